@@ -1,0 +1,111 @@
+"""Element types: the seed's five and the extensions of the wire format."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+
+class DType(StrEnum):
+    """An element type; the value is its name on the wire."""
+
+    FLOAT16 = "float16"
+    BFLOAT16 = "bfloat16"
+    FLOAT32 = "float32"
+    FLOAT64 = "float64"
+    INT8 = "int8"
+    INT16 = "int16"
+    INT32 = "int32"
+    INT64 = "int64"
+    UINT8 = "uint8"
+    UINT16 = "uint16"
+    UINT32 = "uint32"
+    UINT64 = "uint64"
+    BOOL = "bool"
+    UNIT = "unit"
+
+    @property
+    def bits(self) -> int:
+        """Bits of the value: 1 for bool, 0 for unit."""
+        return _TRAITS[self].bits
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one element in a buffer: bool takes 1, unit takes 0."""
+        return (_TRAITS[self].bits + 7) // 8
+
+    @property
+    def numpy(self) -> np.dtype[Any]:
+        """The NumPy dtype; bfloat16 is `ml_dtypes.bfloat16`, unit is the empty void `V0`."""
+        return _TRAITS[self].numpy
+
+    @property
+    def is_float(self) -> bool:
+        return _TRAITS[self].kind == "f"
+
+    @property
+    def is_integer(self) -> bool:
+        """True for signed and unsigned integers, not for bool."""
+        return _TRAITS[self].kind in "iu"
+
+    @property
+    def is_signed(self) -> bool:
+        return _TRAITS[self].kind == "i"
+
+    @property
+    def is_unsigned(self) -> bool:
+        return _TRAITS[self].kind == "u"
+
+    @property
+    def is_bool(self) -> bool:
+        return self is DType.BOOL
+
+    @property
+    def min(self) -> int | float | bool:
+        """The identity of max: -inf, the least integer, or False."""
+        return _TRAITS[self].min
+
+    @property
+    def max(self) -> int | float | bool:
+        """The greatest value: inf, the greatest integer, or True."""
+        return _TRAITS[self].max
+
+    @staticmethod
+    def from_numpy(dtype: np.dtype[Any]) -> DType:
+        """The element type of a NumPy dtype in native byte order; KeyError when there is none."""
+        return _BY_NUMPY[dtype]
+
+
+@dataclass(frozen=True, slots=True)
+class _Traits:
+    kind: str
+    bits: int
+    numpy: np.dtype[Any]
+    min: int | float | bool
+    max: int | float | bool
+
+
+def _integer(kind: str, bits: int) -> _Traits:
+    low = -(1 << (bits - 1)) if kind == "i" else 0
+    return _Traits(kind, bits, np.dtype(f"{kind}{bits // 8}"), low, low + (1 << bits) - 1)
+
+
+def _float(bits: int, numpy: np.dtype[Any]) -> _Traits:
+    return _Traits("f", bits, numpy, float("-inf"), float("inf"))
+
+
+_TRAITS = {
+    DType.FLOAT16: _float(16, np.dtype(np.float16)),
+    DType.BFLOAT16: _float(16, np.dtype(ml_dtypes.bfloat16)),
+    DType.FLOAT32: _float(32, np.dtype(np.float32)),
+    DType.FLOAT64: _float(64, np.dtype(np.float64)),
+    **{DType(f"int{bits}"): _integer("i", bits) for bits in (8, 16, 32, 64)},
+    **{DType(f"uint{bits}"): _integer("u", bits) for bits in (8, 16, 32, 64)},
+    DType.BOOL: _Traits("b", 1, np.dtype(np.bool_), False, True),
+    DType.UNIT: _Traits("V", 0, np.dtype("V0"), 0, 0),
+}
+_BY_NUMPY = {traits.numpy: dtype for dtype, traits in _TRAITS.items()}

@@ -1,0 +1,194 @@
+"""Every error that tensorkiln raises on purpose.
+
+    TensorkilnError
+    ├── InvalidGraphError         graph.invalid                422
+    ├── UnsupportedGraphError     graph.unsupported            422
+    ├── LimitExceededError        limit.exceeded               413
+    ├── CompileError
+    │   ├── DiagnosticError           compile.diagnostic           422
+    │   ├── CrashedError              compile.crashed              422
+    │   ├── DeadlineExceededError     compile.deadline_exceeded    422
+    │   └── ResourceExhaustedError    compile.resource_exhausted   422
+    ├── InfrastructureError
+    │   ├── UnavailableError          infra.unavailable            503
+    │   └── LostWorkerError           infra.lost_worker            503
+    ├── RequestError              request.invalid              400
+    ├── NotFoundError             request.not_found            404
+    ├── DeviceError               device.unavailable           424
+    └── CallError
+        ├── CallBoundsError           call.bounds                  422
+        └── CallInputError            call.input                   422
+
+`code` is stable and part of the contract; the text of a message is not. On the wire an error is an RFC 9457 problem.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar
+
+PROBLEM_TYPE_PREFIX = "urn:tensorkiln:error:"
+
+
+class TensorkilnError(Exception):
+    """An error with a stable code, an HTTP status, and JSON Pointers to the nodes it is about."""
+
+    code: ClassVar[str] = "internal"
+    status: ClassVar[int] = 500
+    retryable: ClassVar[bool] = False
+    title: ClassVar[str] = "Internal error"
+
+    def __init__(self, message: str, *, pointers: Sequence[str] = (), details: Mapping[str, Any] | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.pointers = tuple(pointers)
+        self.details: dict[str, Any] = dict(details or {})
+
+    def __str__(self) -> str:
+        where = f" (at {', '.join(self.pointers)})" if self.pointers else ""
+        return f"{self.message}{where}"
+
+    def to_problem(self) -> dict[str, Any]:
+        """The RFC 9457 problem document of this error."""
+        return {
+            "type": PROBLEM_TYPE_PREFIX + self.code,
+            "title": self.title,
+            "status": self.status,
+            "detail": self.message,
+            "code": self.code,
+            "retryable": self.retryable,
+            "pointers": list(self.pointers),
+            "details": self.details,
+        }
+
+
+class InvalidGraphError(TensorkilnError):
+    """The graph is not a well-formed program: structure, topology, a shape or a dtype is wrong."""
+
+    code, status, title = "graph.invalid", 422, "The graph is invalid"
+
+
+class UnsupportedGraphError(TensorkilnError):
+    """The graph is well-formed but asks for something that this version cannot compile correctly."""
+
+    code, status, title = "graph.unsupported", 422, "The graph is not supported"
+
+
+class LimitExceededError(TensorkilnError):
+    """A published limit is exceeded; `details` holds `limit`, `maximum` and `actual`."""
+
+    code, status, title = "limit.exceeded", 413, "A limit is exceeded"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        pointers: Sequence[str] = (),
+        details: Mapping[str, Any] | None = None,
+        limit: str = "",
+        maximum: int = 0,
+        actual: int = 0,
+    ) -> None:
+        stated = {"limit": limit, "maximum": maximum, "actual": actual} if limit else {}
+        super().__init__(message, pointers=pointers, details={**stated, **(details or {})})
+
+
+class CompileError(TensorkilnError):
+    """The compiler did not produce a program; the service goes on."""
+
+    status, title = 422, "The graph was not compiled"
+
+
+class DiagnosticError(CompileError):
+    """A pass refused the module; `details` names the stage."""
+
+    code = "compile.diagnostic"
+
+
+class CrashedError(CompileError):
+    """Native code died; `details` names stage, signal and reproducer."""
+
+    code = "compile.crashed"
+
+
+class DeadlineExceededError(CompileError):
+    """The compile outlived its wall-clock deadline and was ended."""
+
+    code = "compile.deadline_exceeded"
+
+
+class ResourceExhaustedError(CompileError):
+    """The compile outgrew its memory, file or output limit and was ended."""
+
+    code = "compile.resource_exhausted"
+
+
+class InfrastructureError(TensorkilnError):
+    """The service could not do its part; the same request may succeed later."""
+
+    status, retryable, title = 503, True, "The service is not available"
+
+
+class UnavailableError(InfrastructureError):
+    """The service is starting, draining or unreachable."""
+
+    code = "infra.unavailable"
+
+
+class LostWorkerError(InfrastructureError):
+    """The process that held the request disappeared."""
+
+    code = "infra.lost_worker"
+
+
+class RequestError(TensorkilnError):
+    """The HTTP request itself is malformed."""
+
+    code, status, title = "request.invalid", 400, "The request is invalid"
+
+
+class NotFoundError(TensorkilnError):
+    """There is no such program, stage, artifact or route."""
+
+    code, status, title = "request.not_found", 404, "Not found"
+
+
+class DeviceError(TensorkilnError):
+    """The program cannot run on this machine: an ISA feature, driver or loader is missing."""
+
+    code, status, title = "device.unavailable", 424, "The device is not available"
+
+
+class CallError(TensorkilnError):
+    """A program was called with arguments that do not fit it."""
+
+    status, title = 422, "The call does not fit the program"
+
+
+class CallBoundsError(CallError):
+    """A symbol is missing, unknown or out of its bounds."""
+
+    code = "call.bounds"
+
+
+class CallInputError(CallError):
+    """The count, dtype or shape of the inputs is wrong."""
+
+    code = "call.input"
+
+
+def _tree(error: type[TensorkilnError]) -> Iterator[type[TensorkilnError]]:
+    yield error
+    for child in error.__subclasses__():
+        yield from _tree(child)
+
+
+def error_from_problem(problem: Mapping[str, Any]) -> TensorkilnError:
+    """The error that a problem document describes; an unknown code gives a plain `TensorkilnError`."""
+    classes = {error.code: error for error in _tree(TensorkilnError) if "code" in vars(error)}
+    error = classes.get(str(problem.get("code")), TensorkilnError)
+    return error(
+        str(problem.get("detail") or problem.get("title") or "unknown error"),
+        pointers=[str(pointer) for pointer in problem.get("pointers") or ()],
+        details=problem.get("details") or {},
+    )

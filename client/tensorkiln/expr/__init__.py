@@ -1,0 +1,64 @@
+"""Symbolic integers: what a dimension, a size, an offset or a launch extent may be.
+
+A `Dim` is a plain `int` or an `Expr`. An `Expr` is a polynomial over atoms, an atom being a symbol or a division,
+remainder, maximum or minimum that no identity could remove. Two dims equal as polynomials compare and hash equal.
+"""
+
+from .algebra import (
+    Dim,
+    Expr,
+    ExprError,
+    add,
+    ceildiv,
+    depth,
+    floordiv,
+    floormod,
+    free_symbols,
+    idiv,
+    maximum,
+    minimum,
+    mod,
+    mul,
+    neg,
+    product,
+    sub,
+    substitute,
+    symbol,
+)
+from .evaluate import INT64_MAX, INT64_MIN, evaluate
+from .interval import bounds, is_nonnegative
+from .text import parse_text, to_text
+from .wire import ExprDepthError, WireDim, from_wire, to_wire
+
+__all__ = [
+    "INT64_MAX",
+    "INT64_MIN",
+    "Dim",
+    "Expr",
+    "ExprDepthError",
+    "ExprError",
+    "WireDim",
+    "add",
+    "bounds",
+    "ceildiv",
+    "depth",
+    "evaluate",
+    "floordiv",
+    "floormod",
+    "free_symbols",
+    "from_wire",
+    "idiv",
+    "is_nonnegative",
+    "maximum",
+    "minimum",
+    "mod",
+    "mul",
+    "neg",
+    "parse_text",
+    "product",
+    "sub",
+    "substitute",
+    "symbol",
+    "to_text",
+    "to_wire",
+]

@@ -1,0 +1,333 @@
+"""Polynomials over integer atoms in one canonical form."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import reduce
+from typing import Final, TypeAlias
+
+MAX_TERMS = 1024
+MAX_COEFFICIENT = 1 << 128
+
+Dim: TypeAlias = "int | Expr"
+"""A constant is always a plain int, so `isinstance(dim, int)` asks whether the dim is static."""
+
+
+class ExprError(ValueError):
+    """An expression that cannot be built or has no value; the message says why."""
+
+
+class Atom:
+    """A factor that the algebra does not look into: a symbol, a division or remainder, a maximum or minimum."""
+
+    __slots__ = ("args", "depth", "key", "op", "symbols")
+
+    def __init__(self, op: str, args: tuple[Dim, ...], name: str = "") -> None:
+        self.op: Final = op
+        self.args: Final = args
+        self.key: Final[str] = name or f"{op}({', '.join(str(arg) for arg in args)})"
+        self.depth: Final[int] = 1 + max((depth(arg) for arg in args), default=0)
+        self.symbols: Final[frozenset[str]] = (
+            frozenset((name,)) if name else frozenset[str]().union(*(free_symbols(arg) for arg in args))
+        )
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Atom) and self.key == other.key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+
+Monomial: TypeAlias = tuple[Atom, ...]
+_Terms: TypeAlias = dict[Monomial, int]
+
+
+class Expr:
+    """A polynomial that is not a constant: a sum of integer coefficients times products of atoms."""
+
+    __slots__ = ("_hash", "_text", "terms")
+
+    def __init__(self, terms: tuple[tuple[Monomial, int], ...]) -> None:
+        self.terms: Final = terms
+        self._hash = hash(terms)
+        self._text = ""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Expr) and self._hash == other._hash and self.terms == other.terms
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __str__(self) -> str:
+        if not self._text:
+            self._text = " + ".join(_term_text(monomial, coefficient) for monomial, coefficient in self.terms)
+        return self._text
+
+    def __repr__(self) -> str:
+        return f"Expr({self})"
+
+    def __add__(self, other: Dim) -> Dim:
+        return add(self, other)
+
+    def __radd__(self, other: Dim) -> Dim:
+        return add(other, self)
+
+    def __sub__(self, other: Dim) -> Dim:
+        return sub(self, other)
+
+    def __rsub__(self, other: Dim) -> Dim:
+        return sub(other, self)
+
+    def __mul__(self, other: Dim) -> Dim:
+        return mul(self, other)
+
+    def __rmul__(self, other: Dim) -> Dim:
+        return mul(other, self)
+
+    def __neg__(self) -> Dim:
+        return neg(self)
+
+    def __floordiv__(self, other: Dim) -> Dim:
+        return floordiv(self, other)
+
+    def __mod__(self, other: Dim) -> Dim:
+        return floormod(self, other)
+
+
+def _term_text(monomial: Monomial, coefficient: int) -> str:
+    factors = [atom.key for atom in monomial]
+    if coefficient != 1 or not factors:
+        factors.insert(0, str(coefficient))
+    return "*".join(factors)
+
+
+def _terms(dim: Dim) -> _Terms:
+    if isinstance(dim, Expr):
+        return dict(dim.terms)
+    return {(): dim} if dim else {}
+
+
+def _order(item: tuple[Monomial, int]) -> tuple[int, tuple[str, ...]]:
+    """Higher degree first, the constant last."""
+    return (-len(item[0]), tuple(atom.key for atom in item[0]))
+
+
+def _from_terms(terms: _Terms) -> Dim:
+    kept = {monomial: coefficient for monomial, coefficient in terms.items() if coefficient}
+    if len(kept) > MAX_TERMS or any(abs(coefficient) > MAX_COEFFICIENT for coefficient in kept.values()):
+        raise ExprError(f"the expression has more than {MAX_TERMS} terms or a coefficient over 2^128")
+    if not kept:
+        return 0
+    if len(kept) == 1 and () in kept:
+        return kept[()]
+    return Expr(tuple(sorted(kept.items(), key=_order)))
+
+
+def _from_atom(atom: Atom) -> Expr:
+    return Expr((((atom,), 1),))
+
+
+def symbol(name: str) -> Expr:
+    """The symbol called `name`."""
+    return _from_atom(Atom("symbol", (), name))
+
+
+def add(*dims: Dim) -> Dim:
+    """The sum of the dims; 0 when there are none."""
+    if all(isinstance(dim, int) for dim in dims):
+        return sum(dims)  # type: ignore[arg-type]  # all are ints, which the checker cannot see through all()
+    total: _Terms = {}
+    for dim in dims:
+        for monomial, coefficient in _terms(dim).items():
+            total[monomial] = total.get(monomial, 0) + coefficient
+    return _from_terms(total)
+
+
+def neg(dim: Dim) -> Dim:
+    """`-dim`."""
+    return mul(-1, dim)
+
+
+def sub(left: Dim, right: Dim) -> Dim:
+    """`left - right`."""
+    return add(left, neg(right))
+
+
+def mul(*dims: Dim) -> Dim:
+    """The product of the dims; 1 when there are none."""
+    return reduce(_mul, dims, 1)
+
+
+product: Callable[[Iterable[Dim]], Dim] = lambda dims: mul(*dims)  # noqa: E731 - the name reads better at call sites
+
+
+def _mul(left: Dim, right: Dim) -> Dim:
+    if isinstance(left, int) and isinstance(right, int):
+        return left * right
+    if left == 1:
+        return right
+    if right == 1:
+        return left
+    if len(_terms(left)) * len(_terms(right)) > MAX_TERMS:
+        raise ExprError(f"the expression multiplies out to more than {MAX_TERMS} terms")
+    total: _Terms = {}
+    for left_monomial, left_coefficient in _terms(left).items():
+        for right_monomial, right_coefficient in _terms(right).items():
+            monomial = tuple(sorted(left_monomial + right_monomial, key=lambda atom: atom.key))
+            total[monomial] = total.get(monomial, 0) + left_coefficient * right_coefficient
+    return _from_terms(total)
+
+
+def _without(monomial: Monomial, factors: Monomial) -> Monomial | None:
+    """`monomial / factors`, or None when a factor is missing."""
+    rest = list(monomial)
+    for factor in factors:
+        if factor not in rest:
+            return None
+        rest.remove(factor)
+    return tuple(rest)
+
+
+def _split_multiple(dividend: Dim, divisor: Dim) -> tuple[Dim, Dim]:
+    """`(q, r)` with `dividend == q * divisor + r`, q being all the terms that a one-term divisor divides exactly."""
+    terms = tuple(_terms(divisor).items())
+    if len(terms) != 1:
+        return (1, 0) if dividend == divisor else (0, dividend)
+    (factors, factor), quotient, rest = terms[0], {}, {}
+    for monomial, coefficient in _terms(dividend).items():
+        reduced = _without(monomial, factors)
+        if reduced is not None and coefficient % factor == 0:
+            quotient[reduced] = coefficient // factor
+        else:
+            rest[monomial] = coefficient
+    return _from_terms(quotient), _from_terms(rest)
+
+
+def _refuse_zero(divisor: Dim) -> None:
+    if divisor == 0:
+        raise ExprError("the divisor of an integer division is the constant 0")
+
+
+def _call(op: str, *args: Dim) -> Expr:
+    return _from_atom(Atom(op, args))
+
+
+def floordiv(left: Dim, right: Dim) -> Dim:
+    """Division rounded down. ExprError when the divisor is the constant 0."""
+    _refuse_zero(right)
+    if isinstance(left, int) and isinstance(right, int):
+        return left // right
+    quotient, rest = _split_multiple(left, right)
+    if isinstance(rest, int) and isinstance(right, int):
+        return add(quotient, rest // right)
+    return add(quotient, _call("floordiv", rest, right)) if rest != 0 else quotient
+
+
+def floormod(left: Dim, right: Dim) -> Dim:
+    """The remainder with the sign of the divisor. ExprError when the divisor is the constant 0."""
+    _refuse_zero(right)
+    if isinstance(left, int) and isinstance(right, int):
+        return left % right
+    _, rest = _split_multiple(left, right)
+    if isinstance(rest, int) and isinstance(right, int):
+        return rest % right
+    return _call("floormod", rest, right) if rest != 0 else 0
+
+
+def idiv(left: Dim, right: Dim) -> Dim:
+    """Division truncated toward zero. ExprError when the divisor is the constant 0."""
+    _refuse_zero(right)
+    if isinstance(left, int) and isinstance(right, int):
+        return abs(left) // abs(right) * (1 if (left < 0) == (right < 0) else -1)
+    quotient, rest = _split_multiple(left, right)
+    return quotient if rest == 0 else _call("idiv", left, right)
+
+
+def mod(left: Dim, right: Dim) -> Dim:
+    """The remainder of `idiv`, with the sign of the dividend. ExprError when the divisor is the constant 0."""
+    _refuse_zero(right)
+    if isinstance(left, int) and isinstance(right, int):
+        return abs(left) % abs(right) * (-1 if left < 0 else 1)
+    _, rest = _split_multiple(left, right)
+    return 0 if rest == 0 else _call("mod", left, right)
+
+
+def ceildiv(left: Dim, right: Dim) -> Dim:
+    """Division rounded up, for a positive divisor."""
+    return floordiv(add(left, right, -1), right)
+
+
+def maximum(*dims: Dim) -> Dim:
+    """The greatest of one or more dims."""
+    return _extremum("max", max, dims)
+
+
+def minimum(*dims: Dim) -> Dim:
+    """The least of one or more dims."""
+    return _extremum("min", min, dims)
+
+
+def _extremum(op: str, fold: Callable[[int, int], int], dims: tuple[Dim, ...]) -> Dim:
+    constant: int | None = None
+    rest: dict[str, Dim] = {}
+    for dim in dims:
+        for part in _same_call(op, dim):
+            if isinstance(part, int):
+                constant = part if constant is None else fold(constant, part)
+            else:
+                rest[str(part)] = part
+    args: list[Dim] = [rest[key] for key in sorted(rest)]
+    if constant is not None:
+        args.append(constant)
+    return args[0] if len(args) == 1 else _call(op, *args)
+
+
+def _same_call(op: str, dim: Dim) -> tuple[Dim, ...]:
+    """The arguments of `dim` when it is itself a call of `op`, so that max(max(a, b), c) is max(a, b, c)."""
+    if isinstance(dim, Expr) and len(dim.terms) == 1:
+        monomial, coefficient = dim.terms[0]
+        if coefficient == 1 and len(monomial) == 1 and monomial[0].op == op:
+            return monomial[0].args
+    return (dim,)
+
+
+def free_symbols(dim: Dim) -> frozenset[str]:
+    """The names of the symbols in `dim`."""
+    if isinstance(dim, int):
+        return frozenset()
+    return frozenset[str]().union(*(atom.symbols for monomial, _ in dim.terms for atom in monomial))
+
+
+def depth(dim: Dim) -> int:
+    """The depth of the canonical form; a constant or a symbol has depth 1."""
+    if isinstance(dim, int):
+        return 1
+    deepest = max(atom.depth for monomial, _ in dim.terms for atom in monomial)
+    is_bare = len(dim.terms) == 1 and len(dim.terms[0][0]) == 1 and dim.terms[0][1] == 1
+    return deepest if is_bare else deepest + 1
+
+
+CALLS: dict[str, Callable[..., Dim]] = {
+    "floordiv": floordiv,
+    "floormod": floormod,
+    "idiv": idiv,
+    "mod": mod,
+    "max": maximum,
+    "min": minimum,
+}
+
+
+def substitute(dim: Dim, values: Mapping[str, Dim]) -> Dim:
+    """`dim` with each named symbol replaced; names that do not occur are ignored."""
+    if isinstance(dim, int) or free_symbols(dim).isdisjoint(values):
+        return dim
+    total: Dim = 0
+    for monomial, coefficient in dim.terms:
+        total = add(total, mul(coefficient, *(_substitute_atom(atom, values) for atom in monomial)))
+    return total
+
+
+def _substitute_atom(atom: Atom, values: Mapping[str, Dim]) -> Dim:
+    if atom.op == "symbol":
+        return values.get(atom.key, _from_atom(atom))
+    return CALLS[atom.op](*(substitute(arg, values) for arg in atom.args))

@@ -1,0 +1,120 @@
+"""Dims as JSON: an integer, a symbol's name, or `{"op": …, "args": […]}`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Annotated, Any
+
+from pydantic import PlainSerializer, PlainValidator, WithJsonSchema
+
+from .algebra import (
+    Atom,
+    Dim,
+    Expr,
+    ExprError,
+    add,
+    floordiv,
+    floormod,
+    idiv,
+    maximum,
+    minimum,
+    mod,
+    mul,
+    neg,
+    sub,
+    symbol,
+)
+
+MAX_DEPTH = 64
+SYMBOL_PATTERN = r"[A-Za-z_][A-Za-z0-9_.]{0,63}"
+_SYMBOL = re.compile(SYMBOL_PATTERN)
+_MANY = 1 << 30
+
+_OPS: dict[str, tuple[Callable[..., Dim], int, int]] = {
+    "add": (add, 2, _MANY),
+    "mul": (mul, 2, _MANY),
+    "max": (maximum, 2, _MANY),
+    "min": (minimum, 2, _MANY),
+    "sub": (sub, 2, 2),
+    "idiv": (idiv, 2, 2),
+    "mod": (mod, 2, 2),
+    "floordiv": (floordiv, 2, 2),
+    "floormod": (floormod, 2, 2),
+    "neg": (neg, 1, 1),
+}
+
+
+class ExprDepthError(ExprError):
+    """The expression is nested more than 64 deep; `actual` is how deep it was followed."""
+
+    def __init__(self, actual: int) -> None:
+        super().__init__(f"the expression is nested {actual} deep; the limit is {MAX_DEPTH}")
+        self.actual = actual
+
+
+def from_wire(value: object, _level: int = 1) -> Dim:
+    """The dim that a JSON value spells. ExprError when it spells none, ExprDepthError beyond 64 levels."""
+    if type(value) is int:
+        return value
+    if _level > MAX_DEPTH:
+        raise ExprDepthError(_level)
+    if isinstance(value, Expr):
+        return value
+    if isinstance(value, str):
+        if not _SYMBOL.fullmatch(value):
+            raise ExprError(f"a symbol's name matches {SYMBOL_PATTERN}")
+        return symbol(value)
+    if not isinstance(value, dict) or value.keys() != {"op", "args"}:
+        raise ExprError('a dimension is an integer, a symbol\'s name, or {"op": …, "args": […]}')
+    return _from_call(value["op"], value["args"], _level)  # type: ignore[reportUnknownArgumentType]
+
+
+def _from_call(op: object, args: object, level: int) -> Dim:
+    if not isinstance(op, str) or op not in _OPS:
+        raise ExprError(f"an expression's op is one of {', '.join(_OPS)}")
+    build, least, most = _OPS[op]
+    if not isinstance(args, list | tuple) or not least <= len(args) <= most:  # type: ignore[reportUnknownArgumentType]
+        wanted = f"{least}" if least == most else f"{least} or more"
+        raise ExprError(f"the expression {op} takes {wanted} arguments")
+    return build(*(from_wire(arg, level + 1) for arg in args))  # type: ignore[reportUnknownVariableType]
+
+
+def to_wire(dim: Dim) -> Any:
+    """The JSON spelling of `dim`'s canonical form."""
+    if isinstance(dim, int):
+        return dim
+    terms = [_term_to_wire(monomial, coefficient) for monomial, coefficient in dim.terms]
+    return terms[0] if len(terms) == 1 else {"op": "add", "args": terms}
+
+
+def _term_to_wire(monomial: tuple[Atom, ...], coefficient: int) -> Any:
+    factors = [_atom_to_wire(atom) for atom in monomial]
+    if not factors:
+        return coefficient
+    if coefficient != 1:
+        factors.insert(0, coefficient)
+    return factors[0] if len(factors) == 1 else {"op": "mul", "args": factors}
+
+
+def _atom_to_wire(atom: Atom) -> Any:
+    if atom.op == "symbol":
+        return atom.key
+    return {"op": atom.op, "args": [to_wire(arg) for arg in atom.args]}
+
+
+_SCHEMA: dict[str, Any] = {
+    "anyOf": [
+        {"type": "integer"},
+        {"type": "string", "pattern": f"^{SYMBOL_PATTERN}$"},
+        {
+            "type": "object",
+            "properties": {"op": {"enum": list(_OPS)}, "args": {"type": "array", "minItems": 1}},
+            "required": ["op", "args"],
+            "additionalProperties": False,
+        },
+    ]
+}
+
+WireDim = Annotated[Dim, PlainValidator(from_wire), PlainSerializer(to_wire), WithJsonSchema(_SCHEMA)]
+"""A pydantic field that reads and writes a dim."""
