@@ -1,0 +1,134 @@
+"""One graph and one target in, a compiled program and its artifacts out: the only public function of the compiler."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from dialect.diagnostics import to_error
+from dialect.from_graph import from_graph
+from dialect.kiln import new_context
+from dialect.mlir import ir
+from tensorkiln.errors import UnsupportedGraphError
+from tensorkiln.graph import Graph
+from tensorkiln.options import CompileOptions
+from tensorkiln.spec import CompiledProgram, StageRecord
+from tensorkiln.target import Target
+
+from .codegen import object_code
+from .codegen.translate import to_llvm_ir
+from .cpu.pipeline import cpu_pipeline
+from .program import ProgramParts
+from .stage import Stage
+
+RECURSION_LIMIT = 20000
+"""Tracing follows a kernel's ops recursively; form-kernels bounds how many there are."""
+
+
+@dataclass(frozen=True, slots=True)
+class CompileRequest:
+    """A canonical graph, the target, and options."""
+
+    graph: Graph
+    target: Target
+    options: CompileOptions = CompileOptions()
+
+
+@dataclass(frozen=True, slots=True)
+class Compilation:
+    """A program, the bytes it names by SHA-256, and the text of each stage when that was asked for."""
+
+    program: CompiledProgram
+    artifacts: dict[str, bytes]
+    dumps: dict[str, str] = field(default_factory=dict[str, str])
+
+
+def compile_request(request: CompileRequest, on_stage: Callable[[str], None] = lambda _: None) -> Compilation:
+    """Compile a graph. `on_stage` is told the name of every stage before it runs.
+
+    UnsupportedGraphError for a target or graph that this compiler cannot do; DiagnosticError, with the stage and the
+    node, when a pass refuses the module.
+    """
+    if request.target.kind != "cpu":
+        raise UnsupportedGraphError(
+            f"this compiler has no code generator for {request.target.kind} targets; use a cpu target",
+            details={"target": request.target.kind},
+        )
+    sys.setrecursionlimit(max(sys.getrecursionlimit(), RECURSION_LIMIT))
+    return _Compiler(request, on_stage).run()
+
+
+class _Compiler:
+    def __init__(self, request: CompileRequest, on_stage: Callable[[str], None]) -> None:
+        self.request = request
+        self.on_stage = on_stage
+        self.records: list[StageRecord] = []
+        self.dumps: dict[str, str] = {}
+
+    def run(self) -> Compilation:
+        request = self.request
+        context = new_context()
+        with self._timed("from-graph"):
+            module = from_graph(request.graph, context)
+        self._dump("from-graph", module)
+        scheduled = module
+        for stage in cpu_pipeline(request.target, request.options):
+            module = self._run(stage, module)
+            if stage.name == "schedule":
+                scheduled = module
+        with self._timed("translate"):
+            llvm_ir = to_llvm_ir(module)
+        self._keep("translate", llvm_ir)
+        with self._timed("codegen"):
+            code = object_code.emit(llvm_ir, request.target)
+        return self._finish(scheduled, code)
+
+    def _finish(self, scheduled: ir.Module, code: bytes) -> Compilation:
+        graph, target = self.request.graph, self.request.target
+        digest = hashlib.sha256(code).hexdigest()
+        parts = ProgramParts(scheduled, graph, target, digest)
+        program = CompiledProgram(
+            digest="",
+            target=target,
+            symbols=graph.symbolic_vars,
+            inputs=parts.inputs,
+            outputs=parts.outputs,
+            constraints=graph.constraints,
+            buffers=tuple(parts.plan.buffers),
+            kernels=tuple(parts.kernels),
+            schedule=parts.schedule,
+            stages=tuple(self.records),
+        )
+        return Compilation(program, {digest: code, **parts.plan.artifacts}, self.dumps)
+
+    def _run(self, stage: Stage, module: ir.Module) -> ir.Module:
+        with self._timed(stage.name):
+            result = stage.run(module)
+            if not result.operation.verify():
+                raise AssertionError(f"stage {stage.name} left an invalid module")
+        self._dump(stage.name, result)
+        return result
+
+    @contextmanager
+    def _timed(self, name: str) -> Iterator[None]:
+        self.on_stage(name)
+        start = time.perf_counter()
+        try:
+            yield
+        except ir.MLIRError as error:
+            raise to_error(error, name) from error
+        self.records.append(StageRecord(name=name, seconds=time.perf_counter() - start))
+
+    def _dump(self, name: str, module: ir.Module) -> None:
+        if self.request.options.dump_stages:
+            self._keep(name, str(module))
+
+    def _keep(self, name: str, text: str) -> None:
+        if self.request.options.dump_stages:
+            self.dumps[name] = text
+            digest = hashlib.sha256(text.encode()).hexdigest()
+            self.records[-1] = self.records[-1].model_copy(update={"dump": digest})

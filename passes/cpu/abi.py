@@ -1,0 +1,65 @@
+"""Kernel functions of the CPU ABI.
+
+A kernel is `void entry(void *const *buffers, const int64_t *vals, int64_t first, int64_t last)`. It unpacks its arguments
+and calls a body of bare pointers, integers and the range of work-groups, so that the optimiser knows which pointers
+do not alias.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from dialect.mlir import func, ir, llvm
+from passes.to_linalg.memory import stored_type
+from tensorkiln.dtypes import DType
+
+BODY_SUFFIX = "_body"
+GroupEmission = Callable[[ir.Block, Sequence[ir.Value], Sequence[ir.Value], ir.Value, ir.Value], None]
+"""Emits a body: `(entry block, buffer pointers, symbol values, first group, last group)`."""
+
+
+def kernel_function(name: str, dtypes: Sequence[DType], symbols: int, aliased: frozenset[int], emit: GroupEmission) -> None:
+    """Define the body function of a kernel at the current insertion point.
+
+    Buffers are rank-0 memrefs, which cross the function boundary as bare pointers; those numbered in `aliased` may
+    share memory with each other.
+    """
+    index = ir.IndexType.get()
+    buffers = [ir.MemRefType.get([], stored_type(dtype)) for dtype in dtypes]
+    function = func.FuncOp(name + BODY_SUFFIX, ([*buffers, *[index] * (symbols + 2)], []), visibility="private")
+    plain = ir.DictAttr.get({})
+    unshared = ir.DictAttr.get({"llvm.noalias": ir.UnitAttr.get()})
+    function.arg_attrs = ir.ArrayAttr.get(
+        [plain if number in aliased else unshared for number in range(len(buffers))] + [plain] * (symbols + 2)
+    )
+    block = function.add_entry_block()
+    *arguments, first, last = block.arguments
+    with ir.InsertionPoint(block):
+        emit(block, arguments[: len(buffers)], arguments[len(buffers) :], first, last)
+        func.ReturnOp([])
+
+
+def entry_function(name: str, buffers: int, symbols: int) -> None:
+    """Define the exported function of a kernel whose body has been lowered to the LLVM dialect."""
+    pointer, i64 = llvm.PointerType.get(), ir.IntegerType.get_signless(64)
+    kind = ir.Type.parse("!llvm.func<void (ptr, ptr, i64, i64)>")
+    function = llvm.LLVMFuncOp(name, ir.TypeAttr.get(kind))
+    block = function.body.blocks.append(pointer, pointer, i64, i64)
+    table, values, first, last = block.arguments
+    with ir.InsertionPoint(block):
+        arguments = [_element(table, number, pointer) for number in range(buffers)]
+        arguments += [_element(values, number, i64) for number in range(symbols)]
+        llvm.CallOp(
+            None,
+            [*arguments, first, last],
+            [],
+            ir.DenseI32ArrayAttr.get([]),
+            callee=ir.FlatSymbolRefAttr.get(name + BODY_SUFFIX),
+        )
+        llvm.ReturnOp()
+
+
+def _element(table: ir.Value, number: int, element: ir.Type) -> ir.Value:
+    may_wrap = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), 0)
+    address = llvm.GEPOp(llvm.PointerType.get(), table, [], [number], element, may_wrap).result
+    return llvm.LoadOp(element, address).result

@@ -1,0 +1,5 @@
+"""stand-in"""
+NAME="contraction"
+def matches(body): return False
+choose=None
+realise=None

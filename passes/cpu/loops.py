@@ -1,0 +1,128 @@
+"""The strategy for everything that is not a contraction: rows over work-groups, linalg inside a row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import reduce
+
+from dialect.mlir import ir, scf
+from passes.schedule.choice import Choice, Scratch, bounded, kernel_item, stage_flops
+from passes.schedule.collapse import collapse
+from passes.schedule.domain import extent_of
+from passes.schedule.stages import KernelBody, Stage
+from passes.schedule.tiling import Rows, choose_rows, inner_loops, rows_per_group, with_rows
+from passes.to_linalg.index_emission import IndexEmitter
+from passes.to_linalg.memory import Memory, register, stored_type
+from passes.to_linalg.stage_emission import StageEmitter
+from tensorkiln import expr
+from tensorkiln.dtypes import DType
+from tensorkiln.expr import Dim
+from tensorkiln.schedule import KernelItem
+
+from .machine import Machine
+
+NAME = "loops"
+GROUP, ROW = "group", "row"
+
+
+def matches(body: KernelBody) -> bool:
+    """Maps and reductions of every kind."""
+    return True
+
+
+def choose(body: KernelBody, machine: Machine) -> Choice:
+    """Spread rows over work-groups so that a row walks contiguous memory and a group amortises its start."""
+    body = collapse(body)
+    rows = choose_rows(body)
+    body = with_rows(body, rows)
+    per_group = rows_per_group(body)
+    groups = expr.ceildiv(extent_of(body.rows), per_group)
+    item = kernel_item(
+        body.function.name,
+        body.rows,
+        [bounded(body, inner_loops(body, stage)) for stage in body.stages],
+        {body.rows[-1].name: (rows.chunk,)} if rows.chunk else {},
+        groups,
+        per_group,
+        machine.vectors.lanes(DType.FLOAT32),
+    )
+    scratch = tuple(Scratch(body.operands[number].dtype, row_size(body, number)) for number in _scratch_operands(body))
+    flops = reduce(expr.add, (stage_flops(body, stage) for stage in body.stages), 0)
+    return Choice(NAME, item, scratch, groups, flops)
+
+
+def _rows_of(item: KernelItem) -> Rows:
+    """What `choose` recorded."""
+    block = item.iter.mapping.block
+    chunk = item.iter.tiles[block[-1]] if block else ()
+    return Rows(len(block) - len(chunk), int(chunk[0]) if chunk else 0)  # type: ignore[arg-type]
+
+
+def realise(
+    body: KernelBody,
+    item: KernelItem,
+    entry: ir.Block,
+    buffers: Sequence[ir.Value],
+    symbols: Mapping[str, ir.Value],
+    groups: tuple[ir.Value, ir.Value],
+    machine: Machine,
+) -> None:
+    """Emit the work-groups `groups[0] .. groups[1] - 1` into the current block.
+
+    `buffers` are the operands of the body without those that live in registers.
+    """
+    body = with_rows(collapse(body), _rows_of(item))
+    in_registers = [number for number in _locals(body) if row_size(body, number) == 1]
+    given = iter(buffers)
+    bases = [
+        register(entry, stored_type(value.dtype)) if number in in_registers else next(given)
+        for number, value in enumerate(body.operands)
+    ]
+    memory = Memory(bases, {number: row_start(body, number) for number in _locals(body)}, entry)
+    space, per_group, row_count = body.space, item.context.upcasted, extent_of(body.rows)
+    group = space.add(GROUP, expr.ceildiv(row_count, per_group))
+    index = IndexEmitter(space, symbols)
+    over_groups = scf.ForOp(groups[0], groups[1], index(1))
+    with ir.InsertionPoint(over_groups.body):
+        inside = index.inside({GROUP: over_groups.induction_variable})
+        start = expr.mul(group, per_group)
+        end = expr.minimum(expr.add(start, per_group), row_count)
+        over_rows = scf.ForOp(inside(start), inside(end), inside(1))
+        with ir.InsertionPoint(over_rows.body):
+            row = space.add(ROW, row_count)
+            emit = StageEmitter(body.nodes, memory, machine.traits)
+            _emit_row(body, row, emit, inside.inside({ROW: over_rows.induction_variable}))
+            scf.YieldOp([])
+        scf.YieldOp([])
+
+
+def _emit_row(body: KernelBody, row: Dim, emit: StageEmitter, index: IndexEmitter) -> None:
+    positions = body.space.unflatten(row, [loop.extent for loop in body.rows])
+    here = index.inside({loop.name: index(position) for loop, position in zip(body.rows, positions, strict=False)})
+    for stage in body.stages:
+        emit(stage, inner_loops(body, stage), here)
+
+
+def row_size(body: KernelBody, operand: int) -> Dim:
+    """Elements of a local operand that one row needs: the parallel loops of its stage inside the row."""
+    inner = bounded(body, inner_loops(body, _storing(body, operand)))
+    return extent_of(loop for loop in inner if not loop.is_reduction)
+
+
+def row_start(body: KernelBody, operand: int) -> Dim:
+    """The address at which the current row of a local operand would start, did the operand hold all rows."""
+    stage = _storing(body, operand)
+    return expr.substitute(stage.domain.address, {loop.name: 0 for loop in inner_loops(body, stage)})
+
+
+def _storing(body: KernelBody, operand: int) -> Stage:
+    return next(stage for stage in body.stages if any(store.operand == operand for store in stage.stores))
+
+
+def _scratch_operands(body: KernelBody) -> list[int]:
+    """The local operands of which a row has many elements: each worker has a buffer for them."""
+    return [number for number in _locals(body) if row_size(body, number) != 1]
+
+
+def _locals(body: KernelBody) -> range:
+    return range(body.local_from, len(body.operands))

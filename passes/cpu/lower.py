@@ -1,0 +1,37 @@
+"""linalg and vector code on memrefs -> LLVM dialect."""
+
+from __future__ import annotations
+
+from dialect.mlir import PassManager, ir
+
+LOWERING = (
+    "convert-linalg-to-loops",
+    "fold-memref-alias-ops",
+    "canonicalize",
+    "cse",
+    "expand-strided-metadata",
+    "lower-affine",
+    "loop-invariant-code-motion",
+    # Without full unrolling, transfers become loops around allocas: a stack overflow.
+    "convert-vector-to-scf{full-unroll=true}",
+    "convert-scf-to-cf",
+    "convert-vector-to-llvm{reassociate-fp-reductions=true}",
+    "finalize-memref-to-llvm",
+    "convert-math-to-llvm",
+    "arith-expand",
+    "convert-arith-to-llvm",
+    "convert-index-to-llvm",
+    "convert-func-to-llvm{use-bare-ptr-memref-call-conv=true}",
+    "convert-cf-to-llvm",
+    "convert-ub-to-llvm",
+    "reconcile-unrealized-casts",
+    "canonicalize",
+    "cse",
+)
+
+
+def lower_to_llvm(module: ir.Module) -> ir.Module:
+    """Lower every function of `module`; the order is that of `LOWERING`."""
+    manager = PassManager.parse(f"builtin.module({','.join(LOWERING)})", module.context)
+    manager.run(module.operation)
+    return module

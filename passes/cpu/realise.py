@@ -1,0 +1,62 @@
+"""Scheduled kernels -> linalg, vector and scf on memrefs, one body function of the CPU ABI per kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dialect.mlir import ir
+from passes.form_kernels.graph_function import graph_function
+from passes.schedule.attach import PROGRAM, kernel_functions, read_body, read_plan, schedule_of
+from passes.values import read_function, read_symbols
+
+from .abi import entry_function, kernel_function
+from .machine import Machine
+from .strategies import STRATEGIES
+
+SYMBOL_COUNT = "kiln.symbol_count"
+"""On a module of realised kernels: how many values every kernel takes."""
+
+
+def realise_kernels(module: ir.Module, machine: Machine) -> ir.Module:
+    """A new module with a body function for every kernel of `module`, realised as its schedule says."""
+    source = graph_function(module)
+    graph = read_function(source, read_symbols(source))
+    buffers, steps = read_plan(module)
+    kernels = kernel_functions(module)
+    result = ir.Module.create(loc=module.operation.location)
+    for step in steps:
+        if step.kernel is None:
+            continue
+        function = kernels[step.kernel]
+        body = read_body(function, graph)
+        strategy, item, _ = schedule_of(function)
+        used = (*step.reads, *step.writes, *step.scratch)
+
+        def emit(
+            entry: ir.Block, pointers: Sequence[ir.Value], values: Sequence[ir.Value], first: ir.Value, last: ir.Value
+        ) -> None:
+            symbols = dict(zip(graph.symbols, values, strict=True))
+            STRATEGIES[strategy].realise(body, item, entry, pointers, symbols, (first, last), machine)  # noqa: B023
+
+        with ir.InsertionPoint(result.body), function.location:
+            dtypes = [buffers[number].dtype for number in used]
+            kernel_function(step.kernel, dtypes, len(graph.symbols), frozenset(), emit)
+    with module.context:
+        result.operation.attributes[PROGRAM] = module.operation.attributes[PROGRAM]
+        result.operation.attributes[SYMBOL_COUNT] = ir.IntegerAttr.get(
+            ir.IntegerType.get_signless(64), len(graph.symbols)
+        )
+    return result
+
+
+def add_entries(module: ir.Module) -> ir.Module:
+    """Add the exported function of every kernel to a module in the LLVM dialect, and drop what only we read."""
+    _, steps = read_plan(module)
+    symbols = ir.IntegerAttr(module.operation.attributes[SYMBOL_COUNT]).value
+    with ir.InsertionPoint(module.body), ir.Location.unknown(module.context):
+        for step in steps:
+            if step.kernel is not None:
+                entry_function(step.kernel, len(step.reads) + len(step.writes) + len(step.scratch), symbols)
+    for name in (PROGRAM, SYMBOL_COUNT):
+        del module.operation.attributes[name]
+    return module

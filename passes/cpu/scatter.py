@@ -1,0 +1,127 @@
+"""The strategy for scatter: one row per line along the axis, walked in order, so that the last update wins."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from dialect.mlir import arith, ir, scf
+from passes import scalar
+from passes.schedule.choice import Choice, kernel_item
+from passes.schedule.domain import Loop, extent_of
+from passes.schedule.stages import KernelBody
+from passes.to_linalg.emission import as_index
+from passes.to_linalg.index_emission import IndexEmitter
+from passes.to_linalg.index_space import IndexSpace
+from passes.to_linalg.memory import load, store
+from passes.values import Value
+from tensorkiln import expr
+from tensorkiln.expr import Dim
+from tensorkiln.schedule import KernelItem
+
+from .machine import Machine
+
+NAME = "scatter"
+GROUP_POINTS = 16384
+
+
+def matches(body: KernelBody) -> bool:
+    """A kernel whose root is a scatter."""
+    return _root(body).kind == "scatter"
+
+
+def _root(body: KernelBody) -> Value:
+    return next(value for value in body.function.values if value.is_root)
+
+
+def _lines(root: Value) -> list[Loop]:
+    """The loops over every dimension but the axis."""
+    axis = root.int("axis")
+    return [Loop(f"r{number}", extent) for number, extent in enumerate(root.shape) if number != axis]
+
+
+def choose(body: KernelBody, machine: Machine) -> Choice:
+    """A work-group takes lines of the result along the axis, enough to amortise its start."""
+    root = _root(body)
+    rows, axis = _lines(root), root.int("axis")
+    length = root.shape[axis]
+    per_group = max(1, GROUP_POINTS // max(length, 1)) if isinstance(length, int) else 1
+    groups = expr.ceildiv(extent_of(rows), per_group)
+    inner = [[Loop("zero", length)], [Loop("update", root.operands[0].shape[axis])]]
+    item = kernel_item(body.function.name, rows, inner, {}, groups, per_group, 1)
+    return Choice(NAME, item, (), groups, expr.product(root.operands[1].shape))
+
+
+def realise(
+    body: KernelBody,
+    item: KernelItem,
+    entry: ir.Block,
+    buffers: Sequence[ir.Value],
+    symbols: Mapping[str, ir.Value],
+    groups: tuple[ir.Value, ir.Value],
+    machine: Machine,
+) -> None:
+    """Clear each line, then write its updates in order, dropping those whose index is outside."""
+    root, space = _root(body), IndexSpace(body.function.symbols)
+    rows, per_group = _lines(root), item.context.upcasted
+    count = extent_of(rows)
+    group = space.add("group", expr.ceildiv(count, per_group))
+    index = IndexEmitter(space, symbols)
+    memory = {value: buffers[number] for number, value in enumerate(body.operands)}
+    over_groups = scf.ForOp(groups[0], groups[1], index(1))
+    with ir.InsertionPoint(over_groups.body):
+        inside = index.inside({"group": over_groups.induction_variable})
+        start = expr.mul(group, per_group)
+        over_rows = scf.ForOp(inside(start), inside(expr.minimum(expr.add(start, per_group), count)), inside(1))
+        with ir.InsertionPoint(over_rows.body):
+            row = space.add("row", count)
+            here = inside.inside({"row": over_rows.induction_variable})
+            _emit_line(root, space.unflatten(row, [loop.extent for loop in rows]), space, memory, here)
+            scf.YieldOp([])
+        scf.YieldOp([])
+
+
+def _emit_line(
+    root: Value, line: tuple[Dim, ...], space: IndexSpace, memory: Mapping[Value, ir.Value], index: IndexEmitter
+) -> None:
+    axis, dtype = root.int("axis"), root.dtype
+    indices, updates = root.operands
+    cleared = scf.ForOp(index(0), index(root.shape[axis]), index(1))
+    with ir.InsertionPoint(cleared.body):
+        position = space.add("zero", root.shape[axis])
+        here = index.inside({"zero": cleared.induction_variable})
+        zero = scalar.constant(dtype, False if dtype.is_bool else 0.0 if dtype.is_float else 0)
+        store(dtype, zero, memory[root], space.flatten(_at(line, axis, position), root.shape), here)
+        scf.YieldOp([])
+    others = [extent for number, extent in enumerate(indices.shape) if number != axis]
+    reach = [expr.sub(expr.sub(extent, 1), place) for place, extent in zip(line, others, strict=True)]
+    is_reached = _all([condition for condition in reach if not space.is_nonnegative(condition)], index)
+    last = index(indices.shape[axis])
+    if is_reached is not None:
+        last = arith.select(is_reached, last, index(0))
+    walked = scf.ForOp(index(0), last, index(1))
+    with ir.InsertionPoint(walked.body):
+        step = space.add("update", indices.shape[axis])
+        here = index.inside({"update": walked.induction_variable})
+        source = space.flatten(_at(line, axis, step), indices.shape)
+        place = as_index(indices.dtype, load(indices.dtype, memory[indices], source, here))
+        # A negative index is a huge unsigned one.
+        is_inside = arith.cmpi(arith.CmpIPredicate.ult, place, here(root.shape[axis]))
+        branch = scf.IfOp(is_inside)
+        with ir.InsertionPoint(branch.then_block):
+            target = space.flatten(_at(line, axis, space.add("place", root.shape[axis])), root.shape)
+            found = here.inside({"place": place})
+            store(dtype, load(dtype, memory[updates], source, found), memory[root], target, found)
+            scf.YieldOp([])
+        scf.YieldOp([])
+
+
+def _at(line: tuple[Dim, ...], axis: int, position: Dim) -> tuple[Dim, ...]:
+    return (*line[:axis], position, *line[axis:])
+
+
+def _all(conditions: Sequence[Dim], index: IndexEmitter) -> ir.Value | None:
+    value: ir.Value | None = None
+    for condition in conditions:
+        holds = arith.cmpi(arith.CmpIPredicate.sge, index(condition), index(0))
+        value = holds if value is None else arith.andi(value, holds)
+    return value

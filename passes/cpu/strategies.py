@@ -1,0 +1,39 @@
+"""The ways to run a kernel on a CPU, in order of preference."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from dialect.mlir import ir
+from passes.schedule.choice import Choice
+from passes.schedule.stages import KernelBody
+from tensorkiln.schedule import KernelItem
+
+from . import contraction, loops, scatter
+from .machine import Machine
+
+Groups = tuple[ir.Value, ir.Value]
+Realise = Callable[[KernelBody, KernelItem, ir.Block, Sequence[ir.Value], Mapping[str, ir.Value], Groups, Machine], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Strategy:
+    """`matches` says whether it can run a body, `choose` decides how, `realise` emits what was decided."""
+
+    matches: Callable[[KernelBody], bool]
+    choose: Callable[[KernelBody, Machine], Choice]
+    realise: Realise
+
+
+STRATEGIES: dict[str, Strategy] = {
+    scatter.NAME: Strategy(scatter.matches, scatter.choose, scatter.realise),
+    contraction.NAME: Strategy(contraction.matches, contraction.choose, contraction.realise),
+    loops.NAME: Strategy(loops.matches, loops.choose, loops.realise),
+}
+
+
+def choose_strategy(body: KernelBody, machine: Machine) -> Choice:
+    """The choice of the first strategy that can run the body."""
+    strategy = next(strategy for strategy in STRATEGIES.values() if strategy.matches(body))
+    return strategy.choose(body, machine)

@@ -1,0 +1,63 @@
+"""Shorthand to build kiln ops in front of the one that they replace."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dialect.conversion import CastOp
+from dialect.elementwise import BinopOp
+from dialect.mlir import ir
+from dialect.movement import ExpandOp, PermuteOp, ReshapeOp, ShrinkOp
+from dialect.reduction import ReduceAxisOp
+from dialect.types import type_of
+from tensorkiln.dtypes import DType
+from tensorkiln.expr import Dim
+from tensorkiln.nodes import BinopKind, ReduceKind
+from tensorkiln.types import TensorType
+
+Shape = Sequence[Dim]
+
+
+def typed(value: ir.Value, shape: Shape, dtype: DType | None = None) -> TensorType:
+    """A type of `shape` with the dtype of `value` unless another is given."""
+    return TensorType(dtype or type_of(value).dtype, tuple(shape))
+
+
+def reshape(value: ir.Value, shape: Shape) -> ir.Value:
+    """`value` in another shape."""
+    if type_of(value).shape == tuple(shape):
+        return value
+    return ReshapeOp.make([value], typed(value, shape)).results[0]
+
+
+def permute(value: ir.Value, axes: Sequence[int]) -> ir.Value:
+    """`value` with dimension `i` taken from dimension `axes[i]`."""
+    shape = type_of(value).shape
+    return PermuteOp.make([value], typed(value, [shape[axis] for axis in axes]), axes_permutation=tuple(axes)).results[0]
+
+
+def expand(value: ir.Value, shape: Shape) -> ir.Value:
+    """`value` with its dimensions of size 1 repeated."""
+    return ExpandOp.make([value], typed(value, shape)).results[0]
+
+
+def shrink(value: ir.Value, limits: Sequence[tuple[Dim, Dim]]) -> ir.Value:
+    """The part of `value` within `limits`."""
+    shape = [end - begin for begin, end in limits]
+    return ShrinkOp.make([value], typed(value, shape), limits=tuple(limits)).results[0]
+
+
+def cast(value: ir.Value, dtype: DType) -> ir.Value:
+    """`value` converted to `dtype`."""
+    known = type_of(value)
+    return value if known.dtype is dtype else CastOp.make([value], typed(value, known.shape, dtype)).results[0]
+
+
+def binop(kind: BinopKind, left: ir.Value, right: ir.Value) -> ir.Value:
+    """`left` and `right`, of one type, combined."""
+    return BinopOp.make([left, right], type_of(left), op=kind).results[0]
+
+
+def reduce(kind: ReduceKind, value: ir.Value, axes: Sequence[int], shape: Shape) -> ir.Value:
+    """`value` reduced over `axes`, to `shape`."""
+    return ReduceAxisOp.make([value], typed(value, shape), reduce_op_kind=kind, axes=tuple(axes)).results[0]

@@ -1,0 +1,46 @@
+"""contract and wmma: products of expanded operands, summed, which is how graphs spell a contraction."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dialect.mlir import ir
+from dialect.types import type_of
+from tensorkiln.nodes import BinopKind, ReduceKind
+
+from . import builder
+
+
+def decompose_contract(op: Any) -> ir.Value:
+    """numpy.tensordot(a, b, pairs of axes)"""
+    left, right = op.operands
+    pairs = op.contraction_axes
+    left_axes, right_axes = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+    left_kept = [axis for axis in range(type_of(left).rank) if axis not in left_axes]
+    right_kept = [axis for axis in range(type_of(right).rank) if axis not in right_axes]
+    moved_left = builder.permute(left, [*left_kept, *left_axes])
+    moved_right = builder.permute(right, [*right_kept, *right_axes])
+    return _product(moved_left, moved_right, len(pairs), op.tensor.shape)
+
+
+def _product(left: ir.Value, right: ir.Value, depth: int, result: builder.Shape) -> ir.Value:
+    """The sum over the last `depth` dimensions of both, the other dimensions of left before those of right."""
+    left_shape, right_shape = type_of(left).shape, type_of(right).shape
+    rows, columns = len(left_shape) - depth, len(right_shape) - depth
+    whole = (*left_shape[:rows], *right_shape[:columns], *left_shape[rows:])
+    wide_left = builder.reshape(left, (*left_shape[:rows], *[1] * columns, *left_shape[rows:]))
+    wide_right = builder.reshape(right, (*[1] * rows, *right_shape))
+    product = builder.binop(BinopKind.MUL, builder.expand(wide_left, whole), builder.expand(wide_right, whole))
+    axes = range(rows + columns, len(whole))
+    return builder.reduce(ReduceKind.SUM, product, list(axes), result) if depth else builder.reshape(product, result)
+
+
+def decompose_wmma(op: Any) -> ir.Value:
+    """a (m x k) @ b (k x n) + c (m x n), computed in the dtype of c"""
+    a, b, c = op.operands
+    wide = op.tensor.dtype
+    left, right = builder.cast(a, wide), builder.permute(builder.cast(b, wide), (1, 0))
+    return builder.binop(BinopKind.ADD, _product(left, right, 1, op.tensor.shape), c)
+
+
+CONTRACTION = {"kiln.contract": decompose_contract, "kiln.wmma": decompose_wmma}

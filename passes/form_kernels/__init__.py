@@ -1,0 +1,31 @@
+"""kiln -> kiln: one function per kernel, and a graph function that calls them."""
+
+from __future__ import annotations
+
+from dialect.mlir import ir
+from tensorkiln.dtypes import DType
+
+from ..values import Value, read_function, read_symbols
+from .graph_function import graph_function
+from .grouping import group
+from .materialise import is_table, live_values, materialised
+from .outline import is_empty, outline
+
+
+def form_kernels(module: ir.Module) -> ir.Module:
+    """Cut `@graph` into kernels; the module that comes back has `@graph` and one private function per kernel."""
+    source = graph_function(module)
+    function = read_function(source, read_symbols(source))
+    live = live_values(function)
+    stored = materialised(function, live)
+    kept = [value for value in live if value in stored]
+    results = set(function.results)
+    host = [value for value in live if is_table(value) or _needs_no_kernel(value, value in stored or value in results)]
+    with module.context, ir.Location.unknown():
+        groups = group(function, [value for value in kept if not is_empty(value)], host)
+        return outline(source, function, groups, host)
+
+
+def _needs_no_kernel(value: Value, is_stored: bool) -> bool:
+    return is_stored and (is_empty(value) or value.dtype is DType.UNIT)
+

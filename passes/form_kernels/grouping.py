@@ -1,0 +1,182 @@
+"""Group stored values into kernels: a value joins the kernel of its latest producer when it can be computed row by row.
+
+The rows are the leading loops that all roots of a kernel share. A root may join when everything that it reads of the
+kernel's other roots lies in its own row, so that a reduction and what follows it (softmax, a normalisation, the bias
+and activation behind a product) are one pass over memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tensorkiln import expr
+from tensorkiln.expr import Dim
+
+from ..schedule.accesses import loads
+from ..schedule.contraction import match_contraction
+from ..schedule.domain import Domain, domain_of, extent_of, traced_value
+from ..to_linalg.index_space import IndexSpace, linear_form
+from ..to_linalg.scalar_dag import Interner, Load
+from ..to_linalg.tracer import Tracer
+from ..to_linalg.traces import TRACES
+from ..values import Function, Value
+from .materialise import OPAQUE
+
+MAX_ROW_POINTS = 65536
+"""Points of one row of a kernel with several loop nests: what it stores in between should stay in the L2 cache."""
+MIN_ROWS_TO_SHARE = 16
+SMALL_ROW = 4096
+SMALL_KERNEL = 16384
+MAX_ROOTS = 24
+MAX_OPERANDS = 96
+
+
+@dataclass(slots=True)
+class Group:
+    """The roots of one kernel, how many leading loops they share, and which stored values they read."""
+
+    roots: list[Value]
+    rows: int
+    domains: dict[Value, Domain]
+    reads: set[Value] = field(default_factory=set[Value])
+    is_contraction: bool = False
+    is_opaque: bool = False
+
+
+def group(function: Function, stored: Sequence[Value], host: Sequence[Value]) -> list[Group]:
+    """Kernels for the stored values, which are given in order; every kernel reads only earlier ones.
+
+    `host` are the values that are in memory before any kernel runs, arguments aside.
+    """
+    return _Grouping(function, stored, host).run()
+
+
+class _Grouping:
+    def __init__(self, function: Function, stored: Sequence[Value], host: Sequence[Value]) -> None:
+        self.stored = stored
+        self.space = IndexSpace(function.symbols)
+        self.nodes = Interner()
+        in_memory = [*function.arguments, *host, *stored]
+        self.numbers: dict[Value, int] = {value: number for number, value in enumerate(in_memory)}
+        self.values = in_memory
+        self.groups: list[Group] = []
+        self.home: dict[Value, int] = {}
+
+    def run(self) -> list[Group]:
+        for root in self.stored:
+            self._add(root)
+        return self.groups
+
+    def _add(self, root: Value) -> None:
+        if root.kind in OPAQUE:
+            self._open(Group([root], 0, {}, {o for o in root.operands if o in self.numbers}, is_opaque=True))
+            return
+        domain = domain_of(root, self.space, f"g{len(self.home)}_")
+        reads, is_contraction = self._trace(root, domain)
+        producers = {self.home[value] for value in reads if value in self.home}
+        if producers and not is_contraction:
+            latest = max(producers)
+            rows = self._shared_rows(self.groups[latest], root, domain, reads)
+            if rows is not None:
+                self._join(latest, root, domain, set(reads), rows)
+                return
+        self._open(Group([root], len(domain.parallel), {root: domain}, set(reads), is_contraction))
+
+    def _open(self, group: Group) -> None:
+        self.home |= dict.fromkeys(group.roots, len(self.groups))
+        self.groups.append(group)
+
+    def _join(self, number: int, root: Value, domain: Domain, reads: set[Value], rows: int) -> None:
+        target = self.groups[number]
+        target.roots.append(root)
+        target.domains[root] = domain
+        target.reads |= reads
+        target.rows = rows
+        self.home[root] = number
+
+    def _trace(self, root: Value, domain: Domain) -> tuple[Mapping[Value, list[Load]], bool]:
+        """The loads of `root` by the value that they read, and whether it is a contraction."""
+        tracer = Tracer(self.space, self.numbers, TRACES, self.nodes)
+        value = traced_value(root)
+        index = domain.index(value.shape)
+        is_reduction = root.kind == "reduce_axis"
+        element = tracer.element(value, index) if is_reduction else tracer.define(value, index)
+        combine = root.text("reduce_op_kind") if is_reduction else None
+        reads: dict[Value, list[Load]] = {}
+        for load in loads((element,), self.nodes):
+            reads.setdefault(self.values[load.operand], []).append(load)
+        return reads, match_contraction(domain, combine, element, self.nodes, self.space) is not None
+
+    def _shared_rows(
+        self, target: Group, root: Value, domain: Domain, reads: Mapping[Value, list[Load]]
+    ) -> int | None:
+        """How many leading loops `root` can share with all roots of `target`, or None when it should not join."""
+        if target.is_opaque or len(target.roots) >= MAX_ROOTS or len(target.reads | set(reads)) > MAX_OPERANDS:
+            return None
+        most = 0
+        leader = target.domains[target.roots[0]].parallel
+        for mine, theirs in zip(domain.parallel, leader[: target.rows], strict=False):
+            if mine.extent != theirs.extent:
+                break
+            most += 1
+        if target.is_contraction:
+            whole = most == len(leader) == len(domain.loops)
+            return most if whole and self._is_aligned(target, domain, reads, most) else None
+        for rows in range(most, -1, -1):
+            if self._is_aligned(target, domain, reads, rows) and self._is_profitable(target, domain, rows):
+                return rows
+        return None
+
+    def _is_aligned(self, target: Group, domain: Domain, reads: Mapping[Value, list[Load]], rows: int) -> bool:
+        return all(
+            self._within_row(load, value, domain, rows)
+            for value, found in reads.items()
+            if value in target.domains
+            for load in found
+        )
+
+    def _within_row(self, load: Load, value: Value, domain: Domain, rows: int) -> bool:
+        """Whether the address is that of the row's first element plus something inside the row."""
+        names = [loop.name for loop in domain.parallel[:rows]]
+        form = linear_form(load.address, names)
+        if form is None:
+            return False
+        row_size, strides = row_layout(value.shape, [loop.extent for loop in domain.parallel[:rows]])
+        if strides is None or tuple(form[1]) != strides:
+            return False
+        return not load.conditions and self.space.is_within(form[0], row_size)
+
+    def _is_profitable(self, target: Group, domain: Domain, rows: int) -> bool:
+        domains = [*target.domains.values(), domain]
+        largest = max(self.space.largest(extent_of([*d.parallel[rows:], *d.reduction])) for d in domains)
+        if largest <= 1:
+            return True
+        same = all([loop.extent for loop in d.loops] == [loop.extent for loop in domain.loops] for d in domains)
+        if same and rows == len(domain.parallel):
+            return True
+        if all(rows == len(d.parallel) for d in domains):
+            return True
+        count = extent_of(domain.parallel[:rows])
+        fewest = expr.bounds(count, self.space.symbols)[0]
+        if largest <= SMALL_ROW:
+            return fewest >= MIN_ROWS_TO_SHARE or not isinstance(count, int) or largest * count <= SMALL_KERNEL
+        return largest <= MAX_ROW_POINTS and (fewest >= MIN_ROWS_TO_SHARE or not isinstance(count, int))
+
+
+def row_layout(shape: Sequence[Dim], rows: Sequence[Dim]) -> tuple[Dim, tuple[Dim, ...] | None]:
+    """`(elements of a row, strides of the row loops)` of a row-major value whose leading dimensions are the rows.
+
+    The strides are None when the value's leading dimensions, those of size 1 aside, are not the rows.
+    """
+    extents = [extent for extent in shape if extent != 1]
+    if tuple(extents[: len(rows)]) != tuple(rows):
+        return 0, None
+    size = expr.product(extents[len(rows) :])
+    strides: list[Dim] = []
+    running = size
+    for extent in reversed(rows):
+        strides.append(running)
+        running = expr.mul(running, extent)
+    return size, tuple(reversed(strides))
+

@@ -1,0 +1,188 @@
+"""From a scheduled module and the code of its kernels to the compiled program."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dialect.mlir import ir
+from tensorkiln import expr
+from tensorkiln.buffers import Binding, Buffer
+from tensorkiln.expr import Dim
+from tensorkiln.graph import Graph
+from tensorkiln.launch import Variable
+from tensorkiln.schedule import (
+    Allocation,
+    BufferInfo,
+    Dependency,
+    HostCallback,
+    ItemAnalysis,
+    Layout,
+    MemoryTransfer,
+    Operation,
+    OpRef,
+    Schedule,
+)
+from tensorkiln.spec import ProgramSpec
+from tensorkiln.target import Target
+
+from .schedule.attach import kernel_functions, read_program, schedule_of
+from .schedule.program_plan import ProgramPlan, Step
+from .values import read_function
+
+NANOSECONDS_PER_BYTE = 0.1
+"""Of a stream through memory: 10 GB/s on one core."""
+NANOSECONDS_PER_FLOP = 0.05
+LAUNCH_NS = 1000
+
+
+class ProgramParts:
+    """The parts of a program that follow from its scheduled module."""
+
+    def __init__(self, module: ir.Module, graph: Graph, target: Target, code: str) -> None:
+        self.plan: ProgramPlan = read_program(module)
+        self.functions = kernel_functions(module)
+        self.graph, self.target, self.code = graph, target, code
+        self.kernels: list[ProgramSpec] = []
+        self.operations: list[Operation] = []
+        self.analysis: list[ItemAnalysis] = []
+        for number, step in enumerate(self.plan.steps):
+            self._add(number, step)
+
+    @property
+    def inputs(self) -> tuple[Binding, ...]:
+        return self._bindings(self.graph.input_vars, self.plan.arguments)
+
+    @property
+    def outputs(self) -> tuple[Binding, ...]:
+        return self._bindings(self.graph.output_vars, self.plan.results)
+
+    @property
+    def schedule(self) -> Schedule:
+        return Schedule.build(self.operations, self._dependencies(), analysis=self.analysis)
+
+    def _bindings(self, variables: Sequence[int], buffers: Sequence[int]) -> tuple[Binding, ...]:
+        return tuple(
+            Binding(var=var, buffer=buffer, dtype=self._buffer(buffer).dtype, shape=self._buffer(buffer).shape)
+            for var, buffer in zip(variables, buffers, strict=True)
+        )
+
+    def _buffer(self, number: int) -> Buffer:
+        return self.plan.buffers[number]
+
+    def _add(self, number: int, step: Step) -> None:
+        if step.kernel is not None:
+            self._add_kernel(number, step)
+            return
+        assert step.host is not None, "a step is a kernel or a host op"
+        operation = self._transfer(step) if step.host.kind == "copy" else self._callback(step)
+        self.operations.append(operation)
+        self.analysis.append(self._estimate(number, step, 0))
+
+    def _add_kernel(self, number: int, step: Step) -> None:
+        assert step.kernel is not None, "the caller has looked"
+        function = self.functions[step.kernel]
+        _, item, flops = schedule_of(function)
+        used = (*step.reads, *step.writes, *step.scratch)
+        slots = range(len(used))
+        symbols = tuple(self.graph.symbolic_vars)
+        self.kernels.append(
+            ProgramSpec(
+                name=step.kernel,
+                entry=step.kernel,
+                artifact=self.code,
+                device=self.target.home_device,
+                global_size=(expr.maximum(item.context.global_dims[0], 1), 1, 1),
+                local_size=None,
+                vars=tuple(Variable(name=s.name, min=s.min_val, max=s.max_val) for s in symbols),
+                var_names=tuple(symbol.name for symbol in symbols),
+                globals=tuple(slots),
+                ins=tuple(slots[: len(step.reads)]),
+                outs=tuple(slots[len(step.reads) :]),
+                buf_count=len(used),
+                buffers=used,
+            )
+        )
+        self.operations.append(
+            item.model_copy(
+                update={
+                    "kernel_id": len(self.kernels) - 1,
+                    "ops": self._ops(function),
+                    "inputs": tuple(self._info(buffer, is_input=True) for buffer in step.reads),
+                    "outputs": tuple(self._info(buffer, is_input=False) for buffer in step.writes),
+                }
+            )
+        )
+        self.analysis.append(self._estimate(number, step, flops))
+
+    def _ops(self, function: ir.Operation) -> tuple[OpRef, ...]:
+        """The nodes that the kernel computes, each once."""
+        nodes: dict[int, str] = {}
+        for value in read_function(function, {}).values:
+            if value.pointer:
+                node = int(value.pointer.rpartition("/")[2])
+                nodes.setdefault(node, self.graph.nodes[node].node)
+        return tuple(OpRef(node=node, kind=kind) for node, kind in sorted(nodes.items()))
+
+    def _info(self, number: int, *, is_input: bool) -> BufferInfo:
+        buffer = self._buffer(number)
+        allocation = Allocation(size_bytes=buffer.size_bytes, lifetime=buffer.lifetime, alias_group=buffer.alias_group)
+        return BufferInfo(
+            buf_var=number,
+            dtype=buffer.dtype,
+            layout=Layout.row_major(buffer.shape, alignment=buffer.alignment),
+            alloc=allocation,
+            is_input=is_input,
+            is_output=not is_input,
+        )
+
+    def _transfer(self, step: Step) -> MemoryTransfer:
+        assert step.host is not None, "a transfer comes from a copy"
+        buffer = self._buffer(step.writes[0])
+        return MemoryTransfer(
+            transfer_id=len(self.operations),
+            src_var=step.reads[0],
+            dst_var=step.writes[0],
+            src_device=self.target.home_device,
+            dst_device=step.host.text("target_device"),
+            dims=buffer.shape,
+            size_bytes=buffer.size_bytes,
+        )
+
+    def _callback(self, step: Step) -> HostCallback:
+        assert step.host is not None, "a callback comes from a custom op"
+        return HostCallback(
+            callback_id=len(self.operations),
+            callback_name=step.host.text("op_name"),
+            input_vars=step.reads,
+            output_vars=step.writes,
+            attributes=step.host.fields["custom_attributes"],
+        )
+
+    def _dependencies(self) -> list[Dependency]:
+        """Data edges: from the last step that wrote a buffer to those that read it."""
+        writer: dict[int, int] = {}
+        edges: dict[tuple[int, int], list[int]] = {}
+        for number, step in enumerate(self.plan.steps):
+            for buffer in step.reads:
+                if buffer in writer:
+                    edges.setdefault((writer[buffer], number), []).append(buffer)
+            writer |= dict.fromkeys(step.writes, number)
+        return [
+            Dependency(dep_from=source, dep_to=target, dep_vars=tuple(dict.fromkeys(buffers)))
+            for (source, target), buffers in edges.items()
+        ]
+
+    def _estimate(self, number: int, step: Step, flops: Dim) -> ItemAnalysis:
+        read = expr.add(*(self._buffer(buffer).size_bytes for buffer in step.reads))
+        written = expr.add(*(self._buffer(buffer).size_bytes for buffer in step.writes))
+        ranges = self.graph.symbols
+        moved = expr.bounds(expr.add(read, written), ranges)[1] * NANOSECONDS_PER_BYTE
+        computed = expr.bounds(flops, ranges)[1] * NANOSECONDS_PER_FLOP
+        return ItemAnalysis(
+            item_id=number,
+            flops=flops,
+            bytes_read=read,
+            bytes_written=written,
+            est_ns=LAUNCH_NS + int(max(moved, computed)),
+        )
+

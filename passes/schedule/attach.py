@@ -1,0 +1,117 @@
+"""Records on IR: the schedule of a kernel on its function, the plan of the program on the module."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from dialect.mlir import ir
+from tensorkiln.buffers import Buffer
+from tensorkiln.expr import Dim, from_wire, to_wire
+from tensorkiln.schedule import KernelItem
+
+from ..attributes import decode, encode
+from ..form_kernels.graph_function import graph_function
+from ..form_kernels.outline import ROWS
+from ..values import Function, Value, read_function, read_symbols
+from .choice import Choice
+from .program_plan import ProgramPlan, Step, plan_program
+from .stages import KernelBody, kernel_body
+
+SCHEDULE = "kiln.schedule"
+STRATEGY = "kiln.strategy"
+FLOPS = "kiln.flops"
+PROGRAM = "kiln.program"
+
+Chooser = Callable[[KernelBody], Choice]
+
+
+def attach_schedules(module: ir.Module, choose: Chooser) -> ProgramPlan:
+    """Choose a schedule for every kernel and write it on its function; write the plan of the program on the module."""
+    source = graph_function(module)
+    graph = read_function(source, read_symbols(source))
+    plan = plan_program(_calls(source, graph), graph)
+    kernels = kernel_functions(module)
+    with module.context, ir.Location.unknown():
+        for number, step in enumerate(plan.steps):
+            if step.kernel is None:
+                continue
+            function = kernels[step.kernel]
+            choice = choose(read_body(function, graph))
+            for scratch in choice.scratch:
+                plan.add_scratch(number, scratch.dtype, scratch.elements)
+            function.attributes[SCHEDULE] = encode(choice.item.model_dump(mode="json"))
+            function.attributes[STRATEGY] = ir.StringAttr.get(choice.strategy)
+            function.attributes[FLOPS] = encode(to_wire(choice.flops))
+        plan.close()
+        module.operation.attributes[PROGRAM] = encode(_to_json(plan))
+    return plan
+
+
+def read_body(function: ir.Operation, graph: Function) -> KernelBody:
+    """The traced body of a kernel function."""
+    return kernel_body(read_function(function, graph.symbols), ir.IntegerAttr(function.attributes[ROWS]).value)
+
+
+def kernel_functions(module: ir.Module) -> dict[str, ir.Operation]:
+    """The kernel functions of a module by name."""
+    functions = (op.operation for op in module.body.operations if ROWS in op.operation.attributes)
+    return {ir.StringAttr(function.attributes["sym_name"]).value: function for function in functions}
+
+
+def schedule_of(function: ir.Operation) -> tuple[str, KernelItem, Dim]:
+    """`(strategy, schedule, scalar operations)` of a kernel function."""
+    attributes = function.attributes
+    item = KernelItem.model_validate(decode(attributes[SCHEDULE]))
+    return ir.StringAttr(attributes[STRATEGY]).value, item, from_wire(decode(attributes[FLOPS]))
+
+
+def _calls(source: ir.Operation, graph: Function) -> list[tuple[str | None, Value, Sequence[Value], Sequence[Value]]]:
+    calls: list[tuple[str | None, Value, Sequence[Value], Sequence[Value]]] = []
+    for value in graph.values:
+        if value.kind != "func.call":
+            calls.append((None, value, value.operands, (value,)))
+        elif calls and calls[-1][1].position == value.position:
+            # Another result of the same call.
+            calls[-1] = (*calls[-1][:3], (*calls[-1][3], value))
+        else:
+            calls.append((value.text("callee"), value, value.operands, (value,)))
+    return calls
+
+
+def _to_json(plan: ProgramPlan) -> dict[str, Any]:
+    return {
+        "buffers": [buffer.model_dump(mode="json") for buffer in plan.buffers],
+        "steps": [
+            {"kernel": step.kernel, "reads": step.reads, "writes": step.writes, "scratch": step.scratch}
+            for step in plan.steps
+        ],
+        "arguments": plan.arguments,
+        "results": plan.results,
+    }
+
+
+def read_program(module: ir.Module) -> ProgramPlan:
+    """The plan of the program that a scheduled module holds, with the ops of its host steps and its constants."""
+    source = graph_function(module)
+    graph = read_function(source, read_symbols(source))
+    plan = plan_program(_calls(source, graph), graph)
+    buffers, steps = read_plan(module)
+    plan.buffers = buffers
+    plan.steps = [
+        replace(step, scratch=known.scratch) for step, known in zip(plan.steps, steps, strict=True)
+    ]
+    return plan
+
+
+def read_plan(module: ir.Module) -> tuple[list[Buffer], list[Step]]:
+    """The buffers and kernel steps on a module."""
+    program = decode(module.operation.attributes[PROGRAM])
+    buffers = [Buffer.model_validate(buffer) for buffer in program["buffers"]]
+    steps = [
+        Step(step["kernel"], None, tuple(step["reads"]), tuple(step["writes"]), tuple(step["scratch"]))
+        for step in program["steps"]
+    ]
+    return buffers, steps
+

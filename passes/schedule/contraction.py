@@ -1,0 +1,101 @@
+"""Recognise a contraction: a sum of products of two reads that share only the summed loops and a batch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tensorkiln import expr
+from tensorkiln.dtypes import DType
+
+from ..to_linalg.index_space import IndexSpace, linear_form
+from ..to_linalg.scalar_dag import Apply, Interner, Load, Node
+from .accesses import Access, linear_access
+from .domain import Domain, Loop, extent_of
+
+MIN_ROWS = 4
+MIN_COLUMNS = 8
+MIN_DEPTH = 4
+"""Below these extents the packing that makes a contraction fast costs more than it saves."""
+
+_SUPPORTED = frozenset(
+    {DType.FLOAT32, DType.FLOAT64} | {DType(f"{sign}int{bits}") for sign in ("", "u") for bits in (8, 16, 32, 64)}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Contraction:
+    """`out[batch, row, column] = sum over depth of left[batch, row, depth] * right[batch, depth, column]`."""
+
+    batch: tuple[Loop, ...]
+    rows: tuple[Loop, ...]
+    columns: tuple[Loop, ...]
+    depth: tuple[Loop, ...]
+    left: Access
+    right: Access
+
+
+def match_contraction(
+    domain: Domain, combine: str | None, element: Node, nodes: Interner, space: IndexSpace
+) -> Contraction | None:
+    """The contraction that a stage is, or None when it is none or too small for one."""
+    if combine != "sum" or not isinstance(element, Apply) or element.op != "binop" or element.attributes[0] != "mul":
+        return None
+    first, second = element.args
+    if element.dtype not in _SUPPORTED or not isinstance(first, Load) or not isinstance(second, Load):
+        return None
+    names = [loop.name for loop in domain.loops]
+    accesses = [linear_access(load, nodes, names) for load in (first, second)]
+    if accesses[0] is None or accesses[1] is None or not _separable(first, second, nodes, names):
+        return None
+    return _oriented(domain, accesses[0], accesses[1], space)
+
+
+def _separable(first: Load, second: Load, nodes: Interner, names: list[str]) -> bool:
+    """Whether the conditions are linear in the loops, so that each splits into a part per loop."""
+    for condition in (*first.conditions, *second.conditions):
+        if not isinstance(condition, int | expr.Expr) or linear_form(condition, names) is None:
+            return False
+    return True
+
+
+def _uses(access: Access, domain: Domain) -> list[bool]:
+    """Which loops the access depends on, by its address or by its conditions."""
+    conditioned = frozenset[str]().union(
+        *(expr.free_symbols(c) for c in access.load.conditions if isinstance(c, int | expr.Expr))
+    )
+    return [
+        stride != 0 or loop.name in conditioned for stride, loop in zip(access.strides, domain.loops, strict=True)
+    ]
+
+
+def _oriented(domain: Domain, first: Access, second: Access, space: IndexSpace) -> Contraction | None:
+    in_first, in_second = _uses(first, domain), _uses(second, domain)
+    batch: list[Loop] = []
+    only_first: list[Loop] = []
+    only_second: list[Loop] = []
+    depth: list[Loop] = []
+    for loop, one, two in zip(domain.loops, in_first, in_second, strict=True):
+        if loop.is_reduction:
+            if not (one and two):
+                return None
+            depth.append(loop)
+        elif one and two:
+            batch.append(loop)
+        elif one:
+            only_first.append(loop)
+        elif two:
+            only_second.append(loop)
+        else:
+            return None
+    # The columns are the loops that the result walks innermost, so that it is stored by whole vectors.
+    last = domain.parallel[-1] if domain.parallel else None
+    if last in only_first:
+        first, second, only_first, only_second = second, first, only_second, only_first
+    if not (only_first and only_second and depth) or not _worthwhile(only_first, only_second, depth, space):
+        return None
+    return Contraction(tuple(batch), tuple(only_first), tuple(only_second), tuple(depth), first, second)
+
+
+def _worthwhile(rows: list[Loop], columns: list[Loop], depth: list[Loop], space: IndexSpace) -> bool:
+    limits = ((rows, MIN_ROWS), (columns, MIN_COLUMNS), (depth, MIN_DEPTH))
+    return all(space.largest(extent_of(loops)) >= least for loops, least in limits)

@@ -1,0 +1,18 @@
+"""A stage of the compiler: a name and a function from module to module."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from dialect.mlir import ir
+
+Pass = Callable[[ir.Module], ir.Module]
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """`run` may change its argument; what it returns is the module from there on."""
+
+    name: str
+    run: Pass

@@ -1,0 +1,124 @@
+"""Scalar programs as SSA: the body of a `linalg.generic`, or straight code where there is no loop."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dialect.mlir import arith, ir, memref, scf
+from passes import scalar
+from passes.scalar.traits import Traits
+from tensorkiln.dtypes import DType
+from tensorkiln.expr import Dim, Expr, free_symbols
+
+from .index_emission import IndexEmitter
+from .memory import Memory, from_memory, load, stored_type, strided_view
+from .scalar_dag import Apply, Choose, Condition, Constant, Guard, IndexValue, InRange, Interner, IsTrue, Load, Node
+
+
+class Emitter:
+    """Emits nodes at the current insertion point, each once. `loaded` gives loads whose value is at hand already."""
+
+    def __init__(
+        self,
+        nodes: Interner,
+        index: IndexEmitter,
+        memory: Memory,
+        traits: Traits,
+        loaded: Mapping[int, ir.Value] | None = None,
+    ) -> None:
+        self.nodes, self.index, self.memory, self.traits = nodes, index, memory, traits
+        self._values: dict[int, ir.Value] = dict(loaded or {})
+        self._conditions: dict[int | Dim, ir.Value] = {}
+
+    def __call__(self, node: Node) -> ir.Value:
+        """The scalar value of `node`."""
+        value = self._values.get(id(node))
+        if value is None:
+            value = self._values[id(node)] = self._emit(node)
+        return value
+
+    def _emit(self, node: Node) -> ir.Value:
+        match node:
+            case Constant(dtype=dtype, value=literal):
+                return scalar.constant(dtype, literal)
+            case IndexValue(dtype=dtype, index=index):
+                wide = arith.index_cast(ir.IntegerType.get_signless(64), self._index(index))
+                return scalar.cast(DType.INT64, dtype, wide)
+            case Load():
+                return self._load(node)
+            case Apply():
+                return self._apply(node)
+            case Guard(conditions=conditions, value=value):
+                return arith.select(self._all(conditions), self(value), scalar.constant(node.dtype, 0))
+            case Choose(conditions=conditions, first=first, second=second):
+                return arith.select(self._all(conditions), self(first), self(second))
+
+    def _apply(self, node: Apply) -> ir.Value:
+        args = [self(arg) for arg in node.args]
+        match node.op:
+            case "binop":
+                kind, dtype, amount = node.attributes
+                return scalar.binop(kind, dtype, args[0], args[1], node.dtype, amount)
+            case "unary":
+                return scalar.unary(node.attributes[0], node.dtype, args[0])
+            case "ternary":
+                return scalar.ternary(node.attributes[0], node.dtype, args[0], args[1], args[2], node.attributes[1])
+            case "cast":
+                return scalar.cast(node.attributes[0], node.dtype, args[0])
+            case "bitcast":
+                return scalar.bitcast_same_width(node.attributes[0], node.dtype, args[0])
+            case op:
+                assert op == "threefry", f"no scalar operation is called {op}"
+                return scalar.threefry(args[0], args[1])
+
+    def _index(self, index: Dim) -> ir.Value:
+        for name in sorted(free_symbols(index)):
+            if name in self.nodes.dynamic and name not in self.index.names:
+                node = self.nodes.dynamic[name]
+                self.index.names[name] = as_index(node.dtype, self(node))
+        return self.index(index)
+
+    def _load(self, node: Load) -> ir.Value:
+        base = self.memory.bases[node.operand]
+        address = self.memory.address(node.operand, node.address)
+        if not node.conditions:
+            self._index(address)
+            return load(node.dtype, base, address, self.index)
+        condition = self._all(node.conditions)
+        self._index(address)
+        branch = scf.IfOp(condition, [stored_type(node.dtype)], has_else=True)
+        with ir.InsertionPoint(branch.then_block):
+            scf.YieldOp([memref.load(strided_view(base, address, (), (), self.index), [])])
+        with ir.InsertionPoint(branch.else_block):
+            element = stored_type(node.dtype)
+            scf.YieldOp([arith.constant(element, 0.0 if node.dtype.is_float else 0)])
+        return from_memory(node.dtype, branch.results[0])
+
+    def _all(self, conditions: tuple[Condition, ...]) -> ir.Value:
+        value = self._condition(conditions[0])
+        for condition in conditions[1:]:
+            value = arith.andi(value, self._condition(condition))
+        return value
+
+    def _condition(self, condition: Condition) -> ir.Value:
+        key = condition if isinstance(condition, int | Expr) else id(condition)
+        value = self._conditions.get(key)
+        if value is None:
+            value = self._conditions[key] = self._emit_condition(condition)
+        return value
+
+    def _emit_condition(self, condition: Condition) -> ir.Value:
+        match condition:
+            case InRange(value=value, extent=extent):
+                position = as_index(value.dtype, self(value))
+                # A negative index is a huge unsigned one.
+                return arith.cmpi(arith.CmpIPredicate.ult, position, self._index(extent))
+            case IsTrue(value=value):
+                return self(value)
+            case _:
+                return arith.cmpi(arith.CmpIPredicate.sge, self._index(condition), self.index(0))
+
+
+def as_index(dtype: DType, value: ir.Value) -> ir.Value:
+    """An integer scalar as an index, by its sign; a uint64 beyond the range of int64 becomes negative."""
+    return (arith.index_cast if dtype.is_signed else arith.index_castui)(ir.IndexType.get(), value)

@@ -1,0 +1,193 @@
+"""Index arithmetic over the loops of a kernel: reshape, flatten and divide indices, and simplify what the bounds allow.
+
+An index is a `Dim` over three sorts of names: the graph's symbols, loop indices, and values read at run time (the row
+of a gather, say). Whoever creates a loop or reads such a value tells the space how far it runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from math import gcd
+
+from tensorkiln import expr
+from tensorkiln.expr import Dim, Expr
+
+Index = tuple[Dim, ...]
+
+
+class IndexSpace:
+    """What is known of the names in an index: numeric ranges of symbols, extents of everything that starts at 0."""
+
+    def __init__(self, symbols: Mapping[str, tuple[int, int]]) -> None:
+        self.symbols = dict(symbols)
+        self.extents: dict[str, Dim] = {}
+
+    def add(self, name: str, extent: Dim) -> Dim:
+        """Introduce the index `name` with values `0 .. extent - 1`."""
+        self.extents[name] = extent
+        return expr.symbol(name)
+
+    def is_nonnegative(self, dim: Dim) -> bool:
+        """Whether `dim >= 0` for every value of the names in it."""
+        return expr.is_nonnegative(dim, self.symbols, self.extents)
+
+    def is_within(self, index: Dim, extent: Dim) -> bool:
+        """Whether `0 <= index < extent` for every value of the names in them."""
+        return self.is_nonnegative(index) and self.is_nonnegative(expr.sub(expr.sub(extent, 1), index))
+
+    def is_positive(self, dim: Dim) -> bool:
+        """Whether `dim >= 1` for every value of the names in it."""
+        return self.is_nonnegative(expr.sub(dim, 1))
+
+    def largest(self, dim: Dim) -> int:
+        """The greatest value that `dim` may take, by the bounds of its symbols and loop indices."""
+        ranges = dict(self.symbols)
+        for name in expr.free_symbols(dim) & self.extents.keys():
+            ranges[name] = (0, max(self.largest(self.extents[name]) - 1, 0))
+        return expr.bounds(dim, ranges)[1]
+
+    def divide(self, index: Dim, divisor: Dim) -> tuple[Dim, Dim]:
+        """`(index // divisor, index % divisor)` for a non-negative index, split into a sum wherever bounds allow."""
+        if divisor == 1:
+            return index, 0
+        if divisor == 0:
+            return 0, 0
+        quotient, rest = split_multiple(index, divisor)
+        if self.is_within(rest, divisor):
+            return quotient, rest
+        for factor in _common_factors(rest, divisor):
+            outer, inner = split_multiple(rest, factor)
+            if self.is_within(inner, factor):
+                high, low = self.divide(outer, divisor // factor)
+                return expr.add(quotient, high), expr.add(expr.mul(low, factor), inner)
+        return expr.add(quotient, expr.floordiv(rest, divisor)), expr.floormod(rest, divisor)
+
+    def flatten(self, index: Index, shape: Sequence[Dim]) -> Dim:
+        """The row-major position of `index` in a contiguous array of `shape`."""
+        flat: Dim = 0
+        for position, extent in zip(index, shape, strict=True):
+            flat = expr.add(expr.mul(flat, extent), position)
+        return rejoin(flat)
+
+    def unflatten(self, flat: Dim, shape: Sequence[Dim]) -> Index:
+        """The index of the row-major position `flat` in a contiguous array of `shape`; the inverse of `flatten`."""
+        index: list[Dim] = []
+        for extent in reversed(shape[1:]):
+            flat, position = self.divide(flat, extent)
+            index.append(position)
+        return (flat, *reversed(index)) if shape else ()
+
+    def reshape(self, index: Index, shape: Sequence[Dim], source: Sequence[Dim]) -> Index:
+        """The index into `source` of the element at `index` of `shape`, both row-major views of one array.
+
+        Runs of dimensions with equal products are converted by themselves: only a run that truly merges or splits
+        costs a division.
+        """
+        result: list[Dim] = []
+        taken = 0
+        for source_run, count in _runs(source, shape):
+            run_shape, run_index = shape[taken : taken + count], index[taken : taken + count]
+            taken += count
+            if tuple(source_run) == tuple(run_shape):
+                result.extend(run_index)
+            else:
+                result.extend(self.unflatten(self.flatten(run_index, run_shape), source_run))
+        return tuple(result)
+
+
+def _runs(source: Sequence[Dim], shape: Sequence[Dim]) -> Iterable[tuple[Sequence[Dim], int]]:
+    """Pairs of (consecutive source dims, number of consecutive dims of `shape`) with equal products."""
+    source_start = source_end = shape_start = shape_end = 0
+    left: Dim = 1
+    right: Dim = 1
+    while source_end < len(source) or shape_end < len(shape):
+        if left == right and (source_end > source_start or shape_end > shape_start):
+            yield source[source_start:source_end], shape_end - shape_start
+            source_start, shape_start, left, right = source_end, shape_end, 1, 1
+            continue
+        takes_source = source_end < len(source) and (shape_end == len(shape) or _may_grow(left, right))
+        if takes_source:
+            left = expr.mul(left, source[source_end])
+            source_end += 1
+        else:
+            right = expr.mul(right, shape[shape_end])
+            shape_end += 1
+    if source_end > source_start or shape_end > shape_start:
+        yield source[source_start:source_end], shape_end - shape_start
+
+
+def _may_grow(left: Dim, right: Dim) -> bool:
+    """Whether to extend the left product next: it is the smaller one, or it is a divisor of the right one."""
+    if isinstance(left, int) and isinstance(right, int):
+        return left <= right
+    if isinstance(left, int):
+        return True
+    if isinstance(right, int):
+        return False
+    return len(left.terms[0][0]) <= len(right.terms[0][0])
+
+
+def split_multiple(index: Dim, divisor: Dim) -> tuple[Dim, Dim]:
+    """`(q, r)` with `index == q * divisor + r`, moving into q every term whose coefficient the divisor divides.
+
+    A coefficient that is larger than a constant divisor gives up its multiple: 7*i = (4*i) + 3*i for divisor 4.
+    """
+    whole = expr.floordiv(index, divisor)
+    if not isinstance(whole, Expr):
+        return whole, expr.sub(index, expr.mul(whole, divisor))
+    quotient: Dim = 0
+    for monomial, coefficient in whole.terms:
+        if not any(atom.op == "floordiv" and atom.args[1] == divisor for atom in monomial):
+            quotient = expr.add(quotient, Expr(((monomial, coefficient),)) if monomial else coefficient)
+    return quotient, expr.sub(index, expr.mul(quotient, divisor))
+
+
+def _common_factors(index: Dim, divisor: Dim) -> list[int]:
+    """Factors that a constant divisor shares with a coefficient, largest first: (8*i + j) // 16 is i // 2 for j < 8."""
+    if not isinstance(divisor, int) or not isinstance(index, Expr):
+        return []
+    shared = {gcd(divisor, coefficient) for _, coefficient in index.terms}
+    return sorted(shared - {1, divisor}, reverse=True)
+
+
+def rejoin(index: Dim) -> Dim:
+    """Undo divisions that meet again: `(e // c) * c + e % c` is `e`."""
+    if isinstance(index, int):
+        return index
+    for monomial, coefficient in index.terms:
+        for atom in monomial:
+            if atom.op != "floormod":
+                continue
+            dividend, divisor = atom.args
+            others = [Expr((((other,), 1),)) for other in monomial if other is not atom]
+            scale = expr.mul(coefficient, *others)
+            partner = expr.mul(scale, divisor, expr.floordiv(dividend, divisor))
+            without = expr.sub(expr.sub(index, partner), Expr(((monomial, coefficient),)))
+            if _term_count(without) < len(index.terms) - 1:
+                return rejoin(expr.add(without, expr.mul(scale, dividend)))
+    return index
+
+
+def _term_count(dim: Dim) -> int:
+    return len(dim.terms) if isinstance(dim, Expr) else int(dim != 0)
+
+
+def linear_form(index: Dim, names: Sequence[str]) -> tuple[Dim, tuple[Dim, ...]] | None:
+    """`(offset, strides)` with `index == offset + sum(stride * name)`; None when it is not linear in the names."""
+    if isinstance(index, int):
+        return index, (0,) * len(names)
+    offset: Dim = 0
+    strides: dict[str, Dim] = {}
+    wanted = set(names)
+    for monomial, coefficient in index.terms:
+        used = [atom for atom in monomial if not wanted.isdisjoint(atom.symbols)]
+        term: Dim = Expr(((monomial, coefficient),)) if monomial else coefficient
+        if not used:
+            offset = expr.add(offset, term)
+        elif len(used) == 1 and used[0].op == "symbol":
+            others = [Expr((((atom,), 1),)) for atom in monomial if atom is not used[0]]
+            name = used[0].key
+            strides[name] = expr.add(strides.get(name, 0), expr.mul(coefficient, *others))
+        else:
+            return None
+    return offset, tuple(strides.get(name, 0) for name in names)

@@ -1,0 +1,202 @@
+"""The scalar program of one element: what a kernel computes at one point of its loops, as a hash-consed graph.
+
+Tracing builds it from kiln ops, schedules are chosen by looking at it, and emission turns it into the body of a
+`linalg.generic`. Equal nodes are one object, so common subexpressions are shared by construction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import TypeAlias, TypeVar, cast
+
+from tensorkiln.dtypes import DType
+from tensorkiln.expr import Dim, Expr, free_symbols
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Constant:
+    """A literal of `dtype`."""
+
+    dtype: DType
+    value: int | float | bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class IndexValue:
+    """The value of an index expression, as an integer of `dtype`."""
+
+    dtype: DType
+    index: Dim
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Load:
+    """Element `address` of operand `operand`, or zero unless every condition holds; nothing is read when one fails."""
+
+    dtype: DType
+    operand: int
+    address: Dim
+    conditions: tuple[Condition, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Apply:
+    """A scalar operation. `op` names the function of the scalar lowering, `attributes` its compile-time arguments."""
+
+    dtype: DType
+    op: str
+    attributes: tuple[object, ...]
+    args: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Guard:
+    """`value` where every condition holds, zero elsewhere."""
+
+    dtype: DType
+    conditions: tuple[Condition, ...]
+    value: Node
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Choose:
+    """`first` where every condition holds, `second` elsewhere."""
+
+    dtype: DType
+    conditions: tuple[Condition, ...]
+    first: Node
+    second: Node
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class InRange:
+    """A condition read from data: whether the integer `value` lies in `0 .. extent - 1`."""
+
+    value: Node
+    extent: Dim
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class IsTrue:
+    """A condition read from data: whether the bool `value` is set."""
+
+    value: Node
+
+
+Condition: TypeAlias = "Dim | InRange | IsTrue"
+"""A dim is the condition that it is not negative."""
+Node: TypeAlias = "Constant | IndexValue | Load | Apply | Guard | Choose"
+
+
+@dataclass(slots=True)
+class Interner:
+    """Makes nodes so that equal ones are the same object, and names run-time indices after the node they come from."""
+
+    _nodes: dict[tuple[object, ...], object] = field(default_factory=dict[tuple[object, ...], object])
+    dynamic: dict[str, Node] = field(default_factory=dict[str, "Node"])
+    _names: dict[int, str] = field(default_factory=dict[int, str])
+
+    def constant(self, dtype: DType, value: int | float | bool) -> Constant:
+        return self._one(Constant, dtype, value)
+
+    def index_value(self, dtype: DType, index: Dim) -> IndexValue:
+        return self._one(IndexValue, dtype, index)
+
+    def load(self, dtype: DType, operand: int, address: Dim, conditions: tuple[Condition, ...]) -> Load:
+        return self._one(Load, dtype, operand, address, conditions)
+
+    def apply(self, dtype: DType, op: str, attributes: tuple[object, ...], *args: Node) -> Apply:
+        return self._one(Apply, dtype, op, attributes, args)
+
+    def guard(self, conditions: tuple[Condition, ...], value: Node) -> Node:
+        return self._one(Guard, value.dtype, conditions, value) if conditions else value
+
+    def choose(self, conditions: tuple[Condition, ...], first: Node, second: Node) -> Node:
+        return self._one(Choose, first.dtype, conditions, first, second) if conditions else first
+
+    def in_range(self, value: Node, extent: Dim) -> InRange:
+        return self._one(InRange, value, extent)
+
+    def is_true(self, value: Node) -> IsTrue:
+        return self._one(IsTrue, value)
+
+    def dynamic_name(self, value: Node) -> str:
+        """The name under which the run-time integer `value` appears in indices."""
+        name = self._names.setdefault(id(value), f"v{len(self._names)}")
+        self.dynamic[name] = value
+        return name
+
+    def _one(self, make: Callable[..., T], *parts: object) -> T:
+        key = (make, *(_key(part) for part in parts))
+        node = self._nodes.get(key)
+        if node is None:
+            node = self._nodes[key] = make(*parts)
+        return cast("T", node)
+
+
+def _key(part: object) -> object:
+    """What makes two parts equal; a float is told apart by its bits, so that 0.0 is not -0.0 and NaN is itself."""
+    if isinstance(part, tuple):
+        return tuple(_key(item) for item in cast("tuple[object, ...]", part))
+    if isinstance(part, bool | float):
+        return (type(part), repr(part))
+    return id(part) if isinstance(part, _BY_IDENTITY) else part
+
+
+_BY_IDENTITY = (Constant, IndexValue, Load, Apply, Guard, Choose, InRange, IsTrue)
+
+
+def children(node: Node) -> Iterator[Node]:
+    """The nodes that `node` reads, those of its conditions included, those inside its addresses not."""
+    match node:
+        case Apply(args=args):
+            yield from args
+        case Guard(conditions=conditions, value=value):
+            yield value
+            yield from _condition_values(conditions)
+        case Choose(conditions=conditions, first=first, second=second):
+            yield first
+            yield second
+            yield from _condition_values(conditions)
+        case Load(conditions=conditions):
+            yield from _condition_values(conditions)
+        case _:
+            return
+
+
+def _condition_values(conditions: tuple[Condition, ...]) -> Iterator[Node]:
+    for condition in conditions:
+        if isinstance(condition, InRange | IsTrue):
+            yield condition.value
+
+
+def walk(roots: Iterable[Node], interner: Interner) -> Iterator[Node]:
+    """Every node below `roots` once, those that give run-time indices included, in no particular order."""
+    seen: set[int] = set()
+    stack = list(roots)
+    while stack:
+        node = stack.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        yield node
+        stack.extend(children(node))
+        for index in indices(node):
+            stack.extend(interner.dynamic[name] for name in free_symbols(index) if name in interner.dynamic)
+
+
+def indices(node: Node) -> Iterator[Dim]:
+    """The index expressions in `node` itself."""
+    match node:
+        case Load(address=address, conditions=conditions):
+            yield address
+            yield from (condition for condition in conditions if isinstance(condition, int | Expr))
+        case Guard(conditions=conditions) | Choose(conditions=conditions):
+            yield from (condition for condition in conditions if isinstance(condition, int | Expr))
+        case IndexValue(index=index):
+            yield index
+        case _:
+            return

@@ -1,0 +1,171 @@
+"""A stage as linalg on memrefs: one `linalg.generic` over the loops inside a row, or straight code where there are none.
+
+Reads that are linear in those loops become strided operands with projected identity maps; all others are computed in
+the body from `linalg.index`. So movement costs a stride, and a mask a guarded load.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from dialect.mlir import ir, linalg, memref
+from passes import scalar
+from passes.scalar.traits import Traits
+from tensorkiln.expr import Dim
+
+from ..schedule.accesses import Access, linear_access, loads
+from ..schedule.domain import Loop
+from ..schedule.stages import Stage
+from .emission import Emitter
+from .index_emission import IndexEmitter
+from .index_space import linear_form
+from .memory import Memory, from_memory, store, strided_view, to_memory
+from .scalar_dag import Interner, Load, Node
+
+
+class StageEmitter:
+    """Emits stages of one kernel, for the current row, at the current insertion point."""
+
+    def __init__(self, nodes: Interner, memory: Memory, traits: Traits) -> None:
+        self.nodes, self.memory, self.traits = nodes, memory, traits
+
+    def __call__(self, stage: Stage, loops: Sequence[Loop], index: IndexEmitter) -> None:
+        """Emit `stage`; `loops` are those inside the row, outermost first."""
+        if stage.combine is None:
+            self._map(stage, loops, index)
+        elif any(not loop.is_reduction for loop in loops):
+            self._columns(stage, loops, index)
+        else:
+            self._reduction(stage, loops, index)
+
+    def body(self, index: IndexEmitter, loaded: Mapping[int, ir.Value] | None = None) -> Emitter:
+        """An emitter of scalars at the current insertion point."""
+        return Emitter(self.nodes, index, self.memory, self.traits, loaded)
+
+    def _map(self, stage: Stage, loops: Sequence[Loop], index: IndexEmitter) -> None:
+        memory = self.memory
+        if not loops:
+            emitter = self.body(index)
+            for entry in stage.stores:
+                address = memory.address(entry.operand, stage.domain.address)
+                store(entry.root.dtype, emitter(entry.element), memory.bases[entry.operand], address, index)
+            return
+        targets = [self.target(stage.domain.address, entry.operand, loops, index) for entry in stage.stores]
+        with Generic(self, stage.elements, loops, targets, index) as (emitter, _):
+            linalg.yield_([to_memory(entry.root.dtype, emitter(entry.element)) for entry in stage.stores])
+
+    def _reduction(self, stage: Stage, loops: Sequence[Loop], index: IndexEmitter) -> None:
+        """Reduce into a register, then store it."""
+        assert stage.combine is not None, "only a reduction is reduced"
+        (entry,) = stage.stores
+        memory, dtype = self.memory, entry.element.dtype
+        accumulator = memory.register(dtype)
+        memref.store(scalar.reduce_identity(stage.combine, dtype), accumulator, [])
+        with Generic(self, stage.elements, loops, [Target(accumulator, ())], index) as (emitter, (before,)):
+            linalg.yield_([scalar.reduce_combine(stage.combine, dtype, before, emitter(entry.element))])
+        result = memref.load(accumulator, [])
+        store(dtype, result, memory.bases[entry.operand], memory.address(entry.operand, stage.domain.address), index)
+
+    def _columns(self, stage: Stage, loops: Sequence[Loop], index: IndexEmitter) -> None:
+        """Reduce many columns at once into memory, the columns innermost."""
+        assert stage.combine is not None, "only a reduction is reduced"
+        (entry,) = stage.stores
+        dtype = entry.element.dtype
+        columns = [loop for loop in loops if not loop.is_reduction]
+        target = self.target(stage.domain.address, entry.operand, columns, index)
+        with Generic(self, (), columns, [target], index):
+            linalg.yield_([to_memory(dtype, scalar.reduce_identity(stage.combine, dtype))])
+        ordered = [loop for loop in loops if loop.is_reduction] + columns
+        shifted = Target(target.view, tuple(number + len(ordered) - len(columns) for number in target.axes))
+        with Generic(self, stage.elements, ordered, [shifted], index) as (emitter, (before,)):
+            combined = scalar.reduce_combine(stage.combine, dtype, from_memory(dtype, before), emitter(entry.element))
+            linalg.yield_([to_memory(dtype, combined)])
+
+    def target(self, address: Dim, operand: int, loops: Sequence[Loop], index: IndexEmitter) -> Target:
+        """The memory that the loops write: `address` of `operand`, which is linear in them."""
+        form = linear_form(self.memory.address(operand, address), [loop.name for loop in loops])
+        assert form is not None, "a stage stores at the row-major address of its own loops"
+        extents = [loop.extent for loop in loops]
+        view = strided_view(self.memory.bases[operand], form[0], extents, form[1], index)
+        return Target(view, tuple(range(len(loops))))
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A memref operand of a generic and which loops its dimensions are."""
+
+    view: ir.Value
+    axes: tuple[int, ...]
+
+
+class Generic:
+    """A `linalg.generic` under construction: entering gives an emitter for its body and the outputs' present values."""
+
+    def __init__(
+        self,
+        stages: StageEmitter,
+        elements: Sequence[Node],
+        loops: Sequence[Loop],
+        outputs: Sequence[Target],
+        index: IndexEmitter,
+    ) -> None:
+        self.stages, self.loops, self.index = stages, loops, index
+        self.reads = self._linear_reads(elements)
+        inputs = [self._operand(access) for access in self.reads]
+        # Every loop needs an operand that states its extent: one that nothing walks has none.
+        covered = {axis for target in (*inputs, *outputs) for axis in target.axes}
+        inputs += [self._extent_operand(axis) for axis in range(len(loops)) if axis not in covered]
+        written = {axis for output in outputs for axis in output.axes}
+        kinds = ["parallel" if axis in written else "reduction" for axis in range(len(loops))]
+        operands = [*inputs, *outputs]
+        op = linalg.GenericOp(
+            [],
+            [target.view for target in inputs],
+            [target.view for target in outputs],
+            ir.ArrayAttr.get([self._map(target.axes) for target in operands]),
+            ir.ArrayAttr.get([ir.Attribute.parse(f"#linalg.iterator_type<{kind}>") for kind in kinds]),
+        )
+        self.block = op.regions[0].blocks.append(*(ir.MemRefType(target.view.type).element_type for target in operands))
+        self.output_count = len(outputs)
+        self.point = ir.InsertionPoint(self.block)
+
+    def _linear_reads(self, elements: Sequence[Node]) -> list[Access]:
+        names = [loop.name for loop in self.loops]
+        found: list[Access] = []
+        for load in loads(elements, self.stages.nodes):
+            if load.conditions:
+                continue
+            here = Load(load.dtype, load.operand, self.stages.memory.address(load.operand, load.address), ())
+            access = linear_access(here, self.stages.nodes, names)
+            if access is not None:
+                found.append(Access(load, access.offset, access.strides))
+        return sorted(found, key=lambda access: (access.load.operand, str(access.load.address)))
+
+    def _operand(self, access: Access) -> Target:
+        axes = tuple(number for number, stride in enumerate(access.strides) if stride != 0)
+        extents, strides = [self.loops[axis].extent for axis in axes], [access.strides[axis] for axis in axes]
+        base = self.stages.memory.bases[access.load.operand]
+        return Target(strided_view(base, access.offset, extents, strides, self.index), axes)
+
+    def _extent_operand(self, axis: int) -> Target:
+        base = self.stages.memory.bases[0]
+        return Target(strided_view(base, 0, (self.loops[axis].extent,), (0,), self.index), (axis,))
+
+    def _map(self, axes: Sequence[int]) -> ir.Attribute:
+        dims = [ir.AffineExpr.get_dim(axis) for axis in axes]
+        return ir.AffineMapAttr.get(ir.AffineMap.get(len(self.loops), 0, dims))
+
+    def __enter__(self) -> tuple[Emitter, list[ir.Value]]:
+        self.point.__enter__()
+        names = {loop.name: linalg.index(axis) for axis, loop in enumerate(self.loops)}
+        arguments = list(self.block.arguments)
+        loaded = {
+            id(access.load): from_memory(access.load.dtype, argument)
+            for access, argument in zip(self.reads, arguments, strict=False)
+        }
+        emitter = self.stages.body(self.index.inside(names), loaded)
+        return emitter, arguments[len(arguments) - self.output_count :]
+
+    def __exit__(self, *error: object) -> None:
+        self.point.__exit__(*error)

@@ -1,0 +1,110 @@
+"""Trace one element of a value back to the loads it needs.
+
+Movement nodes become arithmetic on the index, so they cost nothing but that arithmetic; everything computed on the way
+becomes scalar nodes. Tracing stops at values that live in a buffer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
+
+from passes.values import Value
+from tensorkiln import expr
+from tensorkiln.dtypes import DType
+from tensorkiln.errors import UnsupportedGraphError
+from tensorkiln.expr import Dim, Expr
+
+from .index_space import Index, IndexSpace
+from .scalar_dag import Condition, Constant, Interner, Load, Node
+
+Conditions: TypeAlias = tuple[Condition, ...]
+Trace: TypeAlias = "Callable[[Tracer, Value, Index, Conditions], Node]"
+
+
+class Tracer:
+    """Builds the scalar program of values over one index space.
+
+    `operands` maps the values that live in buffers to their position among the kernel's operands. `traces` has one
+    function per op kind.
+    """
+
+    def __init__(
+        self, space: IndexSpace, operands: Mapping[Value, int], traces: Mapping[str, Trace], nodes: Interner
+    ) -> None:
+        self.space = space
+        self.operands = operands
+        self.nodes = nodes
+        self._traces = traces
+        self._memo: dict[tuple[object, ...], Node] = {}
+
+    def element(self, value: Value, index: Index, conditions: Conditions = ()) -> Node:
+        """The element of `value` at `index`, which is only asked for where the conditions hold."""
+        key = (value, index, *(c if isinstance(c, int | Expr) else id(c) for c in conditions))
+        node = self._memo.get(key)
+        if node is None:
+            node = self._memo[key] = self._element(value, index, conditions)
+        return node
+
+    def _element(self, value: Value, index: Index, conditions: Conditions) -> Node:
+        operand = self.operands.get(value)
+        if operand is not None:
+            return self.nodes.load(value.dtype, operand, self.space.flatten(index, value.shape), conditions)
+        return self.define(value, index, conditions)
+
+    def define(self, value: Value, index: Index, conditions: Conditions = ()) -> Node:
+        """The element of `value` computed from its own operands, even if the value lives in a buffer."""
+        trace = self._traces.get(value.kind)
+        if trace is None:
+            raise UnsupportedGraphError(f"{value.kind} cannot be computed element by element", pointers=[value.pointer])
+        return trace(self, value, index, conditions)
+
+    def flat_element(self, value: Value, flat: Dim, conditions: Conditions = ()) -> Node:
+        """The element at the row-major position `flat`."""
+        operand = self.operands.get(value)
+        if operand is not None:
+            return self.nodes.load(value.dtype, operand, flat, conditions)
+        return self.element(value, self.space.unflatten(flat, value.shape), conditions)
+
+    def operand(self, value: Value, index: Index, conditions: Conditions) -> Node:
+        """The element of an operand that may be a scalar among tensors."""
+        return self.element(value, index if value.shape else (), conditions)
+
+    def restrict(self, conditions: Conditions, *wanted: Condition) -> tuple[Conditions, Conditions] | None:
+        """`(conditions + wanted, wanted)` without what is known to hold; None when one is known to fail."""
+        kept: list[Condition] = []
+        for condition in wanted:
+            if isinstance(condition, int | Expr):
+                if self.space.is_nonnegative(condition):
+                    continue
+                if self.space.is_nonnegative(expr.sub(-1, condition)):
+                    return None
+            if condition not in kept:
+                kept.append(condition)
+        added = tuple(condition for condition in kept if condition not in conditions)
+        return conditions + added, tuple(kept)
+
+    def within(self, value: Value, index: Index, conditions: Conditions, *wanted: Condition) -> Node:
+        """`value` at `index` where all the wanted conditions hold, and zero elsewhere."""
+        restricted = self.restrict(conditions, *wanted)
+        if restricted is None:
+            return self.zero(value.dtype)
+        inner, kept = restricted
+        return self.guard(kept, self.element(value, index, inner))
+
+    def guard(self, conditions: Conditions, node: Node) -> Node:
+        """Zero unless the conditions hold; nothing to do for a load that is already under them, or for a zero."""
+        if isinstance(node, Load) and all(condition in node.conditions for condition in conditions):
+            return node
+        if isinstance(node, Constant) and node is self.zero(node.dtype):
+            return node
+        return self.nodes.guard(conditions, node)
+
+    def zero(self, dtype: DType) -> Constant:
+        """The literal 0, 0.0 or False."""
+        return self.nodes.constant(dtype, False if dtype.is_bool else 0.0 if dtype.is_float else 0)
+
+
+def between(index: Dim, low: Dim, high: Dim) -> tuple[Dim, Dim]:
+    """The conditions that `low <= index < high`."""
+    return expr.sub(index, low), expr.sub(expr.sub(high, 1), index)

@@ -1,0 +1,148 @@
+"""A function of kiln ops as plain Python values, read once so that analyses do not cross into MLIR for every look.
+
+A `Value` mirrors an op result or a function argument. It holds no handle to the op: a pass that erases ops cannot
+leave one dangling.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from dialect.mlir import ir
+from dialect.operation import KilnOp
+from dialect.symbolic import symbol_of
+from dialect.types import type_of
+from tensorkiln.dtypes import DType
+from tensorkiln.expr import Dim
+from tensorkiln.nodes import ViewSpec
+from tensorkiln.types import TensorType
+
+ROOT = "kiln.root"
+"""The unit attribute of an op whose value a kernel stores."""
+SYMBOLS = "kiln.symbols"
+
+Range = tuple[int, int]
+
+
+@dataclass(eq=False)
+class Value:
+    """A tensor in a function: `kind` is the wire name of the op that makes it, or `argument`.
+
+    `position` is the number of its op in the function, or of the argument; `fields` are the op's, by name. A call of a
+    kernel has one value per result, all at one position, and the field `callee`.
+    """
+
+    kind: str
+    operands: tuple[Value, ...]
+    type: TensorType
+    pointer: str
+    position: int
+    fields: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    is_root: bool = False
+
+    @cached_property
+    def shape(self) -> tuple[Dim, ...]:
+        return self.type.shape
+
+    @cached_property
+    def dtype(self) -> DType:
+        return self.type.dtype
+
+    def int(self, name: str) -> int:
+        return self.fields[name]
+
+    def ints(self, name: str) -> tuple[int, ...]:
+        return self.fields[name]
+
+    def text(self, name: str) -> str:
+        return str(self.fields[name])
+
+    def dim(self, name: str) -> Dim:
+        return self.fields[name]
+
+    def dim_pairs(self, name: str) -> tuple[tuple[Dim, Dim], ...]:
+        return self.fields[name]
+
+    def literal(self, name: str) -> int | float | bool:
+        return self.fields[name]
+
+    def views(self) -> tuple[ViewSpec, ...]:
+        """The views of the shape tracker, base-most first."""
+        return self.fields["shape_tracker"].views
+
+
+@dataclass(frozen=True, eq=False)
+class Function:
+    """A function of kiln ops: its arguments, its values in order, and what it returns."""
+
+    name: str
+    arguments: tuple[Value, ...]
+    values: tuple[Value, ...]
+    results: tuple[Value, ...]
+    symbols: Mapping[str, Range]
+
+
+def read_function(function: ir.Operation, symbols: Mapping[str, Range]) -> Function:
+    """The mirror of a `func.func` whose body holds kiln ops and a return."""
+    block = function.regions[0].blocks[0]
+    known: dict[Any, Value] = {}
+    arguments: list[Value] = []
+    for number, argument in enumerate(block.arguments):
+        value = Value("argument", (), type_of(argument), "", number)
+        known[argument] = value
+        arguments.append(value)
+    values: list[Value] = []
+    results: tuple[Value, ...] = ()
+    for number, op in enumerate(block.operations):
+        operation = op.operation
+        operands = tuple(known[operand] for operand in operation.operands)
+        if operation.name == "func.return":
+            results = operands
+        else:
+            for place, result in enumerate(operation.results):
+                known[result] = _read_result(op, operands, number, place)
+                values.append(known[result])
+    name = ir.StringAttr(function.attributes["sym_name"]).value
+    return Function(name, tuple(arguments), tuple(values), results, symbols)
+
+
+def _read_result(op: Any, operands: tuple[Value, ...], number: int, place: int) -> Value:
+    operation = op.operation
+    view = type(op)
+    fields: dict[str, Any] = {}
+    if issubclass(view, KilnOp):
+        attributes = operation.attributes
+        fields = {member: entry.decode(attributes[entry.name]) for member, entry in view.fields.items()}
+        if operation.name == "kiln.vconst":
+            fields["values"] = op.array
+    elif operation.name == "func.call":
+        fields["callee"] = ir.FlatSymbolRefAttr(operation.attributes["callee"]).value
+    return Value(
+        kind=operation.name.removeprefix("kiln."),
+        operands=operands,
+        type=type_of(operation.results[place]),
+        pointer=pointer_of(operation.location),
+        position=number,
+        fields=fields,
+        is_root=ROOT in operation.attributes,
+    )
+
+
+_POINTER = re.compile(r'"(/nodes/\d+)')
+
+
+def pointer_of(location: ir.Location) -> str:
+    """The JSON Pointer in an op's location; empty when it has none."""
+    match = _POINTER.search(str(location))
+    return match[1] if match else ""
+
+
+def read_symbols(function: ir.Operation) -> dict[str, Range]:
+    """The symbols of a graph function and their bounds."""
+    entries = ir.ArrayAttr(function.attributes[SYMBOLS]) if SYMBOLS in function.attributes else ()
+    symbols = [symbol_of(entry) for entry in entries]
+    return {symbol.name: (symbol.min_val, symbol.max_val) for symbol in symbols}
