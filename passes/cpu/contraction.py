@@ -1,5 +1,308 @@
-"""stand-in"""
-NAME="contraction"
-def matches(body): return False
-choose=None
-realise=None
+"""The strategy for contractions: pack blocks, multiply them in register tiles, finish each block while it is in cache.
+
+A kernel is one contraction and the maps behind it that read its result element by element (bias, activation, residual).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+
+from dialect.mlir import arith, func, ir, scf, vector
+from passes.schedule.choice import Choice, Scratch, kernel_item, stage_flops
+from passes.schedule.collapse import collapse
+from passes.schedule.contraction import Contraction, match_contraction
+from passes.schedule.domain import Loop, extent_of
+from passes.schedule.stages import KernelBody, Stage, Store, trace_stage
+from passes.to_linalg.index_emission import IndexEmitter
+from passes.to_linalg.index_space import linear_form
+from passes.to_linalg.memory import Memory, strided_view
+from passes.to_linalg.stage_emission import StageEmitter
+from tensorkiln import expr
+from tensorkiln.dtypes import DType
+from tensorkiln.expr import Dim, symbol
+from tensorkiln.schedule import KernelItem
+
+from .blocking import Blocking, choose_blocking, group_counts
+from .machine import Machine
+from .micro_kernel import micro_kernel
+from .packing import MAX_GATHER_ELEMENTS, Packer, Source, source_of
+
+NAME = "contraction"
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A contraction kernel, with its operands as they are packed."""
+
+    body: KernelBody
+    parts: Contraction
+    dtype: DType
+    left: Source
+    right: Source
+
+
+def matches(body: KernelBody) -> bool:
+    """A contraction first, then only maps over its parallel loops."""
+    return _problem(body) is not None
+
+
+def _problem(body: KernelBody) -> Problem | None:
+    if not body.stages or body.stages[0].combine is None or len(body.rows) != len(body.stages[0].domain.parallel):
+        return None
+    if any(stage.combine is not None or stage.domain.loops != body.rows for stage in body.stages[1:]):
+        return None
+    body = collapse(body)
+    stage = body.stages[0]
+    parts = match_contraction(stage.domain, stage.combine, stage.elements[0], body.nodes, body.space)
+    if parts is None:
+        return None
+    parts = _storable(parts, stage)
+    sizes = [expr.product(body.operands[a.load.operand].shape) for a in (parts.left, parts.right)]
+    if not parts.columns or any(body.space.largest(size) >= MAX_GATHER_ELEMENTS for size in sizes):
+        return None
+    left = source_of(parts.left, parts.rows, parts.depth, sizes[0])
+    right = source_of(parts.right, parts.depth, parts.columns, sizes[1])
+    return Problem(body, parts, stage.elements[0].dtype, left, right)
+
+
+def _storable(parts: Contraction, stage: Stage) -> Contraction:
+    """With outer columns moved to the batch until the result is linear in the flattened columns."""
+    batch, columns = list(parts.batch), list(parts.columns)
+    while columns:
+        form = linear_form(stage.domain.address, [loop.name for loop in columns])
+        assert form is not None, "a stage stores at the row-major address of its own loops"
+        pairs = zip(form[1], form[1][1:], columns[1:], strict=False)
+        if all(outer == expr.mul(inner, loop.extent) for outer, inner, loop in pairs):
+            break
+        batch.append(columns.pop(0))
+    return replace(parts, batch=tuple(batch), columns=tuple(columns))
+
+
+def choose(body: KernelBody, machine: Machine) -> Choice:
+    """Block for the registers and caches of the machine."""
+    problem = _problem(body)
+    assert problem is not None, "the strategy matches"
+    parts, blocking = problem.parts, choose_blocking(problem.parts, problem.dtype, machine.vectors)
+    groups = expr.mul(*group_counts(parts, blocking))
+    tiles: dict[str, tuple[Dim, ...]] = {}
+    for loops, sizes in (
+        (parts.rows, (blocking.block_rows, blocking.tile_rows)),
+        (parts.columns, (blocking.block_columns, blocking.tile_columns)),
+        (parts.depth, (blocking.block_depth,)),
+    ):
+        tiles[loops[-1].name] = sizes
+    outer = (*parts.batch, *parts.rows)
+    item = kernel_item(
+        body.function.name, outer, [(*parts.depth, *parts.columns)], tiles, groups, 1, blocking.lanes
+    )
+    flops = reduce(expr.add, (stage_flops(problem.body, stage) for stage in problem.body.stages), 0)
+    return Choice(NAME, item, tuple(_scratch(problem, blocking)), groups, flops)
+
+
+def _scratch(problem: Problem, blocking: Blocking) -> list[Scratch]:
+    """Packed left and right blocks, the result block, then the tables of both operands."""
+    dtype = problem.dtype
+    blocks = [
+        Scratch(dtype, blocking.block_rows * blocking.block_depth),
+        Scratch(dtype, blocking.block_depth * blocking.block_columns),
+        Scratch(dtype, blocking.block_rows * blocking.block_columns),
+    ]
+    blocks += [Scratch(DType.INT32, blocking.block_depth)] * len(problem.left.tables)
+    return blocks + [Scratch(DType.INT32, blocking.block_columns)] * len(problem.right.tables)
+
+
+def realise(
+    body: KernelBody,
+    item: KernelItem,
+    entry: ir.Block,
+    buffers: Sequence[ir.Value],
+    symbols: Mapping[str, ir.Value],
+    groups: tuple[ir.Value, ir.Value],
+    machine: Machine,
+) -> None:
+    """Emit the work-groups `groups[0] .. groups[1] - 1`; `buffers` are the operands that leave the kernel, then scratch."""
+    problem = _problem(body)
+    assert problem is not None, "the strategy matches"
+    blocking = choose_blocking(problem.parts, problem.dtype, machine.vectors)
+    _Emission(problem, blocking, machine, entry, buffers).groups(symbols, groups)
+
+
+class _Emission:
+    def __init__(
+        self, problem: Problem, blocking: Blocking, machine: Machine, entry: ir.Block, buffers: Sequence[ir.Value]
+    ) -> None:
+        self.problem, self.blocking, self.machine, self.entry = problem, blocking, machine, entry
+        shared = problem.body.local_from
+        self.bases = list(buffers[:shared])
+        self.packed_left, self.packed_right, self.block, *tables = buffers[shared:]
+        count = len(problem.left.tables)
+        self.left = Packer(problem.left, self.bases[problem.left.operand], tables[:count], blocking.lanes)
+        self.right = Packer(problem.right, self.bases[problem.right.operand], tables[count:], blocking.lanes)
+        self.kernel = micro_kernel(_module_of(entry), problem.dtype, blocking)
+
+    def groups(self, symbols: Mapping[str, ir.Value], groups: tuple[ir.Value, ir.Value]) -> None:
+        space, parts, blocking = self.problem.body.space, self.problem.parts, self.blocking
+        counts = group_counts(parts, blocking)
+        index = IndexEmitter(space, symbols)
+        over_groups = scf.ForOp(groups[0], groups[1], index(1))
+        with ir.InsertionPoint(over_groups.body):
+            group = space.add("group", expr.mul(*counts))
+            here = index.inside({"group": over_groups.induction_variable})
+            batch, row_block, column_block = space.unflatten(group, counts)
+            positions = space.unflatten(batch, [loop.extent for loop in parts.batch])
+            names = {loop.name: here(place) for loop, place in zip(parts.batch, positions, strict=False)}
+            first_row, first_column = (
+                expr.mul(row_block, blocking.block_rows),
+                expr.mul(column_block, blocking.block_columns),
+            )
+            rows = expr.minimum(blocking.block_rows, expr.sub(extent_of(parts.rows), first_row))
+            columns = expr.minimum(blocking.block_columns, expr.sub(extent_of(parts.columns), first_column))
+            names |= {name: here(dim) for name, dim in zip(BLOCK, (first_row, first_column, rows, columns), strict=True)}
+            space.bound("rows", 1, blocking.block_rows)
+            space.bound("columns", 1, blocking.block_columns)
+            space.bound("steps", 1, blocking.block_depth)
+            space.add("first_row", extent_of(parts.rows))
+            space.add("first_column", extent_of(parts.columns))
+            self._group(here.inside(names))
+            scf.YieldOp([])
+
+    def _group(self, index: IndexEmitter) -> None:
+        blocking = self.blocking
+        row_tiles = expr.ceildiv(symbol("rows"), blocking.tile_rows)
+        column_tiles = expr.ceildiv(symbol("columns"), blocking.tile_columns)
+        self._clear(index(expr.mul(row_tiles, blocking.tile_rows)), index)
+        self.right.fill_tables(symbol("first_column"), symbol("columns"), index)
+        depth = extent_of(self.problem.parts.depth)
+        blocks = scf.ForOp(index(0), index(depth), index(blocking.block_depth))
+        with ir.InsertionPoint(blocks.body):
+            index.space.add("first_step", depth)
+            here = index.inside({"first_step": blocks.induction_variable})
+            steps = expr.minimum(blocking.block_depth, expr.sub(depth, symbol("first_step")))
+            here = here.inside({"steps": here(steps)})
+            self.left.fill_tables(symbol("first_step"), symbol("steps"), here)
+            self._pack_right(column_tiles, here)
+            self._pack_left(row_tiles, here)
+            sizes = [here(row_tiles), here(column_tiles), here(symbol("steps"))]
+            func.CallOp([], self.kernel, [self.packed_left, self.packed_right, self.block, *sizes])
+            scf.YieldOp([])
+        self._finish(index)
+
+    def _clear(self, rows: ir.Value, index: IndexEmitter) -> None:
+        """Zero the result block."""
+        blocking = self.blocking
+        kind = ir.VectorType.get([blocking.lanes], ir.MemRefType(self.block.type).element_type)
+        zero = vector.BroadcastOp(kind, arith.constant(kind.element_type, 0.0 if self.problem.dtype.is_float else 0))
+        end = arith.muli(rows, index(blocking.block_columns))
+        loop = scf.ForOp(index(0), end, index(blocking.lanes))
+        with ir.InsertionPoint(loop.body):
+            here = index.inside({"place": loop.induction_variable})
+            vector.StoreOp(zero.result, strided_view(self.block, symbol("place"), (blocking.lanes,), (1,), here), [here(0)])
+            scf.YieldOp([])
+
+    def _pack_right(self, column_tiles: Dim, index: IndexEmitter) -> None:
+        """`[column tile][step][tile_columns]`"""
+        blocking, lanes = self.blocking, self.blocking.lanes
+        steps = scf.ForOp(index(0), index(symbol("steps")), index(1))
+        with ir.InsertionPoint(steps.body):
+            here = index.inside({"step": steps.induction_variable})
+            parts = [here(part) for part in self._outer(self.right, "first_step", "step", "steps", here)]
+            vectors = scf.ForOp(here(0), here(expr.mul(column_tiles, blocking.tile_columns)), here(lanes))
+            with ir.InsertionPoint(vectors.body):
+                inner = here.inside({"place": vectors.induction_variable})
+                mask = self._mask(symbol("columns"), inner)
+                value = self.right.vector_at(parts, symbol("first_column"), symbol("place"), mask, inner)
+                inner.space.add("place", blocking.block_columns)
+                tile, lane = inner.space.divide(symbol("place"), blocking.tile_columns)
+                panel = blocking.block_depth * blocking.tile_columns
+                at = expr.add(expr.mul(tile, panel), expr.mul(symbol("step"), blocking.tile_columns), lane)
+                vector.StoreOp(value, strided_view(self.packed_right, at, (lanes,), (1,), inner), [inner(0)])
+                scf.YieldOp([])
+            scf.YieldOp([])
+
+    def _pack_left(self, row_tiles: Dim, index: IndexEmitter) -> None:
+        """`[row][block_depth]`; the rows that fill up the last tile repeat the last row, whose products are dropped"""
+        blocking, lanes = self.blocking, self.blocking.lanes
+        rows = scf.ForOp(index(0), index(expr.mul(row_tiles, blocking.tile_rows)), index(1))
+        with ir.InsertionPoint(rows.body):
+            last = index.inside({"row": rows.induction_variable})
+            here = last.inside({"row": last(expr.minimum(symbol("row"), expr.sub(symbol("rows"), 1)))})
+            parts = [here(part) for part in self._outer(self.left, "first_row", "row", "rows", here)]
+            vectors = scf.ForOp(here(0), here(symbol("steps")), here(lanes))
+            with ir.InsertionPoint(vectors.body):
+                inner = last.inside({"place": vectors.induction_variable})
+                mask = self._mask(symbol("steps"), inner)
+                value = self.left.vector_at(parts, symbol("first_step"), symbol("place"), mask, inner)
+                at = expr.add(expr.mul(symbol("row"), blocking.block_depth), symbol("place"))
+                vector.StoreOp(value, strided_view(self.packed_left, at, (lanes,), (1,), inner), [inner(0)])
+                scf.YieldOp([])
+            scf.YieldOp([])
+
+    def _outer(self, packer: Packer, first: str, name: str, count: str, index: IndexEmitter) -> list[Dim]:
+        index.space.add(name, symbol(count))
+        return packer.outer_parts(expr.add(symbol(first), symbol(name)), index)
+
+    def _mask(self, count: Dim, index: IndexEmitter) -> ir.Value:
+        """Which lanes of the vector at `place` are below `count`."""
+        kind = ir.VectorType.get([self.blocking.lanes], ir.IntegerType.get_signless(1))
+        return vector.CreateMaskOp(kind, [index(expr.sub(count, symbol("place")))]).result
+
+    def _finish(self, index: IndexEmitter) -> None:
+        """Store the block, and compute from it what the kernel's maps make of it."""
+        rows = scf.ForOp(index(0), index(symbol("rows")), index(1))
+        with ir.InsertionPoint(rows.body):
+            here = index.inside({"row": rows.induction_variable})
+            column = Loop("column", symbol("columns"))
+            here.space.add("row", symbol("rows"))
+            here.space.add("column", symbol("columns"))
+            stages = self._stages(column)
+            block = len(self.problem.body.operands)
+            address = expr.substitute(stages[0].domain.address, {"column": 0})
+            start = expr.sub(address, expr.mul(symbol("row"), self.blocking.block_columns))
+            memory = Memory([*self._all_bases(), self.block], {block: start}, self.entry)
+            emit = StageEmitter(self.problem.body.nodes, memory, self.machine.traits)
+            for stage in stages:
+                if stage.stores:
+                    emit(stage, (column,), here)
+            scf.YieldOp([])
+
+    def _all_bases(self) -> list[ir.Value]:
+        """Of every operand of the body: one that never leaves the kernel is the block itself, or read nowhere."""
+        return self.bases + [self.block] * (len(self.problem.body.operands) - len(self.bases))
+
+    def _stages(self, column: Loop) -> list[Stage]:
+        """The stages over the columns of one row of the block, the contraction as a map that reads the block."""
+        body, parts = self.problem.body, self.problem.parts
+        values = _positions(body, parts.rows, expr.add(symbol("first_row"), symbol("row")))
+        values |= _positions(body, parts.columns, expr.add(symbol("first_column"), symbol("column")))
+        block = len(body.operands)
+        root = body.stages[0].roots[0]
+        numbers = {value: number for number, value in enumerate(body.operands)}
+        own = numbers[root]
+        numbers[root] = block
+        domain = body.stages[0].domain.over((column,), values)
+        load = body.nodes.load(root.dtype, block, domain.address, ())
+        stores = () if body.is_local(own) else (Store(root, own, load),)
+        stages = [Stage(domain, None, stores)]
+        for stage in body.stages[1:]:
+            stages.append(
+                trace_stage(stage.domain.over((column,), values), stage.roots, body.space, body.nodes, numbers)
+            )
+        return stages
+
+
+BLOCK = ("first_row", "first_column", "rows", "columns")
+"""Names of where the block of a work-group begins and how large it is."""
+
+
+def _positions(body: KernelBody, loops: Sequence[Loop], flat: Dim) -> dict[str, Dim]:
+    places = body.space.unflatten(flat, [loop.extent for loop in loops])
+    return {loop.name: place for loop, place in zip(loops, places, strict=False)}
+
+
+def _module_of(entry: ir.Block) -> ir.Operation:
+    operation = entry.owner
+    while operation.parent is not None:
+        operation = operation.parent
+    return operation

@@ -18,7 +18,7 @@ MIN_DEPTH = 4
 """Below these extents the packing that makes a contraction fast costs more than it saves."""
 
 _SUPPORTED = frozenset(
-    {DType.FLOAT32, DType.FLOAT64} | {DType(f"{sign}int{bits}") for sign in ("", "u") for bits in (8, 16, 32, 64)}
+    {DType.FLOAT32, DType.FLOAT64, DType.INT32, DType.UINT32, DType.INT64, DType.UINT64}
 )
 
 

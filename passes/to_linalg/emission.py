@@ -43,7 +43,7 @@ class Emitter:
                 return scalar.constant(dtype, literal)
             case IndexValue(dtype=dtype, index=index):
                 wide = arith.index_cast(ir.IntegerType.get_signless(64), self._index(index))
-                return scalar.cast(DType.INT64, dtype, wide)
+                return scalar.cast(DType.INT64, dtype, wide, traits=self.traits)
             case Load():
                 return self._load(node)
             case Apply():
@@ -55,21 +55,22 @@ class Emitter:
 
     def _apply(self, node: Apply) -> ir.Value:
         args = [self(arg) for arg in node.args]
-        match node.op:
-            case "binop":
-                kind, dtype, amount = node.attributes
-                return scalar.binop(kind, dtype, args[0], args[1], node.dtype, amount)
-            case "unary":
-                return scalar.unary(node.attributes[0], node.dtype, args[0])
-            case "ternary":
-                return scalar.ternary(node.attributes[0], node.dtype, args[0], args[1], args[2], node.attributes[1])
-            case "cast":
-                return scalar.cast(node.attributes[0], node.dtype, args[0])
-            case "bitcast":
-                return scalar.bitcast_same_width(node.attributes[0], node.dtype, args[0])
-            case op:
-                assert op == "threefry", f"no scalar operation is called {op}"
-                return scalar.threefry(args[0], args[1])
+        traits = self.traits
+        match (node.op, *node.attributes):
+            case ("binop", str(kind), DType() as dtype, DType() as amount):
+                return scalar.binop(kind, dtype, *args, result_dtype=node.dtype, amount_dtype=amount, traits=traits)
+            case ("unary", str(kind)):
+                return scalar.unary(kind, node.dtype, *args, traits=traits)
+            case ("ternary", str(kind), DType() as condition):
+                return scalar.ternary(kind, node.dtype, *args, condition_dtype=condition, traits=traits)
+            case ("cast", DType() as source):
+                return scalar.cast(source, node.dtype, *args, traits=traits)
+            case ("bitcast", DType() as source):
+                return scalar.bitcast_same_width(source, node.dtype, *args)
+            case ("threefry",):
+                return scalar.threefry(*args)
+            case _:
+                raise AssertionError(f"no scalar operation is called {node.op} of {node.attributes}")
 
     def _index(self, index: Dim) -> ir.Value:
         for name in sorted(free_symbols(index)):

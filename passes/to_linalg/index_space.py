@@ -27,6 +27,10 @@ class IndexSpace:
         self.extents[name] = extent
         return expr.symbol(name)
 
+    def bound(self, name: str, low: int, high: int) -> None:
+        """Introduce the value `name`, which is in `low .. high`."""
+        self.symbols[name] = (low, high)
+
     def is_nonnegative(self, dim: Dim) -> bool:
         """Whether `dim >= 0` for every value of the names in it."""
         return expr.is_nonnegative(dim, self.symbols, self.extents)

@@ -63,7 +63,7 @@ class StageEmitter:
         accumulator = memory.register(dtype)
         memref.store(scalar.reduce_identity(stage.combine, dtype), accumulator, [])
         with Generic(self, stage.elements, loops, [Target(accumulator, ())], index) as (emitter, (before,)):
-            linalg.yield_([scalar.reduce_combine(stage.combine, dtype, before, emitter(entry.element))])
+            linalg.yield_([self._combined(stage.combine, before, entry.element, emitter)])
         result = memref.load(accumulator, [])
         store(dtype, result, memory.bases[entry.operand], memory.address(entry.operand, stage.domain.address), index)
 
@@ -79,8 +79,11 @@ class StageEmitter:
         ordered = [loop for loop in loops if loop.is_reduction] + columns
         shifted = Target(target.view, tuple(number + len(ordered) - len(columns) for number in target.axes))
         with Generic(self, stage.elements, ordered, [shifted], index) as (emitter, (before,)):
-            combined = scalar.reduce_combine(stage.combine, dtype, from_memory(dtype, before), emitter(entry.element))
+            combined = self._combined(stage.combine, from_memory(dtype, before), entry.element, emitter)
             linalg.yield_([to_memory(dtype, combined)])
+
+    def _combined(self, kind: str, before: ir.Value, element: Node, emitter: Emitter) -> ir.Value:
+        return scalar.reduce_combine(kind, element.dtype, before, emitter(element), traits=self.traits)
 
     def target(self, address: Dim, operand: int, loops: Sequence[Loop], index: IndexEmitter) -> Target:
         """The memory that the loops write: `address` of `operand`, which is linear in them."""

@@ -1,0 +1,86 @@
+"""The function body that a graph becomes: a block to write to, and the value of every var so far."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tensorkiln.nodes import Buffer, BufferView
+from tensorkiln.types import TensorType
+
+from .memory import BufferOp, BufferViewOp
+from .mlir import ir
+from .operation import KilnOp
+from .splice import splice
+from .storage import Storage
+from .writer import Writer
+
+
+class Body:
+    """The state of reading a graph; `at` moves it from node to node."""
+
+    def __init__(self, types: Mapping[int, TensorType], block: ir.Block) -> None:
+        self.types = types
+        self.writer = Writer(block)
+        self.index = 0
+        self._storage = Storage(self)
+        self._buffers: dict[int, tuple[Buffer, int]] = {}
+        self._buffer_views: dict[int, tuple[BufferView, int]] = {}
+
+    def at(self, index: int) -> None:
+        """Write for the node of this index from here on."""
+        self.index = index
+        self.writer.at(index)
+
+    def read(self, var: int) -> ir.Value:
+        """The value that a var has now."""
+        return self._storage.read(var)
+
+    def read_all(self, variables: Sequence[int]) -> list[ir.Value]:
+        """The values that the vars have now."""
+        return [self._storage.read(var) for var in variables]
+
+    def define(self, var: int, value: ir.Value) -> None:
+        """Give a var its value, or its next one."""
+        self._storage.write(var, value)
+
+    def write(
+        self, op: type[KilnOp], operands: Sequence[ir.Value], out_var: int, fields: Mapping[str, Any] | None = None
+    ) -> None:
+        """Append an op and give its result to `out_var`."""
+        self._storage.write(out_var, self.writer.write(op, operands, self.types[out_var], fields))
+
+    def declare_buffer(self, node: Buffer) -> None:
+        """From here on the var of `node` is a storage, unless it is an input, which has contents already."""
+        self._buffers[node.out_var] = (node, self.index)
+
+    def declare_view(self, node: BufferView) -> None:
+        """From here on the var of `node` shares the storage of its buffer."""
+        self._buffer_views[node.out_var] = (node, self.index)
+        self._storage.share(node.out_var, node.buffer_var)
+
+    def is_view(self, var: int) -> bool:
+        """Whether a var shares the storage of another: its value is that of a `kiln.buffer_view` of its own."""
+        return var in self._buffer_views
+
+    def contents(self, var: int) -> ir.Value:
+        node, index = self._buffers[var]
+        fields = {"size_in_elements": node.size_in_elements, "device": node.device}
+        return self._write_for(index, BufferOp, (), var, fields)
+
+    def view(self, var: int, base: ir.Value) -> ir.Value:
+        node, index = self._buffer_views[var]
+        return self._write_for(index, BufferViewOp, (base,), var, {"size": node.size, "offset": node.offset})
+
+    def splice(self, var: int, base: ir.Value, view: ir.Value) -> ir.Value:
+        node, index = self._buffer_views[var]
+        return splice(self.writer, base, view, node, index)
+
+    def _write_for(
+        self, index: int, op: type[KilnOp], operands: Sequence[ir.Value], var: int, fields: Mapping[str, Any]
+    ) -> ir.Value:
+        """Write an op in the name of the earlier node `index`."""
+        self.writer.at(index)
+        value = self.writer.write(op, operands, self.types[var], fields)
+        self.writer.at(self.index)
+        return value

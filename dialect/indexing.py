@@ -1,0 +1,103 @@
+"""Addresses as data: masks, indices, lanes, gather and scatter."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from .fields import integer, integers
+from .mlir import ext, ir
+from .operation import KilnOp, MixedOperandsOp
+from .rules import distinct_axes, has_rank, same_dtype, same_shape, shape_text
+from .shape_trackers import shape_tracker, tracker_problem
+
+
+class ValidOp(KilnOp, name="valid", traits=[ext.Pure]):
+    """The mask of the tracker, as bool, of a scalar bool or unit source; of any other, `where(mask, source, 0)`."""
+
+    source: ext.Operand[Any]
+    shape_tracker = shape_tracker()
+    result: ext.Result[Any]
+
+    def problem(self) -> str | None:
+        return tracker_problem(self.shape_tracker, self.tensor.shape)
+
+
+class IndexOp(KilnOp, name="index", traits=[ext.Pure]):
+    """Flat elements `idx` of the source; 0 where `valid` does not hold or the index is outside."""
+
+    source: ext.Operand[Any]
+    idx: ext.Operand[Any]
+    gates: Sequence[ext.Operand[Any]]
+    result: ext.Result[Any]
+
+    @property
+    def valid(self) -> ir.Value | None:
+        """The gate, where there is one."""
+        return self.operands[2] if len(self.operands) > 2 else None
+
+    def problem(self) -> str | None:
+        (source, idx, *gates), result = self.inputs, self.tensor
+        if len(gates) > 1:
+            return f"there are {len(gates)} gates, not one or none"
+        return same_dtype(source, result) or has_rank(result, idx.rank, "the result")
+
+
+class GepOp(KilnOp, name="gep", traits=[ext.Pure]):
+    """Lanes of the last axis; a single index drops that axis."""
+
+    source: ext.Operand[Any]
+    indices = integers()
+    result: ext.Result[Any]
+
+    def problem(self) -> str | None:
+        (source,), result, lanes = self.inputs, self.tensor, self.indices
+        if source.rank == 0 or not lanes:
+            return "there is no last axis, or no lane of it is taken"
+        return same_dtype(source, result) or has_rank(result, source.rank - (len(lanes) == 1), "the result")
+
+
+class VectorizeOp(MixedOperandsOp, name="vectorize", traits=[ext.Pure]):
+    """Stacks two or more values of one shape on a new last axis."""
+
+    result: ext.Result[Any]
+
+    def problem(self) -> str | None:
+        lanes, result = self.inputs, self.tensor
+        if any(lane.rank + 1 != result.rank for lane in lanes) or result.shape[-1] != len(lanes):
+            return f"{len(lanes)} values do not stack to the shape {shape_text(result.shape)}"
+        return same_dtype(*lanes, result)
+
+
+class GatherOp(KilnOp, name="gather", traits=[ext.Pure]):
+    """Takes along `axis`; an index outside gives 0."""
+
+    src: ext.Operand[Any]
+    indices: ext.Operand[Any]
+    axis = integer()
+    result: ext.Result[Any]
+
+    def problem(self) -> str | None:
+        (src, indices), result = self.inputs, self.tensor
+        return (
+            has_rank(indices, src.rank, "indices")
+            or same_dtype(src, result)
+            or same_shape(indices.shape, result.shape)
+            or distinct_axes([self.axis], src.rank, "axis")
+        )
+
+
+class ScatterOp(KilnOp, name="scatter", traits=[ext.Pure]):
+    """Puts updates along `axis` into zeros; the last of several wins, an index outside is dropped."""
+
+    indices: ext.Operand[Any]
+    updates: ext.Operand[Any]
+    axis = integer()
+    result: ext.Result[Any]
+
+    def problem(self) -> str | None:
+        (indices, updates), result = self.inputs, self.tensor
+        return (
+            has_rank(updates, indices.rank, "updates")
+            or has_rank(result, indices.rank, "the result")
+            or same_dtype(updates, result)
+            or distinct_axes([self.axis], result.rank, "axis")
+        )

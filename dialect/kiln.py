@@ -1,0 +1,115 @@
+"""The kiln dialect: all 44 ops, and contexts that know them."""
+
+from __future__ import annotations
+
+from threading import Lock
+
+from .constants import ConstScalarOp, VconstOp
+from .conversion import BitcastOp, CastOp
+from .custom import CustomOp
+from .elementwise import BinopOp, TernaryOp, UnaryOp
+from .indexing import GatherOp, GepOp, IndexOp, ScatterOp, ValidOp, VectorizeOp
+from .markers import ContiguousBackwardOp, DetachOp, DeviceOp, FuseOp, NoopOp, UniqueOp, UnrollOp
+from .memory import AssignOp, BufferOp, BufferViewOp, ContiguousOp, CopyOp, PlaceholderOp
+from .mlir import ir, search_dialects_in
+from .movement import CatOp, ExpandOp, FlipOp, PadOp, PermuteOp, ReshapeOp, ShrinkOp, ViewOp
+from .operation import IdentityOp, Kiln, KilnOp, MixedOperandsOp
+from .program import KernelOp, MultiOp, SinkOp
+from .random import ThreefryOp
+from .reduction import ContractOp, ReduceAxisOp, WmmaOp
+from .symbolic import BindOp, DefineVarOp
+
+OPS: dict[str, type[KilnOp]] = {
+    op.OPERATION_NAME.removeprefix("kiln."): op
+    for op in (
+        *(BufferOp, BufferViewOp, PlaceholderOp, ConstScalarOp, VconstOp, BinopOp, UnaryOp, TernaryOp),
+        *(ViewOp, ReshapeOp, PermuteOp, ExpandOp, PadOp, ShrinkOp, FlipOp, ReduceAxisOp, ValidOp, IndexOp),
+        *(GepOp, VectorizeOp, WmmaOp, CastOp, BitcastOp, ContiguousOp, CopyOp, AssignOp, DefineVarOp, BindOp),
+        *(DetachOp, ContiguousBackwardOp, SinkOp, KernelOp, UniqueOp, DeviceOp, MultiOp, FuseOp, UnrollOp),
+        *(ContractOp, CatOp, ThreefryOp, GatherOp, ScatterOp, CustomOp, NoopOp),
+    )
+}
+"""The class of each op by the name of its node kind."""
+
+_LOADING = Lock()
+
+# The bindings look for a Python module of the dialect at every op they hand out, and remember only success: without a
+# package to find `kiln` in, each op costs a failed import of 14 microseconds.
+search_dialects_in(__package__ or "dialect")
+
+
+def load(context: ir.Context) -> None:
+    """Load the dialect into `context`, unless it is there already. Safe to call from several threads."""
+    # The bindings keep the definition being loaded on the class of the dialect.
+    with _LOADING, context, ir.Location.unknown():
+        if not context.is_dialect_loaded(Kiln.DIALECT_NAMESPACE):
+            Kiln.load()
+            # The definition would keep its context alive until the next one is loaded.
+            del Kiln._mlir_module
+
+
+def new_context() -> ir.Context:
+    """A context with the dialect and no thread pool.
+
+    Passes ask kiln ops for their effects in Python. A pool's thread would wait for the interpreter lock that the thread
+    in `PassManager.run` holds, for ever.
+    """
+    context = ir.Context()
+    context.enable_multithreading(False)
+    load(context)
+    return context
+
+
+__all__ = [
+    "OPS",
+    "AssignOp",
+    "BindOp",
+    "BinopOp",
+    "BitcastOp",
+    "BufferOp",
+    "BufferViewOp",
+    "CastOp",
+    "CatOp",
+    "ConstScalarOp",
+    "ContiguousBackwardOp",
+    "ContiguousOp",
+    "ContractOp",
+    "CopyOp",
+    "CustomOp",
+    "DefineVarOp",
+    "DetachOp",
+    "DeviceOp",
+    "ExpandOp",
+    "FlipOp",
+    "FuseOp",
+    "GatherOp",
+    "GepOp",
+    "IdentityOp",
+    "IndexOp",
+    "KernelOp",
+    "Kiln",
+    "KilnOp",
+    "MixedOperandsOp",
+    "MultiOp",
+    "NoopOp",
+    "PadOp",
+    "PermuteOp",
+    "PlaceholderOp",
+    "ReduceAxisOp",
+    "ReshapeOp",
+    "ScatterOp",
+    "ShrinkOp",
+    "SinkOp",
+    "TernaryOp",
+    "ThreefryOp",
+    "UnaryOp",
+    "UniqueOp",
+    "UnrollOp",
+    "ValidOp",
+    "VconstOp",
+    "VectorizeOp",
+    "ViewOp",
+    "WmmaOp",
+    "load",
+    "new_context",
+]

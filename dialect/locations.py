@@ -1,0 +1,29 @@
+"""Locations: every op of a graph stands at the JSON Pointer of its node, so a diagnostic names the user's node."""
+
+from __future__ import annotations
+
+import re
+
+from .mlir import ir
+
+_POINTER = re.compile(r'"(/nodes/(\d+))"')
+
+
+def node_pointer(index: int) -> str:
+    """The JSON Pointer of a node."""
+    return f"/nodes/{index}"
+
+
+def node_location(index: int) -> ir.Location:
+    """The location of what a node became, in the current context."""
+    return ir.Location.name(node_pointer(index))
+
+
+def node_indices(location: ir.Location) -> tuple[int, ...]:
+    """The nodes that a location names, of a fused location several, in order and each once."""
+    return tuple(dict.fromkeys(int(index) for _, index in _POINTER.findall(str(location))))
+
+
+def node_pointers(location: ir.Location) -> tuple[str, ...]:
+    """The JSON Pointers of `node_indices`."""
+    return tuple(node_pointer(index) for index in node_indices(location))

@@ -1,0 +1,83 @@
+"""The one seam to MLIR: everything of ours that needs the bindings imports them from here.
+
+The upstream bindings are called `mlir` when `mlir-python-bindings` is installed and `torch_mlir` in the wheels of that
+project. PyPI also has an unrelated, empty distribution called `mlir`, so a package of that name counts only when it
+holds the bindings' native libraries; it is inspected on disk, never imported to find out.
+
+A dialect module is imported when its name is first asked for, so nobody pays for the dialects of another target.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+_DIALECTS = (
+    "affine",
+    "arith",
+    "bufferization",
+    "builtin",
+    "cf",
+    "complex",
+    "ext",
+    "func",
+    "gpu",
+    "index",
+    "irdl",
+    "linalg",
+    "llvm",
+    "math",
+    "memref",
+    "nvgpu",
+    "nvvm",
+    "rocdl",
+    "scf",
+    "tensor",
+    "transform",
+    "ub",
+    "vector",
+)
+_PLACES = {
+    "ir": "ir",
+    "passmanager": "passmanager",
+    "rewrite": "rewrite",
+    **{name: f"dialects.{name}" for name in _DIALECTS},
+    "transform_interpreter": "dialects.transform.interpreter",
+    "transform_loop": "dialects.transform.loop",
+    "transform_structured": "dialects.transform.structured",
+    "transform_vector": "dialects.transform.vector",
+}
+
+
+def bindings_package() -> str:
+    """The name of the installed package that holds the bindings: `mlir` or `torch_mlir`.
+
+    Raises ImportError when neither is installed.
+    """
+    for name in ("mlir", "torch_mlir"):
+        spec = find_spec(name)
+        folders = spec.submodule_search_locations if spec else None
+        if any(Path(folder, "_mlir_libs").is_dir() for folder in folders or ()):
+            return name
+    raise ImportError("no MLIR bindings found: install torch-mlir or mlir-python-bindings")
+
+
+PACKAGE = bindings_package()
+
+
+def __getattr__(name: str) -> Any:
+    if name == "PassManager":
+        value = import_module(f"{PACKAGE}.passmanager").PassManager
+    elif name in _PLACES:
+        value = import_module(f"{PACKAGE}.{_PLACES[name]}")
+    else:
+        raise AttributeError(f"dialect.mlir has no {name!r}")
+    globals()[name] = value
+    return value
+
+
+def search_dialects_in(package: str) -> None:
+    """Let the bindings find the Python module of a dialect `x` as `package.x`."""
+    import_module(f"{PACKAGE}._mlir_libs._mlir").globals.append_dialect_search_prefix(package)

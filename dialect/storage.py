@@ -1,0 +1,76 @@
+"""Which value a var has while a graph is read: storage that is written to, as values that are never written to.
+
+The wire format has two ways to write to a var again: an `assign`, and a node that defines a var that a `buffer` has
+declared. Either way everything that shares the storage sees it, which is the chain of `buffer_view` nodes above and
+below the var, and nothing else: every other node has a value of its own. So a write gives the var a new value, splices
+it into the buffers that the var is a view of, and forgets the views of all of them, to be taken again when next read.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from .mlir import ir
+
+
+class Contents(Protocol):
+    """How storage is read and written, as ops."""
+
+    def contents(self, var: int) -> ir.Value:
+        """The contents of a buffer that nothing has written yet."""
+        ...
+
+    def view(self, var: int, base: ir.Value) -> ir.Value:
+        """The view `var` of `base`."""
+        ...
+
+    def splice(self, var: int, base: ir.Value, view: ir.Value) -> ir.Value:
+        """`base` once the view `var` of it has the value `view`."""
+        ...
+
+
+class Storage:
+    """The present value of each var."""
+
+    def __init__(self, ops: Contents) -> None:
+        self._ops = ops
+        self._values: dict[int, ir.Value] = {}
+        self._bases: dict[int, int] = {}
+        self._taken: dict[int, list[int]] = {}
+
+    def share(self, var: int, base: int) -> None:
+        """Make `var` a view of `base`."""
+        self._bases[var] = base
+
+    def read(self, var: int) -> ir.Value:
+        """The present value of a var."""
+        if var in self._values:
+            return self._values[var]
+        views = [var]
+        while views[-1] not in self._values and views[-1] in self._bases:
+            views.append(self._bases[views[-1]])
+        base = views.pop()
+        if base not in self._values:
+            self._values[base] = self._ops.contents(base)
+        for view in reversed(views):
+            self._values[view] = self._ops.view(view, self._values[base])
+            self._taken.setdefault(base, []).append(view)
+            base = view
+        return self._values[var]
+
+    def write(self, var: int, value: ir.Value) -> None:
+        """Give a var its value, or other contents, and so all storage that it is a view of."""
+        while var in self._bases:
+            base = self._bases[var]
+            spliced = self._ops.splice(var, self.read(base), value)
+            self._replace(var, value)
+            var, value = base, spliced
+        self._replace(var, value)
+
+    def _replace(self, var: int, value: ir.Value) -> None:
+        self._values[var] = value
+        forgotten = self._taken.pop(var, [])
+        while forgotten:
+            view = forgotten.pop()
+            self._values.pop(view, None)
+            forgotten.extend(self._taken.pop(view, ()))

@@ -1,0 +1,1 @@
+"""LLVM dialect in, object code out: the only package that touches llvmlite."""

@@ -1,0 +1,39 @@
+"""Attributes on every function that a module of LLVM IR text defines; llvmlite has no call for it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+_NAME = re.compile(r'@(?:"[^"]*"|[-\w.$]+)\(')
+_PAREN = re.compile(r'"[^"]*"|[()]')
+# What the grammar allows between the parameter list and the function's attributes.
+_BEFORE_ATTRIBUTES = re.compile(r"\s*(?:(?:local_)?unnamed_addr|addrspace\(\d+\))?")
+
+
+def attach(text: str, attributes: Mapping[str, str]) -> str:
+    """The module with these string attributes on each definition.
+
+    An attribute that a function carries already wins: its author knew more than the target's defaults.
+    """
+    group = " ".join(f'"{name}"="{value}"' for name, value in attributes.items())
+    return "\n".join(_defined(line, group) if line.startswith("define ") else line for line in text.split("\n"))
+
+
+def _defined(line: str, group: str) -> str:
+    at = _attribute_position(line)
+    return f"{line[:at]} {group}{line[at:]}"
+
+
+def _attribute_position(line: str) -> int:
+    """Where attributes go; the end of a line that is no definition, for LLVM's parser to complain about."""
+    name = _NAME.search(line)
+    if name is None:
+        return len(line)
+    depth = 0
+    for token in _PAREN.finditer(line, name.end() - 1):
+        depth += {"(": 1, ")": -1}.get(token.group(), 0)
+        if depth == 0:
+            between = _BEFORE_ATTRIBUTES.match(line, token.end())
+            return between.end() if between else token.end()
+    return len(line)

@@ -1,0 +1,80 @@
+"""LLVM IR text as a relocatable object for a CPU."""
+
+from __future__ import annotations
+
+import llvmlite.binding as llvm
+
+from passes.codegen.elf import undefined_symbols
+from passes.codegen.function_attributes import attach
+from passes.codegen.llvm_targets import initialize
+from passes.codegen.machine import Machine, machine_of
+from tensorkiln.errors import DiagnosticError
+from tensorkiln.target import Target
+
+__all__ = ["LOADABLE_SYMBOLS", "assembly", "emit", "undefined_symbols"]
+
+# What the C library of every process that loads an object has; the GOT symbol is the linker's own.
+LOADABLE_SYMBOLS = frozenset({"memcpy", "memmove", "memset", "_GLOBAL_OFFSET_TABLE_"})
+
+
+def emit(llvm_ir: str, target: Target, *, slp: bool = False) -> bytes:
+    """Position-independent object code of an optimised module; equal arguments give equal bytes on any machine.
+
+    `slp` turns on the superword vectoriser, which costs compile time and gains on straight-line code only.
+    Raises DiagnosticError when LLVM refuses the module or the target, and when the object would need a symbol that
+    the process loading it is not sure to have (a call into the maths library or the compiler's run time).
+    """
+    machine = machine_of(target)
+    handle = _target_machine(machine)
+    code = bytes(handle.emit_object(_optimised(llvm_ir, machine, handle, slp)))
+    missing = undefined_symbols(code) - LOADABLE_SYMBOLS if machine.is_elf else frozenset[str]()
+    if missing:
+        raise DiagnosticError(
+            f"the code for {machine.triple} calls {', '.join(sorted(missing))}, which a loader may not find",
+            details={"stage": "codegen", "symbols": sorted(missing)},
+        )
+    return code
+
+
+def assembly(llvm_ir: str, target: Target, *, slp: bool = False) -> str:
+    """The same code as assembler text, for dumps and for reading. Raises DiagnosticError as `emit` does for bad IR."""
+    machine = machine_of(target)
+    handle = _target_machine(machine)
+    return str(handle.emit_assembly(_optimised(llvm_ir, machine, handle, slp)))
+
+
+def optimised_ir(llvm_ir: str, target: Target, *, slp: bool = False) -> str:
+    """The module after LLVM's optimiser, as text, for dumps. Raises DiagnosticError as `emit` does for bad IR."""
+    machine = machine_of(target)
+    return str(_optimised(llvm_ir, machine, _target_machine(machine), slp))
+
+
+def _target_machine(machine: Machine) -> llvm.TargetMachine:
+    initialize()
+    try:
+        back_end = llvm.Target.from_triple(machine.triple)
+        return back_end.create_target_machine(
+            cpu=machine.isa_cpu, features=machine.features, opt=3, reloc="pic", codemodel="small"
+        )
+    except RuntimeError as error:
+        raise DiagnosticError(
+            f"no code generator for {machine.triple}: {error}", details={"stage": "codegen"}
+        ) from error
+
+
+def _optimised(llvm_ir: str, machine: Machine, handle: llvm.TargetMachine, slp: bool) -> llvm.ModuleRef:
+    try:
+        module = llvm.parse_assembly(attach(llvm_ir, machine.function_attributes))
+        module.verify()
+    except RuntimeError as error:
+        raise DiagnosticError(f"LLVM refused the module: {error}", details={"stage": "codegen"}) from error
+    module.triple = machine.triple
+    module.data_layout = str(handle.target_data)
+    options = llvm.create_pipeline_tuning_options(speed_level=3)
+    options.loop_vectorization = True
+    options.loop_interleaving = True
+    options.loop_unrolling = True
+    options.slp_vectorization = slp
+    builder = llvm.create_pass_builder(handle, options)
+    builder.getModulePassManager().run(module, builder)
+    return module

@@ -1,0 +1,13 @@
+"""A module of the LLVM dialect as LLVM IR text for llvmlite's LLVM."""
+
+from __future__ import annotations
+
+from dialect.mlir import ir, llvm
+from passes.codegen.guard import only_llvm
+from passes.codegen.llvm_skew import downgrade
+
+
+def to_llvm_ir(module: ir.Module) -> str:
+    """LLVM IR text in the spelling of LLVM 22. Raises DiagnosticError when an operation is not of the LLVM dialect."""
+    only_llvm(module)
+    return downgrade(str(llvm.translate_module_to_llvmir(module.operation)))

@@ -1,0 +1,78 @@
+"""How a contraction is cut into blocks: registers, then caches, then work-groups.
+
+The structure is that of BLIS (Van Zee and van de Geijn, ACM TOMS 41(3), 2015): a register tile of `tile_rows` by
+`tile_columns` accumulates over `depth` packed elements; packed blocks of the two operands and the block of the result
+stay in the L2 cache together.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from passes.schedule.contraction import Contraction
+from passes.schedule.domain import extent_of
+from tensorkiln import expr
+from tensorkiln.dtypes import DType
+from tensorkiln.expr import Dim
+
+from .machine import VectorUnit
+
+DEPTH_BYTES = 1024
+"""Of a packed row or column: a panel of the right operand then fills half to all of a 32 KiB L1 cache."""
+BLOCK_ROWS = 224
+COLUMN_BYTES = 1024
+"""Of a row of the result block."""
+VECTORS_PER_TILE = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Blocking:
+    """Sizes in elements; every block size is a multiple of its tile size."""
+
+    lanes: int
+    tile_rows: int
+    tile_columns: int
+    block_rows: int
+    block_columns: int
+    block_depth: int
+
+
+def choose_blocking(contraction: Contraction, dtype: DType, unit: VectorUnit) -> Blocking:
+    """The blocks for a contraction of `dtype`, no larger than its extents ask for."""
+    lanes = unit.lanes(dtype)
+    # Accumulators fill the registers but for the vectors of the right operand, one broadcast, and one to spare.
+    tile_rows = (unit.registers - VECTORS_PER_TILE - 2) // VECTORS_PER_TILE
+    tile_columns = lanes * VECTORS_PER_TILE
+    rows, columns, depth = (extent_of(loops) for loops in (contraction.rows, contraction.columns, contraction.depth))
+    if isinstance(rows, int) and rows < tile_rows:
+        tile_rows = rows
+    return Blocking(
+        lanes=lanes,
+        tile_rows=tile_rows,
+        tile_columns=tile_columns,
+        block_rows=_block(rows, tile_rows, BLOCK_ROWS),
+        block_columns=_block(columns, tile_columns, COLUMN_BYTES // dtype.itemsize),
+        block_depth=_block(depth, lanes, DEPTH_BYTES // dtype.itemsize),
+    )
+
+
+def _block(extent: Dim, tile: int, limit: int) -> int:
+    """The least multiple of `tile` that holds the extent, or the greatest one within the limit."""
+    most = max(tile, limit // tile * tile)
+    if isinstance(extent, int):
+        whole = -(-extent // tile) * tile
+        if whole <= most:
+            return whole
+        # Blocks of nearly equal size: a last block of a few rows would waste its packing.
+        count = -(-whole // most)
+        return -(-(-(-extent // count)) // tile) * tile
+    return most
+
+
+def group_counts(contraction: Contraction, blocking: Blocking) -> tuple[Dim, Dim, Dim]:
+    """Work-groups along batch, rows and columns."""
+    return (
+        extent_of(contraction.batch),
+        expr.ceildiv(extent_of(contraction.rows), blocking.block_rows),
+        expr.ceildiv(extent_of(contraction.columns), blocking.block_columns),
+    )

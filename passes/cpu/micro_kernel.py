@@ -1,0 +1,102 @@
+"""The inner loops of a contraction on packed operands: one function per element type and tile, shared by all kernels."""
+
+from __future__ import annotations
+
+from dialect.mlir import arith, func, ir, memref, scf, vector
+from passes.scalar import mlir_scalar
+from passes.to_linalg.memory import strided_view
+from tensorkiln.dtypes import DType
+from tensorkiln.expr import symbol
+
+from ..to_linalg.index_emission import IndexEmitter
+from ..to_linalg.index_space import IndexSpace
+from .blocking import VECTORS_PER_TILE, Blocking
+
+
+def micro_kernel(module: ir.Operation, dtype: DType, blocking: Blocking) -> str:
+    """The name of the function for these sizes in `module`, which is added when it is not there.
+
+    `f(left, right, result, row tiles, column tiles, depth)` adds the product of packed panels to the result block. The
+    left panels hold `tile_rows` rows of `block_depth` elements, the right ones `block_depth` rows of `tile_columns`.
+    """
+    name = (
+        f"micro_{dtype}_{blocking.tile_rows}x{blocking.tile_columns}"
+        f"_{blocking.block_columns}_{blocking.block_depth}_{blocking.lanes}"
+    )
+    body = module.regions[0].blocks[0]
+    defined = (op.operation for op in body.operations)
+    if not any("sym_name" in op.attributes and ir.StringAttr(op.attributes["sym_name"]).value == name for op in defined):
+        with ir.InsertionPoint.at_block_begin(body):
+            _define(name, dtype, blocking)
+    return name
+
+
+def _define(name: str, dtype: DType, blocking: Blocking) -> None:
+    index = ir.IndexType.get()
+    element = mlir_scalar(dtype)
+    pointer = ir.MemRefType.get([], element)
+    function = func.FuncOp(name, ([pointer] * 3 + [index] * 3, []), visibility="private")
+    function.attributes["passthrough"] = ir.ArrayAttr.get([ir.StringAttr.get("noinline")])
+    unshared = ir.DictAttr.get({"llvm.noalias": ir.UnitAttr.get()})
+    function.arg_attrs = ir.ArrayAttr.get([unshared] * 3 + [ir.DictAttr.get({})] * 3)
+    block = function.add_entry_block()
+    left, right, result, row_tiles, column_tiles, depth = block.arguments
+    with ir.InsertionPoint(block):
+        emit = IndexEmitter(IndexSpace({}), {})
+        columns = scf.ForOp(emit(0), column_tiles, emit(1))
+        with ir.InsertionPoint(columns.body):
+            rows = scf.ForOp(emit(0), row_tiles, emit(1))
+            with ir.InsertionPoint(rows.body):
+                names = {"row": rows.induction_variable, "column": columns.induction_variable}
+                _tile(dtype, blocking, (left, right, result), depth, emit.inside(names))
+                scf.YieldOp([])
+            scf.YieldOp([])
+        func.ReturnOp([])
+
+
+def _tile(
+    dtype: DType,
+    blocking: Blocking,
+    operands: tuple[ir.Value, ir.Value, ir.Value],
+    depth: ir.Value,
+    index: IndexEmitter,
+) -> None:
+    """One register tile over the whole packed depth."""
+    left, right, result = operands
+    lanes, stride = blocking.lanes, blocking.block_columns
+    kind = ir.VectorType.get([lanes], mlir_scalar(dtype))
+    places = [(row, part) for row in range(blocking.tile_rows) for part in range(VECTORS_PER_TILE)]
+    corner = symbol("row") * (blocking.tile_rows * stride) + symbol("column") * blocking.tile_columns
+    views = [
+        strided_view(result, corner + (row * stride + part * lanes), (lanes,), (1,), index) for row, part in places
+    ]
+    before = [vector.LoadOp(kind, view, [index(0)]).result for view in views]
+    steps = scf.ForOp(index(0), depth, index(1), before)
+    with ir.InsertionPoint(steps.body):
+        here = index.inside({"step": steps.induction_variable})
+        panel = symbol("column") * (blocking.block_depth * blocking.tile_columns)
+        at = panel + symbol("step") * blocking.tile_columns
+        vectors = [
+            vector.LoadOp(kind, strided_view(right, at + part * lanes, (lanes,), (1,), here), [here(0)]).result
+            for part in range(VECTORS_PER_TILE)
+        ]
+        start = symbol("row") * (blocking.tile_rows * blocking.block_depth) + symbol("step")
+        after: list[ir.Value] = []
+        for row in range(blocking.tile_rows):
+            view = strided_view(left, start + row * blocking.block_depth, (), (), here)
+            repeated = vector.BroadcastOp(kind, memref.load(view, [])).result
+            for part in range(VECTORS_PER_TILE):
+                accumulator = steps.inner_iter_args[row * VECTORS_PER_TILE + part]
+                after.append(_multiply_add(dtype, repeated, vectors[part], accumulator))
+        scf.YieldOp(after)
+    for value, view in zip(steps.results, views, strict=True):
+        vector.StoreOp(value, view, [index(0)])
+
+
+def _multiply_add(dtype: DType, left: ir.Value, right: ir.Value, accumulator: ir.Value) -> ir.Value:
+    """Fused where the target can, two roundings elsewhere: the order of a sum is free, and so is its rounding."""
+    if not dtype.is_float:
+        return arith.addi(accumulator, arith.muli(left, right))
+    contract = ir.Attribute.parse("#arith.fastmath<contract>")
+    product = arith.MulFOp(left, right, fastmath=contract).result
+    return arith.AddFOp(accumulator, product, fastmath=contract).result

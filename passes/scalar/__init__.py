@@ -1,0 +1,29 @@
+"""Arithmetic on single elements: exact semantics of every elementwise node, emitted as arith and math operations.
+
+Everything works at the active insertion point and location, on signless MLIR scalars, and without branches, so that a
+loop around it vectorises. `traits` says what the target can do; the default is right on every target.
+"""
+
+from .constant import constant
+from .conversion import bitcast_same_width, cast
+from .form import mlir_scalar
+from .operations import binop, ternary, unary
+from .reduce import reduce_combine, reduce_identity
+from .threefry import threefry
+from .traits import PORTABLE, Traits, traits_of
+
+__all__ = [
+    "PORTABLE",
+    "Traits",
+    "binop",
+    "bitcast_same_width",
+    "cast",
+    "constant",
+    "mlir_scalar",
+    "reduce_combine",
+    "reduce_identity",
+    "ternary",
+    "threefry",
+    "traits_of",
+    "unary",
+]

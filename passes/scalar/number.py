@@ -1,0 +1,171 @@
+"""A scalar under construction: Python operators that emit arith operations at the active insertion point."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dialect.mlir import arith, ir, math
+
+from .form import Form
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Number:
+    """An SSA value and its form. A Python number beside one becomes a constant of the same form.
+
+    `+ - *` wrap on integers. Comparisons give an i1; on floats they are false for NaN, except `differs`, which is true.
+    Plain comparisons of integers are signed.
+    """
+
+    value: ir.Value
+    form: Form
+
+    def literal(self, value: float) -> Number:
+        """A constant of this number's form."""
+        return literal(self.form, value)
+
+    def _with(self, other: Number | float) -> Number:
+        return other if isinstance(other, Number) else literal(self.form, other)
+
+    def __add__(self, other: Number | float) -> Number:
+        emit = arith.addf if self.form.is_float else arith.addi
+        return Number(emit(self.value, self._with(other).value), self.form)
+
+    def __sub__(self, other: Number | float) -> Number:
+        emit = arith.subf if self.form.is_float else arith.subi
+        return Number(emit(self.value, self._with(other).value), self.form)
+
+    def __rsub__(self, other: float) -> Number:
+        return self._with(other) - self
+
+    def __mul__(self, other: Number | float) -> Number:
+        emit = arith.mulf if self.form.is_float else arith.muli
+        return Number(emit(self.value, self._with(other).value), self.form)
+
+    def __truediv__(self, other: Number | float) -> Number:
+        return Number(arith.divf(self.value, self._with(other).value), self.form)
+
+    def __rtruediv__(self, other: float) -> Number:
+        return self._with(other) / self
+
+    def __neg__(self) -> Number:
+        return Number(arith.negf(self.value), self.form) if self.form.is_float else self.literal(0) - self
+
+    def __and__(self, other: Number | int) -> Number:
+        return Number(arith.andi(self.value, self._with(other).value), self.form)
+
+    def __or__(self, other: Number | int) -> Number:
+        return Number(arith.ori(self.value, self._with(other).value), self.form)
+
+    def __xor__(self, other: Number | int) -> Number:
+        return Number(arith.xori(self.value, self._with(other).value), self.form)
+
+    def __invert__(self) -> Number:
+        return self ^ self.literal(-1)
+
+    def __lshift__(self, amount: Number | int) -> Number:
+        """Poison when the amount is not below the width."""
+        return Number(arith.shli(self.value, self._with(amount).value), self.form)
+
+    def __rshift__(self, amount: Number | int) -> Number:
+        """Logical: zeros come in. Poison when the amount is not below the width."""
+        return Number(arith.shrui(self.value, self._with(amount).value), self.form)
+
+    def arithmetic_shift(self, amount: Number | int) -> Number:
+        """To the right, copies of the sign come in. Poison when the amount is not below the width."""
+        return Number(arith.shrsi(self.value, self._with(amount).value), self.form)
+
+    def _compared(self, float_name: str, integer_name: str, other: Number | float) -> Number:
+        right = self._with(other).value
+        if self.form.is_float:
+            return Number(arith.cmpf(getattr(arith.CmpFPredicate, float_name), self.value, right), BOOLEAN)
+        return Number(arith.cmpi(getattr(arith.CmpIPredicate, integer_name), self.value, right), BOOLEAN)
+
+    def less(self, other: Number | float) -> Number:
+        return self._compared("OLT", "slt", other)
+
+    def at_most(self, other: Number | float) -> Number:
+        return self._compared("OLE", "sle", other)
+
+    def greater(self, other: Number | float) -> Number:
+        return self._compared("OGT", "sgt", other)
+
+    def at_least(self, other: Number | float) -> Number:
+        return self._compared("OGE", "sge", other)
+
+    def equals(self, other: Number | float) -> Number:
+        return self._compared("OEQ", "eq", other)
+
+    def differs(self, other: Number | float) -> Number:
+        return self._compared("UNE", "ne", other)
+
+    def below(self, other: Number | int) -> Number:
+        """Less, of unsigned integers."""
+        return self._compared("OLT", "ult", other)
+
+    def is_nan(self) -> Number:
+        return Number(arith.cmpf(arith.CmpFPredicate.UNO, self.value, self.value), BOOLEAN)
+
+    def absolute(self) -> Number:
+        """Of a float: without its sign."""
+        return Number(math.absf(self.value), self.form)
+
+    def square_root(self) -> Number:
+        return Number(math.sqrt(self.value), self.form)
+
+    def bits(self) -> Number:
+        """The pattern of a float."""
+        return self.reinterpreted(self.form.integer)
+
+    def reinterpreted(self, form: Form) -> Number:
+        """The same bits in another form of the same width."""
+        return self if form == self.form else Number(arith.bitcast(form.type, self.value), form)
+
+    def zero_extended(self, form: Form) -> Number:
+        return self if form == self.form else Number(arith.extui(form.type, self.value), form)
+
+    def sign_extended(self, form: Form) -> Number:
+        return self if form == self.form else Number(arith.extsi(form.type, self.value), form)
+
+    def truncated(self, form: Form) -> Number:
+        """The low bits of an integer."""
+        return self if form == self.form else Number(arith.trunci(form.type, self.value), form)
+
+    def widened(self, form: Form) -> Number:
+        """A float in a wider form."""
+        return self if form == self.form else Number(arith.extf(form.type, self.value), form)
+
+    def narrowed(self, form: Form) -> Number:
+        """A float rounded to a narrower form."""
+        return self if form == self.form else Number(arith.truncf(form.type, self.value), form)
+
+    def to_integer(self, form: Form) -> Number:
+        """A float truncated to a signed integer. Poison unless it fits: guard before."""
+        return Number(arith.fptosi(form.type, self.value), form)
+
+    def to_float(self, form: Form, *, signed: bool) -> Number:
+        """An integer rounded to a float."""
+        return Number((arith.sitofp if signed else arith.uitofp)(form.type, self.value), form)
+
+
+BOOLEAN = Form("i1", 1)
+
+
+def literal(form: Form, value: float) -> Number:
+    """A constant; an integer is taken modulo its width, so patterns may be written in hexadecimal."""
+    if form.is_float:
+        attribute = ir.FloatAttr.get(form.type, float(value))
+    else:
+        wrapped = int(value) & ((1 << form.bits) - 1)
+        signed = wrapped - (1 << form.bits) if wrapped >> (form.bits - 1) else wrapped
+        attribute = ir.IntegerAttr.get(form.type, signed)
+    return Number(arith.ConstantOp(form.type, attribute).result, form)
+
+
+def choose(condition: Number, if_true: Number | float, if_false: Number | float) -> Number:
+    """One of two numbers, both computed; at least one of them is a Number."""
+    model = if_true if isinstance(if_true, Number) else if_false
+    if not isinstance(model, Number):
+        raise TypeError("choose needs a Number to take the form from")
+    left, right = model._with(if_true), model._with(if_false)  # pyright: ignore[reportPrivateUsage]
+    return Number(arith.select(condition.value, left.value, right.value), model.form)

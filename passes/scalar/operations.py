@@ -1,0 +1,173 @@
+"""The elementwise nodes on one element: which function computes which kind, by the sort of dtype."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from dialect.mlir import ir
+from tensorkiln.dtypes import DType
+from tensorkiln.errors import UnsupportedGraphError
+
+from .arithmetic import (
+    add,
+    divide_floats,
+    exclusive_or,
+    logical_and,
+    logical_or,
+    maximum,
+    minimum,
+    multiply,
+    subtract,
+)
+from .compare import differs, less
+from .division import divide_integers, remainder_of_integers
+from .exp2 import exp2
+from .form import BF16, F16, I16, form_of
+from .integer_power import power_of_integers
+from .log2 import log2
+from .number import Number, choose
+from .polynomial import multiply_add
+from .power import power_of_floats
+from .remainder import remainder_of_floats
+from .shift import shift_left, shift_right
+from .sine import sin
+from .traits import PORTABLE, Traits
+from .working import load, store
+
+Binary = Callable[[DType, Number, Number], Number]
+
+FLOAT: dict[str, Binary] = {
+    "add": add,
+    "mul": multiply,
+    "sub": subtract,
+    "div": divide_floats,
+    "fdiv": divide_floats,
+    "mod": remainder_of_floats,
+    "max": maximum,
+    "min": minimum,
+    "cmplt": less,
+    "cmpne": differs,
+}
+INTEGER: dict[str, Binary] = {
+    "add": add,
+    "mul": multiply,
+    "sub": subtract,
+    "div": divide_integers,
+    "idiv": divide_integers,
+    "mod": remainder_of_integers,
+    "pow": power_of_integers,
+    "max": maximum,
+    "min": minimum,
+    "cmplt": less,
+    "cmpne": differs,
+    "xor": exclusive_or,
+    "or": logical_or,
+    "and": logical_and,
+    "shl": shift_left,
+    "shr": shift_right,
+}
+BOOL: dict[str, Binary] = {
+    "add": add,
+    "mul": multiply,
+    "max": logical_or,
+    "min": logical_and,
+    "cmplt": less,
+    "cmpne": differs,
+    "xor": exclusive_or,
+    "or": logical_or,
+    "and": logical_and,
+}
+_COMPARISONS = ("cmplt", "cmpne")
+
+
+def binop(
+    kind: str,
+    dtype: DType,
+    a: ir.Value,
+    b: ir.Value,
+    result_dtype: DType | None = None,
+    *,
+    amount_dtype: DType | None = None,
+    traits: Traits = PORTABLE,
+) -> ir.Value:
+    """One of the 17 binary kinds on operands of `dtype`; the amount of a shift may be of `amount_dtype`.
+
+    A comparison gives `result_dtype`, bool (the default) or uint8; everything else gives `dtype`.
+    Raises UnsupportedGraphError for a kind that the dtype does not have.
+    """
+    left = load(traits, dtype, a)
+    right = load(traits, amount_dtype or dtype, b) if kind in ("shl", "shr") else load(traits, dtype, b)
+    if kind == "pow" and dtype.is_float:
+        return store(traits, dtype, power_of_floats(traits, left, right))
+    table = FLOAT if dtype.is_float else BOOL if dtype.is_bool else INTEGER
+    operation = table.get(kind)
+    if operation is None:
+        raise UnsupportedGraphError(f"binop {kind} is not defined for {dtype}: cast the operands")
+    result = operation(dtype, left, right)
+    if kind not in _COMPARISONS:
+        return store(traits, dtype, result)
+    return result.zero_extended(form_of(result_dtype or DType.BOOL)).value
+
+
+def unary(kind: str, dtype: DType, x: ir.Value, *, traits: Traits = PORTABLE) -> ir.Value:
+    """neg, log2, exp2, sin, sqrt or recip; only neg is defined for integers and bool.
+
+    Raises UnsupportedGraphError for a kind that the dtype does not have.
+    """
+    if kind == "neg":
+        return _negated(dtype, Number(x, form_of(dtype))).value
+    if not dtype.is_float or kind not in UNARY:
+        raise UnsupportedGraphError(f"unary {kind} is not defined for {dtype}: cast the operand to a float")
+    return store(traits, dtype, UNARY[kind](traits, load(traits, dtype, x)))
+
+
+def _negated(dtype: DType, x: Number) -> Number:
+    if dtype.is_bool:
+        return ~x
+    # A 16-bit float's sign is flipped as a bit: its own negation would be done in float32 by calls on some targets.
+    return (x.reinterpreted(I16) ^ 0x8000).reinterpreted(x.form) if x.form in (F16, BF16) else -x
+
+
+def _square_root(traits: Traits, x: Number) -> Number:
+    return x.square_root()
+
+
+def _reciprocal(traits: Traits, x: Number) -> Number:
+    return 1.0 / x
+
+
+UNARY: dict[str, Callable[[Traits, Number], Number]] = {
+    "log2": log2,
+    "exp2": exp2,
+    "sin": sin,
+    "sqrt": _square_root,
+    "recip": _reciprocal,
+}
+
+
+def ternary(
+    kind: str,
+    dtype: DType,
+    a: ir.Value,
+    b: ir.Value,
+    c: ir.Value,
+    *,
+    condition_dtype: DType = DType.BOOL,
+    traits: Traits = PORTABLE,
+) -> ir.Value:
+    """where(a, b, c) with a of `condition_dtype`, both branches computed; or mulacc, a * b + c of `dtype`.
+
+    The product of a mulacc is rounded to `dtype` before the sum, unless the traits let it contract.
+    Raises UnsupportedGraphError for any other kind.
+    """
+    if kind == "where":
+        condition = Number(a, form_of(condition_dtype)).differs(0)
+        form = form_of(dtype)
+        return choose(condition, Number(b, form), Number(c, form)).value
+    if kind != "mulacc":
+        raise UnsupportedGraphError(f"ternary {kind} is not known")
+    if traits.contracts and dtype.is_float:
+        left, right, addend = (load(traits, dtype, value) for value in (a, b, c))
+        return store(traits, dtype, multiply_add(traits, left, right, addend))
+    product = binop("mul", dtype, a, b, traits=traits)
+    return binop("add", dtype, product, c, traits=traits)

@@ -1,0 +1,38 @@
+"""Shifts. An amount that is negative or not below the width shifts everything out; for MLIR's own it gives poison."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from tensorkiln.dtypes import DType
+
+from .form import Form
+from .number import Number, choose
+
+
+class _Amount(NamedTuple):
+    fits: Number
+    safe: Number
+
+
+def shift_left(dtype: DType, a: Number, amount: Number) -> Number:
+    """a << amount in the low bits; 0 for an amount too large."""
+    by = _amount(a.form, amount, otherwise=0)
+    return choose(by.fits, a << by.safe, 0)
+
+
+def shift_right(dtype: DType, a: Number, amount: Number) -> Number:
+    """Arithmetic for signed, logical for unsigned; an amount too large leaves only copies of the sign, or 0."""
+    if dtype.is_signed:
+        return a.arithmetic_shift(_amount(a.form, amount, otherwise=a.form.bits - 1).safe)
+    by = _amount(a.form, amount, otherwise=0)
+    return choose(by.fits, a >> by.safe, 0)
+
+
+def _amount(form: Form, amount: Number, *, otherwise: int) -> _Amount:
+    """Whether the amount is in range, read unsigned in its own width, and one that is in range in any case."""
+    fits = amount.below(form.bits)
+    safe = choose(fits, amount, otherwise)
+    if form.bits > safe.form.bits:
+        return _Amount(fits, safe.zero_extended(form))
+    return _Amount(fits, safe.truncated(form))

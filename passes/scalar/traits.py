@@ -1,0 +1,30 @@
+"""What a target can do, as far as scalar code is written differently for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tensorkiln.target import Target
+
+
+@dataclass(frozen=True, slots=True)
+class Traits:
+    """`has_fma`: a fused multiply-add instruction; without it one would be a call into the maths library.
+    `has_half`: instructions that convert float16 to and from float32.
+    `contracts`: mulacc may round once instead of twice (an option of the user, never a default).
+    """
+
+    has_fma: bool = False
+    has_half: bool = False
+    contracts: bool = False
+
+
+PORTABLE = Traits()
+"""Right on every target, fastest on none."""
+
+
+def traits_of(target: Target, *, fast_math: bool = False) -> Traits:
+    """The traits of a resolved target."""
+    if target.kind != "cpu" or (target.triple or "").startswith(("aarch64", "arm64")):
+        return Traits(has_fma=True, has_half=True, contracts=fast_math)
+    return Traits(has_fma="fma" in target.features, has_half="f16c" in target.features, contracts=fast_math)

@@ -1,0 +1,54 @@
+"""In which form a dtype is computed, and how values come in and out of it.
+
+The 16-bit floats are computed in float32: its 24 bits are at least 2 * 11 + 2, so for + - * / and the square root the
+second rounding never changes the first (S. A. Figueroa, "When is double rounding innocuous?", 1995).
+"""
+
+from __future__ import annotations
+
+from dialect.mlir import ir
+from tensorkiln.dtypes import DType
+
+from .bfloat import bfloat_to_single, single_to_bfloat
+from .form import BF16, F16, F32, F64, Form, form_of
+from .half import half_to_single, single_to_half
+from .number import Number, choose
+from .traits import Traits
+
+
+def load(traits: Traits, dtype: DType, value: ir.Value) -> Number:
+    """A value of `dtype` in the form it is computed in."""
+    number = Number(value, form_of(dtype))
+    if number.form == F16:
+        return half_to_single(traits, number)
+    return bfloat_to_single(number) if number.form == BF16 else number
+
+
+def store(traits: Traits, dtype: DType, number: Number) -> ir.Value:
+    """A float in any form, or an integer in its own, as a value of `dtype`; a float is rounded once."""
+    return _to_form(traits, number, form_of(dtype)).value
+
+
+def _to_form(traits: Traits, number: Number, form: Form) -> Number:
+    if number.form == form:
+        return number
+    if form == F16:
+        return single_to_half(traits, _to_single_for(number, dropped_bits=29))
+    if form == BF16:
+        return single_to_bfloat(_to_single_for(number, dropped_bits=42))
+    return number.widened(form) if form == F64 else number.narrowed(form)
+
+
+def _to_single_for(number: Number, *, dropped_bits: int) -> Number:
+    """A float32 that rounds to the narrow form as `number` does.
+
+    From float64 the dropped bits are folded into one sticky bit, so that the passage through float32 is exact: rounding
+    1 + 2**-8 + 2**-40 to float32 first would lose that it lies above the middle of two bfloat16 numbers. For bfloat16
+    more bits are dropped than float32 needs, because its denormals are also denormals of float32, which holds fewer.
+    """
+    if number.form == F32:
+        return number
+    pattern = number.bits()
+    dropped = pattern & ((1 << dropped_bits) - 1)
+    folded = (pattern ^ dropped) | choose(dropped.differs(0), pattern.literal(1 << dropped_bits), 0)
+    return folded.reinterpreted(F64).narrowed(F32)
