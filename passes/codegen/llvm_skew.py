@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import re
 
-from passes.codegen.float_bits import FORMATS, from_decimal, from_special, hexadecimal
 from tensorkiln.errors import DiagnosticError
+
+from .float_bits import FORMATS, from_decimal, from_special, hexadecimal
 
 _TOKEN = re.compile(
     r"""

@@ -9,6 +9,8 @@ from tensorkiln.target import Target
 
 # The instruction set comes from the explicit feature list alone: a CPU name would bring in features that a virtual
 # machine may hide. So the ISA starts from the architecture's baseline and the name is used for tuning only.
+_FLUSHING = frozenset({"avx512bf16", "avxneconvert"})
+"""Extensions whose float32 to bfloat16 conversion takes denormals for zero; LLVM would use it to move values too."""
 _BASELINES = {"x86_64": "x86-64", "aarch64": "generic", "arm64": "generic"}
 
 
@@ -48,7 +50,7 @@ def machine_of(target: Target) -> Machine:
             f"architectures are {', '.join(sorted(_BASELINES))}",
             details={"stage": "codegen"},
         )
-    names = sorted(set(target.features))
+    names = sorted(set(target.features) - _FLUSHING)
     features = ",".join(name if name[0] in "+-" else f"+{name}" for name in names)
     return Machine(triple, baseline, target.cpu or baseline, features, _vector_bits(architecture, frozenset(names)))
 

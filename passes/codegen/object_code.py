@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import llvmlite.binding as llvm
 
-from passes.codegen.elf import undefined_symbols
-from passes.codegen.function_attributes import attach
-from passes.codegen.llvm_targets import initialize
-from passes.codegen.machine import Machine, machine_of
 from tensorkiln.errors import DiagnosticError
 from tensorkiln.target import Target
+
+from .elf import undefined_symbols
+from .function_attributes import attach
+from .llvm_targets import initialize
+from .machine import Machine, machine_of
 
 __all__ = ["LOADABLE_SYMBOLS", "assembly", "emit", "undefined_symbols"]
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dialect.mlir import ir, llvm
-from passes.codegen.guard import only_llvm
-from passes.codegen.llvm_skew import downgrade
+
+from .guard import only_llvm
+from .llvm_skew import downgrade
 
 
 def to_llvm_ir(module: ir.Module) -> str:

@@ -7,7 +7,7 @@ and activation behind a product) are one pass over memory.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tensorkiln import expr
@@ -103,10 +103,25 @@ class _Grouping:
         is_reduction = root.kind == "reduce_axis"
         element = tracer.element(value, index) if is_reduction else tracer.define(value, index)
         combine = root.text("reduce_op_kind") if is_reduction else None
-        reads: dict[Value, list[Load]] = {}
+        # What is masked out everywhere is read by no load, but the kernel's ops still name it.
+        reads: dict[Value, list[Load]] = {stored: [] for stored in self._named(root)}
         for load in loads((element,), self.nodes):
             reads.setdefault(self.values[load.operand], []).append(load)
         return reads, match_contraction(domain, combine, element, self.nodes, self.space) is not None
+
+    def _named(self, root: Value) -> Iterator[Value]:
+        """The values in memory that the ops behind `root` have for operands."""
+        seen: set[Value] = set()
+        stack = list(root.operands)
+        while stack:
+            value = stack.pop()
+            if value in seen:
+                continue
+            seen.add(value)
+            if value in self.numbers:
+                yield value
+            else:
+                stack.extend(value.operands)
 
     def _shared_rows(
         self, target: Group, root: Value, domain: Domain, reads: Mapping[Value, list[Load]]

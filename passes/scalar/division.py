@@ -8,11 +8,11 @@ stays an integer division: LLVM multiplies by its reciprocal.
 
 from __future__ import annotations
 
-from dialect.mlir import arith, ir
+from dialect.mlir import arith
 from tensorkiln.dtypes import DType
 
 from .form import F32, F64, I32, Form
-from .number import Number, choose
+from .number import Number, choose, constant_of
 
 _THROUGH: dict[int, Form] = {8: F32, 16: F32, 32: F64}
 
@@ -37,7 +37,7 @@ def _quotient(dtype: DType, a: Number, b: Number) -> Number:
     is_unsafe = b.equals(0) | b.equals(-1) if dtype.is_signed else b.equals(0)
     divisor = choose(is_unsafe, 1, b)
     form = _THROUGH.get(a.form.bits)
-    if form is None or _is_constant(b):
+    if form is None or constant_of(b.value) is not None:
         emit = arith.divsi if dtype.is_signed else arith.divui
         return Number(emit(a.value, divisor.value), a.form)
     ratio = a.to_float(form, signed=dtype.is_signed) / divisor.to_float(form, signed=dtype.is_signed)
@@ -55,8 +55,3 @@ def _to_unsigned(ratio: Number) -> Number:
     nearest = shifted.bits().truncated(I32)
     is_above = (shifted - 2.0**52).greater(ratio)
     return nearest - is_above.zero_extended(I32)
-
-
-def _is_constant(number: Number) -> bool:
-    owner = number.value.owner
-    return isinstance(owner, ir.OpView) and str(owner.operation.name) == "arith.constant"

@@ -169,3 +169,11 @@ def choose(condition: Number, if_true: Number | float, if_false: Number | float)
         raise TypeError("choose needs a Number to take the form from")
     left, right = model._with(if_true), model._with(if_false)  # pyright: ignore[reportPrivateUsage]
     return Number(arith.select(condition.value, left.value, right.value), model.form)
+
+
+def constant_of(value: ir.Value) -> float | None:
+    """What a value is known to be, if it is an `arith.constant`; an integer as signed."""
+    owner = value.owner
+    if not isinstance(owner, arith.ConstantOp):
+        return None
+    return owner.attributes["value"].value

@@ -25,9 +25,9 @@ from .exp2 import exp2
 from .form import BF16, F16, I16, form_of
 from .integer_power import power_of_integers
 from .log2 import log2
-from .number import Number, choose
+from .number import Number, choose, constant_of
 from .polynomial import multiply_add
-from .power import power_of_floats
+from .power import power_of_constant, power_of_floats
 from .remainder import remainder_of_floats
 from .shift import shift_left, shift_right
 from .sine import sin
@@ -98,7 +98,7 @@ def binop(
     left = load(traits, dtype, a)
     right = load(traits, amount_dtype or dtype, b) if kind in ("shl", "shr") else load(traits, dtype, b)
     if kind == "pow" and dtype.is_float:
-        return store(traits, dtype, power_of_floats(traits, left, right))
+        return store(traits, dtype, _power(traits, left, right, b))
     table = FLOAT if dtype.is_float else BOOL if dtype.is_bool else INTEGER
     operation = table.get(kind)
     if operation is None:
@@ -107,6 +107,12 @@ def binop(
     if kind not in _COMPARISONS:
         return store(traits, dtype, result)
     return result.zero_extended(form_of(result_dtype or DType.BOOL)).value
+
+
+def _power(traits: Traits, x: Number, y: Number, exponent: ir.Value) -> Number:
+    known = constant_of(exponent)
+    shortcut = None if known is None else power_of_constant(x, known)
+    return power_of_floats(traits, x, y) if shortcut is None else shortcut
 
 
 def unary(kind: str, dtype: DType, x: ir.Value, *, traits: Traits = PORTABLE) -> ir.Value:

@@ -28,6 +28,21 @@ def power_of_floats(traits: Traits, x: Number, y: Number) -> Number:
     return choose(is_one, 1.0, value)
 
 
+def power_of_constant(x: Number, exponent: float) -> Number | None:
+    """x**exponent where that is one or two operations; None for every other exponent."""
+    if exponent == 1.0:
+        return x
+    if exponent == 2.0:
+        return x * x
+    if exponent == -1.0:
+        return 1.0 / x
+    if exponent == 0.5:
+        # Adding +0 makes -0, whose square root would be -0, into +0; and -inf has no square root but a power.
+        infinity = float("inf")
+        return choose(x.equals(-infinity), infinity, (x + 0.0).square_root())
+    return None
+
+
 def _parity(y: Number) -> tuple[Number, Number]:
     """Whether y is an integer, and whether it is an odd one. An infinity counts as even."""
     fraction = y.form.fraction

@@ -25,18 +25,14 @@ _INVERSE_TURN = int(
     16,
 )
 
-
-class Angle(NamedTuple):
-    """quadrant * pi/2 + rest with |rest| <= pi/4; of the quadrant, an integer, only the low two bits count."""
-
-    quadrant: Number
-    rest: Pair
+_TURN, _TURN_LOW = 6.283185307179586, 2.4492935982947064e-16
 
 
-def reduced_single(size: Number) -> Angle:
-    """The angle of a float32 of 2**7 and more.
+def half_turns_of_single(size: Number) -> tuple[Number, Number]:
+    """(count, rest) with size = count * pi + rest, |rest| <= pi/2, for a float32 of 2**7 and more.
 
-    For a smaller or a non-finite `size` some finite number.
+    The count is an i32 of which only the lowest bit means anything, the rest a float64 good to 2**-60 or so. For a
+    smaller or a non-finite `size` some finite numbers.
     """
     pattern = size.bits()
     significand = ((pattern & 0x7FFFFF) | 0x800000).zero_extended(I64)
@@ -45,21 +41,21 @@ def reduced_single(size: Number) -> Angle:
     words = _window(start, zeros=16, count=3)
     upper, middle, lower = (significand * word.zero_extended(I64) for word in words)
     turn = (upper << 32) + middle + (lower >> 32)
-    quadrant, rest = _split(turn)
+    count = (turn + (1 << 62)) >> 63
+    rest = turn - (count << 63)
     # A signed 64-bit number exactly: the upper word offset to be unsigned, and the lower.
     signed = word_to_double((rest >> 32) ^ (1 << 31)) - 2.0**31
-    angle = (signed * 2.0**32 + word_to_double(rest & 0xFFFFFFFF)) * (6.283185307179586 * 2.0**-64)
-    high = angle.narrowed(F32)
-    return Angle(quadrant.truncated(I32), Pair(high, (angle - high.widened(F64)).narrowed(F32)))
+    return count.truncated(I32), (signed * 2.0**32 + word_to_double(rest & 0xFFFFFFFF)) * (_TURN * 2.0**-64)
 
 
-def _split(turn: Number) -> tuple[Number, Number]:
-    """A fraction of a turn in units of 2**-64 as the nearest quarter and the signed rest."""
-    quadrant = (turn + (1 << 61)) >> 62
-    return quadrant, turn - (quadrant << 62)
+class Angle(NamedTuple):
+    """quarters * pi/2 + rest with |rest| <= pi/4; of the quarters, an integer, only the low two bits mean anything."""
+
+    quarters: Number
+    rest: Pair
 
 
-def reduced_double(traits: Traits, size: Number) -> Angle:
+def quarter_turns_of_double(traits: Traits, size: Number) -> Angle:
     """The angle of a float64 of 2**4 and more, its rest to more than 100 bits.
 
     For a smaller or a non-finite `size` some finite numbers.
@@ -72,8 +68,9 @@ def reduced_double(traits: Traits, size: Number) -> Angle:
     low = significand * second
     total = low + _high_product(significand, third)
     carry = total.below(low).zero_extended(I64)
-    quadrant, high = _split(significand * first + _high_product(significand, second) + carry)
-    return Angle(quadrant, _radians(traits, high, total))
+    turn = significand * first + _high_product(significand, second) + carry
+    quarters = (turn + (1 << 61)) >> 62
+    return Angle(quarters, _radians(traits, turn - (quarters << 62), total))
 
 
 def _radians(traits: Traits, high: Number, low: Number) -> Pair:
@@ -85,7 +82,7 @@ def _radians(traits: Traits, high: Number, low: Number) -> Pair:
     words = [word_to_double(part) for number in (high, low) for part in (number >> 32, number & 0xFFFFFFFF)]
     top = quick_two_sum(words[0] * 2.0**-32, words[1] * 2.0**-64)
     turns = quick_two_sum(top.high, top.low + (words[2] * 2.0**-96 + words[3] * 2.0**-128))
-    angle = multiply_pairs(traits, turns, Pair(literal(F64, 6.283185307179586), literal(F64, 2.4492935982947064e-16)))
+    angle = multiply_pairs(traits, turns, Pair(literal(F64, _TURN), literal(F64, _TURN_LOW)))
     return Pair(_negated_if(is_negative, angle.high), _negated_if(is_negative, angle.low))
 
 

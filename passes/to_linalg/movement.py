@@ -79,10 +79,11 @@ def trace_view(tracer: Tracer, value: Value, index: Index, conditions: Condition
 
 
 def trace_valid(tracer: Tracer, value: Value, index: Index, conditions: Conditions) -> Node:
-    """The mask of the views itself for a rank-0 bool or unit operand, the operand where the mask holds for a tensor."""
+    """The mask of the views itself for a unit or rank-0 bool operand, the operand where the mask holds for a tensor."""
     _, inside = _address(tracer, value, index)
     source = value.operands[0]
-    if source.shape or source.dtype not in (DType.BOOL, DType.UNIT):
+    is_mask = source.dtype is DType.UNIT or (source.dtype.is_bool and not source.shape)
+    if not is_mask:
         return tracer.within(source, index if source.shape else (), conditions, *inside)
     restricted = tracer.restrict((), *inside)
     if restricted is None:

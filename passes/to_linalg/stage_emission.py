@@ -161,7 +161,7 @@ class Generic:
 
     def __enter__(self) -> tuple[Emitter, list[ir.Value]]:
         self.point.__enter__()
-        names = {loop.name: linalg.index(axis) for axis, loop in enumerate(self.loops)}
+        names = {loop.name: linalg.IndexOp(axis).result for axis, loop in enumerate(self.loops)}
         arguments = list(self.block.arguments)
         loaded = {
             id(access.load): from_memory(access.load.dtype, argument)

@@ -1,0 +1,137 @@
+"""The kernel as a back end leaves it: a graph of nodes under a SINK, and the PROGRAM that gathers its stages.
+
+Launch expressions (`tensorkiln.launch`) are nodes of the same graph.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from .launch.nodes import LaunchNode
+
+if TYPE_CHECKING:
+    from .spec import ProgramSpec
+
+
+@dataclass(frozen=True)
+class Param(LaunchNode):
+    """Buffer argument number `slot`. With a `device` it is not an argument of the kernel but a placed buffer."""
+
+    slot: int
+    device: str | None = None
+
+
+@dataclass(frozen=True)
+class Special(LaunchNode):
+    """A launch index `0 .. end - 1`: `gidx0` a work-group, `lidx0` a thread of the group, `idx0` a global id."""
+
+    end: LaunchNode
+    name: str
+
+    @property
+    def sources(self) -> tuple[LaunchNode, ...]:
+        return (self.end,)
+
+
+@dataclass(frozen=True)
+class Index(LaunchNode):
+    """The address of an element of `buffer`."""
+
+    buffer: LaunchNode
+    indices: tuple[LaunchNode, ...] = ()
+
+    @property
+    def sources(self) -> tuple[LaunchNode, ...]:
+        return (self.buffer, *self.indices)
+
+
+@dataclass(frozen=True)
+class Load(LaunchNode):
+    """The element at `index`."""
+
+    index: LaunchNode
+
+    @property
+    def sources(self) -> tuple[LaunchNode, ...]:
+        return (self.index,)
+
+
+@dataclass(frozen=True)
+class Store(LaunchNode):
+    """`value` written to `index`."""
+
+    index: LaunchNode
+    value: LaunchNode
+
+    @property
+    def sources(self) -> tuple[LaunchNode, ...]:
+        return (self.index, self.value)
+
+
+@dataclass(frozen=True)
+class Sink(LaunchNode):
+    """The root of a kernel: everything it must do."""
+
+    effects: tuple[LaunchNode, ...]
+
+    @property
+    def sources(self) -> tuple[LaunchNode, ...]:
+        return self.effects
+
+
+@dataclass(frozen=True)
+class DeviceRef(LaunchNode):
+    """The device that a program is for, such as `CUDA:0`."""
+
+    name: str
+
+    @property
+    def op(self) -> str:
+        return "Device"
+
+
+@dataclass(frozen=True)
+class Linear(LaunchNode):
+    """The instructions in order."""
+
+    instructions: tuple[LaunchNode, ...] = ()
+
+    @property
+    def sources(self) -> tuple[LaunchNode, ...]:
+        return self.instructions
+
+
+@dataclass(frozen=True)
+class Source(LaunchNode):
+    """The text that was rendered: LLVM IR or PTX."""
+
+    code: str
+
+
+@dataclass(frozen=True)
+class ProgramBinary(LaunchNode):
+    """The object, cubin or code object."""
+
+    content: bytes
+
+
+@dataclass(frozen=True)
+class ProgramNode(LaunchNode):
+    """PROGRAM: the stages of one kernel, and metadata that overrides what the sink says."""
+
+    sink: LaunchNode
+    device: LaunchNode
+    linear: LaunchNode | None = None
+    source: LaunchNode | None = None
+    binary: LaunchNode | None = None
+    metadata: ProgramSpec | None = None
+
+    @property
+    def op(self) -> str:
+        return "Program"
+
+    @property
+    def sources(self) -> tuple[LaunchNode, ...]:
+        stages = (self.sink, self.device, self.linear, self.source, self.binary)
+        return tuple(stage for stage in stages if stage is not None)

@@ -1,0 +1,48 @@
+"""In which precision the reference computes, and how a result comes back to its dtype: rounded once, half to even."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..dtypes import DType
+
+Array = npt.NDArray[Any]
+
+_DROPPED = np.uint64((1 << 42) - 1)
+_STICKY = np.uint64(1 << 42)
+
+
+def arithmetic(dtype: DType) -> np.dtype[Any]:
+    """What `+ - * /`, square root and fmod are computed in.
+
+    float32 for the 16-bit floats: its 24 bits are 2 * 11 + 2, so the second rounding changes nothing (Figueroa 1995).
+    """
+    return np.dtype(np.float32) if dtype in (DType.FLOAT16, DType.BFLOAT16) else dtype.numpy
+
+
+def accumulator(dtype: DType) -> np.dtype[Any]:
+    """What sums and products of many elements are kept in: float64 for 16 and 32 bits, long double for float64.
+
+    Integers and bool accumulate in themselves.
+    """
+    if not dtype.is_float:
+        return dtype.numpy
+    return np.dtype(np.longdouble) if dtype is DType.FLOAT64 else np.dtype(np.float64)
+
+
+def rounded(values: Array, dtype: DType) -> Array:
+    """Float values in `dtype`, each rounded once."""
+    if dtype is DType.BFLOAT16 and values.dtype.itemsize > 4:
+        return _float64_to_bfloat16(values.astype(np.float64))
+    return values.astype(dtype.numpy)
+
+
+def _float64_to_bfloat16(values: Array) -> Array:
+    # A plain cast passes through float32 and rounds twice: 1 + 2**-8 + 2**-40 would fall to 1. Folding the bits that
+    # are beyond bfloat16's and its rounding bit into one sticky bit makes the passage through float32 exact.
+    bits = values.view(np.uint64)
+    folded = np.where((bits & _DROPPED) != 0, (bits & ~_DROPPED) | _STICKY, bits)
+    return folded.view(np.float64).astype(np.float32).astype(DType.BFLOAT16.numpy)

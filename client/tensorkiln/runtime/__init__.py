@@ -1,0 +1,1 @@
+"""Run compiled programs: load their code, plan their memory, execute their schedules."""

@@ -1,0 +1,107 @@
+"""Kernels on the host processor."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+
+from ..errors import CallInputError, DeviceError, UnavailableError
+from ..spec import CompiledProgram, CompiledSpec, ProgramSpec
+from ..target import Target, missing_features
+from .engine import LoadedObject, binding, load_object
+from .steps import KernelFunction
+
+CPU_ABI = 1
+_PROTOTYPE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+
+
+@dataclass(frozen=True)
+class CpuKernel:
+    """A loaded kernel. It keeps no state: threads may run it at the same time on different buffers."""
+
+    name: str
+    buf_count: int
+    var_names: tuple[str, ...]
+    function: KernelFunction
+    code: LoadedObject
+
+    def execute(
+        self,
+        buffers: Sequence[int],
+        vals: Sequence[int],
+        global_size: tuple[int, int, int] | None = None,
+        local_size: tuple[int, int, int] | None = None,
+    ) -> None:
+        """Run every work-group on the calling thread.
+
+        `buffers` are addresses in call order and `vals` 64-bit values in the order of `var_names`. Without a
+        `global_size` there is one work-group; a CPU has no `local_size`. CallInputError when a count is wrong.
+        """
+        if len(buffers) != self.buf_count:
+            raise CallInputError(f"kernel {self.name} takes {self.buf_count} buffers, got {len(buffers)}")
+        if len(vals) != len(self.var_names):
+            raise CallInputError(f"kernel {self.name} takes {len(self.var_names)} values, got {len(vals)}")
+        pointers = (ctypes.c_void_p * len(buffers))(*buffers)
+        values = (ctypes.c_int64 * len(vals))(*vals)
+        groups = 1 if global_size is None else global_size[0]
+        self.function(ctypes.addressof(pointers), ctypes.addressof(values), 0, groups)
+
+
+def require_host(target: Target) -> None:
+    """DeviceError when this machine lacks an ISA feature that `target` names."""
+    missing = missing_features(target, binding().get_host_cpu_features())
+    if missing:
+        raise DeviceError(
+            f"this processor lacks {', '.join(missing)}, which the program was compiled for; compile it for cpu:native",
+            details={"missing_features": list(missing)},
+        )
+
+
+def verified(artifacts: Callable[[str], bytes], digest: str) -> bytes:
+    """The artifact with this SHA-256. UnavailableError when the bytes that came have another."""
+    content = artifacts(digest)
+    actual = sha256(content).hexdigest()
+    if actual != digest:
+        raise UnavailableError(
+            f"artifact {digest} is corrupt: its bytes have the SHA-256 {actual}; fetch it again",
+            details={"expected": digest, "actual": actual},
+        )
+    return content
+
+
+def load_kernels(program: CompiledProgram, artifacts: Callable[[str], bytes]) -> tuple[CpuKernel, ...]:
+    """The kernels of `program`, ready to run. DeviceError when this machine cannot; UnavailableError when corrupt."""
+    if program.target.kind != "cpu":
+        raise DeviceError(f"the program is for {program.target.kind} and this runtime runs cpu programs")
+    if program.abi != CPU_ABI:
+        raise DeviceError(f"the program has the ABI {program.abi} and this runtime knows {CPU_ABI}; update tensorkiln")
+    require_host(program.target)
+    objects: dict[str, LoadedObject] = {}
+    return tuple(_load(kernel, artifacts, objects) for kernel in program.kernels)
+
+
+def _load(kernel: ProgramSpec, artifacts: Callable[[str], bytes], objects: dict[str, LoadedObject]) -> CpuKernel:
+    if kernel.artifact is None:
+        raise DeviceError(f"kernel {kernel.name} has no object code; compile the program for a cpu target")
+    if kernel.abi != CPU_ABI:
+        raise DeviceError(f"kernel {kernel.name} has the ABI {kernel.abi} and this runtime knows {CPU_ABI}")
+    if len(kernel.buffers) != kernel.buf_count:
+        raise DeviceError(f"kernel {kernel.name} takes {kernel.buf_count} buffers but names {len(kernel.buffers)}")
+    if kernel.artifact not in objects:
+        objects[kernel.artifact] = load_object(verified(artifacts, kernel.artifact), kernel.artifact)
+    code = objects[kernel.artifact]
+    return _kernel(code, kernel.entry or kernel.name, kernel.name, kernel.buf_count, kernel.var_names)
+
+
+def cpu_runtime(compiled: CompiledSpec) -> CpuKernel:
+    """The runtime factory of the CPU: a kernel from its object code. DeviceError when it cannot be loaded."""
+    if not compiled.bytes:
+        raise DeviceError(f"kernel {compiled.name} has no object code; the CPU runtime loads objects, not source")
+    code = load_object(compiled.bytes, sha256(compiled.bytes).hexdigest())
+    return _kernel(code, compiled.name, compiled.name, compiled.buf_count, compiled.var_names)
+
+
+def _kernel(code: LoadedObject, entry: str, name: str, buf_count: int, var_names: tuple[str, ...]) -> CpuKernel:
+    return CpuKernel(name, buf_count, var_names, _PROTOTYPE(code.address_of(entry)), code)

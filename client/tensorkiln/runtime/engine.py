@@ -1,0 +1,79 @@
+"""Machine code in memory: objects linked into the process by LLVM's loader, each once however often it is asked for."""
+
+from __future__ import annotations
+
+import platform
+import threading
+from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakValueDictionary
+
+from ..errors import DeviceError
+from .object_file import object_needs
+
+if TYPE_CHECKING:
+    import llvmlite.binding as llvm
+
+_LINKER_DEFINED: Final = frozenset({"_GLOBAL_OFFSET_TABLE_"})
+_MACHINE_ALIASES: Final = {"amd64": "x86_64", "arm64": "aarch64"}
+_lock = threading.Lock()
+_loaded: WeakValueDictionary[str, LoadedObject] = WeakValueDictionary()
+
+
+def binding() -> Any:
+    """llvmlite's binding with the native target ready. DeviceError when llvmlite is not installed."""
+    try:
+        import llvmlite.binding as llvm
+    except ImportError as error:
+        raise DeviceError("running a CPU program needs llvmlite: pip install 'tensorkiln[cpu]'") from error
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    return llvm
+
+
+class LoadedObject:
+    """An object whose code stays mapped as long as this lives."""
+
+    def __init__(self, engine: llvm.ExecutionEngine, digest: str) -> None:
+        self._engine = engine
+        self._digest = digest
+
+    def address_of(self, entry: str) -> int:
+        """The address of the function `entry`. DeviceError when the object has none."""
+        address = self._engine.get_function_address(entry)
+        if not address:
+            raise DeviceError(f"artifact {self._digest} has no function {entry}; compile the program again")
+        return address
+
+
+def load_object(content: bytes, digest: str) -> LoadedObject:
+    """The object with this digest, linked. Callers have verified the digest.
+
+    DeviceError when it is for another machine, refers to a symbol that this process lacks, or is no object.
+    """
+    with _lock:
+        found = _loaded.get(digest)
+        if found is None:
+            found = _loaded[digest] = _link(content, digest)
+        return found
+
+
+def _link(content: bytes, digest: str) -> LoadedObject:
+    llvm = binding()
+    machine = llvm.Target.from_default_triple().create_target_machine(jit=True)
+    # The first engine opens the process's own symbols for look-up, so it comes before the look at what is needed.
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
+    needs = object_needs(content)
+    if needs:
+        host = platform.machine().lower()
+        if needs.machine != _MACHINE_ALIASES.get(host, host):
+            raise DeviceError(f"the program's code is for {needs.machine} and this machine is {host}")
+        for name in needs.undefined:
+            if name not in _LINKER_DEFINED and not llvm.address_of_symbol(name):
+                raise DeviceError(f"the program's code calls {name}, which this process does not have")
+    try:
+        code = llvm.ObjectFileRef.from_data(content)
+    except RuntimeError as error:
+        raise DeviceError(f"artifact {digest} is not an object file: {error}") from error
+    engine.add_object_file(code)
+    engine.finalize_object()
+    return LoadedObject(engine, digest)

@@ -1,0 +1,86 @@
+"""What a plan executes, item by item, with every size known and every address relative to what a call brings."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..launch import LaunchDims
+from ..nodes import CustomAttr
+from .address import Address
+from .memory import Array
+
+KernelFunction = Callable[[int, int, int, int], None]
+"""`entry(buffers, values, first, last)`: addresses of the two arrays, then the half-open range of work-groups."""
+
+
+@dataclass(frozen=True, slots=True)
+class KernelStep:
+    """One launch; each of `ranges` is the share of one worker."""
+
+    item_id: int
+    name: str
+    function: KernelFunction
+    values: ctypes.Array[ctypes.c_int64]
+    arguments: tuple[Address, ...]
+    ranges: tuple[tuple[int, int], ...]
+    launch: LaunchDims
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """An array that lies in a buffer; `strides` are in bytes, None for row-major."""
+
+    address: Address
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    strides: tuple[int, ...] | None = None
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes from the first element to behind the last; 0 when there is none."""
+        if 0 in self.shape:
+            return 0
+        if self.strides is None:
+            return self.dtype.itemsize * int(np.prod(self.shape, dtype=np.int64))
+        reach = sum((size - 1) * stride for size, stride in zip(self.shape, self.strides, strict=True))
+        return reach + self.dtype.itemsize
+
+    def view(self, address: int) -> Array:
+        """The window onto the memory at `address`; valid as long as that memory is."""
+        memory = memoryview((ctypes.c_ubyte * self.nbytes).from_address(address))
+        return np.ndarray(self.shape, self.dtype, memory, 0, self.strides)
+
+
+@dataclass(frozen=True, slots=True)
+class TransferStep:
+    """A copy between two windows of one shape and dtype."""
+
+    item_id: int
+    name: str
+    source: Window
+    target: Window
+
+    @property
+    def is_flat(self) -> bool:
+        """Whether both are row-major, so that the copy is one run of bytes."""
+        return self.source.strides is None and self.target.strides is None
+
+
+@dataclass(frozen=True, slots=True)
+class CallbackStep:
+    """A registered operation evaluated by the host."""
+
+    item_id: int
+    name: str
+    evaluate: Callable[[Sequence[Array], Sequence[CustomAttr]], Array]
+    attributes: Sequence[CustomAttr]
+    inputs: tuple[Window, ...]
+    output: Window
+
+
+Step = KernelStep | TransferStep | CallbackStep

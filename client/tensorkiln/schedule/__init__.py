@@ -1,0 +1,64 @@
+"""What a program executes and how: kernels with their loops, transfers, synchronization, host callbacks, dependencies.
+
+Every var of a schedule that belongs to a `CompiledProgram` (`buf_var`, `src_var`, `input_vars`, `dep_vars`, …) is the
+`id` of one of the program's buffers. Extents, sizes and strides may be symbolic.
+"""
+
+from .context import ScheduleContext, ensure3, work_groups
+from .graph import Dependency, FusionOpportunity, ItemAnalysis, Schedule, ScheduleItem
+from .hints import LoopHint, Pipeline, Prefetch, ReductionPlan, Unroll, Vectorize
+from .iteration import Axis, IterSpace, Mapping
+from .memory import Allocation, BufferInfo, Layout, contiguous_strides, size_bytes_of_layout
+from .operations import (
+    HostCallback,
+    KernelItem,
+    MemoryTransfer,
+    Operation,
+    OpRef,
+    Synchronization,
+)
+from .order import (
+    ScheduleError,
+    compute_dependents,
+    estimate_peak_memory,
+    find_critical_path,
+    sum_estimated_runtime_ns,
+    topological_order,
+)
+
+__all__ = [
+    "Allocation",
+    "Axis",
+    "BufferInfo",
+    "Dependency",
+    "FusionOpportunity",
+    "HostCallback",
+    "ItemAnalysis",
+    "IterSpace",
+    "KernelItem",
+    "Layout",
+    "LoopHint",
+    "Mapping",
+    "MemoryTransfer",
+    "OpRef",
+    "Operation",
+    "Pipeline",
+    "Prefetch",
+    "ReductionPlan",
+    "Schedule",
+    "ScheduleContext",
+    "ScheduleError",
+    "ScheduleItem",
+    "Synchronization",
+    "Unroll",
+    "Vectorize",
+    "compute_dependents",
+    "contiguous_strides",
+    "ensure3",
+    "estimate_peak_memory",
+    "find_critical_path",
+    "size_bytes_of_layout",
+    "sum_estimated_runtime_ns",
+    "topological_order",
+    "work_groups",
+]

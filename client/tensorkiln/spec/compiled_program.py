@@ -1,0 +1,92 @@
+"""The answer of the compiler: everything that a runtime needs to run a graph, except the bytes of its artifacts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from ..buffers import SHA256_PATTERN, Binding, Buffer
+from ..nodes import SymVar
+from ..nodes.base import Record
+from ..schedule import Schedule
+from ..target import Target
+from .checks import check_program
+from .constraint import WireConstraint
+from .program_spec import ProgramSpec
+from .renaming import Renaming
+
+ABI_VERSION = 1
+
+
+class StageRecord(Record):
+    """One stage of the compile: its wall-clock time, and the SHA-256 of its IR text when that was asked for."""
+
+    name: str
+    seconds: float = Field(ge=0.0)
+    dump: str | None = Field(default=None, pattern=SHA256_PATTERN)
+
+
+class Provenance(Record):
+    """What made the program: build of the compiler, versions of its parts, flags, isolation level of the compile."""
+
+    build_id: str
+    versions: dict[str, str] = Field(default_factory=dict[str, str])
+    flags: tuple[str, ...] = ()
+    isolation: str = ""
+
+
+class CacheInfo(Record):
+    """Whether the program was found or made, and why."""
+
+    status: Literal["hit", "miss"]
+    reason: str = ""
+
+
+class CompiledProgram(Record):
+    """A compiled graph. `digest` is its action digest; `constraints` must hold at every call.
+
+    ValueError (through pydantic) when the parts do not fit together: an id that names nothing, a buffer used outside
+    its lifetime, a kernel that writes to an input or a constant, a symbol that is not declared.
+    """
+
+    abi: int = ABI_VERSION
+    digest: str
+    name: str = ""
+    target: Target
+    symbols: tuple[SymVar, ...] = ()
+    inputs: tuple[Binding, ...] = ()
+    outputs: tuple[Binding, ...] = ()
+    constraints: tuple[WireConstraint, ...] = ()
+    buffers: tuple[Buffer, ...] = ()
+    kernels: tuple[ProgramSpec, ...] = ()
+    schedule: Schedule = Schedule()
+    stages: tuple[StageRecord, ...] = ()
+    provenance: Provenance = Provenance(build_id="")
+    cache: CacheInfo = CacheInfo(status="miss")
+
+    @model_validator(mode="after")
+    def _parts_fit_together(self) -> CompiledProgram:
+        check_program(
+            symbols=self.symbols,
+            inputs=self.inputs,
+            outputs=self.outputs,
+            buffers=self.buffers,
+            kernels=self.kernels,
+            schedule=self.schedule,
+        )
+        return self
+
+    @property
+    def artifacts(self) -> frozenset[str]:
+        """The digests of everything that has to be fetched to run the program."""
+        code = {kernel.artifact for kernel in self.kernels if kernel.artifact}
+        return frozenset(code | {buffer.artifact for buffer in self.buffers if buffer.artifact})
+
+    def renamed(self, symbols: Mapping[str, str], vars: Mapping[int, int], nodes: Sequence[int]) -> CompiledProgram:
+        """The same program in the names of another graph: symbols everywhere, vars of the bindings, node indices.
+
+        `nodes[i]` is the new index of node `i`. Names that `symbols` or `vars` lack stay.
+        """
+        return Renaming(dict(symbols), dict(vars), tuple(nodes)).apply(self)

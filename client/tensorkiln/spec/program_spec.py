@@ -1,0 +1,174 @@
+"""One kernel: its code, its interface in call order, and its launch sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pydantic import Field, model_validator
+
+from ..buffers import SHA256_PATTERN
+from ..errors import DiagnosticError
+from ..expr import INT64_MAX, INT64_MIN, free_symbols
+from ..launch import LaunchDims, LaunchNode, Variable, launch_from_dim, resolve_launch_dims
+from ..nodes.base import Record
+from ..program_ast import DeviceRef, Linear, ProgramBinary, ProgramNode, Sink, Source
+from ..sizes import WireSize
+from .metadata import LaunchSize, derive_metadata
+
+WireLaunchSize = tuple[WireSize, WireSize, WireSize]
+DEFAULT_NAME = "kernel"
+ONES: LaunchSize = (1, 1, 1)
+
+
+class Resources(Record):
+    """What the code generator reports of a kernel; None where it does not say. Memory in bytes."""
+
+    registers: int | None = Field(default=None, ge=0)
+    shared_memory_bytes: int | None = Field(default=None, ge=0)
+    spill_bytes: int | None = Field(default=None, ge=0)
+    code_bytes: int | None = Field(default=None, ge=0)
+
+
+class ProgramSpec(Record):
+    """A kernel.
+
+    `entry` is the symbol in `artifact` (the SHA-256 of an object, PTX or code object) or in the text `src`.
+    `global_size` is the grid in work-groups; `local_size` the threads of one, None for direct global ids. `vars` bounds
+    the variables, `var_names` is the order of their values in the call. `buffers` are the ids of the program's buffers
+    in call order; `globals`, `outs` and `ins` are slots, that is positions in that order, the last two those that the
+    kernel stores to and loads from.
+    """
+
+    name: str
+    entry: str = ""
+    artifact: str | None = Field(default=None, pattern=SHA256_PATTERN)
+    src: str | None = None
+    device: str
+    global_size: WireLaunchSize = ONES
+    local_size: WireLaunchSize | None = ONES
+    vars: tuple[Variable, ...] = ()
+    var_names: tuple[str, ...] = ()
+    globals: tuple[int, ...] = ()
+    outs: tuple[int, ...] = ()
+    ins: tuple[int, ...] = ()
+    buf_count: int = Field(default=0, ge=0)
+    buffers: tuple[int, ...] = ()
+    abi: int = 1
+    resources: Resources | None = None
+
+    @model_validator(mode="after")
+    def _slots_are_arguments(self) -> ProgramSpec:
+        if self.buffers and len(self.buffers) != self.buf_count:
+            raise ValueError(f"kernel {self.name} has {len(self.buffers)} buffers but buf_count {self.buf_count}")
+        for label, slots in (("globals", self.globals), ("outs", self.outs), ("ins", self.ins)):
+            if self.buf_count and any(not 0 <= slot < self.buf_count for slot in slots):
+                raise ValueError(f"kernel {self.name} has {label} {slots} outside its {self.buf_count} buffers")
+        return self
+
+    @staticmethod
+    def new(name: str | None, src: str | None, device: str) -> ProgramSpec:
+        """A spec with launch sizes of 1 and nothing bound; without a name it is called `kernel`."""
+        name = name or DEFAULT_NAME
+        return ProgramSpec(name=name, entry=name, src=src, device=device)
+
+    def with_var(self, variable: Variable) -> ProgramSpec:
+        """`variable` appended to `vars`, also when one of that name is there."""
+        return self.model_copy(update={"vars": (*self.vars, variable)})
+
+    def with_work_sizes(self, global_size: tuple[int, int, int], local_size: tuple[int, int, int]) -> ProgramSpec:
+        """Constant launch sizes."""
+        return self.with_launch_dims(global_size, local_size)
+
+    def with_launch_dims(self, global_size: LaunchSize, local_size: LaunchSize | None) -> ProgramSpec:
+        """Launch sizes, symbolic or not; `local_size` None launches by direct global ids."""
+        return self.model_copy(update={"global_size": global_size, "local_size": local_size})
+
+    def with_var_names(self, var_names: Sequence[str]) -> ProgramSpec:
+        """The order of the values in the call, replaced."""
+        return self.model_copy(update={"var_names": tuple(var_names)})
+
+    def with_buffer_metadata(self, globals: Sequence[int], outs: Sequence[int], ins: Sequence[int]) -> ProgramSpec:
+        """The slots, replaced."""
+        return self.model_copy(update={"globals": tuple(globals), "outs": tuple(outs), "ins": tuple(ins)})
+
+    def with_derived_metadata(self, sink: LaunchNode) -> ProgramSpec:
+        """What `sink` says: slots and launch sizes replaced; variables, their order and buf_count only where unset.
+
+        DiagnosticError as for `derive_metadata`.
+        """
+        derived = derive_metadata(sink)
+        return self.model_copy(
+            update={
+                "globals": derived.globals,
+                "outs": derived.outs,
+                "ins": derived.ins,
+                "vars": self.vars or derived.vars,
+                "var_names": self.var_names or derived.var_names,
+                "buf_count": self.buf_count or len(derived.globals),
+                "global_size": derived.global_size,
+                "local_size": derived.local_size,
+            }
+        )
+
+    @property
+    def has_default_launch_dims(self) -> bool:
+        """Whether both sizes are the constants 1, 1, 1."""
+        return self.global_size == ONES and self.local_size == ONES
+
+    def launch_dims(self, values: Mapping[str, int]) -> LaunchDims:
+        """Both launch sizes at a binding of the variables. CallBoundsError by the launch rules."""
+        known = {variable.name: variable for variable in self.vars}
+        for name in frozenset[str]().union(*map(free_symbols, (*self.global_size, *(self.local_size or ())))):
+            known.setdefault(name, Variable(name=name, min=INT64_MIN, max=INT64_MAX))
+        return resolve_launch_dims(
+            [launch_from_dim(dim, known) for dim in self.global_size],
+            None if self.local_size is None else [launch_from_dim(dim, known) for dim in self.local_size],
+            values,
+        )
+
+    @staticmethod
+    def from_program(program: LaunchNode) -> ProgramSpec:
+        """The spec of a PROGRAM node, its attached metadata taking precedence where it says something.
+
+        Launch sizes come from the metadata only when those are not the default. DiagnosticError when a stage is missing
+        or of the wrong kind.
+        """
+        if not isinstance(program, ProgramNode):
+            raise DiagnosticError(f"expected PROGRAM op, got {program.op}")
+        sink, device, source = _stages(program)
+        derived = derive_metadata(sink)
+        given = program.metadata or ProgramSpec(name=DEFAULT_NAME, device=device.name)
+        slots = given.globals or derived.globals
+        sizes = derived if given.has_default_launch_dims else given
+        return ProgramSpec(
+            name=given.name,
+            entry=given.entry or given.name,
+            src=source.code,
+            device=device.name,
+            global_size=sizes.global_size,
+            local_size=sizes.local_size,
+            vars=given.vars or derived.vars,
+            var_names=given.var_names or derived.var_names,
+            globals=slots,
+            outs=given.outs or derived.outs,
+            ins=given.ins or derived.ins,
+            buf_count=given.buf_count or len(slots),
+        )
+
+
+def _stages(program: ProgramNode) -> tuple[Sink, DeviceRef, Source]:
+    if not isinstance(program.sink, Sink):
+        raise DiagnosticError(f"PROGRAM sink stage must be SINK op, got {program.sink.op}")
+    if not isinstance(program.device, DeviceRef):
+        raise DiagnosticError(f"PROGRAM device must be DEVICE op, got {program.device.op}")
+    if program.linear is None:
+        raise DiagnosticError("PROGRAM missing LINEAR stage")
+    if not isinstance(program.linear, Linear):
+        raise DiagnosticError(f"PROGRAM linear stage must be LINEAR op, got {program.linear.op}")
+    if program.source is None:
+        raise DiagnosticError("PROGRAM missing SOURCE stage")
+    if not isinstance(program.source, Source):
+        raise DiagnosticError(f"PROGRAM source stage must be SOURCE op, got {program.source.op}")
+    if program.binary is not None and not isinstance(program.binary, ProgramBinary):
+        raise DiagnosticError(f"PROGRAM binary stage must be ProgramBinary op, got {program.binary.op}")
+    return program.sink, program.device, program.source
