@@ -1,0 +1,124 @@
+"""Compiled bytes by their SHA-256, fetched once and verified every time they enter the process."""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from contextlib import suppress
+from hashlib import sha256
+from pathlib import Path
+
+from .errors import RequestError, UnavailableError
+
+MEMORY_BYTES = 64 << 20
+DISK_BYTES = 1 << 30
+
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+
+
+class ArtifactCache:
+    """Artifacts in memory and, when `directory` is given, on disk; the least recently used go first.
+
+    A disk that cannot be read or written makes the cache slower and never makes a call fail. Safe for several threads,
+    and for several processes on one directory: files appear by rename only, and each is verified when it is read.
+    """
+
+    def __init__(
+        self,
+        fetch: Callable[[str], bytes],
+        directory: Path | None = None,
+        *,
+        memory_bytes: int = MEMORY_BYTES,
+        disk_bytes: int = DISK_BYTES,
+    ) -> None:
+        self._fetch = fetch
+        self._directory = directory
+        self._memory_bytes = memory_bytes
+        self._disk_bytes = disk_bytes
+        self._memory: OrderedDict[str, bytes] = OrderedDict()
+        self._held = 0
+        self._lock = threading.Lock()
+
+    def get(self, digest: str) -> bytes:
+        """The artifact with this SHA-256 (64 lower-case hexadecimal digits).
+
+        `RequestError` for anything else, `UnavailableError` when the service sends bytes with another digest.
+        """
+        if not _DIGEST.fullmatch(digest):
+            raise RequestError(f"{digest!r} is not a SHA-256: 64 lower-case hexadecimal digits are.")
+        data = self._remembered(digest)
+        if data is None:
+            data = self._read(digest)
+        if data is None:
+            data = self._fetched(digest)
+            self._write(digest, data)
+        self._remember(digest, data)
+        return data
+
+    def _fetched(self, digest: str) -> bytes:
+        data = self._fetch(digest)
+        received = sha256(data).hexdigest()
+        if received == digest:
+            return data
+        raise UnavailableError(
+            f"The service sent other bytes for artifact {digest}: their SHA-256 is {received}.",
+            details={"expected": digest, "actual": received},
+        )
+
+    def _remembered(self, digest: str) -> bytes | None:
+        with self._lock:
+            if digest not in self._memory:
+                return None
+            self._memory.move_to_end(digest)
+            return self._memory[digest]
+
+    def _remember(self, digest: str, data: bytes) -> None:
+        with self._lock:
+            if digest in self._memory or len(data) > self._memory_bytes:
+                return
+            self._memory[digest] = data
+            self._held += len(data)
+            while self._held > self._memory_bytes:
+                _, oldest = self._memory.popitem(last=False)
+                self._held -= len(oldest)
+
+    def _read(self, digest: str) -> bytes | None:
+        if self._directory is None:
+            return None
+        path = self._directory / digest
+        with suppress(OSError):
+            data = path.read_bytes()
+            if sha256(data).hexdigest() == digest:
+                os.utime(path)
+                return data
+            path.unlink()
+        return None
+
+    def _write(self, digest: str, data: bytes) -> None:
+        if self._directory is None or len(data) > self._disk_bytes:
+            return
+        with suppress(OSError):
+            self._directory.mkdir(parents=True, exist_ok=True)
+            handle, unfinished = tempfile.mkstemp(dir=self._directory, prefix=".new-")
+            try:
+                with os.fdopen(handle, "wb") as file:
+                    file.write(data)
+                os.replace(unfinished, self._directory / digest)
+            except OSError:
+                os.unlink(unfinished)
+                raise
+            self._evict(self._directory)
+
+    def _evict(self, directory: Path) -> None:
+        with os.scandir(directory) as entries:
+            files = [(entry.stat().st_mtime, entry.stat().st_size, entry.path) for entry in entries]
+        excess = sum(size for _, size, _ in files) - self._disk_bytes
+        for _, size, path in sorted(files):
+            if excess <= 0:
+                return
+            os.unlink(path)
+            excess -= size

@@ -1,0 +1,107 @@
+"""A node in other names: vars, symbols and devices replaced wherever a node holds them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, cast
+
+from ..expr import Dim, Expr
+from ..nodes import NODE_KINDS, AnyNode, Assign, ConstScalar, DefineVar, Kernel, SymVar, Vconst
+from ..nodes.base import Record
+from ..nodes.literals import canonical_literal
+
+_DIM_FIELDS: Final = frozenset(
+    {
+        "attributes",
+        "limits",
+        "new_shape",
+        "new_target_shape",
+        "offset",
+        "pad_width",
+        "shape",
+        "shape_tracker",
+        "size",
+        "size_in_elements",
+    }
+)
+_DEVICE_FIELDS: Final = frozenset({"device", "device_name", "target_device"})
+
+
+def _fields(choose: Callable[[type[AnyNode], str], bool]) -> dict[type[AnyNode], tuple[str, ...]]:
+    models = NODE_KINDS.values()
+    return {model: tuple(name for name in model.model_fields if choose(model, name)) for model in models}
+
+
+def _holds_vars(model: type[AnyNode], name: str) -> bool:
+    return (name.endswith(("_var", "_vars")) and (model, name) != (DefineVar, "sym_var")) or name == "deps"
+
+
+_VARS: Final = _fields(_holds_vars)
+_DIMS: Final = _fields(lambda _, name: name in _DIM_FIELDS)
+_DEVICES: Final = _fields(lambda _, name: name in _DEVICE_FIELDS)
+_OUTS: Final = frozenset({"out_var", "output_vars"})
+
+
+def dims_of(value: object) -> Iterator[Dim]:
+    """The symbolic dims in a field: a dim, a record or nested sequences of them, in order."""
+    if isinstance(value, Expr):
+        yield value
+    elif isinstance(value, tuple):
+        for item in cast("tuple[object, ...]", value):
+            yield from dims_of(item)
+    elif isinstance(value, Record):
+        for name in type(value).model_fields:
+            yield from dims_of(getattr(value, name))
+
+
+def symbolic_fields(node: AnyNode) -> Iterator[object]:
+    """The fields of a node that may hold dims, a kernel's nested ones included."""
+    while isinstance(node, Kernel):
+        node = node.ast
+    for name in _DIMS[type(node)]:
+        yield getattr(node, name)
+
+
+def rename_dims(value: Any, rename: Callable[[Dim], Dim]) -> Any:
+    """A field with every symbolic dim in it replaced."""
+    if isinstance(value, Expr):
+        return rename(value)
+    if isinstance(value, tuple):
+        return tuple(rename_dims(item, rename) for item in cast("tuple[object, ...]", value))
+    if isinstance(value, Record):
+        changed = {name: rename_dims(getattr(value, name), rename) for name in type(value).model_fields}
+        return value.model_copy(update=changed)
+    return value
+
+
+def rename_node(
+    node: AnyNode,
+    reads: Mapping[int, int],
+    writes: Mapping[int, int],
+    dim: Callable[[Dim], Dim] | None,
+    symbols: Mapping[str, SymVar],
+    device: Callable[[str], str],
+) -> AnyNode:
+    """`node` with the vars it reads and defines, its dims (None: it has none), symbol and devices replaced.
+
+    Literals get their one spelling.
+    """
+    kind = type(node)
+    changed: dict[str, Any] = {}
+    for name in _VARS[kind]:
+        names, value = writes if name in _OUTS else reads, getattr(node, name)
+        changed[name] = tuple(names[var] for var in value) if isinstance(value, tuple) else names.get(value)
+    if dim is not None:
+        changed.update({name: rename_dims(getattr(node, name), dim) for name in _DIMS[kind]})
+    changed.update({name: device(getattr(node, name)) for name in _DEVICES[kind]})
+    if isinstance(node, Assign):
+        changed["updates"] = tuple((reads[source], reads[target], span) for source, target, span in node.updates)
+    elif isinstance(node, DefineVar):
+        changed["sym_var"] = symbols[node.sym_var.name]
+    elif isinstance(node, ConstScalar):
+        changed["value"] = canonical_literal(node.value, node.dtype)
+    elif isinstance(node, Vconst):
+        changed["values"] = tuple(canonical_literal(value, node.dtype) for value in node.values)
+    elif isinstance(node, Kernel):
+        changed["ast"] = rename_node(node.ast, reads, writes, dim, symbols, device)
+    return node.model_copy(update=changed)

@@ -1,0 +1,5 @@
+"""`python -m tensorkiln.cli` is `kiln`."""
+
+from . import main
+
+main()

@@ -1,0 +1,103 @@
+"""`kiln compile`: a graph to compiled programs, for this machine or another."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from ..sdk import NATIVE, Client
+from ..spec import CompiledProgram
+from .model import read_model
+from .options import FastMath, GraphFile, TimeoutS, Url
+from .report import output, reported
+
+
+def compile_graph(
+    graph: GraphFile,
+    target: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--target",
+            "-t",
+            help="cpu:native (default), cpu:x86-64-v3, cpu:aarch64, cuda:sm_90 and others; repeatable.",
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help='Write {"programs": [...]}, one program per target.')
+    ] = None,
+    artifacts: Annotated[
+        Path | None,
+        typer.Option(help="Write the code of the programs into this folder, each file named by its SHA-256."),
+    ] = None,
+    dump_stages: Annotated[
+        Path | None, typer.Option("--dump-stages", help="Write the IR after every stage into this folder.")
+    ] = None,
+    fast_math: FastMath = False,
+    url: Url = None,
+    timeout: TimeoutS = None,
+) -> None:
+    """Compile a graph and print what came of it."""
+    targets = target or [NATIVE]
+    with reported() as step, Client(url, timeout_s=timeout) as client:
+        step(f"reading {graph}")
+        model = read_model(graph)
+        step(f"compiling {graph.name} for {', '.join(targets)}")
+        options = {"fast_math": fast_math, "dump_stages": dump_stages is not None}
+        programs = client.compile_many(model.graph, targets, options)
+        if out is not None:
+            out.write_text(json.dumps({"programs": [program.model_dump(mode="json") for program in programs]}))
+        if artifacts is not None:
+            step("fetching artifacts")
+            _write_artifacts(client, programs, artifacts)
+        if dump_stages is not None:
+            step("fetching stages")
+            _write_stages(client, programs, dump_stages)
+    console = output()
+    console.print(_summary(targets, programs))
+    if dump_stages is not None:
+        console.print(_stages(programs))
+
+
+def _write_artifacts(client: Client, programs: Sequence[CompiledProgram], folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for digest in sorted(frozenset[str]().union(*(program.artifacts for program in programs))):
+        (folder / digest).write_bytes(client.artifact(digest))
+
+
+def _write_stages(client: Client, programs: Sequence[CompiledProgram], folder: Path) -> None:
+    for program in programs:
+        (folder / program.digest[:12]).mkdir(parents=True, exist_ok=True)
+        for name, path in _stage_files(program):
+            (folder / path).write_text(client.stage(program.digest, name))
+
+
+def _stage_files(program: CompiledProgram) -> list[tuple[str, Path]]:
+    return [
+        (stage.name, Path(program.digest[:12]) / f"{index:02}-{stage.name}.txt")
+        for index, stage in enumerate(program.stages)
+        if stage.dump is not None
+    ]
+
+
+def _summary(targets: Sequence[str], programs: Sequence[CompiledProgram]) -> Table:
+    table = Table("target", "digest", "cache", "kernels", "buffers", "compiled in")
+    for target, program in zip(targets, programs, strict=True):
+        seconds = sum(stage.seconds for stage in program.stages)
+        cache = f"{program.cache.status} ({program.cache.reason})" if program.cache.reason else program.cache.status
+        counts = (str(len(program.kernels)), str(len(program.buffers)))
+        table.add_row(target, program.digest[:12], cache, *counts, f"{seconds * 1e3:.1f} ms")
+    return table
+
+
+def _stages(programs: Sequence[CompiledProgram]) -> Table:
+    table = Table("stage", "time", "file")
+    for program in programs:
+        files = dict(_stage_files(program))
+        for stage in program.stages:
+            table.add_row(stage.name, f"{stage.seconds * 1e3:.1f} ms", str(files.get(stage.name, "")))
+    return table

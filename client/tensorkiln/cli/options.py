@@ -1,0 +1,24 @@
+"""The arguments and options that several commands share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+GraphFile = Annotated[
+    Path, typer.Argument(help="A graph as JSON, or an .onnx model.", exists=True, dir_okay=False, readable=True)
+]
+Url = Annotated[
+    str | None,
+    typer.Option(
+        "--url", envvar="KILN_URL", help="Base URL of a service; without one, an embedded service is started."
+    ),
+]
+TimeoutS = Annotated[
+    float | None, typer.Option("--timeout", envvar="KILN_TIMEOUT_S", help="Seconds that one request may take.")
+]
+FastMath = Annotated[
+    bool, typer.Option("--fast-math", help="Allow other results in the last bits and for non-finite values.")
+]

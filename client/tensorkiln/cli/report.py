@@ -1,0 +1,85 @@
+"""What the command says about itself: progress and one line per error on stderr, and the exit code of each error."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+
+import stamina.instrumentation
+import typer
+from rich.console import Console
+from rich.status import Status
+from rich.text import Text
+
+from ..errors import (
+    CallError,
+    CompileError,
+    DeviceError,
+    InfrastructureError,
+    InvalidGraphError,
+    LimitExceededError,
+    TensorkilnError,
+    UnsupportedGraphError,
+)
+
+REFUSED, USAGE, UNAVAILABLE, MISFIT, INTERRUPTED = 1, 2, 3, 6, 130
+
+_EXIT_CODES: tuple[tuple[tuple[type[TensorkilnError], ...], int], ...] = (
+    ((InvalidGraphError, UnsupportedGraphError, LimitExceededError, CompileError), REFUSED),
+    ((InfrastructureError,), UNAVAILABLE),
+    ((CallError, DeviceError), MISFIT),
+)
+_MAX_POINTERS = 5
+_PIPE_COLUMNS = 160
+
+Step = Callable[[str], None]
+
+
+def exit_code(error: TensorkilnError) -> int:
+    """The exit code that `kiln` ends with for an error."""
+    return next((code for classes, code in _EXIT_CODES if isinstance(error, classes)), USAGE)
+
+
+def one_line(error: TensorkilnError) -> str:
+    """`error[code] at /nodes/3: message`, without line breaks."""
+    shown = error.pointers[:_MAX_POINTERS]
+    more = len(error.pointers) - len(shown)
+    where = f" at {', '.join(shown)}" if shown else ""
+    where += f" and {more} more" if more else ""
+    return f"error[{error.code}]{where}: {' '.join(error.message.split())}"
+
+
+def output() -> Console:
+    """The console for results; a pipe, which has no width, gets wide tables."""
+    width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else _PIPE_COLUMNS
+    return Console(highlight=False, width=width)
+
+
+@contextmanager
+def reported() -> Generator[Step, None, None]:
+    """Run a command: `step("compiling")` shows what it is doing; an error becomes one line and an exit code."""
+    console = Console(stderr=True, highlight=False)
+    stamina.instrumentation.set_on_retry_hooks([])
+    try:
+        with console.status("starting") as status:
+            yield _stepper(status)
+    except TensorkilnError as error:
+        console.print(Text(one_line(error)), style="red", soft_wrap=True)
+        raise typer.Exit(exit_code(error)) from None
+    except OSError as error:
+        console.print(Text(f"error[file]: {error}"), style="red", soft_wrap=True)
+        raise typer.Exit(USAGE) from None
+    except KeyboardInterrupt:
+        console.print("interrupted", style="red")
+        raise typer.Exit(INTERRUPTED) from None
+    finally:
+        stamina.instrumentation.set_on_retry_hooks(None)
+
+
+def _stepper(status: Status) -> Step:
+    def step(text: str) -> None:
+        status.update(Text(text))
+
+    return step

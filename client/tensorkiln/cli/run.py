@@ -1,0 +1,98 @@
+"""`kiln run`: compile a graph for this machine, run it, and say where the time went."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+
+from ..buffers import Binding
+from ..errors import CallInputError, RequestError
+from ..expr import evaluate
+from ..program import Program
+from ..sdk import NATIVE, Client
+from .arrays import as_dtype, random_array, read_arrays, write_arrays
+from .model import read_model
+from .options import FastMath, GraphFile, TimeoutS, Url
+from .profile_table import output_table, profile_table
+from .report import output, reported
+
+
+def run(
+    graph: GraphFile,
+    inputs: Annotated[
+        list[Path] | None,
+        typer.Option("--input", "-i", help="A .npy or .npz file; repeatable, in the order of the graph's inputs."),
+    ] = None,
+    symbols: Annotated[
+        list[str] | None, typer.Option("--symbol", "-s", help="The value of a symbol, as n=4; repeatable.")
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option("--random", min=0, help="Make up the inputs that are not given, from this seed.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Write the outputs: .npz, or .npy for a single one.")
+    ] = None,
+    repeat: Annotated[int, typer.Option(min=1, help="Runs to time; the table shows the median.")] = 1,
+    threads: Annotated[int | None, typer.Option(min=1, help="Threads of one kernel; default: all processors.")] = None,
+    fast_math: FastMath = False,
+    url: Url = None,
+    timeout: TimeoutS = None,
+) -> None:
+    """Compile a graph for this machine, run it, and print its kernels with their launch sizes and times."""
+    with reported() as step, Client(url, timeout_s=timeout) as client:
+        values = _symbols(symbols or [])
+        step(f"reading {graph}")
+        model = read_model(graph)
+        given = read_arrays(inputs or [])
+        step(f"compiling {graph.name}")
+        program = client.compile(model.graph, NATIVE, {"fast_math": fast_math}, threads=threads)
+        free = [binding for binding in program.compiled.inputs if binding.var not in model.parameters]
+        program = program.bind(model.parameters)
+        arrays = _arguments(program, free, given, values, seed)
+        step("running")
+        results = program(*arrays, **values)
+        if out is not None:
+            write_arrays(out, results)
+        profiles = []
+        for index in range(repeat):
+            step(f"timing {index + 1}/{repeat}")
+            profiles.append(program.profile(*arrays, **values))
+    console = output()
+    console.print(profile_table(profiles))
+    console.print(output_table(results))
+
+
+def _symbols(written: Sequence[str]) -> dict[str, int]:
+    values: dict[str, int] = {}
+    for text in written:
+        name, _, number = text.partition("=")
+        try:
+            values[name] = int(number)
+        except ValueError:
+            raise RequestError(f"--symbol {text}: write it as name=integer.") from None
+    return values
+
+
+def _arguments(
+    program: Program,
+    free: Sequence[Binding],
+    given: Sequence[np.ndarray],
+    symbols: Mapping[str, int],
+    seed: int | None,
+) -> list[np.ndarray]:
+    arrays = [as_dtype(array, binding.dtype) for array, binding in zip(given, free, strict=False)]
+    if len(given) > len(free) or (len(given) < len(free) and seed is None):
+        raise CallInputError(
+            f"The graph takes {len(free)} inputs and {len(given)} arrays are given; "
+            "--input gives one, --random makes up those that are missing."
+        )
+    program.planned_peak_bytes(**symbols)
+    generator = np.random.default_rng(seed)
+    return arrays + [
+        random_array(binding.dtype, [evaluate(dim, symbols) for dim in binding.shape], generator)
+        for binding in free[len(given) :]
+    ]

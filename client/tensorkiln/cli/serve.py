@@ -1,0 +1,29 @@
+"""`kiln serve`: run the compile service in the foreground."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib.util import find_spec
+from typing import Annotated
+
+import typer
+
+from ..errors import UnavailableError
+from .report import reported
+
+
+def serve(
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on.")] = 8080,
+    uds: Annotated[str | None, typer.Option(help="Listen on this Unix socket instead of a port.")] = None,
+) -> None:
+    """Run the compile service in the foreground, until Ctrl-C.
+
+    The KILN_* environment variables that the service's manual lists configure the rest.
+    """
+    with reported():
+        if find_spec("service") is None:
+            raise UnavailableError("No compile service is installed here; run `pip install tensorkiln-server`.")
+    where = ["--uds", uds] if uds is not None else ["--host", host, "--port", str(port)]
+    os.execv(sys.executable, [sys.executable, "-P", "-m", "service", *where])

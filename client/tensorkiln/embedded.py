@@ -1,0 +1,211 @@
+"""A private compile service in a child process, for clients that name no URL.
+
+One per process and home directory, started by the first request and shared by every client, listening on a Unix socket
+that only this user can open. It ends with this process, and is started again when it has died.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Mapping
+from importlib.util import find_spec
+from pathlib import Path
+
+import httpx2
+
+from .errors import UnavailableError
+from .transport import Address
+
+URL = "http://embedded.invalid"
+STOP_GRACE_S = 10.0
+
+_PACKAGES = ("service", "passes", "dialect")
+_POLL_S = 0.05
+_PROBE_S = 2.0
+# The kernel's limit on a Unix socket's path, with the terminating zero: 108 bytes on Linux, 104 on macOS.
+_MAX_SOCKET_PATH = 103
+_KEPT_LINES = 40
+
+
+class EmbeddedService:
+    """A service whose store lies under `home`; it may take `startup_timeout_s` seconds to get ready."""
+
+    def __init__(self, home: Path, startup_timeout_s: float) -> None:
+        self._home = home
+        self._startup_timeout_s = startup_timeout_s
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._directory: Path | None = None
+
+    @property
+    def pid(self) -> int | None:
+        """The process id of the running service, None before the first request and after the end."""
+        process = self._process
+        return process.pid if process is not None and process.poll() is None else None
+
+    def address(self) -> Address:
+        """Where the service listens, after starting it if it is not running.
+
+        `UnavailableError` says what to install when there is no server here, and what the service printed when it does
+        not get ready.
+        """
+        with self._lock:
+            if self._directory is None:
+                self._directory = _private_directory()
+            path = self._directory / "s"
+            if self.pid is None:
+                self._start(path, self._directory / "log")
+            return Address(URL, str(path))
+
+    def stop(self) -> None:
+        """End the service and remove its files; the next request starts another."""
+        with self._lock:
+            if self._process is not None:
+                _end(self._process)
+            if self._directory is not None:
+                shutil.rmtree(self._directory, ignore_errors=True)
+            self._process = self._directory = None
+
+    def forget(self) -> None:
+        """After a fork the service is the parent's: leave it alone, and let go of the tether that would hold it."""
+        if self._process is not None and self._process.stdin is not None:
+            self._process.stdin.close()
+            self._process.returncode = 0
+
+    def _start(self, path: Path, log: Path) -> None:
+        if self._process is not None:
+            _end(self._process)
+        _require_server()
+        path.unlink(missing_ok=True)
+        self._process = _spawn(path, log, self._home)
+        try:
+            _await_ready(self._process, path, log, self._startup_timeout_s)
+        except BaseException:
+            _end(self._process)
+            raise
+
+
+def _require_server() -> None:
+    missing = [package for package in _PACKAGES if find_spec(package) is None]
+    if missing:
+        raise UnavailableError(
+            f"No compile service is installed beside this SDK (missing: {', '.join(missing)}). "
+            "Run `pip install tensorkiln-server`, or name a running service: Client('http://host:8080') or KILN_URL.",
+            details={"missing": missing},
+        )
+
+
+def _private_directory() -> Path:
+    for parent in (os.environ.get("XDG_RUNTIME_DIR"), tempfile.gettempdir(), "/tmp"):
+        if parent and os.access(parent, os.W_OK | os.X_OK) and len(os.fsencode(parent)) + 16 <= _MAX_SOCKET_PATH:
+            return Path(tempfile.mkdtemp(prefix="kiln-", dir=parent))
+    raise UnavailableError(
+        f"No writable directory has a path short enough for a Unix socket ({_MAX_SOCKET_PATH} bytes); "
+        "set TMPDIR to one."
+    )
+
+
+def _spawn(path: Path, log: Path, home: Path) -> subprocess.Popen[bytes]:
+    try:
+        home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with log.open("wb") as output:
+            return subprocess.Popen(
+                # -P: a folder called `service` in the user's working directory is not ours.
+                [sys.executable, "-P", "-m", "tensorkiln.tether", str(path.parent), "service", "--uds", str(path)],
+                stdin=subprocess.PIPE,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env=_environment(home),
+                # Ctrl-C at the terminal is for the program; its end is what ends the service.
+                start_new_session=True,
+            )
+    except OSError as error:
+        raise UnavailableError(f"The embedded service cannot be started: {error}.") from error
+
+
+def _environment(home: Path, inherited: Mapping[str, str] = os.environ) -> dict[str, str]:
+    return {**inherited, "KILN_HOME": str(home)}
+
+
+def _await_ready(process: subprocess.Popen[bytes], path: Path, log: Path, timeout_s: float) -> None:
+    deadline = time.monotonic() + timeout_s
+    state = "nothing answered"
+    with httpx2.Client(transport=httpx2.HTTPTransport(uds=str(path), verify=False), timeout=_PROBE_S) as probe:
+        while time.monotonic() < deadline:
+            if process.poll() is not None:
+                raise _failure(f"ended with status {process.returncode}", log)
+            if _listens(path):
+                status = _status(probe)
+                if status == 200:
+                    return
+                state = f"/readyz answered {status}" if status else "it closed the connection"
+            time.sleep(_POLL_S)
+    raise _failure(f"was not ready within {timeout_s:g} s ({state}); KILN_STARTUP_TIMEOUT_S gives it longer", log)
+
+
+def _listens(path: Path) -> bool:
+    # The HTTP client leaves a socket that could not connect to the garbage collector, which warns about it.
+    with socket.socket(socket.AF_UNIX) as probe:
+        return probe.connect_ex(os.fsencode(path)) == 0
+
+
+def _status(probe: httpx2.Client) -> int | None:
+    try:
+        return probe.get(f"{URL}/readyz").status_code
+    except httpx2.TransportError:
+        return None
+
+
+def _failure(what: str, log: Path) -> UnavailableError:
+    lines = [line.strip() for line in log.read_text("utf-8", "replace").splitlines() if line.strip()]
+    last = lines[-1] if lines else "nothing"
+    return UnavailableError(f"The embedded service {what}. It printed: {last}", details={"log": lines[-_KEPT_LINES:]})
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    if process.stdin is not None:
+        process.stdin.close()
+    if process.poll() is None:
+        process.terminate()
+    try:
+        process.wait(STOP_GRACE_S)
+    except subprocess.TimeoutExpired:
+        # The service leads its own process group, so its fork server goes with it.
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+_services: dict[Path, EmbeddedService] = {}
+_services_lock = threading.Lock()
+
+
+def embedded_service(home: Path, startup_timeout_s: float) -> EmbeddedService:
+    """The service of this process for `home`; it is not started before its address is asked for."""
+    with _services_lock:
+        return _services.setdefault(home, EmbeddedService(home, startup_timeout_s))
+
+
+def _stop_all() -> None:
+    for service in _services.values():
+        service.stop()
+
+
+def _forget_all() -> None:
+    global _services_lock
+    _services_lock = threading.Lock()
+    for service in _services.values():
+        service.forget()
+    _services.clear()
+
+
+atexit.register(_stop_all)
+os.register_at_fork(after_in_child=_forget_all)

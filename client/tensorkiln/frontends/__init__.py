@@ -1,0 +1,1 @@
+"""Importers: models of other formats as graphs and parameters."""

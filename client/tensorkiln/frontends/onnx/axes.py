@@ -1,0 +1,61 @@
+"""Axes and slices, which older opsets spell as attributes and newer ones as inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ...expr import Dim, Expr
+from .node import Node
+from .value import Host, dims_of
+
+
+def given(node: Node, name: str, input_since: int, position: int) -> list[int] | None:
+    """A list of integers that is the attribute `name`, or from opset `input_since` on the input at `position`."""
+    if node.opset < input_since:
+        return node.integers(name) if node.is_set(name) else None
+    return integers(node, node.host(position)) if node.has(position) else None
+
+
+def required(node: Node, name: str, input_since: int, position: int) -> list[int]:
+    """`given`, refusing a node without it."""
+    found = given(node, name, input_since, position)
+    return node.fail(f"{name} are missing") if found is None else found
+
+
+def integers(node: Node, values: Host) -> list[int]:
+    """A host value as plain integers. UnsupportedGraphError when it depends on symbols."""
+    found = dims_of(values)
+    static = [dim for dim in found if isinstance(dim, int)]
+    return static if len(static) == len(found) else node.fail("axes and indices do not depend on symbols")
+
+
+def slices(node: Node, rank: int, inputs: Sequence[Host]) -> list[slice]:
+    """One slice an axis: attributes before opset 10, then the inputs starts, ends, axes and steps."""
+    if node.opset < 10:
+        starts, ends = node.integers("starts"), node.integers("ends")
+        axes, steps = node.integers("axes", list(range(len(starts)))), [1] * len(starts)
+        return _by_axis(node, rank, starts, ends, axes, steps)
+    starts, ends = dims_of(inputs[0]), dims_of(inputs[1])
+    axes = integers(node, inputs[2]) if len(inputs) > 2 else list(range(len(starts)))
+    steps = integers(node, inputs[3]) if len(inputs) > 3 else [1] * len(starts)
+    return _by_axis(node, rank, starts, ends, axes, steps)
+
+
+def _by_axis(
+    node: Node, rank: int, starts: Sequence[Dim], ends: Sequence[Dim], axes: Sequence[int], steps: Sequence[int]
+) -> list[slice]:
+    parts = [slice(None)] * rank
+    for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
+        if not -rank <= axis < rank or step == 0:
+            node.fail(f"a slice of axis {axis} by steps of {step} does not fit rank {rank}")
+        parts[axis] = slice(start, _end(end, step), step)
+    return parts
+
+
+def _end(end: Dim, step: int) -> Dim | None:
+    """ONNX spells a slice backwards through the first element by an end below any axis."""
+    if isinstance(end, Expr) or step > 0:
+        return end
+    return None if end <= -int(np.iinfo(np.int32).max) else end

@@ -1,0 +1,23 @@
+"""Conv."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ...build import conv
+from .node import Node
+from .value import Value
+from .window import window_attributes
+
+
+def convolution(node: Node) -> Value:
+    x, weight = node.tensor(0), node.tensor(1)
+    kernel = node.integers("kernel_shape", [dim for dim in weight.shape[2:] if isinstance(dim, int)])
+    if tuple(kernel) != weight.shape[2:]:
+        node.fail(f"kernel_shape is {kernel}, the weights have {weight.shape[2:]}")
+    window = window_attributes(node, x, kernel)
+    bias = node.tensor(2) if node.has(2) else None
+    return conv(x, weight, bias, window.strides, window.padding, window.dilations, node.integer("group", 1))
+
+
+OPERATORS: dict[str, Callable[[Node], Value]] = {"Conv": convolution}

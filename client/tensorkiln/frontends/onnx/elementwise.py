@@ -1,0 +1,172 @@
+"""Operators that work element by element."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import reduce
+
+from onnx.helper import tensor_dtype_to_np_dtype
+
+from ... import build
+from ...build import Tensor
+from ...dtypes import DType
+from .legacy import channel_slope, operands
+from .node import Node
+from .parameters import element_type
+from .value import Value
+
+Operator = Callable[[Node], Value]
+
+
+def _unary(function: Callable[[Tensor], Tensor]) -> Operator:
+    return lambda node: function(node.tensor(0))
+
+
+def _binary(function: Callable[[Tensor, Tensor], Tensor]) -> Operator:
+    return lambda node: function(*operands(node))
+
+
+def _variadic(function: Callable[[Tensor, Tensor], Tensor]) -> Operator:
+    return lambda node: reduce(function, node.tensors())
+
+
+def _mean(node: Node) -> Value:
+    tensors = node.tensors()
+    return reduce(lambda a, b: a + b, tensors) / len(tensors)
+
+
+def _divide(left: Tensor, right: Tensor) -> Tensor:
+    """Integers divide as C's do."""
+    return left / right if left.dtype.is_float else build.truncating_divide(left, right)
+
+
+def _modulo(node: Node) -> Value:
+    left, right = node.tensor(0), node.tensor(1)
+    return build.truncating_remainder(left, right) if node.integer("fmod", 0) else left % right
+
+
+def _power(node: Node) -> Value:
+    """The result has the type of the base."""
+    base, exponent = operands(node)
+    if base.dtype is exponent.dtype:
+        return base**exponent
+    wide = DType.FLOAT64 if DType.FLOAT64 in (base.dtype, exponent.dtype) else DType.FLOAT32
+    if exponent.dtype.is_integer and base.dtype.is_integer:
+        return base ** exponent.cast(base.dtype)
+    return (base.cast(wide) ** exponent.cast(wide)).cast(base.dtype)
+
+
+def _shift(node: Node) -> Value:
+    value, amount = node.tensor(0), node.tensor(1)
+    return value << amount if node.string("direction") == "LEFT" else value >> amount
+
+
+def _clip(node: Node) -> Value:
+    """Limits are attributes before opset 11 and inputs of rank 0 from then on."""
+    x = node.tensor(0)
+    if node.opset >= 11:
+        low, high = (node.tensor(place).reshape() if node.has(place) else None for place in (1, 2))
+        return x.clip(low, high)
+    low, high = (node.number(name) if node.is_set(name) else None for name in ("min", "max"))
+    return x.clip(low, high)
+
+
+def _leaky_relu(node: Node) -> Value:
+    return build.leaky_relu(node.tensor(0), node.number("alpha", 0.01))
+
+
+def _prelu(node: Node) -> Value:
+    x = node.tensor(0)
+    slope = channel_slope(node, x, node.tensor(1))
+    return build.where(x < 0, x * slope, x)
+
+
+def _selu(node: Node) -> Value:
+    """The defaults of ONNX are those of the paper (Klambauer 2017) in float32."""
+    alpha = node.number("alpha", 1.67326319217681884765625)
+    return build.elu(node.tensor(0), alpha) * node.number("gamma", 1.05070102214813232421875)
+
+
+def _elu(node: Node) -> Value:
+    return build.elu(node.tensor(0), node.number("alpha", 1.0))
+
+
+def _hard_sigmoid(node: Node) -> Value:
+    return (node.tensor(0) * node.number("alpha", 0.2) + node.number("beta", 0.5)).clip(0.0, 1.0)
+
+
+def _hard_swish(node: Node) -> Value:
+    x = node.tensor(0)
+    return x * (x * (1 / 6) + 0.5).clip(0.0, 1.0)
+
+
+def _gelu(node: Node) -> Value:
+    form = node.string("approximate", "none")
+    return build.gelu(node.tensor(0), "tanh") if form == "tanh" else build.gelu(node.tensor(0))
+
+
+def _where(node: Node) -> Value:
+    return build.where(node.tensor(0), node.tensor(1), node.tensor(2))
+
+
+def _cast(node: Node) -> Value:
+    node.ignore("saturate", "round_mode")  # They concern 8-bit floats, which element_type refuses.
+    return node.tensor(0).cast(element_type(tensor_dtype_to_np_dtype(node.integer("to"))))
+
+
+OPERATORS: dict[str, Operator] = {
+    "Abs": _unary(build.absolute),
+    "Add": _binary(lambda a, b: a + b),
+    "And": _binary(lambda a, b: a & b),
+    "BitShift": _shift,
+    "BitwiseAnd": _binary(lambda a, b: a & b),
+    "BitwiseNot": _unary(lambda x: ~x),
+    "BitwiseOr": _binary(lambda a, b: a | b),
+    "BitwiseXor": _binary(lambda a, b: a ^ b),
+    "Cast": _cast,
+    "Ceil": _unary(build.ceil),
+    "Clip": _clip,
+    "Cos": _unary(build.cos),
+    "Div": _binary(_divide),
+    "Elu": _elu,
+    "Equal": _binary(build.equal),
+    "Erf": _unary(build.erf),
+    "Exp": _unary(build.exp),
+    "Floor": _unary(build.floor),
+    "Gelu": _gelu,
+    "Greater": _binary(lambda a, b: a > b),
+    "GreaterOrEqual": _binary(lambda a, b: a >= b),
+    "HardSigmoid": _hard_sigmoid,
+    "HardSwish": _hard_swish,
+    "IsNaN": _unary(build.is_nan),
+    "LeakyRelu": _leaky_relu,
+    "Less": _binary(build.less),
+    "LessOrEqual": _binary(lambda a, b: a <= b),
+    "Log": _unary(build.log),
+    "Max": _variadic(build.maximum),
+    "Mean": _mean,
+    "Min": _variadic(build.minimum),
+    "Mod": _modulo,
+    "Mul": _binary(lambda a, b: a * b),
+    "Neg": _unary(lambda x: -x),
+    "Not": _unary(lambda x: ~x),
+    "Or": _binary(lambda a, b: a | b),
+    "PRelu": _prelu,
+    "Pow": _power,
+    "Reciprocal": _unary(build.reciprocal),
+    "Relu": _unary(build.relu),
+    "Round": _unary(build.rint),
+    "Selu": _selu,
+    "Sigmoid": _unary(build.sigmoid),
+    "Sign": _unary(build.sign),
+    "Sin": _unary(build.sin),
+    "Softplus": _unary(build.softplus),
+    "Softsign": _unary(lambda x: x / (build.absolute(x) + 1.0)),
+    "Sqrt": _unary(build.sqrt),
+    "Sub": _binary(lambda a, b: a - b),
+    "Sum": _variadic(lambda a, b: a + b),
+    "Tan": _unary(build.tan),
+    "Tanh": _unary(build.tanh),
+    "Where": _where,
+    "Xor": _binary(lambda a, b: a ^ b),
+}

@@ -1,0 +1,129 @@
+"""A model, node by node, into a graph."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+import onnx
+from onnx import ModelProto, NodeProto, numpy_helper
+
+from ...build import Builder, Tensor
+from ...errors import InvalidGraphError, UnsupportedGraphError
+from .declare import Bounds, declare_inputs, graph_name
+from .folding import FOLDS
+from .model import OnnxModel
+from .node import Node
+from .operators import OPERATORS
+from .parameters import Parameters
+from .value import Host, Value
+
+MIN_OPSET = 6
+Source: TypeAlias = "ModelProto | bytes | str | os.PathLike[str]"
+
+
+@dataclass(frozen=True, slots=True)
+class _Absent:
+    """An output that we do not compute; only reading it is an error."""
+
+    reason: str
+
+
+def load(
+    model: Source,
+    *,
+    symbols: Mapping[str, Bounds] | None = None,
+    constants: Mapping[str, Host] | None = None,
+) -> OnnxModel:
+    """Import a model, a serialized model, or a file with its external data.
+
+    `symbols` gives each symbolic dimension its inclusive bounds, or one integer that fixes it. `constants` fixes inputs
+    that shapes depend on. Initializers become parameters: inputs of the graph with an array to bind. What depends on
+    neither inputs nor symbols is computed here, in NumPy.
+
+    UnsupportedGraphError names the node and the operator, attribute, type or opset that is not supported;
+    InvalidGraphError names the node whose shapes or types do not fit.
+    """
+    proto = _read(model)
+    opset = _opset(proto)
+    builder = Builder(graph_name(proto.graph.name))
+    weights = {tensor.name: np.asarray(numpy_helper.to_array(tensor)) for tensor in proto.graph.initializer}
+    if proto.graph.sparse_initializer or proto.functions:
+        raise UnsupportedGraphError("sparse initializers and model-local functions are not supported")
+    inputs, known = declare_inputs(builder, proto.graph, weights, symbols or {}, constants or {})
+    values: dict[str, Value | _Absent] = {**weights, **known, **inputs}
+    parameters = Parameters(builder, weights.values())
+    read = {name for node in proto.graph.node for name in node.input} | {output.name for output in proto.graph.output}
+    for position, node in enumerate(proto.graph.node):
+        inputs_of_node = [_input(entry, node, values) for entry in node.input]
+        _run(node, Node(node, node.name or f"#{position}", opset, inputs_of_node, parameters, read), values)
+    outputs = {output.name: _output(output.name, values, parameters) for output in proto.graph.output}
+    builder.output(*outputs.values())
+    return OnnxModel(
+        builder.graph(),
+        parameters.arrays,
+        {name: tensor.var for name, tensor in inputs.items()},
+        {name: tensor.var for name, tensor in outputs.items()},
+    )
+
+
+def _read(model: Source) -> ModelProto:
+    if isinstance(model, ModelProto):
+        return model
+    if isinstance(model, bytes):
+        return onnx.load_model_from_string(model)
+    return onnx.load(Path(model))
+
+
+def _opset(proto: ModelProto) -> int:
+    versions = {entry.domain or "ai.onnx": entry.version for entry in proto.opset_import}
+    version = versions.get("ai.onnx", 1)
+    newest = onnx.defs.onnx_opset_version()
+    if not MIN_OPSET <= version <= newest:
+        raise UnsupportedGraphError(f"the model is of opset {version}; supported are {MIN_OPSET} to {newest}")
+    return version
+
+
+def _run(proto: NodeProto, node: Node, values: dict[str, Value | _Absent]) -> None:
+    if proto.domain not in ("", "ai.onnx") or proto.op_type not in OPERATORS:
+        node.fail(f"the operator {proto.domain or 'ai.onnx'}.{proto.op_type} is not supported")
+    try:
+        results = _results(node)
+    except InvalidGraphError as error:
+        raise InvalidGraphError(f"{node.op} {node.name}: {error.message}", pointers=error.pointers) from error
+    node.refuse_unread()
+    for place, output in enumerate(proto.output):
+        if place < len(results):
+            values[output] = results[place]
+        elif output:
+            values[output] = _Absent(f"output {place} of {node.op} {node.name} is not supported")
+
+
+def _results(node: Node) -> Sequence[Value]:
+    fold = FOLDS.get(node.op)
+    known = node.hosts() if fold is not None else None
+    operator: Callable[[Node], Value | Sequence[Value]] = OPERATORS[node.op]
+    result = operator(node) if fold is None or known is None else fold(node, known)
+    return [result] if isinstance(result, Tensor | np.ndarray) else result
+
+
+def _input(name: str, proto: NodeProto, values: Mapping[str, Value | _Absent]) -> Value | None:
+    if not name:
+        return None
+    found = values.get(name)
+    if isinstance(found, _Absent):
+        raise UnsupportedGraphError(f"{found.reason}, but {proto.op_type} {proto.name} reads it")
+    if found is None:
+        raise InvalidGraphError(f"{proto.op_type} {proto.name} reads {name!r}, which no earlier node writes")
+    return found
+
+
+def _output(name: str, values: Mapping[str, Value | _Absent], parameters: Parameters) -> Tensor:
+    found = values.get(name)
+    if found is None or isinstance(found, _Absent):
+        raise UnsupportedGraphError(found.reason if found is not None else f"no node writes the output {name!r}")
+    return found if isinstance(found, Tensor) else parameters.tensor(found)

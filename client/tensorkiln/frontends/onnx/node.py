@@ -1,0 +1,137 @@
+"""One ONNX node as an operator function sees it: its inputs as values, its attributes by type, its errors by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+from onnx import AttributeProto, NodeProto, numpy_helper
+from onnx.helper import get_attribute_value
+
+from ...build import Builder, Tensor
+from ...errors import UnsupportedGraphError
+from .value import Host, Value
+
+if TYPE_CHECKING:
+    from .parameters import Parameters
+
+
+class Node:
+    """The node, the opset it is written in, and the values of its inputs; an input that is left out is None.
+
+    `read` holds the names of all values that are read.
+    Every attribute has to be read, if only to be ignored: `refuse_unread` refuses what nobody asked for.
+    """
+
+    def __init__(
+        self,
+        proto: NodeProto,
+        name: str,
+        opset: int,
+        inputs: Sequence[Value | None],
+        parameters: Parameters,
+        read: Collection[str],
+    ) -> None:
+        self.name = name
+        self.op = proto.op_type
+        self.opset = opset
+        self.output_count = len(proto.output)
+        self._read_outputs = [bool(output) and output in read for output in proto.output]
+        self.inputs = tuple(inputs)
+        self.builder: Builder = parameters.builder
+        self._parameters = parameters
+        self._attributes = {attribute.name: attribute for attribute in proto.attribute}
+        self._unread = set(self._attributes)
+
+    def fail(self, message: str) -> NoReturn:
+        """Refuse the node."""
+        raise UnsupportedGraphError(f"{self.op} {self.name}: {message}", details={"op": self.op, "node": self.name})
+
+    def has(self, position: int) -> bool:
+        """Whether the optional input is given."""
+        return position < len(self.inputs) and self.inputs[position] is not None
+
+    def is_read(self, output: int) -> bool:
+        """Whether any node, or the model's caller, reads an optional output."""
+        return output < self.output_count and self._read_outputs[output]
+
+    def value(self, position: int) -> Value:
+        """An input that must be given."""
+        found = self.inputs[position] if position < len(self.inputs) else None
+        return self.fail(f"input {position} is missing") if found is None else found
+
+    def tensor(self, position: int) -> Tensor:
+        """An input as a value of the graph; a host array becomes a parameter, a host scalar a constant."""
+        found = self.value(position)
+        return found if isinstance(found, Tensor) else self.parameter(found)
+
+    def tensors(self) -> list[Tensor]:
+        """All inputs as values of the graph."""
+        return [self.tensor(position) for position in range(len(self.inputs))]
+
+    def parameter(self, array: Host) -> Tensor:
+        """A host array as a value of the graph."""
+        if array.dtype == object:
+            self.fail("a shape that depends on symbols is used as data")
+        return self._parameters.tensor(array)
+
+    def host(self, position: int) -> Host:
+        """An input that must be known when the model is imported, such as the shape of a Reshape."""
+        found = self.value(position)
+        if isinstance(found, Tensor):
+            self.fail(f"input {position} is computed at run time and shapes depend on it; pass it in `constants`")
+        return found
+
+    def hosts(self) -> list[Host] | None:
+        """All inputs if every one is known when the model is imported."""
+        known = [value for value in self.inputs if value is not None and not isinstance(value, Tensor)]
+        return known if len(known) == len(self.inputs) else None
+
+    def integer(self, name: str, default: int | None = None) -> int:
+        """An integer attribute."""
+        return self._read(name, AttributeProto.INT, default, int)
+
+    def number(self, name: str, default: float | None = None) -> float:
+        """A float attribute; ONNX stores it as float32."""
+        return self._read(name, AttributeProto.FLOAT, default, float)
+
+    def integers(self, name: str, default: Sequence[int] | None = None) -> list[int]:
+        """A list of integers."""
+        return self._read(name, AttributeProto.INTS, default, list[int])
+
+    def numbers(self, name: str, default: Sequence[float] | None = None) -> list[float]:
+        """A list of floats."""
+        return self._read(name, AttributeProto.FLOATS, default, list[float])
+
+    def string(self, name: str, default: str | None = None) -> str:
+        """A string attribute."""
+        return self._read(
+            name, AttributeProto.STRING, default, lambda raw: raw if isinstance(raw, str) else raw.decode()
+        )
+
+    def array(self, name: str, default: Host | None = None) -> Host:
+        """A tensor attribute."""
+        return self._read(name, AttributeProto.TENSOR, default, lambda raw: np.asarray(numpy_helper.to_array(raw)))
+
+    def is_set(self, name: str) -> bool:
+        """Whether the attribute is given at all."""
+        return name in self._attributes
+
+    def ignore(self, *names: str) -> None:
+        """Read attributes that change nothing in the result."""
+        self._unread.difference_update(names)
+
+    def _read(self, name: str, kind: int, default: Any, convert: Callable[[Any], Any]) -> Any:
+        if name not in self._attributes:
+            return self.fail(f"the attribute {name} is missing") if default is None else default
+        self._unread.discard(name)
+        attribute = self._attributes[name]
+        if attribute.type != kind:
+            self.fail(f"the attribute {name} has the wrong type")
+        return convert(get_attribute_value(attribute))
+
+    def refuse_unread(self) -> None:
+        """UnsupportedGraphError when the node has an attribute that the operator function did not ask for."""
+        if self._unread:
+            self.fail(f"the attribute {min(self._unread)} is not supported in opset {self.opset}")

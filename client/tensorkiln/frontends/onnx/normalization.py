@@ -1,0 +1,89 @@
+"""BatchNormalization, LRN, Softmax and LayerNormalization as inference computes them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from ...build import Tensor, batch_norm, layer_norm, local_response_norm, log_softmax, softmax
+from ...dtypes import DType
+from .legacy import refuse_training
+from .node import Node
+from .value import Value
+
+
+def batch_normalization(node: Node) -> Value:
+    """With known weights, one factor and one offset a channel, computed here in float64."""
+    node.ignore("momentum")
+    refuse_training(node)
+    if node.integer("training_mode", 0) or node.integer("spatial", 1) != 1:
+        node.fail("training and statistics of each position (spatial=0) are not supported")
+    x = node.tensor(0)
+    eps = node.number("epsilon", 1e-5)
+    weights = [value for value in node.inputs[1:5] if isinstance(value, np.ndarray)]
+    if len(weights) != 4:
+        return batch_norm(x, node.tensor(1), node.tensor(2), node.tensor(3), node.tensor(4), eps)
+    scale, bias, mean, variance = (weight.astype(np.float64) for weight in weights)
+    factor = scale / np.sqrt(variance + eps)
+    aligned = (-1, *(1,) * (x.rank - 2))
+    factors, offsets = (
+        node.parameter(array.astype(x.dtype.numpy).reshape(aligned)) for array in (factor, bias - mean * factor)
+    )
+    return x * factors + offsets
+
+
+def instance_normalization(node: Node) -> Value:
+    x = node.tensor(0)
+    eps = node.number("epsilon", 1e-5)
+    aligned = (-1, *(1,) * (x.rank - 2))
+    return layer_norm(x, range(2, x.rank), node.tensor(1).reshape(aligned), node.tensor(2).reshape(aligned), eps)
+
+
+def local_response_normalization(node: Node) -> Value:
+    size = node.integer("size")
+    alpha, beta = node.number("alpha", 1e-4), node.number("beta", 0.75)
+    return local_response_norm(node.tensor(0), size, alpha, beta, node.number("bias", 1.0))
+
+
+def _normalised_axes(node: Node, rank: int) -> list[int]:
+    """Before opset 13, the input is taken as a matrix whose rows begin at `axis`."""
+    if node.opset >= 13:
+        return [node.integer("axis", -1)]
+    axis = node.integer("axis", 1)
+    if not -rank <= axis <= rank:
+        node.fail(f"axis {axis} is out of range for rank {rank}")
+    return list(range(axis + rank if axis < 0 else axis, rank))
+
+
+def softmax_(node: Node) -> Value:
+    x = node.tensor(0)
+    return softmax(x, _normalised_axes(node, x.rank))
+
+
+def log_softmax_(node: Node) -> Value:
+    x = node.tensor(0)
+    return log_softmax(x, _normalised_axes(node, x.rank))
+
+
+def layer_normalization(node: Node) -> list[Tensor]:
+    if node.integer("stash_type", 1) != 1:
+        node.fail("statistics in another type than float32 are not supported")
+    x = node.tensor(0)
+    over = range(node.integer("axis", -1) % x.rank, x.rank)
+    eps = node.number("epsilon", 1e-5)
+    normal = layer_norm(x, over, node.tensor(1), node.tensor(2) if node.has(2) else None, eps)
+    if not (node.is_read(1) or node.is_read(2)):
+        return [normal]
+    wide = x if x.dtype is DType.FLOAT64 else x.cast(DType.FLOAT32)
+    return [normal, wide.mean(over, keepdims=True), (wide.var_(over, keepdims=True) + eps).rsqrt()]
+
+
+OPERATORS: dict[str, Callable[[Node], Value | Sequence[Value]]] = {
+    "BatchNormalization": batch_normalization,
+    "InstanceNormalization": instance_normalization,
+    "LRN": local_response_normalization,
+    "LayerNormalization": layer_normalization,
+    "LogSoftmax": log_softmax_,
+    "Softmax": softmax_,
+}

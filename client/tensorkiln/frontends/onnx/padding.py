@@ -1,0 +1,91 @@
+"""Pad in all its modes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from ...build import Tensor, cat, pad
+from .node import Node
+from .value import Value, dims_of
+
+Widths: TypeAlias = "list[tuple[int, int]]"
+
+
+def pad_(node: Node) -> Value:
+    """A negative width cuts; the other modes repeat elements of what is left."""
+    x = node.tensor(0)
+    mode = node.string("mode", "constant")
+    widths, value = _widths(node, x.rank), _fill(node)
+    cut = x[tuple(slice(max(-before, 0), -max(-after, 0) or None) for before, after in widths)]
+    added = [(max(before, 0), max(after, 0)) for before, after in widths]
+    if mode == "constant":
+        return pad(cut, added, value if x.dtype.is_float or x.dtype.is_bool else int(value))
+    if mode not in _EDGES:
+        node.fail(f"the mode {mode!r} is not supported")
+    for axis, (before, after) in enumerate(added):
+        cut = _extend(node, cut, axis, before, after, mode)
+    return cut
+
+
+def _widths(node: Node, rank: int) -> Widths:
+    given = node.integers("pads") if node.opset < 11 else dims_of(node.host(1))
+    chosen = [int(axis) % rank for axis in node.host(3)] if node.has(3) else list(range(rank))
+    static = [width for width in given if isinstance(width, int)]
+    if len(static) != 2 * len(chosen):
+        node.fail(f"pads {given} do not fit the axes {chosen}")
+    widths = [(0, 0)] * rank
+    for place, axis in enumerate(chosen):
+        widths[axis] = static[place], static[place + len(chosen)]
+    return widths
+
+
+def _fill(node: Node) -> float:
+    if node.opset < 11:
+        return node.number("value", 0.0)
+    return node.host(2).reshape(()).item() if node.has(2) else 0
+
+
+def _extend(node: Node, x: Tensor, axis: int, before: int, after: int, mode: str) -> Tensor:
+    size = x.shape[axis]
+    if before == after == 0:
+        return x
+    most = {"edge": max(before, after), "reflect": size - 1, "wrap": size}[mode]
+    if not isinstance(size, int) or not isinstance(most, int) or max(before, after) > most:
+        node.fail(f"{before} and {after} elements are not repeated from axis {axis} of size {size} in the mode {mode}")
+    return cat([*_EDGES[mode](x, axis, before, True), x, *_EDGES[mode](x, axis, after, False)], axis)
+
+
+def _part(x: Tensor, axis: int, begin: int, end: int) -> Tensor:
+    return x[tuple(slice(begin, end) if place == axis else slice(None) for place in range(x.rank))]
+
+
+def _size(x: Tensor, axis: int) -> int:
+    size = x.shape[axis]
+    assert isinstance(size, int), "the caller asked"
+    return size
+
+
+def _reflect(x: Tensor, axis: int, count: int, is_before: bool) -> Sequence[Tensor]:
+    size = _size(x, axis)
+    begin = 1 if is_before else size - 1 - count
+    return [_part(x, axis, begin, begin + count).flip(axis)] if count else []
+
+
+def _edge(x: Tensor, axis: int, count: int, is_before: bool) -> Sequence[Tensor]:
+    begin = 0 if is_before else _size(x, axis) - 1
+    end = _part(x, axis, begin, begin + 1)
+    return [end.expand([count if place == axis else -1 for place in range(x.rank)])] if count else []
+
+
+def _wrap(x: Tensor, axis: int, count: int, is_before: bool) -> Sequence[Tensor]:
+    size = _size(x, axis)
+    return [_part(x, axis, size - count, size) if is_before else _part(x, axis, 0, count)] if count else []
+
+
+_EDGES: dict[str, Callable[[Tensor, int, int, bool], Sequence[Tensor]]] = {
+    "edge": _edge,
+    "reflect": _reflect,
+    "wrap": _wrap,
+}
+OPERATORS: dict[str, Callable[[Node], Value]] = {"Pad": pad_}

@@ -1,0 +1,50 @@
+"""Host arrays that the graph reads: parameters, one input each, or constants where they are scalars of the code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from ...build import Builder, Tensor
+from ...dtypes import DType
+from ...errors import UnsupportedGraphError
+from .value import Host
+
+
+class Parameters:
+    """Turns host arrays into graph inputs on first use and remembers which input holds which array.
+
+    Weights are inputs, so that a model with other weights is the same graph. A scalar that the model computes or spells
+    as a node is a constant; a scalar initializer is a weight.
+    """
+
+    def __init__(self, builder: Builder, weights: Iterable[Host]) -> None:
+        self.builder = builder
+        self.arrays: dict[int, Host] = {}
+        self._weights = {id(array) for array in weights}
+        self._tensors: dict[int, tuple[Host, Tensor]] = {}
+
+    def tensor(self, array: Host) -> Tensor:
+        """The value of the graph that holds `array`. UnsupportedGraphError for an element type that graphs lack."""
+        if id(array) not in self._tensors:
+            # The array is kept beside its tensor: an id means nothing once its array is gone.
+            self._tensors[id(array)] = (array, self._declare(array))
+        return self._tensors[id(array)][1]
+
+    def _declare(self, array: Host) -> Tensor:
+        dtype = element_type(array.dtype)
+        if array.ndim == 0 and id(array) not in self._weights:
+            return self.builder.constant(array, dtype)
+        tensor = self.builder.input(dtype, array.shape, f"parameters/{len(self.arrays)}")
+        self.arrays[tensor.var] = np.ascontiguousarray(array).reshape(array.shape)
+        return tensor
+
+
+def element_type(dtype: np.dtype[Any]) -> DType:
+    """Our element type of a NumPy one. UnsupportedGraphError when there is none, as for strings and complex numbers."""
+    try:
+        return DType.from_numpy(dtype)
+    except KeyError:
+        raise UnsupportedGraphError(f"the element type {dtype} is not supported") from None

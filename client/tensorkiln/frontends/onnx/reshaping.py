@@ -1,0 +1,157 @@
+"""Reshape and its kin, and the shapes themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from ...build import Tensor, cat, split
+from ...expr import Dim, floordiv, mul, product
+from . import axes
+from .node import Node
+from .value import Host, Value, dims_of, host_dims
+
+
+def target_shape(node: Node, shape: Sequence[Dim], wanted: Sequence[Dim]) -> list[Dim]:
+    """The shape that a Reshape asks for: 0 copies a dim unless `allowzero` says otherwise, -1 is what remains."""
+    copies = node.integer("allowzero", 0) == 0
+    if any(dim == 0 and copies and place >= len(shape) for place, dim in enumerate(wanted)):
+        node.fail(f"a dimension of 0 copies one that the input of rank {len(shape)} does not have")
+    dims = [shape[place] if dim == 0 and copies else dim for place, dim in enumerate(wanted)]
+    if -1 not in dims:
+        return dims
+    place = dims.index(-1)
+    rest = product([*dims[:place], *dims[place + 1 :]])
+    size = product(shape)
+    if rest == 0:
+        node.fail("the dimension -1 of a tensor without elements is not determined")
+    quotient = floordiv(size, rest)
+    if mul(quotient, rest) != size:
+        node.fail(f"the dimension -1 is not {size} / {rest} exactly")
+    return [*dims[:place], quotient, *dims[place + 1 :]]
+
+
+def reshape(node: Node) -> Value:
+    x = node.tensor(0)
+    return x.reshape(target_shape(node, x.shape, dims_of(node.host(1))))
+
+
+def transpose(node: Node) -> Value:
+    x = node.tensor(0)
+    return x.permute(node.integers("perm", list(reversed(range(x.rank)))))
+
+
+def unsqueeze(node: Node) -> Value:
+    return node.tensor(0).unsqueeze(axes.required(node, "axes", 13, 1))
+
+
+def squeeze(node: Node) -> Value:
+    return node.tensor(0).squeeze(axes.given(node, "axes", 13, 1))
+
+
+def flatten(node: Node) -> Value:
+    x = node.tensor(0)
+    axis = node.integer("axis", 1)
+    if not -x.rank <= axis <= x.rank:
+        node.fail(f"axis {axis} is out of range for rank {x.rank}")
+    place = axis + x.rank if axis < 0 else axis
+    return x.reshape(product(x.shape[:place]), product(x.shape[place:]))
+
+
+def concat(node: Node) -> Value:
+    return cat(node.tensors(), node.integer("axis"))
+
+
+def split_(node: Node) -> list[Tensor]:
+    x = node.tensor(0)
+    axis = node.integer("axis", 0)
+    sizes: list[Dim] | None = None
+    if node.opset >= 13:
+        sizes = dims_of(node.host(1)) if node.has(1) else None
+    elif node.is_set("split"):
+        sizes = list(node.integers("split"))
+    return list(split(x, _even(node, x.shape[axis]) if sizes is None else sizes, axis))
+
+
+def _even(node: Node, dim: Dim) -> list[Dim]:
+    """As many equal parts as there are outputs, the last one smaller if need be."""
+    count = node.integer("num_outputs", node.output_count) if node.opset >= 18 else node.output_count
+    if not isinstance(dim, int):
+        return [dim // count] * count
+    size = -(-dim // count)
+    return [*[size] * (count - 1), dim - size * (count - 1)]
+
+
+def slice_(node: Node) -> Value:
+    x = node.tensor(0)
+    inputs = [node.host(position) for position in range(1, len(node.inputs)) if node.has(position)]
+    return x[tuple(axes.slices(node, x.rank, inputs))]
+
+
+def expand(node: Node) -> Value:
+    x = node.tensor(0)
+    wanted = dims_of(node.host(1))
+    aligned = [1] * (x.rank - len(wanted)) + wanted
+    own = [1] * (len(aligned) - x.rank) + list(x.shape)
+    return x.expand([mine if dim == 1 else dim for mine, dim in zip(own, aligned, strict=True)])
+
+
+def tile(node: Node) -> Value:
+    """Repeats along each axis: a new axis before it, expanded, then joined."""
+    x = node.tensor(0)
+    repeats = dims_of(node.host(1))
+    if len(repeats) != x.rank:
+        node.fail(f"{len(repeats)} repeats do not fit rank {x.rank}")
+    apart = x.reshape([dim for own in x.shape for dim in (1, own)])
+    repeated = apart.expand([dim for count, own in zip(repeats, x.shape, strict=True) for dim in (count, own)])
+    return repeated.reshape([mul(count, own) for count, own in zip(repeats, x.shape, strict=True)])
+
+
+def shape(node: Node) -> Value:
+    dims = list(node.value(0).shape)
+    end = node.integer("end", len(dims))
+    return host_dims(dims[node.integer("start", 0) : end])
+
+
+def size(node: Node) -> Value:
+    return host_dims([product(node.value(0).shape)]).reshape(())
+
+
+def constant(node: Node) -> Host:
+    if node.is_set("value"):
+        return node.array("value")
+    if node.is_set("value_float"):
+        return np.asarray(node.number("value_float"), np.float32)
+    if node.is_set("value_int"):
+        return np.asarray(node.integer("value_int"), np.int64)
+    if node.is_set("value_ints"):
+        return np.asarray(node.integers("value_ints"), np.int64)
+    return np.asarray(node.numbers("value_floats"), np.float32)
+
+
+def constant_of_shape(node: Node) -> Value:
+    fill = node.array("value", np.zeros(1, np.float32)).reshape(())
+    dims = dims_of(node.host(0))
+    static = [dim for dim in dims if isinstance(dim, int)]
+    if len(static) == len(dims):
+        return np.full(static, fill, fill.dtype)
+    return node.parameter(fill).reshape([1] * len(dims)).expand(dims)
+
+
+OPERATORS: dict[str, Callable[[Node], Value | Sequence[Value]]] = {
+    "Concat": concat,
+    "Constant": constant,
+    "ConstantOfShape": constant_of_shape,
+    "Expand": expand,
+    "Flatten": flatten,
+    "Reshape": reshape,
+    "Shape": shape,
+    "Size": size,
+    "Slice": slice_,
+    "Split": split_,
+    "Squeeze": squeeze,
+    "Tile": tile,
+    "Transpose": transpose,
+    "Unsqueeze": unsqueeze,
+}

@@ -1,0 +1,59 @@
+"""ConvTranspose: a convolution of the input with zeros between its elements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ...build import Tensor, conv
+from ...expr import Dim
+from .node import Node
+from .value import Value
+from .window import window_attributes
+
+
+def transposed_convolution(node: Node) -> Value:
+    """The gradient of Conv: each element of the input spreads the kernel over the output."""
+    x, weight = node.tensor(0), node.tensor(1)
+    kernel = [dim for dim in weight.shape[2:] if isinstance(dim, int)]
+    if node.integers("kernel_shape", kernel) != kernel or len(kernel) != weight.rank - 2:
+        node.fail(f"kernel_shape does not agree with the weights {weight.shape}")
+    if node.string("auto_pad", "NOTSET") not in ("NOTSET", "VALID") or node.is_set("output_shape"):
+        node.fail("auto_pad and output_shape are not supported; write pads")
+    window = window_attributes(node, x, kernel)
+    extra = node.integers("output_padding", [0] * len(kernel))
+    padding: list[tuple[Dim, Dim]] = []
+    for axis, size in enumerate(kernel):
+        reach = (size - 1) * window.dilations[axis]
+        before, after = window.padding[axis]
+        padding.append((reach - before, reach - after + extra[axis]))
+    if any(isinstance(width, int) and width < 0 for pair in padding for width in pair):
+        node.fail(f"pads beyond the kernel {kernel} are not supported")
+    groups = node.integer("group", 1)
+    bias = node.tensor(2) if node.has(2) else None
+    spread = _spread(x, window.strides)
+    return conv(spread, _mirrored(weight, groups), bias, 1, padding, window.dilations, groups)
+
+
+def _mirrored(weight: Tensor, groups: int) -> Tensor:
+    """(C, O / groups, *kernel) as (O, C / groups, *kernel) with the kernel reversed."""
+    channels, per_group, *kernel = weight.shape
+    split = weight.flip(range(2, weight.rank)).reshape(groups, channels // groups, per_group, *kernel)
+    return split.transpose(1, 2).reshape(per_group * groups, channels // groups, *kernel)
+
+
+def _spread(x: Tensor, strides: Sequence[int]) -> Tensor:
+    """`x` with `stride - 1` zeros between neighbours of each spatial axis."""
+    for axis, stride in enumerate(strides, start=2):
+        if stride == 1:
+            continue
+        cells = x.unsqueeze(axis + 1).pad([(0, stride - 1 if place == axis + 1 else 0) for place in range(x.rank + 1)])
+        dims = list(x.shape)
+        dims[axis] = x.shape[axis] * stride
+        joined = cells.reshape(dims)
+        cut = [slice(None)] * x.rank
+        cut[axis] = slice(None, dims[axis] - (stride - 1))
+        x = joined[tuple(cut)]
+    return x
+
+
+OPERATORS: dict[str, Callable[[Node], Value]] = {"ConvTranspose": transposed_convolution}

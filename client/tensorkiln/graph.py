@@ -1,0 +1,164 @@
+"""The graph: what a client sends to be compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Annotated, Any, ClassVar, Literal, Self, cast
+
+from pydantic import ConfigDict, Field, GetCoreSchemaHandler, PrivateAttr, ValidationError
+from pydantic_core import CoreSchema, core_schema
+
+from .dtypes import DType
+from .errors import LimitExceededError
+from .infer import Constraint, Inference, infer
+from .limits import I64_MAX, MAX_BODY_BYTES, MAX_NODES, MAX_SYMBOLS, NAME_PATTERN
+from .nodes import Node, SymVar
+from .nodes.base import Record
+from .nodes.fields import DIMENSION_JSON_SCHEMA, DIMENSION_PLACEHOLDER, DeviceName, Shape, Vars
+from .nodes.problems import translate, translate_json
+from .types import TensorType
+
+__all__ = ["Constraint", "Graph", "VarMetadata", "json_schema"]
+
+
+class VarMetadata(Record):
+    """What the writer of a graph states about a var; inference must agree."""
+
+    dtype: DType
+    shape: Shape
+    device: DeviceName | None = None
+
+
+class _VarKey:
+    """A var as a key of a JSON object: its decimal digits, without sign or leading zeros."""
+
+    @staticmethod
+    def __get_pydantic_core_schema__(source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        number = core_schema.int_schema(ge=0, le=I64_MAX)
+        digits = core_schema.chain_schema([core_schema.str_schema(strict=True, pattern=r"^(0|[1-9][0-9]*)$"), number])
+        return core_schema.json_or_python_schema(
+            json_schema=digits,
+            python_schema=core_schema.union_schema(
+                [core_schema.int_schema(strict=True, ge=0, le=I64_MAX), digits], mode="left_to_right"
+            ),
+        )
+
+
+class Graph(Record):
+    """A graph that is known to be well-formed: its types are inferred and agree with `vars_metadata`.
+
+    Nodes stand in topological order. `model_validate_json` and `model_validate` raise InvalidGraphError,
+    UnsupportedGraphError or LimitExceededError, with JSON Pointers into the graph.
+    """
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(populate_by_name=True)
+
+    schema_version: Literal[1] = Field(alias="schema")
+    name: Annotated[str, Field(strict=True, pattern=rf"^$|{NAME_PATTERN}")] = ""
+    nodes: Annotated[tuple[Node, ...], Field(max_length=MAX_NODES)]
+    vars_metadata: dict[Annotated[int, _VarKey], VarMetadata] = Field(default_factory=dict)
+    input_vars: Vars
+    output_vars: Vars
+    symbolic_vars: Annotated[tuple[SymVar, ...], Field(max_length=MAX_SYMBOLS)] = ()
+
+    _inference: Inference = PrivateAttr()
+
+    def model_post_init(self, context: Any, /) -> None:
+        self._inference = infer(self)
+
+    @classmethod
+    def model_validate(
+        cls,
+        obj: Any,
+        *,
+        strict: bool | None = None,
+        extra: Any = None,
+        from_attributes: bool | None = None,
+        context: Any = None,
+        by_alias: bool | None = None,
+        by_name: bool | None = None,
+    ) -> Self:
+        """The graph that a JSON-like object spells."""
+        try:
+            return super().model_validate(
+                obj,
+                strict=strict,
+                extra=extra,
+                from_attributes=from_attributes,
+                context=context,
+                by_alias=by_alias,
+                by_name=by_name,
+            )
+        except ValidationError as error:
+            raise translate(error, obj) from error
+
+    @classmethod
+    def model_validate_json(
+        cls,
+        json_data: str | bytes | bytearray,
+        *,
+        strict: bool | None = None,
+        extra: Any = None,
+        context: Any = None,
+        by_alias: bool | None = None,
+        by_name: bool | None = None,
+    ) -> Self:
+        """The graph that a JSON text spells."""
+        if len(json_data) > MAX_BODY_BYTES:
+            raise LimitExceededError(
+                f"the graph takes {len(json_data)} bytes; the limit is {MAX_BODY_BYTES}",
+                limit="body_bytes",
+                maximum=MAX_BODY_BYTES,
+                actual=len(json_data),
+            )
+        try:
+            return super().model_validate_json(
+                json_data, strict=strict, extra=extra, context=context, by_alias=by_alias, by_name=by_name
+            )
+        except ValidationError as error:
+            raise translate_json(error, json_data if isinstance(json_data, str) else bytes(json_data)) from error
+
+    @property
+    def types(self) -> Mapping[int, TensorType]:
+        """The type of every var."""
+        return self._inference.types
+
+    @property
+    def constraints(self) -> tuple[Constraint, ...]:
+        """What could not be proven for all values of the symbols and has to hold at every call."""
+        return self._inference.constraints
+
+    @property
+    def symbols(self) -> Mapping[str, tuple[int, int]]:
+        """The inclusive bounds of every symbol, a `bind` narrowing them to its value."""
+        return self._inference.symbols
+
+    def to_json(self) -> str:
+        """The JSON text of the graph."""
+        return self.model_dump_json(by_alias=True)
+
+
+@cache
+def json_schema() -> dict[str, Any]:
+    """The JSON Schema of the wire format; `x-extensions` lists what goes beyond the seed's graph."""
+    schema = _with_dimension_references(Graph.model_json_schema(by_alias=True))
+    schema["$defs"]["Dimension"] = DIMENSION_JSON_SCHEMA
+    schema["x-extensions"] = {
+        "dtypes": [dtype for dtype in DType if dtype not in _SEED_DTYPES],
+        "dimensions": "expressions",
+    }
+    return schema
+
+
+_SEED_DTYPES = {DType.FLOAT32, DType.INT32, DType.BOOL, DType.UINT8, DType.UNIT}
+
+
+def _with_dimension_references(schema: Any) -> Any:
+    if schema == DIMENSION_PLACEHOLDER:
+        return {"$ref": "#/$defs/Dimension"}
+    if isinstance(schema, dict):
+        return {key: _with_dimension_references(value) for key, value in cast("dict[str, Any]", schema).items()}
+    if isinstance(schema, list):
+        return [_with_dimension_references(item) for item in cast("list[Any]", schema)]
+    return schema

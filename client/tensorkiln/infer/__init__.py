@@ -1,0 +1,8 @@
+"""Shape and dtype of every node, and every rule of legality."""
+
+from .constraint import Constraint
+from .definitions import innermost
+from .inference import Inference
+from .walk import infer
+
+__all__ = ["Constraint", "Inference", "infer", "innermost"]

@@ -1,0 +1,21 @@
+"""Which element types a node takes."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ..dtypes import DType
+
+FLOATS: Final = frozenset(dtype for dtype in DType if dtype.is_float)
+INTEGERS: Final = frozenset(dtype for dtype in DType if dtype.is_integer)
+BOOLS: Final = frozenset({DType.BOOL})
+NUMBERS: Final = FLOATS | INTEGERS
+BITS: Final = INTEGERS | BOOLS
+VALUES: Final = NUMBERS | BOOLS
+"""Everything that carries data: all but unit."""
+
+CONDITIONS: Final = frozenset({DType.BOOL, DType.UINT8})
+"""Gates, conditions and the results of comparisons."""
+
+MARKERS: Final = frozenset({DType.INT32, DType.UNIT})
+"""The value of `device` and `unique`."""

@@ -1,0 +1,111 @@
+"""The first pass over a graph: its symbols, and the vars that more than one node names as its `out_var`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ..errors import InvalidGraphError, LimitExceededError
+from ..limits import MAX_SYMBOLS
+from ..nodes import AnyNode, Assign, Bind, DefineVar, Kernel, SymVar, out_vars
+
+if TYPE_CHECKING:
+    from ..graph import Graph
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """`symbols`: bounds by name, narrowed by binds. `repeated`: vars that several nodes define. `updated_in_place`:
+    those of them that an assign defines whose target they are."""
+
+    symbols: dict[str, tuple[int, int]]
+    repeated: frozenset[int]
+    updated_in_place: frozenset[int]
+
+
+def survey(graph: Graph) -> Survey:
+    """Surveys the graph. InvalidGraphError and LimitExceededError for its symbols."""
+    seen: set[int] = set()
+    repeated: set[int] = set()
+    updated: set[int] = set()
+    defined: list[tuple[str, SymVar]] = []
+    names: dict[int, str] = {}
+    binds: list[tuple[str, Bind]] = []
+    for index, node in enumerate(graph.nodes):
+        outs: Iterable[int] = (
+            out_vars(node) if type(node) is Kernel else (node.out_var,) if node.out_var is not None else ()
+        )
+        for var in outs:
+            if var in seen:
+                repeated.add(var)
+            seen.add(var)
+        if type(node) in _SPECIAL:
+            for pointer, inner in _nested(f"/nodes/{index}", node):
+                if isinstance(inner, DefineVar):
+                    defined.append((f"{pointer}/sym_var", inner.sym_var))
+                    names[inner.out_var] = inner.sym_var.name
+                elif isinstance(inner, Bind):
+                    binds.append((pointer, inner))
+                elif isinstance(inner, Assign) and inner.target_var == inner.out_var:
+                    updated.add(inner.out_var)
+    symbols = _declared(graph.symbolic_vars, defined)
+    _fix(symbols, names, binds)
+    return Survey(symbols, frozenset(repeated), frozenset(updated & repeated))
+
+
+_SPECIAL = frozenset({DefineVar, Bind, Assign, Kernel})
+
+
+def _nested(pointer: str, node: AnyNode) -> Iterator[tuple[str, AnyNode]]:
+    """The node and, for a kernel, what it wraps."""
+    while isinstance(node, Kernel):
+        pointer, node = f"{pointer}/ast", node.ast
+    yield pointer, node
+
+
+def _declared(symbolic_vars: tuple[SymVar, ...], defined: list[tuple[str, SymVar]]) -> dict[str, tuple[int, int]]:
+    symbols: dict[str, tuple[int, int]] = {}
+    for index, symbol in enumerate(symbolic_vars):
+        pointer = f"/symbolic_vars/{index}"
+        if symbol.name in symbols:
+            raise InvalidGraphError(f"the symbol {symbol.name} is declared twice", pointers=[pointer])
+        symbols[symbol.name] = _bounds(symbol, pointer)
+    for pointer, symbol in defined:
+        bounds = symbols.setdefault(symbol.name, _bounds(symbol, pointer))
+        if bounds != (symbol.min_val, symbol.max_val):
+            raise InvalidGraphError(
+                f"the symbol {symbol.name} is declared elsewhere with the bounds {bounds[0]} to {bounds[1]}, "
+                f"here {symbol.min_val} to {symbol.max_val}",
+                pointers=[pointer],
+            )
+    if len(symbols) > MAX_SYMBOLS:
+        raise LimitExceededError(
+            f"the limit of symbols is {MAX_SYMBOLS}, symbolic_vars and define_vars declare {len(symbols)}",
+            pointers=["/symbolic_vars"],
+            limit="symbols",
+            maximum=MAX_SYMBOLS,
+            actual=len(symbols),
+        )
+    return symbols
+
+
+def _bounds(symbol: SymVar, pointer: str) -> tuple[int, int]:
+    if symbol.min_val > symbol.max_val:
+        message = f"the symbol {symbol.name} has no value: its bounds are {symbol.min_val} to {symbol.max_val}"
+        raise InvalidGraphError(message, pointers=[pointer])
+    return symbol.min_val, symbol.max_val
+
+
+def _fix(symbols: dict[str, tuple[int, int]], names: dict[int, str], binds: list[tuple[str, Bind]]) -> None:
+    """Narrows each bound symbol to its value."""
+    for pointer, bind in binds:
+        name = names.get(bind.sym_var)
+        if name is None:
+            message = f"bind takes the var of a define_var, var {bind.sym_var} is none"
+            raise InvalidGraphError(message, pointers=[f"{pointer}/sym_var"])
+        low, high = symbols[name]
+        if not low <= bind.value <= high:
+            message = f"{name} is bound to {bind.value}, outside of {low} to {high} or against another bind"
+            raise InvalidGraphError(message, pointers=[f"{pointer}/value"])
+        symbols[name] = (bind.value, bind.value)

@@ -1,0 +1,116 @@
+"""The walk over the nodes in order: each rule gives a type, and each type must agree with what the graph states."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from ..dtypes import DType
+from ..errors import UnsupportedGraphError
+from ..expr import ExprError
+from ..nodes import AnyNode, Buffer, Kernel, Placeholder, Sink
+from ..types import TensorType
+from . import constants, conversion, elementwise, indexing, markers, memory, movement, program, reduction, views
+from .definitions import Definitions
+from .devices import place
+from .inference import Inference
+from .scope import Scope
+from .survey import survey
+
+if TYPE_CHECKING:
+    from ..graph import Graph
+
+Rule = Callable[[Any, Scope], TensorType]
+
+RULES: Final[dict[type[AnyNode], Rule]] = {
+    **elementwise.RULES,
+    **movement.RULES,
+    **views.RULES,
+    **memory.RULES,
+    **constants.RULES,
+    **reduction.RULES,
+    **indexing.RULES,
+    **conversion.RULES,
+    **markers.RULES,
+    **program.RULES,
+}
+"""The rule of every node kind but kernel."""
+
+_DEFINING_MORE: Final = frozenset({Buffer, Placeholder, Kernel})
+
+
+def infer(graph: Graph) -> Inference:
+    """The types of all vars of a structurally sound graph.
+
+    Raises InvalidGraphError, UnsupportedGraphError and LimitExceededError, pointing at the node.
+    """
+    found = survey(graph)
+    scope = Scope(graph.vars_metadata, frozenset(graph.input_vars), found.symbols)
+    definitions = Definitions(scope, found)
+    try:
+        _walk(graph, scope, definitions)
+        _check_interface(graph, scope, definitions)
+    except ExprError as error:
+        message = f"a dimension is beyond what can be reasoned about: {error}"
+        raise UnsupportedGraphError(message, pointers=[scope.pointer]) from error
+    return Inference(place(graph, scope.types), scope.constraints, found.symbols)
+
+
+def _walk(graph: Graph, scope: Scope, definitions: Definitions) -> None:
+    types, metadata, repeated = scope.types, scope.metadata, definitions.repeated
+    for index, node in enumerate(graph.nodes):
+        scope.path = ("nodes", index)
+        scope.node = node
+        kind = type(node)
+        rule = RULES.get(kind)
+        result = _kernel(node, scope, 1) if rule is None else rule(node, scope)
+        var = node.out_var
+        if var is None:
+            continue
+        stated = metadata.get(var)
+        is_stated = stated is None or (stated.dtype is result.dtype and stated.shape == result.shape)
+        if is_stated and var not in repeated and kind not in _DEFINING_MORE:
+            types[var] = result
+            continue
+        definitions.define(node, var, result)
+        if isinstance(node, Kernel):
+            definitions.define_passed(node)
+
+
+def _kernel(node: AnyNode, scope: Scope, depth: int) -> TensorType:
+    """The type of a kernel is that of what it wraps; a sink passes its dependencies through."""
+    assert isinstance(node, Kernel), "every other kind has a rule of its own"
+    program.check_kernel(node, scope, depth)
+    outer, inner = scope.path, node.ast
+    scope.path, scope.node = (*outer, "ast"), inner
+    if isinstance(inner, Kernel):
+        result = _kernel(inner, scope, depth + 1)
+    else:
+        result = RULES[type(inner)](inner, scope)
+        if isinstance(inner, Sink):
+            result = scope.types[inner.deps[0]]
+    scope.path, scope.node = outer, node
+    scope.require_dtype(node.dtype, result.dtype)
+    return result
+
+
+def _check_interface(graph: Graph, scope: Scope, definitions: Definitions) -> None:
+    """Refuses inputs and outputs that are none."""
+    scope.node = None
+    seen: set[int] = set()
+    for position, var in enumerate(graph.input_vars):
+        scope.path = ("input_vars", position)
+        if var not in definitions.placeholders and var not in definitions.buffers:
+            scope.fail(f"the input var {var} is neither a placeholder nor a buffer")
+        if var in seen:
+            scope.fail(f"the input var {var} stands twice")
+        seen.add(var)
+        scope.require_storable(scope.types[var])
+    for position, var in enumerate(graph.output_vars):
+        scope.path = ("output_vars", position)
+        result = scope.types.get(var)
+        if result is None:
+            scope.fail(f"no node defines the output var {var}")
+        if result.dtype is DType.UNIT:
+            scope.fail(f"the output var {var} is unit, which has no value to return")
+        scope.require_storable(result)

@@ -1,0 +1,71 @@
+"""What the client sends: the body of `POST /compile` and `POST /validate`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import NoReturn
+
+from .errors import InvalidGraphError, LimitExceededError
+from .graph import Graph
+from .limits import MAX_BODY_BYTES
+from .options import CompileOptions
+from .target import Target
+
+GraphSource = Graph | str | bytes | Mapping[str, object]
+"""A graph, or its JSON as text or as an object. JSON is checked by the service, not here."""
+
+
+def graph_json(graph: GraphSource) -> bytes:
+    """The JSON of a graph; `InvalidGraphError` when it is not JSON, `LimitExceededError` when it is too long."""
+    text = _json(graph)
+    if len(text) > MAX_BODY_BYTES:
+        raise LimitExceededError(
+            f"The graph is {len(text)} bytes of JSON, the limit is {MAX_BODY_BYTES}; pass large tables as inputs.",
+            limit="body_bytes",
+            maximum=MAX_BODY_BYTES,
+            actual=len(text),
+        )
+    return text
+
+
+def compile_body(graph: GraphSource, targets: Sequence[Target], options: CompileOptions) -> bytes:
+    """One graph for one target or several. The same request is always the same bytes: the service looks those up."""
+    wire = [target.model_dump(mode="json") for target in targets]
+    named = json.dumps(wire[0] if len(wire) == 1 else wire, separators=(",", ":"))
+    return b'{"graph":%b,"target":%b,"options":%b}' % (
+        graph_json(graph),
+        named.encode(),
+        options.model_dump_json().encode(),
+    )
+
+
+def validate_body(graph: GraphSource) -> bytes:
+    """A graph alone."""
+    return b'{"graph":%b}' % graph_json(graph)
+
+
+def _json(graph: GraphSource) -> bytes:
+    if isinstance(graph, Graph):
+        return graph.to_json().encode()
+    try:
+        if isinstance(graph, Mapping):
+            return json.dumps(graph, allow_nan=False, separators=(",", ":")).encode()
+        text = graph.encode() if isinstance(graph, str) else graph
+        # The text goes into the body as it is, so that the service sees what the user wrote, repeated keys included.
+        json.loads(text.decode("utf-8"), parse_constant=_refuse_constant)
+    except json.JSONDecodeError as error:
+        raise InvalidGraphError(
+            f"The graph is not JSON: {error.msg} in line {error.lineno}, column {error.colno}."
+        ) from None
+    except UnicodeError as error:
+        raise InvalidGraphError(f"The graph is not UTF-8 text: {error}.") from None
+    except RecursionError:
+        raise InvalidGraphError("The graph's JSON is nested too deeply.") from None
+    except (TypeError, ValueError) as error:
+        raise InvalidGraphError(f"The graph cannot be written as JSON: {error}.") from None
+    return text
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f'{name} is not JSON; write it as the string "{name.lower().replace("infinity", "inf")}"')

@@ -1,0 +1,86 @@
+"""Where the client finds its service and keeps its files.
+
+An argument wins over an environment variable, which wins over the default:
+
+| variable | meaning | default |
+|---|---|---|
+| `KILN_URL` | base URL of a service | unset: an embedded service |
+| `KILN_HOME` | directory of caches and of the embedded service's store | `$XDG_CACHE_HOME/kiln` or `~/.cache/kiln` |
+| `KILN_TIMEOUT_S` | seconds that one call may take, retries included | 120 |
+| `KILN_STARTUP_TIMEOUT_S` | seconds that an embedded service may take to start | 60 |
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import isfinite
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from .errors import RequestError
+
+TIMEOUT_S = 120.0
+STARTUP_TIMEOUT_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """`url` is None for an embedded service; `timeout_s` and `startup_timeout_s` are in seconds."""
+
+    url: str | None
+    home: Path
+    timeout_s: float
+    startup_timeout_s: float
+
+
+def resolve_settings(
+    url: str | None = None,
+    *,
+    timeout_s: float | None = None,
+    cache_dir: str | os.PathLike[str] | None = None,
+    environment: Mapping[str, str] = os.environ,
+) -> Settings:
+    """The settings of a client made with these arguments; `RequestError` names a value that cannot be used.
+
+    An empty `url` asks for an embedded service whatever the environment says.
+    """
+    return Settings(
+        url=_url(environment.get("KILN_URL") if url is None else url),
+        home=_home(cache_dir, environment),
+        timeout_s=_seconds("timeout_s", timeout_s, "KILN_TIMEOUT_S", environment, TIMEOUT_S),
+        startup_timeout_s=_seconds("startup_timeout_s", None, "KILN_STARTUP_TIMEOUT_S", environment, STARTUP_TIMEOUT_S),
+    )
+
+
+def _url(text: str | None) -> str | None:
+    if not text:
+        return None
+    parts = urlsplit(text)
+    if parts.scheme not in ("http", "https") or not parts.netloc:
+        raise RequestError(f"The service's URL is {text!r}: write it like http://host:8080.")
+    if parts.query or parts.fragment:
+        raise RequestError(f"The service's URL is {text!r}: leave out the query and the fragment.")
+    return text.rstrip("/")
+
+
+def _home(cache_dir: str | os.PathLike[str] | None, environment: Mapping[str, str]) -> Path:
+    chosen = cache_dir or environment.get("KILN_HOME")
+    if chosen:
+        return Path(chosen).expanduser().absolute()
+    caches = environment.get("XDG_CACHE_HOME", "")
+    return (Path(caches) if os.path.isabs(caches) else Path.home() / ".cache") / "kiln"
+
+
+def _seconds(
+    argument: str, value: float | None, variable: str, environment: Mapping[str, str], default: float
+) -> float:
+    name, written = (argument, value) if value is not None else (variable, environment.get(variable) or default)
+    try:
+        seconds = float(written)
+    except ValueError:
+        seconds = float("nan")
+    if not isfinite(seconds) or seconds <= 0:
+        raise RequestError(f"{name} is {written!r}: give a number of seconds above 0.")
+    return seconds

@@ -1,0 +1,92 @@
+"""Targets: shorthands, objects, features."""
+
+import sys
+
+import pytest
+
+from tensorkiln.errors import DeviceError, RequestError
+from tensorkiln.target import LEVELS, Target, missing_features
+
+
+@pytest.mark.parametrize("level", sorted(LEVELS))
+def test_a_level_resolves_to_sorted_features(level: str) -> None:
+    target = Target.parse(f"cpu:{level}")
+    assert target.kind == "cpu"
+    assert target.features == tuple(sorted(set(target.features)))
+    assert target.triple is not None
+    assert target.triple.endswith("-linux-gnu")
+
+
+def test_every_level_of_x86_64_holds_the_one_below() -> None:
+    low, middle, high = (set(Target.parse(f"cpu:x86-64-v{level}").features) for level in (2, 3, 4))
+    assert low < middle < high
+    assert "avx2" in middle - low
+    assert "avx512f" in high - middle
+
+
+def test_the_native_target_is_what_llvm_says_of_this_machine() -> None:
+    binding = pytest.importorskip("llvmlite.binding")
+    target = Target.parse("cpu:native")
+    assert target.cpu == binding.get_host_cpu_name()
+    assert missing_features(target, binding.get_host_cpu_features()) == ()
+
+
+def test_the_native_target_needs_llvmlite(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "llvmlite", None)
+    with pytest.raises(DeviceError, match="llvmlite"):
+        Target.parse("cpu:native")
+
+
+@pytest.mark.parametrize(
+    ("machine", "system", "triple"),
+    [
+        ("x86_64", "linux", "x86_64-unknown-linux-gnu"),
+        ("aarch64", "linux", "aarch64-unknown-linux-gnu"),
+        ("arm64", "darwin", "aarch64-apple-darwin"),
+    ],
+)
+def test_cpu_is_this_machines_architecture(
+    monkeypatch: pytest.MonkeyPatch, machine: str, system: str, triple: str
+) -> None:
+    monkeypatch.setattr("platform.machine", lambda: machine)
+    monkeypatch.setattr("sys.platform", system)
+    assert Target.parse("cpu").triple == triple
+
+
+def test_missing_features_are_named() -> None:
+    host = {name: True for name in Target.parse("cpu:x86-64-v3").features} | {"avx512f": False}
+    assert missing_features(Target.parse("cpu:x86-64-v3"), host) == ()
+    assert missing_features(Target.parse("cpu:x86-64-v4"), host)[0] == "avx512bw"
+
+
+@pytest.mark.parametrize("text", ["cpu", "cpu:native", "cpu:x86-64-v4", "cuda:sm_90a", "rocm:gfx942"])
+def test_a_target_survives_json_with_the_fields_of_its_kind(text: str) -> None:
+    target = Target.parse(text)
+    wire = target.model_dump(mode="json")
+    assert Target.parse(wire) == Target.model_validate_json(target.model_dump_json()) == target
+    assert set(wire) == ({"kind", "triple", "cpu", "features"} if target.kind == "cpu" else {"kind", "arch"})
+
+
+@pytest.mark.parametrize(("text", "key"), [("cpu:aarch64", "CPU"), ("cuda:sm_90", "CUDA"), ("rocm:gfx90a", "ROCM")])
+def test_a_target_knows_its_device_kind(text: str, key: str) -> None:
+    assert Target.parse(text).base_device_key == Target.parse(text).home_device == key
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "", "tpu", "cpu:", "cpu:x86-64-v1", "cuda", "cuda:", "cuda:gfx942", "rocm:sm_90", "cuda:sm_90;rm",
+        {}, {"kind": "cpu"}, {"kind": "cuda"}, {"kind": "cuda", "arch": "sm_90", "cpu": "x"}, {"kind": "tpu"},
+        {"kind": "cpu", "triple": "x86_64-unknown-linux-gnu", "cpu": "x86-64", "features": ["+avx"]},
+        {"kind": "cpu", "triple": "x86_64-unknown-linux-gnu", "cpu": "x86-64", "tune": "znver5"},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_anything_else_is_an_invalid_request(source: str | dict[str, object]) -> None:
+    with pytest.raises(RequestError):
+        Target.parse(source)
+
+
+def test_features_are_sorted_and_named_once() -> None:
+    target = Target(kind="cpu", triple="x86_64-unknown-linux-gnu", cpu="x86-64", features=("sse2", "avx", "avx"))
+    assert target.features == ("avx", "sse2")

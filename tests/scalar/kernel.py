@@ -1,0 +1,158 @@
+"""Scalar code in a loop over arrays, compiled for a target and called through ctypes."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import llvmlite.binding as llvm
+import numpy as np
+from numpy.typing import NDArray
+
+from dialect.mlir import PassManager, arith, func, ir, memref, scf
+from passes import scalar
+from passes.codegen.object_code import assembly, emit
+from passes.codegen.translate import to_llvm_ir
+from passes.scalar import Traits, mlir_scalar, traits_of
+from tensorkiln.dtypes import DType
+from tensorkiln.target import LEVELS, Target, missing_features
+
+Array = NDArray[Any]
+Body = Callable[[Traits, Sequence[ir.Value]], ir.Value]
+
+_LOWERING = (
+    "builtin.module(canonicalize,cse,expand-strided-metadata,lower-affine,convert-scf-to-cf,convert-math-to-llvm,"
+    "convert-arith-to-llvm,convert-index-to-llvm,finalize-memref-to-llvm,"
+    "convert-func-to-llvm{use-bare-ptr-memref-call-conv=true},convert-cf-to-llvm,reconcile-unrealized-casts,"
+    "canonicalize,cse)"
+)
+
+
+def llvm_ir(body: Body, inputs: Sequence[DType], output: DType, target: str, *, is_static: bool = False) -> str:
+    """LLVM IR of `void k(output, inputs..., n)`, which applies the body to each of n elements."""
+    traits = traits_of(Target.parse(target))
+    with ir.Context(), ir.Location.unknown():
+        module = ir.Module.create()
+        index = ir.IndexType.get()
+        scalars = [ir.MemRefType.get([], _stored(dtype)) for dtype in (output, *inputs)]
+        with ir.InsertionPoint(module.body):
+            function = func.FuncOp("k", ([*scalars, index], []))
+        block = function.add_entry_block()
+        function.arg_attrs = [ir.DictAttr.get({"llvm.noalias": ir.UnitAttr.get()})] * len(scalars) + [
+            ir.DictAttr.get({})
+        ]
+        with ir.InsertionPoint(block):
+            *pointers, count = block.arguments
+            arrays = [_as_vector(pointer, count) for pointer in pointers]
+            zero, one = (arith.ConstantOp(index, ir.IntegerAttr.get(index, n)).result for n in (0, 1))
+            loop = scf.ForOp(zero, count, one)
+            with ir.InsertionPoint(loop.body):
+                at = loop.induction_variable
+                values = [
+                    _loaded(dtype, memref.load(array, [at])) for dtype, array in zip(inputs, arrays[1:], strict=True)
+                ]
+                memref.store(_storable(output, body(traits, values)), arrays[0], [at])
+                scf.YieldOp([])
+            func.ReturnOp([])
+        PassManager.parse(_LOWERING).run(module.operation)
+        return to_llvm_ir(module)
+
+
+def _stored(dtype: DType) -> ir.Type:
+    return ir.IntegerType.get_signless(8) if dtype.is_bool else mlir_scalar(dtype)
+
+
+def _as_vector(pointer: ir.Value, count: ir.Value) -> ir.Value:
+    element = ir.MemRefType(pointer.type).element_type
+    dynamic = ir.ShapedType.get_dynamic_size()
+    return memref.ReinterpretCastOp(
+        ir.MemRefType.get([dynamic], element), pointer, [], [count], [], [0], [dynamic], [1]
+    ).result
+
+
+def _loaded(dtype: DType, value: ir.Value) -> ir.Value:
+    if not dtype.is_bool:
+        return value
+    zero = arith.ConstantOp(value.type, ir.IntegerAttr.get(value.type, 0)).result
+    return arith.cmpi(arith.CmpIPredicate.ne, value, zero)
+
+
+def _storable(dtype: DType, value: ir.Value) -> ir.Value:
+    return arith.extui(ir.IntegerType.get_signless(8), value) if dtype.is_bool else value
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A compiled body: arrays of equal size in, an array of the output dtype out."""
+
+    engine: llvm.ExecutionEngine
+    output: DType
+    inputs: int
+
+    def __call__(self, *arrays: Array) -> Array:
+        arrays = tuple(np.ascontiguousarray(array) for array in arrays)
+        result = np.empty(arrays[0].shape, self.output.numpy)
+        self.into(result, *arrays)
+        return result
+
+    def into(self, result: Array, *arrays: Array) -> None:
+        signature = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * (1 + self.inputs), ctypes.c_int64)
+        address = self.engine.get_function_address("k")
+        signature(address)(result.ctypes.data, *(array.ctypes.data for array in arrays), result.size)
+
+
+def kernel(body: Body, inputs: Sequence[DType], output: DType, target: str = "cpu:native") -> Kernel:
+    """Compile a body as a loop and load it."""
+    code = emit(llvm_ir(body, inputs, output, target), Target.parse(target))
+    machine = llvm.Target.from_default_triple().create_target_machine()
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
+    engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+    engine.finalize_object()
+    return Kernel(engine, output, len(inputs))
+
+
+def assembler(body: Body, inputs: Sequence[DType], output: DType, target: str) -> str:
+    """The body's loop as assembler text."""
+    return assembly(llvm_ir(body, inputs, output, target), Target.parse(target))
+
+
+def runnable_targets() -> list[str]:
+    """This machine, and the lower levels of its architecture, whose code takes other paths."""
+    host = llvm.get_host_cpu_features()
+    is_x86 = Target.parse("cpu:native").triple == LEVELS["x86-64-v2"][0]
+    levels = ("cpu:x86-64-v2", "cpu:x86-64-v3") if is_x86 else ()
+    return ["cpu:native", *(level for level in levels if not missing_features(Target.parse(level), host))]
+
+
+TARGETS = runnable_targets()
+
+
+def binary(
+    kind: str, dtype: DType, target: str = "cpu:native", *, result: DType | None = None, amount: DType | None = None
+) -> Kernel:
+    """The kernel of a binop."""
+    return kernel(
+        lambda traits, values: scalar.binop(
+            kind, dtype, values[0], values[1], result, amount_dtype=amount, traits=traits
+        ),
+        (dtype, amount or dtype),
+        result or dtype,
+        target,
+    )
+
+
+def unary(kind: str, dtype: DType, target: str = "cpu:native") -> Kernel:
+    """The kernel of a unary."""
+    return kernel(lambda traits, values: scalar.unary(kind, dtype, values[0], traits=traits), (dtype,), dtype, target)
+
+
+def cast(source: DType, destination: DType, target: str = "cpu:native") -> Kernel:
+    """The kernel of a cast."""
+    return kernel(
+        lambda traits, values: scalar.cast(source, destination, values[0], traits=traits),
+        (source,),
+        destination,
+        target,
+    )

@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from tensorkiln.artifacts import ArtifactCache
+from tensorkiln.errors import RequestError, UnavailableError
+
+DATA = b"an object file"
+DIGEST = sha256(DATA).hexdigest()
+
+
+class Origin:
+    """Serves the bytes it was given by their digest, and counts."""
+
+    def __init__(self, *blobs: bytes) -> None:
+        self.blobs = {sha256(blob).hexdigest(): blob for blob in blobs}
+        self.served: list[str] = []
+
+    def __call__(self, digest: str) -> bytes:
+        self.served.append(digest)
+        return self.blobs[digest]
+
+
+def test_an_artifact_is_fetched_once_a_process() -> None:
+    origin = Origin(DATA)
+    cache = ArtifactCache(origin)
+    assert cache.get(DIGEST) == cache.get(DIGEST) == DATA
+    assert origin.served == [DIGEST]
+
+
+def test_an_artifact_on_disk_is_not_fetched_again(tmp_path: Path) -> None:
+    origin = Origin(DATA)
+    ArtifactCache(origin, tmp_path / "artifacts").get(DIGEST)
+    assert ArtifactCache(origin, tmp_path / "artifacts").get(DIGEST) == DATA
+    assert origin.served == [DIGEST]
+    assert [path.name for path in (tmp_path / "artifacts").iterdir()] == [DIGEST]
+
+
+def test_other_bytes_than_asked_for_are_refused_and_not_kept(tmp_path: Path) -> None:
+    cache = ArtifactCache(lambda digest: b"something else", tmp_path)
+    with pytest.raises(UnavailableError, match=f"other bytes for artifact {DIGEST}"):
+        cache.get(DIGEST)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("damaged", [b"", DATA[:-1], DATA[:-1] + b"x"])
+def test_a_damaged_file_is_fetched_again_and_healed(tmp_path: Path, damaged: bytes) -> None:
+    origin = Origin(DATA)
+    (tmp_path / DIGEST).write_bytes(damaged)
+    assert ArtifactCache(origin, tmp_path).get(DIGEST) == DATA
+    assert origin.served == [DIGEST]
+    assert (tmp_path / DIGEST).read_bytes() == DATA
+
+
+def test_a_directory_that_cannot_be_used_slows_nothing_but_the_next_process(tmp_path: Path) -> None:
+    occupied = tmp_path / "file"
+    occupied.write_bytes(b"")
+    origin = Origin(DATA)
+    assert ArtifactCache(origin, occupied).get(DIGEST) == DATA
+    assert ArtifactCache(origin, occupied).get(DIGEST) == DATA
+    assert origin.served == [DIGEST, DIGEST]
+
+
+@pytest.mark.parametrize("name", ["", "../../etc/passwd", DIGEST.upper(), DIGEST + "\n", DIGEST[1:]])
+def test_only_a_sha256_names_an_artifact(tmp_path: Path, name: str) -> None:
+    with pytest.raises(RequestError, match="SHA-256"):
+        ArtifactCache(Origin(DATA), tmp_path).get(name)
+
+
+def test_memory_is_bounded_and_the_least_recently_used_goes_first() -> None:
+    first, second, third = b"a" * 10, b"b" * 10, b"c" * 10
+    digests = [sha256(blob).hexdigest() for blob in (first, second, third)]
+    origin = Origin(first, second, third)
+    cache = ArtifactCache(origin, memory_bytes=20)
+    for digest in (digests[0], digests[1], digests[0], digests[2], digests[0]):
+        cache.get(digest)
+    assert origin.served == digests
+    cache.get(digests[1])
+    assert origin.served == [*digests, digests[1]]
+
+
+def test_disk_is_bounded(tmp_path: Path) -> None:
+    blobs = [bytes([value]) * 100 for value in range(8)]
+    cache = ArtifactCache(Origin(*blobs), tmp_path, disk_bytes=350)
+    for blob in blobs:
+        cache.get(sha256(blob).hexdigest())
+    assert sum(path.stat().st_size for path in tmp_path.iterdir()) <= 350
+
+
+def test_an_empty_artifact_is_an_artifact() -> None:
+    empty = sha256(b"").hexdigest()
+    origin = Origin(b"")
+    cache = ArtifactCache(origin)
+    assert cache.get(empty) == cache.get(empty) == b""
+    assert origin.served == [empty]

@@ -1,0 +1,213 @@
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from tensorkiln import Graph, reference
+from tensorkiln.build import Builder
+from tensorkiln.spec import CompiledProgram
+
+if TYPE_CHECKING:
+    from tests.sdk.conftest import ScriptedServer
+
+Kiln = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture
+def kiln(tmp_path: Path, served: str) -> Kiln:
+    """Runs `kiln` in the test's directory, by a running service unless `url` is empty."""
+
+    def run(*arguments: str, url: str = served) -> subprocess.CompletedProcess[str]:
+        environment = {"KILN_URL": url, "KILN_HOME": str(tmp_path / "home"), "COLUMNS": "200", "NO_COLOR": "1"}
+        return subprocess.run(
+            [sys.executable, "-W", "error", "-m", "tensorkiln.cli", *arguments],
+            cwd=tmp_path,
+            env={**os.environ, **environment},
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+
+    return run
+
+
+@pytest.fixture
+def graph_file(tmp_path: Path, layer: Graph) -> Path:
+    path = tmp_path / "layer.json"
+    path.write_text(layer.to_json())
+    return path
+
+
+@pytest.mark.parametrize("command", [(), ("serve",), ("compile",), ("run",), ("validate",)])
+def test_every_command_has_help(kiln: Kiln, command: tuple[str, ...]) -> None:
+    shown = kiln(*command, "--help")
+    assert shown.returncode == 0
+    assert "Usage" in shown.stdout
+    assert shown.stderr == ""
+
+
+def test_the_version_is_printed(kiln: Kiln) -> None:
+    assert kiln("--version").stdout.startswith("kiln ")
+
+
+def test_validate_prints_the_interface_of_a_graph(kiln: Kiln, graph_file: Path) -> None:
+    shown = kiln("validate", graph_file.name)
+    assert (shown.returncode, shown.stderr) == (0, "")
+    for text in ("(n, 8)", "(8, 3)", "(n, 3)", "float32", "1 to 64"):
+        assert text in shown.stdout
+
+
+def test_an_invalid_graph_is_one_line_with_a_pointer(kiln: Kiln, tmp_path: Path, layer: Graph) -> None:
+    broken = json.loads(layer.to_json())
+    broken["nodes"][3]["out_var"] = -1
+    (tmp_path / "broken.json").write_text(json.dumps(broken))
+    refused = kiln("validate", "broken.json")
+    assert refused.returncode == 1
+    assert refused.stderr.startswith("error[graph.invalid] at /nodes/3")
+    assert refused.stderr.count("\n") == 1
+    assert refused.stdout == ""
+
+
+@pytest.mark.parametrize("content", ["", "{", "[1, 2", "\x00"])
+def test_a_file_that_is_not_json_is_refused_in_one_line(kiln: Kiln, tmp_path: Path, content: str) -> None:
+    (tmp_path / "noise.json").write_text(content)
+    refused = kiln("validate", "noise.json")
+    assert refused.returncode == 1
+    assert refused.stderr.startswith("error[graph.invalid]: The graph is not JSON")
+    assert refused.stderr.count("\n") == 1
+
+
+def test_a_file_that_is_no_onnx_model_is_refused_in_one_line(kiln: Kiln, tmp_path: Path) -> None:
+    pytest.importorskip("onnx")
+    (tmp_path / "noise.onnx").write_bytes(b"\x00\x01 not a model")
+    refused = kiln("validate", "noise.onnx")
+    assert refused.returncode == 1
+    assert refused.stderr.startswith("error[graph.invalid]")
+    assert refused.stderr.count("\n") == 1
+
+
+def test_a_missing_file_is_wrong_usage(kiln: Kiln) -> None:
+    assert kiln("validate", "nowhere.json").returncode == 2
+
+
+def test_an_unreachable_service_is_one_line_and_its_own_exit_code(kiln: Kiln, graph_file: Path) -> None:
+    refused = kiln("compile", graph_file.name, "--url", "http://127.0.0.1:1")
+    assert refused.returncode == 3
+    assert refused.stderr.startswith("error[infra.unavailable]: The service at http://127.0.0.1:1 cannot be reached")
+    assert refused.stderr.count("\n") == 1
+
+
+def test_compile_writes_programs_artifacts_and_stages(kiln: Kiln, graph_file: Path, tmp_path: Path) -> None:
+    done = kiln(
+        *("compile", graph_file.name, "-t", "cpu", "-t", "cpu:aarch64", "-o", "out.json"),
+        *("--artifacts", "code", "--dump-stages", "stages"),
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    written = json.loads((tmp_path / "out.json").read_text())["programs"]
+    programs = [CompiledProgram.model_validate_json(json.dumps(program)) for program in written]
+    assert len(programs) == 2
+    needed = programs[0].artifacts | programs[1].artifacts
+    code = {path.name: path.read_bytes() for path in (tmp_path / "code").iterdir()}
+    assert code.keys() == needed
+    assert all(sha256(content).hexdigest() == name for name, content in code.items())
+    for program in programs:
+        assert any((tmp_path / "stages" / program.digest[:12]).iterdir())
+        assert program.digest[:12] in done.stdout
+
+
+def test_run_prints_kernels_and_writes_what_the_reference_computes(
+    kiln: Kiln, graph_file: Path, layer: Graph, tmp_path: Path
+) -> None:
+    generator = np.random.default_rng(0)
+    x, w = generator.standard_normal((4, 8), np.float32), generator.standard_normal((8, 3), np.float32)
+    np.savez(tmp_path / "both.npz", x=x, w=w)
+    done = kiln("run", graph_file.name, "-i", "both.npz", "-s", "n=4", "--repeat", "3", "-o", "y.npy")
+    assert (done.returncode, done.stderr) == (0, "")
+    (expected,) = reference.evaluate(layer, x, w, n=4)
+    np.testing.assert_allclose(np.load(tmp_path / "y.npy"), expected, rtol=1e-5, atol=1e-6)
+    for text in ("kernel", "grid", "threads", "(4, 3)"):
+        assert text in done.stdout
+
+
+def test_without_a_url_the_command_brings_its_own_service(kiln: Kiln, graph_file: Path, tmp_path: Path) -> None:
+    done = kiln("run", graph_file.name, "--random", "0", "-s", "n=3", url="")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (tmp_path / "home" / "store").is_dir()
+
+
+def test_an_onnx_model_runs_with_its_own_parameters(kiln: Kiln, tmp_path: Path) -> None:
+    onnx = pytest.importorskip("onnx")
+    weights = np.random.default_rng(1).standard_normal((8, 3), np.float32)
+    floats = onnx.TensorProto.FLOAT
+    graph = onnx.helper.make_graph(
+        [onnx.helper.make_node("MatMul", ["x", "w"], ["y"])],
+        "layer",
+        [onnx.helper.make_tensor_value_info("x", floats, [2, 8])],
+        [onnx.helper.make_tensor_value_info("y", floats, [2, 3])],
+        [onnx.numpy_helper.from_array(weights, "w")],
+    )
+    onnx.save(onnx.helper.make_model(graph), tmp_path / "layer.onnx")
+    x = np.ones((2, 8), np.float32)
+    np.save(tmp_path / "x.npy", x)
+    done = kiln("run", "layer.onnx", "-i", "x.npy", "-o", "y.npy")
+    assert (done.returncode, done.stderr) == (0, "")
+    np.testing.assert_allclose(np.load(tmp_path / "y.npy"), x @ weights, rtol=1e-5, atol=1e-5)
+
+
+def test_made_up_inputs_are_the_same_for_the_same_seed(kiln: Kiln, graph_file: Path, tmp_path: Path) -> None:
+    for name in ("a.npz", "b.npz"):
+        assert kiln("run", graph_file.name, "--random", "7", "-s", "n=2", "-o", name).returncode == 0
+    with np.load(tmp_path / "a.npz") as a, np.load(tmp_path / "b.npz") as b:
+        assert a.files == ["output_0"]
+        np.testing.assert_array_equal(a["output_0"], b["output_0"])
+
+
+def test_bfloat16_survives_a_file(kiln: Kiln, tmp_path: Path) -> None:
+    b = Builder("twice")
+    x = b.input("bfloat16", (5,))
+    b.output(x + x)
+    (tmp_path / "twice.json").write_text(b.graph().to_json())
+    np.save(tmp_path / "x.npy", np.arange(5).astype(ml_dtypes.bfloat16))
+    done = kiln("run", "twice.json", "-i", "x.npy", "-o", "y.npy")
+    assert done.returncode == 0, done.stderr
+    doubled = np.load(tmp_path / "y.npy").view(ml_dtypes.bfloat16)
+    np.testing.assert_array_equal(doubled.astype(np.float32), 2 * np.arange(5, dtype=np.float32))
+
+
+def test_a_call_that_does_not_fit_is_its_own_exit_code(kiln: Kiln, graph_file: Path) -> None:
+    assert kiln("run", graph_file.name, "-s", "n=4").returncode == 6
+    out_of_bounds = kiln("run", graph_file.name, "--random", "0", "-s", "n=65")
+    assert out_of_bounds.returncode == 6
+    assert out_of_bounds.stderr.startswith("error[call.bounds]: variable n=65 is outside bounds [1, 64]")
+
+
+@pytest.mark.parametrize("symbol", ["n", "n=", "n=four", "=4x"])
+def test_a_symbol_is_written_as_name_and_integer(kiln: Kiln, graph_file: Path, symbol: str) -> None:
+    refused = kiln("run", graph_file.name, "--random", "0", "-s", symbol)
+    assert refused.returncode == 2
+    assert refused.stderr.startswith(f"error[request.invalid]: --symbol {symbol}")
+
+
+def test_an_interrupted_command_says_so(scripted: ScriptedServer, graph_file: Path) -> None:
+    scripted.answers_with(delay_s=60.0)
+    command = [sys.executable, "-m", "tensorkiln.cli", "compile", str(graph_file), "--url", scripted.url]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        while not scripted.requests:
+            assert process.poll() is None
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert err == "interrupted\n"

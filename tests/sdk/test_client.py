@@ -1,0 +1,163 @@
+from __future__ import annotations
+
+import json
+import platform
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tensorkiln import Client, Graph, reference
+from tensorkiln.errors import (
+    CallBoundsError,
+    DeviceError,
+    InvalidGraphError,
+    LimitExceededError,
+    NotFoundError,
+    RequestError,
+    UnavailableError,
+)
+from tensorkiln.limits import MAX_BODY_BYTES
+
+
+def arrays(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    generator = np.random.default_rng(seed)
+    return generator.standard_normal((n, 8), np.float32), generator.standard_normal((8, 3), np.float32)
+
+
+def test_a_compiled_graph_computes_what_the_reference_computes(client: Client, layer: Graph) -> None:
+    program = client.compile(layer)
+    for n in (1, 5, 64):
+        x, w = arrays(n, seed=n)
+        (expected,) = reference.evaluate(layer, x, w, n=n)
+        (actual,) = program(x, w, n=n)
+        np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_a_graph_may_be_json_text_bytes_or_an_object(client: Client, layer: Graph) -> None:
+    text = layer.to_json()
+    digests = {client.compile(form).compiled.digest for form in (layer, text, text.encode(), json.loads(text))}
+    assert len(digests) == 1
+
+
+def test_the_same_request_again_is_a_cache_hit(client: Client, layer: Graph) -> None:
+    client.compile(layer)
+    assert client.compile(layer).compiled.cache.status == "hit"
+
+
+def test_names_in_a_program_are_those_of_the_users_graph(client: Client, layer: Graph) -> None:
+    compiled = client.compile(layer).compiled
+    assert tuple(binding.var for binding in compiled.inputs) == layer.input_vars
+    assert tuple(binding.var for binding in compiled.outputs) == layer.output_vars
+    assert [symbol.name for symbol in compiled.symbols] == ["n"]
+
+
+def test_a_program_outlives_its_client(home: Path, layer: Graph) -> None:
+    with Client(cache_dir=home) as client:
+        program = client.compile(layer, threads=1)
+    x, w = arrays(4)
+    assert program(x, w, n=4)[0].shape == (4, 3)
+    with pytest.raises(UnavailableError, match="closed"):
+        client.compile(layer)
+
+
+def test_a_call_outside_the_bounds_of_a_symbol_is_refused(client: Client, layer: Graph) -> None:
+    program = client.compile(layer)
+    x, w = arrays(4)
+    with pytest.raises(CallBoundsError, match=r"n=65 is outside bounds \[1, 64\]"):
+        program(x, w, n=65)
+
+
+def test_several_targets_give_their_programs_in_order(client: Client, layer: Graph) -> None:
+    older, newer, arm = client.compile_many(layer, ["cpu:x86-64-v2", "cpu:x86-64-v3", "cpu:aarch64"])
+    assert (older.target.cpu, newer.target.cpu) == ("x86-64-v2", "x86-64-v3")
+    assert arm.target.triple is not None
+    assert arm.target.triple.startswith("aarch64")
+    assert len({older.digest, newer.digest, arm.digest}) == 3
+    foreign = arm if platform.machine() in ("x86_64", "AMD64") else newer
+    with pytest.raises(DeviceError):
+        client.load(foreign)
+
+
+def test_no_target_and_an_unknown_target_and_an_unknown_option_are_refused(client: Client, layer: Graph) -> None:
+    with pytest.raises(RequestError, match="at least one target"):
+        client.compile_many(layer, [])
+    with pytest.raises(RequestError, match="cpu:pentium"):
+        client.compile(layer, "cpu:pentium")
+    with pytest.raises(RequestError, match="'speed'"):
+        client.compile(layer, options={"speed": 11})
+
+
+def test_a_program_is_found_again_by_its_digest(client: Client, layer: Graph) -> None:
+    program = client.compile(layer)
+    again = client.program(program.compiled.digest)
+    x, w = arrays(6)
+    (symbol,) = again.compiled.symbols
+    np.testing.assert_array_equal(again(x, w, **{symbol.name: 6})[0], program(x, w, n=6)[0])
+
+
+def test_what_the_service_does_not_have_is_not_found(client: Client) -> None:
+    with pytest.raises(NotFoundError):
+        client.program("0" * 64)
+    with pytest.raises(NotFoundError):
+        client.artifact("0" * 64)
+
+
+def test_stages_are_kept_when_asked_for(client: Client, layer: Graph) -> None:
+    compiled = client.compile(layer, options={"dump_stages": True}).compiled
+    dumped = [stage.name for stage in compiled.stages if stage.dump is not None]
+    assert dumped
+    assert all(client.stage(compiled.digest, name).strip() for name in dumped)
+    assert "kiln." in client.stage(compiled.digest, dumped[0])
+
+
+def test_an_invalid_graph_is_refused_by_the_service_with_a_pointer(client: Client, layer: Graph) -> None:
+    broken = json.loads(layer.to_json())
+    broken["nodes"][2]["dtype"] = "float99"
+    with pytest.raises(InvalidGraphError) as compiling:
+        client.compile(broken)
+    assert any(pointer.startswith("/nodes/2") for pointer in compiling.value.pointers)
+    with pytest.raises(InvalidGraphError):
+        client.validate(broken)
+
+
+def test_a_valid_graph_validates(client: Client, layer: Graph) -> None:
+    assert client.validate(layer)
+
+
+def test_capabilities_name_targets_and_limits(client: Client) -> None:
+    capabilities = client.capabilities()
+    assert {"targets", "limits"} <= capabilities.keys()
+
+
+def test_threads_share_a_client(client: Client, layer: Graph) -> None:
+    x, w = arrays(16)
+    with ThreadPoolExecutor(8) as pool:
+        results = list(pool.map(lambda _: client.compile(layer)(x, w, n=16)[0], range(16)))
+    for result in results:
+        np.testing.assert_array_equal(result, results[0])
+
+
+@pytest.mark.parametrize(
+    ("graph", "message"),
+    [
+        ("{", "not JSON: .* line 1, column 2"),
+        ('{"value": NaN}', 'NaN is not JSON; write it as the string "nan"'),
+        ('{"value": -Infinity}', 'string "-inf"'),
+        (b"\xff\xfe", "not UTF-8"),
+        ({"value": float("inf")}, "cannot be written as JSON"),
+        ({"value": object()}, "cannot be written as JSON"),
+        ("[" * 100_000, "nested too deeply"),
+        ('"\ud800"', "not UTF-8"),
+    ],
+)
+def test_what_is_not_json_is_refused_before_it_is_sent(client: Client, graph: str | bytes, message: str) -> None:
+    with pytest.raises(InvalidGraphError, match=message):
+        client.validate(graph)
+
+
+def test_a_graph_that_is_too_long_is_refused_before_it_is_sent(client: Client) -> None:
+    with pytest.raises(LimitExceededError) as refused:
+        client.validate(b'"%b"' % (b" " * MAX_BODY_BYTES))
+    assert refused.value.details == {"limit": "body_bytes", "maximum": MAX_BODY_BYTES, "actual": MAX_BODY_BYTES + 2}

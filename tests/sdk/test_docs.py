@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Generator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import httpx2
+import pytest
+
+DOCS = Path(__file__).parents[2] / "docs"
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+COMMAND = re.compile(r"^\$ kiln (.*)$", re.MULTILINE)
+# The page writes `$ kiln … # exits with 1` where a command shows a failure.
+STATED_EXIT_CODE = re.compile(r"# exits with (\d+)$")
+KILN = [sys.executable, "-W", "error", "-m", "tensorkiln.cli"]
+
+
+def blocks(page: str) -> list[tuple[str, str]]:
+    found = [(match[1], match[2]) for match in BLOCK.finditer((DOCS / page).read_text("utf-8"))]
+    assert found, page
+    return found
+
+
+def test_every_python_block_of_the_sdk_page_runs(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("KILN_HOME", str(home))
+    monkeypatch.chdir(tmp_path)
+    namespace: dict[str, object] = {"__name__": "docs"}
+    ran = 0
+    for language, text in blocks("sdk.md"):
+        if language == "python":
+            exec(compile(text, f"docs/sdk.md, block {ran}", "exec"), namespace)
+            ran += 1
+    assert ran > 5
+    assert capsys.readouterr().out
+
+
+def test_every_command_of_the_cli_page_runs(home: Path, tmp_path: Path) -> None:
+    environment = {**os.environ, "KILN_HOME": str(home)}
+    port = str(free_port())
+    ran: set[str] = set()
+    with ExitStack() as services:
+        for language, text in blocks("cli.md"):
+            if language == "python":
+                subprocess.run([sys.executable, "-c", text], cwd=tmp_path, env=environment, check=True, timeout=120)
+            for command in COMMAND.findall(text) if language == "console" else ():
+                words = shlex.split(command.replace("8080", port), comments=True)
+                ran.add(words[0])
+                if words[0] == "serve":
+                    services.enter_context(serving([*KILN, *words], f"http://127.0.0.1:{port}", environment))
+                    continue
+                done = subprocess.run(
+                    [*KILN, *words], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120
+                )
+                stated = STATED_EXIT_CODE.search(command)
+                expected = int(stated[1]) if stated else 0
+                assert done.returncode == expected, f"kiln {command}\n{done.stdout}{done.stderr}"
+    assert ran == {"serve", "compile", "run", "validate"}
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        return free.getsockname()[1]
+
+
+@contextmanager
+def serving(command: list[str], url: str, environment: dict[str, str]) -> Generator[None, None, None]:
+    """Run `kiln serve` until the block ends; the block begins when it is ready."""
+    with subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL) as process:
+        try:
+            deadline = time.monotonic() + 60
+            while not ready(url):
+                assert process.poll() is None
+                assert time.monotonic() < deadline
+                time.sleep(0.1)
+            yield
+        finally:
+            process.terminate()
+
+
+def ready(url: str) -> bool:
+    try:
+        return httpx2.get(f"{url}/readyz").status_code == 200
+    except httpx2.TransportError:
+        return False

@@ -1,0 +1,154 @@
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+
+from tensorkiln import Client
+from tensorkiln.embedded import EmbeddedService, embedded_service
+from tensorkiln.errors import UnavailableError
+
+
+def alive(pid: int) -> bool:
+    """Whether the process runs; a zombie that nobody reaped yet does not."""
+    state = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True)
+    return state.stdout.strip()[:1] not in ("", "Z")
+
+
+def ended_within(pid: int, seconds: float) -> bool:
+    deadline = time.monotonic() + seconds
+    while alive(pid) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return not alive(pid)
+
+
+def pid_of(home: Path) -> int:
+    pid = embedded_service(home, 60.0).pid
+    assert pid is not None
+    return pid
+
+
+def script(text: str, home: Path) -> subprocess.Popen[str]:
+    preamble = f"""
+    import os, sys, time
+    from pathlib import Path
+    from tensorkiln import Client
+    from tensorkiln.embedded import embedded_service
+    home = Path({str(home)!r})
+    client = Client(cache_dir=home)
+    def pid():
+        return embedded_service(home, 60.0).pid
+    """
+    program = textwrap.dedent(preamble) + textwrap.dedent(text)
+    return subprocess.Popen(
+        [sys.executable, "-W", "error", "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def test_clients_share_one_service(home: Path) -> None:
+    with Client(cache_dir=home) as first, Client(cache_dir=home) as second:
+        first.capabilities()
+        started = pid_of(home)
+        second.capabilities()
+        assert pid_of(home) == started
+
+
+def test_a_service_that_died_is_started_again(tmp_path: Path) -> None:
+    with Client(cache_dir=tmp_path) as client:
+        before = client.capabilities()["targets"]
+        first = pid_of(tmp_path)
+        os.kill(first, signal.SIGKILL)
+        assert ended_within(first, 10.0)
+        assert client.capabilities()["targets"] == before
+        assert pid_of(tmp_path) != first
+    embedded_service(tmp_path, 60.0).stop()
+    assert embedded_service(tmp_path, 60.0).pid is None
+
+
+def test_nobody_else_can_reach_the_socket(home: Path) -> None:
+    with Client(cache_dir=home) as client:
+        client.capabilities()
+    socket = embedded_service(home, 60.0).address().socket
+    assert socket is not None
+    assert Path(socket).parent.stat().st_mode & 0o077 == 0
+
+
+def test_the_service_ends_with_its_process(tmp_path: Path) -> None:
+    with script("client.capabilities(); print(pid())", tmp_path) as process:
+        out, err = process.communicate(timeout=120)
+    assert process.returncode == 0, err
+    assert err == ""
+    assert ended_within(int(out), 10.0)
+
+
+def test_the_service_ends_when_its_process_is_killed(tmp_path: Path) -> None:
+    text = """
+    client.capabilities()
+    print(pid(), embedded_service(home, 60.0).address().socket, flush=True)
+    time.sleep(120)
+    """
+    with script(text, tmp_path) as process:
+        assert process.stdout is not None
+        service, socket = process.stdout.readline().split()
+        process.kill()
+    assert ended_within(int(service), 20.0)
+    assert not Path(socket).parent.exists()
+
+
+def test_a_forked_child_starts_its_own_service_and_leaves_its_parents_alone(tmp_path: Path) -> None:
+    text = """
+    client.capabilities()
+    parents = pid()
+    child = os.fork()
+    if child == 0:
+        client.capabilities()
+        sys.exit(0 if pid() not in (None, parents) else 1)
+    _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) == 0, status
+    client.capabilities()
+    assert pid() == parents
+    """
+    with script(text, tmp_path) as process:
+        _, err = process.communicate(timeout=120)
+    assert process.returncode == 0, err
+
+
+def test_without_a_server_the_error_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "passes", None)
+    with Client(cache_dir=tmp_path) as client, pytest.raises(UnavailableError, match="missing: passes") as refused:
+        client.capabilities()
+    assert "pip install tensorkiln-server" in refused.value.message
+    assert "KILN_URL" in refused.value.message
+
+
+def test_a_service_that_is_not_ready_in_time_is_ended_and_reported(tmp_path: Path) -> None:
+    service = EmbeddedService(tmp_path, 0.01)
+    with pytest.raises(UnavailableError, match=r"not ready within 0\.01 s .*KILN_STARTUP_TIMEOUT_S"):
+        service.address()
+    assert service.pid is None
+    service.stop()
+
+
+def test_a_home_that_cannot_be_made_is_reported(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    service = EmbeddedService(tmp_path / "file" / "home", 60.0)
+    with pytest.raises(UnavailableError, match=r"cannot be started: .*file"):
+        service.address()
+    service.stop()
+
+
+def test_a_folder_called_service_in_the_working_directory_is_not_taken_for_the_service(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "service").mkdir()
+    (tmp_path / "service" / "__init__.py").write_text("raise RuntimeError('not yours')")
+    monkeypatch.chdir(tmp_path)
+    with Client(cache_dir=tmp_path / "home") as client:
+        assert client.capabilities()
+    embedded_service(tmp_path / "home", 60.0).stop()

@@ -1,0 +1,22 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.service.server import Server
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A service with test hooks and tight limits, for tests that leave it as it was."""
+    home = tmp_path_factory.mktemp("kiln")
+    with Server(home, test_hooks=1, compile_deadline_s=3, compile_memory_mib=256, compile_file_mib=8) as running:
+        yield running
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """An empty directory for a service of one's own."""
+    return tmp_path / "kiln"

@@ -1,0 +1,106 @@
+"""A real service in a process of its own."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import httpx2
+
+JSON = {"Content-Type": "application/json"}
+HOOK = "Kiln-Test-Hook"
+
+
+class Server:
+    """`python -m service` on a free port, with its store in `home` and KILN_* variables from `settings`."""
+
+    def __init__(self, home: Path, **settings: Any) -> None:
+        self.home = home
+        self._log = home / "log"
+        home.mkdir(exist_ok=True)
+        clean = {name: value for name, value in os.environ.items() if not name.startswith("KILN_")}
+        variables = {f"KILN_{name.upper()}": str(value) for name, value in settings.items()}
+        with self._log.open("ab") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-W", "error", "-m", "service", "--port", "0"],
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+                env={**clean, "KILN_HOME": str(home), **variables},
+            )
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        assert line.startswith("tensorkiln is ready on http://127.0.0.1:"), self.log()
+        self.url = line.split()[-1]
+        self.http = httpx2.Client(base_url=self.url, timeout=60)
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    @property
+    def fork_server(self) -> int:
+        (pid,) = children(self.pid)
+        return pid
+
+    def log(self) -> str:
+        return self._log.read_text()
+
+    def post(self, path: str, body: bytes, **headers: str) -> httpx2.Response:
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        return self.http.post(path, content=body, headers={**JSON, **named})
+
+    def compile(self, body: bytes, hook: str | None = None) -> httpx2.Response:
+        return self.post("/compile", body, **({HOOK: hook} if hook is not None else {}))
+
+    def stop(self, number: int = signal.SIGTERM) -> int:
+        self.http.close()
+        if self.process.poll() is None:
+            self.process.send_signal(number)
+        status = self.process.wait(30)
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+        return status
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+
+def children(pid: int) -> list[int]:
+    """The direct children of a process."""
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def alive(pid: int) -> bool:
+    """Whether the process runs; a zombie does not."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+    return state != "Z"
+
+
+def ended_within(pid: int, seconds: float) -> bool:
+    """Whether the process ends in time."""
+    deadline = time.monotonic() + seconds
+    while alive(pid) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return not alive(pid)
+
+
+def cache(response: httpx2.Response) -> tuple[str, str]:
+    """Status and reason of the cache for the only program of an answer."""
+    assert response.status_code == 200, response.text
+    (program,) = response.json()["programs"]
+    return program["cache"]["status"], program["cache"]["reason"]

@@ -1,0 +1,109 @@
+"""GET and HEAD /artifacts/{sha256}."""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from hashlib import sha256
+
+import pytest
+
+from service.byte_range import UnsatisfiableRange, parse_range
+from tests.service.bodies import compile_body, encoded, graph
+from tests.service.server import Server
+
+
+@pytest.fixture(scope="module")
+def artifact(server: Server) -> tuple[str, bytes]:
+    answer = server.compile(encoded(compile_body(graph("exp2", rows=7))))
+    digest = answer.json()["programs"][0]["kernels"][0]["artifact"]
+    return digest, server.http.get(f"/artifacts/{digest}").content
+
+
+def test_an_artifact_has_a_strong_etag_and_never_changes(server: Server, artifact: tuple[str, bytes]) -> None:
+    digest, content = artifact
+    assert sha256(content).hexdigest() == digest
+    answer = server.http.get(f"/artifacts/{digest}")
+    assert answer.headers["ETag"] == f'"{digest}"'
+    assert answer.headers["Cache-Control"] == "public, max-age=31536000, immutable"
+    assert answer.headers["Accept-Ranges"] == "bytes"
+    assert answer.headers["Content-Type"] == "application/octet-stream"
+    stated = answer.headers["Repr-Digest"].removeprefix("sha-256=:").removesuffix(":")
+    assert b64decode(stated).hex() == digest
+
+
+def test_head_says_what_get_says_without_the_bytes(server: Server, artifact: tuple[str, bytes]) -> None:
+    digest, content = artifact
+    answer = server.http.head(f"/artifacts/{digest}")
+    assert (answer.status_code, answer.content) == (200, b"")
+    assert answer.headers["Content-Length"] == str(len(content))
+    assert answer.headers["ETag"] == f'"{digest}"'
+    missing = server.http.head(f"/artifacts/{'0' * 64}")
+    assert (missing.status_code, missing.content) == (404, b"")
+
+
+def test_a_current_copy_is_not_sent_again(server: Server, artifact: tuple[str, bytes]) -> None:
+    digest, content = artifact
+    for known in (f'"{digest}"', f'W/"{digest}"', f'"other", "{digest}"', "*"):
+        for method in ("GET", "HEAD"):
+            answer = server.http.request(method, f"/artifacts/{digest}", headers={"If-None-Match": known})
+            assert (answer.status_code, answer.content) == (304, b"")
+            assert answer.headers["ETag"] == f'"{digest}"'
+    changed = server.http.get(f"/artifacts/{digest}", headers={"If-None-Match": '"other"'})
+    assert (changed.status_code, changed.content) == (200, content)
+
+
+def test_a_range_is_sent_alone(server: Server, artifact: tuple[str, bytes]) -> None:
+    digest, content = artifact
+    size = len(content)
+    for header, start, stop in (
+        ("bytes=0-0", 0, 1),
+        ("bytes=1-9", 1, 10),
+        ("bytes=10-", 10, size),
+        ("bytes=-5", size - 5, size),
+        (f"bytes=5-{size * 2}", 5, size),
+    ):
+        answer = server.http.get(f"/artifacts/{digest}", headers={"Range": header})
+        assert answer.status_code == 206
+        assert answer.content == content[start:stop]
+        assert answer.headers["Content-Range"] == f"bytes {start}-{stop - 1}/{size}"
+    whole = server.http.get(f"/artifacts/{digest}", headers={"Range": "bytes=0-1", "If-Range": '"other"'})
+    assert (whole.status_code, whole.content) == (200, content)
+    part = server.http.get(f"/artifacts/{digest}", headers={"Range": "bytes=0-1", "If-Range": f'"{digest}"'})
+    assert (part.status_code, part.content) == (206, content[:2])
+
+
+def test_a_range_outside_of_the_artifact_is_refused(server: Server, artifact: tuple[str, bytes]) -> None:
+    digest, content = artifact
+    answer = server.http.get(f"/artifacts/{digest}", headers={"Range": f"bytes={len(content)}-"})
+    assert answer.status_code == 416
+    assert answer.headers["Content-Range"] == f"bytes */{len(content)}"
+    assert answer.headers["Content-Type"] == "application/problem+json"
+    assert answer.json()["code"] == "request.invalid"
+
+
+@pytest.mark.parametrize(
+    ("header", "expected"),
+    [
+        (None, None),
+        ("", None),
+        ("bytes=", None),
+        ("items=0-1", None),
+        ("bytes=3-1", None),
+        ("bytes=0-1,3-4", None),
+        ("bytes=-", None),
+        ("bytes=1.5-2", None),
+        ("bytes=0-", range(10)),
+        ("bytes=9-9", range(9, 10)),
+        (" bytes=2-3 ", range(2, 4)),
+        ("bytes=-3", range(7, 10)),
+        ("bytes=-30", range(10)),
+        ("bytes=10-", "unsatisfiable"),
+        ("bytes=-0", "unsatisfiable"),
+    ],
+)
+def test_a_range_header_is_read_as_the_rfc_says(header: str | None, expected: range | str | None) -> None:
+    if expected == "unsatisfiable":
+        with pytest.raises(UnsatisfiableRange):
+            parse_range(header, 10)
+    else:
+        assert parse_range(header, 10) == expected

@@ -1,0 +1,194 @@
+"""POST /compile: what is compiled, what is found, and why."""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import numpy as np
+import pytest
+
+from tensorkiln.program import Program
+from tensorkiln.spec import CompiledProgram
+from tests.service.bodies import compile_body, encoded, graph
+from tests.service.server import Server, cache
+
+
+def stored(server: Server, *parts: str) -> list[Path]:
+    return [path for path in (server.home / "store").joinpath(*parts).rglob("*") if path.is_file()]
+
+
+def test_a_compiled_graph_runs_with_its_own_names(server: Server) -> None:
+    wire = graph("sqrt", name="mine", symbol="batch", first_var=7)
+    (program,) = server.compile(encoded(compile_body(wire))).json()["programs"]
+    compiled = CompiledProgram.model_validate(program)
+    assert compiled.name == "mine"
+    assert [symbol.name for symbol in compiled.symbols] == ["batch"]
+    assert [binding.var for binding in compiled.inputs] == [7]
+    assert [binding.var for binding in compiled.outputs] == [8, 9]
+    assert compiled.provenance.isolation == "process"
+    assert compiled.provenance.build_id == server.http.get("/capabilities").json()["build_id"]
+
+    def fetch(digest: str) -> bytes:
+        content = server.http.get(f"/artifacts/{digest}").content
+        assert sha256(content).hexdigest() == digest
+        return content
+
+    x = np.arange(20, dtype=np.float32).reshape(4, 5)
+    root, negated = Program(compiled, fetch)(x, batch=5)
+    np.testing.assert_allclose(root, np.sqrt(x), rtol=1e-6)
+    np.testing.assert_array_equal(negated, -x)
+
+
+def test_the_reason_of_a_miss_names_what_differs(home: Path) -> None:
+    with Server(home) as server:
+        first = encoded(compile_body())
+        assert cache(server.compile(first)) == ("miss", "first request")
+        assert cache(server.compile(first)) == ("hit", "same request")
+        assert cache(server.compile(first + b" ")) == ("hit", "same action")
+        renamed = compile_body(graph(name="other", symbol="m", first_var=100))
+        assert cache(server.compile(encoded(renamed))) == ("hit", "same action")
+        fast = compile_body(fast_math=True)
+        assert cache(server.compile(encoded(fast))) == ("miss", "differs in options.fast_math")
+        other = compile_body(target="cpu:x86-64-v4")
+        assert cache(server.compile(encoded(other))) == ("miss", "differs in target.cpu, target.features")
+        assert cache(server.compile(encoded(compile_body(graph("sqrt"))))) == ("miss", "first request")
+    with Server(home) as server:
+        assert cache(server.compile(first)) == ("hit", "same request")
+    with Server(home, salt="poisoned") as server:
+        status, reason = cache(server.compile(first))
+        assert status == "miss"
+        assert reason.startswith("differs in ")
+        assert reason.endswith("salt")
+
+
+def test_the_order_of_nodes_does_not_matter_and_the_outputs_keep_theirs(server: Server) -> None:
+    left = server.compile(encoded(compile_body(graph("log2")))).json()["programs"][0]
+    right = server.compile(encoded(compile_body(graph("log2", reverse=True)))).json()["programs"][0]
+    assert right["cache"] == {"status": "hit", "reason": "same action"}
+    assert right["digest"] == left["digest"]
+    assert [binding["var"] for binding in right["outputs"]] == [binding["var"] for binding in left["outputs"]]
+
+
+def test_several_targets_give_several_programs_in_their_order(server: Server) -> None:
+    body = compile_body(graph("sin"), target=["cpu:aarch64", "cpu:x86-64-v2", "cpu:aarch64"])
+    programs = server.compile(encoded(body)).json()["programs"]
+    assert [program["target"]["cpu"] for program in programs] == ["generic", "x86-64-v2", "generic"]
+    assert programs[0]["kernels"] == programs[2]["kernels"] != programs[1]["kernels"]
+
+
+def test_identical_requests_in_flight_compile_once(home: Path) -> None:
+    with Server(home, test_hooks=1) as server:
+        bodies = [encoded(compile_body(graph(name=f"g{index % 3}"))) for index in range(12)]
+        with ThreadPoolExecutor(12) as pool:
+            answers = list(pool.map(server.compile, bodies))
+        assert all(answer.status_code == 200 for answer in answers)
+        programs = [answer.json()["programs"][0] for answer in answers]
+        assert len({json.dumps(program["stages"]) for program in programs}) == 1
+        assert len(stored(server, "programs")) == 1
+
+
+def test_a_repeated_request_takes_less_than_five_milliseconds_at_the_server(server: Server) -> None:
+    body = encoded(compile_body(graph("exp2", rows=8)))
+    server.compile(body)
+    times: list[float] = []
+    for _ in range(50):
+        answer = server.compile(body)
+        assert cache(answer) == ("hit", "same request")
+        times.append(float(answer.headers["Server-Timing"].partition("dur=")[2]))
+    assert sorted(times)[25] < 5.0
+
+
+def test_a_program_is_found_by_its_digest_in_canonical_names(server: Server) -> None:
+    answer = server.compile(encoded(compile_body(graph("sqrt", symbol="batch", first_var=50, rows=6)))).json()["programs"][0]
+    found = server.http.get(f"/programs/{answer['digest']}")
+    assert found.status_code == 200
+    program = CompiledProgram.model_validate_json(found.content)
+    assert program.digest == answer["digest"]
+    assert program.name == ""
+    assert [symbol.name for symbol in program.symbols] == ["s0"]
+    assert [binding.var for binding in program.inputs] == [0]
+    assert program.cache.status == "hit"
+
+
+def test_stages_are_kept_when_asked_for(server: Server) -> None:
+    wire = graph("recip")
+    plain = server.compile(encoded(compile_body(wire)))
+    digest = plain.json()["programs"][0]["digest"]
+    name = plain.json()["programs"][0]["stages"][0]["name"]
+    assert server.http.get(f"/programs/{digest}/stages/{name}").status_code == 404
+    dumped = server.compile(encoded(compile_body(wire, dump_stages=True)))
+    assert cache(dumped) == ("miss", "the stored program has no stage dumps")
+    (program,) = dumped.json()["programs"]
+    assert program["digest"] == digest
+    assert program["kernels"] == plain.json()["programs"][0]["kernels"]
+    kept = [stage for stage in program["stages"] if stage["dump"] is not None]
+    assert kept
+    for stage in kept:
+        text = server.http.get(f"/programs/{digest}/stages/{stage['name']}")
+        assert text.status_code == 200
+        assert text.headers["Content-Type"] == "text/plain; charset=utf-8"
+        assert sha256(text.content).hexdigest() == stage["dump"]
+        assert server.http.get(f"/artifacts/{stage['dump']}").content == text.content
+    assert server.http.get(f"/programs/{digest}/stages/nonsense").json()["code"] == "request.not_found"
+
+
+DAMAGES: dict[str, Any] = {
+    "flipped": lambda path: path.write_bytes(path.read_bytes()[:-1] + bytes([path.read_bytes()[-1] ^ 1])),
+    "truncated": lambda path: path.write_bytes(path.read_bytes()[:-1]),
+    "deleted": lambda path: path.unlink(),
+}
+
+
+def damage_all(server: Server, damage: str) -> int:
+    files = [path for path in stored(server) if path.name != "canary"]
+    for path in files:
+        DAMAGES[damage](path)
+    return len(files)
+
+
+def check_answer(server: Server, answer: httpx2.Response, kernels: list[Any]) -> None:
+    assert answer.status_code == 200, answer.text
+    (program,) = answer.json()["programs"]
+    assert program["kernels"] == kernels
+    for kernel in kernels:
+        content = server.http.get(f"/artifacts/{kernel['artifact']}")
+        assert sha256(content.content).hexdigest() == kernel["artifact"]
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_whatever_is_damaged_in_the_store_is_made_again(home: Path, damage: str) -> None:
+    body = encoded(compile_body())
+    with Server(home) as server:
+        kernels = server.compile(body).json()["programs"][0]["kernels"]
+        files = [path for path in stored(server) if path.name != "canary"]
+        assert len(files) >= 5
+        for path in files:
+            DAMAGES[damage](path)
+            check_answer(server, server.compile(body), kernels)
+            # Spaces make it another request for the same action, which is not answered from memory.
+            check_answer(server, server.compile(body + b" "), kernels)
+        assert damage_all(server, damage) >= 5
+        answer = server.compile(body)
+        assert cache(answer)[0] == "miss"
+        check_answer(server, answer, kernels)
+        damage_all(server, damage)
+    with Server(home) as server:
+        answer = server.compile(body)
+        assert cache(answer)[0] == "miss"
+        check_answer(server, answer, kernels)
+        assert cache(server.compile(body)) == ("hit", "same request")
+
+
+def test_compiling_again_gives_the_same_bytes(home: Path, tmp_path: Path) -> None:
+    body = encoded(compile_body(graph("exp2", rows=100)))
+    kernels: list[Any] = []
+    for name in ("a", "b"):
+        with Server(tmp_path / name) as server:
+            kernels.append([kernel["artifact"] for kernel in server.compile(body).json()["programs"][0]["kernels"]])
+    assert kernels[0]
+    assert kernels[0] == kernels[1]

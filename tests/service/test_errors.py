@@ -1,0 +1,197 @@
+"""Every error is a problem document with a stable code."""
+
+from __future__ import annotations
+
+import json
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tensorkiln.errors import error_from_problem
+from tests.service.bodies import compile_body, encoded, graph
+from tests.service.server import Server
+
+BAD_NODE = graph()
+BAD_NODE["nodes"][1]["in_var"] = 999
+OVERFLOWING = encoded(
+    compile_body(
+        {
+            **graph(),
+            "nodes": [graph()["nodes"][0], {"node": "const_scalar", "value": 12345, "dtype": "float32", "out_var": 9}],
+        }
+    )
+).replace(b"12345", b"1e999")
+UNSUPPORTED = {**graph(), "schema": 2}
+
+
+def check(answer: Any, status: int, code: str) -> dict[str, Any]:
+    assert answer.status_code == status, answer.text
+    assert answer.headers["Content-Type"] == "application/problem+json"
+    problem = answer.json()
+    assert set(problem) == {"type", "title", "status", "detail", "code", "retryable", "pointers", "details"}
+    assert (problem["status"], problem["code"], problem["type"]) == (status, code, f"urn:tensorkiln:error:{code}")
+    assert problem["detail"]
+    assert error_from_problem(problem).code == code
+    return problem
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "code", "pointers"),
+    [
+        (b"", 400, "request.invalid", []),
+        (b"[", 400, "request.invalid", []),
+        (b"[]", 400, "request.invalid", []),
+        (b'{"graph": NaN, "target": "cpu"}', 400, "request.invalid", []),
+        (b'{"graph": {}, "graph": {}, "target": "cpu"}', 400, "request.invalid", []),
+        (b'{"graph": {"nodes": [{"a": 1, "a": 2}]}, "target": "cpu"}', 400, "request.invalid", []),
+        (b'{"graph": "\\ud800", "target": "cpu"}', 400, "request.invalid", []),
+        (b"\xff\xfe", 400, "request.invalid", []),
+        (b'\xef\xbb\xbf{"graph": {}}', 400, "request.invalid", []),
+        (b'{"graph": ' + b"1" * 5000 + b"}", 400, "request.invalid", []),
+        (b'{"target": "cpu"}', 400, "request.invalid", ["/graph"]),
+        (b'{"graph": {}}', 400, "request.invalid", ["/target"]),
+        (b'{"graph": {}, "target": "cpu", "priority": 1}', 400, "request.invalid", []),
+        (b'{"graph": {}, "target": 1}', 400, "request.invalid", ["/target"]),
+        (b'{"graph": {}, "target": []}', 400, "request.invalid", ["/target"]),
+        (b'{"graph": {}, "target": "cpu:native"}', 400, "request.invalid", ["/target"]),
+        (b'{"graph": {}, "target": ["cpu", "gpu"]}', 400, "request.invalid", ["/target/1"]),
+        (b'{"graph": {}, "target": "cpu", "options": 1}', 400, "request.invalid", ["/options"]),
+        (b'{"graph": {}, "target": "cpu", "options": {"fast_math": 1}}', 400, "request.invalid", ["/options/fast_math"]),
+        (b'{"graph": {}, "target": "cpu", "options": {"faster": true}}', 400, "request.invalid", ["/options/faster"]),
+        (b"[" * 100_000, 413, "limit.exceeded", []),
+        (encoded(compile_body(target=["cpu"] * 17)), 413, "limit.exceeded", ["/target"]),
+        (encoded(compile_body(graph(rows=1 << 50))), 413, "limit.exceeded", None),
+        (b'{"graph": [], "target": "cpu"}', 422, "graph.invalid", None),
+        (OVERFLOWING, 422, "graph.invalid", ["/nodes/1/value"]),
+        (encoded(compile_body(BAD_NODE)), 422, "graph.invalid", ["/nodes/1/in_var"]),
+        (encoded(compile_body(UNSUPPORTED)), 422, "graph.unsupported", ["/schema"]),
+        (encoded(compile_body(target="rocm:gfx942")), 422, "graph.unsupported", []),
+    ],
+)
+def test_a_body_that_cannot_be_used_is_refused(
+    server: Server, body: bytes, status: int, code: str, pointers: list[str] | None
+) -> None:
+    problem = check(server.compile(body), status, code)
+    if pointers is not None:
+        assert problem["pointers"] == pointers
+    if code == "limit.exceeded":
+        details = problem["details"]
+        assert details["actual"] > details["maximum"] > 0
+        assert details["limit"]
+
+
+def test_validation_refuses_the_same_graphs(server: Server) -> None:
+    check(server.post("/validate", encoded({"graph": BAD_NODE})), 422, "graph.invalid")
+    check(server.post("/validate", encoded({"graph": UNSUPPORTED})), 422, "graph.unsupported")
+    check(server.post("/validate", encoded({"graph": graph(), "target": "cpu"})), 400, "request.invalid")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status", "code"),
+    [
+        ("GET", "/nonsense", 404, "request.not_found"),
+        ("GET", "/compile/", 404, "request.not_found"),
+        ("GET", f"/artifacts/{'0' * 64}", 404, "request.not_found"),
+        ("GET", f"/programs/{'0' * 64}", 404, "request.not_found"),
+        ("GET", f"/programs/{'0' * 64}/stages/lower", 404, "request.not_found"),
+        ("GET", "/artifacts/..%2f..%2fetc%2fpasswd", 404, "request.not_found"),
+        ("GET", f"/artifacts/{'A' * 64}", 422, "request.invalid"),
+        ("GET", "/artifacts/short", 422, "request.invalid"),
+        ("GET", f"/programs/{'0' * 64}/stages/.hidden", 422, "request.invalid"),
+        ("GET", "/compile", 405, "request.invalid"),
+        ("DELETE", f"/artifacts/{'0' * 64}", 405, "request.invalid"),
+    ],
+)
+def test_what_the_framework_refuses_is_a_problem_too(
+    server: Server, method: str, path: str, status: int, code: str
+) -> None:
+    answer = server.http.request(method, path)
+    check(answer, status, code)
+    if status == 405:
+        assert answer.headers["Allow"]
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Content-Type": "text/plain"},
+        {"Content-Type": "application/x-www-form-urlencoded"},
+        {"Content-Type": ""},
+        {"Content-Type": "application/json; charset=latin-1"},
+        {"Content-Type": "application/json", "Content-Encoding": "gzip"},
+    ],
+)
+def test_a_body_that_is_not_plain_json_by_its_headers_is_refused(server: Server, headers: dict[str, str]) -> None:
+    answer = server.http.post("/compile", content=encoded(compile_body()), headers=headers)
+    check(answer, 415, "request.invalid")
+
+
+def test_a_charset_of_utf_8_is_fine(server: Server) -> None:
+    headers = {"Content-Type": 'application/json; charset="UTF-8"'}
+    assert server.http.post("/compile", content=encoded(compile_body()), headers=headers).status_code == 200
+
+
+def test_a_body_above_64_mib_is_refused_with_and_without_a_length(server: Server) -> None:
+    chunk = b" " * (1 << 20)
+
+    def chunks() -> Iterator[bytes]:
+        for _ in range(65):
+            yield chunk
+
+    for content in (chunk * 65, chunks()):
+        answer = server.http.post("/compile", content=content, headers={"Content-Type": "application/json"})
+        problem = check(answer, 413, "limit.exceeded")
+        assert problem["details"]["limit"] == "body_bytes"
+        assert problem["details"]["maximum"] == 64 << 20
+
+
+def test_a_body_that_is_announced_too_long_is_refused_before_it_is_sent(server: Server) -> None:
+    host, _, port = server.url.removeprefix("http://").partition(":")
+    with socket.create_connection((host, int(port)), timeout=10) as connection:
+        connection.sendall(
+            b"POST /compile HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+            b"Content-Length: 99999999999\r\nExpect: 100-continue\r\n\r\n"
+        )
+        begin = time.perf_counter()
+        assert connection.recv(1 << 16).startswith(b"HTTP/1.1 413 ")
+        assert time.perf_counter() - begin < 2.0
+
+
+def test_a_client_that_leaves_in_the_middle_of_a_body_harms_nobody(server: Server) -> None:
+    host, _, port = server.url.removeprefix("http://").partition(":")
+    for _ in range(3):
+        with socket.create_connection((host, int(port)), timeout=10) as connection:
+            connection.sendall(
+                b"POST /compile HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{"
+            )
+    assert server.http.get("/healthz").status_code == 200
+    assert "defect" not in server.log()
+
+
+def test_a_hook_is_refused_by_a_service_without_hooks(home: Path) -> None:
+    with Server(home) as server:
+        check(server.compile(encoded(compile_body()), "abort"), 400, "request.invalid")
+        assert server.http.get("/capabilities").json()["test_hooks"] is False
+        assert server.compile(encoded(compile_body())).status_code == 200
+
+
+def test_an_unknown_hook_is_refused(server: Server) -> None:
+    check(server.compile(encoded(compile_body()), "nonsense"), 400, "request.invalid")
+    assert server.http.get("/capabilities").json()["test_hooks"] is True
+
+
+def test_a_diagnostic_names_the_node_of_the_user(server: Server) -> None:
+    """A dead node before the refused one: the canonical graph, which the compiler sees, counts the nodes otherwise."""
+    from service.engine.pointers import in_user_terms
+    from tensorkiln.errors import DiagnosticError
+
+    error = DiagnosticError("bad at /nodes/1", pointers=["/nodes/1/in_var", "/nodes/12"], details={"stage": "lower"})
+    told = in_user_terms(error, json.dumps({"nodes": [4, 7]}).encode())
+    assert isinstance(told, DiagnosticError)
+    assert told.message == "bad at /nodes/7"
+    assert told.pointers == ("/nodes/7/in_var", "/nodes/12")
+    assert told.details == {"stage": "lower"}

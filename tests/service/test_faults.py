@@ -1,0 +1,165 @@
+"""A request whose compile dies is answered with a typed error; the service and everybody else go on."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.service.bodies import compile_body, encoded, graph
+from tests.service.server import Server, alive, cache, children, ended_within
+
+
+@pytest.mark.parametrize(
+    ("hook", "code", "signal_name"),
+    [
+        ("segfault", "compile.crashed", "SIGSEGV"),
+        ("abort", "compile.crashed", "SIGABRT"),
+        ("exit", "compile.crashed", None),
+        ("garbage", "compile.crashed", None),
+        ("eat_memory", "compile.resource_exhausted", None),
+        ("eat_native_memory", "compile.resource_exhausted", "SIGABRT"),
+        ("big_file", "compile.resource_exhausted", "SIGXFSZ"),
+        ("output", "compile.resource_exhausted", None),
+        ("hang", "compile.deadline_exceeded", "SIGKILL"),
+    ],
+)
+def test_a_compile_that_dies_gives_its_error_with_stage_signal_and_reproducer(
+    server: Server, hook: str, code: str, signal_name: str | None
+) -> None:
+    body = compile_body(graph("sin", rows=3))
+    answer = server.compile(encoded(body), hook)
+    problem = answer.json()
+    assert (answer.status_code, answer.headers["Content-Type"]) == (422, "application/problem+json")
+    assert (problem["code"], problem["retryable"]) == (code, False)
+    assert problem["details"]["stage"] == "test-hook"
+    assert problem["details"]["signal"] == signal_name
+    reproducer = server.http.get(f"/artifacts/{problem['details']['reproducer']}")
+    repeated = server.compile(reproducer.content, hook if hook != "hang" else "abort").json()
+    assert repeated["details"]["reproducer"] == problem["details"]["reproducer"]
+    assert cache(server.compile(reproducer.content))[0] in ("hit", "miss")
+    assert cache(server.compile(encoded(body)))[0] == "hit"
+
+
+def test_the_error_of_a_dead_compile_is_there_within_a_tenth_of_a_second(server: Server) -> None:
+    body = encoded(compile_body())
+    server.compile(body)
+    times: list[float] = []
+    for _ in range(5):
+        begin = time.perf_counter()
+        assert server.compile(body, "segfault").status_code == 422
+        times.append(time.perf_counter() - begin)
+    # This includes reading the request in a process of its own.
+    assert sorted(times)[2] < 0.1
+
+
+def test_what_kills_the_reading_of_a_request_is_contained_as_well(server: Server) -> None:
+    body = encoded(compile_body())
+    problem = server.compile(body, "prepare:segfault").json()
+    assert (problem["code"], problem["details"]["signal"]) == ("compile.crashed", "SIGSEGV")
+    assert server.http.get(f"/artifacts/{problem['details']['reproducer']}").content == body
+    assert server.compile(body).status_code == 200
+
+
+def test_others_are_served_while_a_compile_hangs(server: Server) -> None:
+    body = encoded(compile_body(graph("sqrt", rows=5)))
+    with ThreadPoolExecutor(1) as pool:
+        hanging = pool.submit(server.compile, body, "hang")
+        time.sleep(0.2)
+        begin = time.perf_counter()
+        assert server.compile(body).status_code == 200
+        assert server.http.get("/healthz").status_code == 200
+        assert time.perf_counter() - begin < 2.0
+        assert hanging.result().json()["code"] == "compile.deadline_exceeded"
+
+
+def test_a_fork_server_that_is_killed_costs_nobody_anything(home: Path) -> None:
+    with Server(home, test_hooks=1) as server:
+        body = encoded(compile_body())
+        first = server.fork_server
+        os.kill(first, signal.SIGKILL)
+        assert cache(server.compile(body)) == ("miss", "first request")
+        assert server.fork_server != first
+        os.kill(server.fork_server, signal.SIGKILL)
+        assert server.http.get("/readyz").status_code == 200
+
+
+def test_a_fork_server_killed_under_a_compile_is_replaced_and_the_compile_done(home: Path) -> None:
+    with Server(home, test_hooks=1, compile_deadline_s=1) as server, ThreadPoolExecutor(1) as pool:
+        first = server.fork_server
+        hanging = pool.submit(server.compile, encoded(compile_body()), "hang")
+        _await_stage(first)
+        os.kill(first, signal.SIGKILL)
+        assert hanging.result().json()["code"] == "compile.deadline_exceeded"
+        assert server.fork_server != first
+
+
+def test_nothing_survives_a_service_that_is_killed(home: Path) -> None:
+    server = Server(home, test_hooks=1)
+    with ThreadPoolExecutor(1) as pool:
+        fork_server = server.fork_server
+        hanging = pool.submit(server.compile, encoded(compile_body()), "hang")
+        child = _await_stage(fork_server)
+        os.kill(server.pid, signal.SIGKILL)
+        with pytest.raises(Exception, match="disconnected|reset|closed"):
+            hanging.result()
+    server.stop()
+    assert ended_within(fork_server, 2.0)
+    assert ended_within(child, 2.0)
+
+
+def test_a_service_that_is_asked_to_stop_finishes_what_it_has_and_leaves_nothing(home: Path) -> None:
+    server = Server(home, test_hooks=1)
+    fork_server = server.fork_server
+    answers: list[Any] = []
+    bodies = [encoded(compile_body(graph(rows=rows))) for rows in (2, 3, 4)]
+    threads = [threading.Thread(target=lambda body=body: answers.append(server.compile(body))) for body in bodies]
+    for thread in threads:
+        thread.start()
+    _await_stage(fork_server)
+    os.kill(server.pid, signal.SIGTERM)
+    for thread in threads:
+        thread.join()
+    assert [answer.status_code for answer in answers] == [200, 200, 200]
+    assert server.stop() == 0
+    assert not alive(fork_server)
+    with Server(home) as again:
+        assert [cache(again.compile(body)) for body in bodies] == [("hit", "same request")] * 3
+
+
+def test_compiles_beyond_the_queue_are_told_to_come_back(home: Path) -> None:
+    with Server(home, test_hooks=1, concurrency=1, queue=0, compile_deadline_s=2) as server:
+        with ThreadPoolExecutor(1) as pool:
+            hanging = pool.submit(server.compile, encoded(compile_body()), "hang")
+            deadline = time.monotonic() + 5
+            while not _in_stage(server.fork_server) and time.monotonic() < deadline:
+                time.sleep(0.01)
+            time.sleep(0.2)
+            refused = server.compile(encoded(compile_body()))
+            assert (refused.status_code, refused.json()["code"]) == (503, "infra.unavailable")
+            assert refused.json()["retryable"]
+            assert refused.headers["Retry-After"] == "1"
+            assert hanging.result().status_code == 422
+        assert server.compile(encoded(compile_body())).status_code == 200
+
+
+def _in_stage(fork_server: int) -> list[int]:
+    return children(fork_server)
+
+
+def _await_stage(fork_server: int) -> int:
+    """The process of a job that has run for a while."""
+    deadline = time.monotonic() + 10
+    seen: dict[int, float] = {}
+    while time.monotonic() < deadline:
+        for child in children(fork_server):
+            if time.monotonic() - seen.setdefault(child, time.monotonic()) > 0.05:
+                return child
+        time.sleep(0.005)
+    raise AssertionError("no job ran")

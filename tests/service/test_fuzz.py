@@ -1,0 +1,105 @@
+"""Requests that are almost right: each is answered, none with a 5xx, none by a process that died."""
+
+from __future__ import annotations
+
+import copy
+import random
+from typing import Any
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.service.bodies import compile_body, encoded, graph
+from tests.service.server import Server
+
+STRANGE: list[Any] = [
+    None,
+    True,
+    0,
+    -1,
+    1 << 62,
+    1 << 63,
+    -(1 << 63) - 1,
+    10**400,
+    0.5,
+    1e308,
+    "",
+    "\x00",
+    "inf",
+    "a" * 70,
+    "s0",
+    "../../etc/passwd",
+    "%s%n",
+    "é",
+    [],
+    {},
+    [[]] * 20,
+    {"op": "idiv", "args": [1, 0]},
+    {"op": "mul", "args": ["n"] * 40},
+    {"op": "add", "args": [{"op": "neg", "args": ["n"]}, 1 << 40]},
+]
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """The paths of everything inside `value`."""
+    children = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [path, *(place for key, child in children for place in places(child, (*path, key)))]
+
+
+def mutated(chance: random.Random) -> Any:
+    """A request with up to three changes."""
+    body: Any = compile_body(graph(chance.choice(["exp2", "sqrt", "log2"])), fast_math=False)
+    for _ in range(chance.randint(1, 3)):
+        *path, last = chance.choice(places(body)[1:])
+        parent = body
+        for key in path:
+            parent = parent[key]
+        action = chance.randint(0, 4)
+        if action == 0:
+            parent[last] = copy.deepcopy(chance.choice(STRANGE))
+        elif action == 1:
+            del parent[last]
+        elif action == 2 and isinstance(parent, dict):
+            parent[chance.choice(["x", "node", "op", "out_var", ""])] = copy.deepcopy(chance.choice(STRANGE))
+        elif action == 3 and isinstance(parent, list):
+            parent.insert(chance.randint(0, len(parent)), copy.deepcopy(chance.choice(parent)))
+        else:
+            parent[last] = copy.deepcopy(chance.choice([*STRANGE, body]))
+        if not isinstance(body, dict) or not places(body)[1:]:
+            break
+    return body
+
+
+def scrambled(text: bytes, chance: random.Random) -> bytes:
+    """A few bytes of `text` changed, removed or repeated."""
+    content = bytearray(text)
+    for _ in range(chance.randint(0, 3)):
+        position = chance.randrange(len(content))
+        action = chance.randint(0, 2)
+        if action == 0:
+            content[position] = chance.choice(b'{}[],:"\\0n\x00\xff')
+        elif action == 1:
+            del content[position : position + chance.randint(1, 8)]
+        else:
+            content[position:position] = content[position : position + chance.randint(1, 64)]
+    return bytes(content)
+
+
+@given(st.randoms(use_true_random=False), st.booleans())
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+def test_a_mutated_request_is_answered_by_a_result_or_a_refusal(
+    server: Server, chance: random.Random, scramble: bool
+) -> None:
+    body = encoded(mutated(chance))
+    answer = server.compile(scrambled(body, chance) if scramble and body else body)
+    assert answer.status_code in (200, 400, 413, 422), answer.text
+    if answer.status_code != 200:
+        problem = answer.json()
+        assert answer.headers["Content-Type"] == "application/problem+json"
+        assert problem["code"] in (
+            "request.invalid",
+            "graph.invalid",
+            "graph.unsupported",
+            "limit.exceeded",
+            "compile.diagnostic",
+        ), (body, problem)

@@ -1,0 +1,58 @@
+"""The process that answers HTTP never loads the compiler, and what it forks sees none of its secrets."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.service.bodies import compile_body, encoded, graph
+from tests.service.server import Server
+
+NATIVE = ("libTorchMLIR", "_mlir", "torch_mlir", "llvmlite")
+
+
+def mapped(pid: int) -> set[str]:
+    maps = Path(f"/proc/{pid}/maps").read_text()
+    return {library for library in NATIVE if library in maps}
+
+
+def test_a_service_that_has_compiled_has_no_compiler_in_its_memory(server: Server) -> None:
+    assert server.compile(encoded(compile_body(graph("log2", rows=2)))).status_code == 200
+    assert server.post("/validate", encoded({"graph": graph()})).status_code == 200
+    assert mapped(server.pid) == set()
+    assert {"libTorchMLIR", "llvmlite"} <= mapped(server.fork_server)
+
+
+def test_the_application_imports_neither_the_compiler_nor_its_bindings() -> None:
+    script = (
+        "import sys, service.__main__\n"
+        "from service.app import create_app\n"
+        "from service.settings import Settings\n"
+        "create_app(Settings()).openapi()\n"
+        "roots = {name.partition('.')[0] for name in sys.modules}\n"
+        "print(sorted(roots & {'passes', 'dialect', 'torch_mlir', 'mlir', 'llvmlite'}))\n"
+    )
+    result = subprocess.run([sys.executable, "-W", "error", "-c", script], capture_output=True, text=True, check=True)
+    assert result.stdout == "[]\n"
+
+
+def test_the_fork_server_has_one_thread(server: Server) -> None:
+    assert len(list(Path(f"/proc/{server.fork_server}/task").iterdir())) == 1
+
+
+def test_the_fork_server_inherits_no_secret_of_the_service(home: Path) -> None:
+    with Server(home, salt="a secret") as server:
+        environment = Path(f"/proc/{server.fork_server}/environ").read_text()
+        assert "a secret" not in environment
+        names = {entry.partition("=")[0] for entry in environment.split("\0") if entry}
+        assert names <= {
+            *("PATH", "LANG", "LC_ALL", "TZ", "LD_LIBRARY_PATH", "PYTHONPATH", "PYTHONHASHSEED"),
+            *("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MALLOC_ARENA_MAX", "KILN_TEST_HOOKS"),
+        }
+
+
+def test_the_level_of_isolation_is_stated(server: Server) -> None:
+    isolation = server.http.get("/capabilities").json()["isolation"]
+    assert isolation["level"] == "process"
+    assert set(isolation["mechanisms"]) >= {"fork", "rlimits", "no_new_privs"}

@@ -1,0 +1,238 @@
+"""Each way in which a process can end is one typed error, soon, and the next job runs."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from service.sandbox.control import Limits
+from service.sandbox.frames import Message
+from service.sandbox.sandbox import Sandbox
+from tensorkiln.errors import (
+    CrashedError,
+    DeadlineExceededError,
+    LostWorkerError,
+    RequestError,
+    ResourceExhaustedError,
+    TensorkilnError,
+    UnavailableError,
+)
+from tests.service.server import alive, children, ended_within
+
+LIMITS = Limits(deadline_s=5.0, memory_mib=64, file_mib=4)
+SOON_S = 0.1
+
+
+def in_sandbox(test: Callable[[Sandbox], Awaitable[None]], *modules: str, test_hooks: bool = True) -> None:
+    async def run() -> None:
+        sandbox = Sandbox(modules, max_output_mib=16, test_hooks=test_hooks)
+        try:
+            await sandbox.start()
+            await test(sandbox)
+        finally:
+            await sandbox.close()
+
+    asyncio.run(run())
+
+
+async def ping(sandbox: Sandbox) -> None:
+    assert await sandbox.run("ping", Message({"x": 1}), LIMITS) == Message({"x": 1})
+
+
+async def failure(sandbox: Sandbox, hook: str, limits: Limits = LIMITS) -> tuple[TensorkilnError, float]:
+    """The error of a hook, and the seconds from its beginning to the error."""
+    began: list[float] = []
+    with pytest.raises(TensorkilnError) as caught:
+        await sandbox.run("hook", Message({"hook": hook}), limits, lambda _: began.append(time.monotonic()))
+    return caught.value, time.monotonic() - began[0]
+
+
+@pytest.mark.parametrize(
+    ("hook", "kind", "details"),
+    [
+        ("segfault", CrashedError, {"signal": "SIGSEGV"}),
+        ("abort", CrashedError, {"signal": "SIGABRT"}),
+        ("exit", CrashedError, {"signal": None, "exit_status": 3}),
+        ("garbage", CrashedError, {"signal": None}),
+        ("overflow_stack", CrashedError, {"signal": "SIGSEGV"}),
+        ("eat_memory", ResourceExhaustedError, {"resource": "memory", "limit_mib": 64}),
+        ("eat_native_memory", ResourceExhaustedError, {"resource": "memory", "signal": "SIGABRT"}),
+        ("big_file", ResourceExhaustedError, {"resource": "file", "signal": "SIGXFSZ"}),
+        ("output", ResourceExhaustedError, {"resource": "output", "limit_mib": 16}),
+    ],
+)
+def test_a_failure_of_native_code_has_its_own_error_within_a_tenth_of_a_second(
+    hook: str, kind: type[TensorkilnError], details: dict[str, Any]
+) -> None:
+    # A stack grows to 64 MiB, which is to fit into the memory.
+    limits = Limits(5.0, 256, 4) if hook == "overflow_stack" else LIMITS
+
+    async def fails(sandbox: Sandbox) -> None:
+        times: list[float] = []
+        for _ in range(3):
+            error, seconds = await failure(sandbox, hook, limits)
+            assert type(error) is kind
+            assert error.details["stage"] == "test-hook"
+            assert error.details.items() >= details.items()
+            times.append(seconds)
+            await ping(sandbox)
+        assert sorted(times)[1] < SOON_S or hook in ("overflow_stack", "output")
+        assert sandbox.restarts == 0
+
+    in_sandbox(fails)
+
+
+@pytest.mark.parametrize("hook", ["hang", "stop"])
+def test_a_process_that_hangs_is_killed_at_its_deadline(hook: str) -> None:
+    async def hangs(sandbox: Sandbox) -> None:
+        late: list[float] = []
+        for deadline_s in (0.2, 0.3, 0.4):
+            begin = time.monotonic()
+            error, _ = await failure(sandbox, hook, Limits(deadline_s, 64, 4))
+            late.append(time.monotonic() - begin - deadline_s)
+            assert isinstance(error, DeadlineExceededError)
+            assert error.details == {"stage": "test-hook", "signal": "SIGKILL", "deadline_s": deadline_s}
+        assert 0 <= sorted(late)[1] < SOON_S
+        assert sandbox.pid is not None
+        assert all(ended_within(child, 1.0) for child in children(sandbox.pid))
+        await ping(sandbox)
+
+    in_sandbox(hangs)
+
+
+def test_jobs_run_beside_a_hanging_one() -> None:
+    async def beside(sandbox: Sandbox) -> None:
+        hanging = asyncio.create_task(failure(sandbox, "hang", Limits(1.0, 64, 4)))
+        await asyncio.sleep(0.1)
+        begin = time.monotonic()
+        await asyncio.gather(*(ping(sandbox) for _ in range(8)))
+        assert time.monotonic() - begin < 0.8
+        error, _ = await hanging
+        assert isinstance(error, DeadlineExceededError)
+
+    in_sandbox(beside)
+
+
+def test_the_end_of_standard_error_is_in_the_error() -> None:
+    async def shouts(sandbox: Sandbox) -> None:
+        error, _ = await failure(sandbox, "stderr")
+        assert "the last words" in error.details["stderr"]
+        assert len(error.details["stderr"]) <= 4096
+        crash, _ = await failure(sandbox, "segfault")
+        assert "_segfault" in crash.details["stderr"]
+
+    in_sandbox(shouts)
+
+
+def test_a_job_can_neither_fork_nor_run_programs_nor_signal_nor_connect_nor_open_many_files() -> None:
+    async def tries(sandbox: Sandbox) -> None:
+        ready = await sandbox.start()
+        assert set(ready.mechanisms) >= {"fork", "rlimits", "no_new_privs", "seccomp"}
+        assert await sandbox.run("hook", Message({"hook": "escape"}), LIMITS) == Message()
+
+    in_sandbox(tries)
+
+
+def test_without_the_setting_there_are_no_hooks() -> None:
+    async def refuses(sandbox: Sandbox) -> None:
+        with pytest.raises(RequestError, match="not enabled"):
+            await sandbox.run("hook", Message({"hook": "abort"}), LIMITS)
+
+    in_sandbox(refuses, test_hooks=False)
+
+
+def test_a_fork_server_that_dies_is_replaced_and_its_job_started_again() -> None:
+    async def dies(sandbox: Sandbox) -> None:
+        first = sandbox.pid
+        assert first is not None
+        stages: list[str] = []
+        hanging = asyncio.create_task(
+            sandbox.run("hook", Message({"hook": "hang"}), Limits(1.0, 64, 4), stages.append)
+        )
+        while not stages:
+            await asyncio.sleep(0.01)
+        (child,) = children(first)
+        os.kill(first, signal.SIGKILL)
+        with pytest.raises(DeadlineExceededError):
+            await hanging
+        assert stages == ["test-hook", "test-hook"]
+        assert sandbox.restarts == 1
+        assert sandbox.pid not in (None, first)
+        assert ended_within(child, 1.0)
+
+    in_sandbox(dies)
+
+
+def test_a_job_that_loses_two_fork_servers_says_so() -> None:
+    async def dies_twice(sandbox: Sandbox) -> None:
+        stages: list[str] = []
+
+        def kill(stage: str) -> None:
+            stages.append(stage)
+            assert sandbox.pid is not None
+            os.kill(sandbox.pid, signal.SIGKILL)
+
+        with pytest.raises(LostWorkerError) as caught:
+            await sandbox.run("hook", Message({"hook": "hang"}), LIMITS, kill)
+        assert caught.value.retryable
+        assert len(stages) == 2
+        await ping(sandbox)
+
+    in_sandbox(dies_twice)
+
+
+def test_a_fork_server_that_does_not_start_says_so() -> None:
+    async def start() -> None:
+        with pytest.raises(UnavailableError, match="ended with status 1 before it was ready"):
+            await Sandbox(("service.no_such_module",)).start()
+
+    asyncio.run(start())
+
+
+def test_nothing_is_left_after_the_end() -> None:
+    left: list[int] = []
+
+    async def ends(sandbox: Sandbox) -> None:
+        assert sandbox.pid is not None
+        stages: list[str] = []
+        hanging = asyncio.create_task(sandbox.run("hook", Message({"hook": "hang"}), LIMITS, stages.append))
+        while not stages:
+            await asyncio.sleep(0.01)
+        left.extend([sandbox.pid, *children(sandbox.pid)])
+        await sandbox.close()
+        with pytest.raises(TensorkilnError):
+            await hanging
+
+    in_sandbox(ends)
+    assert len(left) == 2
+    assert not any(alive(pid) for pid in left)
+
+
+def test_a_caller_that_leaves_ends_its_job() -> None:
+    async def leaves(sandbox: Sandbox) -> None:
+        stages: list[str] = []
+        hanging = asyncio.create_task(sandbox.run("hook", Message({"hook": "hang"}), LIMITS, stages.append))
+        while not stages:
+            await asyncio.sleep(0.01)
+        assert sandbox.pid is not None
+        (child,) = children(sandbox.pid)
+        hanging.cancel()
+        await asyncio.wait([hanging])
+        assert ended_within(child, 1.0)
+        await ping(sandbox)
+
+    in_sandbox(leaves)
+
+
+def test_large_parts_travel_both_ways() -> None:
+    async def travels(sandbox: Sandbox) -> None:
+        with pytest.raises(RequestError, match="The body lacks graph"):
+            await sandbox.run("validate", Message({}, {"body": b"{" + b" " * (8 << 20) + b"}"}), LIMITS)
+
+    in_sandbox(travels)

@@ -1,0 +1,130 @@
+"""Starting, stopping, health, capabilities, validation."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import stat
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from tensorkiln.dtypes import DType
+from tensorkiln.nodes import NODE_KINDS
+from tests.service.bodies import compile_body, encoded, graph
+from tests.service.server import Server, ended_within
+
+
+def run(*arguments: str, home: Path, **settings: Any) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "KILN_HOME": str(home), **{f"KILN_{k.upper()}": str(v) for k, v in settings.items()}}
+    command = [sys.executable, "-W", "error", "-m", "service", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60)
+
+
+def test_health_and_readiness_are_ok(server: Server) -> None:
+    assert server.http.get("/healthz").json() == {"status": "ok"}
+    assert server.http.get("/readyz").json() == {"status": "ok"}
+
+
+def test_capabilities_state_what_the_contract_lists(server: Server) -> None:
+    stated = server.http.get("/capabilities").json()
+    assert stated["node_kinds"] == list(NODE_KINDS)
+    assert len(stated["node_kinds"]) == 44
+    assert stated["dtypes"] == [str(dtype) for dtype in DType]
+    assert {"cpu", "cpu:x86-64-v3", "cpu:aarch64"} <= set(stated["targets"])
+    assert stated["limits"]["nodes"] == 50_000
+    assert stated["limits"]["body_bytes"] == 64 << 20
+    assert stated["limits"]["compile_deadline_s"] == 3
+    assert stated["digest_function"] == "sha256"
+    assert re.fullmatch(r"[0-9a-f]{64}", stated["build_id"])
+    assert stated["versions"]["torch-mlir"]
+
+
+def test_every_stated_target_compiles(server: Server) -> None:
+    targets = server.http.get("/capabilities").json()["targets"]
+    answer = server.compile(encoded(compile_body(graph("neg", rows=2), target=targets)))
+    assert answer.status_code == 200, answer.text
+    assert len(answer.json()["programs"]) == len(targets)
+
+
+def test_a_validation_tells_types_and_digest(server: Server) -> None:
+    wire = graph("exp2", symbol="batch", first_var=3)
+    report = server.post("/validate", encoded({"graph": wire})).json()
+    assert report["valid"] is True
+    assert report["inputs"] == [{"var": 3, "dtype": "float32", "shape": [4, "batch"], "device": None}]
+    assert [output["var"] for output in report["outputs"]] == [4, 5]
+    assert report["symbols"] == [{"name": "batch", "min_val": 1, "max_val": 64}]
+    assert (report["nodes"], report["live_nodes"]) == (3, 3)
+    other = graph("exp2", name="other", symbol="m", first_var=30, reverse=True)
+    assert server.post("/validate", encoded({"graph": other})).json()["digest"] == report["digest"]
+
+
+def test_one_line_says_that_it_is_ready_and_nothing_else_is_printed(home: Path) -> None:
+    server = Server(home)
+    assert server.process.stdout is not None
+    os.kill(server.pid, signal.SIGTERM)
+    assert server.process.stdout.read() == ""
+    assert server.stop() == 0
+    assert server.log() == ""
+
+
+def test_an_interrupt_ends_it_as_a_shell_expects(home: Path) -> None:
+    server = Server(home)
+    assert server.stop(signal.SIGINT) == 130
+    assert server.log() == ""
+
+
+def test_only_its_user_can_open_its_socket_which_goes_with_it(home: Path) -> None:
+    home.mkdir()
+    path = home / "s"
+    environment = {**os.environ, "KILN_HOME": str(home)}
+    for _ in range(2):
+        command = [sys.executable, "-m", "service", "--uds", str(path)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
+            assert process.stdout is not None
+            assert process.stdout.readline() == f"tensorkiln is ready on unix:{path}\n"
+            assert stat.S_IMODE(path.stat().st_mode) == 0o600
+            with httpx2.Client(transport=httpx2.HTTPTransport(uds=str(path), verify=False)) as client:
+                assert client.get("http://kiln/healthz").status_code == 200
+            process.kill()
+            process.wait()
+        assert path.exists()
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline()
+        process.terminate()
+        assert process.wait(30) == 0
+    assert not path.exists()
+
+
+def test_an_address_in_use_is_told_in_one_line(server: Server, home: Path) -> None:
+    result = run("--port", server.url.rpartition(":")[2], home=home)
+    assert result.returncode == 1
+    assert re.fullmatch(r"The service cannot listen on 127\.0\.0\.1:\d+: .*in use.*\n", result.stderr)
+
+
+def test_a_setting_that_cannot_be_used_is_told_by_its_name(home: Path) -> None:
+    result = run("--port", "0", home=home, compile_memory_mib="lots")
+    assert result.returncode == 1
+    assert result.stderr.startswith("KILN_COMPILE_MEMORY_MIB: ")
+
+
+def test_a_store_that_cannot_be_used_is_told(home: Path) -> None:
+    home.mkdir()
+    (home / "store").write_text("")
+    result = run("--port", "0", home=home)
+    assert result.returncode != 0
+    assert "The store at" in result.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_the_fork_server_goes_with_the_service(home: Path, number: signal.Signals) -> None:
+    server = Server(home)
+    fork_server = server.fork_server
+    server.stop(number)
+    assert ended_within(fork_server, 2.0)

@@ -1,0 +1,214 @@
+"""What is stored is either whole and true, or not there."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from service.store.blobs import Blobs
+from service.store.location import open_store
+from service.store.records import Records
+from service.store.repeats import Repeats
+from tensorkiln.errors import UnavailableError
+
+CONTENT = [bytes([index]) * (1000 * index) for index in range(8)]
+
+
+def sha(content: bytes) -> str:
+    return sha256(content).hexdigest()
+
+
+def blob_file(root: Path, digest: str) -> Path:
+    return root / "blobs" / digest[:2] / digest
+
+
+def flip(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
+def truncate(path: Path) -> None:
+    os.truncate(path, path.stat().st_size // 2)
+
+
+DAMAGES: list[Callable[[Path], None]] = [flip, truncate, Path.unlink]
+
+
+@pytest.mark.parametrize("location", ["", "memory:///"])
+def test_a_blob_comes_back_under_its_digest(tmp_path: Path, location: str) -> None:
+    async def run() -> None:
+        blobs = Blobs(open_store(location or str(tmp_path)))
+        for content in CONTENT:
+            assert await blobs.put(content) == sha(content)
+            assert await blobs.get(sha(content)) == content
+        assert await blobs.holds(map(sha, CONTENT))
+        assert await blobs.get(sha(b"other")) is None
+        assert not await blobs.holds([sha(CONTENT[0]), sha(b"other")])
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_blob_is_missing_and_can_be_stored_again(tmp_path: Path, damage: Callable[[Path], None]) -> None:
+    async def run() -> None:
+        blobs = Blobs(open_store(str(tmp_path)))
+        digests = [await blobs.put(content) for content in CONTENT[1:]]
+        assert await blobs.holds(digests)
+        for digest in digests:
+            damage(blob_file(tmp_path, digest))
+            assert not await blobs.holds([digest])
+            assert await blobs.get(digest) is None
+            assert not blob_file(tmp_path, digest).exists()
+        for content in CONTENT[1:]:
+            await blobs.put(content)
+        assert await blobs.holds(digests)
+        assert blobs.corrupt == (0 if damage is Path.unlink else len(digests))
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_record_is_missing(tmp_path: Path, damage: Callable[[Path], None]) -> None:
+    async def run() -> None:
+        records = Records(open_store(str(tmp_path)))
+        await records.put("programs/ab/x", {"program": "p", "n": [1, 2]})
+        assert await records.get("programs/ab/x") == {"program": "p", "n": [1, 2]}
+        damage(tmp_path / "programs/ab/x")
+        assert await records.get("programs/ab/x") is None
+        assert not (tmp_path / "programs/ab/x").exists()
+
+    asyncio.run(run())
+
+
+def test_records_are_listed_by_name(tmp_path: Path) -> None:
+    async def run() -> None:
+        records = Records(open_store(str(tmp_path)))
+        assert await records.names("graphs/ab/g", 10) == []
+        for name in ("b", "a", "c"):
+            await records.put(f"graphs/ab/g/{name}", {})
+        assert await records.names("graphs/ab/g", 2) == ["a", "b"]
+
+    asyncio.run(run())
+
+
+def test_an_answer_is_repeated_while_everything_that_it_names_is_there(tmp_path: Path) -> None:
+    async def run() -> None:
+        store = open_store(str(tmp_path))
+        records, blobs = Records(store), Blobs(store)
+        repeats = Repeats(records, blobs, "build 1", 1 << 20)
+        key = repeats.key(sha(b"body"))
+        assert await repeats.find(key) is None
+        named = await blobs.put(b"artifact")
+        await repeats.save(key, b"answer", [named])
+        assert await repeats.find(key) == b"answer"
+        assert await Repeats(records, blobs, "build 1", 0).find(key) == b"answer"
+        other = Repeats(records, blobs, "build 2", 1 << 20)
+        assert await other.find(other.key(sha(b"body"))) is None
+        flip(blob_file(tmp_path, named))
+        assert await repeats.find(key) is None
+        await blobs.put(b"artifact")
+        assert await repeats.find(key) == b"answer"
+
+    asyncio.run(run())
+
+
+def test_answers_in_memory_are_bounded(tmp_path: Path) -> None:
+    async def run() -> None:
+        store = open_store(str(tmp_path))
+        repeats = Repeats(Records(store), Blobs(store), "", 2500)
+        for name in "abcd":
+            await repeats.save(repeats.key(name), name.encode() * 1000, [])
+        assert all([await repeats.find(repeats.key(name)) == name.encode() * 1000 for name in "abcd"])
+
+    asyncio.run(run())
+
+
+def test_a_store_that_cannot_be_used_says_so(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for location in (str(tmp_path / "file" / "store"), "http://127.0.0.1:9/", "nonsense://x"):
+        with pytest.raises(UnavailableError):
+            open_store(location)
+
+
+WRITER = """
+import asyncio, sys
+from service.store.blobs import Blobs
+from service.store.location import open_store
+async def main():
+    blobs = Blobs(open_store(sys.argv[1]))
+    print("begin", flush=True)
+    for round in range(1000000):
+        await asyncio.gather(*(blobs.put(b"%d %d " % (round, n) * 20000) for n in range(16)))
+asyncio.run(main())
+"""
+
+
+def writer(root: Path) -> subprocess.Popen[str]:
+    process = subprocess.Popen([sys.executable, "-c", WRITER, str(root)], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "begin\n"
+    return process
+
+
+def stored(root: Path) -> list[Path]:
+    """Every entry: names with # are files that were being written."""
+    return [path for path in (root / "blobs").rglob("*") if path.is_file() and "#" not in path.name]
+
+
+def test_a_writer_that_is_killed_leaves_no_half_written_entry(tmp_path: Path) -> None:
+    written = 0
+    for seconds in (0.05, 0.11, 0.17):
+        process = writer(tmp_path)
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(seconds)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        assert process.stdout is not None
+        process.stdout.close()
+        written = len(stored(tmp_path))
+        assert all(sha(path.read_bytes()) == path.name for path in stored(tmp_path))
+    assert written > 50
+
+
+def test_several_processes_write_the_same_entries_at_once(tmp_path: Path) -> None:
+    writers = [writer(tmp_path) for _ in range(4)]
+    with pytest.raises(subprocess.TimeoutExpired):
+        writers[0].wait(0.5)
+    assert all(process.poll() is None for process in writers)
+    for process in writers:
+        process.kill()
+        process.wait()
+        assert process.stdout is not None
+        process.stdout.close()
+    assert all(sha(path.read_bytes()) == path.name for path in stored(tmp_path))
+
+
+def test_the_differing_component_is_named() -> None:
+    from service.action import Action, differences
+
+    base: dict[str, Any] = {
+        "abi": 1,
+        "build_id": "b",
+        "graph": "g",
+        "options": {"fast_math": False},
+        "salt": "",
+        "schema": 1,
+        "target": {"kind": "cpu", "features": ["avx"]},
+    }
+    other = {**base, "options": {"fast_math": True}, "target": {"kind": "cpu", "features": ["avx", "avx2"]}}
+    assert differences(base, other) == ("options.fast_math", "target.features")
+    assert differences(base, base) == ()
+    action = Action.from_components(base)
+    assert action.components == base
+    assert action.digest == Action.from_components(dict(reversed(base.items()))).digest
+    assert action.digest != Action.from_components(other).digest

@@ -1,0 +1,73 @@
+"""The OpenAPI document is true: schemathesis calls every route by it and finds nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest, itertools, time
+COUNT = itertools.count()
+import schemathesis
+from hypothesis import HealthCheck, settings
+from schemathesis.checks import CHECKS
+
+from service.app import create_app
+from service.settings import Settings
+from tests.service.server import Server
+
+EXAMPLES = 25
+COVERAGE = True
+
+# A graph that the schema allows is seldom a valid one: the rules between its nodes are beyond a schema.
+REFUSALS = ["2xx", 400, 404, 413, 422]
+
+schema: Any = schemathesis.openapi.from_dict(create_app(Settings()).openapi())
+schema.config.checks.positive_data_acceptance.expected_statuses = REFUSALS
+schema.config.checks.negative_data_rejection.expected_statuses = REFUSALS[1:] + [405, 415]
+schema.config.phases.coverage.enabled = COVERAGE
+
+
+@pytest.fixture(scope="module")
+def document(server: Server) -> dict[str, Any]:
+    return server.http.get("/openapi.json").json()
+
+
+@pytest.mark.timeout(3000)
+@schema.parametrize()
+@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
+def test_every_route_keeps_to_its_description(case: Any, server: Server) -> None:
+    n = next(COUNT); t=time.time(); case.call_and_validate(base_url=server.url); dt=time.time()-t; (n % 500 == 0 or dt>1) and open("/tmp/kiln/count_d","a").write(f"{n} {dt:.2f} {case.path} {str(case.body)[:300] if dt>1 else None}\n")
+
+
+def test_nothing_that_schemathesis_sent_met_a_defect(server: Server) -> None:
+    assert "defect" not in server.log()
+
+
+def test_every_error_of_every_route_is_described_as_a_problem(document: dict[str, Any]) -> None:
+    for path, operations in document["paths"].items():
+        for method, operation in operations.items():
+            errors = {int(status) for status in operation["responses"] if int(status) >= 400}
+            assert 500 in errors, (path, method)
+            if method == "head":
+                continue
+            for status in errors:
+                content = operation["responses"][str(status)]["content"]
+                assert list(content) == ["application/problem+json"], (path, method, status)
+                assert content["application/problem+json"]["schema"] == {"$ref": "#/components/schemas/Problem"}
+
+
+def test_every_reference_of_the_document_leads_somewhere(document: dict[str, Any]) -> None:
+    def references(value: Any) -> set[str]:
+        if isinstance(value, dict):
+            own = {value["$ref"]} if isinstance(value.get("$ref"), str) else set[str]()
+            return own.union(*map(references, value.values()))
+        return set[str]().union(*map(references, value)) if isinstance(value, list) else set()
+
+    found = references(document)
+    assert len(found) > 50
+    schemas = document["components"]["schemas"]
+    assert {reference for reference in found if reference.removeprefix("#/components/schemas/") not in schemas} == set()
+
+
+def test_the_hook_is_not_in_the_document(document: dict[str, Any]) -> None:
+    assert "hook" not in str(document["paths"]).lower()
+    assert len(CHECKS.get_all()) > 5
