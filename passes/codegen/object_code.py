@@ -12,7 +12,7 @@ from .function_attributes import attach
 from .llvm_targets import initialize
 from .machine import Machine, machine_of
 
-__all__ = ["LOADABLE_SYMBOLS", "assembly", "emit", "undefined_symbols"]
+__all__ = ["LOADABLE_SYMBOLS", "assembly", "emit", "optimised_ir", "undefined_symbols"]
 
 # What the C library of every process that loads an object has; the GOT symbol is the linker's own.
 LOADABLE_SYMBOLS = frozenset({"memcpy", "memmove", "memset", "_GLOBAL_OFFSET_TABLE_"})
@@ -74,7 +74,7 @@ def _optimised(llvm_ir: str, machine: Machine, handle: llvm.TargetMachine, slp: 
     options = llvm.create_pipeline_tuning_options(speed_level=3)
     options.loop_vectorization = True
     options.loop_interleaving = True
-    options.loop_unrolling = True
+    options.loop_unrolling = False
     options.slp_vectorization = slp
     builder = llvm.create_pass_builder(handle, options)
     builder.getModulePassManager().run(module, builder)

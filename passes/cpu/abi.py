@@ -27,6 +27,7 @@ def kernel_function(name: str, dtypes: Sequence[DType], symbols: int, aliased: f
     index = ir.IndexType.get()
     buffers = [ir.MemRefType.get([], stored_type(dtype)) for dtype in dtypes]
     function = func.FuncOp(name + BODY_SUFFIX, ([*buffers, *[index] * (symbols + 2)], []), visibility="private")
+    function.attributes["llvm.linkage"] = ir.Attribute.parse("#llvm.linkage<internal>")
     plain = ir.DictAttr.get({})
     unshared = ir.DictAttr.get({"llvm.noalias": ir.UnitAttr.get()})
     function.arg_attrs = ir.ArrayAttr.get(

@@ -43,7 +43,7 @@ def choose_blocking(contraction: Contraction, dtype: DType, unit: VectorUnit) ->
     # Accumulators fill the registers but for the vectors of the right operand, one broadcast, and one to spare.
     tile_rows = (unit.registers - VECTORS_PER_TILE - 2) // VECTORS_PER_TILE
     tile_columns = lanes * VECTORS_PER_TILE
-    rows, columns, depth = (extent_of(loops) for loops in (contraction.rows, contraction.columns, contraction.depth))
+    rows = extent_of(contraction.rows)
     if isinstance(rows, int) and rows < tile_rows:
         tile_rows = rows
     return Blocking(
@@ -51,8 +51,9 @@ def choose_blocking(contraction: Contraction, dtype: DType, unit: VectorUnit) ->
         tile_rows=tile_rows,
         tile_columns=tile_columns,
         block_rows=_block(rows, tile_rows, BLOCK_ROWS),
-        block_columns=_block(columns, tile_columns, COLUMN_BYTES // dtype.itemsize),
-        block_depth=_block(depth, lanes, DEPTH_BYTES // dtype.itemsize),
+        # The same for every contraction of a dtype, so that they share one micro-kernel: these are its strides.
+        block_columns=COLUMN_BYTES // dtype.itemsize,
+        block_depth=DEPTH_BYTES // dtype.itemsize,
     )
 
 

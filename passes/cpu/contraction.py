@@ -27,7 +27,10 @@ from tensorkiln.schedule import KernelItem
 from .blocking import Blocking, choose_blocking, group_counts
 from .machine import Machine
 from .micro_kernel import micro_kernel
-from .packing import MAX_GATHER_ELEMENTS, Packer, Source, source_of
+from .offset_table import fill_tables
+from .pack_function import pack
+from .packing import MAX_ELEMENTS, Source, source_of
+from .shared_functions import module_of
 
 NAME = "contraction"
 
@@ -60,10 +63,10 @@ def _problem(body: KernelBody) -> Problem | None:
         return None
     parts = _storable(parts, stage)
     sizes = [expr.product(body.operands[a.load.operand].shape) for a in (parts.left, parts.right)]
-    if not parts.columns or any(body.space.largest(size) >= MAX_GATHER_ELEMENTS for size in sizes):
+    if not parts.columns or any(body.space.largest(size) >= MAX_ELEMENTS for size in sizes):
         return None
-    left = source_of(parts.left, parts.rows, parts.depth, sizes[0])
-    right = source_of(parts.right, parts.depth, parts.columns, sizes[1])
+    left = source_of(parts.left, parts.rows, parts.depth)
+    right = source_of(parts.right, parts.depth, parts.columns)
     return Problem(body, parts, stage.elements[0].dtype, left, right)
 
 
@@ -109,8 +112,13 @@ def _scratch(problem: Problem, blocking: Blocking) -> list[Scratch]:
         Scratch(dtype, blocking.block_depth * blocking.block_columns),
         Scratch(dtype, blocking.block_rows * blocking.block_columns),
     ]
-    blocks += [Scratch(DType.INT32, blocking.block_depth)] * len(problem.left.tables)
-    return blocks + [Scratch(DType.INT32, blocking.block_columns)] * len(problem.right.tables)
+    for source, outer, inner in (
+        (problem.left, blocking.block_rows, blocking.block_depth),
+        (problem.right, blocking.block_depth, blocking.block_columns),
+    ):
+        blocks += [Scratch(DType.INT32, outer)] * len(source.forms)
+        blocks += [Scratch(DType.INT32, inner)] * source.inner_tables
+    return blocks
 
 
 def realise(
@@ -137,10 +145,10 @@ class _Emission:
         shared = problem.body.local_from
         self.bases = list(buffers[:shared])
         self.packed_left, self.packed_right, self.block, *tables = buffers[shared:]
-        count = len(problem.left.tables)
-        self.left = Packer(problem.left, self.bases[problem.left.operand], tables[:count], blocking.lanes)
-        self.right = Packer(problem.right, self.bases[problem.right.operand], tables[count:], blocking.lanes)
-        self.kernel = micro_kernel(_module_of(entry), problem.dtype, blocking)
+        count = len(problem.left.forms) + problem.left.inner_tables
+        self.left_tables, self.right_tables = tables[:count], tables[count:]
+        self.module = module_of(entry)
+        self.kernel = micro_kernel(self.module, problem.dtype, blocking)
 
     def groups(self, symbols: Mapping[str, ir.Value], groups: tuple[ir.Value, ir.Value]) -> None:
         space, parts, blocking = self.problem.body.space, self.problem.parts, self.blocking
@@ -173,7 +181,10 @@ class _Emission:
         row_tiles = expr.ceildiv(symbol("rows"), blocking.tile_rows)
         column_tiles = expr.ceildiv(symbol("columns"), blocking.tile_columns)
         self._clear(index(expr.mul(row_tiles, blocking.tile_rows)), index)
-        self.right.fill_tables(symbol("first_column"), symbol("columns"), index)
+        right, left = self.problem.right, self.problem.left
+        self._fill_inner(right, self.right_tables, symbol("first_column"), symbol("columns"), index)
+        padded_rows = expr.mul(row_tiles, blocking.tile_rows)
+        self._fill_outer(left, self.left_tables, symbol("first_row"), padded_rows, index)
         depth = extent_of(self.problem.parts.depth)
         blocks = scf.ForOp(index(0), index(depth), index(blocking.block_depth))
         with ir.InsertionPoint(blocks.body):
@@ -181,9 +192,11 @@ class _Emission:
             here = index.inside({"first_step": blocks.induction_variable})
             steps = expr.minimum(blocking.block_depth, expr.sub(depth, symbol("first_step")))
             here = here.inside({"steps": here(steps)})
-            self.left.fill_tables(symbol("first_step"), symbol("steps"), here)
+            first, count = symbol("first_step"), symbol("steps")
+            self._fill_inner(left, self.left_tables, first, count, here)
+            self._fill_outer(right, self.right_tables, first, count, here)
             self._pack_right(column_tiles, here)
-            self._pack_left(row_tiles, here)
+            self._pack_left(padded_rows, here)
             sizes = [here(row_tiles), here(column_tiles), here(symbol("steps"))]
             func.CallOp([], self.kernel, [self.packed_left, self.packed_right, self.block, *sizes])
             scf.YieldOp([])
@@ -201,52 +214,35 @@ class _Emission:
             vector.StoreOp(zero.result, strided_view(self.block, symbol("place"), (blocking.lanes,), (1,), here), [here(0)])
             scf.YieldOp([])
 
+    def _fill_outer(
+        self, source: Source, tables: Sequence[ir.Value], start: Dim, count: Dim, index: IndexEmitter
+    ) -> None:
+        forms = [(form.base, form.outer) for form in source.forms]
+        fill_tables(self.module, tables[: len(forms)], forms, source.outer, start, count, index)
+
+    def _fill_inner(
+        self, source: Source, tables: Sequence[ir.Value], start: Dim, count: Dim, index: IndexEmitter
+    ) -> None:
+        forms = [(0, form.inner) for form in source.forms]
+        fill_tables(self.module, tables[len(forms) :], forms, source.inner, start, count, index)
+
     def _pack_right(self, column_tiles: Dim, index: IndexEmitter) -> None:
         """`[column tile][step][tile_columns]`"""
-        blocking, lanes = self.blocking, self.blocking.lanes
-        steps = scf.ForOp(index(0), index(symbol("steps")), index(1))
-        with ir.InsertionPoint(steps.body):
-            here = index.inside({"step": steps.induction_variable})
-            parts = [here(part) for part in self._outer(self.right, "first_step", "step", "steps", here)]
-            vectors = scf.ForOp(here(0), here(expr.mul(column_tiles, blocking.tile_columns)), here(lanes))
-            with ir.InsertionPoint(vectors.body):
-                inner = here.inside({"place": vectors.induction_variable})
-                mask = self._mask(symbol("columns"), inner)
-                value = self.right.vector_at(parts, symbol("first_column"), symbol("place"), mask, inner)
-                inner.space.add("place", blocking.block_columns)
-                tile, lane = inner.space.divide(symbol("place"), blocking.tile_columns)
-                panel = blocking.block_depth * blocking.tile_columns
-                at = expr.add(expr.mul(tile, panel), expr.mul(symbol("step"), blocking.tile_columns), lane)
-                vector.StoreOp(value, strided_view(self.packed_right, at, (lanes,), (1,), inner), [inner(0)])
-                scf.YieldOp([])
-            scf.YieldOp([])
+        blocking, tile = self.blocking, self.blocking.tile_columns
+        counts = (symbol("steps"), symbol("columns"), expr.mul(column_tiles, tile))
+        layout = (tile, tile, blocking.block_depth * tile)
+        source = self.problem.right
+        memory, tables, start = self.bases[source.operand], self.right_tables, symbol("first_column")
+        pack(self.module, source, memory, self.packed_right, tables, counts, start, layout, blocking.lanes, index)
 
-    def _pack_left(self, row_tiles: Dim, index: IndexEmitter) -> None:
+    def _pack_left(self, padded_rows: Dim, index: IndexEmitter) -> None:
         """`[row][block_depth]`; the rows that fill up the last tile repeat the last row, whose products are dropped"""
-        blocking, lanes = self.blocking, self.blocking.lanes
-        rows = scf.ForOp(index(0), index(expr.mul(row_tiles, blocking.tile_rows)), index(1))
-        with ir.InsertionPoint(rows.body):
-            last = index.inside({"row": rows.induction_variable})
-            here = last.inside({"row": last(expr.minimum(symbol("row"), expr.sub(symbol("rows"), 1)))})
-            parts = [here(part) for part in self._outer(self.left, "first_row", "row", "rows", here)]
-            vectors = scf.ForOp(here(0), here(symbol("steps")), here(lanes))
-            with ir.InsertionPoint(vectors.body):
-                inner = last.inside({"place": vectors.induction_variable})
-                mask = self._mask(symbol("steps"), inner)
-                value = self.left.vector_at(parts, symbol("first_step"), symbol("place"), mask, inner)
-                at = expr.add(expr.mul(symbol("row"), blocking.block_depth), symbol("place"))
-                vector.StoreOp(value, strided_view(self.packed_left, at, (lanes,), (1,), inner), [inner(0)])
-                scf.YieldOp([])
-            scf.YieldOp([])
-
-    def _outer(self, packer: Packer, first: str, name: str, count: str, index: IndexEmitter) -> list[Dim]:
-        index.space.add(name, symbol(count))
-        return packer.outer_parts(expr.add(symbol(first), symbol(name)), index)
-
-    def _mask(self, count: Dim, index: IndexEmitter) -> ir.Value:
-        """Which lanes of the vector at `place` are below `count`."""
-        kind = ir.VectorType.get([self.blocking.lanes], ir.IntegerType.get_signless(1))
-        return vector.CreateMaskOp(kind, [index(expr.sub(count, symbol("place")))]).result
+        depth = self.blocking.block_depth
+        counts = (padded_rows, symbol("steps"), symbol("steps"))
+        source = self.problem.left
+        memory, tables, start = self.bases[source.operand], self.left_tables, symbol("first_step")
+        layout, lanes = (depth, depth, 0), self.blocking.lanes
+        pack(self.module, source, memory, self.packed_left, tables, counts, start, layout, lanes, index)
 
     def _finish(self, index: IndexEmitter) -> None:
         """Store the block, and compute from it what the kernel's maps make of it."""
@@ -300,9 +296,3 @@ def _positions(body: KernelBody, loops: Sequence[Loop], flat: Dim) -> dict[str, 
     places = body.space.unflatten(flat, [loop.extent for loop in loops])
     return {loop.name: place for loop, place in zip(loops, places, strict=False)}
 
-
-def _module_of(entry: ir.Block) -> ir.Operation:
-    operation = entry.owner
-    while operation.parent is not None:
-        operation = operation.parent
-    return operation

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from dialect.mlir import arith, func, ir, memref, scf, vector
+from collections.abc import Sequence
+
+from dialect.mlir import arith, ir, memref, scf, vector
 from passes.scalar import mlir_scalar
 from passes.to_linalg.memory import strided_view
 from tensorkiln.dtypes import DType
 from tensorkiln.expr import symbol
 
-from ..to_linalg.index_emission import IndexEmitter
-from ..to_linalg.index_space import IndexSpace
+from passes.to_linalg.index_emission import IndexEmitter
+from passes.to_linalg.index_space import IndexSpace
 from .blocking import VECTORS_PER_TILE, Blocking
+from .shared_functions import shared_function
 
 
 def micro_kernel(module: ir.Operation, dtype: DType, blocking: Blocking) -> str:
@@ -19,39 +22,26 @@ def micro_kernel(module: ir.Operation, dtype: DType, blocking: Blocking) -> str:
     `f(left, right, result, row tiles, column tiles, depth)` adds the product of packed panels to the result block. The
     left panels hold `tile_rows` rows of `block_depth` elements, the right ones `block_depth` rows of `tile_columns`.
     """
-    name = (
-        f"micro_{dtype}_{blocking.tile_rows}x{blocking.tile_columns}"
-        f"_{blocking.block_columns}_{blocking.block_depth}_{blocking.lanes}"
-    )
-    body = module.regions[0].blocks[0]
-    defined = (op.operation for op in body.operations)
-    if not any("sym_name" in op.attributes and ir.StringAttr(op.attributes["sym_name"]).value == name for op in defined):
-        with ir.InsertionPoint.at_block_begin(body):
-            _define(name, dtype, blocking)
-    return name
+    name = f"multiply_{dtype}_{blocking.tile_rows}x{blocking.tile_columns}_{blocking.lanes}"
+    pointer, index = ir.MemRefType.get([], mlir_scalar(dtype)), ir.IndexType.get()
+
+    def define(arguments: Sequence[ir.Value]) -> None:
+        _define(arguments, dtype, blocking)
+
+    return shared_function(module, name, [pointer] * 3 + [index] * 3, define)
 
 
-def _define(name: str, dtype: DType, blocking: Blocking) -> None:
-    index = ir.IndexType.get()
-    element = mlir_scalar(dtype)
-    pointer = ir.MemRefType.get([], element)
-    function = func.FuncOp(name, ([pointer] * 3 + [index] * 3, []), visibility="private")
-    function.attributes["passthrough"] = ir.ArrayAttr.get([ir.StringAttr.get("noinline")])
-    unshared = ir.DictAttr.get({"llvm.noalias": ir.UnitAttr.get()})
-    function.arg_attrs = ir.ArrayAttr.get([unshared] * 3 + [ir.DictAttr.get({})] * 3)
-    block = function.add_entry_block()
-    left, right, result, row_tiles, column_tiles, depth = block.arguments
-    with ir.InsertionPoint(block):
-        emit = IndexEmitter(IndexSpace({}), {})
-        columns = scf.ForOp(emit(0), column_tiles, emit(1))
-        with ir.InsertionPoint(columns.body):
-            rows = scf.ForOp(emit(0), row_tiles, emit(1))
-            with ir.InsertionPoint(rows.body):
-                names = {"row": rows.induction_variable, "column": columns.induction_variable}
-                _tile(dtype, blocking, (left, right, result), depth, emit.inside(names))
-                scf.YieldOp([])
+def _define(arguments: Sequence[ir.Value], dtype: DType, blocking: Blocking) -> None:
+    left, right, result, row_tiles, column_tiles, depth = arguments
+    emit = IndexEmitter(IndexSpace({}), {})
+    columns = scf.ForOp(emit(0), column_tiles, emit(1))
+    with ir.InsertionPoint(columns.body):
+        rows = scf.ForOp(emit(0), row_tiles, emit(1))
+        with ir.InsertionPoint(rows.body):
+            names = {"row": rows.induction_variable, "column": columns.induction_variable}
+            _tile(dtype, blocking, (left, right, result), depth, emit.inside(names))
             scf.YieldOp([])
-        func.ReturnOp([])
+        scf.YieldOp([])
 
 
 def _tile(

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from dialect.mlir import arith, ir, scf
-from passes import scalar
 from passes.schedule.choice import Choice, kernel_item
 from passes.schedule.domain import Loop, extent_of
 from passes.schedule.stages import KernelBody
 from passes.to_linalg.emission import as_index
 from passes.to_linalg.index_emission import IndexEmitter
 from passes.to_linalg.index_space import IndexSpace
-from passes.to_linalg.memory import load, store
+from passes.to_linalg.memory import load, store, zero
 from passes.values import Value
 from tensorkiln import expr
 from tensorkiln.expr import Dim
@@ -89,8 +88,7 @@ def _emit_line(
     with ir.InsertionPoint(cleared.body):
         position = space.add("zero", root.shape[axis])
         here = index.inside({"zero": cleared.induction_variable})
-        zero = scalar.constant(dtype, False if dtype.is_bool else 0.0 if dtype.is_float else 0)
-        store(dtype, zero, memory[root], space.flatten(_at(line, axis, position), root.shape), here)
+        store(dtype, zero(dtype), memory[root], space.flatten(_at(line, axis, position), root.shape), here)
         scf.YieldOp([])
     others = [extent for number, extent in enumerate(indices.shape) if number != axis]
     reach = [expr.sub(expr.sub(extent, 1), place) for place, extent in zip(line, others, strict=True)]

@@ -51,12 +51,6 @@ def _halves(x: Number) -> Pair:
     return Pair(high, x - high)
 
 
-def add_pairs(a: Pair, b: Pair) -> Pair:
-    """a + b to about twice the working precision, relative to |a| + |b|."""
-    total = two_sum(a.high, b.high)
-    return quick_two_sum(total.high, total.low + (a.low + b.low))
-
-
 def multiply_pairs(traits: Traits, a: Pair, b: Pair) -> Pair:
     """a * b to about twice the working precision."""
     product = two_product(traits, a.high, b.high)

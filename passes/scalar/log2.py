@@ -58,13 +58,18 @@ def decomposed(x: Number) -> Parts:
     """The parts of a positive finite number; of anything else, some finite numbers."""
     form = x.form
     is_tiny = x.less(2.0 ** (1 - form.bias))
-    normal = choose(is_tiny, x * 2.0 ** (form.fraction + 1), x).bits()
+    shift = form.fraction + 1
+    parts = decomposed_normal(choose(is_tiny, x * 2.0**shift, x))
+    return Parts(choose(is_tiny, parts.exponent - shift, parts.exponent), parts.f)
+
+
+def decomposed_normal(x: Number) -> Parts:
+    """The parts of a positive normal number; of anything else, some finite numbers."""
+    form, pattern = x.form, x.bits()
     # Counting from the bits of sqrt(1/2) makes the exponent field change there instead of at 1.
-    offset = normal - _SQRT_HALF[form]
-    power = offset.arithmetic_shift(form.fraction)
-    significand = (normal - (power << form.fraction)).reinterpreted(form)
-    exponent = power - choose(is_tiny, power.literal(form.fraction + 1), 0)
-    return Parts(small_integer_to_float(exponent, form), significand - 1.0)
+    power = (pattern - _SQRT_HALF[form]).arithmetic_shift(form.fraction)
+    significand = (pattern - (power << form.fraction)).reinterpreted(form)
+    return Parts(small_integer_to_float(power, form), significand - 1.0)
 
 
 _SQRT_HALF: dict[Form, int] = {F32: 0x3F3504F3, F64: 0x3FE6A09E667F3BCD}

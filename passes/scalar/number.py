@@ -24,59 +24,60 @@ class Number:
         """A constant of this number's form."""
         return literal(self.form, value)
 
-    def _with(self, other: Number | float) -> Number:
+    def operand(self, other: Number | float) -> Number:
+        """A number as it is; a Python number as a constant of this form."""
         return other if isinstance(other, Number) else literal(self.form, other)
 
     def __add__(self, other: Number | float) -> Number:
         emit = arith.addf if self.form.is_float else arith.addi
-        return Number(emit(self.value, self._with(other).value), self.form)
+        return Number(emit(self.value, self.operand(other).value), self.form)
 
     def __sub__(self, other: Number | float) -> Number:
         emit = arith.subf if self.form.is_float else arith.subi
-        return Number(emit(self.value, self._with(other).value), self.form)
+        return Number(emit(self.value, self.operand(other).value), self.form)
 
     def __rsub__(self, other: float) -> Number:
-        return self._with(other) - self
+        return self.operand(other) - self
 
     def __mul__(self, other: Number | float) -> Number:
         emit = arith.mulf if self.form.is_float else arith.muli
-        return Number(emit(self.value, self._with(other).value), self.form)
+        return Number(emit(self.value, self.operand(other).value), self.form)
 
     def __truediv__(self, other: Number | float) -> Number:
-        return Number(arith.divf(self.value, self._with(other).value), self.form)
+        return Number(arith.divf(self.value, self.operand(other).value), self.form)
 
     def __rtruediv__(self, other: float) -> Number:
-        return self._with(other) / self
+        return self.operand(other) / self
 
     def __neg__(self) -> Number:
         return Number(arith.negf(self.value), self.form) if self.form.is_float else self.literal(0) - self
 
     def __and__(self, other: Number | int) -> Number:
-        return Number(arith.andi(self.value, self._with(other).value), self.form)
+        return Number(arith.andi(self.value, self.operand(other).value), self.form)
 
     def __or__(self, other: Number | int) -> Number:
-        return Number(arith.ori(self.value, self._with(other).value), self.form)
+        return Number(arith.ori(self.value, self.operand(other).value), self.form)
 
     def __xor__(self, other: Number | int) -> Number:
-        return Number(arith.xori(self.value, self._with(other).value), self.form)
+        return Number(arith.xori(self.value, self.operand(other).value), self.form)
 
     def __invert__(self) -> Number:
         return self ^ self.literal(-1)
 
     def __lshift__(self, amount: Number | int) -> Number:
         """Poison when the amount is not below the width."""
-        return Number(arith.shli(self.value, self._with(amount).value), self.form)
+        return Number(arith.shli(self.value, self.operand(amount).value), self.form)
 
     def __rshift__(self, amount: Number | int) -> Number:
         """Logical: zeros come in. Poison when the amount is not below the width."""
-        return Number(arith.shrui(self.value, self._with(amount).value), self.form)
+        return Number(arith.shrui(self.value, self.operand(amount).value), self.form)
 
     def arithmetic_shift(self, amount: Number | int) -> Number:
         """To the right, copies of the sign come in. Poison when the amount is not below the width."""
-        return Number(arith.shrsi(self.value, self._with(amount).value), self.form)
+        return Number(arith.shrsi(self.value, self.operand(amount).value), self.form)
 
     def _compared(self, float_name: str, integer_name: str, other: Number | float) -> Number:
-        right = self._with(other).value
+        right = self.operand(other).value
         if self.form.is_float:
             return Number(arith.cmpf(getattr(arith.CmpFPredicate, float_name), self.value, right), BOOLEAN)
         return Number(arith.cmpi(getattr(arith.CmpIPredicate, integer_name), self.value, right), BOOLEAN)
@@ -167,7 +168,7 @@ def choose(condition: Number, if_true: Number | float, if_false: Number | float)
     model = if_true if isinstance(if_true, Number) else if_false
     if not isinstance(model, Number):
         raise TypeError("choose needs a Number to take the form from")
-    left, right = model._with(if_true), model._with(if_false)  # pyright: ignore[reportPrivateUsage]
+    left, right = model.operand(if_true), model.operand(if_false)
     return Number(arith.select(condition.value, left.value, right.value), model.form)
 
 

@@ -17,7 +17,7 @@ def power_of_floats(traits: Traits, x: Number, y: Number) -> Number:
     """1 for y = 0 and for x = 1 whatever the other is; NaN for a negative finite x and a finite y with a fraction."""
     form = x.form
     base, infinity = x.absolute(), float("inf")
-    magnitude = magnitude_of_singles(x, y) if form == F32 else magnitude_of_doubles(traits, x, y)
+    magnitude = (magnitude_of_singles if form == F32 else magnitude_of_doubles)(traits, x, y)
     is_whole, is_odd = _parity(y)
     sign = choose(is_odd, x.bits() & (1 << (form.bits - 1)), 0)
     signed = (magnitude.bits() | sign).reinterpreted(form)

@@ -6,7 +6,7 @@ minimax by Remez exchange in 500-bit arithmetic; error 2**-78.
 
 from __future__ import annotations
 
-from .exact import Pair, add_pairs, multiply_pairs, quick_two_sum, two_product, two_sum
+from .exact import Pair, quick_two_sum, two_product, two_sum
 from .exp2 import DOUBLE, scaled
 from .form import F64
 from .integers import nearest_integer
@@ -39,10 +39,12 @@ def magnitude_of_doubles(traits: Traits, x: Number, y: Number) -> Number:
     logarithm = _logarithm(traits, base)
     high = choose(base.equals(0.0), -infinity, choose(base.equals(infinity), infinity, logarithm.high))
     product = two_product(traits, y, high)
+    # The error of a product with a huge y may overflow; for such y the product is beyond the limit, or 0 for |x| = 1.
     is_bounded = product.high.absolute().less(_LIMIT)
+    is_accurate = is_bounded & y.absolute().less(2.0**64)
     limit = choose(product.high.less(0.0), product.high.literal(-_LIMIT), _LIMIT)
     bounded = choose(is_bounded, product.high, limit)
-    below = choose(is_bounded, multiply_add(traits, y, logarithm.low, product.low), 0.0)
+    below = choose(is_accurate, multiply_add(traits, y, logarithm.low, product.low), 0.0)
     whole, power = nearest_integer(bounded)
     rest = quick_two_sum(bounded - whole, below)
     tail = multiply_add(traits, rest.high, horner(traits, rest.high, DOUBLE), rest.low * _LN2)
@@ -53,24 +55,33 @@ def _logarithm(traits: Traits, base: Number) -> Pair:
     """log2 of a positive finite number: exponent + s * (c1 + z * (c3 + z * (c5 + z * rest))), z = s**2."""
     exponent, f = decomposed(base)
     s = _ratio(traits, f)
-    z = multiply_pairs(traits, s, s)
+    z = _product(traits, s, s)
     rest = z.high * horner(traits, z.high, _REST)
     fifth = quick_two_sum(literal(F64, _FIFTH[0]), rest + _FIFTH[1])
-    third = add_pairs(_pair(_THIRD), multiply_pairs(traits, z, fifth))
-    first = add_pairs(_pair(_FIRST), multiply_pairs(traits, z, third))
-    fraction = multiply_pairs(traits, s, first)
+    third = _sum(_THIRD, _product(traits, z, fifth))
+    first = _sum(_FIRST, _product(traits, z, third))
+    fraction = _product(traits, s, first)
     total = two_sum(exponent, fraction.high)
     return quick_two_sum(total.high, total.low + fraction.low)
 
 
+def _product(traits: Traits, a: Pair, b: Pair) -> Pair:
+    """a * b, the low part not normalised: up to a few units in the last place of the high one."""
+    exact = two_product(traits, a.high, b.high)
+    return Pair(exact.high, multiply_add(traits, a.high, b.low, multiply_add(traits, a.low, b.high, exact.low)))
+
+
+def _sum(constant: tuple[float, float], term: Pair) -> Pair:
+    """constant + term, where the constant is the larger, not normalised either."""
+    total = quick_two_sum(literal(F64, constant[0]), term.high)
+    return Pair(total.high, total.low + (term.low + constant[1]))
+
+
 def _ratio(traits: Traits, f: Number) -> Pair:
-    """f / (2 + f), the remainder of the first quotient divided again."""
+    """f / (2 + f) by a reciprocal, which is also good for dividing the remainder."""
     divisor = quick_two_sum(literal(F64, 2.0), f)
-    quotient = f / divisor.high
+    reciprocal = 1.0 / divisor.high
+    quotient = f * reciprocal
     product = two_product(traits, quotient, divisor.high)
-    remainder = ((f - product.high) - product.low) - quotient * divisor.low
-    return quick_two_sum(quotient, remainder / divisor.high)
-
-
-def _pair(parts: tuple[float, float]) -> Pair:
-    return Pair(literal(F64, parts[0]), literal(F64, parts[1]))
+    remainder = multiply_add(traits, -quotient, divisor.low, (f - product.high) - product.low)
+    return Pair(quotient, remainder * reciprocal)

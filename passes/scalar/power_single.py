@@ -8,10 +8,10 @@ from __future__ import annotations
 from .exp2 import power_of_two
 from .form import F32, F64
 from .integers import nearest_integer
-from .log2 import decomposed
+from .log2 import decomposed_normal
 from .number import Number, choose
-from .polynomial import horner
-from .traits import PORTABLE
+from .polynomial import horner, multiply_add
+from .traits import Traits
 
 # 2 * atanh(s) / s / ln(2) in powers of s**2, error 2**-44
 _LOG2 = (
@@ -37,17 +37,16 @@ _EXP2 = (
 _LIMIT = 200.0
 
 
-def magnitude_of_singles(x: Number, y: Number) -> Number:
+def magnitude_of_singles(traits: Traits, x: Number, y: Number) -> Number:
     """|x|**y; meaningless where x or y is NaN, y is 0, or |x| is 1 and y infinite."""
     base = x.absolute().widened(F64)
-    exponent, f = decomposed(base)
+    exponent, f = decomposed_normal(base)
     s = f / (f + 2.0)
-    # The margin over float32 is wide enough for separate roundings of product and sum on every target.
-    finite = exponent + s * horner(PORTABLE, s * s, _LOG2)
+    finite = multiply_add(traits, s, horner(traits, s * s, _LOG2), exponent)
     infinity = float("inf")
     logarithm = choose(base.equals(0.0), -infinity, choose(base.equals(infinity), infinity, finite))
     product = y.widened(F64) * logarithm
     bounded = choose(product.greater(_LIMIT), _LIMIT, product)
     bounded = choose(bounded.less(-_LIMIT), -_LIMIT, bounded)
     whole, power = nearest_integer(bounded)
-    return (horner(PORTABLE, bounded - whole, _EXP2) * power_of_two(F64, power)).narrowed(F32)
+    return (horner(traits, bounded - whole, _EXP2) * power_of_two(F64, power)).narrowed(F32)

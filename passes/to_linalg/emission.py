@@ -11,7 +11,18 @@ from tensorkiln.dtypes import DType
 from tensorkiln.expr import Dim, Expr, free_symbols
 
 from .index_emission import IndexEmitter
-from .memory import Memory, from_memory, load, stored_type, strided_view
+from .memory import (
+    Memory,
+    constant,
+    from_memory,
+    load,
+    stored_type,
+    strided_view,
+    to_memory,
+    to_register,
+    to_scalar,
+    zero,
+)
 from .scalar_dag import Apply, Choose, Condition, Constant, Guard, IndexValue, InRange, Interner, IsTrue, Load, Node
 
 
@@ -31,7 +42,7 @@ class Emitter:
         self._conditions: dict[int | Dim, ir.Value] = {}
 
     def __call__(self, node: Node) -> ir.Value:
-        """The scalar value of `node`."""
+        """The value of `node`, as it travels."""
         value = self._values.get(id(node))
         if value is None:
             value = self._values[id(node)] = self._emit(node)
@@ -40,21 +51,21 @@ class Emitter:
     def _emit(self, node: Node) -> ir.Value:
         match node:
             case Constant(dtype=dtype, value=literal):
-                return scalar.constant(dtype, literal)
+                return constant(dtype, literal)
             case IndexValue(dtype=dtype, index=index):
                 wide = arith.index_cast(ir.IntegerType.get_signless(64), self._index(index))
-                return scalar.cast(DType.INT64, dtype, wide, traits=self.traits)
+                return to_register(dtype, scalar.cast(DType.INT64, dtype, wide, traits=self.traits))
             case Load():
                 return self._load(node)
             case Apply():
-                return self._apply(node)
+                return to_register(node.dtype, self._apply(node))
             case Guard(conditions=conditions, value=value):
-                return arith.select(self._all(conditions), self(value), scalar.constant(node.dtype, 0))
+                return arith.select(self._all(conditions), self(value), zero(node.dtype))
             case Choose(conditions=conditions, first=first, second=second):
                 return arith.select(self._all(conditions), self(first), self(second))
 
     def _apply(self, node: Apply) -> ir.Value:
-        args = [self(arg) for arg in node.args]
+        args = [to_scalar(arg.dtype, self(arg)) for arg in node.args]
         traits = self.traits
         match (node.op, *node.attributes):
             case ("binop", str(kind), DType() as dtype, DType() as amount):
@@ -91,8 +102,7 @@ class Emitter:
         with ir.InsertionPoint(branch.then_block):
             scf.YieldOp([memref.load(strided_view(base, address, (), (), self.index), [])])
         with ir.InsertionPoint(branch.else_block):
-            element = stored_type(node.dtype)
-            scf.YieldOp([arith.constant(element, 0.0 if node.dtype.is_float else 0)])
+            scf.YieldOp([to_memory(node.dtype, zero(node.dtype))])
         return from_memory(node.dtype, branch.results[0])
 
     def _all(self, conditions: tuple[Condition, ...]) -> ir.Value:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from dialect.mlir import arith, ir, memref
+from passes.scalar import constant as literal
 from passes.scalar import mlir_scalar
 from tensorkiln.dtypes import DType
 from tensorkiln.expr import Dim, sub
@@ -13,20 +14,52 @@ from tensorkiln.expr import Dim, sub
 from .index_emission import IndexEmitter
 
 
+_NARROW_FLOATS = (DType.FLOAT16, DType.BFLOAT16)
+
+
+def register_type(dtype: DType) -> ir.Type:
+    """The type of a value on its way through a kernel.
+
+    A 16-bit float is its bits until something is computed of it: to select or move one as a float, a code generator
+    without instructions for it would convert to float32 and back, by calls that may even flush denormals.
+    """
+    return ir.IntegerType.get_signless(16) if dtype in _NARROW_FLOATS else mlir_scalar(dtype)
+
+
+def to_register(dtype: DType, value: ir.Value) -> ir.Value:
+    """A scalar as it travels."""
+    return arith.bitcast(register_type(dtype), value) if dtype in _NARROW_FLOATS else value
+
+
+def to_scalar(dtype: DType, value: ir.Value) -> ir.Value:
+    """A travelling value as the scalar to compute with."""
+    return arith.bitcast(mlir_scalar(dtype), value) if dtype in _NARROW_FLOATS else value
+
+
+def constant(dtype: DType, value: int | float | bool) -> ir.Value:
+    """A literal as it travels."""
+    return to_register(dtype, literal(dtype, value))
+
+
+def zero(dtype: DType) -> ir.Value:
+    """Zero, or False, as it travels."""
+    return constant(dtype, False if dtype.is_bool else 0.0 if dtype.is_float else 0)
+
+
 def stored_type(dtype: DType) -> ir.Type:
-    """The element type of a buffer: a bool takes a byte, everything else is as in registers."""
-    return ir.IntegerType.get_signless(8) if dtype.is_bool else mlir_scalar(dtype)
+    """The element type of a buffer: a bool takes a byte, everything else is as it travels."""
+    return ir.IntegerType.get_signless(8) if dtype.is_bool else register_type(dtype)
 
 
 def from_memory(dtype: DType, value: ir.Value) -> ir.Value:
-    """The scalar of a stored element; any non-zero byte is a true bool."""
+    """The value of a stored element; any non-zero byte is a true bool."""
     if not dtype.is_bool:
         return value
     return arith.cmpi(arith.CmpIPredicate.ne, value, arith.constant(value.type, 0))
 
 
 def to_memory(dtype: DType, value: ir.Value) -> ir.Value:
-    """The element to store for a scalar; a bool is stored as 0 or 1."""
+    """The element to store for a value; a bool is stored as 0 or 1."""
     return arith.extui(stored_type(dtype), value) if dtype.is_bool else value
 
 
@@ -54,12 +87,12 @@ def strided_view(
 
 
 def load(dtype: DType, base: ir.Value, address: Dim, index: IndexEmitter) -> ir.Value:
-    """The scalar at `address` elements from the start of `base`."""
+    """The value at `address` elements from the start of `base`."""
     return from_memory(dtype, memref.load(strided_view(base, address, (), (), index), []))
 
 
 def store(dtype: DType, value: ir.Value, base: ir.Value, address: Dim, index: IndexEmitter) -> None:
-    """Store a scalar at `address` elements from the start of `base`."""
+    """Store a value at `address` elements from the start of `base`."""
     memref.store(to_memory(dtype, value), strided_view(base, address, (), (), index), [])
 
 
@@ -79,8 +112,8 @@ class Memory:
         return sub(address, self.row_starts.get(operand, 0))
 
     def register(self, dtype: DType) -> ir.Value:
-        """A scalar variable of the register type of `dtype`."""
-        return register(self.entry, mlir_scalar(dtype))
+        """A variable for a value of `dtype` as it travels."""
+        return register(self.entry, register_type(dtype))
 
 
 def register(entry: ir.Block, element: ir.Type) -> ir.Value:

@@ -20,7 +20,7 @@ from ..schedule.stages import Stage
 from .emission import Emitter
 from .index_emission import IndexEmitter
 from .index_space import linear_form
-from .memory import Memory, from_memory, store, strided_view, to_memory
+from .memory import Memory, from_memory, store, strided_view, to_memory, to_register, to_scalar
 from .scalar_dag import Interner, Load, Node
 
 
@@ -61,7 +61,7 @@ class StageEmitter:
         (entry,) = stage.stores
         memory, dtype = self.memory, entry.element.dtype
         accumulator = memory.register(dtype)
-        memref.store(scalar.reduce_identity(stage.combine, dtype), accumulator, [])
+        memref.store(to_register(dtype, scalar.reduce_identity(stage.combine, dtype)), accumulator, [])
         with Generic(self, stage.elements, loops, [Target(accumulator, ())], index) as (emitter, (before,)):
             linalg.yield_([self._combined(stage.combine, before, entry.element, emitter)])
         result = memref.load(accumulator, [])
@@ -75,7 +75,7 @@ class StageEmitter:
         columns = [loop for loop in loops if not loop.is_reduction]
         target = self.target(stage.domain.address, entry.operand, columns, index)
         with Generic(self, (), columns, [target], index):
-            linalg.yield_([to_memory(dtype, scalar.reduce_identity(stage.combine, dtype))])
+            linalg.yield_([to_memory(dtype, to_register(dtype, scalar.reduce_identity(stage.combine, dtype)))])
         ordered = [loop for loop in loops if loop.is_reduction] + columns
         shifted = Target(target.view, tuple(number + len(ordered) - len(columns) for number in target.axes))
         with Generic(self, stage.elements, ordered, [shifted], index) as (emitter, (before,)):
@@ -83,7 +83,9 @@ class StageEmitter:
             linalg.yield_([to_memory(dtype, combined)])
 
     def _combined(self, kind: str, before: ir.Value, element: Node, emitter: Emitter) -> ir.Value:
-        return scalar.reduce_combine(kind, element.dtype, before, emitter(element), traits=self.traits)
+        dtype = element.dtype
+        left, right = to_scalar(dtype, before), to_scalar(dtype, emitter(element))
+        return to_register(dtype, scalar.reduce_combine(kind, dtype, left, right, traits=self.traits))
 
     def target(self, address: Dim, operand: int, loops: Sequence[Loop], index: IndexEmitter) -> Target:
         """The memory that the loops write: `address` of `operand`, which is linear in them."""

@@ -143,6 +143,44 @@ def test_a_literal_of_an_unsupported_type_is_refused() -> None:
         downgrade("  ret fp128 f0x3FFF0000000000000000000000000000")
 
 
+INTRINSICS = """
+llvm.func @k(%p: !llvm.ptr {llvm.noalias, llvm.nocapture, llvm.readonly, llvm.align = 64 : i64, llvm.nonnull},
+             %m: vector<8xi1>, %v: vector<8xf32>, %ps: vector<8x!llvm.ptr>, %f: f32, %n: i64, %i: i32)
+    attributes {passthrough = ["nounwind", ["prefer-vector-width", "512"]],
+                memory_effects = #llvm.memory_effects<other = none, argMem = readwrite, inaccessibleMem = none,
+                                                      errnoMem = none, targetMem0 = none, targetMem1 = read>} {
+  %0 = llvm.intr.masked.load %p, %m, %v {alignment = 4 : i32}
+      : (!llvm.ptr, vector<8xi1>, vector<8xf32>) -> vector<8xf32>
+  llvm.intr.masked.store %0, %p, %m {alignment = 4 : i32} : vector<8xf32>, vector<8xi1> into !llvm.ptr
+  %1 = llvm.intr.masked.gather %ps, %m, %v {alignment = 4 : i32}
+      : (vector<8x!llvm.ptr>, vector<8xi1>, vector<8xf32>) -> vector<8xf32>
+  llvm.intr.masked.scatter %1, %ps, %m {alignment = 4 : i32} : vector<8xf32>, vector<8xi1> into vector<8x!llvm.ptr>
+  %2 = "llvm.intr.vector.reduce.fadd"(%f, %1) <{fastmathFlags = #llvm.fastmath<reassoc>}> : (f32, vector<8xf32>) -> f32
+  %3 = "llvm.intr.vector.reduce.fmaximum"(%1) : (vector<8xf32>) -> f32
+  %4 = llvm.intr.fma(%2, %3, %f) : (f32, f32, f32) -> f32
+  "llvm.intr.memcpy"(%p, %p, %n) <{isVolatile = false}> : (!llvm.ptr, !llvm.ptr, i64) -> ()
+  "llvm.intr.prefetch"(%p) <{cache = 1 : i32, hint = 3 : i32, rw = 0 : i32}> : (!llvm.ptr) -> ()
+  %5 = llvm.getelementptr inbounds|nuw %p[%n] : (!llvm.ptr, i64) -> !llvm.ptr, f32
+  llvm.store %4, %5 {alignment = 4 : i64} : f32, !llvm.ptr
+  %6 = llvm.add %i, %i overflow<nsw, nuw> : i32
+  %7 = llvm.zext nneg %6 : i32 to i64
+  %8 = llvm.or disjoint %7, %n : i64
+  %9 = llvm.alloca %i x f32 {alignment = 64 : i64} : (i32) -> !llvm.ptr
+  llvm.intr.lifetime.start %9 : !llvm.ptr
+  llvm.intr.lifetime.end %9 : !llvm.ptr
+  llvm.return
+}
+"""
+
+
+def test_masked_accesses_attributes_and_flags_are_read_by_the_older_llvm() -> None:
+    with ir.Context(), ir.Location.unknown():
+        module = ir.Module.parse(INTRINSICS)
+        text = str(llvm_dialect.translate_module_to_llvmir(module.operation))
+    assert "target_mem" in text
+    llvm.parse_assembly(downgrade(text)).verify()
+
+
 @given(st.floats(width=32, allow_nan=False))
 @settings(max_examples=300, deadline=None)
 def test_a_shortest_decimal_reads_back_as_the_float_it_was_printed_from(value: float) -> None:

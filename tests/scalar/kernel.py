@@ -30,7 +30,7 @@ _LOWERING = (
 )
 
 
-def llvm_ir(body: Body, inputs: Sequence[DType], output: DType, target: str, *, is_static: bool = False) -> str:
+def llvm_ir(body: Body, inputs: Sequence[DType], output: DType, target: str | Target) -> str:
     """LLVM IR of `void k(output, inputs..., n)`, which applies the body to each of n elements."""
     traits = traits_of(Target.parse(target))
     with ir.Context(), ir.Location.unknown():
@@ -113,7 +113,7 @@ def kernel(body: Body, inputs: Sequence[DType], output: DType, target: str = "cp
     return Kernel(engine, output, len(inputs))
 
 
-def assembler(body: Body, inputs: Sequence[DType], output: DType, target: str) -> str:
+def assembler(body: Body, inputs: Sequence[DType], output: DType, target: str | Target) -> str:
     """The body's loop as assembler text."""
     return assembly(llvm_ir(body, inputs, output, target), Target.parse(target))
 
@@ -126,7 +126,9 @@ def runnable_targets() -> list[str]:
     return ["cpu:native", *(level for level in levels if not missing_features(Target.parse(level), host))]
 
 
-TARGETS = runnable_targets()
+EVERY_TARGET = runnable_targets()
+TARGETS = EVERY_TARGET[:2]
+"""The most and the least capable: with and without fused multiply-add and float16 conversions."""
 
 
 def binary(

@@ -100,10 +100,13 @@ def test_division_is_right_next_to_multiples(kind: str, dtype: DType, target: st
 
 
 @pytest.mark.parametrize("dtype", INTEGERS)
-@pytest.mark.parametrize("divisor", [0, 1, -1, 3, 7, 10])
-def test_division_by_a_constant(dtype: DType, divisor: int) -> None:
-    if dtype.is_unsigned and divisor < 0:
-        pytest.skip("an unsigned constant is not negative")
+@pytest.mark.parametrize("divisor", [0, 1, 3, 7, 10, "minus one", "the greatest", "the least"])
+def test_division_by_a_constant(dtype: DType, divisor: int | str) -> None:
+    divisor = int(
+        {"minus one": -1 if dtype.is_signed else 1, "the greatest": dtype.max, "the least": dtype.min}.get(
+            str(divisor), divisor
+        )
+    )
     x = np.concatenate([edges(dtype), patterns(dtype, 2000)])
     b = np.full(x.shape, divisor, dtype.numpy)
     for kind in ("idiv", "mod"):

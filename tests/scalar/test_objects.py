@@ -8,11 +8,15 @@ from passes import scalar
 from passes.codegen.object_code import emit, undefined_symbols
 from passes.scalar.operations import BOOL, FLOAT, INTEGER, UNARY
 from tensorkiln.dtypes import DType
-from tensorkiln.target import Target
+from tensorkiln.target import LEVELS, LINUX_X86_64, Target
 from tests.scalar.kernel import Body, assembler, llvm_ir
 from tests.scalar.values import FLOATS, INTEGERS
 
-TARGETS = ["cpu:x86-64-v2", "cpu:x86-64-v3", "cpu:x86-64-v4", "cpu:aarch64"]
+BASELINE = Target(kind="cpu", triple=LINUX_X86_64, cpu="x86-64", features=("sse2",))
+TARGETS = [
+    pytest.param(BASELINE, id="baseline"),
+    *(pytest.param(Target.parse(f"cpu:{level}"), id=level) for level in LEVELS),
+]
 DTYPES = (*FLOATS, *INTEGERS, DType.BOOL)
 
 
@@ -29,24 +33,22 @@ def _unary(kind: str, dtype: DType) -> Body:
 
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_no_operation_calls_a_library(dtype: DType, target: str) -> None:
-    resolved = Target.parse(target)
+def test_no_operation_calls_a_library(dtype: DType, target: Target) -> None:
     kinds = [*FLOAT, "pow"] if dtype.is_float else [*BOOL] if dtype.is_bool else [*INTEGER]
     for kind in kinds:
-        code = emit(llvm_ir(_binary(kind, dtype), (dtype, dtype), dtype, target), resolved)
+        code = emit(llvm_ir(_binary(kind, dtype), (dtype, dtype), dtype, target), target)
         assert undefined_symbols(code) == frozenset(), kind
     for kind in ("neg", *UNARY) if dtype.is_float else ("neg",):
-        code = emit(llvm_ir(_unary(kind, dtype), (dtype,), dtype, target), resolved)
+        code = emit(llvm_ir(_unary(kind, dtype), (dtype,), dtype, target), target)
         assert undefined_symbols(code) == frozenset(), kind
 
 
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("source", DTYPES)
-def test_no_cast_calls_a_library(source: DType, target: str) -> None:
-    resolved = Target.parse(target)
+def test_no_cast_calls_a_library(source: DType, target: Target) -> None:
     for destination in DTYPES:
         body: Body = lambda traits, values, to=destination: scalar.cast(source, to, values[0], traits=traits)  # noqa: E731
-        code = emit(llvm_ir(body, (source,), destination, target), resolved)
+        code = emit(llvm_ir(body, (source,), destination, target), target)
         # A loop that changes no bits is a copy, and every loader has memcpy.
         assert undefined_symbols(code) <= {"memcpy"}, destination
 

@@ -1,4 +1,4 @@
-"""exp2, log2 and sin: at most 1.1 units in the last place anywhere, exact where exactness is promised."""
+"""exp2, log2 and sin: at most 1.15 units in the last place anywhere, exact where exactness is promised."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import pytest
 from numpy.typing import NDArray
 
 from tensorkiln.dtypes import DType
-from tests.scalar.kernel import TARGETS, unary
+from tests.scalar.kernel import EVERY_TARGET, unary
 from tests.scalar.values import FLOATS, WIDE_FLOATS, Array, assert_same, edges, patterns, ulps, worst
 
 COUNT = 100_000
-LIMIT = 1.1
+LIMIT = 1.15
 TRUTH: dict[str, Callable[[NDArray[np.longdouble]], NDArray[np.longdouble]]] = {
     "exp2": np.exp2,
     "log2": np.log2,
@@ -47,7 +47,7 @@ def _arguments(kind: str, dtype: DType) -> Array:
         return np.concatenate([patterns(dtype, COUNT), edges(dtype), *(part.astype(dtype.numpy) for part in delicate)])
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("target", EVERY_TARGET)
 @pytest.mark.parametrize("dtype", WIDE_FLOATS)
 @pytest.mark.parametrize("kind", list(TRUTH))
 def test_the_error_is_at_most_a_little_over_one_unit(kind: str, dtype: DType, target: str) -> None:
@@ -56,7 +56,7 @@ def test_the_error_is_at_most_a_little_over_one_unit(kind: str, dtype: DType, ta
     assert distance <= LIMIT, f"{distance:.3f} ulp at {at}"
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("target", EVERY_TARGET)
 @pytest.mark.parametrize("dtype", [DType.FLOAT16, DType.BFLOAT16])
 @pytest.mark.parametrize("kind", list(TRUTH))
 def test_every_16_bit_argument_gives_a_neighbour_of_the_truth(kind: str, dtype: DType, target: str) -> None:
@@ -77,7 +77,7 @@ def _ordered(x: Array) -> NDArray[np.int64]:
     return np.where(bits >> 15, -(bits & 0x7FFF), bits)
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("target", EVERY_TARGET)
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_exp2_of_an_integer_is_an_exact_power(dtype: DType, target: str) -> None:
     x = np.arange(-1100, 1100).astype(dtype.numpy)
@@ -86,7 +86,7 @@ def test_exp2_of_an_integer_is_an_exact_power(dtype: DType, target: str) -> None
     assert_same(unary("exp2", dtype, target)(x), expected, x)
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("target", EVERY_TARGET)
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_log2_of_a_power_of_two_is_an_exact_integer(dtype: DType, target: str) -> None:
     with np.errstate(over="ignore"):

@@ -104,7 +104,9 @@ def test_a_repeated_request_takes_less_than_five_milliseconds_at_the_server(serv
 
 
 def test_a_program_is_found_by_its_digest_in_canonical_names(server: Server) -> None:
-    answer = server.compile(encoded(compile_body(graph("sqrt", symbol="batch", first_var=50, rows=6)))).json()["programs"][0]
+    answer = server.compile(encoded(compile_body(graph("sqrt", symbol="batch", first_var=50, rows=6)))).json()[
+        "programs"
+    ][0]
     found = server.http.get(f"/programs/{answer['digest']}")
     assert found.status_code == 200
     program = CompiledProgram.model_validate_json(found.content)

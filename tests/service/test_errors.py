@@ -60,7 +60,12 @@ def check(answer: Any, status: int, code: str) -> dict[str, Any]:
         (b'{"graph": {}, "target": "cpu:native"}', 400, "request.invalid", ["/target"]),
         (b'{"graph": {}, "target": ["cpu", "gpu"]}', 400, "request.invalid", ["/target/1"]),
         (b'{"graph": {}, "target": "cpu", "options": 1}', 400, "request.invalid", ["/options"]),
-        (b'{"graph": {}, "target": "cpu", "options": {"fast_math": 1}}', 400, "request.invalid", ["/options/fast_math"]),
+        (
+            b'{"graph": {}, "target": "cpu", "options": {"fast_math": 1}}',
+            400,
+            "request.invalid",
+            ["/options/fast_math"],
+        ),
         (b'{"graph": {}, "target": "cpu", "options": {"faster": true}}', 400, "request.invalid", ["/options/faster"]),
         (b"[" * 100_000, 413, "limit.exceeded", []),
         (encoded(compile_body(target=["cpu"] * 17)), 413, "limit.exceeded", ["/target"]),

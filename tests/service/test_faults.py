@@ -107,7 +107,7 @@ def test_nothing_survives_a_service_that_is_killed(home: Path) -> None:
         hanging = pool.submit(server.compile, encoded(compile_body()), "hang")
         child = _await_stage(fork_server)
         os.kill(server.pid, signal.SIGKILL)
-        with pytest.raises(Exception, match="disconnected|reset|closed"):
+        with pytest.raises(Exception, match=r"disconnected|reset|closed"):
             hanging.result()
     server.stop()
     assert ended_within(fork_server, 2.0)

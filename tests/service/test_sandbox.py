@@ -152,9 +152,7 @@ def test_a_fork_server_that_dies_is_replaced_and_its_job_started_again() -> None
         first = sandbox.pid
         assert first is not None
         stages: list[str] = []
-        hanging = asyncio.create_task(
-            sandbox.run("hook", Message({"hook": "hang"}), Limits(1.0, 64, 4), stages.append)
-        )
+        hanging = asyncio.create_task(sandbox.run("hook", Message({"hook": "hang"}), Limits(1.0, 64, 4), stages.append))
         while not stages:
             await asyncio.sleep(0.01)
         (child,) = children(first)

@@ -83,8 +83,8 @@ def test_only_its_user_can_open_its_socket_which_goes_with_it(home: Path) -> Non
     home.mkdir()
     path = home / "s"
     environment = {**os.environ, "KILN_HOME": str(home)}
+    command = [sys.executable, "-m", "service", "--uds", str(path)]
     for _ in range(2):
-        command = [sys.executable, "-m", "service", "--uds", str(path)]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
             assert process.stdout is not None
             assert process.stdout.readline() == f"tensorkiln is ready on unix:{path}\n"

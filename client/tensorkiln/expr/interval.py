@@ -95,7 +95,9 @@ def _proven(dim: Dim, ranges: Mapping[str, Interval], extents: Mapping[str, Dim]
 def _with_index_ranges(dim: Dim, ranges: Mapping[str, Interval], extents: Mapping[str, Dim]) -> dict[str, Interval]:
     known = dict(ranges)
     for name in free_symbols(dim) & extents.keys():
-        known[name] = (0, max(bounds(extents[name], ranges)[1] - 1, 0))
+        # An extent may name other indices: the last piece of a loop in pieces is shorter than the others.
+        extent = extents[name]
+        known[name] = (0, max(bounds(extent, _with_index_ranges(extent, ranges, extents))[1] - 1, 0))
     return known
 
 

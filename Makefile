@@ -1,0 +1,42 @@
+# Everything runs in a virtual environment of the project's own; `make setup` makes it.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check format bench serve clean
+
+help: ## what the targets do
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+
+setup: $(STAMP) ## a virtual environment with both distributions and the test tools
+
+$(STAMP): pyproject.toml client/pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e './client[cpu,cli,onnx]' -e '.[dev]'
+	touch $@
+
+demo: $(STAMP) ## compile SqueezeNet, run it, and compare with the output shipped beside it
+	$(BIN)/python -m tensorkiln.demo
+
+test: $(STAMP) ## every test
+	$(BIN)/python -W error -m pytest -n auto
+
+check: $(STAMP) ## ruff and pyright
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright --pythonpath $(BIN)/python
+
+format: $(STAMP) ## let ruff rewrite the files
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(STAMP) ## run and compile times beside NumPy's, on one core
+	OPENBLAS_NUM_THREADS=1 taskset -c 0 $(BIN)/python -m tests.bench
+
+serve: $(STAMP) ## the service on http://127.0.0.1:8000
+	$(BIN)/kiln serve
+
+clean: ## remove the virtual environment and caches
+	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis

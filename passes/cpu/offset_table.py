@@ -1,0 +1,73 @@
+"""Tables of linear forms over a flattened range of loops: where each row or column of a block is, and whether it is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+
+from dialect.mlir import arith, func, ir, memref, scf
+from passes.schedule.domain import Loop
+from passes.to_linalg.index_emission import IndexEmitter
+from passes.to_linalg.index_space import IndexSpace
+from passes.to_linalg.memory import strided_view
+from tensorkiln import expr
+from tensorkiln.expr import Dim, symbol
+
+from .shared_functions import shared_function
+
+
+def fill_tables(
+    module: ir.Operation,
+    tables: Sequence[ir.Value],
+    forms: Sequence[tuple[Dim, Sequence[Dim]]],
+    loops: Sequence[Loop],
+    start: Dim,
+    count: Dim,
+    index: IndexEmitter,
+) -> None:
+    """Store into `tables[t][i]` the value of form `t`, `(base, stride per loop)`, at the flat index `start + i`.
+
+    There are `count` entries; flat indices beyond the last one of the loops count as that.
+    """
+    if not tables:
+        return
+    ranks = max(len(loops), 1)
+    name = f"table_{len(tables)}x{ranks}"
+    pointer = ir.MemRefType.get([], ir.IntegerType.get_signless(32))
+    scalars = 3 + (ranks - 1) + len(tables) * (1 + ranks)
+    types = [pointer] * len(tables) + [ir.IndexType.get()] * scalars
+
+    def define(arguments: Sequence[ir.Value]) -> None:
+        _define(arguments[: len(tables)], arguments[len(tables) :], ranks)
+
+    shared_function(module, name, types, define)
+    extents: list[Dim] = [loop.extent for loop in loops] or [1]
+    values: list[Dim] = [start, count, expr.sub(expr.product(extents), 1), *extents[1:]]
+    for base, strides in forms:
+        values += [base, *(strides or [0])]
+    func.CallOp([], name, [*tables, *(index(value) for value in values)])
+
+
+def _define(tables: Sequence[ir.Value], scalars: Sequence[ir.Value], ranks: int) -> None:
+    names = {"start": scalars[0], "count": scalars[1], "last": scalars[2]}
+    names |= {f"extent{rank}": scalars[2 + rank] for rank in range(1, ranks)}
+    coefficients = scalars[2 + ranks :]
+    space = IndexSpace({name: (0, 1 << 40) for name in ("start", "count", "last")})
+    for rank in range(1, ranks):
+        space.bound(f"extent{rank}", 1, 1 << 40)
+    index = IndexEmitter(space, names)
+    word = ir.IntegerType.get_signless(32)
+    loop = scf.ForOp(index(0), index(symbol("count")), index(1))
+    with ir.InsertionPoint(loop.body):
+        space.bound("entry", 0, 1 << 40)
+        here = index.inside({"entry": loop.induction_variable})
+        flat = expr.minimum(expr.add(symbol("start"), symbol("entry")), symbol("last"))
+        shape: list[Dim] = [1, *(symbol(f"extent{rank}") for rank in range(1, ranks))]
+        positions = [here(position) for position in space.unflatten(flat, shape)]
+        for number, table in enumerate(tables):
+            base, *strides = coefficients[number * (1 + ranks) : (number + 1) * (1 + ranks)]
+            terms = (arith.muli(position, stride) for position, stride in zip(positions, strides, strict=True))
+            value = reduce(arith.addi, terms, base)
+            entry = strided_view(table, symbol("entry"), (), (), here)
+            memref.store(arith.index_cast(word, value), entry, [])
+        scf.YieldOp([])

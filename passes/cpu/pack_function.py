@@ -1,0 +1,123 @@
+"""Copy a block of an operand into panels by its tables: one function per element type and shape of panel."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dialect.mlir import arith, func, ir, memref, scf, vector
+from passes.to_linalg.index_emission import IndexEmitter
+from passes.to_linalg.index_space import IndexSpace
+from passes.to_linalg.memory import stored_type, strided_view
+from tensorkiln import expr
+from tensorkiln.dtypes import DType
+from tensorkiln.expr import Dim, symbol
+
+from .packing import Source
+from .shared_functions import shared_function
+
+WORD_BITS = 32
+
+
+def pack(
+    module: ir.Operation,
+    source: Source,
+    memory: ir.Value,
+    packed: ir.Value,
+    tables: Sequence[ir.Value],
+    counts: tuple[Dim, Dim, Dim],
+    start: Dim,
+    layout: tuple[int, int, int],
+    lanes: int,
+    index: IndexEmitter,
+) -> None:
+    """Pack the block whose tables are filled.
+
+    `tables` are those of the outer index, then those of the inner one. `counts` are the outer entries, the inner ones,
+    and the inner ones rounded up to whole tiles, which are filled with zeros. Inner entry `i` of outer entry `o` goes to
+    `o * outer stride + (i // tile) * panel + i % tile`, with `layout` being `(outer stride, tile, panel)`. `start` is
+    the first inner index, which a contiguous read adds to the outer part.
+    """
+    forms, inner = len(source.forms), source.inner_tables
+    name = f"pack_{source.dtype}_{'x'.join(map(str, layout))}_{forms}_{inner}_{lanes}"
+    word = ir.MemRefType.get([], ir.IntegerType.get_signless(WORD_BITS))
+    element = ir.MemRefType.get([], stored_type(source.dtype))
+    types = [element, element, *[word] * (forms + inner), *[ir.IndexType.get()] * 4]
+
+    def define(arguments: Sequence[ir.Value]) -> None:
+        _PackFunction(source.dtype, arguments, forms, inner, layout, lanes).define()
+
+    shared_function(module, name, types, define)
+    func.CallOp([], name, [memory, packed, *tables, *(index(dim) for dim in (*counts, start))])
+
+
+class _PackFunction:
+    def __init__(
+        self,
+        dtype: DType,
+        arguments: Sequence[ir.Value],
+        forms: int,
+        inner: int,
+        layout: tuple[int, int, int],
+        lanes: int,
+    ) -> None:
+        self.memory, self.packed, *rest = arguments
+        self.outer_tables, self.inner_tables = rest[:forms], rest[forms : forms + inner]
+        outer, entries, padded, start = rest[forms + inner :]
+        self.names = {"outer_count": outer, "entries": entries, "padded": padded, "start": start}
+        self.layout, self.lanes, self.dtype = layout, lanes, dtype
+        self.word = ir.IntegerType.get_signless(WORD_BITS)
+
+    def define(self) -> None:
+        space = IndexSpace(dict.fromkeys(self.names, (0, 1 << 40)))
+        space.bound("outer", 0, 1 << 40)
+        space.bound("place", 0, 1 << 40)
+        index = IndexEmitter(space, self.names)
+        outer = scf.ForOp(index(0), index(symbol("outer_count")), index(1))
+        with ir.InsertionPoint(outer.body):
+            here = index.inside({"outer": outer.induction_variable})
+            parts = [memref.load(strided_view(table, symbol("outer"), (), (), here), []) for table in self.outer_tables]
+            inner = scf.ForOp(here(0), here(symbol("padded")), here(self.lanes))
+            with ir.InsertionPoint(inner.body):
+                self._vector(parts, here.inside({"place": inner.induction_variable}))
+                scf.YieldOp([])
+            scf.YieldOp([])
+
+    def _vector(self, parts: Sequence[ir.Value], index: IndexEmitter) -> None:
+        lanes, element = self.lanes, stored_type(self.dtype)
+        kind = ir.VectorType.get([lanes], element)
+        flags = ir.VectorType.get([lanes], ir.IntegerType.get_signless(1))
+        mask = vector.CreateMaskOp(flags, [index(expr.sub(symbol("entries"), symbol("place")))]).result
+        for number, part in enumerate(parts[1:], 1):
+            mask = arith.andi(mask, self._holds(part, number, index))
+        filler = arith.constant(element, 0.0 if self.dtype.is_float else 0)
+        zero = vector.BroadcastOp(kind, filler).result
+        outer_stride, tile, panel = self.layout
+        quotient, lane = index.space.divide(symbol("place"), tile)
+        at = expr.add(expr.mul(symbol("outer"), outer_stride), expr.mul(quotient, panel), lane)
+        target = strided_view(self.packed, at, (lanes,), (1,), index)
+        vector.StoreOp(self._elements(parts[0], kind, mask, zero, index), target, [index(0)])
+
+    def _elements(
+        self, part: ir.Value, kind: ir.Type, mask: ir.Value, zero: ir.Value, index: IndexEmitter
+    ) -> ir.Value:
+        first = arith.index_cast(ir.IndexType.get(), part)
+        named = index.inside({"part": first})
+        if not self.inner_tables:
+            address = expr.add(symbol("part"), symbol("start"), symbol("place"))
+            return vector.MaskedLoadOp(kind, strided_view(self.memory, address, (self.lanes,), (1,), named), [index(0)], mask, zero).result
+        whole = strided_view(self.memory, 0, (1 << 31,), (1,), index)
+        return vector.GatherOp(kind, whole, [first], self._inner(0, index), mask, zero).result
+
+    def _holds(self, part: ir.Value, number: int, index: IndexEmitter) -> ir.Value:
+        """Where outer and inner part of a condition are together not negative."""
+        kind = ir.VectorType.get([self.lanes], self.word)
+        total = vector.BroadcastOp(kind, part).result
+        if self.inner_tables:
+            total = arith.addi(total, self._inner(number, index))
+        zero = vector.BroadcastOp(kind, arith.constant(self.word, 0)).result
+        return arith.cmpi(arith.CmpIPredicate.sge, total, zero)
+
+    def _inner(self, number: int, index: IndexEmitter) -> ir.Value:
+        kind = ir.VectorType.get([self.lanes], self.word)
+        view = strided_view(self.inner_tables[number], symbol("place"), (self.lanes,), (1,), index)
+        return vector.LoadOp(kind, view, [index(0)]).result

@@ -1,0 +1,43 @@
+"""Functions that many kernels of a module call: compiled once, never inlined."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from dialect.mlir import func, ir
+
+INTERNAL = "#llvm.linkage<internal>"
+
+
+def module_of(block: ir.Block) -> ir.Operation:
+    """The module that a block is in."""
+    operation = block.owner
+    while operation.parent is not None:
+        operation = operation.parent
+    return operation
+
+
+def shared_function(
+    module: ir.Operation,
+    name: str,
+    arguments: Sequence[ir.Type],
+    define: Callable[[Sequence[ir.Value]], None],
+) -> str:
+    """`name`, after defining the function in `module` unless it is there; memref arguments do not alias."""
+    body = module.regions[0].blocks[0]
+    defined = (op.operation for op in body.operations)
+    if any("sym_name" in op.attributes and ir.StringAttr(op.attributes["sym_name"]).value == name for op in defined):
+        return name
+    with ir.InsertionPoint.at_block_begin(body):
+        function = func.FuncOp(name, (list(arguments), []), visibility="private")
+    function.attributes["llvm.linkage"] = ir.Attribute.parse(INTERNAL)
+    function.attributes["llvm.no_inline"] = ir.UnitAttr.get()
+    plain, unshared = ir.DictAttr.get({}), ir.DictAttr.get({"llvm.noalias": ir.UnitAttr.get()})
+    function.arg_attrs = ir.ArrayAttr.get(
+        [unshared if isinstance(argument, ir.MemRefType) else plain for argument in arguments]
+    )
+    block = function.add_entry_block()
+    with ir.InsertionPoint(block):
+        define(list(block.arguments))
+        func.ReturnOp([])
+    return name

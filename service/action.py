@@ -1,0 +1,57 @@
+"""The action digest: everything that determines the bytes of a compiled program, and nothing else.
+
+The components are kept beside the digest, so that a miss can be explained by the one that differs.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+from typing import Any
+
+GRAPH = "graph"
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """One thing to compile. `graph` is the digest of the canonical graph; `target` names every ISA feature.
+
+    `options` are those that can change the bytes. `salt` is the operator's, to disown everything made before.
+    """
+
+    abi: int
+    build_id: str
+    graph: str
+    options: Mapping[str, Any]
+    salt: str
+    schema: int
+    target: Mapping[str, Any]
+
+    @property
+    def components(self) -> dict[str, Any]:
+        """The components by name."""
+        return asdict(self)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the components as JSON with sorted keys."""
+        return sha256(json.dumps(self.components, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+    @staticmethod
+    def from_components(components: Mapping[str, Any]) -> Action:
+        """The action with these components."""
+        return Action(**components)
+
+
+def differences(left: Mapping[str, Any], right: Mapping[str, Any]) -> tuple[str, ...]:
+    """The names of the components that differ; a component that is an object is named down to its field."""
+    names: list[str] = []
+    for name in sorted(left.keys() | right.keys()):
+        mine, theirs = left.get(name), right.get(name)
+        if isinstance(mine, Mapping) and isinstance(theirs, Mapping):
+            names += [f"{name}.{inner}" for inner in differences(mine, theirs)]
+        elif mine != theirs:
+            names.append(name)
+    return tuple(names)

@@ -1,0 +1,97 @@
+"""The bodies that the service answers with, beside those that the contract already has a record for."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from tensorkiln.dtypes import DType
+from tensorkiln.expr import Expr as Expr  # WireDim names it in a string
+from tensorkiln.expr import WireDim
+from tensorkiln.nodes import SymVar
+from tensorkiln.spec import CompiledProgram
+from tensorkiln.spec.constraint import WireConstraint
+
+
+class Answer(BaseModel):
+    """A body of an answer."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class CompileAnswer(Answer):
+    """One program per target, in the order of the request."""
+
+    programs: tuple[CompiledProgram, ...]
+
+
+class ValueReport(Answer):
+    """An input or an output of a graph, as inferred."""
+
+    var: int
+    dtype: DType
+    shape: tuple[WireDim, ...]
+    device: str | None = None
+
+
+class ValidationReport(Answer):
+    """A valid graph. `digest` is the same for every graph that differs only in names and in the order of its nodes.
+
+    `live_nodes` are those that an output depends on. `constraints` must hold at every call.
+    """
+
+    valid: Literal[True] = True
+    name: str
+    digest: str
+    nodes: int
+    live_nodes: int
+    symbols: tuple[SymVar, ...]
+    inputs: tuple[ValueReport, ...]
+    outputs: tuple[ValueReport, ...]
+    constraints: tuple[WireConstraint, ...]
+
+
+class Isolation(Answer):
+    """How a compile is kept away from the service and from other compiles."""
+
+    level: Literal["process"]
+    mechanisms: tuple[str, ...]
+
+
+class Capabilities(Answer):
+    """What this service can do."""
+
+    build_id: str
+    versions: dict[str, str]
+    schema_versions: tuple[int, ...]
+    abi: int
+    targets: tuple[str, ...]
+    node_kinds: tuple[str, ...]
+    custom_operations: tuple[str, ...]
+    dtypes: tuple[str, ...]
+    limits: dict[str, int | float]
+    isolation: Isolation
+    digest_function: Literal["sha256"] = "sha256"
+    test_hooks: bool
+
+
+class Health(Answer):
+    """The state of the process."""
+
+    status: Literal["ok"] = "ok"
+
+
+class Problem(BaseModel):
+    """An error, as RFC 9457 has it. `code` is stable; `pointers` are JSON Pointers into the graph or the request."""
+
+    model_config = ConfigDict(frozen=True)
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    code: str
+    retryable: bool
+    pointers: tuple[str, ...] = ()
+    details: dict[str, Any] = Field(default_factory=dict)

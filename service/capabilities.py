@@ -1,0 +1,49 @@
+"""The figures behind GET /capabilities, gathered once."""
+
+from __future__ import annotations
+
+from tensorkiln import limits
+from tensorkiln.custom import registered
+from tensorkiln.dtypes import DType
+from tensorkiln.nodes import NODE_KINDS
+from tensorkiln.spec.compiled_program import ABI_VERSION
+from tensorkiln.target import LEVELS
+
+from .answers import Capabilities, Isolation
+from .build_id import build
+from .limits import MAX_TARGETS
+from .sandbox.control import Ready
+from .settings import Settings
+
+SCHEMA_VERSIONS = (1,)
+
+
+def describe(settings: Settings, ready: Ready) -> Capabilities:
+    """What a service with these settings and this fork server can do."""
+    return Capabilities(
+        build_id=build().build_id,
+        versions=build().versions,
+        schema_versions=SCHEMA_VERSIONS,
+        abi=ABI_VERSION,
+        targets=("cpu", *(f"cpu:{level}" for level in LEVELS)),
+        node_kinds=tuple(NODE_KINDS),
+        custom_operations=tuple(registered()),
+        dtypes=tuple(DType),
+        limits={
+            "nodes": limits.MAX_NODES,
+            "rank": limits.MAX_RANK,
+            "symbols": limits.MAX_SYMBOLS,
+            "expression_depth": limits.MAX_EXPRESSION_DEPTH,
+            "kernel_depth": limits.MAX_KERNEL_DEPTH,
+            "json_depth": limits.MAX_JSON_DEPTH,
+            "elements": limits.MAX_ELEMENTS,
+            "buffer_bytes": limits.MAX_BUFFER_BYTES,
+            "body_bytes": limits.MAX_BODY_BYTES,
+            "targets": MAX_TARGETS,
+            "compile_deadline_s": settings.compile_deadline_s,
+            "compile_memory_mib": settings.compile_memory_mib,
+            "compile_output_mib": settings.compile_output_mib,
+        },
+        isolation=Isolation(level="process", mechanisms=ready.mechanisms),
+        test_hooks=settings.test_hooks,
+    )

@@ -1,0 +1,6 @@
+"""Limits of a request beside those of its graph."""
+
+from __future__ import annotations
+
+MAX_TARGETS = 16
+"""Targets that one request may name."""

@@ -1,0 +1,81 @@
+"""The socket that the service listens on."""
+
+from __future__ import annotations
+
+import os
+import socket
+import stat
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from tensorkiln.errors import UnavailableError
+
+BACKLOG: Final = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """A bound socket, the address under which a client finds it, and the socket file to remove at the end."""
+
+    socket: socket.socket
+    address: str
+    path: Path | None = None
+
+    def close(self) -> None:
+        """Close the socket and remove its file."""
+        self.socket.close()
+        if self.path is not None:
+            self.path.unlink(missing_ok=True)
+
+
+def listen(host: str, port: int, uds: str | None) -> Listener:
+    """Bind `host`:`port` (0: any free port), or the Unix socket `uds`, which only this user can open.
+
+    UnavailableError when the address is in use or cannot be had.
+    """
+    try:
+        return _unix(Path(uds)) if uds is not None else _tcp(host, port)
+    except OSError as error:
+        where = uds if uds is not None else f"{host}:{port}"
+        raise UnavailableError(f"The service cannot listen on {where}: {error.strerror or error}.") from None
+
+
+def _tcp(host: str, port: int) -> Listener:
+    family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    bound = socket.socket(family, kind, protocol)
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    _bind(bound, address)
+    shown = f"[{host}]" if ":" in host else host
+    return Listener(bound, f"http://{shown}:{bound.getsockname()[1]}")
+
+
+def _unix(path: Path) -> Listener:
+    _remove_stale(path)
+    bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    mask = os.umask(0o177)
+    try:
+        _bind(bound, str(path))
+    finally:
+        os.umask(mask)
+    return Listener(bound, f"unix:{path}", path)
+
+
+def _bind(unbound: socket.socket, address: str | tuple[object, ...]) -> None:
+    try:
+        unbound.bind(address)
+    except OSError:
+        unbound.close()
+        raise
+
+
+def _remove_stale(path: Path) -> None:
+    """Remove a socket file that nobody listens on any more."""
+    with suppress(FileNotFoundError):
+        if not stat.S_ISSOCK(path.stat().st_mode):
+            return
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe, suppress(ConnectionRefusedError):
+            probe.connect(str(path))
+            return
+        path.unlink()

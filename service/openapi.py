@@ -1,0 +1,80 @@
+"""The OpenAPI document: FastAPI's, with the bodies that the routes read themselves."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+
+from tensorkiln import graph
+from tensorkiln.options import CompileOptions
+from tensorkiln.target import Target
+
+from .answers import Problem
+from .limits import MAX_TARGETS
+
+_COMPONENTS: Final = "#/components/schemas/"
+
+
+def document(app: FastAPI) -> dict[str, Any]:
+    """The document of `app`, made once."""
+    if app.openapi_schema is None:
+        app.openapi_schema = get_openapi(
+            title=app.title,
+            version=app.version,
+            summary="Tensor graphs in, compiled program specs out.",
+            description="Every error is an RFC 9457 problem with a stable `code`.",
+            routes=app.routes,
+        )
+        app.openapi_schema.setdefault("components", {}).setdefault("schemas", {}).update(_request_schemas())
+    return app.openapi_schema
+
+
+def _request_schemas() -> dict[str, Any]:
+    graph_schema = graph.json_schema()
+    # The wire format and the answers have records of the same name, a Buffer for one.
+    definitions = {f"Graph.{name}": schema for name, schema in graph_schema["$defs"].items()}
+    root = {name: value for name, value in graph_schema.items() if name != "$defs"}
+    schemas = {name: _moved(schema, "Graph.") for name, schema in {**definitions, "Graph": root}.items()}
+    target = {"$ref": f"{_COMPONENTS}RequestedTarget"}
+    return {
+        **schemas,
+        "Problem": Problem.model_json_schema(mode="serialization"),
+        "CompileOptions": CompileOptions.model_json_schema(),
+        "TargetRecord": _moved(Target.model_json_schema(), "TargetRecord."),
+        "RequestedTarget": {
+            "anyOf": [
+                {"type": "string", "examples": ["cpu", "cpu:x86-64-v3", "cpu:aarch64"]},
+                {"$ref": f"{_COMPONENTS}TargetRecord"},
+            ]
+        },
+        "CompileBody": {
+            "type": "object",
+            "properties": {
+                "graph": {"$ref": f"{_COMPONENTS}Graph"},
+                "target": {
+                    "anyOf": [target, {"type": "array", "items": target, "minItems": 1, "maxItems": MAX_TARGETS}]
+                },
+                "options": {"$ref": f"{_COMPONENTS}CompileOptions"},
+            },
+            "required": ["graph", "target"],
+            "additionalProperties": False,
+        },
+        "ValidateBody": {
+            "type": "object",
+            "properties": {"graph": {"$ref": f"{_COMPONENTS}Graph"}},
+            "required": ["graph"],
+            "additionalProperties": False,
+        },
+    }
+
+
+def _moved(schema: Any, prefix: str) -> Any:
+    """`schema` with its references to `$defs` pointing at the components whose names begin with `prefix`."""
+    if isinstance(schema, dict):
+        return {
+            name: _COMPONENTS + prefix + value.rpartition("/")[2] if name == "$ref" else _moved(value, prefix)
+            for name, value in schema.items()
+        }
+    return [_moved(entry, prefix) for entry in schema] if isinstance(schema, list) else schema

@@ -1,0 +1,85 @@
+"""Every error as an RFC 9457 problem, those of FastAPI and Starlette included; and their documentation."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any, Final
+
+import structlog
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from tensorkiln.errors import InfrastructureError, NotFoundError, RequestError, TensorkilnError
+
+MEDIA_TYPE: Final = "application/problem+json"
+RETRY_AFTER_S: Final = 1
+
+_log = structlog.get_logger()
+
+
+def install(app: FastAPI) -> None:
+    """Have `app` answer every error with a problem."""
+    app.add_exception_handler(TensorkilnError, _on_error)
+    app.add_exception_handler(HTTPException, _on_http_error)
+    app.add_exception_handler(RequestValidationError, _on_validation_error)
+    app.add_exception_handler(Exception, _on_defect)
+
+
+def respond(error: TensorkilnError, *, status: int | None = None, headers: Mapping[str, str] | None = None) -> Response:
+    """The response of an error; `status` replaces that of its class."""
+    problem = {**error.to_problem(), "status": status or error.status}
+    more = {"Retry-After": str(RETRY_AFTER_S)} if isinstance(error, InfrastructureError) else {}
+    return Response(
+        json.dumps(problem, separators=(",", ":")),
+        problem["status"],
+        {"Cache-Control": "no-store", **more, **(headers or {})},
+        MEDIA_TYPE,
+    )
+
+
+def documented(*errors: type[TensorkilnError], statuses: Mapping[int, str] | None = None) -> dict[int | str, Any]:
+    """The OpenAPI responses of a route that answers with these errors; `statuses` adds some by what they mean."""
+    meanings: dict[int, list[str]] = {}
+    for error in errors:
+        reason = (error.__doc__ or "").partition("\n")[0]
+        meanings.setdefault(error.status, []).append(f"`{error.code}`: {reason}")
+    for status, meaning in (statuses or {}).items():
+        meanings.setdefault(status, []).append(meaning)
+    schema = {"$ref": "#/components/schemas/Problem"}
+    return {
+        status: {"description": "\n\n".join(texts), "content": {MEDIA_TYPE: {"schema": schema}}}
+        for status, texts in sorted(meanings.items())
+    }
+
+
+async def _on_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, TensorkilnError)
+    return respond(error)
+
+
+async def _on_http_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    if error.status_code == HTTPStatus.NOT_FOUND:
+        problem: TensorkilnError = NotFoundError(f"There is no route {request.url.path}; /openapi.json lists them.")
+    elif error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
+        problem = RequestError(f"{request.url.path} does not take {request.method}.")
+    else:
+        problem = RequestError(str(error.detail))
+    return respond(problem, status=error.status_code, headers=error.headers)
+
+
+async def _on_validation_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    first = error.errors()[0]
+    where = "/".join(str(step) for step in first["loc"])
+    problem = RequestError(f"{where}: {first['msg']}.", pointers=[f"/{where}"])
+    return respond(problem, status=HTTPStatus.UNPROCESSABLE_ENTITY)
+
+
+async def _on_defect(request: Request, error: Exception) -> Response:
+    _log.error("a request met a defect of the service", path=request.url.path, exc_info=error)
+    return respond(TensorkilnError("The service has a defect; its log tells where."))

@@ -1,0 +1,20 @@
+"""What a route has in hand."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import Depends, Path, Request
+
+from service.engine.engine import Engine
+
+
+def _engine(request: Request) -> Engine:
+    return request.app.state.engine
+
+
+EngineOf = Annotated[Engine, Depends(_engine)]
+"""The engine of the application."""
+
+Digest = Annotated[str, Path(pattern=r"^[0-9a-f]{64}$", description="A SHA-256, in lower-case hexadecimal digits.")]
+"""A digest in a path."""

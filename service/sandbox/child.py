@@ -1,0 +1,145 @@
+"""The forked process: confine it, read the request, run the job, answer, end. It never returns to the fork server."""
+
+from __future__ import annotations
+
+import faulthandler
+import os
+import signal
+import socket
+import tempfile
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from tensorkiln.errors import TensorkilnError
+
+from . import confine, frames
+from .control import Limits
+from .frames import Message
+from .syscalls import forbid_processes
+
+EXIT_OUT_OF_MEMORY: Final = 97
+"""The status of a job whose allocation failed while it was in the middle of a frame."""
+EXIT_DEFECT: Final = 70
+"""The status of a job that raised an exception which is no TensorkilnError."""
+
+_CHANNEL: Final = 3
+_OUT_OF_MEMORY: Final = frames.encode(frames.OUT_OF_MEMORY)
+
+
+class Outlet:
+    """Where a job puts what it has to say. A stage is told at once, so that a crash can be blamed on it."""
+
+    def __init__(self, channel: socket.socket) -> None:
+        self._channel = channel
+        self._inside_frame = False
+
+    def stage(self, name: str) -> None:
+        """The job begins the stage `name`."""
+        self._send(frames.encode(frames.STAGE, name.encode()))
+
+    def part(self, name: str, content: bytes) -> None:
+        """Bytes that belong to the answer."""
+        self._send(*frames.encode_part(name, content))
+
+    def done(self, answer: Message) -> None:
+        """The answer; nothing follows it."""
+        self._send(*frames.encode_message(answer))
+
+    def failed(self, error: TensorkilnError) -> None:
+        """The answer is a typed error; nothing follows it."""
+        self._send(frames.encode_json(frames.FAILED, error.to_problem()))
+
+    def out_of_memory(self) -> bool:
+        """Say that memory ran out; False when that cannot be said because part of a frame is already out."""
+        if self._inside_frame:
+            return False
+        self._send(_OUT_OF_MEMORY)
+        return True
+
+    def raw(self, content: bytes) -> None:
+        """Bytes that need not be a frame."""
+        self._send(content)
+
+    def _send(self, *pieces: bytes) -> None:
+        self._inside_frame = True
+        for piece in pieces:
+            self._channel.sendall(piece)
+        self._inside_frame = False
+
+
+Job = Callable[[Message, Outlet], Message]
+"""A job takes a request and returns its answer, or raises a TensorkilnError."""
+
+
+@dataclass(frozen=True, slots=True)
+class Birth:
+    """What the fork server hands to a child. `scratch` is a directory that is the child's alone."""
+
+    parent: int
+    channel: int
+    stderr: int
+    scratch: Path
+    limits: Limits
+    baseline_bytes: int
+    tasks: int
+
+
+def live(birth: Birth, job: Job) -> None:
+    """Run `job` for the request that arrives on the channel, and end the process."""
+    status = EXIT_DEFECT
+    outlet: Outlet | None = None
+    try:
+        _settle(birth)
+        outlet = Outlet(socket.socket(fileno=_CHANNEL))
+        with socket.socket(fileno=os.dup(_CHANNEL)) as inlet:
+            request = frames.receive_message(inlet)
+        outlet.done(job(request, outlet))
+        status = 0
+    except TensorkilnError as error:
+        if outlet is not None:
+            outlet.failed(error)
+            status = 0
+    except MemoryError:
+        status = 0 if outlet is not None and outlet.out_of_memory() else EXIT_OUT_OF_MEMORY
+    except BaseException:  # the last frame of this process: what is not said here is lost
+        traceback.print_exc()
+    finally:
+        os._exit(status)
+
+
+def _settle(birth: Birth) -> None:
+    os.setsid()
+    confine.die_with_parent(birth.parent)
+    _keep_only(birth.channel, birth.stderr)
+    # Python ignores the last two; a job is to end by them, which says more than an error number in native code.
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGPIPE, signal.SIGXFSZ):
+        signal.signal(number, signal.SIG_DFL)
+    faulthandler.enable(2)
+    birth.scratch.mkdir(mode=0o700)
+    os.chdir(birth.scratch)
+    tempfile.tempdir = str(birth.scratch)
+    confine.volunteer_for_oom_killer()
+    confine.limit_resources(birth.limits, birth.baseline_bytes, birth.tasks)
+    confine.renounce_privileges()
+    forbid_processes()
+
+
+def _keep_only(channel: int, stderr: int) -> None:
+    """Standard input from nowhere, both outputs into `stderr`, the channel as descriptor 3, and nothing else."""
+    # Clear of 0 to 3, so that no dup2 below closes what a later one needs.
+    channel, stderr = (_above(descriptor, 3) for descriptor in (channel, stderr))
+    nowhere = _above(os.open(os.devnull, os.O_RDONLY), 3)
+    os.dup2(nowhere, 0)
+    os.dup2(stderr, 1)
+    os.dup2(stderr, 2)
+    os.dup2(channel, _CHANNEL)
+    os.closerange(_CHANNEL + 1, os.sysconf("SC_OPEN_MAX"))
+
+
+def _above(descriptor: int, floor: int) -> int:
+    while descriptor <= floor:
+        descriptor = os.dup(descriptor)
+    return descriptor

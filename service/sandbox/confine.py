@@ -1,0 +1,91 @@
+"""What a forked process gives up before it touches anything untrusted."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import resource
+import signal
+from math import ceil
+from pathlib import Path
+from typing import Final
+
+from .control import Limits
+
+MIB: Final = 1 << 20
+OPEN_FILES: Final = 64
+STACK_BYTES: Final = 64 * MIB
+CPU_GRACE_S: Final = 2
+TASKS: Final = 256
+"""Processes and threads that the user may have beyond those that ran when the fork server started."""
+
+# <linux/prctl.h>
+_PR_SET_PDEATHSIG: Final = 1
+_PR_SET_NO_NEW_PRIVS: Final = 38
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def die_with_parent(parent: int) -> None:
+    """Have the kernel kill this process when `parent` ends; end now when it already has."""
+    prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+def limit_resources(limits: Limits, baseline_bytes: int, tasks: int) -> None:
+    """Set every resource limit, none above the hard limit that this process already has.
+
+    `baseline_bytes` is the address space in use before the job, `tasks` the user's processes and threads.
+    """
+    cpu_s = ceil(limits.deadline_s) * (os.cpu_count() or 1) + CPU_GRACE_S
+    for kind, value in (
+        (resource.RLIMIT_CORE, 0),
+        (resource.RLIMIT_FSIZE, limits.file_mib * MIB),
+        (resource.RLIMIT_NOFILE, OPEN_FILES),
+        (resource.RLIMIT_NPROC, tasks + TASKS),
+        (resource.RLIMIT_CPU, cpu_s),
+        (resource.RLIMIT_STACK, STACK_BYTES),
+        (resource.RLIMIT_AS, baseline_bytes + limits.memory_mib * MIB),
+    ):
+        _, hard = resource.getrlimit(kind)
+        bound = value if hard == resource.RLIM_INFINITY else min(value, hard)
+        resource.setrlimit(kind, (bound, bound))
+
+
+def volunteer_for_oom_killer() -> None:
+    """When memory runs out on the machine, this process goes first."""
+    Path("/proc/self/oom_score_adj").write_text("1000")
+
+
+def renounce_privileges() -> None:
+    """No program started from here can gain privileges, whatever its file mode says."""
+    prctl(_PR_SET_NO_NEW_PRIVS, 1)
+
+
+def address_space_bytes() -> int:
+    """The size of this process's address space."""
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    return pages * resource.getpagesize()
+
+
+def user_tasks() -> int:
+    """Processes and threads of this user, which is what RLIMIT_NPROC counts."""
+    count = 0
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                if entry.stat().st_uid == os.getuid():
+                    count += len(os.listdir(entry / "task"))
+            except OSError:
+                continue  # it ended meanwhile
+    return count
+
+
+def prctl(option: int, argument: int) -> int:
+    """prctl(2) with one argument; OSError when the kernel refuses."""
+    result = _libc.prctl(option, ctypes.c_ulong(argument), 0, 0, 0)
+    if result < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number), f"prctl({option})")
+    return result

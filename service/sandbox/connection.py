@@ -1,0 +1,183 @@
+"""One fork server process, seen from the service's event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import count
+from typing import Final, TypeVar
+
+from tensorkiln.errors import LostWorkerError, TensorkilnError, UnavailableError
+
+from . import control
+from .control import Cancel, Ended, Expired, Fork, Limits, Ready, Refused
+from .hooks import VARIABLE
+
+_T = TypeVar("_T")
+
+END_GRACE_S: Final = 2.0
+
+# A job sees no secret of the service: these are all it inherits. The values after them make a compile repeatable
+# and keep the fork server at one thread, without which it must not fork.
+_INHERITED: Final = ("PATH", "LANG", "LC_ALL", "TZ", "LD_LIBRARY_PATH")
+_FIXED: Final = {"PYTHONHASHSEED": "0", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "2"}
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """One job: `expired` is set at its deadline, `ended` when its process is gone."""
+
+    job: int
+    ended: asyncio.Future[Ended]
+    expired: asyncio.Future[None]
+
+
+class Connection:
+    """A started fork server; `is_lost` once it is gone, which fails every job that it had."""
+
+    def __init__(self, process: subprocess.Popen[bytes], orders: socket.socket, scratch: str) -> None:
+        self._process = process
+        self._orders = orders
+        self._scratch = scratch
+        self._loop = asyncio.get_running_loop()
+        self._numbers = count()
+        self._waiting: dict[int, Watch] = {}
+        self._ready: asyncio.Future[Ready] = self._loop.create_future()
+        self._loop.add_reader(orders.fileno(), self._receive)
+        self.is_lost = False
+
+    @staticmethod
+    async def open(modules: Sequence[str], timeout_s: float, *, test_hooks: bool = False) -> tuple[Connection, Ready]:
+        """Start a fork server that imports `modules`; UnavailableError when it is not ready in time."""
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        scratch = tempfile.mkdtemp(prefix="kiln-jobs-")
+        with theirs:
+            connection = Connection(_spawn(theirs, scratch, modules, test_hooks), ours, scratch)
+        ours.setblocking(False)
+        try:
+            async with asyncio.timeout(timeout_s):
+                return connection, await asyncio.shield(connection._ready)
+        except TimeoutError:
+            await connection.close()
+            raise UnavailableError(f"The fork server was not ready within {timeout_s:g} s.") from None
+        except LostWorkerError:
+            await connection.close()
+            raise UnavailableError(
+                f"The fork server ended with status {connection._process.returncode} before it was ready; "
+                "its standard error says why."
+            ) from None
+
+    @property
+    def pid(self) -> int:
+        """The fork server's process id."""
+        return self._process.pid
+
+    def fork(self, kind: str, limits: Limits, channel: socket.socket) -> Watch:
+        """Order a job; `channel` becomes the job's. LostWorkerError when the fork server is gone."""
+        if self.is_lost:
+            raise _lost()
+        watch = Watch(next(self._numbers), self._loop.create_future(), self._loop.create_future())
+        try:
+            socket.send_fds(self._orders, [control.encode(Fork(watch.job, kind, limits))], [channel.fileno()])
+        except BlockingIOError:
+            raise UnavailableError("The fork server does not take orders as fast as they come.") from None
+        except OSError:
+            self._lose()
+            raise _lost() from None
+        self._waiting[watch.job] = watch
+        return watch
+
+    def cancel(self, watch: Watch) -> None:
+        """Kill a job that nobody waits for, unless it has ended."""
+        if watch.job in self._waiting and not self.is_lost:
+            try:
+                self._orders.send(control.encode(Cancel(watch.job)))
+            except OSError:
+                self._lose()
+
+    def kill(self) -> None:
+        """End a fork server that does not do its work; its jobs die with it."""
+        self._process.kill()
+        self._lose()
+
+    async def close(self) -> None:
+        """End the fork server and its jobs, and remove their files."""
+        self._lose()
+        try:
+            await asyncio.to_thread(self._process.wait, END_GRACE_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            await asyncio.to_thread(self._process.wait)
+        await asyncio.to_thread(shutil.rmtree, self._scratch, True)
+
+    def _receive(self) -> None:
+        while not self.is_lost:
+            try:
+                datagram = self._orders.recv(control.MAX_DATAGRAM)
+            except BlockingIOError:
+                return
+            except OSError:
+                datagram = b""
+            if not datagram:
+                self._lose()
+                return
+            self._take(control.decode(datagram))
+
+    def _take(self, report: control.Order | control.Report) -> None:
+        match report:
+            case Ready():
+                self._ready.set_result(report)
+            case Expired():
+                _settle(self._waiting[report.job].expired, None)
+            case Refused():
+                error = UnavailableError(f"The operating system starts no process for the compile: {report.reason}.")
+                _fail(self._waiting.pop(report.job).ended, error)
+            case Ended():
+                _settle(self._waiting.pop(report.job).ended, report)
+            case _:
+                raise AssertionError(f"a fork server does not send {report}")
+
+    def _lose(self) -> None:
+        if self.is_lost:
+            return
+        self.is_lost = True
+        self._loop.remove_reader(self._orders.fileno())
+        self._orders.close()
+        for watch in self._waiting.values():
+            _fail(watch.ended, _lost())
+        self._waiting.clear()
+        _fail(self._ready, _lost())
+
+
+def _spawn(orders: socket.socket, scratch: str, modules: Sequence[str], test_hooks: bool) -> subprocess.Popen[bytes]:
+    inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
+    hooks = {VARIABLE: "1"} if test_hooks else {}
+    return subprocess.Popen(
+        [sys.executable, "-P", "-m", "service.sandbox.forkserver", str(orders.fileno()), scratch, *modules],
+        stdin=subprocess.DEVNULL,
+        stdout=2,
+        pass_fds=[orders.fileno()],
+        env={**inherited, **hooks, **_FIXED, "PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry)},
+    )
+
+
+def _lost() -> LostWorkerError:
+    return LostWorkerError("The process that did the work is gone; send the request again.")
+
+
+def _settle(future: asyncio.Future[_T], value: _T) -> None:
+    if not future.done():
+        future.set_result(value)
+
+
+def _fail(future: asyncio.Future[_T], error: TensorkilnError) -> None:
+    if not future.done():
+        future.set_exception(error)
+        future.exception()  # a job whose caller has left has nobody to retrieve it

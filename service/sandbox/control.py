@@ -1,0 +1,98 @@
+"""What the service and its fork server say to each other: JSON datagrams on a SOCK_SEQPACKET pair.
+
+Service to fork server: `Fork` (with the job's socket attached) and `Cancel`. Back: `Ready` once, then for each job
+`Expired` when its deadline passes, and `Ended` always; `Refused` instead when no process could be made.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Final
+
+MAX_DATAGRAM: Final = 128 << 10
+STDERR_TAIL: Final = 16 << 10
+"""Bytes kept of what a job writes to its standard error: the last ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one job may use: seconds by the wall clock, MiB of address space beyond the fork server's, MiB in a file."""
+
+    deadline_s: float
+    memory_mib: int
+    file_mib: int
+
+
+@dataclass(frozen=True, slots=True)
+class Fork:
+    """Start a job of this kind; its socket travels with the datagram."""
+
+    job: int
+    kind: str
+    limits: Limits
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    """Nobody waits for this job any more: kill it."""
+
+    job: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """The fork server has loaded what jobs need. `mechanisms` are the means of isolation that work on this machine."""
+
+    pid: int
+    baseline_mib: int
+    mechanisms: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The operating system makes no process for the job."""
+
+    job: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Expired:
+    """The job was killed because its deadline passed."""
+
+    job: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The job's process is gone: its wait status, peak resident MiB, seconds of CPU, end of its standard error."""
+
+    job: int
+    status: int
+    expired: bool
+    peak_mib: int
+    cpu_s: float
+    stderr: str
+
+
+Order = Fork | Cancel
+Report = Ready | Refused | Expired | Ended
+
+_KINDS: dict[str, type[Any]] = {kind.__name__: kind for kind in (Fork, Cancel, Ready, Refused, Expired, Ended)}
+
+
+def encode(message: Order | Report) -> bytes:
+    """One datagram."""
+    return json.dumps({"is": type(message).__name__, **asdict(message)}, separators=(",", ":")).encode()
+
+
+def decode(datagram: bytes) -> Order | Report:
+    """The message of one datagram."""
+    content = json.loads(datagram)
+    kind = _KINDS[content.pop("is")]
+    if kind is Fork:
+        content["limits"] = Limits(**content["limits"])
+    if kind is Ready:
+        content["mechanisms"] = tuple(content["mechanisms"])
+    return kind(**{field.name: content[field.name] for field in fields(kind)})

@@ -1,0 +1,129 @@
+"""What a job and the service say to each other: frames of one kind byte, a length, and that many bytes.
+
+A message is any number of parts (a name and bytes) followed by one header (a JSON object), which ends it.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import struct
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+PREFIX: Final = struct.Struct(">cI")
+_NAME: Final = struct.Struct(">H")
+
+STAGE: Final = b"S"
+"""A stage of the job begins; the payload is its name."""
+PART: Final = b"P"
+"""A name and bytes that belong to the header that follows."""
+DONE: Final = b"D"
+"""The header of a complete message."""
+FAILED: Final = b"F"
+"""A problem document: the job ended with a typed error."""
+OUT_OF_MEMORY: Final = b"M"
+"""The job reached its memory limit."""
+
+KINDS: Final = frozenset({STAGE, PART, DONE, FAILED, OUT_OF_MEMORY})
+
+
+class FrameError(Exception):
+    """The bytes are not frames of this protocol."""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A JSON object and the named bytes that go with it."""
+
+    header: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    parts: Mapping[str, bytes] = field(default_factory=dict[str, bytes])
+
+
+def encode(kind: bytes, payload: bytes = b"") -> bytes:
+    """One frame."""
+    return PREFIX.pack(kind, len(payload)) + payload
+
+
+def encode_json(kind: bytes, content: Mapping[str, Any]) -> bytes:
+    """One frame whose payload is a JSON object."""
+    return encode(kind, json.dumps(content, separators=(",", ":")).encode())
+
+
+def encode_message(message: Message) -> Iterator[bytes]:
+    """The frames of a message, in pieces that do not copy its parts."""
+    for name, content in message.parts.items():
+        yield from encode_part(name, content)
+    yield encode_json(DONE, message.header)
+
+
+def encode_part(name: str, content: bytes) -> tuple[bytes, bytes]:
+    """One part, as its beginning and its bytes."""
+    label = name.encode()
+    return PREFIX.pack(PART, _NAME.size + len(label) + len(content)) + _NAME.pack(len(label)) + label, content
+
+
+def decode_prefix(prefix: bytes) -> tuple[bytes, int]:
+    """Kind and length of a frame; FrameError for a kind that does not exist."""
+    kind, length = PREFIX.unpack(prefix)
+    if kind not in KINDS:
+        raise FrameError(f"no frame begins with {prefix!r}")
+    return kind, length
+
+
+def decode_part(payload: bytes) -> tuple[str, bytes]:
+    """Name and bytes of a part."""
+    if len(payload) < _NAME.size:
+        raise FrameError("a part is shorter than the length of its name")
+    (length,) = _NAME.unpack_from(payload)
+    end = _NAME.size + length
+    if len(payload) < end:
+        raise FrameError("a part is shorter than its name")
+    return decode_text(payload[_NAME.size : end]), payload[end:]
+
+
+def decode_text(payload: bytes) -> str:
+    """A UTF-8 text."""
+    try:
+        return payload.decode()
+    except UnicodeDecodeError as error:
+        raise FrameError(str(error)) from None
+
+
+def decode_json(payload: bytes) -> dict[str, Any]:
+    """A JSON object."""
+    try:
+        content = json.loads(payload)
+    except ValueError as error:
+        raise FrameError(str(error)) from None
+    if not isinstance(content, dict):
+        raise FrameError("a header is not a JSON object")
+    return content
+
+
+def receive_message(channel: socket.socket) -> Message:
+    """The next message of a blocking socket; FrameError when the peer closes before its end."""
+    parts: dict[str, bytes] = {}
+    while True:
+        kind, length = decode_prefix(_receive(channel, PREFIX.size))
+        payload = _receive(channel, length)
+        if kind == PART:
+            name, content = decode_part(payload)
+            parts[name] = content
+        elif kind == DONE:
+            return Message(decode_json(payload), parts)
+        else:
+            raise FrameError(f"a request has no frame of kind {kind!r}")
+
+
+def _receive(channel: socket.socket, length: int) -> bytes:
+    received = bytearray(length)
+    view = memoryview(received)
+    position = 0
+    while position < length:
+        count = channel.recv_into(view[position:])
+        if count == 0:
+            raise FrameError("the peer closed the connection inside a message")
+        position += count
+    return bytes(received)

@@ -1,0 +1,147 @@
+"""Ways in which native code fails, on request: how the tests make a compile crash, hang or grow.
+
+Only with KILN_TEST_HOOKS=1 in the environment of the service.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, NoReturn
+
+from tensorkiln.errors import RequestError
+
+from .child import Outlet
+from .confine import MIB
+
+VARIABLE: Final = "KILN_TEST_HOOKS"
+STAGE: Final = "test-hook"
+
+
+def are_enabled() -> bool:
+    """Whether this process was started with hooks."""
+    return os.environ.get(VARIABLE) == "1"
+
+
+def run(name: str, outlet: Outlet) -> None:
+    """Do what the hook `name` does; most do not return. RequestError for a name that is none."""
+    if not are_enabled():
+        raise RequestError(f"Test hooks are not enabled; the service runs without {VARIABLE}=1.")
+    if name not in HOOKS:
+        raise RequestError(f"There is no test hook {name!r}; there are {', '.join(HOOKS)}.")
+    outlet.stage(STAGE)
+    HOOKS[name](outlet)
+
+
+def _segfault(outlet: Outlet) -> None:
+    ctypes.string_at(0)
+
+
+def _abort(outlet: Outlet) -> NoReturn:
+    os.abort()
+
+
+def _hang(outlet: Outlet) -> None:
+    """PyDLL keeps the interpreter's lock, as a pass manager does: nothing in Python can interrupt it."""
+    ctypes.PyDLL(None).pause()
+
+
+def _eat_memory(outlet: Outlet) -> NoReturn:
+    held: list[bytearray] = []
+    while True:
+        held.append(bytearray(16 * MIB))
+
+
+def _eat_native_memory(outlet: Outlet) -> NoReturn:
+    """operator new, whose std::bad_alloc nobody catches."""
+    allocate = ctypes.CDLL("libstdc++.so.6")._Znwm
+    allocate.argtypes = [ctypes.c_size_t]
+    while True:
+        allocate(64 * MIB)
+
+
+def _overflow_stack(outlet: Outlet) -> None:
+    """qsort whose comparison sorts again, all on the C stack."""
+    libc = ctypes.PyDLL(None)
+    items = (ctypes.c_int * 2)(1, 2)
+    comparison = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
+    callback = comparison(lambda _left, _right: libc.qsort(items, 2, 4, callback) or 0)
+    import sys
+
+    sys.setrecursionlimit(1 << 30)
+    libc.qsort(items, 2, 4, callback)
+
+
+def _exit(outlet: Outlet) -> NoReturn:
+    os._exit(3)
+
+
+def _output(outlet: Outlet) -> NoReturn:
+    chunk = bytes(MIB)
+    number = 0
+    while True:
+        outlet.part(str(number), chunk)
+        number += 1
+
+
+def _stderr(outlet: Outlet) -> NoReturn:
+    for _ in range(1024):
+        os.write(2, b"x" * (64 << 10))
+    os.write(2, b"the last words")
+    os.abort()
+
+
+def _garbage(outlet: Outlet) -> NoReturn:
+    outlet.raw(b"\xff" * 64)
+    os._exit(0)
+
+
+def _big_file(outlet: Outlet) -> NoReturn:
+    with Path("big").open("wb") as file:
+        while True:
+            file.write(bytes(MIB))
+
+
+def _stop(outlet: Outlet) -> None:
+    os.kill(os.getpid(), signal.SIGSTOP)
+
+
+def _escape(outlet: Outlet) -> None:
+    """Everything that the confinement forbids; an AssertionError names what was possible."""
+    import socket
+    import subprocess
+
+    attempts: dict[str, Callable[[], object]] = {
+        "fork": os.fork,
+        "exec": lambda: os.execv("/bin/true", ["true"]),
+        "spawn": lambda: subprocess.run(["/bin/true"], check=False),
+        "kill the fork server": lambda: os.kill(os.getppid(), signal.SIGCONT),
+        "connect": lambda: socket.create_connection(("127.0.0.1", 9), timeout=1),
+        "open many files": lambda: [os.open("/dev/null", os.O_RDONLY) for _ in range(200)],
+    }
+    for name, attempt in attempts.items():
+        try:
+            attempt()
+        except OSError:
+            continue
+        raise AssertionError(f"the process could {name}")
+
+
+HOOKS: Final[dict[str, Callable[[Outlet], None]]] = {
+    "segfault": _segfault,
+    "abort": _abort,
+    "hang": _hang,
+    "stop": _stop,
+    "eat_memory": _eat_memory,
+    "eat_native_memory": _eat_native_memory,
+    "overflow_stack": _overflow_stack,
+    "exit": _exit,
+    "output": _output,
+    "stderr": _stderr,
+    "garbage": _garbage,
+    "big_file": _big_file,
+    "escape": _escape,
+}

@@ -1,0 +1,21 @@
+"""What a forked process can be asked to do. Each job is a function of its request alone."""
+
+from collections.abc import Mapping
+
+from service.sandbox.child import Job
+
+from .compile_action import compile_action
+from .hook import hook
+from .ping import ping
+from .prepare import prepare
+from .render import render
+from .validate import validate
+
+JOBS: Mapping[str, Job] = {
+    "compile": compile_action,
+    "hook": hook,
+    "ping": ping,
+    "prepare": prepare,
+    "render": render,
+    "validate": validate,
+}

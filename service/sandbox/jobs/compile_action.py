@@ -1,0 +1,53 @@
+"""One canonical graph for one target, through the compiler."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+
+from service.sandbox import hooks
+from service.sandbox.child import Outlet
+from service.sandbox.frames import Message
+from tensorkiln.graph import Graph
+from tensorkiln.options import CompileOptions
+from tensorkiln.spec import CacheInfo
+from tensorkiln.target import Target
+
+STORED = CacheInfo(status="hit", reason="stored program")
+
+
+def compile_action(request: Message, outlet: Outlet) -> Message:
+    """The part `graph` is canonical; the header gives `digest`, `target`, `options`, `provenance` and maybe a `hook`.
+
+    The answer: `artifacts` (their SHA-256s) and `stages` (name to SHA-256 of its dump) in the header; the parts
+    `program` (a `CompiledProgram` in canonical names), `artifact:<sha256>` and `dump:<stage>`.
+    """
+    header = request.header
+    if "hook" in header:
+        hooks.run(header["hook"], outlet)
+    # Imported here as well as by the fork server, so that a sandbox without the compiler can run the other jobs.
+    from passes.compile import CompileRequest, compile_request
+
+    outlet.stage("load")
+    compilation = compile_request(
+        CompileRequest(
+            graph=Graph.model_validate_json(request.parts["graph"]),
+            target=Target.model_validate(header["target"]),
+            options=CompileOptions.model_validate(header["options"]),
+        ),
+        on_stage=outlet.stage,
+    )
+    dumps = {name: text.encode() for name, text in compilation.dumps.items()}
+    program = compilation.program
+    provenance = program.provenance.model_copy(update=header["provenance"])
+    program = program.model_copy(update={"digest": header["digest"], "cache": STORED, "provenance": provenance})
+    outlet.stage("return")
+    parts = {f"artifact:{digest}": content for digest, content in compilation.artifacts.items()}
+    parts |= {f"dump:{name}": content for name, content in dumps.items()}
+    parts["program"] = program.model_dump_json().encode()
+    return Message(
+        {
+            "artifacts": sorted(compilation.artifacts),
+            "stages": {name: sha256(content).hexdigest() for name, content in dumps.items()},
+        },
+        parts,
+    )

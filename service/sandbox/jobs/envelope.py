@@ -1,0 +1,81 @@
+"""The body of a request, less its graph: which fields it has, its targets and its options."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from service.limits import MAX_TARGETS
+from service.strict_json import parse_object
+from tensorkiln.errors import LimitExceededError, RequestError, TensorkilnError
+from tensorkiln.graph import Graph
+from tensorkiln.options import CompileOptions
+from tensorkiln.target import Target
+
+NATIVE: Final = "cpu:native"
+
+
+def parse_envelope(body: bytes, required: Collection[str], optional: Collection[str] = ()) -> dict[str, Any]:
+    """The fields of a body; RequestError when one is missing or unknown."""
+    fields = parse_object(body)
+    missing = [name for name in required if name not in fields]
+    if missing:
+        raise RequestError(f"The body lacks {', '.join(missing)}.", pointers=[f"/{name}" for name in missing])
+    unknown = sorted(fields.keys() - set(required) - set(optional))
+    if unknown:
+        raise RequestError(
+            f"The body has a field {unknown[0][:64]!r}; it takes {', '.join((*required, *optional))}.",
+        )
+    return fields
+
+
+def parse_graph(value: Any) -> Graph:
+    """The graph of a request. InvalidGraphError, UnsupportedGraphError or LimitExceededError as the contract says."""
+    return Graph.model_validate(value)
+
+
+def parse_targets(value: Any) -> tuple[Target, ...]:
+    """The target or targets of a request, in its order."""
+    several = isinstance(value, list)
+    sources: list[Any] = value if several else [value]
+    if not sources:
+        raise RequestError("target is an empty list; name at least one.", pointers=["/target"])
+    if len(sources) > MAX_TARGETS:
+        raise LimitExceededError(
+            f"The request names {len(sources)} targets; the limit is {MAX_TARGETS}.",
+            pointers=["/target"],
+            limit="targets",
+            maximum=MAX_TARGETS,
+            actual=len(sources),
+        )
+    return tuple(
+        _parse_target(source, f"/target/{position}" if several else "/target")
+        for position, source in enumerate(sources)
+    )
+
+
+def _parse_target(source: Any, pointer: str) -> Target:
+    if not isinstance(source, str | dict):
+        raise RequestError("A target is a shorthand such as cpu:x86-64-v3, or an object.", pointers=[pointer])
+    if source == NATIVE:
+        raise RequestError(
+            "cpu:native means the machine that asks, which the service cannot see: "
+            "use the SDK, which resolves it, or send triple, cpu and features.",
+            pointers=[pointer],
+        )
+    try:
+        return Target.parse(source)
+    except TensorkilnError as error:
+        raise type(error)(error.message, pointers=[pointer], details=error.details) from None
+
+
+def parse_options(value: Any) -> CompileOptions:
+    """The options of a request, every value of exactly the type that the contract says."""
+    try:
+        return CompileOptions.model_validate(value, strict=True)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = "".join(f"/{step}" for step in ("options", *first["loc"]))
+        raise RequestError(f"The options cannot be used: {first['msg']}.", pointers=[where]) from None

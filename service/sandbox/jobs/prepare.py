@@ -1,0 +1,61 @@
+"""The body of a compile request to the actions that it asks for."""
+
+from __future__ import annotations
+
+import json
+
+from service.action import Action
+from service.sandbox import hooks
+from service.sandbox.child import Outlet
+from service.sandbox.frames import Message
+from tensorkiln.canonical import Canonical, canonicalize, graph_digest
+from tensorkiln.spec.compiled_program import ABI_VERSION
+
+from .envelope import parse_envelope, parse_graph, parse_options, parse_targets
+
+
+def prepare(request: Message, outlet: Outlet) -> Message:
+    """Validate the part `body`, and name what is to be compiled.
+
+    The header gives `build_id` and `salt`. The answer: `actions` (the components of each, in the order of the targets)
+    and `dump_stages`; the parts `graph` (canonical, JSON) and `renaming` (for the job `render`).
+    """
+    if "hook" in request.header:
+        hooks.run(request.header["hook"], outlet)
+    outlet.stage("parse")
+    fields = parse_envelope(request.parts["body"], ("graph", "target"), ("options",))
+    targets = parse_targets(fields["target"])
+    options = parse_options(fields.get("options", {}))
+    outlet.stage("validate")
+    graph = parse_graph(fields["graph"])
+    outlet.stage("canonicalize")
+    canonical = canonicalize(graph)
+    digest = graph_digest(canonical)
+    actions = [
+        Action(
+            abi=ABI_VERSION,
+            build_id=request.header["build_id"],
+            graph=digest,
+            options=options.model_dump(mode="json", exclude={"dump_stages"}),
+            salt=request.header["salt"],
+            schema=graph.schema_version,
+            target=target.model_dump(mode="json"),
+        )
+        for target in targets
+    ]
+    return Message(
+        {"actions": [action.components for action in actions], "dump_stages": options.dump_stages},
+        {"graph": canonical.graph.to_json().encode(), "renaming": _renaming(graph.name, canonical)},
+    )
+
+
+def _renaming(name: str, canonical: Canonical) -> bytes:
+    return json.dumps(
+        {
+            "name": name,
+            "symbols": dict(canonical.symbols),
+            "vars": dict(canonical.vars),
+            "nodes": list(canonical.nodes),
+        },
+        separators=(",", ":"),
+    ).encode()

@@ -1,0 +1,66 @@
+"""Reading a job's answer while it arrives."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Final
+
+from tensorkiln.errors import TensorkilnError, error_from_problem
+
+from . import frames
+from .frames import FrameError, Message
+
+FIRST_STAGE: Final = "start"
+
+
+class OutOfMemory(Exception):
+    """The job said that it reached its memory limit."""
+
+
+class TooMuchOutput(Exception):
+    """The job sends more than it may."""
+
+
+class Reply:
+    """The answer of one job; `stage` is the last one that it began."""
+
+    def __init__(self, max_bytes: int, on_stage: Callable[[str], None]) -> None:
+        self._left = max_bytes
+        self._on_stage = on_stage
+        self._parts: dict[str, bytes] = {}
+        self.stage = FIRST_STAGE
+
+    async def read(self, reader: asyncio.StreamReader) -> Message | TensorkilnError | None:
+        """The answer, or the typed error that the job ended with; None when the job broke off.
+
+        FrameError when it sends something else, `OutOfMemory` and `TooMuchOutput` as they say.
+        """
+        try:
+            while True:
+                kind, length = frames.decode_prefix(await reader.readexactly(frames.PREFIX.size))
+                self._left -= length
+                if self._left < 0:
+                    raise TooMuchOutput
+                answer = self._take(kind, await reader.readexactly(length))
+                if answer is not None:
+                    return answer
+        except (asyncio.IncompleteReadError, ConnectionError):
+            return None
+
+    def _take(self, kind: bytes, payload: bytes) -> Message | TensorkilnError | None:
+        if kind == frames.DONE:
+            return Message(frames.decode_json(payload), self._parts)
+        if kind == frames.FAILED:
+            return error_from_problem(frames.decode_json(payload))
+        if kind == frames.OUT_OF_MEMORY:
+            raise OutOfMemory
+        if kind == frames.PART:
+            name, content = frames.decode_part(payload)
+            self._parts[name] = content
+        elif kind == frames.STAGE:
+            self.stage = frames.decode_text(payload)
+            self._on_stage(self.stage)
+        else:
+            raise FrameError(f"a job sends no frame of kind {kind!r}")
+        return None

@@ -1,0 +1,158 @@
+"""Run a job in a process of its own; every way in which that can end is an answer or a typed error."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Final
+
+import structlog
+
+from tensorkiln.errors import CrashedError, LostWorkerError, TensorkilnError, UnavailableError
+
+from . import verdict
+from .confine import MIB
+from .connection import Connection, Watch
+from .control import Limits, Ready
+from .frames import FrameError, Message, encode_message
+from .reply import OutOfMemory, Reply, TooMuchOutput
+
+START_TIMEOUT_S: Final = 60.0
+# A fork server that lets a deadline pass by this much does not do its work.
+OVERDUE_S: Final = 5.0
+# The process of a job whose socket is closed is about to be reaped.
+REAP_S: Final = 2.0
+
+_log = structlog.get_logger()
+
+
+class Sandbox:
+    """Runs jobs, each in a process forked from a warm one that has imported `modules`.
+
+    A fork server that dies is replaced; a job that it had is started once more, as jobs depend on nothing but their
+    request. `max_output_mib` bounds the answer of a job.
+    """
+
+    def __init__(self, modules: Sequence[str] = (), *, max_output_mib: int = 256, test_hooks: bool = False) -> None:
+        self._modules = tuple(modules)
+        self._max_output_mib = max_output_mib
+        self._test_hooks = test_hooks
+        self._connection: Connection | None = None
+        self._lock = asyncio.Lock()
+        self._is_closed = False
+        self.ready: Ready | None = None
+        self.restarts = 0
+
+    async def start(self) -> Ready:
+        """Start the fork server; what it says about itself. UnavailableError when it does not get ready."""
+        await self._connect()
+        if self.ready is None:
+            raise AssertionError("a connection is open only after it was ready")
+        return self.ready
+
+    async def run(
+        self, kind: str, request: Message, limits: Limits, on_stage: Callable[[str], None] = lambda _: None
+    ) -> Message:
+        """The answer of a job of this kind, or the TensorkilnError that it raised.
+
+        CrashedError when its process died, DeadlineExceededError and ResourceExhaustedError when it was ended for
+        that, each with `stage`, `signal` and what else is known in `details`. LostWorkerError when the fork server
+        died twice under it.
+        """
+        try:
+            return await self._attempt(await self._connect(), kind, request, limits, on_stage)
+        except LostWorkerError:
+            return await self._attempt(await self._connect(), kind, request, limits, on_stage)
+
+    async def close(self) -> None:
+        """End the fork server and every job."""
+        self._is_closed = True
+        async with self._lock:
+            if self._connection is not None:
+                await self._connection.close()
+
+    @property
+    def pid(self) -> int | None:
+        """The process id of the running fork server."""
+        return self._connection.pid if self._connection is not None and not self._connection.is_lost else None
+
+    async def _connect(self) -> Connection:
+        async with self._lock:
+            if self._is_closed:
+                raise UnavailableError("The service is shutting down.")
+            if self._connection is None or self._connection.is_lost:
+                if self._connection is not None:
+                    self.restarts += 1
+                    _log.warning("the fork server is gone and is started again", restarts=self.restarts)
+                    await self._connection.close()
+                self._connection, self.ready = await Connection.open(
+                    self._modules, START_TIMEOUT_S, test_hooks=self._test_hooks
+                )
+            return self._connection
+
+    async def _attempt(
+        self,
+        connection: Connection,
+        kind: str,
+        request: Message,
+        limits: Limits,
+        on_stage: Callable[[str], None],
+    ) -> Message:
+        ours, theirs = socket.socketpair()
+        try:
+            with theirs:
+                watch = connection.fork(kind, limits, theirs)
+        except TensorkilnError:
+            ours.close()
+            raise
+        reader, writer = await asyncio.open_unix_connection(sock=ours)
+        sending = asyncio.create_task(_send(writer, request))
+        reply = Reply(self._max_output_mib * MIB, on_stage)
+        try:
+            async with asyncio.timeout(limits.deadline_s + OVERDUE_S):
+                answer = await self._outcome(reply, reader, watch, limits)
+        except TimeoutError:
+            connection.kill()
+            raise LostWorkerError("The fork server did not report the end of the compile; it was replaced.") from None
+        finally:
+            sending.cancel()
+            writer.transport.abort()
+            connection.cancel(watch)
+        if isinstance(answer, TensorkilnError):
+            raise answer
+        return answer
+
+    async def _outcome(
+        self, reply: Reply, reader: asyncio.StreamReader, watch: Watch, limits: Limits
+    ) -> Message | TensorkilnError:
+        reading = asyncio.create_task(reply.read(reader))
+        try:
+            await asyncio.wait({reading, watch.expired}, return_when=asyncio.FIRST_COMPLETED)
+            if not reading.done():
+                return verdict.deadline_exceeded(limits, reply.stage, {})
+            answer = reading.result()
+        except OutOfMemory:
+            return verdict.out_of_memory(limits, reply.stage, {})
+        except TooMuchOutput:
+            return verdict.too_much_output(self._max_output_mib, reply.stage)
+        except FrameError as error:
+            return CrashedError(
+                f"The process garbled its answer during {reply.stage}: {error}.",
+                details={"stage": reply.stage, "signal": None},
+            )
+        finally:
+            reading.cancel()
+        if answer is not None:
+            return answer
+        async with asyncio.timeout(REAP_S):
+            return verdict.verdict(await watch.ended, limits, reply.stage)
+
+
+async def _send(writer: asyncio.StreamWriter, request: Message) -> None:
+    # A job that ended before it read its request says why elsewhere.
+    with suppress(ConnectionError):
+        for piece in encode_message(request):
+            writer.write(piece)
+            await writer.drain()

@@ -1,0 +1,87 @@
+"""How a job ended that gave no answer, as the error that its caller gets."""
+
+from __future__ import annotations
+
+import os
+import signal
+from typing import Any, Final
+
+from tensorkiln.errors import CrashedError, DeadlineExceededError, ResourceExhaustedError, TensorkilnError
+
+from .child import EXIT_OUT_OF_MEMORY
+from .control import Ended, Limits
+
+QUOTED_STDERR: Final = 4 << 10
+
+# How the C++ runtime and LLVM say that an allocation failed, before they abort.
+_OUT_OF_MEMORY_TEXTS: Final = ("out of memory", "bad_alloc", "Buffer allocation failed", "Cannot allocate memory")
+# A segmentation fault this close to the limit is an unchecked failed allocation.
+_NEARLY_ALL: Final = 0.9
+
+
+def verdict(ended: Ended, limits: Limits, stage: str) -> TensorkilnError:
+    """The error of a process that is gone without having answered; `details` say what is known about its end."""
+    details = facts(ended, stage)
+    number = os.WTERMSIG(ended.status) if os.WIFSIGNALED(ended.status) else None
+    if ended.expired or number == signal.SIGXCPU:
+        return deadline_exceeded(limits, stage, details)
+    if number == signal.SIGXFSZ:
+        return ResourceExhaustedError(
+            f"The compile wrote a file above the limit of {limits.file_mib} MiB during {stage}.",
+            details={**details, "resource": "file", "limit_mib": limits.file_mib},
+        )
+    if _is_out_of_memory(ended, limits, number):
+        return out_of_memory(limits, stage, details)
+    how = f"by {signal.Signals(number).name}" if number else f"with status {os.WEXITSTATUS(ended.status)}"
+    return CrashedError(
+        f"The process ended {how} during {stage}. This is a defect of the compiler, not of the service's state: "
+        "the reproducer shows it again.",
+        details=details,
+    )
+
+
+def deadline_exceeded(limits: Limits, stage: str, details: dict[str, Any]) -> DeadlineExceededError:
+    """The error of a job that was killed at its deadline."""
+    return DeadlineExceededError(
+        f"The compile was ended during {stage} at its deadline of {limits.deadline_s:g} s.",
+        details={"stage": stage, "signal": "SIGKILL", **details, "deadline_s": limits.deadline_s},
+    )
+
+
+def out_of_memory(limits: Limits, stage: str, details: dict[str, Any]) -> ResourceExhaustedError:
+    """The error of a job that reached its memory limit."""
+    return ResourceExhaustedError(
+        f"The compile reached its memory limit of {limits.memory_mib} MiB during {stage}.",
+        details={"stage": stage, "signal": None, **details, "resource": "memory", "limit_mib": limits.memory_mib},
+    )
+
+
+def too_much_output(limit_mib: int, stage: str) -> ResourceExhaustedError:
+    """The error of a job whose answer is longer than the service takes."""
+    return ResourceExhaustedError(
+        f"The compile produced more than {limit_mib} MiB of output during {stage}.",
+        details={"stage": stage, "signal": None, "resource": "output", "limit_mib": limit_mib},
+    )
+
+
+def facts(ended: Ended, stage: str) -> dict[str, Any]:
+    """What the operating system told about the end of a process."""
+    killed = os.WIFSIGNALED(ended.status)
+    return {
+        "stage": stage,
+        "signal": signal.Signals(os.WTERMSIG(ended.status)).name if killed else None,
+        "exit_status": None if killed else os.WEXITSTATUS(ended.status),
+        "peak_mib": ended.peak_mib,
+        "cpu_s": round(ended.cpu_s, 3),
+        "stderr": ended.stderr[-QUOTED_STDERR:],
+    }
+
+
+def _is_out_of_memory(ended: Ended, limits: Limits, number: int | None) -> bool:
+    if number is None:
+        return os.WEXITSTATUS(ended.status) == EXIT_OUT_OF_MEMORY
+    if number == signal.SIGKILL:
+        return True  # the fork server kills for the deadline only, so this was the kernel's out-of-memory killer
+    if number == signal.SIGABRT and any(text in ended.stderr for text in _OUT_OF_MEMORY_TEXTS):
+        return True
+    return number == signal.SIGSEGV and ended.peak_mib >= limits.memory_mib * _NEARLY_ALL

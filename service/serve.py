@@ -1,0 +1,78 @@
+"""Run the service until SIGTERM or Ctrl-C."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import sys
+from typing import Final
+
+import structlog
+import uvicorn
+from fastapi import FastAPI
+
+from .app import create_app
+from .listen import BACKLOG, Listener, listen
+from .settings import Settings
+
+# The code of a process that a signal has ended, less than what a shell reports of it.
+_INTERRUPTED: Final = 130
+
+
+class _Server(uvicorn.Server):
+    """Says when it is ready, and stops being ready before it stops."""
+
+    def __init__(self, config: uvicorn.Config, app: FastAPI, address: str) -> None:
+        super().__init__(config)
+        self._app = app
+        self._address = address
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        print(f"tensorkiln is ready on {self._address}", flush=True)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._app.state.engine.drain()
+        await super().shutdown(sockets)
+
+
+def serve(settings: Settings, host: str, port: int, uds: str | None) -> int:
+    """Serve until a signal; the exit status. UnavailableError when the address or the store cannot be used."""
+    _configure_log()
+    listener = listen(host, port, uds)
+    try:
+        return _serve(settings, listener)
+    finally:
+        listener.close()
+
+
+def _serve(settings: Settings, listener: Listener) -> int:
+    app = create_app(settings)
+    config = uvicorn.Config(
+        app,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        backlog=BACKLOG,
+        timeout_graceful_shutdown=round(settings.shutdown_grace_s),
+    )
+    server = _Server(config, app, listener.address)
+    # uvicorn raises the signal again once it has stopped: by then there is nothing left to do.
+    signal.signal(signal.SIGTERM, lambda _number, _frame: None)
+    try:
+        server.run(sockets=[listener.socket])
+    except KeyboardInterrupt:
+        return _INTERRUPTED
+    return 0
+
+
+def _configure_log() -> None:
+    structlog.configure(
+        processors=[
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso"),
+            structlog.processors.format_exc_info,
+            structlog.processors.JSONRenderer(),
+        ],
+        logger_factory=structlog.WriteLoggerFactory(sys.stderr),
+    )

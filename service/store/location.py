@@ -1,0 +1,46 @@
+"""Where the store is: a directory, or an object store by URL."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final, TypeAlias
+from urllib.parse import urlsplit
+
+from obstore.exceptions import BaseError
+from obstore.store import AzureStore, GCSStore, LocalStore, MemoryStore, S3Store, from_url
+
+from tensorkiln.errors import UnavailableError
+
+ObjectStore: TypeAlias = AzureStore | GCSStore | LocalStore | MemoryStore | S3Store
+
+_DIRECTORY_MODE: Final = 0o700
+
+
+def open_store(location: str) -> ObjectStore:
+    """The store at a path, or at a URL of the schemes memory, s3, gs, az (credentials come from the environment).
+
+    A directory is made when it does not exist. UnavailableError when it cannot be used.
+    """
+    with explained(f"The store at {location} cannot be opened"):
+        if urlsplit(location).scheme in ("", "file"):
+            path = Path(urlsplit(location).path).expanduser().absolute()
+            path.mkdir(mode=_DIRECTORY_MODE, parents=True, exist_ok=True)
+            return LocalStore(path)
+        store = from_url(location)
+    if isinstance(store, AzureStore | GCSStore | LocalStore | MemoryStore | S3Store):
+        return store
+    raise UnavailableError(f"The store at {location} cannot be written to.")
+
+
+@contextmanager
+def explained(what: str) -> Generator[None]:
+    """Failures of the store inside the block as UnavailableError. FileNotFoundError passes: it is an answer."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise
+    except (BaseError, OSError, ValueError) as error:
+        reason = str(error).partition("\n")[0]
+        raise UnavailableError(f"{what}: {reason}.") from error

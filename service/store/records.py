@@ -1,0 +1,63 @@
+"""Small JSON objects at given paths. Each begins with the SHA-256 of the rest: a damaged one is a missing one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+from hashlib import sha256
+from typing import Any, Final
+
+import structlog
+
+from .location import ObjectStore, explained
+
+_log = structlog.get_logger()
+_SEAL_BYTES: Final = 64
+
+
+class Records:
+    """Records in `store`. Damaged ones are removed when they are met; `corrupt` counts them."""
+
+    def __init__(self, store: ObjectStore) -> None:
+        self._store = store
+        self.corrupt = 0
+
+    async def put(self, path: str, content: Mapping[str, Any]) -> None:
+        """Write or replace the record at `path`."""
+        body = json.dumps(content, separators=(",", ":")).encode()
+        with explained("The store does not take a record"):
+            await self._store.put_async(path, _seal(body) + b"\n" + body)
+
+    async def get(self, path: str) -> dict[str, Any] | None:
+        """The record at `path`; None when it is missing or damaged."""
+        with explained("The store does not give a record"):
+            try:
+                sealed = (await (await self._store.get_async(path)).bytes_async()).to_bytes()
+            except FileNotFoundError:
+                return None
+        body = sealed[_SEAL_BYTES + 1 :]
+        if sealed[: _SEAL_BYTES + 1] == _seal(body) + b"\n":
+            return json.loads(body)
+        self.corrupt += 1
+        _log.error("a stored record was damaged and is removed", path=path)
+        await self.delete(path)
+        return None
+
+    async def delete(self, path: str) -> None:
+        """Remove the record at `path`, if there is one."""
+        with explained("The store does not remove a record"), suppress(FileNotFoundError):
+            await self._store.delete_async(path)
+
+    async def names(self, directory: str, most: int) -> list[str]:
+        """The last parts of the paths of up to `most` records in a directory."""
+        with explained("The store does not list its records"):
+            try:
+                found = await self._store.list_with_delimiter_async(directory)
+            except FileNotFoundError:
+                return []
+        return sorted(entry["path"].rpartition("/")[2] for entry in found["objects"])[:most]
+
+
+def _seal(body: bytes) -> bytes:
+    return sha256(body).hexdigest().encode()

@@ -1,0 +1,81 @@
+"""The answers of requests that came before, by the digest of their bodies: an identical request is not even parsed."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+
+from .blobs import Blobs
+from .records import Records
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """An answer, and the blobs that must be there for it to be true."""
+
+    answer: bytes
+    blobs: tuple[str, ...]
+
+
+class Repeats:
+    """Answers in `records` and `blobs`, and up to `memory_bytes` of them in memory.
+
+    `epoch` (the compiler's build and the operator's salt) is part of the key: answers of another build are not found.
+    """
+
+    def __init__(self, records: Records, blobs: Blobs, epoch: str, memory_bytes: int) -> None:
+        self._records = records
+        self._blobs = blobs
+        self._epoch = epoch
+        self._memory_bytes = memory_bytes
+        self._memory: OrderedDict[str, Repeat] = OrderedDict()
+        self._held = 0
+
+    def key(self, body_digest: str) -> str:
+        """The key of a body with this SHA-256."""
+        return sha256(f"{self._epoch}\n{body_digest}".encode()).hexdigest()
+
+    async def find(self, key: str) -> bytes | None:
+        """The answer of an identical request, if everything that it names is there and undamaged."""
+        repeat = self._memory.get(key) or await self._stored(key)
+        if repeat is None:
+            return None
+        if not await self._blobs.holds(repeat.blobs):
+            self._forget(key)
+            return None
+        self._remember(key, repeat)
+        return repeat.answer
+
+    async def save(self, key: str, answer: bytes, blobs: Sequence[str]) -> None:
+        """Give `answer` to requests with this key from now on."""
+        digest = await self._blobs.put(answer)
+        await self._records.put(_path(key), {"answer": digest, "blobs": list(blobs)})
+        self._remember(key, Repeat(answer, tuple(blobs)))
+
+    async def _stored(self, key: str) -> Repeat | None:
+        record = await self._records.get(_path(key))
+        answer = await self._blobs.get(record["answer"]) if record is not None else None
+        if record is None or answer is None:
+            return None
+        return Repeat(answer, tuple(record["blobs"]))
+
+    def _remember(self, key: str, repeat: Repeat) -> None:
+        self._forget(key)
+        if len(repeat.answer) > self._memory_bytes:
+            return
+        self._memory[key] = repeat
+        self._held += len(repeat.answer)
+        while self._held > self._memory_bytes:
+            _, oldest = self._memory.popitem(last=False)
+            self._held -= len(oldest.answer)
+
+    def _forget(self, key: str) -> None:
+        gone = self._memory.pop(key, None)
+        if gone is not None:
+            self._held -= len(gone.answer)
+
+
+def _path(key: str) -> str:
+    return f"requests/{key[:2]}/{key}"
