@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -35,7 +35,7 @@ class CompileRequest:
 
     graph: Graph
     target: Target
-    options: CompileOptions = CompileOptions()
+    options: CompileOptions = field(default_factory=CompileOptions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,7 @@ class _Compiler:
         return result
 
     @contextmanager
-    def _timed(self, name: str) -> Iterator[None]:
+    def _timed(self, name: str) -> Generator[None]:
         self.on_stage(name)
         start = time.perf_counter()
         try:

@@ -185,4 +185,3 @@ class ProgramParts:
             bytes_written=written,
             est_ns=LAUNCH_NS + int(max(moved, computed)),
         )
-

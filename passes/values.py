@@ -6,15 +6,15 @@ leave one dangling.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from dialect.locations import node_pointers
 from dialect.mlir import ir
+from dialect.module import symbols
 from dialect.operation import KilnOp
-from dialect.symbolic import symbol_of
 from dialect.types import type_of
 from tensorkiln.dtypes import DType
 from tensorkiln.expr import Dim
@@ -23,7 +23,6 @@ from tensorkiln.types import TensorType
 
 ROOT = "kiln.root"
 """The unit attribute of an op whose value a kernel stores."""
-SYMBOLS = "kiln.symbols"
 
 Range = tuple[int, int]
 
@@ -86,7 +85,7 @@ class Function:
     symbols: Mapping[str, Range]
 
 
-def read_function(function: ir.Operation, symbols: Mapping[str, Range]) -> Function:
+def read_function(function: ir.Operation, ranges: Mapping[str, Range]) -> Function:
     """The mirror of a `func.func` whose body holds kiln ops and a return."""
     block = function.regions[0].blocks[0]
     known: dict[Any, Value] = {}
@@ -107,7 +106,7 @@ def read_function(function: ir.Operation, symbols: Mapping[str, Range]) -> Funct
                 known[result] = _read_result(op, operands, number, place)
                 values.append(known[result])
     name = ir.StringAttr(function.attributes["sym_name"]).value
-    return Function(name, tuple(arguments), tuple(values), results, symbols)
+    return Function(name, tuple(arguments), tuple(values), results, ranges)
 
 
 def _read_result(op: Any, operands: tuple[Value, ...], number: int, place: int) -> Value:
@@ -125,24 +124,18 @@ def _read_result(op: Any, operands: tuple[Value, ...], number: int, place: int) 
         kind=operation.name.removeprefix("kiln."),
         operands=operands,
         type=type_of(operation.results[place]),
-        pointer=pointer_of(operation.location),
+        pointer=_pointer_of(operation.location),
         position=number,
         fields=fields,
         is_root=ROOT in operation.attributes,
     )
 
 
-_POINTER = re.compile(r'"(/nodes/\d+)')
+def _pointer_of(location: ir.Location) -> str:
+    """The JSON Pointer of the first node in a location; empty when it names none."""
+    return next(iter(node_pointers(location)), "")
 
 
-def pointer_of(location: ir.Location) -> str:
-    """The JSON Pointer in an op's location; empty when it has none."""
-    match = _POINTER.search(str(location))
-    return match[1] if match else ""
-
-
-def read_symbols(function: ir.Operation) -> dict[str, Range]:
-    """The symbols of a graph function and their bounds."""
-    entries = ir.ArrayAttr(function.attributes[SYMBOLS]) if SYMBOLS in function.attributes else ()
-    symbols = [symbol_of(entry) for entry in entries]
-    return {symbol.name: (symbol.min_val, symbol.max_val) for symbol in symbols}
+def read_symbols(module: ir.Module) -> dict[str, Range]:
+    """The symbols of the graph of a module, and their bounds."""
+    return {symbol.name: (symbol.min_val, symbol.max_val) for symbol in symbols(module)}

@@ -28,9 +28,9 @@ def program(compilation: Compilation, threads: int = 1) -> Program:
     return Program(compilation.program, compilation.artifacts.__getitem__, threads=threads)
 
 
-def run(graph: Graph, *arrays: Any, name: str = "cpu:native", **symbols: int) -> tuple[Any, ...]:
-    """The outputs of the compiled graph."""
-    return program(compiled(graph, name))(*arrays, **symbols)
+def run(graph: Graph, /, *arrays: Any, **symbols: int) -> tuple[Any, ...]:
+    """The outputs of the graph compiled for this machine."""
+    return program(compiled(graph))(*arrays, **symbols)
 
 
 @cache

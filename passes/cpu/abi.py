@@ -1,8 +1,8 @@
 """Kernel functions of the CPU ABI.
 
-A kernel is `void entry(void *const *buffers, const int64_t *vals, int64_t first, int64_t last)`. It unpacks its arguments
-and calls a body of bare pointers, integers and the range of work-groups, so that the optimiser knows which pointers
-do not alias.
+A kernel is `void entry(void *const *buffers, const int64_t *vals, int64_t first, int64_t last)`. It unpacks its
+arguments and calls a body of bare pointers, integers and the range of work-groups, so that the optimiser knows which
+pointers do not alias.
 """
 
 from __future__ import annotations
@@ -18,11 +18,10 @@ GroupEmission = Callable[[ir.Block, Sequence[ir.Value], Sequence[ir.Value], ir.V
 """Emits a body: `(entry block, buffer pointers, symbol values, first group, last group)`."""
 
 
-def kernel_function(name: str, dtypes: Sequence[DType], symbols: int, aliased: frozenset[int], emit: GroupEmission) -> None:
+def kernel_function(name: str, dtypes: Sequence[DType], symbols: int, emit: GroupEmission) -> None:
     """Define the body function of a kernel at the current insertion point.
 
-    Buffers are rank-0 memrefs, which cross the function boundary as bare pointers; those numbered in `aliased` may
-    share memory with each other.
+    Buffers are rank-0 memrefs, which cross the function boundary as bare pointers that do not alias.
     """
     index = ir.IndexType.get()
     buffers = [ir.MemRefType.get([], stored_type(dtype)) for dtype in dtypes]
@@ -30,9 +29,7 @@ def kernel_function(name: str, dtypes: Sequence[DType], symbols: int, aliased: f
     function.attributes["llvm.linkage"] = ir.Attribute.parse("#llvm.linkage<internal>")
     plain = ir.DictAttr.get({})
     unshared = ir.DictAttr.get({"llvm.noalias": ir.UnitAttr.get()})
-    function.arg_attrs = ir.ArrayAttr.get(
-        [plain if number in aliased else unshared for number in range(len(buffers))] + [plain] * (symbols + 2)
-    )
+    function.arg_attrs = ir.ArrayAttr.get([unshared] * len(buffers) + [plain] * (symbols + 2))
     block = function.add_entry_block()
     *arguments, first, last = block.arguments
     with ir.InsertionPoint(block):

@@ -8,6 +8,7 @@ stay in the L2 cache together.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import ceil
 
 from passes.schedule.contraction import Contraction
 from passes.schedule.domain import extent_of
@@ -61,12 +62,9 @@ def _block(extent: Dim, tile: int, limit: int) -> int:
     """The least multiple of `tile` that holds the extent, or the greatest one within the limit."""
     most = max(tile, limit // tile * tile)
     if isinstance(extent, int):
-        whole = -(-extent // tile) * tile
-        if whole <= most:
-            return whole
         # Blocks of nearly equal size: a last block of a few rows would waste its packing.
-        count = -(-whole // most)
-        return -(-(-(-extent // count)) // tile) * tile
+        count = ceil(extent / most)
+        return ceil(extent / count / tile) * tile
     return most
 
 

@@ -97,9 +97,7 @@ def choose(body: KernelBody, machine: Machine) -> Choice:
     ):
         tiles[loops[-1].name] = sizes
     outer = (*parts.batch, *parts.rows)
-    item = kernel_item(
-        body.function.name, outer, [(*parts.depth, *parts.columns)], tiles, groups, 1, blocking.lanes
-    )
+    item = kernel_item(body.function.name, outer, [(*parts.depth, *parts.columns)], tiles, groups, 1, blocking.lanes)
     flops = reduce(expr.add, (stage_flops(problem.body, stage) for stage in problem.body.stages), 0)
     return Choice(NAME, item, tuple(_scratch(problem, blocking)), groups, flops)
 
@@ -130,7 +128,10 @@ def realise(
     groups: tuple[ir.Value, ir.Value],
     machine: Machine,
 ) -> None:
-    """Emit the work-groups `groups[0] .. groups[1] - 1`; `buffers` are the operands that leave the kernel, then scratch."""
+    """Emit the work-groups `groups[0] .. groups[1] - 1`.
+
+    `buffers` are the operands that leave the kernel, then scratch.
+    """
     problem = _problem(body)
     assert problem is not None, "the strategy matches"
     blocking = choose_blocking(problem.parts, problem.dtype, machine.vectors)
@@ -167,7 +168,8 @@ class _Emission:
             )
             rows = expr.minimum(blocking.block_rows, expr.sub(extent_of(parts.rows), first_row))
             columns = expr.minimum(blocking.block_columns, expr.sub(extent_of(parts.columns), first_column))
-            names |= {name: here(dim) for name, dim in zip(BLOCK, (first_row, first_column, rows, columns), strict=True)}
+            block = (first_row, first_column, rows, columns)
+            names |= {name: here(dim) for name, dim in zip(BLOCK, block, strict=True)}
             space.bound("rows", 1, blocking.block_rows)
             space.bound("columns", 1, blocking.block_columns)
             space.bound("steps", 1, blocking.block_depth)
@@ -211,7 +213,8 @@ class _Emission:
         loop = scf.ForOp(index(0), end, index(blocking.lanes))
         with ir.InsertionPoint(loop.body):
             here = index.inside({"place": loop.induction_variable})
-            vector.StoreOp(zero.result, strided_view(self.block, symbol("place"), (blocking.lanes,), (1,), here), [here(0)])
+            target = strided_view(self.block, symbol("place"), (blocking.lanes,), (1,), here)
+            vector.StoreOp(zero.result, target, [here(0)])
             scf.YieldOp([])
 
     def _fill_outer(
@@ -295,4 +298,3 @@ BLOCK = ("first_row", "first_column", "rows", "columns")
 def _positions(body: KernelBody, loops: Sequence[Loop], flat: Dim) -> dict[str, Dim]:
     places = body.space.unflatten(flat, [loop.extent for loop in loops])
     return {loop.name: place for loop, place in zip(loops, places, strict=False)}
-

@@ -1,4 +1,4 @@
-"""The inner loops of a contraction on packed operands: one function per element type and tile, shared by all kernels."""
+"""The inner loops of a contraction on packed operands: one function per element type and tile, shared by kernels."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from dialect.mlir import arith, ir, memref, scf, vector
 from passes.scalar import mlir_scalar
+from passes.to_linalg.index_emission import IndexEmitter
+from passes.to_linalg.index_space import IndexSpace
 from passes.to_linalg.memory import strided_view
 from tensorkiln.dtypes import DType
 from tensorkiln.expr import symbol
 
-from passes.to_linalg.index_emission import IndexEmitter
-from passes.to_linalg.index_space import IndexSpace
 from .blocking import VECTORS_PER_TILE, Blocking
 from .shared_functions import shared_function
 

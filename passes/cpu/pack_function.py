@@ -33,9 +33,9 @@ def pack(
     """Pack the block whose tables are filled.
 
     `tables` are those of the outer index, then those of the inner one. `counts` are the outer entries, the inner ones,
-    and the inner ones rounded up to whole tiles, which are filled with zeros. Inner entry `i` of outer entry `o` goes to
-    `o * outer stride + (i // tile) * panel + i % tile`, with `layout` being `(outer stride, tile, panel)`. `start` is
-    the first inner index, which a contiguous read adds to the outer part.
+    and the inner ones rounded up to whole tiles, which are filled with zeros. Inner entry `i` of outer entry `o` goes
+    to `o * outer stride + (i // tile) * panel + i % tile`, with `layout` being `(outer stride, tile, panel)`. `start`
+    is the first inner index, which a contiguous read adds to the outer part.
     """
     forms, inner = len(source.forms), source.inner_tables
     name = f"pack_{source.dtype}_{'x'.join(map(str, layout))}_{forms}_{inner}_{lanes}"
@@ -97,14 +97,13 @@ class _PackFunction:
         target = strided_view(self.packed, at, (lanes,), (1,), index)
         vector.StoreOp(self._elements(parts[0], kind, mask, zero, index), target, [index(0)])
 
-    def _elements(
-        self, part: ir.Value, kind: ir.Type, mask: ir.Value, zero: ir.Value, index: IndexEmitter
-    ) -> ir.Value:
+    def _elements(self, part: ir.Value, kind: ir.Type, mask: ir.Value, zero: ir.Value, index: IndexEmitter) -> ir.Value:
         first = arith.index_cast(ir.IndexType.get(), part)
         named = index.inside({"part": first})
         if not self.inner_tables:
             address = expr.add(symbol("part"), symbol("start"), symbol("place"))
-            return vector.MaskedLoadOp(kind, strided_view(self.memory, address, (self.lanes,), (1,), named), [index(0)], mask, zero).result
+            view = strided_view(self.memory, address, (self.lanes,), (1,), named)
+            return vector.MaskedLoadOp(kind, view, [index(0)], mask, zero).result
         whole = strided_view(self.memory, 0, (1 << 31,), (1,), index)
         return vector.GatherOp(kind, whole, [first], self._inner(0, index), mask, zero).result
 

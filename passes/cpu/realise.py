@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dialect.mlir import ir
-from passes.form_kernels.graph_function import graph_function
+from dialect.module import graph_function
 from passes.schedule.attach import PROGRAM, kernel_functions, read_body, read_plan, schedule_of
 from passes.values import read_function, read_symbols
 
@@ -19,8 +19,7 @@ SYMBOL_COUNT = "kiln.symbol_count"
 
 def realise_kernels(module: ir.Module, machine: Machine) -> ir.Module:
     """A new module with a body function for every kernel of `module`, realised as its schedule says."""
-    source = graph_function(module)
-    graph = read_function(source, read_symbols(source))
+    graph = read_function(graph_function(module).operation, read_symbols(module))
     buffers, steps = read_plan(module)
     kernels = kernel_functions(module)
     result = ir.Module.create(loc=module.operation.location)
@@ -40,7 +39,7 @@ def realise_kernels(module: ir.Module, machine: Machine) -> ir.Module:
 
         with ir.InsertionPoint(result.body), function.location:
             dtypes = [buffers[number].dtype for number in used]
-            kernel_function(step.kernel, dtypes, len(graph.symbols), frozenset(), emit)
+            kernel_function(step.kernel, dtypes, len(graph.symbols), emit)
     with module.context:
         result.operation.attributes[PROGRAM] = module.operation.attributes[PROGRAM]
         result.operation.attributes[SYMBOL_COUNT] = ir.IntegerAttr.get(

@@ -14,7 +14,9 @@ from . import contraction, loops, scatter
 from .machine import Machine
 
 Groups = tuple[ir.Value, ir.Value]
-Realise = Callable[[KernelBody, KernelItem, ir.Block, Sequence[ir.Value], Mapping[str, ir.Value], Groups, Machine], None]
+Realise = Callable[
+    [KernelBody, KernelItem, ir.Block, Sequence[ir.Value], Mapping[str, ir.Value], Groups, Machine], None
+]
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dialect.mlir import ir
+from dialect.module import graph_function
 
-from ..form_kernels.graph_function import graph_function
 from .contraction import CONTRACTION
 from .narrow_sums import NARROW_SUMS
 from .storage import STORAGE

@@ -33,7 +33,8 @@ def reshape(value: ir.Value, shape: Shape) -> ir.Value:
 def permute(value: ir.Value, axes: Sequence[int]) -> ir.Value:
     """`value` with dimension `i` taken from dimension `axes[i]`."""
     shape = type_of(value).shape
-    return PermuteOp.make([value], typed(value, [shape[axis] for axis in axes]), axes_permutation=tuple(axes)).results[0]
+    moved = typed(value, [shape[axis] for axis in axes])
+    return PermuteOp.make([value], moved, axes_permutation=tuple(axes)).results[0]
 
 
 def expand(value: ir.Value, shape: Shape) -> ir.Value:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dialect.mlir import ir
+from dialect.module import graph_function
 from tensorkiln.dtypes import DType
 
 from ..values import Value, read_function, read_symbols
-from .graph_function import graph_function
 from .grouping import group
 from .materialise import is_table, live_values, materialised
 from .outline import is_empty, outline
@@ -14,8 +14,8 @@ from .outline import is_empty, outline
 
 def form_kernels(module: ir.Module) -> ir.Module:
     """Cut `@graph` into kernels; the module that comes back has `@graph` and one private function per kernel."""
-    source = graph_function(module)
-    function = read_function(source, read_symbols(source))
+    source = graph_function(module).operation
+    function = read_function(source, read_symbols(module))
     live = live_values(function)
     stored = materialised(function, live)
     kept = [value for value in live if value in stored]
@@ -28,4 +28,3 @@ def form_kernels(module: ir.Module) -> ir.Module:
 
 def _needs_no_kernel(value: Value, is_stored: bool) -> bool:
     return is_stored and (is_empty(value) or value.dtype is DType.UNIT)
-

@@ -123,9 +123,7 @@ class _Grouping:
             else:
                 stack.extend(value.operands)
 
-    def _shared_rows(
-        self, target: Group, root: Value, domain: Domain, reads: Mapping[Value, list[Load]]
-    ) -> int | None:
+    def _shared_rows(self, target: Group, root: Value, domain: Domain, reads: Mapping[Value, list[Load]]) -> int | None:
         """How many leading loops `root` can share with all roots of `target`, or None when it should not join."""
         if target.is_opaque or len(target.roots) >= MAX_ROOTS or len(target.reads | set(reads)) > MAX_OPERANDS:
             return None
@@ -194,4 +192,3 @@ def row_layout(shape: Sequence[Dim], rows: Sequence[Dim]) -> tuple[Dim, tuple[Di
         strides.append(running)
         running = expr.mul(running, extent)
     return size, tuple(reversed(strides))
-

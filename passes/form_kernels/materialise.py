@@ -1,7 +1,7 @@
 """Decide which values live in memory; all others are recomputed where they are read.
 
-A value is stored when the graph returns it, when an op cannot be traced through (a reduction, a scatter, a callback), or
-when recomputing it would cost more than a store and the loads: because several kernels read it, or because an
+A value is stored when the graph returns it, when an op cannot be traced through (a reduction, a scatter, a callback),
+or when recomputing it would cost more than a store and the loads: because several kernels read it, or because an
 expansion or a window would compute it many times.
 """
 
@@ -109,9 +109,7 @@ def _must_be_stored(value: Value) -> bool:
     return value.kind in OPAQUE or value.kind in ("reduce_axis", "contiguous")
 
 
-def _repeated(
-    value: Value, users: Mapping[Value, list[Value]], costs: _Costs, space: IndexSpace
-) -> list[Value]:
+def _repeated(value: Value, users: Mapping[Value, list[Value]], costs: _Costs, space: IndexSpace) -> list[Value]:
     """What must be stored because `value`, an expansion or a window, would compute it over and over."""
     if value.kind not in ("expand", "view", "gather", "index"):
         return []

@@ -11,10 +11,11 @@ from typing import Any
 
 from dialect.memory import BufferOp
 from dialect.mlir import func, ir
+from dialect.module import FUNCTION, SYMBOLS
 from tensorkiln import expr
 from tensorkiln.types import TensorType
 
-from ..values import ROOT, SYMBOLS, Function, Value
+from ..values import ROOT, Function, Value
 from .grouping import Group
 from .materialise import lives_in_memory
 
@@ -35,9 +36,7 @@ def outline(source: ir.Operation, function: Function, groups: Sequence[Group], h
 
 
 class _Outliner:
-    def __init__(
-        self, module: ir.Module, source: ir.Operation, function: Function, groups: Sequence[Group]
-    ) -> None:
+    def __init__(self, module: ir.Module, source: ir.Operation, function: Function, groups: Sequence[Group]) -> None:
         self.module, self.source, self.function, self.groups = module, source, function, groups
         self.ops: list[Any] = list(source.regions[0].blocks[0].operations)
         self.home = {root: number for number, group in enumerate(groups) for root in group.roots}
@@ -52,10 +51,11 @@ class _Outliner:
     def run(self, host: Iterable[Value]) -> None:
         types = self.source.attributes["function_type"].value
         with ir.InsertionPoint(self.module.body), self.source.location:
-            graph = func.FuncOp("graph", types)
+            graph = func.FuncOp(FUNCTION, types)
             if SYMBOLS in self.source.attributes:
                 graph.attributes[SYMBOLS] = self.source.attributes[SYMBOLS]
-            block = graph.add_entry_block([argument.location for argument in self.source.regions[0].blocks[0].arguments])
+            arguments = self.source.regions[0].blocks[0].arguments
+            block = graph.add_entry_block([argument.location for argument in arguments])
         made: dict[Value, ir.Value] = dict(zip(self.function.arguments, block.arguments, strict=True))
         with ir.InsertionPoint(block):
             for value in host:
@@ -84,9 +84,8 @@ class _Outliner:
         results = [value for value in group.roots if value in self.used_outside]
         if not results:
             return
-        operands = sorted(
-            (value for value in group.reads if self.home.get(value) != number), key=lambda value: (value.kind, value.position)
-        )
+        outside = (value for value in group.reads if self.home.get(value) != number)
+        operands = sorted(outside, key=lambda value: (value.kind, value.position))
         name = f"kernel_{number}"
         location = self.ops[root.position].operation.location
         self._kernel(name, group, operands, results, made, location)

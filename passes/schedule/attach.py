@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 from dialect.mlir import ir
+from dialect.module import graph_function
 from tensorkiln.buffers import Buffer
 from tensorkiln.expr import Dim, from_wire, to_wire
 from tensorkiln.schedule import KernelItem
 
 from ..attributes import decode, encode
-from ..form_kernels.graph_function import graph_function
 from ..form_kernels.outline import ROWS
-from ..values import Function, Value, read_function, read_symbols
+from ..values import Function, read_function, read_symbols
 from .choice import Choice
-from .program_plan import ProgramPlan, Step, plan_program
+from .program_plan import Call, ProgramPlan, Step, plan_program
 from .stages import KernelBody, kernel_body
 
 SCHEDULE = "kiln.schedule"
@@ -29,9 +29,8 @@ Chooser = Callable[[KernelBody], Choice]
 
 def attach_schedules(module: ir.Module, choose: Chooser) -> ProgramPlan:
     """Choose a schedule for every kernel and write it on its function; write the plan of the program on the module."""
-    source = graph_function(module)
-    graph = read_function(source, read_symbols(source))
-    plan = plan_program(_calls(source, graph), graph)
+    graph = read_function(graph_function(module).operation, read_symbols(module))
+    plan = plan_program(_calls(graph), graph)
     kernels = kernel_functions(module)
     with module.context, ir.Location.unknown():
         for number, step in enumerate(plan.steps):
@@ -67,8 +66,8 @@ def schedule_of(function: ir.Operation) -> tuple[str, KernelItem, Dim]:
     return ir.StringAttr(attributes[STRATEGY]).value, item, from_wire(decode(attributes[FLOPS]))
 
 
-def _calls(source: ir.Operation, graph: Function) -> list[tuple[str | None, Value, Sequence[Value], Sequence[Value]]]:
-    calls: list[tuple[str | None, Value, Sequence[Value], Sequence[Value]]] = []
+def _calls(graph: Function) -> list[Call]:
+    calls: list[Call] = []
     for value in graph.values:
         if value.kind != "func.call":
             calls.append((None, value, value.operands, (value,)))
@@ -94,14 +93,11 @@ def _to_json(plan: ProgramPlan) -> dict[str, Any]:
 
 def read_program(module: ir.Module) -> ProgramPlan:
     """The plan of the program that a scheduled module holds, with the ops of its host steps and its constants."""
-    source = graph_function(module)
-    graph = read_function(source, read_symbols(source))
-    plan = plan_program(_calls(source, graph), graph)
+    graph = read_function(graph_function(module).operation, read_symbols(module))
+    plan = plan_program(_calls(graph), graph)
     buffers, steps = read_plan(module)
     plan.buffers = buffers
-    plan.steps = [
-        replace(step, scratch=known.scratch) for step, known in zip(plan.steps, steps, strict=True)
-    ]
+    plan.steps = [replace(step, scratch=known.scratch) for step, known in zip(plan.steps, steps, strict=True)]
     return plan
 
 
@@ -114,4 +110,3 @@ def read_plan(module: ir.Module) -> tuple[list[Buffer], list[Step]]:
         for step in program["steps"]
     ]
     return buffers, steps
-

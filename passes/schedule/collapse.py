@@ -8,7 +8,7 @@ from dataclasses import replace
 from tensorkiln import expr
 from tensorkiln.expr import Dim
 
-from ..to_linalg.index_space import IndexSpace, linear_form
+from ..to_linalg.index_space import linear_form
 from .accesses import linear_access, loads, pinned_names
 from .domain import Loop
 from .stages import KernelBody, Stage, trace_stage
@@ -71,4 +71,3 @@ def _walks_as_one(outer: Loop, inner: Loop, stage: Stage, body: KernelBody) -> b
         access = linear_access(load, body.nodes, pair)
         forms.append((access.offset, access.strides) if access else None)
     return all(form is not None and form[1][0] == expr.mul(form[1][1], inner.extent) for form in forms)
-

@@ -17,9 +17,7 @@ MIN_COLUMNS = 8
 MIN_DEPTH = 4
 """Below these extents the packing that makes a contraction fast costs more than it saves."""
 
-_SUPPORTED = frozenset(
-    {DType.FLOAT32, DType.FLOAT64, DType.INT32, DType.UINT32, DType.INT64, DType.UINT64}
-)
+_SUPPORTED = frozenset({DType.FLOAT32, DType.FLOAT64, DType.INT32, DType.UINT32, DType.INT64, DType.UINT64})
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +61,7 @@ def _uses(access: Access, domain: Domain) -> list[bool]:
     conditioned = frozenset[str]().union(
         *(expr.free_symbols(c) for c in access.load.conditions if isinstance(c, int | expr.Expr))
     )
-    return [
-        stride != 0 or loop.name in conditioned for stride, loop in zip(access.strides, domain.loops, strict=True)
-    ]
+    return [stride != 0 or loop.name in conditioned for stride, loop in zip(access.strides, domain.loops, strict=True)]
 
 
 def _oriented(domain: Domain, first: Access, second: Access, space: IndexSpace) -> Contraction | None:

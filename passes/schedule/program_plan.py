@@ -50,9 +50,7 @@ class ProgramPlan:
         size = expr.mul(expr.product(shape), dtype.itemsize)
         number = len(self.buffers)
         self.buffers.append(
-            Buffer(
-                id=number, dtype=dtype, shape=shape, size_bytes=size, role=role, lifetime=(0, 0), artifact=artifact
-            )
+            Buffer(id=number, dtype=dtype, shape=shape, size_bytes=size, role=role, lifetime=(0, 0), artifact=artifact)
         )
         return number
 
@@ -72,8 +70,12 @@ class ProgramPlan:
             self.buffers[buffer.id] = buffer.model_copy(update={"lifetime": (begin, max(begin, end))})
 
 
-def plan_program(calls: Sequence[tuple[str | None, Value, Sequence[Value], Sequence[Value]]], graph: Function) -> ProgramPlan:
-    """The plan of a graph function. A call is `(kernel name or None, op, operands, results)`, in order."""
+Call = tuple[str | None, Value, Sequence[Value], Sequence[Value]]
+"""`(kernel name or None, op, operands, results)`"""
+
+
+def plan_program(calls: Sequence[Call], graph: Function) -> ProgramPlan:
+    """The plan of a graph function, its calls in order."""
     plan = ProgramPlan()
     home: dict[Value, int] = {}
     for argument in graph.arguments:

@@ -134,9 +134,7 @@ def _domain(root: Value, rows: Sequence[Loop], space: IndexSpace, prefix: str) -
     return own.over((*rows, *(loop for loop in own.loops if loop.name not in names)), names)
 
 
-def _reads_only_here(
-    root: Value, stage: Stage, space: IndexSpace, nodes: Interner, numbers: dict[Value, int]
-) -> bool:
+def _reads_only_here(root: Value, stage: Stage, space: IndexSpace, nodes: Interner, numbers: dict[Value, int]) -> bool:
     """Whether `root` walks the loops of the map `stage` and reads of its results only the element at hand."""
     extents = [extent for extent in root.shape if extent != 1]
     if root.kind == "reduce_axis" or stage.combine is not None:

@@ -69,9 +69,7 @@ def _join_parts(tracer: Tracer, value: Value, index: Index, conditions: Conditio
     joined: Node = tracer.zero(wide)
     for part in range(want // have):
         position = expr.add(expr.mul(index[-1], want // have), part)
-        narrow = _reinterpret(
-            tracer, _UNSIGNED[have], tracer.element(source, (*index[:-1], position), conditions)
-        )
+        narrow = _reinterpret(tracer, _UNSIGNED[have], tracer.element(source, (*index[:-1], position), conditions))
         bits = tracer.nodes.apply(wide, "cast", (narrow.dtype,), narrow)
         shift = tracer.nodes.constant(wide, 8 * have * part)
         moved = tracer.nodes.apply(wide, "binop", ("shl", wide, wide), bits, shift)

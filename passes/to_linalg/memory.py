@@ -13,7 +13,6 @@ from tensorkiln.expr import Dim, sub
 
 from .index_emission import IndexEmitter
 
-
 _NARROW_FLOATS = (DType.FLOAT16, DType.BFLOAT16)
 
 

@@ -1,4 +1,4 @@
-"""A stage as linalg on memrefs: one `linalg.generic` over the loops inside a row, or straight code where there are none.
+"""A stage as linalg on memrefs: one `linalg.generic` over the loops inside a row, or straight code where there is none.
 
 Reads that are linear in those loops become strided operands with projected identity maps; all others are computed in
 the body from `linalg.index`. So movement costs a stride, and a mask a guarded load.

@@ -1,0 +1,97 @@
+"""Graphs taken through the compiler's stages one at a time: what the tests of passes look at."""
+
+from __future__ import annotations
+
+from dialect.from_graph import from_graph
+from dialect.kiln import new_context
+from dialect.mlir import ir
+from passes.cpu.machine import Machine, machine_of
+from passes.cpu.pipeline import cpu_pipeline
+from passes.decompose import decompose
+from passes.form_kernels import form_kernels
+from passes.form_kernels.graph_function import graph_function
+from passes.form_kernels.outline import ROWS
+from passes.schedule.attach import kernel_functions, read_body
+from passes.schedule.stages import KernelBody
+from passes.values import Function, read_function, read_symbols
+from tensorkiln.build import Builder, Tensor
+from tensorkiln.graph import Graph
+from tensorkiln.options import CompileOptions
+from tensorkiln.target import Target
+
+TARGET = "cpu:x86-64-v3"
+
+
+def machine(target: str = TARGET) -> Machine:
+    """What schedules know of a target."""
+    return machine_of(Target.parse(target))
+
+
+def output(builder: Builder, *tensors: Tensor) -> Graph:
+    """The graph that returns `tensors`."""
+    builder.output(*tensors)
+    return builder.graph()
+
+
+def kiln(graph: Graph) -> ir.Module:
+    """The graph in the kiln dialect."""
+    return from_graph(graph, new_context())
+
+
+def decomposed(graph: Graph) -> ir.Module:
+    """The graph after decompose."""
+    module = decompose(kiln(graph))
+    assert module.operation.verify()
+    return module
+
+
+def kernels(graph: Graph) -> ir.Module:
+    """The graph cut into kernels."""
+    module = form_kernels(decomposed(graph))
+    assert module.operation.verify()
+    return module
+
+
+def after(stage: str, graph: Graph, target: str = TARGET) -> ir.Module:
+    """The module that the stage called `stage` leaves."""
+    module = kiln(graph)
+    for step in cpu_pipeline(Target.parse(target), CompileOptions()):
+        module = step.run(module)
+        assert module.operation.verify()
+        if step.name == stage:
+            return module
+    raise LookupError(stage)
+
+
+def read_graph(module: ir.Module) -> Function:
+    """The graph function of a module."""
+    source = graph_function(module)
+    return read_function(source, read_symbols(source))
+
+
+def bodies(graph: Graph) -> list[KernelBody]:
+    """The traced kernels of a graph, in the order in which they run."""
+    module = kernels(graph)
+    known = read_graph(module)
+    functions = kernel_functions(module)
+    called = dict.fromkeys(value.text("callee") for value in known.values if value.kind == "func.call")
+    return [read_body(functions[name], known) for name in called]
+
+
+def body(graph: Graph) -> KernelBody:
+    """The one kernel of a graph."""
+    (only,) = bodies(graph)
+    return only
+
+
+def shape_of_kernels(graph: Graph) -> list[tuple[int, list[str]]]:
+    """`(shared rows, kinds of the stored values)` of every kernel, in order."""
+    module = kernels(graph)
+    known = read_graph(module)
+    functions = kernel_functions(module)
+    called = dict.fromkeys(value.text("callee") for value in known.values if value.kind == "func.call")
+    found: list[tuple[int, list[str]]] = []
+    for name in called:
+        roots = [value.kind for value in read_function(functions[name], known.symbols).values if value.is_root]
+        found.append((ir.IntegerAttr(functions[name].attributes[ROWS]).value, roots))
+    return found

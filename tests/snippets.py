@@ -1,0 +1,66 @@
+"""The fenced blocks of a Markdown page, and ways to hold them to their word."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+ANYTHING = "…"
+"""In an example, what is left out or differs from run to run."""
+
+_BLOCK = re.compile(r"^```(\w+)(?: ([\w-]+))?\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block: its language, the word after it (empty when there is none), and its text."""
+
+    language: str
+    word: str
+    text: str
+    line: int
+
+
+def blocks(page: Path, language: str, word: str = "") -> list[Block]:
+    """The blocks of a page in one language, marked with `word`, in order."""
+    text = page.read_text("utf-8")
+    found = [Block(m[1], m[2] or "", m[3], text.count("\n", 0, m.start()) + 1) for m in _BLOCK.finditer(text)]
+    return [block for block in found if (block.language, block.word) == (language, word)]
+
+
+def run_python(page: Path) -> None:
+    """Run the Python blocks of a page one after the other, as one program."""
+    namespace: dict[str, object] = {"__name__": "docs"}
+    for block in blocks(page, "python"):
+        # Padded, so that a traceback shows the line of the page.
+        source = "\n" * block.line + block.text
+        exec(compile(source, str(page.relative_to(ROOT)), "exec"), namespace)
+
+
+def disagreement(actual: Any, stated: Any, where: str = "") -> str | None:
+    """Where `actual` lacks something that is stated, or has something else; None when it agrees.
+
+    `…` agrees with anything, and as the last entry of a list with any number of further ones. An object may have
+    fields that are not stated.
+    """
+    if stated == ANYTHING or actual == stated:
+        return None
+    if isinstance(actual, dict) and isinstance(stated, dict):
+        missing = stated.keys() - actual.keys()
+        if missing:
+            return f"{where}: no field {sorted(missing)}"
+        return _first(disagreement(actual[key], stated[key], f"{where}/{key}") for key in stated)
+    if isinstance(actual, list) and isinstance(stated, list):
+        is_open = stated[-1:] == [ANYTHING]
+        named = stated[:-1] if is_open else stated
+        if len(actual) == len(named) or (is_open and len(actual) > len(named)):
+            pairs = enumerate(zip(actual, named, strict=False))
+            return _first(disagreement(one, other, f"{where}/{place}") for place, (one, other) in pairs)
+    return f"{where}: {actual!r}, not {stated!r}"
+
+
+def _first(problems: Any) -> str | None:
+    return next((problem for problem in problems if problem is not None), None)
