@@ -35,7 +35,7 @@ format: $(STAMP) ## let ruff rewrite the files
 bench: $(STAMP) ## run and compile times beside NumPy's, on one core
 	OPENBLAS_NUM_THREADS=1 taskset -c 0 $(BIN)/python -m tests.bench
 
-serve: $(STAMP) ## the service on http://127.0.0.1:8000
+serve: $(STAMP) ## the service on http://127.0.0.1:8080
 	$(BIN)/kiln serve
 
 clean: ## remove the virtual environment and caches

@@ -16,6 +16,7 @@ from tensorkiln.schedule import (
     Dependency,
     HostCallback,
     ItemAnalysis,
+    KernelItem,
     Layout,
     MemoryTransfer,
     Operation,
@@ -26,6 +27,7 @@ from tensorkiln.spec import ProgramSpec
 from tensorkiln.target import Target
 
 from .schedule.attach import kernel_functions, read_program, schedule_of
+from .schedule.opportunities import fusion_opportunities
 from .schedule.program_plan import ProgramPlan, Step
 from .values import read_function
 
@@ -58,7 +60,11 @@ class ProgramParts:
 
     @property
     def schedule(self) -> Schedule:
-        return Schedule.build(self.operations, self._dependencies(), analysis=self.analysis)
+        items = {number: item for number, item in enumerate(self.operations) if isinstance(item, KernelItem)}
+        opportunities = fusion_opportunities(self.plan.steps, self.plan.buffers, items, self.graph.symbols)
+        return Schedule.build(
+            self.operations, self._dependencies(), analysis=self.analysis, fusion_opportunities=opportunities
+        )
 
     def _bindings(self, variables: Sequence[int], buffers: Sequence[int]) -> tuple[Binding, ...]:
         return tuple(

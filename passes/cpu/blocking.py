@@ -21,6 +21,9 @@ from .machine import VectorUnit
 DEPTH_BYTES = 1024
 """Of a packed row or column: a panel of the right operand then fills half to all of a 32 KiB L1 cache."""
 BLOCK_ROWS = 224
+MIN_GROUPS = 4
+MIN_TILES = 4
+"""Of rows in a block: packing the right operand again for fewer costs more than another thread saves."""
 COLUMN_BYTES = 1024
 """Of a row of the result block."""
 VECTORS_PER_TILE = 2
@@ -44,18 +47,28 @@ def choose_blocking(contraction: Contraction, dtype: DType, unit: VectorUnit) ->
     # Accumulators fill the registers but for the vectors of the right operand, one broadcast, and one to spare.
     tile_rows = (unit.registers - VECTORS_PER_TILE - 2) // VECTORS_PER_TILE
     tile_columns = lanes * VECTORS_PER_TILE
-    rows = extent_of(contraction.rows)
+    rows, columns, batch = (extent_of(loops) for loops in (contraction.rows, contraction.columns, contraction.batch))
+    block_columns = COLUMN_BYTES // dtype.itemsize
     if isinstance(rows, int) and rows < tile_rows:
         tile_rows = rows
     return Blocking(
         lanes=lanes,
         tile_rows=tile_rows,
         tile_columns=tile_columns,
-        block_rows=_block(rows, tile_rows, BLOCK_ROWS),
+        block_rows=_block(rows, tile_rows, _row_limit(rows, columns, batch, tile_rows, block_columns)),
         # The same for every contraction of a dtype, so that they share one micro-kernel: these are its strides.
-        block_columns=COLUMN_BYTES // dtype.itemsize,
+        block_columns=block_columns,
         block_depth=DEPTH_BYTES // dtype.itemsize,
     )
+
+
+def _row_limit(rows: Dim, columns: Dim, batch: Dim, tile_rows: int, block_columns: int) -> int:
+    """Rows of a block: fewer where columns and batch alone would leave threads without a work-group."""
+    others = expr.mul(batch, expr.ceildiv(columns, block_columns))
+    if not isinstance(rows, int) or not isinstance(others, int) or others >= MIN_GROUPS:
+        return BLOCK_ROWS
+    share = ceil(rows * max(others, 1) / MIN_GROUPS)
+    return min(BLOCK_ROWS, max(share, MIN_TILES * tile_rows))
 
 
 def _block(extent: Dim, tile: int, limit: int) -> int:

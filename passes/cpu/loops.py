@@ -8,9 +8,10 @@ from functools import reduce
 from dialect.mlir import ir, scf
 from passes.schedule.choice import Choice, Scratch, bounded, kernel_item, stage_flops
 from passes.schedule.collapse import collapse
-from passes.schedule.domain import extent_of
+from passes.schedule.domain import Loop, extent_of
 from passes.schedule.stages import KernelBody, Stage
-from passes.schedule.tiling import Rows, choose_rows, inner_loops, rows_per_group, with_rows
+from passes.schedule.tiling import ROW as ROW_LOOP
+from passes.schedule.tiling import WHOLE, Rows, block_name, choose_rows, inner_loops, rows_per_group, with_rows
 from passes.to_linalg.index_emission import IndexEmitter
 from passes.to_linalg.memory import Memory, register, stored_type
 from passes.to_linalg.stage_emission import StageEmitter
@@ -32,16 +33,16 @@ def matches(body: KernelBody) -> bool:
 
 def choose(body: KernelBody, machine: Machine) -> Choice:
     """Spread rows over work-groups so that a row walks contiguous memory and a group amortises its start."""
-    body = collapse(body)
-    rows = choose_rows(body)
-    body = with_rows(body, rows)
+    shared = collapse(body)
+    rows = choose_rows(shared)
+    body = with_rows(shared, rows)
     per_group = rows_per_group(body)
     groups = expr.ceildiv(extent_of(body.rows), per_group)
     item = kernel_item(
         body.function.name,
         body.rows,
         [bounded(body, inner_loops(body, stage)) for stage in body.stages],
-        {body.rows[-1].name: (rows.chunk,)} if rows.chunk else {},
+        {block_name(loop): (size,) for loop, size in zip(shared.rows, rows, strict=True) if size > 0},
         groups,
         per_group,
         machine.vectors.lanes(DType.FLOAT32),
@@ -51,11 +52,21 @@ def choose(body: KernelBody, machine: Machine) -> Choice:
     return Choice(NAME, item, scratch, groups, flops)
 
 
-def _rows_of(item: KernelItem) -> Rows:
+def _rows_of(body: KernelBody, item: KernelItem) -> Rows:
     """What `choose` recorded."""
-    block = item.iter.mapping.block
-    chunk = item.iter.tiles[block[-1]] if block else ()
-    return Rows(len(block) - len(chunk), int(chunk[0]) if chunk else 0)  # type: ignore[arg-type]
+    sizes = dict(zip((axis.name for axis in item.iter.axes), item.iter.tiles, strict=True))
+    block = {item.iter.axes[number].name for number in item.iter.mapping.block}
+    return tuple(_recorded(loop, block, sizes) for loop in body.rows)
+
+
+def _recorded(loop: Loop, block: set[str], sizes: Mapping[str, tuple[Dim, ...]]) -> int:
+    if loop.name in block:
+        return ROW_LOOP
+    if block_name(loop) not in block:
+        return WHOLE
+    (size,) = sizes[block_name(loop)]
+    assert isinstance(size, int), "pieces have a constant size"
+    return size
 
 
 def realise(
@@ -71,7 +82,8 @@ def realise(
 
     `buffers` are the operands of the body without those that live in registers.
     """
-    body = with_rows(collapse(body), _rows_of(item))
+    body = collapse(body)
+    body = with_rows(body, _rows_of(body, item))
     in_registers = [number for number in _locals(body) if row_size(body, number) == 1]
     given = iter(buffers)
     bases = [

@@ -56,10 +56,12 @@ def kernel_item(
     axes: list[Axis] = []
     serial: list[int] = []
     vectors: list[int] = []
-    for loops in inner:
+    for stage, loops in enumerate(inner):
         for number, loop in enumerate(loops):
             (vectors if number == len(loops) - 1 else serial).append(len(rows) + len(axes))
-            axes.append(_axis(loop))
+            # Stages may walk one piece of a loop each; as axes these are different loops.
+            is_taken = any(axis.name == loop.name for axis in axes)
+            axes.append(_axis(Loop(f"{loop.name}_{stage}", loop.extent, loop.is_reduction) if is_taken else loop))
     block = [_axis(loop) for loop in rows]
     reduced = [number for number, axis in enumerate([*block, *axes]) if axis.role == "reduction"]
     hints: list[LoopHint] = [Vectorize(axis=number, width=vector_width) for number in vectors]

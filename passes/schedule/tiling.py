@@ -7,7 +7,7 @@ with the loop that walks memory contiguously.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tensorkiln import expr
 from tensorkiln.expr import Dim
@@ -25,14 +25,16 @@ SHORT_REDUCTION = 64
 GROUP_POINTS = 32768
 """Points of a work-group: small enough for every thread to get one, large enough to amortise its start."""
 SYMBOLIC_EXTENT = 256
+TRANSPOSE_TILE = 32
+"""Rows and columns of a tile that is read along one and written along the other: two cache lines of float32."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rows:
-    """The first `kept` shared loops are rows; the next one is cut into pieces of `chunk` when that is not 0."""
+ROW = 0
+WHOLE = -1
 
-    kept: int
-    chunk: int
+Rows = tuple[int, ...]
+"""For each loop that all stages share: `ROW`, `WHOLE` for one that every row runs through, or the size of the pieces
+that it is cut into: which piece is a row then, and each row runs through a piece."""
 
 
 def inner_loops(body: KernelBody, stage: Stage) -> tuple[Loop, ...]:
@@ -42,23 +44,70 @@ def inner_loops(body: KernelBody, stage: Stage) -> tuple[Loop, ...]:
 
 def choose_rows(body: KernelBody) -> Rows:
     """How to split the loops that all stages share."""
+    count = len(body.rows)
+    across = _transposed(body)
+    if across is not None:
+        return tuple(TRANSPOSE_TILE if number in (across, count - 1) else ROW for number in range(count))
     reductions = [stage for stage in body.stages if stage.combine is not None]
     if not reductions:
         kept = _rows_of_maps(body)
     elif body.rows and all(_prefers_columns(body, stage) for stage in reductions):
-        kept = len(body.rows) - 1
+        kept = count - 1
     else:
-        kept = len(body.rows)
+        kept = count
     limit = COLUMN_CHUNK if reductions else CHUNK
-    is_cut = kept == len(body.rows) - 1 and (bool(reductions) or kept == 0)
+    is_cut = kept == count - 1 and (bool(reductions) or kept == 0)
     is_long = is_cut and body.space.largest(body.rows[kept].extent) > 2 * limit
-    return Rows(kept, limit if is_long else 0)
+    return (ROW,) * kept + ((limit if is_long else WHOLE,) + (WHOLE,) * (count - kept - 1) if kept < count else ())
 
 
 def with_rows(body: KernelBody, rows: Rows) -> KernelBody:
     """`body` with the rows chosen."""
-    demoted = replace(body, rows=body.rows[: rows.kept])
-    return _chunked(demoted, body.rows[rows.kept], rows.chunk) if rows.chunk else demoted
+    loops: list[Loop] = []
+    pieces: dict[str, Loop] = {}
+    values: dict[str, Dim] = {}
+    for loop, size in zip(body.rows, rows, strict=True):
+        if size == ROW:
+            loops.append(loop)
+        elif size != WHOLE:
+            block = Loop(block_name(loop), expr.ceildiv(loop.extent, size))
+            start = expr.mul(body.space.add(block.name, block.extent), size)
+            piece = Loop(f"{loop.name}_piece", expr.minimum(size, expr.sub(loop.extent, start)))
+            values[loop.name] = expr.add(start, body.space.add(piece.name, piece.extent))
+            pieces[loop.name] = piece
+            loops.append(block)
+    if not pieces:
+        return replace(body, rows=tuple(loops))
+    numbers = {value: number for number, value in enumerate(body.operands)}
+    stages: list[Stage] = []
+    for stage in body.stages:
+        rest = [pieces.get(own.name, own) for own in stage.domain.loops if own not in loops]
+        domain = stage.domain.over((*loops, *rest), values)
+        stages.append(trace_stage(domain, stage.roots, body.space, body.nodes, numbers))
+    return replace(body, rows=tuple(loops), stages=tuple(stages))
+
+
+def block_name(loop: Loop) -> str:
+    """The name of the loop over the pieces of a loop that is cut."""
+    return f"{loop.name}_block"
+
+
+def _transposed(body: KernelBody) -> int | None:
+    """The shared loop along which a read is contiguous, when it is not the one along which the only stage writes.
+
+    Such a kernel reads a whole cache line for every element; in square tiles it uses all of the line.
+    """
+    if len(body.stages) != 1 or body.stages[0].combine is not None or len(body.rows) < 2:
+        return None
+    names = [loop.name for loop in body.rows]
+    for load in loads(body.stages[0].elements, body.nodes):
+        access = linear_access(load, body.nodes, names)
+        if access is None or access.strides[-1] in (0, 1) or 1 not in access.strides:
+            continue
+        across = access.strides.index(1)
+        if all(body.space.largest(body.rows[number].extent) > TRANSPOSE_TILE for number in (across, -1)):
+            return across
+    return None
 
 
 def rows_per_group(body: KernelBody) -> int:
@@ -82,35 +131,17 @@ def _prefers_columns(body: KernelBody, stage: Stage) -> bool:
     if not stage.domain.reduction or inner_loops(body, stage) != stage.domain.reduction:
         return False
     names = [loop.name for loop in stage.domain.loops]
-    column, last = body.rows[-1], stage.domain.reduction[-1]
-    along_column = along_reduction = False
+    column, last = names.index(body.rows[-1].name), names.index(stage.domain.reduction[-1].name)
+    strided_columns = strided_reductions = 0
     for load in loads(stage.elements, body.nodes):
         access = linear_access(load, body.nodes, names)
-        if access is None:
-            continue
-        stride = dict(zip(names, access.strides, strict=True))
-        along_column |= stride[column.name] == 1
-        along_reduction |= stride[last.name] == 1
+        if access is not None:
+            strided_columns += access.strides[column] not in (0, 1)
+            strided_reductions += access.strides[last] not in (0, 1)
     points = extent_of(stage.domain.reduction)
     is_short = isinstance(points, int) and points <= SHORT_REDUCTION
-    is_wide = body.space.largest(column.extent) >= 8
-    return is_wide and ((along_column and not along_reduction) or is_short)
-
-
-def _chunked(body: KernelBody, loop: Loop, size: int) -> KernelBody:
-    """`body` with `loop`, which every stage runs through, cut into pieces of `size` that become rows."""
-    block = Loop(f"{loop.name}_block", expr.ceildiv(loop.extent, size))
-    start = expr.mul(body.space.add(block.name, block.extent), size)
-    piece = Loop(f"{loop.name}_piece", expr.minimum(size, expr.sub(loop.extent, start)))
-    values: dict[str, Dim] = {loop.name: expr.add(start, body.space.add(piece.name, piece.extent))}
-    numbers = {value: number for number, value in enumerate(body.operands)}
-    rows = (*body.rows, block)
-    stages: list[Stage] = []
-    for stage in body.stages:
-        rest = [piece if own == loop else own for own in stage.domain.loops if own not in body.rows]
-        domain = stage.domain.over((*rows, *rest), values)
-        stages.append(trace_stage(domain, stage.roots, body.space, body.nodes, numbers))
-    return replace(body, rows=rows, stages=tuple(stages))
+    is_wide = body.space.largest(body.rows[-1].extent) >= 8
+    return is_wide and (strided_columns < strided_reductions or is_short)
 
 
 def _typical(loops: Sequence[Loop]) -> int:

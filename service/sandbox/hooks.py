@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final, NoReturn
 
-from tensorkiln.errors import RequestError
+from tensorkiln.errors import DiagnosticError, RequestError
 
 from .child import Outlet
 from .confine import MIB
@@ -109,6 +109,11 @@ def _stop(outlet: Outlet) -> None:
     os.kill(os.getpid(), signal.SIGSTOP)
 
 
+def _refuse(outlet: Outlet) -> NoReturn:
+    """What a pass does that cannot lower the second node of the canonical graph."""
+    raise DiagnosticError("The test hook refuses /nodes/1.", pointers=["/nodes/1/in_var"], details={"stage": STAGE})
+
+
 def _escape(outlet: Outlet) -> None:
     """Everything that the confinement forbids; an AssertionError names what was possible."""
     import socket
@@ -143,5 +148,6 @@ HOOKS: Final[dict[str, Callable[[Outlet], None]]] = {
     "stderr": _stderr,
     "garbage": _garbage,
     "big_file": _big_file,
+    "refuse": _refuse,
     "escape": _escape,
 }

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dialect.from_graph import from_graph
 from dialect.kiln import new_context
 from dialect.mlir import ir
+from dialect.module import graph_function
 from passes.cpu.machine import Machine, machine_of
 from passes.cpu.pipeline import cpu_pipeline
 from passes.decompose import decompose
 from passes.form_kernels import form_kernels
-from passes.form_kernels.graph_function import graph_function
 from passes.form_kernels.outline import ROWS
 from passes.schedule.attach import kernel_functions, read_body
 from passes.schedule.stages import KernelBody
@@ -65,8 +65,7 @@ def after(stage: str, graph: Graph, target: str = TARGET) -> ir.Module:
 
 def read_graph(module: ir.Module) -> Function:
     """The graph function of a module."""
-    source = graph_function(module)
-    return read_function(source, read_symbols(source))
+    return read_function(graph_function(module).operation, read_symbols(module))
 
 
 def bodies(graph: Graph) -> list[KernelBody]:

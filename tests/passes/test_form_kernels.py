@@ -266,7 +266,7 @@ def test_a_buffer_nobody_has_written_is_read_as_zeros() -> None:
 
 
 def test_a_module_without_the_graph_function_is_refused() -> None:
-    with ir.Context(), ir.Location.unknown(), pytest.raises(LookupError, match="no function @graph"):
+    with ir.Context(), ir.Location.unknown(), pytest.raises(KeyError, match="no function @graph"):
         form_kernels(ir.Module.create())
 
 

@@ -180,7 +180,7 @@ def test_divisions_that_meet_again_vanish() -> None:
         5 * expr.floordiv(I, 4) + expr.floormod(I, 4),
         4 * expr.floordiv(J, 4) + expr.floormod(I, 4),
         expr.floormod(I, 4),
-        expr.mul(expr.floormod(I, 4), expr.floormod(I, 4)) + 4 * expr.floordiv(I, 4),
+        expr.mul(*[expr.floormod(I, 4)] * 2) + 4 * expr.floordiv(I, 4),
     ],
 )
 def test_rejoining_never_changes_a_value(index: Dim) -> None:

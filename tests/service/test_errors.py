@@ -11,7 +11,10 @@ from typing import Any
 
 import pytest
 
-from tensorkiln.errors import error_from_problem
+from service.engine.pointers import in_user_terms
+from tensorkiln.canonical import canonicalize
+from tensorkiln.errors import DiagnosticError, error_from_problem
+from tensorkiln.graph import Graph
 from tests.service.bodies import compile_body, encoded, graph
 from tests.service.server import Server
 
@@ -190,10 +193,24 @@ def test_an_unknown_hook_is_refused(server: Server) -> None:
 
 
 def test_a_diagnostic_names_the_node_of_the_user(server: Server) -> None:
-    """A dead node before the refused one: the canonical graph, which the compiler sees, counts the nodes otherwise."""
-    from service.engine.pointers import in_user_terms
-    from tensorkiln.errors import DiagnosticError
+    wire = graph()
+    wire["nodes"].insert(1, {"node": "const_scalar", "value": 1.0, "dtype": "float32", "out_var": 90})
+    wire["nodes"].insert(1, {"node": "unary", "op": "sin", "in_var": 1, "out_var": 91, "dtype": "float32"})
+    node = canonicalize(Graph.model_validate(wire)).nodes[1]
+    assert node != 1
+    problem = check(server.compile(encoded(compile_body(wire)), "refuse"), 422, "compile.diagnostic")
+    assert problem["pointers"] == [f"/nodes/{node}/in_var"]
+    assert problem["detail"] == f"The test hook refuses /nodes/{node}."
+    assert problem["details"] == {"stage": "test-hook"}
 
+
+def test_a_target_that_llvm_does_not_generate_code_for_is_a_diagnostic(server: Server) -> None:
+    target = {"kind": "cpu", "triple": "riscv64-unknown-linux-gnu", "cpu": "generic-rv64", "features": []}
+    body = encoded({"graph": graph(), "target": target})
+    assert check(server.compile(body), 422, "compile.diagnostic")["details"]["stage"]
+
+
+def test_nodes_are_renamed_in_pointers_and_in_text() -> None:
     error = DiagnosticError("bad at /nodes/1", pointers=["/nodes/1/in_var", "/nodes/12"], details={"stage": "lower"})
     told = in_user_terms(error, json.dumps({"nodes": [4, 7]}).encode())
     assert isinstance(told, DiagnosticError)

@@ -1,0 +1,50 @@
+"""Pairs of kernels that stay apart although one hands its result straight to the other: advice for whoever tunes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from tensorkiln import expr
+from tensorkiln.buffers import Buffer
+from tensorkiln.schedule import FusionOpportunity, KernelItem
+
+from .program_plan import Step
+
+
+def fusion_opportunities(
+    steps: Sequence[Step],
+    buffers: Sequence[Buffer],
+    items: Mapping[int, KernelItem],
+    ranges: Mapping[str, tuple[int, int]],
+) -> tuple[FusionOpportunity, ...]:
+    """One for every temporary that one kernel writes and exactly one other reads.
+
+    `items` are the kernels by step. `benefit_score` is the share of the two kernels' memory traffic that fusing them
+    would save, at the upper bounds of the symbols; `memory_saved` is the temporary's size in bytes.
+    """
+    writer = {buffer: number for number, step in enumerate(steps) for buffer in step.writes}
+    readers: dict[int, list[int]] = {}
+    for number, step in enumerate(steps):
+        for buffer in step.reads:
+            readers.setdefault(buffer, []).append(number)
+    found: list[FusionOpportunity] = []
+    for buffer, users in sorted(readers.items()):
+        if buffers[buffer].role != "temp" or len(users) != 1 or not {writer[buffer], users[0]} <= items.keys():
+            continue
+        pair = writer[buffer], users[0]
+        size = buffers[buffer].size_bytes
+        traffic = expr.add(
+            *(buffers[b].size_bytes for number in pair for b in (*steps[number].reads, *steps[number].writes))
+        )
+        saved, moved = (expr.bounds(dim, ranges)[1] for dim in (expr.mul(2, size), traffic))
+        reduces = [items[number].reduce is not None for number in pair]
+        found.append(
+            FusionOpportunity(
+                kernel_a=pair[0],
+                kernel_b=pair[1],
+                fusion_type="reduction" if all(reduces) else "mixed" if any(reduces) else "elementwise",
+                benefit_score=saved / moved if moved else 0.0,
+                memory_saved=size,
+            )
+        )
+    return tuple(found)
