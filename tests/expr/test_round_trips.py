@@ -11,7 +11,18 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, ValidationError
 
 from tensorkiln import expr
-from tensorkiln.expr import Dim, Expr, ExprDepthError, ExprError, WireDim, from_wire, parse_text, symbol, to_text, to_wire
+from tensorkiln.expr import (
+    Dim,
+    Expr,
+    ExprDepthError,
+    ExprError,
+    WireDim,
+    from_wire,
+    parse_text,
+    symbol,
+    to_text,
+    to_wire,
+)
 from tests.expr.dims import EVERY_SETTING, Sample, samples
 
 N = symbol("n")

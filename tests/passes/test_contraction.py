@@ -9,13 +9,14 @@ from hypothesis import strategies as st
 from passes.cpu import contraction as strategy
 from passes.cpu.blocking import VECTORS_PER_TILE, choose_blocking, group_counts
 from passes.cpu.machine import VectorUnit, vector_unit
-from passes.schedule.contraction import MIN_COLUMNS, MIN_DEPTH, MIN_ROWS, Contraction, match_contraction
-from passes.schedule.domain import Loop
 from passes.schedule.accesses import Access
+from passes.schedule.contraction import MIN_COLUMNS, MIN_DEPTH, MIN_ROWS, Contraction, match_contraction
+from passes.schedule.domain import Domain, Loop
 from passes.schedule.stages import KernelBody
+from passes.to_linalg.index_space import IndexSpace
 from passes.to_linalg.scalar_dag import Interner
 from tensorkiln import expr
-from tensorkiln.build import Builder, Tensor, conv2d, einsum, gather, matmul, pad, relu
+from tensorkiln.build import Builder, Tensor, conv2d, einsum, matmul, pad, relu
 from tensorkiln.dtypes import DType
 from tensorkiln.expr import Dim, symbol
 from tensorkiln.target import Target
@@ -27,11 +28,15 @@ def match(kernel: KernelBody) -> Contraction | None:
     return match_contraction(stage.domain, stage.combine, stage.elements[0], kernel.nodes, kernel.space)
 
 
-def product(b: Builder, subscripts: str, left: tuple[Dim, ...], right: tuple[Dim, ...], dtype: str = "float32") -> Tensor:
+def product(
+    b: Builder, subscripts: str, left: tuple[Dim, ...], right: tuple[Dim, ...], dtype: str = "float32"
+) -> Tensor:
     return einsum(subscripts, b.input(dtype, left), b.input(dtype, right))
 
 
-def matched(subscripts: str, left: tuple[Dim, ...], right: tuple[Dim, ...], dtype: str = "float32") -> Contraction | None:
+def matched(
+    subscripts: str, left: tuple[Dim, ...], right: tuple[Dim, ...], dtype: str = "float32"
+) -> Contraction | None:
     b = Builder("einsum")
     if any(not isinstance(extent, int) for extent in (*left, *right)):
         b.symbol("n", 1, 4096)
@@ -130,16 +135,43 @@ def test_a_maximum_of_products_is_refused() -> None:
     assert refused((x.expand(32, 64, 48) * y.expand(32, 64, 48)).max(1))
 
 
+def by_hand(left: Dim, condition: Dim | None = None) -> Contraction | None:
+    """Rows `i` by columns `j` over depth `k`, the left operand being read at `left` under `condition`."""
+    nodes, space = Interner(), IndexSpace({})
+    i, j, k = space.add("i", 32), space.add("j", 48), space.add("k", 64)
+    nodes.dynamic["v0"] = nodes.load(DType.INT32, 2, i, ())
+    loops = (Loop("i", 32), Loop("j", 48), Loop("k", 64, True))
+    domain = Domain(loops, (i, j, k), expr.add(expr.mul(48, i), j))
+    first = nodes.load(DType.FLOAT32, 0, left, () if condition is None else (condition,))
+    second = nodes.load(DType.FLOAT32, 1, expr.add(expr.mul(48, k), j), ())
+    kinds = ("mul", DType.FLOAT32, DType.FLOAT32)
+    element = nodes.apply(DType.FLOAT32, "binop", kinds, first, second)
+    return match_contraction(domain, "sum", element, nodes, space)
+
+
+ROW, DEPTH = symbol("i"), symbol("k")
+
+
+def test_reads_that_are_linear_under_linear_conditions_match() -> None:
+    assert by_hand(64 * ROW + DEPTH) is not None
+    assert by_hand(64 * ROW + DEPTH, ROW + DEPTH - 3) is not None
+
+
 def test_an_operand_read_at_run_time_indices_is_refused() -> None:
-    b = Builder("gathered")
-    x, positions = b.input("float32", (32, 64)), b.input("int32", (32, 64))
-    rows = gather(x, positions, 0).reshape(32, 64, 1).expand(32, 64, 48)
-    assert refused((rows * b.input("float32", (1, 64, 48)).expand(32, 64, 48)).sum(1))
+    assert by_hand(64 * symbol("v0") + ROW + DEPTH) is None
+
+
+def test_an_address_that_is_not_linear_is_refused() -> None:
+    assert by_hand(expr.floordiv(64 * ROW + DEPTH, 3)) is None
+
+
+def test_a_condition_on_a_remainder_is_refused() -> None:
+    assert by_hand(64 * ROW + DEPTH, expr.floormod(ROW + DEPTH, 3) - 1) is None
 
 
 def test_a_condition_that_is_not_linear_is_refused() -> None:
     b = Builder("wrapped")
-    # 33 * 64 elements, padded, then reshaped: the condition is on a remainder of two loops.
+    # Padded, then reshaped: the condition is on a remainder of two loops.
     x = pad(b.input("float32", (50, 40)), [(0, 0), (0, 8)]).reshape(48, 50).reshape(48, 50, 1)
     assert refused((x.expand(48, 50, 32) * b.input("float32", (1, 50, 32)).expand(48, 50, 32)).sum(1))
 
@@ -207,9 +239,12 @@ def test_rows_fewer_than_a_tile_are_one_tile() -> None:
     assert (blocking.tile_rows, blocking.block_rows) == (5, 5)
 
 
-def test_blocks_of_rows_are_of_nearly_equal_size() -> None:
-    blocking = choose_blocking(shaped(240, 64, 64), DType.FLOAT32, VectorUnit(256, 16))
-    assert blocking.block_rows == 120
+@given(EXTENT, EXTENT, DTYPES, UNITS)
+def test_blocks_of_rows_are_of_nearly_equal_size(rows: int, columns: int, dtype: DType, unit: VectorUnit) -> None:
+    found = shaped(rows, columns, 64)
+    blocking = choose_blocking(found, dtype, unit)
+    count = expr.evaluate(group_counts(found, blocking)[1], {})
+    assert count * blocking.block_rows - rows < count * blocking.tile_rows
 
 
 @pytest.mark.parametrize(

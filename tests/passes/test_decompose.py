@@ -59,7 +59,17 @@ def test_a_contract_over_two_axes_sums_over_both_and_keeps_symbols() -> None:
 
 
 def test_wmma_computes_in_the_dtype_of_the_accumulator() -> None:
-    node = {"node": "wmma", "a_var": 0, "b_var": 1, "c_var": 2, "m": 4, "n": 5, "k": 6, "out_var": 3, "dtype": "float32"}
+    node = {
+        "node": "wmma",
+        "a_var": 0,
+        "b_var": 1,
+        "c_var": 2,
+        "m": 4,
+        "n": 5,
+        "k": 6,
+        "out_var": 3,
+        "dtype": "float32",
+    }
     places = [placeholder(0, [4, 6], "float16"), placeholder(1, [6, 5], "float16"), placeholder(2, [4, 5])]
     check_ir(
         decomposed(graph_of([*places, node], [3])),
@@ -90,7 +100,9 @@ def test_a_narrow_sum_is_taken_in_float32_and_rounded_once(dtype: str, text: str
     )
 
 
-@pytest.mark.parametrize(("dtype", "kind"), [("float16", "max"), ("float32", "sum"), ("int8", "sum"), ("float64", "prod")])
+@pytest.mark.parametrize(
+    ("dtype", "kind"), [("float16", "max"), ("float32", "sum"), ("int8", "sum"), ("float64", "prod")]
+)
 def test_other_reductions_stay_in_their_dtype(dtype: str, kind: str) -> None:
     node = {"node": "reduce_axis", "reduce_op_kind": kind, "axes": [0], "in_var": 0, "out_var": 1, "dtype": dtype}
     graph = graph_of([placeholder(0, [8], dtype), node], [1])
@@ -98,7 +110,14 @@ def test_other_reductions_stay_in_their_dtype(dtype: str, kind: str) -> None:
 
 
 def multi(axis: int | None, mask: list[bool]) -> Graph:
-    node = {"node": "multi", "device_vars": [0, 1, 2], "axis": axis, "real_mask": mask, "out_var": 3, "dtype": "float32"}
+    node = {
+        "node": "multi",
+        "device_vars": [0, 1, 2],
+        "axis": axis,
+        "real_mask": mask,
+        "out_var": 3,
+        "dtype": "float32",
+    }
     return graph_of([*(placeholder(var, [2, 3]) for var in range(3)), node], [3])
 
 

@@ -63,7 +63,10 @@ def test_a_product_with_its_bias_and_activation_is_one_kernel() -> None:
 def test_a_sum_that_follows_a_product_is_not_part_of_it() -> None:
     b = Builder("product_then_sum")
     x, w = b.input("float32", (32, 64)), b.input("float32", (64, 48))
-    assert [roots for _, roots in shape_of_kernels(output(b, matmul(x, w).sum(1)))] == [["reduce_axis"], ["reduce_axis"]]
+    assert [roots for _, roots in shape_of_kernels(output(b, matmul(x, w).sum(1)))] == [
+        ["reduce_axis"],
+        ["reduce_axis"],
+    ]
 
 
 def test_a_reduction_with_two_readers_is_computed_once() -> None:
@@ -126,8 +129,8 @@ def custom(var: int, source: int) -> dict[str, object]:
 
 def copy(var: int, source: int) -> dict[str, object]:
     return {
-        **{"node": "copy", "in_var": source, "target_device": "CPU", "clone": True},
-        **{"out_var": var, "dtype": "float32"},
+        "node": "copy", "in_var": source, "target_device": "CPU", "clone": True,
+        "out_var": var, "dtype": "float32",
     }
 
 
@@ -219,7 +222,9 @@ def test_a_table_stays_in_the_graph_and_a_scalar_moves_into_the_kernel() -> None
 
 def _function(text: str, name: str) -> str:
     """The text of one function."""
-    return next(part for part in re.split(r"(?=func\.func)", text) if f"func.func {name}" in part or f"private {name}" in part)
+    return next(
+        part for part in re.split(r"(?=func\.func)", text) if f"func.func {name}" in part or f"private {name}" in part
+    )
 
 
 def test_a_gathered_value_is_read_where_it_is() -> None:

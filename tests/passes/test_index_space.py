@@ -112,9 +112,7 @@ def test_splitting_what_was_merged_is_the_index_itself() -> None:
     assert space.unflatten(space.flatten(index, (N, 3, N)), (N, 3, N)) == index
 
 
-@given(
-    st.lists(st.integers(-6, 12), min_size=3, max_size=3), SPAN, SPAN, st.integers(-4, 20), st.integers(1, 12)
-)
+@given(st.lists(st.integers(-6, 12), min_size=3, max_size=3), SPAN, SPAN, st.integers(-4, 20), st.integers(1, 12))
 def test_division_splits_an_index_rightly(
     slopes: list[int], first: int, second: int, offset: int, divisor: int
 ) -> None:
@@ -189,15 +187,16 @@ def test_rejoining_never_changes_a_value(index: Dim) -> None:
         assert evaluate(joined, env) == evaluate(index, env)
 
 
-@given(
-    st.lists(st.integers(-5, 5), min_size=4, max_size=4), st.sampled_from([("i",), ("j", "i"), ("i", "j", "k")])
-)
+@given(st.lists(st.integers(-5, 5), min_size=4, max_size=4), st.sampled_from([("i",), ("j", "i"), ("i", "j", "k")]))
 def test_a_linear_form_is_the_index(slopes: list[int], names: tuple[str, ...]) -> None:
     index = expr.add(expr.mul(slopes[0], I), expr.mul(slopes[1], N, J), slopes[2], expr.mul(slopes[3], N, I))
     form = linear_form(index, names)
     assert form is not None
     offset, strides = form
-    assert expr.add(offset, *(expr.mul(stride, symbol(name)) for stride, name in zip(strides, names, strict=True))) == index
+    assert (
+        expr.add(offset, *(expr.mul(stride, symbol(name)) for stride, name in zip(strides, names, strict=True)))
+        == index
+    )
     assert expr.free_symbols(offset).isdisjoint(names)
     assert all(expr.free_symbols(stride).isdisjoint(names) for stride in strides)
 

@@ -38,9 +38,7 @@ def test_a_temporary_lives_from_its_step_to_its_last_reader() -> None:
     assert len(found.steps) > 1
     for buffer in found.buffers:
         users = [
-            number
-            for number, step in enumerate(found.steps)
-            if buffer.id in (*step.reads, *step.writes, *step.scratch)
+            number for number, step in enumerate(found.steps) if buffer.id in (*step.reads, *step.writes, *step.scratch)
         ]
         if buffer.role in ("temp", "scratch"):
             assert buffer.lifetime == (users[0], users[-1])

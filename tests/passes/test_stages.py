@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from passes.schedule.attach import kernel_functions
 from passes.schedule.domain import Domain, Loop, domain_of
 from passes.schedule.stages import kernel_body
 from passes.to_linalg.index_space import IndexSpace
 from passes.to_linalg.scalar_dag import Load
-from passes.values import read_function
+from passes.values import Function, Value
 from tensorkiln import expr
 from tensorkiln.build import Builder, matmul, relu, scatter, softmax
+from tensorkiln.dtypes import DType
 from tensorkiln.errors import DiagnosticError
 from tensorkiln.expr import symbol
-from tests.passes.modules import body, bodies, decomposed, kernels, output, read_graph
+from tensorkiln.types import TensorType
+from tests.passes.modules import bodies, body, decomposed, output, read_graph
 
 
 def test_a_map_is_one_stage_without_reductions() -> None:
@@ -74,11 +75,16 @@ def test_a_scatter_has_no_stages() -> None:
 
 
 def test_rows_that_a_root_does_not_have_are_refused() -> None:
-    b = Builder("dense")
-    module = kernels(output(b, softmax(b.input("float32", (32, 100)), -1)))
-    function = read_function(kernel_functions(module)["kernel_0"], {})
-    with pytest.raises(DiagnosticError, match="does not have the rows of its kernel") as raised:
-        kernel_body(function, 2)
+    arguments, roots = [], []
+    for position, rows in enumerate((4, 5)):
+        kind = TensorType(DType.FLOAT32, (rows, 8))
+        argument = Value("argument", (), kind, "", position)
+        arguments.append(argument)
+        roots.append(Value("unary", (argument,), kind, f"/nodes/{position}", position, {"op": "neg"}, is_root=True))
+    function = Function("kernel_0", tuple(arguments), tuple(roots), tuple(roots), {})
+    with pytest.raises(DiagnosticError, match="unary does not have the rows of its kernel") as raised:
+        kernel_body(function, 1)
+    assert list(raised.value.pointers) == ["/nodes/1"]
     assert raised.value.details["stage"] == "schedule"
 
 

@@ -1,0 +1,45 @@
+"""The benchmark measures right results: every workload is what NumPy and ONNX make of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx.reference import ReferenceEvaluator
+
+from tests.bench.measure import by_turns, measure
+from tests.bench.table import table
+from tests.bench.workloads import WORKLOADS, Workload
+
+
+def test_a_small_workload_is_measured_and_shown() -> None:
+    measurement = measure(WORKLOADS[0], budget_s=0.01)
+    assert measurement.kernels == 1
+    assert measurement.compile_s > 0
+    assert all(seconds > 0 for seconds in measurement.seconds.values())
+    header, line = table([measurement]).splitlines()
+    assert header.split()[:3] == ["workload", "tensorkiln", "us"]
+    assert len(header) == len(line)
+    assert WORKLOADS[0].name in line
+
+
+def test_a_candidate_with_another_result_is_refused() -> None:
+    with pytest.raises(AssertionError, match="Not equal to tolerance"):
+        measure(replace(WORKLOADS[0], numpy=np.subtract), budget_s=0.01)
+
+
+def test_every_candidate_is_timed_even_without_time() -> None:
+    assert by_turns({"one": lambda: np.ones(1), "other": lambda: np.ones(1)}, 0.0).keys() == {"one", "other"}
+
+
+@pytest.mark.parametrize(
+    "workload", [each for each in WORKLOADS if "conv" not in each.name], ids=lambda workload: workload.name
+)
+def test_the_onnx_model_of_a_workload_is_its_numpy_function(workload: Workload) -> None:
+    arrays = workload.arrays()
+    feeds: dict[str, Any] = dict(zip("abc", arrays, strict=False))
+    actual: Any
+    (actual,) = ReferenceEvaluator(workload.model()).run(None, feeds)
+    np.testing.assert_allclose(actual, workload.numpy(*arrays), rtol=1e-3, atol=1e-3)

@@ -1,0 +1,100 @@
+"""The nine light networks of the onnx package, compiled and run.
+
+All of one network is one test, so that no worker compiles a network that another has compiled.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tensorkiln.frontends.onnx import OnnxModel, load
+from tensorkiln.program import Program
+from tests import compiled
+from tests.networks.light import NAMES, expected_output, logits, shipped, with_random_weights
+from tests.networks.schedules import check_edges, check_items, needed_at_once, size
+
+Array = np.ndarray[Any, Any]
+
+IMAGE = (1, 3, 224, 224)
+
+THREADS = 2
+
+SLACK = 1 << 16
+"""Bytes for the alignment of buffers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """Nodes of the graph, the most kernels it may take, and the most of its temporaries' bytes that may be needed."""
+
+    nodes: int
+    kernels: int
+    share: float
+
+
+SIZES = {
+    "bvlc_alexnet": Size(150, 16, 0.8),
+    "densenet121": Size(3231, 250, 0.2),
+    "inception_v1": Size(991, 105, 0.3),
+    "inception_v2": Size(1957, 130, 0.25),
+    "resnet50": Size(997, 78, 0.25),
+    "shufflenet": Size(992, 76, 0.25),
+    "squeezenet": Size(417, 40, 0.4),
+    "vgg19": Size(291, 40, 0.35),
+    "zfnet512": Size(142, 16, 0.8),
+}
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_a_network_gives_what_it_should_within_the_memory_planned(name: str) -> None:
+    model, limit = load(shipped(name)), SIZES[name]
+    assert len(model.graph.nodes) == limit.nodes
+    compilation = compiled.compiled(model.graph)
+    program = compiled.program(compilation, threads=THREADS)
+
+    check_items(compilation.program, limit.nodes)
+    check_edges(compilation.program.schedule)
+    assert len(compilation.program.kernels) <= limit.kernels
+    check_plan(program, limit.share)
+    check_shipped_output(name, model, program)
+    check_random_weights(name, model, program)
+
+
+def check_shipped_output(name: str, model: OnnxModel, program: Program) -> None:
+    ramp = (np.arange(np.prod(IMAGE)).reshape(IMAGE) / np.prod(IMAGE)).astype(np.float32)
+    bound = program.bind(model.parameters)
+    first, *_ = bound(ramp)
+    assert bound.planned_peak_bytes() == pytest.approx(bound.measured_peak_bytes, rel=0.1)
+    np.testing.assert_allclose(first, expected_output(name), rtol=1e-3, atol=1e-4)
+
+
+def check_random_weights(name: str, model: OnnxModel, program: Program) -> None:
+    proto = with_random_weights(shipped(name))
+    drawn = load(proto)
+    assert drawn.graph == model.graph, "weights are inputs: other weights are the same graph"
+    image = np.random.default_rng(1).standard_normal(IMAGE, np.float32)
+    *_, actual = program.bind(drawn.parameters)(image)
+    expected = logits(proto, image)
+    assert 0.05 < expected.std() < 50, "logits that are all alike or enormous would show no error"
+    np.testing.assert_allclose(actual, expected, rtol=0, atol=2e-5 * np.abs(expected).max())
+
+
+def check_plan(program: Program, share: float) -> None:
+    """The plan holds what must be held at once, little more, and far less than all temporaries side by side."""
+    buffers, item_count = program.compiled.buffers, len(program.compiled.schedule.items)
+    temps = [buffer for buffer in buffers if buffer.role == "temp"]
+    scratch = needed_at_once([buffer for buffer in buffers if buffer.role == "scratch"], item_count)
+    outputs = sum(size(buffer) for buffer in buffers if buffer.role == "output")
+    least = needed_at_once(temps, item_count)
+    planned = program.planned_peak_bytes()
+    assert least + outputs <= planned <= 1.2 * least + outputs + THREADS * scratch + SLACK
+    assert least <= share * sum(map(size, temps))
+    assert planned - outputs - THREADS * scratch <= share * sum(map(size, temps))
+
+
+def test_every_network_of_the_package_is_here() -> None:
+    assert tuple(SIZES) == NAMES

@@ -1,0 +1,211 @@
+"""From schedules to the LLVM dialect: what the code of a kernel looks like."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from dialect.mlir import ir
+from passes.codegen.guard import only_llvm
+from passes.cpu.lower import lower_to_llvm
+from tensorkiln.build import Builder, flip, gather, matmul, pad, scatter, softmax
+from tensorkiln.errors import DiagnosticError
+from tensorkiln.graph import Graph
+from tests.filecheck import check_ir
+from tests.passes.modules import after, output
+
+
+def added() -> Graph:
+    b = Builder("added")
+    n = b.symbol("n", 1, 512)
+    return output(b, b.input("float32", (n, 8)) + b.input("float32", (n, 8)))
+
+
+def dense() -> Graph:
+    b = Builder("dense")
+    return output(b, matmul(b.input("float32", (64, 64)), b.input("float32", (64, 64))))
+
+
+def normalised() -> Graph:
+    b = Builder("softmax")
+    return output(b, softmax(b.input("float32", (32, 1000)), -1))
+
+
+def padded() -> Graph:
+    b = Builder("padded")
+    return output(b, pad(b.input("float32", (40, 6)), [(0, 0), (2, 3)]))
+
+
+def flipped() -> Graph:
+    b = Builder("flip")
+    return output(b, flip(b.input("float32", (40, 6)), 1))
+
+
+def gathered() -> Graph:
+    b = Builder("gather")
+    return output(b, gather(b.input("float32", (9, 6)), b.input("int64", (4, 6)), 0))
+
+
+def scattered() -> Graph:
+    b = Builder("scatter")
+    return output(b, scatter(b.input("int32", (4, 8)), b.input("bfloat16", (4, 8)), 1, (4, 16)))
+
+
+GRAPHS = {make.__name__: make for make in (added, dense, normalised, padded, flipped, gathered, scattered)}
+
+
+def operations(module: ir.Module) -> set[str]:
+    """The names of all ops below the module."""
+    found: set[str] = set()
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        found.add(op.name)
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit)
+    return found - {"builtin.module"}
+
+
+def test_a_body_takes_unshared_pointers_symbols_and_a_range() -> None:
+    check_ir(
+        after("to-linalg", added()),
+        """
+        // CHECK: func.func private @kernel_0_body(
+        // CHECK-SAME: %[[X:[^:]*]]: memref<f32> {llvm.noalias}, %[[Y:[^:]*]]: memref<f32> {llvm.noalias},
+        // CHECK-SAME: %[[OUT:[^:]*]]: memref<f32> {llvm.noalias},
+        // CHECK-SAME: %[[N:[^:]*]]: index, %[[FIRST:[^:]*]]: index, %[[LAST:[^:]*]]: index)
+        // CHECK-SAME: llvm.linkage = #llvm.linkage<internal>
+        // CHECK: scf.for %{{.*}} = %[[FIRST]] to %[[LAST]]
+        // CHECK: linalg.generic
+        // CHECK: arith.addf
+        """,
+    )
+
+
+def test_movement_costs_a_stride() -> None:
+    check_ir(
+        after("to-linalg", flipped()),
+        """
+        // CHECK: memref.reinterpret_cast %arg0 to {{.*}}strides: [6, -1]
+        // CHECK: linalg.generic
+        // CHECK-NOT: arith.select
+        // CHECK-NOT: scf.if
+        // CHECK: linalg.yield
+        """,
+    )
+
+
+def test_a_mask_is_a_guarded_load() -> None:
+    check_ir(
+        after("to-linalg", padded()),
+        """
+        // CHECK: linalg.generic
+        // CHECK: %[[INSIDE:.*]] = arith.andi
+        // CHECK: scf.if %[[INSIDE]] -> (f32)
+        // CHECK: memref.load
+        // CHECK: } else {
+        // CHECK: scf.yield %{{.*}} : f32
+        """,
+    )
+
+
+def test_a_gather_compares_its_index_as_unsigned_before_it_loads() -> None:
+    check_ir(
+        after("to-linalg", gathered()),
+        """
+        // CHECK: arith.index_cast %{{.*}} : i64 to index
+        // CHECK: %[[INSIDE:.*]] = arith.cmpi ult
+        // CHECK: scf.if %[[INSIDE]] -> (f32)
+        """,
+    )
+
+
+def test_a_softmax_is_four_loop_nests_inside_one_row_loop() -> None:
+    text = str(after("to-linalg", normalised()))
+    assert text.count("linalg.generic") == 4
+    check_ir(
+        text,
+        """
+        // CHECK: memref.alloca() : memref<f32>
+        // CHECK: scf.for
+        // CHECK: scf.for
+        // CHECK-COUNT-4: linalg.generic
+        // CHECK-NOT: memref.alloca
+        // CHECK: return
+        """,
+    )
+
+
+def test_a_contraction_calls_the_functions_that_all_share() -> None:
+    check_ir(
+        after("to-linalg", dense()),
+        """
+        // CHECK-DAG: func.func private @multiply_float32_{{.*}}llvm.no_inline
+        // CHECK-DAG: func.func private @pack_float32_{{.*}}llvm.no_inline
+        // CHECK: func.func private @kernel_0_body
+        // CHECK: call @pack_float32
+        // CHECK: call @multiply_float32
+        """,
+    )
+
+
+def test_contractions_of_one_tile_share_one_multiplication() -> None:
+    b = Builder("chain")
+    x = b.input("float32", (64, 64))
+    text = str(after("to-linalg", output(b, matmul(matmul(x, x), x))))
+    assert len(re.findall(r"func\.func private @multiply_", text)) == 1
+    assert len(re.findall(r"call @multiply_", text)) == 2
+
+
+@pytest.mark.parametrize("kind", GRAPHS)
+def test_only_the_llvm_dialect_remains(kind: str) -> None:
+    assert all(name.startswith("llvm.") for name in operations(after("lower", GRAPHS[kind]())))
+
+
+def test_the_entry_has_the_signature_of_the_abi() -> None:
+    check_ir(
+        after("entries", added()),
+        """
+        // CHECK-DAG: llvm.func internal @kernel_0_body(%{{.*}}: !llvm.ptr {llvm.noalias}, %{{.*}}: !llvm.ptr {llvm.noalias}, %{{.*}}: !llvm.ptr {llvm.noalias}, %{{.*}}: i64, %{{.*}}: i64, %{{.*}}: i64)
+        // CHECK-DAG: llvm.func @kernel_0(%[[TABLE:.*]]: !llvm.ptr, %[[VALUES:.*]]: !llvm.ptr, %[[FIRST:.*]]: i64, %[[LAST:.*]]: i64)
+        """,
+    )
+
+
+def test_the_entry_unpacks_buffers_and_symbols_in_order() -> None:
+    text = str(after("entries", added()))
+    entry = text[text.index("llvm.func @kernel_0(") :]
+    check_ir(
+        entry,
+        """
+        // CHECK: llvm.func @kernel_0(%[[TABLE:[^:]*]]: !llvm.ptr, %[[VALUES:[^:]*]]: !llvm.ptr, %[[FIRST:[^:]*]]: i64, %[[LAST:[^:]*]]: i64)
+        // CHECK: llvm.getelementptr %[[TABLE]][0]
+        // CHECK-NEXT: %[[A:.*]] = llvm.load
+        // CHECK-NEXT: llvm.getelementptr %[[TABLE]][1]
+        // CHECK-NEXT: %[[B:.*]] = llvm.load
+        // CHECK-NEXT: llvm.getelementptr %[[TABLE]][2]
+        // CHECK-NEXT: %[[C:.*]] = llvm.load
+        // CHECK-NEXT: llvm.getelementptr %[[VALUES]][0]
+        // CHECK-NEXT: %[[N:.*]] = llvm.load
+        // CHECK-NEXT: llvm.call @kernel_0_body(%[[A]], %[[B]], %[[C]], %[[N]], %[[FIRST]], %[[LAST]])
+        // CHECK-NEXT: llvm.return
+        """,
+    )
+
+
+def test_what_only_the_compiler_reads_is_dropped() -> None:
+    assert "kiln." not in str(after("entries", added()))
+
+
+def test_an_operation_without_a_lowering_is_left_for_the_guard_to_name() -> None:
+    text = """
+    func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
+      %y = tensor.empty() : tensor<4xf32>
+      return %y : tensor<4xf32>
+    }
+    """
+    with ir.Context() as context:
+        lowered = lower_to_llvm(ir.Module.parse(text, context))
+        with pytest.raises(DiagnosticError, match="were not lowered to LLVM: .*tensor.empty"):
+            only_llvm(lowered)
