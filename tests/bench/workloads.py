@@ -45,7 +45,7 @@ class Workload:
     def arrays(self, seed: int = 0) -> tuple[Array, ...]:
         """Arguments; the last array holds the indices, if there are any."""
         rng = np.random.default_rng(seed)
-        arrays = [rng.standard_normal(shape, np.float32) for shape in self.shapes]
+        arrays: list[Array] = [rng.standard_normal(shape, np.float32) for shape in self.shapes]
         if self.below:
             arrays[-1] = rng.integers(0, self.below, self.shapes[-1])
         return tuple(arrays)

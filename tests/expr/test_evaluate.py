@@ -23,7 +23,7 @@ def test_every_operation_has_a_value() -> None:
 
 
 def test_a_symbol_without_a_value_is_named() -> None:
-    with pytest.raises(ExprError, match="^missing runtime value for launch-size variable m$"):
+    with pytest.raises(ExprError, match=r"^missing runtime value for launch-size variable m$"):
         evaluate(N + M, {"n": 1})
 
 
@@ -39,7 +39,7 @@ def test_a_sum_out_of_range_states_its_operands() -> None:
 
 def test_a_constant_out_of_range_is_refused() -> None:
     assert evaluate(INT64_MIN, {}) == INT64_MIN
-    with pytest.raises(ExprError, match="^invalid launch-size arithmetic: "):
+    with pytest.raises(ExprError, match=r"^invalid launch-size arithmetic: "):
         evaluate(INT64_MAX + 1, {})
 
 

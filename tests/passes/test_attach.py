@@ -111,7 +111,8 @@ def test_a_schedule_survives_on_its_function(kind: str) -> None:
 def test_what_is_attached_is_what_the_strategy_chose() -> None:
     graph = normalised()
     choice = choose_loops(body(graph), machine())
-    (function,) = kernel_functions(after("schedule", graph)).values()
+    module = after("schedule", graph)
+    (function,) = kernel_functions(module).values()
     strategy, item, flops = schedule_of(function)
     assert (strategy, flops) == (choice.strategy, choice.flops)
     assert item == choice.item
@@ -121,7 +122,8 @@ def test_what_is_attached_is_what_the_strategy_chose() -> None:
 
 
 def test_the_record_maps_every_axis_once() -> None:
-    _, item, _ = schedule_of(next(iter(kernel_functions(after("schedule", normalised())).values())))
+    module = after("schedule", normalised())
+    _, item, _ = schedule_of(kernel_functions(module)["kernel_0"])
     mapping = item.iter.mapping
     assert sorted((*mapping.block, *mapping.thread, *mapping.vec, *mapping.serial)) == list(range(len(item.iter.axes)))
     assert [axis.size for axis in item.iter.axes if axis.role == "reduction"] == [100, 100]
@@ -130,7 +132,8 @@ def test_the_record_maps_every_axis_once() -> None:
 
 
 def test_a_map_has_no_reduction_plan() -> None:
-    _, item, _ = schedule_of(next(iter(kernel_functions(after("schedule", padded())).values())))
+    module = after("schedule", padded())
+    _, item, _ = schedule_of(kernel_functions(module)["kernel_0"])
     assert item.reduce is None
 
 

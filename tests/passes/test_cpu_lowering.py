@@ -207,5 +207,5 @@ def test_an_operation_without_a_lowering_is_left_for_the_guard_to_name() -> None
     """
     with ir.Context() as context:
         lowered = lower_to_llvm(ir.Module.parse(text, context))
-        with pytest.raises(DiagnosticError, match="were not lowered to LLVM: .*tensor.empty"):
+        with pytest.raises(DiagnosticError, match=r"were not lowered to LLVM: .*tensor.empty"):
             only_llvm(lowered)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from passes.schedule.collapse import collapse
@@ -12,25 +13,34 @@ from passes.schedule.tiling import (
     COLUMN_CHUNK,
     GROUP_POINTS,
     MIN_POINTS,
-    Rows,
+    ROW,
+    TRANSPOSE_TILE,
+    WHOLE,
+    block_name,
     choose_rows,
     inner_loops,
     rows_per_group,
     with_rows,
 )
 from tensorkiln import expr
-from tensorkiln.build import Builder, softmax
+from tensorkiln.build import Builder, flip, softmax
 from tensorkiln.expr import Dim, symbol
 from tests.passes.modules import body, output
 
 N = symbol("n")
 
 
-def permuted(*shape: Dim) -> KernelBody:
-    """A map whose loops do not merge."""
-    b = Builder("permuted")
-    if any(not isinstance(extent, int) for extent in shape):
-        b.symbol("n", 1, 4096)
+def flipped(*shape: Dim) -> KernelBody:
+    """A map whose loops do not merge: every other dimension is read backwards."""
+    b = Builder("flipped")
+    b.symbol("n", 1, 4096)
+    axes = list(range(len(shape) - 2, -1, -2))
+    return collapse(body(output(b, flip(b.input("float32", shape), axes))))
+
+
+def transposed(*shape: Dim) -> KernelBody:
+    b = Builder("transposed")
+    b.symbol("n", 1, 4096)
     return collapse(body(output(b, -b.input("float32", shape).permute(*reversed(range(len(shape)))))))
 
 
@@ -40,28 +50,28 @@ def total(rows: int, columns: int, axis: int) -> KernelBody:
 
 
 def test_the_fewest_inner_loops_that_make_a_row_long_enough() -> None:
-    kernel = permuted(MIN_POINTS, 8, 16)
+    kernel = flipped(16, 8, MIN_POINTS)
     assert [loop.extent for loop in kernel.rows] == [16, 8, MIN_POINTS]
-    assert choose_rows(kernel) == Rows(2, 0)
-    assert choose_rows(permuted(MIN_POINTS // 2, 8, 16)) == Rows(1, 0)
+    assert choose_rows(kernel) == (ROW, ROW, WHOLE)
+    assert choose_rows(flipped(16, 8, MIN_POINTS // 2)) == (ROW, WHOLE, WHOLE)
 
 
 def test_a_small_map_is_one_row() -> None:
-    assert choose_rows(permuted(4, 5)) == Rows(0, 0)
+    assert choose_rows(flipped(4, 5)) == (WHOLE, WHOLE)
 
 
 def test_a_symbolic_extent_is_long_enough() -> None:
-    assert choose_rows(permuted(N, 8)) == Rows(1, 0)
+    assert choose_rows(flipped(8, N)) == (ROW, WHOLE)
 
 
 def test_a_long_single_loop_is_cut_in_pieces() -> None:
     b = Builder("long")
     kernel = collapse(body(output(b, -b.input("float32", (CHUNK * 4 + 5,)))))
     rows = choose_rows(kernel)
-    assert rows == Rows(0, CHUNK)
+    assert rows == (CHUNK,)
     cut = with_rows(kernel, rows)
     (block,), (piece,) = cut.rows, inner_loops(cut, cut.stages[0])
-    assert block.extent == 5
+    assert (block.name, block.extent) == (block_name(kernel.rows[0]), 5)
     sizes = [expr.evaluate(piece.extent, {block.name: number}) for number in range(5)]
     assert sizes == [CHUNK] * 4 + [5]
     (store,) = cut.stages[0].stores
@@ -71,39 +81,68 @@ def test_a_long_single_loop_is_cut_in_pieces() -> None:
 
 def test_a_loop_of_two_pieces_or_less_is_not_cut() -> None:
     b = Builder("short")
-    assert choose_rows(collapse(body(output(b, -b.input("float32", (2 * CHUNK,)))))) == Rows(0, 0)
+    assert choose_rows(collapse(body(output(b, -b.input("float32", (2 * CHUNK,)))))) == (WHOLE,)
+
+
+def test_a_transpose_is_cut_in_square_tiles() -> None:
+    kernel = transposed(100, 3, 70)
+    assert [loop.extent for loop in kernel.rows] == [70, 3, 100]
+    rows = choose_rows(kernel)
+    assert rows == (TRANSPOSE_TILE, ROW, TRANSPOSE_TILE)
+    cut = with_rows(kernel, rows)
+    assert [loop.extent for loop in cut.rows] == [3, 3, 4]
+    row, column = inner_loops(cut, cut.stages[0])
+    corner = {loop.name: expr.evaluate(loop.extent, {}) - 1 for loop in cut.rows}
+    assert [expr.evaluate(loop.extent, corner) for loop in (row, column)] == [70 - 64, 100 - 96]
+
+
+@pytest.mark.parametrize("shape", [(TRANSPOSE_TILE, 100), (100, TRANSPOSE_TILE)])
+def test_a_small_transpose_is_not_cut(shape: tuple[int, int]) -> None:
+    assert TRANSPOSE_TILE not in choose_rows(transposed(*shape))
+
+
+def test_every_point_of_cut_loops_is_visited_once() -> None:
+    kernel = transposed(70, 40)
+    cut = with_rows(kernel, choose_rows(kernel))
+    seen: list[int] = []
+    for block in np.ndindex(*(expr.evaluate(loop.extent, {}) for loop in cut.rows)):
+        env = dict(zip((loop.name for loop in cut.rows), block, strict=True))
+        inner = inner_loops(cut, cut.stages[0])
+        for place in np.ndindex(*(expr.evaluate(loop.extent, env) for loop in inner)):
+            env |= dict(zip((loop.name for loop in inner), place, strict=True))
+            seen.append(expr.evaluate(cut.stages[0].domain.address, env))
+    assert sorted(seen) == list(range(70 * 40))
 
 
 def test_a_sum_over_the_last_dimension_keeps_all_rows() -> None:
-    assert choose_rows(total(64, 500, 1)) == Rows(1, 0)
+    assert choose_rows(total(64, 500, 1)) == (ROW,)
 
 
 def test_a_sum_over_rows_walks_along_the_columns() -> None:
-    kernel = total(500, 64, 0)
+    kernel = total(64, 500, 0)
     rows = choose_rows(kernel)
-    assert rows == Rows(0, 0)
+    assert rows == (WHOLE,)
     walked = with_rows(kernel, rows)
-    assert [(loop.extent, loop.is_reduction) for loop in inner_loops(walked, walked.stages[0])] == [
-        (64, False),
-        (500, True),
-    ]
+    assert {(loop.extent, loop.is_reduction) for loop in inner_loops(walked, walked.stages[0])} == {
+        (64, True),
+        (500, False),
+    }
 
 
 def test_many_columns_are_cut_in_pieces() -> None:
     kernel = total(500, 5 * COLUMN_CHUNK + 1, 0)
-    assert choose_rows(kernel) == Rows(0, COLUMN_CHUNK)
+    assert choose_rows(kernel) == (COLUMN_CHUNK,)
     cut = with_rows(kernel, choose_rows(kernel))
     assert extent_of(cut.rows) == 6
-    column, depth = inner_loops(cut, cut.stages[0])
-    assert depth.extent == 500
+    (column,) = [loop for loop in inner_loops(cut, cut.stages[0]) if not loop.is_reduction]
     assert [expr.evaluate(column.extent, {cut.rows[0].name: block}) for block in (0, 5)] == [COLUMN_CHUNK, 1]
 
 
 def test_a_softmax_keeps_its_rows() -> None:
     b = Builder("softmax")
     kernel = collapse(body(output(b, softmax(b.input("float32", (32, 100)), -1))))
-    assert choose_rows(kernel) == Rows(1, 0)
-    assert with_rows(kernel, Rows(1, 0)) == kernel
+    assert choose_rows(kernel) == (ROW,)
+    assert with_rows(kernel, (ROW,)) == kernel
 
 
 @pytest.mark.parametrize(("columns", "expected"), [(GROUP_POINTS * 2, 1), (GROUP_POINTS // 4, 4), (1000, 32)])
@@ -111,5 +150,5 @@ def test_a_group_takes_enough_rows_to_be_worth_starting(columns: int, expected: 
     assert rows_per_group(total(64, columns, 1)) == expected
 
 
-def test_an_empty_row_counts_as_one_point() -> None:
-    assert rows_per_group(with_rows(permuted(4, 5), Rows(2, 0))) == GROUP_POINTS
+def test_a_row_of_one_point_fills_a_group_with_rows() -> None:
+    assert rows_per_group(with_rows(flipped(4, 5), (ROW, ROW))) == GROUP_POINTS

@@ -21,7 +21,7 @@ from tests.compiled import run
 from tests.dialect.wire import graph_of, placeholder
 from tests.passes.modules import decomposed, output, read_graph
 
-I, J = symbol("i0"), symbol("i1")
+ROW, J = symbol("i0"), symbol("i1")
 
 
 def traced(graph: Graph) -> tuple[Node, Interner]:
@@ -39,7 +39,7 @@ def test_a_pad_is_a_load_that_is_guarded_on_both_sides() -> None:
     b = Builder("pad")
     element, _ = traced(output(b, pad(b.input("float32", (4, 6)), [(0, 0), (2, 3)])))
     assert isinstance(element, Load)
-    assert element.address == 6 * I + J - 2
+    assert element.address == 6 * ROW + J - 2
     assert set(element.conditions) == {J - 2, 7 - J}
 
 
@@ -47,17 +47,17 @@ def test_a_pad_of_one_side_is_guarded_there_only() -> None:
     b = Builder("pad")
     element, _ = traced(output(b, pad(b.input("float32", (4,)), [(3, 0)])))
     assert isinstance(element, Load)
-    assert element.conditions == (I - 3,)
+    assert element.conditions == (ROW - 3,)
 
 
 def test_a_pad_of_something_computed_loads_and_computes_under_the_guard() -> None:
     b = Builder("pad")
     element, _ = traced(output(b, pad(b.input("float32", (4,)) + 1.0, [(1, 0)])))
     assert isinstance(element, Guard)
-    assert element.conditions == (I - 1,)
+    assert element.conditions == (ROW - 1,)
     assert isinstance(element.value, Apply)
     assert isinstance(element.value.args[0], Load)
-    assert element.value.args[0].conditions == (I - 1,)
+    assert element.value.args[0].conditions == (ROW - 1,)
 
 
 def test_a_pad_that_is_cut_off_again_costs_nothing() -> None:
@@ -65,7 +65,7 @@ def test_a_pad_that_is_cut_off_again_costs_nothing() -> None:
     x = b.input("float32", (4, 6))
     element, _ = traced(output(b, shrink(pad(x, [(1, 2), (3, 4)]), [(1, 5), (3, 9)])))
     assert isinstance(element, Load)
-    assert (element.address, element.conditions) == (6 * I + J, ())
+    assert (element.address, element.conditions) == (6 * ROW + J, ())
 
 
 def test_what_a_mask_excludes_everywhere_is_zero() -> None:
@@ -79,7 +79,7 @@ def test_a_flip_is_a_negative_stride() -> None:
     n = b.symbol("n", 1, 64)
     element, _ = traced(output(b, flip(b.input("float32", (n, 6)), 1)))
     assert isinstance(element, Load)
-    assert (element.address, element.conditions) == (6 * I - J + 5, ())
+    assert (element.address, element.conditions) == (6 * ROW - J + 5, ())
 
 
 def test_a_permutation_and_an_expansion_are_strides() -> None:
@@ -87,14 +87,14 @@ def test_a_permutation_and_an_expansion_are_strides() -> None:
     x = b.input("float32", (4, 1, 6)).permute(2, 0, 1).expand(6, 4, 5)
     element, _ = traced(output(b, x))
     assert isinstance(element, Load)
-    assert (element.address, element.conditions) == (I + 6 * J, ())
+    assert (element.address, element.conditions) == (ROW + 6 * J, ())
 
 
 def test_a_strided_view_is_an_address() -> None:
     b = Builder("view")
     element, _ = traced(output(b, view(b.input("float32", (30,)), (4, 3), (7, 2), 1)))
     assert isinstance(element, Load)
-    assert (element.address, element.conditions) == (7 * I + 2 * J + 1, ())
+    assert (element.address, element.conditions) == (7 * ROW + 2 * J + 1, ())
 
 
 def masked_view() -> Graph:
@@ -109,8 +109,8 @@ def masked_view() -> Graph:
 def test_a_masked_view_is_a_guarded_load() -> None:
     element, _ = traced(masked_view())
     assert isinstance(element, Load)
-    assert element.address == 8 * I + J - 16
-    assert set(element.conditions) == {I - 2, J - 1, 6 - J}
+    assert element.address == 8 * ROW + J - 16
+    assert set(element.conditions) == {ROW - 2, J - 1, 6 - J}
 
 
 def test_a_gather_is_guarded_by_its_index() -> None:
@@ -121,7 +121,7 @@ def test_a_gather_is_guarded_by_its_index() -> None:
     assert isinstance(condition, InRange)
     assert condition.extent == 9
     assert isinstance(condition.value, Load)
-    assert (condition.value.operand, condition.value.address) == (1, 6 * I + J)
+    assert (condition.value.operand, condition.value.address) == (1, 6 * ROW + J)
     assert element.address == 6 * symbol(nodes.dynamic_name(condition.value)) + J
 
 
@@ -137,18 +137,18 @@ def test_a_cat_chooses_the_part_and_reads_it_under_its_bounds() -> None:
     b = Builder("cat")
     element, _ = traced(output(b, cat([b.input("float32", (3,)), b.input("float32", (4,))], 0)))
     assert isinstance(element, Choose)
-    assert element.conditions == (2 - I,)
+    assert element.conditions == (2 - ROW,)
     assert isinstance(element.first, Load)
     assert isinstance(element.second, Load)
-    assert (element.first.operand, element.first.address, element.first.conditions) == (0, I, (2 - I,))
-    assert (element.second.operand, element.second.address, element.second.conditions) == (1, I - 3, (I - 3,))
+    assert (element.first.operand, element.first.address, element.first.conditions) == (0, ROW, (2 - ROW,))
+    assert (element.second.operand, element.second.address, element.second.conditions) == (1, ROW - 3, (ROW - 3,))
 
 
 def test_a_part_without_elements_is_left_out() -> None:
     b = Builder("cat")
     element, _ = traced(output(b, cat([b.input("float32", (0,)), b.input("float32", (4,))], 0)))
     assert isinstance(element, Load)
-    assert (element.operand, element.address, element.conditions) == (1, I, ())
+    assert (element.operand, element.address, element.conditions) == (1, ROW, ())
 
 
 def test_a_common_subexpression_is_one_node() -> None:

@@ -1,0 +1,177 @@
+"""Collects nodes as they are written down and hands them over as one validated graph."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..dtypes import DType
+from ..errors import InvalidGraphError
+from ..expr import Dim, Expr, bounds, from_wire, symbol
+from .constant import scalar_value, table_values
+from .shape import Shape, ShapeLike, wire
+from .tensor import Tensor
+
+if TYPE_CHECKING:
+    from ..graph import Graph
+    from .operands import Scalar
+
+DTypeLike = DType | str
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.]{0,63}")
+
+
+class Builder:
+    """Writes one graph: declare symbols and inputs, compose tensors, name the outputs, take the graph.
+
+    Every mistake raises `InvalidGraphError` on the line that makes it; its pointer is the node that was to be next.
+    """
+
+    def __init__(self, name: str = "graph") -> None:
+        if not _NAME.fullmatch(name):
+            raise InvalidGraphError(f"the graph's name {name!r} does not match {_NAME.pattern}", pointers=["/name"])
+        self.name = name
+        self._nodes: list[dict[str, Any]] = []
+        self._tensors: list[Tensor] = []
+        self._inputs: dict[str, Tensor] = {}
+        self._outputs: list[Tensor] = []
+        self._symbols: dict[str, tuple[int, int]] = {}
+        self._scalars: dict[tuple[DType, str], Tensor] = {}
+        self._values: dict[str, Tensor] = {}
+
+    @property
+    def symbols(self) -> Mapping[str, tuple[int, int]]:
+        """The declared symbols with their inclusive bounds."""
+        return self._symbols
+
+    @property
+    def inputs(self) -> Mapping[str, Tensor]:
+        """The inputs by name, in the order in which a program takes them."""
+        return self._inputs
+
+    def symbol(self, name: str, minimum: int, maximum: int) -> Expr:
+        """Declare a symbol with inclusive bounds; what it returns stands in shapes and in dimension arithmetic."""
+        if not _NAME.fullmatch(name):
+            raise self.error(f"the symbol's name {name!r} does not match {_NAME.pattern}")
+        if self._symbols.setdefault(name, (minimum, maximum)) != (minimum, maximum):
+            raise self.error(f"the symbol {name} is declared already, with the bounds {self._symbols[name]}")
+        if minimum > maximum:
+            raise self.error(f"the symbol {name} has the empty bounds [{minimum}, {maximum}]")
+        return symbol(name)
+
+    def input(self, dtype: DTypeLike, shape: ShapeLike = (), name: str | None = None) -> Tensor:
+        """A graph input; a string in `shape` names a declared symbol. Inputs are passed in the order of these calls."""
+        name = f"input{len(self._inputs)}" if name is None else name
+        if name in self._inputs:
+            raise self.error(f"there is an input called {name!r} already; give this one another name")
+        dims = self.shape(shape)
+        tensor = self.append("placeholder", DType(dtype), dims, shape=wire(dims))
+        self._inputs[name] = tensor
+        return tensor
+
+    def constant(self, value: Scalar | np.ndarray[Any, Any] | Sequence[Any], dtype: DTypeLike | None = None) -> Tensor:
+        """A constant: a scalar of rank 0, or a small table.
+
+        Without `dtype`, an array or NumPy scalar keeps its own, a Python bool, int or float becomes bool, int32 or
+        float32. The value must fit the dtype. Tables of more than 65536 elements are refused: pass them as inputs.
+        """
+        if not isinstance(value, np.ndarray | Sequence):
+            return self.scalar(value, None if dtype is None else DType(dtype))
+        array, kind = table_values(value, dtype, self.error)
+        if not array.ndim:
+            return self.scalar(array.item(), kind)
+        values = [scalar_value(item, kind, self.error) for item in array.reshape(-1).tolist()]
+        return self.append("vconst", kind, array.shape, values=values)
+
+    def scalar(self, value: Scalar, dtype: DType | None = None) -> Tensor:
+        """A rank-0 constant; equal ones share a node."""
+        kind = dtype or _natural_dtype(value)
+        stated = scalar_value(value, kind, self.error)
+        key = (kind, repr(stated))
+        if key not in self._scalars:
+            self._scalars[key] = self.append("const_scalar", kind, (), value=stated)
+        return self._scalars[key]
+
+    def symbol_value(self, name: str) -> Tensor:
+        """The value of a declared symbol at the call, as a rank-0 int64."""
+        if name not in self._symbols:
+            raise self.error(f"the symbol {name!r} is not declared; declare it with builder.symbol")
+        if name not in self._values:
+            low, high = self._symbols[name]
+            record = {"name": name, "min_val": low, "max_val": high}
+            self._values[name] = self.append("define_var", DType.INT64, (), sym_var=record)
+        return self._values[name]
+
+    def append(self, node: str, dtype: DType, shape: Sequence[Dim], /, **fields: Any) -> Tensor:
+        """Append one node of the wire format with the given fields; the result has the given dtype and shape."""
+        var = len(self._nodes)
+        self._nodes.append({"node": node, **fields, "out_var": var, "dtype": dtype.value})
+        tensor = Tensor(self, var, dtype, tuple(shape))
+        self._tensors.append(tensor)
+        return tensor
+
+    def output(self, *tensors: Tensor) -> None:
+        """Add outputs; a program returns them in the order of these calls."""
+        for tensor in tensors:
+            self.own(tensor)
+        self._outputs.extend(tensors)
+
+    def graph(self) -> Graph:
+        """The graph so far, validated. InvalidGraphError when there is no output."""
+        from ..graph import Graph
+
+        return Graph.model_validate(self.document())
+
+    def document(self) -> dict[str, Any]:
+        """The graph as the JSON document that the service takes. InvalidGraphError when there is no output."""
+        if not self._outputs:
+            raise InvalidGraphError("the graph has no output; name one with builder.output", pointers=["/output_vars"])
+        return {
+            "schema": 1,
+            "name": self.name,
+            "nodes": [dict(node) for node in self._nodes],
+            "vars_metadata": {
+                str(tensor.var): {"dtype": tensor.dtype.value, "shape": wire(tensor.shape), "device": None}
+                for tensor in self._tensors
+            },
+            "input_vars": [tensor.var for tensor in self._inputs.values()],
+            "output_vars": [tensor.var for tensor in self._outputs],
+            "symbolic_vars": [
+                {"name": name, "min_val": low, "max_val": high} for name, (low, high) in self._symbols.items()
+            ],
+        }
+
+    def own(self, tensor: Tensor) -> None:
+        """InvalidGraphError when the tensor was written with another builder."""
+        if tensor.builder is not self:
+            raise self.error(f"a tensor of the graph {tensor.builder.name!r} is used in the graph {self.name!r}")
+
+    def shape(self, dims: ShapeLike) -> Shape:
+        """The dims with symbols' names resolved. InvalidGraphError for an undeclared symbol or a negative dim."""
+        shape = tuple(from_wire(dim) for dim in dims)
+        for dim in shape:
+            if self.bounds(dim)[1] < 0 or (isinstance(dim, int) and dim < 0):
+                raise self.error(f"the dimension {dim} is negative")
+        return shape
+
+    def bounds(self, dim: Dim) -> tuple[int, int]:
+        """The inclusive range of a dim under the bounds of its symbols. InvalidGraphError for an undeclared symbol."""
+        try:
+            return bounds(dim, self._symbols)
+        except KeyError as missing:
+            raise self.error(f"the symbol {missing} is not declared; declare it with builder.symbol") from None
+
+    def error(self, message: str) -> InvalidGraphError:
+        """The error of a mistake made now: it points at the node that would have been next."""
+        return InvalidGraphError(message, pointers=[f"/nodes/{len(self._nodes)}"])
+
+
+def _natural_dtype(value: Scalar) -> DType:
+    if isinstance(value, np.generic):
+        return DType.from_numpy(value.dtype)
+    if isinstance(value, bool):
+        return DType.BOOL
+    return DType.INT32 if isinstance(value, int) else DType.FLOAT32

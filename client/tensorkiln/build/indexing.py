@@ -1,0 +1,65 @@
+"""Elements by computed position."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..dtypes import DType
+from ..expr import product
+from .comparison import equal
+from .conversion import cast
+from .filled import arange
+from .movement import expand, reshape, unsqueeze
+from .operands import axis_of, need
+from .shape import ShapeLike, wire
+
+if TYPE_CHECKING:
+    from .tensor import Tensor
+
+
+def gather(x: Tensor, indices: Tensor, axis: int) -> Tensor:
+    """`numpy.take_along_axis`: one index along `axis` for every element of the result, whose shape is the indices'.
+
+    Every other dim of `x` is at least the indices'. An index that is negative or too large gives 0, or false.
+    """
+    x.builder.own(indices)
+    need(indices, "an index", integers=True)
+    if len(indices.shape) != len(x.shape):
+        raise x.builder.error(f"indices of rank {len(indices.shape)} do not fit a tensor of rank {len(x.shape)}")
+    fields = {"src_var": x.var, "indices_var": indices.var, "axis": axis_of(x, axis)}
+    return x.builder.append("gather", x.dtype, indices.shape, **fields)
+
+
+def take(x: Tensor, indices: Tensor, axis: int = 0) -> Tensor:
+    """`numpy.take`: whole slices of `x` along `axis`, which the shape of the indices replaces; as in a table lookup.
+
+    An index that is negative or too large gives zeros.
+    """
+    x.builder.own(indices)
+    axis = axis_of(x, axis)
+    before, after = x.shape[:axis], x.shape[axis + 1 :]
+    count = product(indices.shape)
+    column = reshape(indices, (*(1 for _ in before), count, *(1 for _ in after)))
+    return reshape(gather(x, expand(column, (*before, count, *after)), axis), (*before, *indices.shape, *after))
+
+
+def scatter(indices: Tensor, updates: Tensor, axis: int, shape: ShapeLike) -> Tensor:
+    """Zeros of `shape` with each update put at its index along `axis`; the last of equal indices wins.
+
+    An index that is negative or too large drops its update.
+    """
+    builder = updates.builder
+    builder.own(indices)
+    need(indices, "an index", integers=True)
+    dims = builder.shape(shape)
+    if not len(indices.shape) == len(updates.shape) == len(dims):
+        raise builder.error("the indices, the updates and the result of a scatter have one rank")
+    fields = {"indices_var": indices.var, "updates_var": updates.var, "axis": axis_of(updates, axis)}
+    return builder.append("scatter", updates.dtype, dims, **fields, shape=wire(dims))
+
+
+def one_hot(indices: Tensor, depth: int, dtype: DType | str = DType.FLOAT32) -> Tensor:
+    """1 where a new last axis of size `depth` counts to the index, else 0; zeros for an index out of range."""
+    need(indices, "an index", integers=True)
+    column = unsqueeze(cast(indices, DType.INT64), -1)
+    return cast(equal(column, arange(indices.builder, depth, DType.INT64)), dtype)

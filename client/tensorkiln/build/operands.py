@@ -1,0 +1,87 @@
+"""Which operands go together: equal dtypes, one builder, and Python scalars that adopt the tensor's dtype."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from ..dtypes import DType
+
+if TYPE_CHECKING:
+    from .tensor import Tensor
+
+Scalar: TypeAlias = "bool | int | float | np.generic"
+Operand: TypeAlias = "Tensor | Scalar"
+
+
+def adopt(value: Operand, like: Tensor) -> Tensor:
+    """`value` as a tensor of `like`'s dtype; a NumPy scalar must have that dtype already, a Python scalar must fit it.
+
+    InvalidGraphError otherwise; TypeError for what is no operand at all, such as an array.
+    """
+    from .tensor import Tensor
+
+    if isinstance(value, Tensor):
+        like.builder.own(value)
+        if value.dtype is not like.dtype:
+            raise like.builder.error(
+                f"the operands are {like.dtype} and {value.dtype}; there is no implicit promotion: cast one of them"
+            )
+        return value
+    if isinstance(value, np.generic):
+        if value.dtype != like.dtype.numpy:
+            raise like.builder.error(
+                f"a NumPy {value.dtype} scalar meets {like.dtype}; cast it, or write a Python scalar"
+            )
+    elif not isinstance(value, bool | int | float):  # pyright: ignore[reportUnnecessaryIsInstance]  # callers are users
+        raise TypeError(
+            f"a {type(value).__name__} is no operand of a tensor; spell a table as builder.constant(array, dtype)"
+        )
+    return like.builder.scalar(value, like.dtype)
+
+
+def alike(a: Operand, b: Operand) -> tuple[Tensor, Tensor]:
+    """Both operands as tensors of one dtype; at least one must be a tensor."""
+    from .tensor import Tensor
+
+    if isinstance(a, Tensor):
+        return a, adopt(b, a)
+    if isinstance(b, Tensor):
+        return adopt(a, b), b
+    raise TypeError("neither operand is a tensor; use builder.constant for one of them")
+
+
+def need(x: Tensor, operation: str, *, floats: bool = False, integers: bool = False, bools: bool = False) -> None:
+    """InvalidGraphError unless `x` is of one of the kinds of dtype that `operation` is defined for."""
+    allowed = (floats and x.dtype.is_float) or (integers and x.dtype.is_integer) or (bools and x.dtype.is_bool)
+    if not allowed:
+        kinds = [name for name, given in (("floats", floats), ("integers", integers), ("bool", bools)) if given]
+        raise x.builder.error(
+            f"{operation} is defined for {' and '.join(kinds)}, not for {x.dtype}; cast the tensor first"
+        )
+
+
+def axis_of(x: Tensor, axis: int) -> int:
+    """`axis` counted from the front. InvalidGraphError when the tensor has no such axis."""
+    rank = len(x.shape)
+    if not -rank <= axis < rank:
+        raise x.builder.error(f"axis {axis} is out of range for a tensor of rank {rank}")
+    return axis % rank
+
+
+def axes_of(x: Tensor, axes: int | Sequence[int] | None) -> tuple[int, ...]:
+    """Axes counted from the front, sorted; None stands for all. InvalidGraphError for one outside or given twice."""
+    if axes is None:
+        return tuple(range(len(x.shape)))
+    given = [axes] if isinstance(axes, int) else list(axes)
+    found = tuple(sorted(axis_of(x, axis) for axis in given))
+    if len(set(found)) != len(found):
+        raise x.builder.error(f"the axes {tuple(given)} name one axis twice")
+    return found
+
+
+def is_half(dtype: DType) -> bool:
+    """Whether arithmetic on the dtype is carried out in float32 and rounded once at the end."""
+    return dtype in (DType.FLOAT16, DType.BFLOAT16)

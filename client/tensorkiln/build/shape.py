@@ -1,0 +1,45 @@
+"""Shapes: their JSON spelling, their strides, and limits that vanish where the symbols' bounds prove them idle."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from ..expr import Dim, maximum, minimum, product, sub, to_wire
+
+if TYPE_CHECKING:
+    from .builder import Builder
+
+Shape: TypeAlias = tuple[Dim, ...]
+ShapeLike: TypeAlias = "Sequence[Dim | str]"
+
+
+def wire(dims: Sequence[Dim]) -> list[Any]:
+    """Dims in their JSON spelling."""
+    return [to_wire(dim) for dim in dims]
+
+
+def text(dims: Sequence[Dim]) -> str:
+    """Dims as a message shows them."""
+    return f"({', '.join(map(str, dims))})"
+
+
+def row_major_strides(shape: Sequence[Dim]) -> Shape:
+    """Elements between neighbours along each axis of a contiguous tensor."""
+    return tuple(product(shape[axis + 1 :]) for axis in range(len(shape)))
+
+
+def at_most(builder: Builder, dim: Dim, ceiling: Dim) -> Dim:
+    """`min(dim, ceiling)`, without the minimum where the bounds of the symbols decide it."""
+    low, high = builder.bounds(sub(ceiling, dim))
+    if low >= 0:
+        return dim
+    return ceiling if high <= 0 else minimum(dim, ceiling)
+
+
+def at_least(builder: Builder, dim: Dim, floor: Dim) -> Dim:
+    """`max(dim, floor)`, without the maximum where the bounds of the symbols decide it."""
+    low, high = builder.bounds(sub(dim, floor))
+    if low >= 0:
+        return dim
+    return floor if high <= 0 else maximum(dim, floor)
