@@ -5,7 +5,7 @@ A kernel is one contraction and the maps behind it that read its result element 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 
@@ -25,6 +25,7 @@ from tensorkiln.expr import Dim, symbol
 from tensorkiln.schedule import KernelItem
 
 from .blocking import Blocking, choose_blocking, group_counts
+from .frame import Frame
 from .machine import Machine
 from .micro_kernel import micro_kernel
 from .offset_table import fill_tables
@@ -119,43 +120,29 @@ def _scratch(problem: Problem, blocking: Blocking) -> list[Scratch]:
     return blocks
 
 
-def realise(
-    body: KernelBody,
-    item: KernelItem,
-    entry: ir.Block,
-    buffers: Sequence[ir.Value],
-    symbols: Mapping[str, ir.Value],
-    groups: tuple[ir.Value, ir.Value],
-    machine: Machine,
-) -> None:
-    """Emit the work-groups `groups[0] .. groups[1] - 1`.
-
-    `buffers` are the operands that leave the kernel, then scratch.
-    """
+def realise(body: KernelBody, item: KernelItem, frame: Frame) -> None:
+    """Emit the work-groups of the frame, whose buffers are the operands that leave the kernel, then scratch."""
     problem = _problem(body)
     assert problem is not None, "the strategy matches"
-    blocking = choose_blocking(problem.parts, problem.dtype, machine.vectors)
-    _Emission(problem, blocking, machine, entry, buffers).groups(symbols, groups)
+    _Emission(problem, choose_blocking(problem.parts, problem.dtype, frame.machine.vectors), frame).groups()
 
 
 class _Emission:
-    def __init__(
-        self, problem: Problem, blocking: Blocking, machine: Machine, entry: ir.Block, buffers: Sequence[ir.Value]
-    ) -> None:
-        self.problem, self.blocking, self.machine, self.entry = problem, blocking, machine, entry
+    def __init__(self, problem: Problem, blocking: Blocking, frame: Frame) -> None:
+        self.problem, self.blocking, self.frame = problem, blocking, frame
         shared = problem.body.local_from
-        self.bases = list(buffers[:shared])
-        self.packed_left, self.packed_right, self.block, *tables = buffers[shared:]
+        self.bases = list(frame.buffers[:shared])
+        self.packed_left, self.packed_right, self.block, *tables = frame.buffers[shared:]
         count = len(problem.left.forms) + problem.left.inner_tables
         self.left_tables, self.right_tables = tables[:count], tables[count:]
-        self.module = module_of(entry)
+        self.module = module_of(frame.entry)
         self.kernel = micro_kernel(self.module, problem.dtype, blocking)
 
-    def groups(self, symbols: Mapping[str, ir.Value], groups: tuple[ir.Value, ir.Value]) -> None:
+    def groups(self) -> None:
         space, parts, blocking = self.problem.body.space, self.problem.parts, self.blocking
         counts = group_counts(parts, blocking)
-        index = IndexEmitter(space, symbols)
-        over_groups = scf.ForOp(groups[0], groups[1], index(1))
+        index = IndexEmitter(space, self.frame.symbols)
+        over_groups = scf.ForOp(self.frame.first, self.frame.last, index(1))
         with ir.InsertionPoint(over_groups.body):
             group = space.add("group", expr.mul(*counts))
             here = index.inside({"group": over_groups.induction_variable})
@@ -259,8 +246,8 @@ class _Emission:
             block = len(self.problem.body.operands)
             address = expr.substitute(stages[0].domain.address, {"column": 0})
             start = expr.sub(address, expr.mul(symbol("row"), self.blocking.block_columns))
-            memory = Memory([*self._all_bases(), self.block], {block: start}, self.entry)
-            emit = StageEmitter(self.problem.body.nodes, memory, self.machine.traits)
+            memory = Memory([*self._all_bases(), self.block], {block: start}, self.frame.entry)
+            emit = StageEmitter(self.problem.body.nodes, memory, self.frame.machine.traits)
             for stage in stages:
                 if stage.stores:
                     emit(stage, (column,), here)

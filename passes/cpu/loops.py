@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import reduce
 
 from dialect.mlir import ir, scf
@@ -20,6 +20,7 @@ from tensorkiln.dtypes import DType
 from tensorkiln.expr import Dim
 from tensorkiln.schedule import KernelItem
 
+from .frame import Frame
 from .machine import Machine
 
 NAME = "loops"
@@ -69,32 +70,21 @@ def _recorded(loop: Loop, block: set[str], sizes: Mapping[str, tuple[Dim, ...]])
     return size
 
 
-def realise(
-    body: KernelBody,
-    item: KernelItem,
-    entry: ir.Block,
-    buffers: Sequence[ir.Value],
-    symbols: Mapping[str, ir.Value],
-    groups: tuple[ir.Value, ir.Value],
-    machine: Machine,
-) -> None:
-    """Emit the work-groups `groups[0] .. groups[1] - 1` into the current block.
-
-    `buffers` are the operands of the body without those that live in registers.
-    """
+def realise(body: KernelBody, item: KernelItem, frame: Frame) -> None:
+    """Emit the work-groups of the frame, whose buffers are the body's operands but for those that live in registers."""
     body = collapse(body)
     body = with_rows(body, _rows_of(body, item))
     in_registers = [number for number in _locals(body) if row_size(body, number) == 1]
-    given = iter(buffers)
+    given = iter(frame.buffers)
     bases = [
-        register(entry, stored_type(value.dtype)) if number in in_registers else next(given)
+        register(frame.entry, stored_type(value.dtype)) if number in in_registers else next(given)
         for number, value in enumerate(body.operands)
     ]
-    memory = Memory(bases, {number: row_start(body, number) for number in _locals(body)}, entry)
+    memory = Memory(bases, {number: row_start(body, number) for number in _locals(body)}, frame.entry)
     space, per_group, row_count = body.space, item.context.upcasted, extent_of(body.rows)
     group = space.add(GROUP, expr.ceildiv(row_count, per_group))
-    index = IndexEmitter(space, symbols)
-    over_groups = scf.ForOp(groups[0], groups[1], index(1))
+    index = IndexEmitter(space, frame.symbols)
+    over_groups = scf.ForOp(frame.first, frame.last, index(1))
     with ir.InsertionPoint(over_groups.body):
         inside = index.inside({GROUP: over_groups.induction_variable})
         start = expr.mul(group, per_group)
@@ -102,7 +92,7 @@ def realise(
         over_rows = scf.ForOp(inside(start), inside(end), inside(1))
         with ir.InsertionPoint(over_rows.body):
             row = space.add(ROW, row_count)
-            emit = StageEmitter(body.nodes, memory, machine.traits)
+            emit = StageEmitter(body.nodes, memory, frame.machine.traits)
             _emit_row(body, row, emit, inside.inside({ROW: over_rows.induction_variable}))
             scf.YieldOp([])
         scf.YieldOp([])

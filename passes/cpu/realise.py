@@ -10,6 +10,7 @@ from passes.schedule.attach import PROGRAM, kernel_functions, read_body, read_pl
 from passes.values import read_function, read_symbols
 
 from .abi import entry_function, kernel_function
+from .frame import Frame
 from .machine import Machine
 from .strategies import STRATEGIES
 
@@ -35,7 +36,8 @@ def realise_kernels(module: ir.Module, machine: Machine) -> ir.Module:
             entry: ir.Block, pointers: Sequence[ir.Value], values: Sequence[ir.Value], first: ir.Value, last: ir.Value
         ) -> None:
             symbols = dict(zip(graph.symbols, values, strict=True))
-            STRATEGIES[strategy].realise(body, item, entry, pointers, symbols, (first, last), machine)  # noqa: B023
+            frame = Frame(entry, pointers, symbols, first, last, machine)
+            STRATEGIES[strategy].realise(body, item, frame)  # noqa: B023
 
         with ir.InsertionPoint(result.body), function.location:
             dtypes = [buffers[number].dtype for number in used]

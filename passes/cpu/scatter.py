@@ -17,6 +17,7 @@ from tensorkiln import expr
 from tensorkiln.expr import Dim
 from tensorkiln.schedule import KernelItem
 
+from .frame import Frame
 from .machine import Machine
 
 NAME = "scatter"
@@ -50,23 +51,15 @@ def choose(body: KernelBody, machine: Machine) -> Choice:
     return Choice(NAME, item, (), groups, expr.product(root.operands[1].shape))
 
 
-def realise(
-    body: KernelBody,
-    item: KernelItem,
-    entry: ir.Block,
-    buffers: Sequence[ir.Value],
-    symbols: Mapping[str, ir.Value],
-    groups: tuple[ir.Value, ir.Value],
-    machine: Machine,
-) -> None:
+def realise(body: KernelBody, item: KernelItem, frame: Frame) -> None:
     """Clear each line, then write its updates in order, dropping those whose index is outside."""
     root, space = _root(body), IndexSpace(body.function.symbols)
     rows, per_group = _lines(root), item.context.upcasted
     count = extent_of(rows)
     group = space.add("group", expr.ceildiv(count, per_group))
-    index = IndexEmitter(space, symbols)
-    memory = {value: buffers[number] for number, value in enumerate(body.operands)}
-    over_groups = scf.ForOp(groups[0], groups[1], index(1))
+    index = IndexEmitter(space, frame.symbols)
+    memory = {value: frame.buffers[number] for number, value in enumerate(body.operands)}
+    over_groups = scf.ForOp(frame.first, frame.last, index(1))
     with ir.InsertionPoint(over_groups.body):
         inside = index.inside({"group": over_groups.induction_variable})
         start = expr.mul(group, per_group)

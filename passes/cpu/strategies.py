@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from dialect.mlir import ir
 from passes.schedule.choice import Choice
 from passes.schedule.stages import KernelBody
 from tensorkiln.schedule import KernelItem
 
 from . import contraction, loops, scatter
+from .frame import Frame
 from .machine import Machine
 
-Groups = tuple[ir.Value, ir.Value]
-Realise = Callable[
-    [KernelBody, KernelItem, ir.Block, Sequence[ir.Value], Mapping[str, ir.Value], Groups, Machine], None
-]
+Realise = Callable[[KernelBody, KernelItem, Frame], None]
 
 
 @dataclass(frozen=True, slots=True)

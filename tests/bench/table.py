@@ -10,7 +10,7 @@ OTHERS = ("NumPy", "ONNX Runtime")
 
 
 def table(measurements: Sequence[Measurement]) -> str:
-    """Times in microseconds; a ratio above 1 means that tensorkiln takes less. A column without any time is left out."""
+    """Times in microseconds; a ratio above 1 means that tensorkiln takes less. Columns without a time are left out."""
     others = [name for name in OTHERS if any(name in entry.seconds for entry in measurements)]
     header = ["workload", "tensorkiln us", *(column for name in others for column in (f"{name} us", "ratio"))]
     lines = [[*header, "kernels", "compile ms"], *(_cells(entry, others) for entry in measurements)]

@@ -103,7 +103,8 @@ def test_what_a_kernel_needs_is_proven(dim: Dim, extents: dict[str, Dim]) -> Non
 
 
 @pytest.mark.parametrize(
-    ("dim", "extents"), [(N - ROW, {"i": N + 2}), (N - 2, {}), (ROW - J, {"i": 4, "j": 4}), (-ROW - J, {"i": 2, "j": N})]
+    ("dim", "extents"),
+    [(N - ROW, {"i": N + 2}), (N - 2, {}), (ROW - J, {"i": 4, "j": 4}), (-ROW - J, {"i": 2, "j": N})],
 )
 def test_what_may_fail_is_not_claimed(dim: Dim, extents: dict[str, Dim]) -> None:
     assert not is_nonnegative(dim, {"n": (1, 4)}, extents)

@@ -147,6 +147,13 @@ def sum_of_nothing() -> Graph:
     return output(b, x.sum(0), x.max(0))
 
 
+def stored_nothing() -> Graph:
+    """An empty value that a kernel reads: no kernel has written it."""
+    kept = {"node": "contiguous", "in_var": 0, "out_var": 1, "dtype": "float32"}
+    fields = {"reduce_op_kind": "sum", "axes": [0], "in_var": 1, "dtype": "float32"}
+    return graph_of([placeholder(0, [0, 4]), kept, {"node": "reduce_axis", **fields, "out_var": 2}], [2])
+
+
 def product_over_nothing() -> Graph:
     b = Builder("product_over_nothing")
     return output(b, matmul(b.input("float32", (8, 0)), b.input("float32", (0, 16))))
@@ -166,7 +173,18 @@ def constant_only() -> Graph:
 
 
 @pytest.mark.parametrize(
-    "make", [scalar, scalar_sum, empty, sum_of_nothing, product_over_nothing, identity, repeated, constant_only]
+    "make",
+    [
+        scalar,
+        scalar_sum,
+        empty,
+        sum_of_nothing,
+        stored_nothing,
+        product_over_nothing,
+        identity,
+        repeated,
+        constant_only,
+    ],
 )
 def test_the_smallest_graphs_compute_what_the_reference_does(make: Callable[[], Graph]) -> None:
     graph = make()

@@ -30,7 +30,8 @@ def test_a_contract_is_a_summed_product_of_expanded_operands() -> None:
         // CHECK: %[[EL:.*]] = "kiln.expand"(%[[WL]]) {{.*}}-> tensor<3x5x4xf32>
         // CHECK: %[[ER:.*]] = "kiln.expand"(%[[WR]]) {{.*}}-> tensor<3x5x4xf32>
         // CHECK: %[[P:.*]] = "kiln.binop"(%[[EL]], %[[ER]]) {{.*}}op = "mul"
-        // CHECK: %[[S:.*]] = "kiln.reduce_axis"(%[[P]]) {{.*}}axes = array<i64: 2>{{.*}}reduce_op_kind = "sum"{{.*}}-> tensor<3x5xf32>
+        // CHECK: %[[S:.*]] = "kiln.reduce_axis"(%[[P]]) {axes = array<i64: 2>, reduce_op_kind = "sum"}
+        // CHECK-SAME: -> tensor<3x5xf32>
         // CHECK: return %[[S]]
         """,
     )
@@ -53,7 +54,8 @@ def test_a_contract_over_two_axes_sums_over_both_and_keeps_symbols() -> None:
         """
         // CHECK: "kiln.permute"(%arg0) {{.*}}axes_permutation = array<i64: 1, 0, 2>
         // CHECK: "kiln.permute"(%arg1) {{.*}}axes_permutation = array<i64: 2, 1, 0>
-        // CHECK: "kiln.reduce_axis"{{.*}}axes = array<i64: 2, 3>{{.*}}tensor<4x2x?x6xf32, ["4", "2", "n", "6"]>{{.*}} -> tensor<4x2xf32>
+        // CHECK: "kiln.reduce_axis"{{.*}}axes = array<i64: 2, 3>
+        // CHECK-SAME: tensor<4x2x?x6xf32, ["4", "2", "n", "6"]>{{.*}} -> tensor<4x2xf32>
         """,
     )
 

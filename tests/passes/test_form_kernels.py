@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 import pytest
 
@@ -14,7 +15,7 @@ from tensorkiln import expr
 from tensorkiln.build import Builder, exp, gather, matmul, pad, relu, scatter, shrink, softmax
 from tensorkiln.reference import evaluate
 from tests.compiled import run
-from tests.dialect.wire import binop, buffer, graph_of, inputs_of, placeholder, unary
+from tests.dialect.wire import Node, binop, buffer, graph_of, inputs_of, placeholder, unary
 from tests.filecheck import check_ir
 from tests.passes.modules import decomposed, kernels, output, read_graph, shape_of_kernels
 
@@ -121,22 +122,19 @@ def test_a_scatter_is_alone() -> None:
     assert [roots for _, roots in shape_of_kernels(graph)] == [["binop"], ["scatter"], ["unary"]]
 
 
-def custom(var: int, source: int) -> dict[str, object]:
+def custom(var: int, source: int) -> Node:
     attributes = [{"name": "axis", "kind": "int", "value": 0}, {"name": "descending", "kind": "int", "value": 0}]
     fields = {"op_name": "sort", "in_vars": [source], "attributes": attributes}
     return {"node": "custom", **fields, "out_var": var, "dtype": "float32"}
 
 
-def copy(var: int, source: int) -> dict[str, object]:
-    return {
-        "node": "copy", "in_var": source, "target_device": "CPU", "clone": True,
-        "out_var": var, "dtype": "float32",
-    }
+def copy(var: int, source: int) -> Node:
+    fields = {"in_var": source, "target_device": "CPU", "clone": True}
+    return {"node": "copy", **fields, "out_var": var, "dtype": "float32"}
 
 
 @pytest.mark.parametrize("make", [custom, copy])
-def test_what_the_host_does_stands_between_kernels(make: object) -> None:
-    assert callable(make)
+def test_what_the_host_does_stands_between_kernels(make: Callable[[int, int], Node]) -> None:
     graph = graph_of([placeholder(0, [8]), unary(1, 0), make(2, 1), unary(3, 2)], [3])
     kind = make(2, 1)["node"]
     check_ir(

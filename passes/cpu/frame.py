@@ -1,0 +1,26 @@
+"""What a strategy finds when it emits a kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from dialect.mlir import ir
+
+from .machine import Machine
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """The body function of a kernel, at the end of whose `entry` block code is emitted.
+
+    `buffers` are the pointers that the kernel was given, scratch last; `symbols` the values of the graph's symbols.
+    The work-groups to run are `first .. last - 1`.
+    """
+
+    entry: ir.Block
+    buffers: Sequence[ir.Value]
+    symbols: Mapping[str, ir.Value]
+    first: ir.Value
+    last: ir.Value
+    machine: Machine
