@@ -8,7 +8,8 @@ from .nodes.base import Record
 class CompileOptions(Record):
     """Options of one compile.
 
-    `fast_math` lets mulacc round once instead of twice, so results may differ in the last bit. `dump_stages` keeps the IR text of every stage.
+    `fast_math` lets mulacc round once instead of twice, so results may differ in the last bit. `dump_stages` keeps the
+    IR text of every stage.
     """
 
     fast_math: bool = False

@@ -27,6 +27,8 @@ LITERAL = frozenset({"const_scalar", "define_var", "bind", "unique", "device", "
 
 MAX_DEPTH = 48
 """Ops on a path through one kernel: bounds the depth of tracing, and the code that one element takes."""
+MAX_SIZE = 256
+"""Ops on all paths through a kernel; one read twice counts twice, as reads at different indices share nothing."""
 _HOISTED_COST = 64
 _SHARED_COST = 6
 _REPEATED_COST = 4
@@ -68,17 +70,19 @@ def _own_cost(value: Value) -> int:
 
 
 class _Costs:
-    """Operations and ops on the longest path behind each value, down to what is stored."""
+    """Operations, ops on the longest path, and ops on all paths behind each value, down to what is stored."""
 
     def __init__(self, stored: set[Value]) -> None:
         self.stored = stored
         self.work: dict[Value, int] = defaultdict(int)
         self.depth: dict[Value, int] = defaultdict(int)
+        self.size: dict[Value, int] = defaultdict(int)
 
     def add(self, value: Value) -> None:
         inlined = [operand for operand in dict.fromkeys(value.operands) if operand not in self.stored]
         self.work[value] = _own_cost(value) + sum(self.work[operand] for operand in inlined)
         self.depth[value] = 1 + max((self.depth[operand] for operand in inlined), default=0)
+        self.size[value] = 1 + sum(self.size[operand] for operand in inlined)
 
 
 def materialised(function: Function, live: Sequence[Value]) -> set[Value]:
@@ -99,7 +103,10 @@ def materialised(function: Function, live: Sequence[Value]) -> set[Value]:
         for repeated in _repeated(value, users, costs, space):
             stored.add(repeated)
         costs.add(value)
-        if costs.depth[value] > MAX_DEPTH:
+        if costs.size[value] > MAX_SIZE * 2:
+            stored.update(operand for operand in value.operands if costs.size[operand] > 1)
+            costs.add(value)
+        if costs.depth[value] > MAX_DEPTH or costs.size[value] > MAX_SIZE:
             stored.add(value)
     _store_what_many_kernels_compute(live, users, stored, costs)
     return {value for value in stored if not lives_in_memory(value) and value.dtype is not DType.UNIT}

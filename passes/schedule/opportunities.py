@@ -29,9 +29,10 @@ def fusion_opportunities(
             readers.setdefault(buffer, []).append(number)
     found: list[FusionOpportunity] = []
     for buffer, users in sorted(readers.items()):
-        if buffers[buffer].role != "temp" or len(users) != 1 or not {writer[buffer], users[0]} <= items.keys():
+        # An empty temporary has no writer.
+        pair = writer.get(buffer, -1), users[0]
+        if buffers[buffer].role != "temp" or len(users) != 1 or not set(pair) <= items.keys():
             continue
-        pair = writer[buffer], users[0]
         size = buffers[buffer].size_bytes
         traffic = expr.add(
             *(buffers[b].size_bytes for number in pair for b in (*steps[number].reads, *steps[number].writes))

@@ -159,11 +159,11 @@ def rejoin(index: Dim) -> Dim:
     if isinstance(index, int):
         return index
     for monomial, coefficient in index.terms:
-        for atom in monomial:
+        for place, atom in enumerate(monomial):
             if atom.op != "floormod":
                 continue
             dividend, divisor = atom.args
-            others = [Expr((((other,), 1),)) for other in monomial if other is not atom]
+            others = [Expr((((other,), 1),)) for number, other in enumerate(monomial) if number != place]
             scale = expr.mul(coefficient, *others)
             partner = expr.mul(scale, divisor, expr.floordiv(dividend, divisor))
             without = expr.sub(expr.sub(index, partner), Expr(((monomial, coefficient),)))

@@ -13,7 +13,7 @@ from .tracer import Conditions, Trace, Tracer
 
 def _dynamic_index(tracer: Tracer, position: Node, extent: expr.Dim) -> tuple[expr.Dim, InRange]:
     """The run-time integer `position` as an index below `extent`, with the condition under which it may be used."""
-    name = tracer.nodes.dynamic_name(position)
+    name = tracer.nodes.dynamic_name(position, extent)
     return tracer.space.add(name, extent), tracer.nodes.in_range(position, extent)
 
 

@@ -97,7 +97,7 @@ class Interner:
 
     _nodes: dict[tuple[object, ...], object] = field(default_factory=dict[tuple[object, ...], object])
     dynamic: dict[str, Node] = field(default_factory=dict[str, "Node"])
-    _names: dict[int, str] = field(default_factory=dict[int, str])
+    _names: dict[tuple[int, Dim], str] = field(default_factory=dict[tuple[int, Dim], str])
 
     def constant(self, dtype: DType, value: int | float | bool) -> Constant:
         return self._one(Constant, dtype, value)
@@ -123,9 +123,9 @@ class Interner:
     def is_true(self, value: Node) -> IsTrue:
         return self._one(IsTrue, value)
 
-    def dynamic_name(self, value: Node) -> str:
-        """The name under which the run-time integer `value` appears in indices."""
-        name = self._names.setdefault(id(value), f"v{len(self._names)}")
+    def dynamic_name(self, value: Node, extent: Dim) -> str:
+        """The name under which the run-time integer `value` appears in indices below `extent`."""
+        name = self._names.setdefault((id(value), extent), f"v{len(self._names)}")
         self.dynamic[name] = value
         return name
 

@@ -9,6 +9,9 @@ import numpy as np
 import pytest
 from onnx.reference import ReferenceEvaluator
 
+from tensorkiln.canonical import canonicalize, graph_digest
+from tensorkiln.graph import Graph
+from tests.bench.large_graph import NODES, large_graph
 from tests.bench.measure import by_turns, measure
 from tests.bench.table import table
 from tests.bench.workloads import WORKLOADS, Workload
@@ -42,3 +45,13 @@ def test_the_onnx_model_of_a_workload_is_its_numpy_function(workload: Workload) 
     actual: Any
     (actual,) = ReferenceEvaluator(workload.model(), new_ops=[Conv]).run(None, feeds)
     np.testing.assert_allclose(actual, workload.numpy(*arrays), rtol=1e-3, atol=1e-3)
+
+
+def test_the_large_graph_is_valid_and_every_node_of_it_counts() -> None:
+    text = large_graph()
+    assert len(text) > 1_000_000
+    parsed = Graph.model_validate_json(text)
+    assert len(parsed.types) == NODES
+    canonical = canonicalize(parsed)
+    assert len(canonical.graph.nodes) == NODES
+    assert len(graph_digest(canonical)) == 64

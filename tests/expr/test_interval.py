@@ -13,7 +13,7 @@ from tensorkiln import expr
 from tensorkiln.expr import Dim, ExprError, bounds, is_nonnegative, symbol
 from tests.expr.dims import EVERY_SETTING, RANGES, Sample, samples
 
-N, ROW, J = symbol("n"), symbol("i"), symbol("j")
+N, INDEX, J = symbol("n"), symbol("i"), symbol("j")
 
 
 @given(samples())
@@ -67,8 +67,8 @@ LINEAR = st.tuples(*[st.integers(-3, 3)] * 5)
 EXTENTS: dict[str, dict[str, Dim]] = {
     "constant": {"i": 4, "j": 3},
     "a symbol": {"i": N, "j": 3},
-    "a triangle": {"i": 4, "j": ROW + 1},
-    "the rest of a row": {"i": 4, "j": 4 - ROW},
+    "a triangle": {"i": 4, "j": INDEX + 1},
+    "the rest of a row": {"i": 4, "j": 4 - INDEX},
     # The names sort the other way round: i is the piece, j the block.
     "the last piece is shorter": {"j": expr.ceildiv(N, 3), "i": expr.minimum(3, N - J * 3)},
 }
@@ -79,8 +79,8 @@ EXTENTS: dict[str, dict[str, Dim]] = {
 def test_no_false_claim_about_loop_indices(kind: str, linear: tuple[int, ...], crossed: tuple[int, ...]) -> None:
     extents = EXTENTS[kind]
     one, n, i, j, ij = linear
-    dim = expr.add(one, expr.mul(n, N), expr.mul(i, ROW), expr.mul(j, J), expr.mul(ij, ROW, J))
-    dim = expr.add(dim, expr.mul(crossed[0], N, ROW), expr.mul(crossed[1], expr.floordiv(ROW + N, 2)))
+    dim = expr.add(one, expr.mul(n, N), expr.mul(i, INDEX), expr.mul(j, J), expr.mul(ij, INDEX, J))
+    dim = expr.add(dim, expr.mul(crossed[0], N, INDEX), expr.mul(crossed[1], expr.floordiv(INDEX + N, 2)))
     if is_nonnegative(dim, {"n": (0, 5)}, extents):
         for size in range(6):
             for env in points(extents, {"n": size}):
@@ -88,12 +88,12 @@ def test_no_false_claim_about_loop_indices(kind: str, linear: tuple[int, ...], c
 
 
 PROVABLE: list[tuple[Dim, dict[str, Dim]]] = [
-    (N - 1 - ROW, {"i": N}),
-    (N * 4 - 1 - (ROW * 4 + J), {"i": N, "j": 4}),
-    (ROW * J, {"i": N, "j": 7}),
-    (3 - ROW - J, {"i": 4 - J, "j": 4}),
-    (expr.floordiv(ROW, 2), {"i": N}),
-    (N * ROW + 7 - ROW, {"i": 2}),
+    (N - 1 - INDEX, {"i": N}),
+    (N * 4 - 1 - (INDEX * 4 + J), {"i": N, "j": 4}),
+    (INDEX * J, {"i": N, "j": 7}),
+    (3 - INDEX - J, {"i": 4 - J, "j": 4}),
+    (expr.floordiv(INDEX, 2), {"i": N}),
+    (N * INDEX + 7 - INDEX, {"i": 2}),
 ]
 
 
@@ -104,7 +104,7 @@ def test_what_a_kernel_needs_is_proven(dim: Dim, extents: dict[str, Dim]) -> Non
 
 @pytest.mark.parametrize(
     ("dim", "extents"),
-    [(N - ROW, {"i": N + 2}), (N - 2, {}), (ROW - J, {"i": 4, "j": 4}), (-ROW - J, {"i": 2, "j": N})],
+    [(N - INDEX, {"i": N + 2}), (N - 2, {}), (INDEX - J, {"i": 4, "j": 4}), (-INDEX - J, {"i": 2, "j": N})],
 )
 def test_what_may_fail_is_not_claimed(dim: Dim, extents: dict[str, Dim]) -> None:
     assert not is_nonnegative(dim, {"n": (1, 4)}, extents)

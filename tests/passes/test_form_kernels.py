@@ -11,13 +11,14 @@ from dialect.mlir import ir
 from passes.form_kernels import form_kernels
 from passes.form_kernels.grouping import row_layout
 from passes.form_kernels.materialise import MAX_DEPTH, live_values, materialised
+from passes.to_linalg.scalar_dag import walk
 from tensorkiln import expr
 from tensorkiln.build import Builder, exp, gather, matmul, pad, relu, scatter, shrink, softmax
 from tensorkiln.reference import evaluate
 from tests.compiled import run
 from tests.dialect.wire import Node, binop, buffer, graph_of, inputs_of, placeholder, unary
 from tests.filecheck import check_ir
-from tests.passes.modules import decomposed, kernels, output, read_graph, shape_of_kernels
+from tests.passes.modules import bodies, decomposed, kernels, output, read_graph, shape_of_kernels
 
 
 def test_a_chain_of_elementwise_ops_is_one_kernel() -> None:
@@ -175,6 +176,16 @@ def test_a_chain_within_the_depth_limit_stores_only_its_end() -> None:
     graph = graph_of([placeholder(0, [8]), *(unary(var, var - 1) for var in range(1, MAX_DEPTH + 1))], [MAX_DEPTH])
     function = read_graph(decomposed(graph))
     assert materialised(function, live_values(function)) == set(function.results)
+
+
+def test_the_code_of_one_element_is_bounded_when_every_value_is_read_at_two_places() -> None:
+    b = Builder("prefix_sums")
+    total = b.input("float32", (1024,))
+    for step in range(10):
+        total = total + pad(shrink(total, [(0, 1024 - (1 << step))]), [(1 << step, 0)])
+    found = bodies(output(b, total))
+    sizes = [len(list(walk(stage.elements, kernel.nodes))) for kernel in found for stage in kernel.stages]
+    assert max(sizes) <= 512
 
 
 def test_what_no_result_needs_is_dropped() -> None:

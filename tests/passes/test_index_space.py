@@ -15,7 +15,7 @@ from passes.to_linalg.index_space import IndexSpace, linear_form, rejoin, split_
 from tensorkiln import expr
 from tensorkiln.expr import Dim, evaluate, symbol
 
-ROW, J, K, N = (symbol(name) for name in "ijkn")
+INDEX, J, K, N = (symbol(name) for name in "ijkn")
 SPAN = st.integers(1, 6)
 
 
@@ -160,25 +160,25 @@ def test_a_division_that_may_carry_is_kept() -> None:
 
 @given(st.lists(st.integers(-8, 8), min_size=3, max_size=3), st.integers(1, 6))
 def test_a_split_multiple_is_an_identity(slopes: list[int], divisor: int) -> None:
-    index = expr.add(expr.mul(slopes[0], ROW), expr.mul(slopes[1], expr.floordiv(J, divisor)), slopes[2])
+    index = expr.add(expr.mul(slopes[0], INDEX), expr.mul(slopes[1], expr.floordiv(J, divisor)), slopes[2])
     quotient, rest = split_multiple(index, divisor)
     assert expr.add(expr.mul(quotient, divisor), rest) == index
 
 
 def test_divisions_that_meet_again_vanish() -> None:
-    assert rejoin(4 * expr.floordiv(ROW, 4) + expr.floormod(ROW, 4)) == ROW
-    assert rejoin(N * expr.floordiv(ROW, N) * 3 + 3 * expr.floormod(ROW, N) + J) == 3 * ROW + J
-    inner = expr.floordiv(ROW, 3)
-    assert rejoin(6 * expr.floordiv(inner, 2) + 3 * expr.floormod(inner, 2) + expr.floormod(ROW, 3)) == ROW
+    assert rejoin(4 * expr.floordiv(INDEX, 4) + expr.floormod(INDEX, 4)) == INDEX
+    assert rejoin(N * expr.floordiv(INDEX, N) * 3 + 3 * expr.floormod(INDEX, N) + J) == 3 * INDEX + J
+    inner = expr.floordiv(INDEX, 3)
+    assert rejoin(6 * expr.floordiv(inner, 2) + 3 * expr.floormod(inner, 2) + expr.floormod(INDEX, 3)) == INDEX
 
 
 @pytest.mark.parametrize(
     "index",
     [
-        5 * expr.floordiv(ROW, 4) + expr.floormod(ROW, 4),
-        4 * expr.floordiv(J, 4) + expr.floormod(ROW, 4),
-        expr.floormod(ROW, 4),
-        expr.mul(*[expr.floormod(ROW, 4)] * 2) + 4 * expr.floordiv(ROW, 4),
+        5 * expr.floordiv(INDEX, 4) + expr.floormod(INDEX, 4),
+        4 * expr.floordiv(J, 4) + expr.floormod(INDEX, 4),
+        expr.floormod(INDEX, 4),
+        expr.mul(*[expr.floormod(INDEX, 4)] * 2) + 4 * expr.floordiv(INDEX, 4),
     ],
 )
 def test_rejoining_never_changes_a_value(index: Dim) -> None:
@@ -189,7 +189,7 @@ def test_rejoining_never_changes_a_value(index: Dim) -> None:
 
 @given(st.lists(st.integers(-5, 5), min_size=4, max_size=4), st.sampled_from([("i",), ("j", "i"), ("i", "j", "k")]))
 def test_a_linear_form_is_the_index(slopes: list[int], names: tuple[str, ...]) -> None:
-    index = expr.add(expr.mul(slopes[0], ROW), expr.mul(slopes[1], N, J), slopes[2], expr.mul(slopes[3], N, ROW))
+    index = expr.add(expr.mul(slopes[0], INDEX), expr.mul(slopes[1], N, J), slopes[2], expr.mul(slopes[3], N, INDEX))
     form = linear_form(index, names)
     assert form is not None
     offset, strides = form
@@ -201,13 +201,13 @@ def test_a_linear_form_is_the_index(slopes: list[int], names: tuple[str, ...]) -
     assert all(expr.free_symbols(stride).isdisjoint(names) for stride in strides)
 
 
-@pytest.mark.parametrize("index", [expr.floordiv(ROW, 2), ROW * J, ROW * ROW, expr.maximum(ROW, 3) * N])
+@pytest.mark.parametrize("index", [expr.floordiv(INDEX, 2), INDEX * J, INDEX * INDEX, expr.maximum(INDEX, 3) * N])
 def test_what_is_not_linear_has_no_linear_form(index: Dim) -> None:
     assert linear_form(index, ("i", "j")) is None
 
 
 def test_what_is_linear_in_some_names_may_be_anything_in_the_others() -> None:
-    assert linear_form(ROW * J + expr.floordiv(K, 2), ("i",)) == (expr.floordiv(K, 2), (J,))
+    assert linear_form(INDEX * J + expr.floordiv(K, 2), ("i",)) == (expr.floordiv(K, 2), (J,))
 
 
 def test_a_space_knows_what_holds_of_its_names() -> None:

@@ -136,3 +136,19 @@ def test_dependencies_are_the_steps_that_wrote_what_is_read(kind: str) -> None:
     for item in schedule.items:
         read = {info.buf_var for info in item.operation.inputs}  # type: ignore[union-attr]
         assert set(item.depends_on) == {writers[buffer] for buffer in read if buffer in writers}
+
+
+def test_a_temporary_of_one_reader_is_an_opportunity_to_fuse() -> None:
+    program = compiled(chain()).program
+    found = program.schedule.fusion_opportunities
+    assert found
+    for opportunity in found:
+        assert opportunity.kernel_a < opportunity.kernel_b
+        assert 0 < opportunity.benefit_score < 1
+    temporaries = {buffer.size_bytes for buffer in program.buffers if buffer.role == "temp"}
+    assert {opportunity.memory_saved for opportunity in found} <= temporaries
+
+
+def test_one_kernel_alone_offers_nothing_to_fuse() -> None:
+    b = Builder("alone")
+    assert compiled(output(b, softmax(b.input("float32", (32, 100)), -1))).program.schedule.fusion_opportunities == ()

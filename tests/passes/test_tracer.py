@@ -122,7 +122,7 @@ def test_a_gather_is_guarded_by_its_index() -> None:
     assert condition.extent == 9
     assert isinstance(condition.value, Load)
     assert (condition.value.operand, condition.value.address) == (1, 6 * ROW + J)
-    assert element.address == 6 * symbol(nodes.dynamic_name(condition.value)) + J
+    assert element.address == 6 * symbol(nodes.dynamic_name(condition.value, condition.extent)) + J
 
 
 def test_an_index_is_guarded_by_its_position_and_its_mask() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Mapping
 
 import pytest
@@ -276,9 +275,8 @@ def test_shared_subexpressions_are_evaluated_once() -> None:
     expr: LaunchNode = Const(0)
     for _ in range(60):
         expr = Binary(BinaryOp.ADD, expr, expr)
-    start = time.monotonic()
+    # 2 ** 60 additions if each occurrence were evaluated: the test would not end.
     assert value_of(expr) == 0
-    assert time.monotonic() - start < 1
 
 
 n, m = symbol("n"), symbol("m")

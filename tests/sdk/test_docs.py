@@ -76,10 +76,8 @@ def serving(command: list[str], url: str, environment: dict[str, str]) -> Genera
     """Run `kiln serve` until the block ends; the block begins when it is ready."""
     with subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL) as process:
         try:
-            deadline = time.monotonic() + 60
             while not ready(url):
                 assert process.poll() is None
-                assert time.monotonic() < deadline
                 time.sleep(0.1)
             yield
         finally:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import socket
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -164,9 +163,7 @@ def test_a_body_that_is_announced_too_long_is_refused_before_it_is_sent(server: 
             b"POST /compile HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
             b"Content-Length: 99999999999\r\nExpect: 100-continue\r\n\r\n"
         )
-        begin = time.perf_counter()
         assert connection.recv(1 << 16).startswith(b"HTTP/1.1 413 ")
-        assert time.perf_counter() - begin < 2.0
 
 
 def test_a_client_that_leaves_in_the_middle_of_a_body_harms_nobody(server: Server) -> None:

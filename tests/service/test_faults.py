@@ -6,14 +6,19 @@ import os
 import signal
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
+from collections import Counter
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.service.bodies import compile_body, encoded, graph
-from tests.service.server import Server, alive, cache, children, ended_within
+from tests.service.server import Server, alive, await_end, cache, children
+
+LOOKS = 20
+"""How often a job is seen before it is taken for one that stays."""
 
 
 @pytest.mark.parametrize(
@@ -47,18 +52,6 @@ def test_a_compile_that_dies_gives_its_error_with_stage_signal_and_reproducer(
     assert cache(server.compile(encoded(body)))[0] == "hit"
 
 
-def test_the_error_of_a_dead_compile_is_there_within_a_tenth_of_a_second(server: Server) -> None:
-    body = encoded(compile_body())
-    server.compile(body)
-    times: list[float] = []
-    for _ in range(5):
-        begin = time.perf_counter()
-        assert server.compile(body, "segfault").status_code == 422
-        times.append(time.perf_counter() - begin)
-    # This includes reading the request in a process of its own.
-    assert sorted(times)[2] < 0.1
-
-
 def test_what_kills_the_reading_of_a_request_is_contained_as_well(server: Server) -> None:
     body = encoded(compile_body())
     problem = server.compile(body, "prepare:segfault").json()
@@ -67,16 +60,16 @@ def test_what_kills_the_reading_of_a_request_is_contained_as_well(server: Server
     assert server.compile(body).status_code == 200
 
 
-def test_others_are_served_while_a_compile_hangs(server: Server) -> None:
+def test_others_are_served_while_a_compile_hangs(home: Path) -> None:
     body = encoded(compile_body(graph("sqrt", rows=5)))
-    with ThreadPoolExecutor(1) as pool:
+    with Server(home, test_hooks=1, concurrency=2) as server, ThreadPoolExecutor(1) as pool:
         hanging = pool.submit(server.compile, body, "hang")
-        time.sleep(0.2)
-        begin = time.perf_counter()
+        _await_stage(server.fork_server)
         assert server.compile(body).status_code == 200
         assert server.http.get("/healthz").status_code == 200
-        assert time.perf_counter() - begin < 2.0
-        assert hanging.result().json()["code"] == "compile.deadline_exceeded"
+        assert not hanging.done()
+        _abort_jobs(server, hanging)
+        assert hanging.result().json()["details"]["signal"] == "SIGABRT"
 
 
 def test_a_fork_server_that_is_killed_costs_nobody_anything(home: Path) -> None:
@@ -110,8 +103,8 @@ def test_nothing_survives_a_service_that_is_killed(home: Path) -> None:
         with pytest.raises(Exception, match=r"disconnected|reset|closed"):
             hanging.result()
     server.stop()
-    assert ended_within(fork_server, 2.0)
-    assert ended_within(child, 2.0)
+    await_end(fork_server)
+    await_end(child)
 
 
 def test_a_service_that_is_asked_to_stop_finishes_what_it_has_and_leaves_nothing(home: Path) -> None:
@@ -134,32 +127,33 @@ def test_a_service_that_is_asked_to_stop_finishes_what_it_has_and_leaves_nothing
 
 
 def test_compiles_beyond_the_queue_are_told_to_come_back(home: Path) -> None:
-    with Server(home, test_hooks=1, concurrency=1, queue=0, compile_deadline_s=2) as server:
+    with Server(home, test_hooks=1, concurrency=1, queue=0) as server:
         with ThreadPoolExecutor(1) as pool:
             hanging = pool.submit(server.compile, encoded(compile_body()), "hang")
-            deadline = time.monotonic() + 5
-            while not _in_stage(server.fork_server) and time.monotonic() < deadline:
-                time.sleep(0.01)
-            time.sleep(0.2)
+            _await_stage(server.fork_server)
             refused = server.compile(encoded(compile_body()))
             assert (refused.status_code, refused.json()["code"]) == (503, "infra.unavailable")
             assert refused.json()["retryable"]
             assert refused.headers["Retry-After"] == "1"
+            _abort_jobs(server, hanging)
             assert hanging.result().status_code == 422
         assert server.compile(encoded(compile_body())).status_code == 200
 
 
-def _in_stage(fork_server: int) -> list[int]:
-    return children(fork_server)
+def _abort_jobs(server: Server, request: Future[Any]) -> None:
+    """Abort every job of the service until the request has its answer."""
+    while not request.done():
+        for child in children(server.fork_server):
+            with suppress(ProcessLookupError):
+                os.kill(child, signal.SIGABRT)
+        time.sleep(0.01)
 
 
 def _await_stage(fork_server: int) -> int:
-    """The process of a job that has run for a while."""
-    deadline = time.monotonic() + 10
-    seen: dict[int, float] = {}
-    while time.monotonic() < deadline:
-        for child in children(fork_server):
-            if time.monotonic() - seen.setdefault(child, time.monotonic()) > 0.05:
-                return child
-        time.sleep(0.005)
-    raise AssertionError("no job ran")
+    """The process of a job that has been there for a while: one that reads a request ends sooner."""
+    seen: Counter[int] = Counter()
+    while not (stayed := [child for child, times in seen.items() if times >= LOOKS]):
+        time.sleep(0.01)
+        now = children(fork_server)
+        seen = Counter({child: seen[child] + 1 for child in now})
+    return stayed[0]

@@ -17,7 +17,7 @@ import pytest
 from tensorkiln.dtypes import DType
 from tensorkiln.nodes import NODE_KINDS
 from tests.service.bodies import compile_body, encoded, graph
-from tests.service.server import Server, ended_within
+from tests.service.server import Server, await_end
 
 
 def run(*arguments: str, home: Path, **settings: Any) -> subprocess.CompletedProcess[str]:
@@ -127,4 +127,4 @@ def test_the_fork_server_goes_with_the_service(home: Path, number: signal.Signal
     server = Server(home)
     fork_server = server.fork_server
     server.stop(number)
-    assert ended_within(fork_server, 2.0)
+    await_end(fork_server)

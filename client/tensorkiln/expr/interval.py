@@ -77,6 +77,8 @@ def is_nonnegative(dim: Dim, ranges: Mapping[str, Interval], extents: Mapping[st
 
 
 def _proven(dim: Dim, ranges: Mapping[str, Interval], extents: Mapping[str, Dim], indices: tuple[str, ...]) -> bool:
+    if isinstance(dim, int):
+        return dim >= 0
     if not indices:
         return bounds(dim, _with_index_ranges(dim, ranges, extents))[0] >= 0
     index, rest = indices[0], indices[1:]
@@ -101,9 +103,8 @@ def _with_index_ranges(dim: Dim, ranges: Mapping[str, Interval], extents: Mappin
     return known
 
 
-def _slope(dim: Dim, index: str) -> Dim | None:
+def _slope(dim: Expr, index: str) -> Dim | None:
     """The coefficient of `index` in `dim`, or None when `dim` is not linear in it."""
-    assert isinstance(dim, Expr), "only an expression has free symbols"
     slope: Dim = 0
     for monomial, coefficient in dim.terms:
         with_index = [atom for atom in monomial if index in atom.symbols]

@@ -71,4 +71,6 @@ def _factor(tokens: list[str], position: int) -> tuple[Dim, int]:
         args.append(arg)
     if _at(tokens, position) != ")":
         raise ExprError("not the text of a dimension")
+    if not args or (token not in ("max", "min") and len(args) != 2):
+        raise ExprError(f"{token} does not take {len(args)} arguments")
     return CALLS[token](*args), position + 1

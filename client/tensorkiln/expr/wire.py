@@ -84,7 +84,15 @@ def to_wire(dim: Dim) -> Any:
     """The JSON spelling of `dim`'s canonical form."""
     if isinstance(dim, int):
         return dim
-    terms = [_term_to_wire(monomial, coefficient) for monomial, coefficient in dim.terms]
+    # A difference is spelled as one: -1 * x would be a level deeper than what it may have been read from.
+    added = [_term_to_wire(monomial, coefficient) for monomial, coefficient in dim.terms if coefficient > 0]
+    taken = [_term_to_wire(monomial, -coefficient) for monomial, coefficient in dim.terms if coefficient < 0]
+    if not taken:
+        return _sum(added)
+    return {"op": "sub", "args": [_sum(added), _sum(taken)]} if added else {"op": "neg", "args": [_sum(taken)]}
+
+
+def _sum(terms: list[Any]) -> Any:
     return terms[0] if len(terms) == 1 else {"op": "add", "args": terms}
 
 

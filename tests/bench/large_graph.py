@@ -1,19 +1,17 @@
-"""The time that validation may take: a large graph is checked before it is looked up in any store."""
+"""A graph of 10 000 nodes: what the service has to read before it can look anything up."""
 
-import gc
+from __future__ import annotations
+
 import json
-import time
 
-from tensorkiln.graph import Graph
 from tests.contract.test_inferred_types import F
 from tests.contract.wire import Wire, placeholder, wire
 
 NODES = 10_000
-SECONDS = 0.150
 
 
 def large_graph() -> str:
-    """10 000 nodes of several kinds, and metadata for each: more than 1 MB of JSON."""
+    """Nodes of several kinds, and metadata for each: more than 1 MB of JSON."""
     nodes: list[Wire] = [placeholder(0, F, [64, 256])]
     shape = [64, 256]
     metadata = {0: (F, shape)}
@@ -35,17 +33,3 @@ def large_graph() -> str:
         nodes.append({**node, "out_var": out, "dtype": F})
         metadata[out] = (F, shape)
     return json.dumps(wire(nodes, [0], [NODES - 1], None, metadata))
-
-
-def test_ten_thousand_nodes_are_parsed_and_validated_in_150_milliseconds() -> None:
-    text = large_graph()
-    assert len(text) > 1_000_000
-    assert len(Graph.model_validate_json(text).types) == NODES
-    assert min(seconds(text) for _ in range(7)) < SECONDS
-
-
-def seconds(text: str) -> float:
-    gc.collect()
-    start = time.process_time()
-    Graph.model_validate_json(text)
-    return time.process_time() - start

@@ -1,0 +1,144 @@
+"""`python -m tests.bench.service_figures`: what a request to a real service takes, also one that dies.
+
+Medians. A request is timed at the client, over the loopback and one connection, from its first byte to the answer's
+last; `at the server` is what the answer says in `Server-Timing`. Nothing else should run on the machine.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import statistics
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx2
+
+from tensorkiln.canonical import canonicalize, graph_digest
+from tensorkiln.graph import Graph
+from tests.bench.large_graph import large_graph
+from tests.bench.workloads import WORKLOADS
+from tests.service.bodies import compile_body, encoded, graph
+from tests.service.server import Server
+
+Row = tuple[str, float]
+
+REPEATS = 7
+REPEATED_REQUESTS = 200
+DEADLINE_S = 2
+MEMORY_MIB = 512
+
+
+def main() -> None:
+    """Measure and print."""
+    rows = [*compiling(), *dying(), *reading()]
+    width = max(len(name) for name, _ in rows)
+    print("\n".join([f"{'figure'.ljust(width)}  median ms", *(f"{name.ljust(width)}  {ms:9.2f}" for name, ms in rows)]))
+
+
+def compiling() -> Iterator[Row]:
+    """A graph that the service does not know, on a new store each time; then the same bytes again."""
+    (softmax,) = (each for each in WORKLOADS if each.name == "softmax 4096x1024")
+    body = encoded(compile_body(json.loads(softmax.write().graph().to_json())))
+    first: dict[str, list[float]] = defaultdict(list)
+    again: dict[str, list[float]] = defaultdict(list)
+    for _ in range(REPEATS):
+        with serving() as server:
+            request(server, encoded(compile_body()))
+            answer, ms = request(server, body)
+            first["request to answer"].append(ms)
+            first["at the server"].append(at_the_server(answer))
+            (program,) = answer.json()["programs"]
+            assert program["cache"]["status"] == "miss"
+            for stage in program["stages"]:
+                first[f"stage {stage['name']}"].append(stage["seconds"] * 1e3)
+            for _ in range(REPEATED_REQUESTS // REPEATS):
+                answer, ms = request(server, body)
+                assert answer.json()["programs"][0]["cache"]["reason"] == "same request"
+                again["request to answer"].append(ms)
+                again["at the server"].append(at_the_server(answer))
+    for name, samples in first.items():
+        yield f"{softmax.name}, first compile: {name}", statistics.median(samples)
+    for name, samples in again.items():
+        yield f"{softmax.name}, same request again: {name}", statistics.median(samples)
+
+
+def dying() -> Iterator[Row]:
+    """Compiles that die through the service's test hooks, and after each a graph that is compiled."""
+    deaths = {
+        "segfault": ("segfault: request to typed error", "compile.crashed", 0),
+        "hang": (f"hang: typed error after the deadline of {DEADLINE_S} s", "compile.deadline_exceeded", DEADLINE_S),
+        "eat_memory": (
+            f"growth beyond {MEMORY_MIB} MiB: request to typed error",
+            "compile.resource_exhausted",
+            0,
+        ),
+    }
+    with serving() as server:
+        rows = 1
+        for hook, (name, code, expected_s) in deaths.items():
+            errors: list[float] = []
+            following: list[float] = []
+            for _ in range(REPEATS):
+                answer, ms = request(server, encoded(compile_body()), hook)
+                assert answer.json()["code"] == code
+                errors.append(ms - expected_s * 1e3)
+                rows += 1
+                answer, ms = request(server, encoded(compile_body(graph(rows=rows))))
+                assert answer.json()["programs"][0]["cache"]["status"] == "miss"
+                following.append(ms)
+            yield name, statistics.median(errors)
+            yield (
+                f"{hook.replace('eat_memory', 'growth')}: first compile of a small graph after it",
+                statistics.median(following),
+            )
+
+
+def reading() -> Iterator[Row]:
+    """A large graph, in this process."""
+    text = large_graph()
+    parsed = Graph.model_validate_json(text)
+    canonical = canonicalize(parsed)
+    yield f"{len(parsed.nodes)} nodes, parse and validate", median_ms(lambda: Graph.model_validate_json(text))
+    yield f"{len(parsed.nodes)} nodes, canonicalize", median_ms(lambda: canonicalize(parsed))
+    yield f"{len(parsed.nodes)} nodes, digest", median_ms(lambda: graph_digest(canonical))
+
+
+@contextmanager
+def serving() -> Iterator[Server]:
+    """A service with an empty store."""
+    with tempfile.TemporaryDirectory() as home:
+        settings = {"test_hooks": 1, "compile_deadline_s": DEADLINE_S, "compile_memory_mib": MEMORY_MIB}
+        with Server(Path(home), **settings) as server:
+            yield server
+
+
+def request(server: Server, body: bytes, hook: str | None = None) -> tuple[httpx2.Response, float]:
+    """The answer of POST /compile, and the milliseconds that it took."""
+    began = time.perf_counter()
+    answer = server.compile(body, hook)
+    taken = time.perf_counter() - began
+    assert answer.status_code == (200 if hook is None else 422), answer.text
+    return answer, taken * 1e3
+
+
+def at_the_server(answer: httpx2.Response) -> float:
+    return float(answer.headers["Server-Timing"].partition("dur=")[2])
+
+
+def median_ms(call: Callable[[], object]) -> float:
+    samples: list[float] = []
+    for _ in range(REPEATS):
+        gc.collect()
+        began = time.perf_counter()
+        call()
+        samples.append((time.perf_counter() - began) * 1e3)
+    return statistics.median(samples)
+
+
+if __name__ == "__main__":
+    main()
