@@ -21,8 +21,8 @@ from passes.to_linalg.memory import Memory, strided_view
 from passes.to_linalg.stage_emission import StageEmitter
 from tensorkiln import expr
 from tensorkiln.dtypes import DType
-from tensorkiln.expr import Dim, symbol
-from tensorkiln.schedule import KernelItem
+from tensorkiln.expr import Dim, evaluate, symbol
+from tensorkiln.schedule import KernelItem, Vectorize
 
 from .blocking import Blocking, choose_blocking, group_counts
 from .frame import Frame
@@ -124,7 +124,16 @@ def realise(body: KernelBody, item: KernelItem, frame: Frame) -> None:
     """Emit the work-groups of the frame, whose buffers are the operands that leave the kernel, then scratch."""
     problem = _problem(body)
     assert problem is not None, "the strategy matches"
-    _Emission(problem, choose_blocking(problem.parts, problem.dtype, frame.machine.vectors), frame).groups()
+    _Emission(problem, _recorded(problem.parts, item), frame).groups()
+
+
+def _recorded(parts: Contraction, item: KernelItem) -> Blocking:
+    """The blocking that `choose` wrote into the schedule."""
+    tiles = dict(zip((axis.name for axis in item.iter.axes), item.iter.tiles, strict=True))
+    sizes = [size for loops in (parts.rows, parts.columns, parts.depth) for size in tiles[loops[-1].name]]
+    block_rows, tile_rows, block_columns, tile_columns, block_depth = (evaluate(size, {}) for size in sizes)
+    lanes = next(hint.width for hint in item.hints if isinstance(hint, Vectorize))
+    return Blocking(lanes, tile_rows, tile_columns, block_rows, block_columns, block_depth)
 
 
 class _Emission:

@@ -12,7 +12,7 @@ import statistics
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -109,7 +109,7 @@ def reading() -> Iterator[Row]:
 
 
 @contextmanager
-def serving() -> Iterator[Server]:
+def serving() -> Generator[Server]:
     """A service with an empty store."""
     with tempfile.TemporaryDirectory() as home:
         settings = {"test_hooks": 1, "compile_deadline_s": DEADLINE_S, "compile_memory_mib": MEMORY_MIB}

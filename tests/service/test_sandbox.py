@@ -88,7 +88,8 @@ def test_a_process_that_hangs_is_killed_at_its_deadline(hook: str) -> None:
         for deadline_s in (0.2, 0.4):
             error = await failure(sandbox, hook, Limits(deadline_s, 64, 4))
             assert isinstance(error, DeadlineExceededError)
-            assert error.details == {"stage": "test-hook", "signal": "SIGKILL", "deadline_s": deadline_s}
+            expected = {"stage": "test-hook", "signal": "SIGKILL", "deadline_s": deadline_s}
+            assert error.details.items() >= expected.items()
         assert sandbox.pid is not None
         for child in children(sandbox.pid):
             await_end(child)
