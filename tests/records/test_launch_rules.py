@@ -283,6 +283,8 @@ n, m = symbol("n"), symbol("m")
 DIMS: list[Dim] = [
     3 * n + m - 7,
     n * n * m,
+    -n,
+    n - m,
     floordiv(n, 16),
     floormod(n, m),
     idiv(n - 50, 7),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..dtypes import DType
 from ..expr import Dim, to_wire
-from .arithmetic import add, maximum, minimum, mul
+from .arithmetic import add, maximum, minimum, mul, negate, sub
 from .conversion import cast
 from .division import floor_divide, floor_remainder, truncating_divide, truncating_remainder
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 _CALLS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "add": add,
     "mul": mul,
+    "sub": sub,
     "max": maximum,
     "min": minimum,
     "idiv": truncating_divide,
@@ -39,4 +40,7 @@ def _value(builder: Builder, spelled: Any) -> Tensor:
         return builder.scalar(spelled, DType.INT64)
     if isinstance(spelled, str):
         return builder.symbol_value(spelled)
-    return reduce(_CALLS[spelled["op"]], [_value(builder, arg) for arg in spelled["args"]])
+    args = [_value(builder, arg) for arg in spelled["args"]]
+    if spelled["op"] == "neg":
+        return negate(*args)
+    return reduce(_CALLS[spelled["op"]], args)

@@ -28,6 +28,7 @@ from .nodes import (
 
 _FROM_WIRE = {
     "add": BinaryOp.ADD,
+    "sub": BinaryOp.SUB,
     "mul": BinaryOp.MUL,
     "max": BinaryOp.MAX,
     "idiv": BinaryOp.IDIV,
@@ -62,6 +63,8 @@ def _from_wire(wire: Any, variables: Mapping[str, Variable]) -> LaunchNode:
         variable = variables[wire]
         return DefineVar(variable.name, variable.min, variable.max)
     args = [_from_wire(arg, variables) for arg in wire["args"]]
+    if wire["op"] == "neg":
+        return Unary(UnaryOp.NEG, *args)
     if wire["op"] == "min":
         return reduce(_least, args)
     return reduce(lambda left, right: Binary(_FROM_WIRE[wire["op"]], left, right), args)
