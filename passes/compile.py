@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import sys
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from dialect.diagnostics import to_error
 from dialect.from_graph import from_graph
 from dialect.kiln import new_context
 from dialect.mlir import ir
+from tensorkiln.canonical import canonicalize
 from tensorkiln.errors import UnsupportedGraphError
 from tensorkiln.graph import Graph
 from tensorkiln.options import CompileOptions
@@ -25,13 +27,15 @@ from .cpu.pipeline import cpu_pipeline
 from .program import ProgramParts
 from .stage import Stage
 
+CANONICAL_SYMBOL = re.compile(r"s\d+")
+"""What no loop of ours is called: other symbols could be taken for one, and get such names while they are compiled."""
 RECURSION_LIMIT = 20000
 """Tracing follows a kernel's ops recursively; form-kernels bounds how many there are."""
 
 
 @dataclass(frozen=True, slots=True)
 class CompileRequest:
-    """A canonical graph, the target, and options."""
+    """A graph, the target, and options."""
 
     graph: Graph
     target: Target
@@ -59,7 +63,11 @@ def compile_request(request: CompileRequest, on_stage: Callable[[str], None] = l
             details={"target": request.target.kind},
         )
     sys.setrecursionlimit(max(sys.getrecursionlimit(), RECURSION_LIMIT))
-    return _Compiler(request, on_stage).run()
+    if all(CANONICAL_SYMBOL.fullmatch(symbol) for symbol in request.graph.symbols):
+        return _Compiler(request, on_stage).run()
+    canonical = canonicalize(request.graph)
+    made = _Compiler(replace(request, graph=canonical.graph), on_stage).run()
+    return replace(made, program=made.program.renamed(canonical.symbols, canonical.vars, canonical.nodes))
 
 
 class _Compiler:

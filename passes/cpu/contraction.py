@@ -253,9 +253,8 @@ class _Emission:
             here.space.add("column", symbol("columns"))
             stages = self._stages(column)
             block = len(self.problem.body.operands)
-            address = expr.substitute(stages[0].domain.address, {"column": 0})
-            start = expr.sub(address, expr.mul(symbol("row"), self.blocking.block_columns))
-            memory = Memory([*self._all_bases(), self.block], {block: start}, self.frame.entry)
+            place = expr.add(expr.mul(symbol("row"), self.blocking.block_columns), symbol("column"))
+            memory = Memory([*self._all_bases(), self.block], {}, self.frame.entry, {block: place})
             emit = StageEmitter(self.problem.body.nodes, memory, self.frame.machine.traits)
             for stage in stages:
                 if stage.stores:

@@ -1,10 +1,11 @@
-"""multi and buffer_view in terms of movement."""
+"""multi, buffer_view and long cats in terms of movement."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from dialect.conversion import BitcastOp
+from dialect.memory import ContiguousOp
 from dialect.mlir import ir
 from dialect.movement import CatOp
 from dialect.types import type_of
@@ -38,4 +39,27 @@ def decompose_buffer_view(op: Any) -> ir.Value | None:
     return builder.reshape(builder.shrink(cast, [(0, size)]) if held != size else cast, wanted.shape)
 
 
-STORAGE = {"kiln.multi": decompose_multi, "kiln.buffer_view": decompose_buffer_view}
+MAX_PARTS = 16
+"""Of a cat that a kernel computes element by element, looking at every part for each."""
+
+
+def decompose_cat(op: Any) -> ir.Value | None:
+    """More than 16 parts: groups of them joined and stored first; None for fewer"""
+    parts, axis = list(op.operands), op.axis
+    if len(parts) <= MAX_PARTS:
+        return None
+    while len(parts) > MAX_PARTS:
+        parts = [_joined(parts[first : first + MAX_PARTS], axis) for first in range(0, len(parts), MAX_PARTS)]
+    return CatOp.make(parts, op.tensor, axis=axis).results[0]
+
+
+def _joined(parts: list[ir.Value], axis: int) -> ir.Value:
+    if len(parts) == 1:
+        return parts[0]
+    shapes = [type_of(part).shape for part in parts]
+    length = expr.add(*(shape[axis] for shape in shapes))
+    kind = builder.typed(parts[0], (*shapes[0][:axis], length, *shapes[0][axis + 1 :]))
+    return ContiguousOp.make([CatOp.make(parts, kind, axis=axis).results[0]], kind).results[0]
+
+
+STORAGE = {"kiln.cat": decompose_cat, "kiln.multi": decompose_multi, "kiln.buffer_view": decompose_buffer_view}

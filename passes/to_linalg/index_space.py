@@ -21,14 +21,17 @@ class IndexSpace:
     def __init__(self, symbols: Mapping[str, tuple[int, int]]) -> None:
         self.symbols = dict(symbols)
         self.extents: dict[str, Dim] = {}
+        self._graph = frozenset(symbols)
 
     def add(self, name: str, extent: Dim) -> Dim:
         """Introduce the index `name` with values `0 .. extent - 1`."""
+        assert name not in self._graph, f"{name} is a symbol of the graph"
         self.extents[name] = extent
         return expr.symbol(name)
 
     def bound(self, name: str, low: int, high: int) -> None:
         """Introduce the value `name`, which is in `low .. high`."""
+        assert name not in self._graph, f"{name} is a symbol of the graph"
         self.symbols[name] = (low, high)
 
     def is_nonnegative(self, dim: Dim) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from dialect.mlir import arith, ir, memref
 from passes.scalar import constant as literal
@@ -99,15 +99,19 @@ def store(dtype: DType, value: ir.Value, base: ir.Value, address: Dim, index: In
 class Memory:
     """The operands of a kernel as bare pointers, and where in each the current row starts.
 
-    `row_starts` has an entry for the operands that hold one row only. `entry` is the first block of the function.
+    `row_starts` has an entry for the operands that hold one row only. `entry` is the first block of the function. Of
+    the operands in `at_hand` only the element of the present point is ever read, and it is where the entry says.
     """
 
     bases: Sequence[ir.Value]
     row_starts: Mapping[int, Dim]
     entry: ir.Block
+    at_hand: Mapping[int, Dim] = field(default_factory=dict[int, Dim])
 
     def address(self, operand: int, address: Dim) -> Dim:
         """Where the element that has `address` in the whole operand is in its memory."""
+        if operand in self.at_hand:
+            return self.at_hand[operand]
         return sub(address, self.row_starts.get(operand, 0))
 
     def register(self, dtype: DType) -> ir.Value:

@@ -1,0 +1,82 @@
+"""Graphs that once went wrong, or took for ever: each against NumPy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tensorkiln.build import Builder, Tensor, cat, conv2d, einsum, pad
+from tensorkiln.reference import evaluate
+from tests.compiled import run
+
+RNG = np.random.default_rng(7)
+
+
+def draw(*shape: int) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
+    return RNG.standard_normal(shape).astype(np.float32)
+
+
+@pytest.mark.parametrize(
+    ("subscripts", "left", "right"),
+    [
+        ("mkb,knb->mnb", (4, 4, 2), (4, 8, 2)),
+        ("kxb,kyb->xyb", (300, 40, 3), (300, 50, 3)),
+        ("abc,acd->bda", (3, 24, 40), (3, 40, 30)),
+    ],
+)
+def test_a_contraction_whose_last_loop_is_a_batch(
+    subscripts: str, left: tuple[int, ...], right: tuple[int, ...]
+) -> None:
+    b = Builder("batch")
+    x, y = b.input("float32", left), b.input("float32", right)
+    b.output(einsum(subscripts, x, y) * 2.0)
+    arrays = draw(*left), draw(*right)
+    (actual,) = run(b.graph(), *arrays)
+    np.testing.assert_allclose(actual, 2 * np.einsum(subscripts, *arrays), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["row", "group", "rows", "columns", "steps", "first_row", "r0", "R0", "v0", "l0_0"])
+def test_a_symbol_may_be_called_like_a_loop(name: str) -> None:
+    b = Builder("names")
+    n = b.symbol(name, 1, 500)
+    x, w = b.input("float32", (n, 40)), b.input("float32", (40, 33))
+    b.output((x @ w).sum(axis=1), x.max(axis=0))
+    arrays = draw(70, 40), draw(40, 33)
+    total, largest = run(b.graph(), *arrays, **{name: 70})
+    np.testing.assert_allclose(total, (arrays[0] @ arrays[1]).sum(1), rtol=1e-3, atol=1e-3)
+    np.testing.assert_array_equal(largest, arrays[0].max(0))
+
+
+@pytest.mark.parametrize("stride", [2, 3])
+def test_a_strided_convolution_of_symbolic_size(stride: int) -> None:
+    b = Builder("downsample")
+    n, h, w = (b.symbol(name, 1, 64) for name in ("n", "h", "w"))
+    x, weights = b.input("float32", (n, 16, h, w)), b.input("float32", (24, 16, 3, 3))
+    b.output(conv2d(x, weights, stride=stride, padding=1))
+    graph, arrays = b.graph(), (draw(2, 16, 17, 12), draw(24, 16, 3, 3))
+    symbols = {"n": 2, "h": 17, "w": 12}
+    (actual,), (expected,) = run(graph, *arrays, **symbols), evaluate(graph, *arrays, **symbols)
+    np.testing.assert_allclose(actual, expected, rtol=1e-3, atol=1e-3)
+
+
+def test_a_scan_by_doubling_shifts_stays_small() -> None:
+    length = 1 << 12
+    b = Builder("scan")
+    total: Tensor = b.input("float32", (length,))
+    step = 1
+    while step < length:
+        total = total + pad(total[: length - step], [(step, 0)])
+        step *= 2
+    b.output(total)
+    x = draw(length)
+    (actual,) = run(b.graph(), x)
+    np.testing.assert_allclose(actual, np.cumsum(x, dtype=np.float64), atol=1e-2)
+
+
+def test_a_cat_of_many_parts() -> None:
+    b = Builder("parts")
+    parts = [b.input("float32", (1 + number % 3, 5)) for number in range(200)]
+    b.output(cat(parts, 0))
+    arrays = [draw(1 + number % 3, 5) for number in range(200)]
+    (actual,) = run(b.graph(), *arrays)
+    np.testing.assert_array_equal(actual, np.concatenate(arrays))
