@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import reduce
 
-from dialect.mlir import ir, scf
 from passes.schedule.choice import Choice, Scratch, bounded, kernel_item, stage_flops
 from passes.schedule.collapse import collapse
 from passes.schedule.domain import Loop, extent_of
@@ -13,6 +12,7 @@ from passes.schedule.stages import KernelBody, Stage
 from passes.schedule.tiling import ROW as ROW_LOOP
 from passes.schedule.tiling import WHOLE, Rows, block_name, choose_rows, inner_loops, rows_per_group, with_rows
 from passes.to_linalg.index_emission import IndexEmitter
+from passes.to_linalg.index_space import Index
 from passes.to_linalg.memory import Memory, register, stored_type
 from passes.to_linalg.stage_emission import StageEmitter
 from tensorkiln import expr
@@ -22,9 +22,9 @@ from tensorkiln.schedule import KernelItem
 
 from .frame import Frame
 from .machine import Machine
+from .rows import for_each_row
 
 NAME = "loops"
-GROUP, ROW = "group", "row"
 
 
 def matches(body: KernelBody) -> bool:
@@ -81,28 +81,14 @@ def realise(body: KernelBody, item: KernelItem, frame: Frame) -> None:
         for number, value in enumerate(body.operands)
     ]
     memory = Memory(bases, {number: row_start(body, number) for number in _locals(body)}, frame.entry)
-    space, per_group, row_count = body.space, item.context.upcasted, extent_of(body.rows)
-    group = space.add(GROUP, expr.ceildiv(row_count, per_group))
-    index = IndexEmitter(space, frame.symbols)
-    over_groups = scf.ForOp(frame.first, frame.last, index(1))
-    with ir.InsertionPoint(over_groups.body):
-        inside = index.inside({GROUP: over_groups.induction_variable})
-        start = expr.mul(group, per_group)
-        end = expr.minimum(expr.add(start, per_group), row_count)
-        over_rows = scf.ForOp(inside(start), inside(end), inside(1))
-        with ir.InsertionPoint(over_rows.body):
-            row = space.add(ROW, row_count)
-            emit = StageEmitter(body.nodes, memory, frame.machine.traits)
-            _emit_row(body, row, emit, inside.inside({ROW: over_rows.induction_variable}))
-            scf.YieldOp([])
-        scf.YieldOp([])
+    emit = StageEmitter(body.nodes, memory, frame.machine.traits)
 
+    def emit_row(positions: Index, index: IndexEmitter) -> None:
+        here = index.inside({loop.name: index(at) for loop, at in zip(body.rows, positions, strict=True)})
+        for stage in body.stages:
+            emit(stage, inner_loops(body, stage), here)
 
-def _emit_row(body: KernelBody, row: Dim, emit: StageEmitter, index: IndexEmitter) -> None:
-    positions = body.space.unflatten(row, [loop.extent for loop in body.rows])
-    here = index.inside({loop.name: index(position) for loop, position in zip(body.rows, positions, strict=False)})
-    for stage in body.stages:
-        emit(stage, inner_loops(body, stage), here)
+    for_each_row(frame, body.space, body.rows, item.context.upcasted, emit_row)
 
 
 def row_size(body: KernelBody, operand: int) -> Dim:

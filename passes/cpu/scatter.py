@@ -10,7 +10,7 @@ from passes.schedule.domain import Loop, extent_of
 from passes.schedule.stages import KernelBody
 from passes.to_linalg.emission import as_index
 from passes.to_linalg.index_emission import IndexEmitter
-from passes.to_linalg.index_space import IndexSpace
+from passes.to_linalg.index_space import Index, IndexSpace
 from passes.to_linalg.memory import load, store, zero
 from passes.values import Value
 from tensorkiln import expr
@@ -19,6 +19,7 @@ from tensorkiln.schedule import KernelItem
 
 from .frame import Frame
 from .machine import Machine
+from .rows import for_each_row
 
 NAME = "scatter"
 GROUP_POINTS = 16384
@@ -54,22 +55,12 @@ def choose(body: KernelBody, machine: Machine) -> Choice:
 def realise(body: KernelBody, item: KernelItem, frame: Frame) -> None:
     """Clear each line, then write its updates in order, dropping those whose index is outside."""
     root, space = _root(body), IndexSpace(body.function.symbols)
-    rows, per_group = _lines(root), item.context.upcasted
-    count = extent_of(rows)
-    group = space.add("group", expr.ceildiv(count, per_group))
-    index = IndexEmitter(space, frame.symbols)
     memory = {value: frame.buffers[number] for number, value in enumerate(body.operands)}
-    over_groups = scf.ForOp(frame.first, frame.last, index(1))
-    with ir.InsertionPoint(over_groups.body):
-        inside = index.inside({"group": over_groups.induction_variable})
-        start = expr.mul(group, per_group)
-        over_rows = scf.ForOp(inside(start), inside(expr.minimum(expr.add(start, per_group), count)), inside(1))
-        with ir.InsertionPoint(over_rows.body):
-            row = space.add("row", count)
-            here = inside.inside({"row": over_rows.induction_variable})
-            _emit_line(root, space.unflatten(row, [loop.extent for loop in rows]), space, memory, here)
-            scf.YieldOp([])
-        scf.YieldOp([])
+
+    def emit_row(line: Index, index: IndexEmitter) -> None:
+        _emit_line(root, line, space, memory, index)
+
+    for_each_row(frame, space, _lines(root), item.context.upcasted, emit_row)
 
 
 def _emit_line(

@@ -15,8 +15,6 @@ from tensorkiln.expr import Dim
 
 from ..values import Function, Value
 
-HOST_KINDS = frozenset({"vconst", "buffer"})
-
 
 @dataclass(frozen=True, slots=True)
 class Step:
