@@ -39,7 +39,7 @@ def attach_schedules(module: ir.Module, choose: Chooser) -> ProgramPlan:
             function = kernels[step.kernel]
             choice = choose(read_body(function, graph))
             for scratch in choice.scratch:
-                plan.add_scratch(number, scratch.dtype, scratch.elements)
+                plan.add_scratch(number, scratch.dtype, scratch.elements, is_private=scratch.is_private)
             function.attributes[SCHEDULE] = encode(choice.item.model_dump(mode="json"))
             function.attributes[STRATEGY] = ir.StringAttr.get(choice.strategy)
             function.attributes[FLOPS] = encode(to_wire(choice.flops))

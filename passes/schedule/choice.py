@@ -26,10 +26,11 @@ from .stages import KernelBody, Stage
 
 @dataclass(frozen=True, slots=True)
 class Scratch:
-    """A buffer that every worker has for itself while it runs the kernel."""
+    """A buffer of one kernel: every worker has its own while it runs the kernel, or all work-groups share it."""
 
     dtype: DType
     elements: Dim
+    is_private: bool = True
 
 
 @dataclass(frozen=True, slots=True)

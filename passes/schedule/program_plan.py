@@ -37,9 +37,9 @@ class ProgramPlan:
     results: tuple[int, ...] = ()
     artifacts: dict[str, bytes] = field(default_factory=dict[str, bytes])
 
-    def add_scratch(self, number: int, dtype: DType, elements: Dim) -> None:
-        """Give step `number` one more buffer that every worker has for itself."""
-        buffer = self.add_buffer(dtype, (elements,), "scratch")
+    def add_scratch(self, number: int, dtype: DType, elements: Dim, *, is_private: bool) -> None:
+        """Give step `number` one more buffer, of which every worker has its own if it is private."""
+        buffer = self.add_buffer(dtype, (elements,), "scratch" if is_private else "temp")
         step = self.steps[number]
         self.steps[number] = replace(step, scratch=(*step.scratch, buffer))
 

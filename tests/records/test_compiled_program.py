@@ -24,6 +24,7 @@ def sketch() -> Sketch:
     between, out = made.buffer([N], lifetime=(0, 1)), made.buffer([N], "output")
     made.elementwise(DOUBLE, "double_it", [x, between], count="s0")
     made.elementwise(INCREMENT, "increment", [between, out], count="s0")
+    made.kernels[0] = made.kernels[0].model_copy(update={"dynamic_shared_bytes": 4 * N})
     made.constraints = [Constraint("eq", N, floordiv(M, 2), "/nodes/1/shape", "s0 must be half of s1, not s01 or s0.x")]
     assert y == 1
     return made
@@ -63,6 +64,13 @@ def test_the_artifacts_of_a_program_are_its_code_and_its_constants() -> None:
     assert made.compiled().artifacts == frozenset(made.artifacts)
 
 
+def test_the_assembled_form_of_the_code_is_an_artifact_too() -> None:
+    made = sketch()
+    binary = "b" * 64
+    made.kernels[0] = made.kernels[0].model_copy(update={"binary": binary})
+    assert made.compiled().artifacts == {*made.artifacts, binary}
+
+
 def refused(message: str, **fields: Any) -> None:
     data = sketch().compiled().model_dump(mode="json")
     with pytest.raises(ValidationError, match=message):
@@ -95,6 +103,7 @@ def changed(part: str, index: int, **fields: Any) -> dict[str, Any]:
         (changed("kernels", 0, buffers=[0, 9]), "kernel double_it names buffer 9"),
         (changed("kernels", 0, var_names=["zz"]), "kernel double_it takes zz, which is not a symbol"),
         (changed("kernels", 0, global_size=["zz", 1, 1]), "kernel double_it uses zz, which is not a symbol"),
+        (changed("kernels", 0, dynamic_shared_bytes="zz"), "kernel double_it uses zz, which is not a symbol"),
         (changed("kernels", 0, buffers=[2, 0]), "item 0 writes buffer 0, whose storage is the input"),
         (changed("symbols", 1, name="s0"), "a symbol is declared twice"),
         ({"kernels": []}, "item 0 launches kernel 0 of 0"),
@@ -126,6 +135,7 @@ def test_renaming_reaches_symbols_vars_nodes_and_pointers() -> None:
     assert kernel.var_names == ("rows",)
     assert {variable.name for variable in kernel.vars} == {"rows", "cols"}
     assert kernel.launch_dims({"rows": 33, "cols": 1}).global_size == (3, 1, 1)
+    assert kernel.dynamic_shared_bytes == 4 * rows
     operation = program.schedule.items[0].operation
     assert isinstance(operation, KernelItem)
     assert operation.ops == (OpRef(node=40, kind="binop"), OpRef(node=42, kind="cast"))

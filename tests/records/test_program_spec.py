@@ -91,3 +91,45 @@ def test_c5_no_local_size_survives_serialization_and_is_not_one() -> None:
 def test_machine_code_survives_serialization() -> None:
     spec = CompiledSpec.from_bytes("k", bytes(range(256)), AST)
     assert CompiledSpec.model_validate_json(spec.model_dump_json()) == spec
+
+
+DIGEST = "d" * 64
+
+
+def test_a_spec_asks_for_no_shared_memory_or_alignment_unless_it_says_so() -> None:
+    spec = ProgramSpec.new("k", None, "CUDA")
+    assert (spec.static_shared_bytes, spec.dynamic_shared_bytes, spec.alignments) == (0, 0, ())
+    assert spec.no_overlap
+    assert spec.binary is None
+
+
+def test_what_a_gpu_kernel_requires_survives_serialization() -> None:
+    spec = ProgramSpec(
+        name="k",
+        artifact=AST,
+        binary=DIGEST,
+        device="CUDA",
+        buf_count=2,
+        static_shared_bytes=1024,
+        dynamic_shared_bytes=4 * symbol("n"),
+        alignments=(16, 4),
+        no_overlap=False,
+    )
+    assert ProgramSpec.model_validate_json(spec.model_dump_json()) == spec
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"alignments": (16,), "buf_count": 2}, "kernel k has 1 alignments but buf_count 2"),
+        ({"alignments": (16, 12), "buf_count": 2}, "alignment 12, which is not a power of two"),
+        ({"alignments": (0,), "buf_count": 1}, "alignment 0, which is not a power of two"),
+        ({"static_shared_bytes": -1}, "greater than or equal to 0"),
+        ({"dynamic_shared_bytes": -4}, "-4 bytes of dynamic shared memory"),
+        ({"binary": DIGEST}, "a binary but no artifact"),
+        ({"binary": "cubin", "artifact": AST}, "should match pattern"),
+    ],
+)
+def test_requirements_that_cannot_be_met_are_refused(fields: dict[str, object], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        ProgramSpec.model_validate({"name": "k", "device": "CUDA"} | fields)

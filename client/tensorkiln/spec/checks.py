@@ -91,7 +91,8 @@ def _check_symbols(declared: set[str], count: int, buffers: Sequence[Buffer], ke
     for buffer in buffers:
         _require_declared(f"buffer {buffer.id}", (*buffer.shape, buffer.size_bytes, buffer.offset), declared)
     for kernel in kernels:
-        _require_declared(f"kernel {kernel.name}", (*kernel.global_size, *(kernel.local_size or ())), declared)
+        sizes = (*kernel.global_size, *(kernel.local_size or ()), kernel.dynamic_shared_bytes)
+        _require_declared(f"kernel {kernel.name}", sizes, declared)
         unknown = set(kernel.var_names) - declared
         if unknown:
             raise ValueError(f"kernel {kernel.name} takes {', '.join(sorted(unknown))}, which is not a symbol")

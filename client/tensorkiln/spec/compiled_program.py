@@ -80,8 +80,8 @@ class CompiledProgram(Record):
 
     @property
     def artifacts(self) -> frozenset[str]:
-        """The digests of everything that has to be fetched to run the program."""
-        code = {kernel.artifact for kernel in self.kernels if kernel.artifact}
+        """The digests of everything that has to be fetched to run the program: code in each form, and constants."""
+        code = {digest for kernel in self.kernels for digest in (kernel.artifact, kernel.binary) if digest}
         return frozenset(code | {buffer.artifact for buffer in self.buffers if buffer.artifact})
 
     def renamed(self, symbols: Mapping[str, str], vars: Mapping[int, int], nodes: Sequence[int]) -> CompiledProgram:

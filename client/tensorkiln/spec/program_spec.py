@@ -37,6 +37,11 @@ class ProgramSpec(Record):
     the variables, `var_names` is the order of their values in the call. `buffers` are the ids of the program's buffers
     in call order; `globals`, `outs` and `ins` are slots, that is positions in that order, the last two those that the
     kernel stores to and loads from.
+
+    Of a GPU kernel: `binary` is the SHA-256 of `artifact` assembled for exactly the target's arch. A work-group has
+    `static_shared_bytes` of shared memory by its code and is launched with `dynamic_shared_bytes` more. `alignments` is
+    the alignment in bytes that the address of each slot must have; empty, it is that of the slot's element. With
+    `no_overlap`, a slot in `outs` must share no byte with any other slot.
     """
 
     name: str
@@ -55,6 +60,11 @@ class ProgramSpec(Record):
     buffers: tuple[int, ...] = ()
     abi: int = 1
     resources: Resources | None = None
+    static_shared_bytes: int = Field(default=0, ge=0)
+    dynamic_shared_bytes: WireSize = 0
+    alignments: tuple[int, ...] = ()
+    no_overlap: bool = True
+    binary: str | None = Field(default=None, pattern=SHA256_PATTERN)
 
     @model_validator(mode="after")
     def _slots_are_arguments(self) -> ProgramSpec:
@@ -63,6 +73,19 @@ class ProgramSpec(Record):
         for label, slots in (("globals", self.globals), ("outs", self.outs), ("ins", self.ins)):
             if self.buf_count and any(not 0 <= slot < self.buf_count for slot in slots):
                 raise ValueError(f"kernel {self.name} has {label} {slots} outside its {self.buf_count} buffers")
+        return self
+
+    @model_validator(mode="after")
+    def _requirements_can_be_met(self) -> ProgramSpec:
+        if self.alignments and len(self.alignments) != self.buf_count:
+            raise ValueError(f"kernel {self.name} has {len(self.alignments)} alignments but buf_count {self.buf_count}")
+        for alignment in self.alignments:
+            if alignment < 1 or alignment & (alignment - 1):
+                raise ValueError(f"kernel {self.name} has the alignment {alignment}, which is not a power of two")
+        if isinstance(self.dynamic_shared_bytes, int) and self.dynamic_shared_bytes < 0:
+            raise ValueError(f"kernel {self.name} has {self.dynamic_shared_bytes} bytes of dynamic shared memory")
+        if self.binary is not None and self.artifact is None:
+            raise ValueError(f"kernel {self.name} has a binary but no artifact that it was assembled from")
         return self
 
     @staticmethod
@@ -153,6 +176,10 @@ class ProgramSpec(Record):
             outs=given.outs or derived.outs,
             ins=given.ins or derived.ins,
             buf_count=given.buf_count or len(slots),
+            static_shared_bytes=given.static_shared_bytes,
+            dynamic_shared_bytes=given.dynamic_shared_bytes,
+            alignments=given.alignments,
+            no_overlap=given.no_overlap,
         )
 
 
