@@ -15,15 +15,13 @@ from dialect.from_graph import from_graph
 from dialect.kiln import new_context
 from dialect.mlir import ir
 from tensorkiln.canonical import canonicalize
-from tensorkiln.errors import UnsupportedGraphError
 from tensorkiln.graph import Graph
 from tensorkiln.options import CompileOptions
 from tensorkiln.spec import CompiledProgram, StageRecord
 from tensorkiln.target import Target
 
-from .codegen import object_code
 from .codegen.translate import to_llvm_ir
-from .cpu.pipeline import cpu_pipeline
+from .back_ends import BackEnd, back_end_of
 from .program import ProgramParts
 from .stage import Stage
 
@@ -57,22 +55,19 @@ def compile_request(request: CompileRequest, on_stage: Callable[[str], None] = l
     UnsupportedGraphError for a target or graph that this compiler cannot do; DiagnosticError, with the stage and the
     node, when a pass refuses the module.
     """
-    if request.target.kind != "cpu":
-        raise UnsupportedGraphError(
-            f"this compiler has no code generator for {request.target.kind} targets; use a cpu target",
-            details={"target": request.target.kind},
-        )
+    back_end = back_end_of(request.target, request.options)
     sys.setrecursionlimit(max(sys.getrecursionlimit(), RECURSION_LIMIT))
     if all(CANONICAL_SYMBOL.fullmatch(symbol) for symbol in request.graph.symbols):
-        return _Compiler(request, on_stage).run()
+        return _Compiler(request, back_end, on_stage).run()
     canonical = canonicalize(request.graph)
-    made = _Compiler(replace(request, graph=canonical.graph), on_stage).run()
+    made = _Compiler(replace(request, graph=canonical.graph), back_end, on_stage).run()
     return replace(made, program=made.program.renamed(canonical.symbols, canonical.vars, canonical.nodes))
 
 
 class _Compiler:
-    def __init__(self, request: CompileRequest, on_stage: Callable[[str], None]) -> None:
+    def __init__(self, request: CompileRequest, back_end: BackEnd, on_stage: Callable[[str], None]) -> None:
         self.request = request
+        self.back_end = back_end
         self.on_stage = on_stage
         self.records: list[StageRecord] = []
         self.dumps: dict[str, str] = {}
@@ -84,7 +79,7 @@ class _Compiler:
             module = from_graph(request.graph, context)
         self._dump("from-graph", module)
         scheduled = module
-        for stage in cpu_pipeline(request.target, request.options):
+        for stage in self.back_end.pipeline:
             module = self._run(stage, module)
             if stage.name == "schedule":
                 scheduled = module
@@ -92,13 +87,13 @@ class _Compiler:
             llvm_ir = to_llvm_ir(module)
         self._keep("translate", llvm_ir)
         with self._timed("codegen"):
-            code = object_code.emit(llvm_ir, request.target)
+            code = self.back_end.emit(llvm_ir)
         return self._finish(scheduled, code)
 
     def _finish(self, scheduled: ir.Module, code: bytes) -> Compilation:
         graph, target = self.request.graph, self.request.target
         digest = hashlib.sha256(code).hexdigest()
-        parts = ProgramParts(scheduled, graph, target, digest)
+        parts = ProgramParts(scheduled, graph, target, digest, self.back_end.launch)
         program = CompiledProgram(
             digest="",
             target=target,

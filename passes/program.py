@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from dialect.mlir import ir
 from tensorkiln import expr
@@ -26,6 +26,7 @@ from tensorkiln.schedule import (
 from tensorkiln.spec import ProgramSpec
 from tensorkiln.target import Target
 
+from .launch import Launch
 from .schedule.attach import kernel_functions, read_program, schedule_of
 from .schedule.opportunities import fusion_opportunities
 from .schedule.program_plan import ProgramPlan, Step
@@ -40,10 +41,12 @@ LAUNCH_NS = 1000
 class ProgramParts:
     """The parts of a program that follow from its scheduled module."""
 
-    def __init__(self, module: ir.Module, graph: Graph, target: Target, code: str) -> None:
+    def __init__(
+        self, module: ir.Module, graph: Graph, target: Target, code: str, launch: Callable[[KernelItem], Launch]
+    ) -> None:
         self.plan: ProgramPlan = read_program(module)
         self.functions = kernel_functions(module)
-        self.graph, self.target, self.code = graph, target, code
+        self.graph, self.target, self.code, self.launch = graph, target, code, launch
         self.kernels: list[ProgramSpec] = []
         self.operations: list[Operation] = []
         self.analysis: list[ItemAnalysis] = []
@@ -90,6 +93,7 @@ class ProgramParts:
         _, item, flops = schedule_of(function)
         used = (*step.reads, *step.writes, *step.scratch)
         slots = range(len(used))
+        launch = self.launch(item)
         symbols = tuple(self.graph.symbolic_vars)
         self.kernels.append(
             ProgramSpec(
@@ -97,8 +101,11 @@ class ProgramParts:
                 entry=step.kernel,
                 artifact=self.code,
                 device=self.target.home_device,
-                global_size=(expr.maximum(item.context.global_dims[0], 1), 1, 1),
-                local_size=None,
+                global_size=(launch.groups, 1, 1),
+                local_size=None if launch.threads is None else (launch.threads, 1, 1),
+                static_shared_bytes=launch.static_shared_bytes,
+                dynamic_shared_bytes=launch.dynamic_shared_bytes,
+                alignments=(launch.alignment,) * len(used) if launch.alignment else (),
                 vars=tuple(Variable(name=s.name, min=s.min_val, max=s.max_val) for s in symbols),
                 var_names=tuple(symbol.name for symbol in symbols),
                 globals=tuple(slots),

@@ -9,10 +9,11 @@ from tensorkiln.errors import DiagnosticError
 
 _POINTER = re.compile(r'"(/nodes/\d+)[^"]*"')
 _NAMED_IN_MESSAGE = 8
+_TRANSLATABLE = ("llvm.", "nvvm.")
 
 
 def only_llvm(module: ir.Module) -> None:
-    """Check that every operation is a registered one of the LLVM dialect, in one `builtin.module`.
+    """Check that every operation is a registered one of the LLVM or NVVM dialect, in one `builtin.module`.
 
     Raises DiagnosticError that names each kind of leftover, and where the first of each comes from.
     """
@@ -22,7 +23,7 @@ def only_llvm(module: ir.Module) -> None:
     def visit(operation: ir.Operation) -> ir.WalkResult:
         name = str(operation.name)
         is_root = operation.parent is None and name == "builtin.module"
-        if not is_root and not (name.startswith("llvm.") and context.is_registered_operation(name)):
+        if not is_root and not (name.startswith(_TRANSLATABLE) and context.is_registered_operation(name)):
             leftovers.setdefault(name, str(operation.location))
         return ir.WalkResult.ADVANCE
 

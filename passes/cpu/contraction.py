@@ -11,8 +11,7 @@ from functools import reduce
 
 from dialect.mlir import arith, func, ir, scf, vector
 from passes.schedule.choice import Choice, Scratch, kernel_item, stage_flops
-from passes.schedule.collapse import collapse
-from passes.schedule.contraction import Contraction, match_contraction
+from passes.schedule.contraction import Contraction, contraction_of
 from passes.schedule.domain import Loop, extent_of
 from passes.schedule.stages import KernelBody, Stage, Store, trace_stage
 from passes.to_linalg.index_emission import IndexEmitter
@@ -53,16 +52,11 @@ def matches(body: KernelBody) -> bool:
 
 
 def _problem(body: KernelBody) -> Problem | None:
-    if not body.stages or body.stages[0].combine is None or len(body.rows) != len(body.stages[0].domain.parallel):
+    found = contraction_of(body)
+    if found is None:
         return None
-    if any(stage.combine is not None or stage.domain.loops != body.rows for stage in body.stages[1:]):
-        return None
-    body = collapse(body)
-    stage = body.stages[0]
-    parts = match_contraction(stage.domain, stage.combine, stage.elements[0], body.nodes, body.space)
-    if parts is None:
-        return None
-    parts = _storable(parts, stage)
+    body, stage = found[0], found[0].stages[0]
+    parts = _storable(found[1], stage)
     sizes = [expr.product(body.operands[a.load.operand].shape) for a in (parts.left, parts.right)]
     if not parts.columns or any(body.space.largest(size) >= MAX_ELEMENTS for size in sizes):
         return None

@@ -8,7 +8,8 @@ from functools import reduce
 from passes.schedule.choice import Choice, Scratch, bounded, kernel_item, stage_flops
 from passes.schedule.collapse import collapse
 from passes.schedule.domain import Loop, extent_of
-from passes.schedule.stages import KernelBody, Stage
+from passes.schedule.row_storage import locals_of, row_size, row_start
+from passes.schedule.stages import KernelBody
 from passes.schedule.tiling import ROW as ROW_LOOP
 from passes.schedule.tiling import WHOLE, Rows, block_name, choose_rows, inner_loops, rows_per_group, with_rows
 from passes.to_linalg.index_emission import IndexEmitter
@@ -74,13 +75,13 @@ def realise(body: KernelBody, item: KernelItem, frame: Frame) -> None:
     """Emit the work-groups of the frame, whose buffers are the body's operands but for those that live in registers."""
     body = collapse(body)
     body = with_rows(body, _rows_of(body, item))
-    in_registers = [number for number in _locals(body) if row_size(body, number) == 1]
+    in_registers = [number for number in locals_of(body) if row_size(body, number) == 1]
     given = iter(frame.buffers)
     bases = [
         register(frame.entry, stored_type(value.dtype)) if number in in_registers else next(given)
         for number, value in enumerate(body.operands)
     ]
-    memory = Memory(bases, {number: row_start(body, number) for number in _locals(body)}, frame.entry)
+    memory = Memory(bases, {number: row_start(body, number) for number in locals_of(body)}, frame.entry)
     emit = StageEmitter(body.nodes, memory, frame.machine.traits)
 
     def emit_row(positions: Index, index: IndexEmitter) -> None:
@@ -91,26 +92,6 @@ def realise(body: KernelBody, item: KernelItem, frame: Frame) -> None:
     for_each_row(frame, body.space, body.rows, item.context.upcasted, emit_row)
 
 
-def row_size(body: KernelBody, operand: int) -> Dim:
-    """Elements of a local operand that one row needs: the parallel loops of its stage inside the row."""
-    inner = bounded(body, inner_loops(body, _storing(body, operand)))
-    return extent_of(loop for loop in inner if not loop.is_reduction)
-
-
-def row_start(body: KernelBody, operand: int) -> Dim:
-    """The address at which the current row of a local operand would start, did the operand hold all rows."""
-    stage = _storing(body, operand)
-    return expr.substitute(stage.domain.address, {loop.name: 0 for loop in inner_loops(body, stage)})
-
-
-def _storing(body: KernelBody, operand: int) -> Stage:
-    return next(stage for stage in body.stages if any(store.operand == operand for store in stage.stores))
-
-
 def _scratch_operands(body: KernelBody) -> list[int]:
     """The local operands of which a row has many elements: each worker has a buffer for them."""
-    return [number for number in _locals(body) if row_size(body, number) != 1]
-
-
-def _locals(body: KernelBody) -> range:
-    return range(body.local_from, len(body.operands))
+    return [number for number in locals_of(body) if row_size(body, number) != 1]

@@ -7,6 +7,7 @@ from functools import partial
 from dialect.mlir import ir
 from passes.decompose import decompose
 from passes.form_kernels import form_kernels
+from passes.lower import lower_to_llvm
 from passes.schedule.attach import attach_schedules
 from passes.schedule.choice import Choice
 from passes.schedule.stages import KernelBody
@@ -14,7 +15,6 @@ from passes.stage import Stage
 from tensorkiln.options import CompileOptions
 from tensorkiln.target import Target
 
-from .lower import lower_to_llvm
 from .machine import Machine, machine_of
 from .realise import add_entries, realise_kernels
 from .strategies import choose_strategy

@@ -10,7 +10,9 @@ from tensorkiln.dtypes import DType
 from ..to_linalg.index_space import IndexSpace, linear_form
 from ..to_linalg.scalar_dag import Apply, Interner, Load, Node
 from .accesses import Access, linear_access
+from .collapse import collapse
 from .domain import Domain, Loop, extent_of
+from .stages import KernelBody
 
 MIN_ROWS = 4
 MIN_COLUMNS = 8
@@ -30,6 +32,18 @@ class Contraction:
     depth: tuple[Loop, ...]
     left: Access
     right: Access
+
+
+def contraction_of(body: KernelBody) -> tuple[KernelBody, Contraction] | None:
+    """The collapsed body and its contraction, when it is one followed only by maps over its parallel loops."""
+    if not body.stages or body.stages[0].combine is None or len(body.rows) != len(body.stages[0].domain.parallel):
+        return None
+    if any(stage.combine is not None or stage.domain.loops != body.rows for stage in body.stages[1:]):
+        return None
+    body = collapse(body)
+    stage = body.stages[0]
+    parts = match_contraction(stage.domain, stage.combine, stage.elements[0], body.nodes, body.space)
+    return None if parts is None else (body, parts)
 
 
 def match_contraction(

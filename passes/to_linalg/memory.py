@@ -72,9 +72,9 @@ def strided_view(
     static_sizes = [extent if isinstance(extent, int) else dynamic for extent in extents]
     static_strides = [stride if isinstance(stride, int) else dynamic_stride for stride in strides]
     layout = ir.StridedLayoutAttr.get(static_offset, static_strides)
-    element = ir.MemRefType(base.type).element_type
+    source = ir.MemRefType(base.type)
     return memref.ReinterpretCastOp(
-        ir.MemRefType.get(static_sizes, element, layout),
+        ir.MemRefType.get(static_sizes, source.element_type, layout, source.memory_space),
         base,
         [] if isinstance(offset, int) else [index(offset)],
         [index(extent) for extent in extents if not isinstance(extent, int)],

@@ -8,7 +8,7 @@ import pytest
 
 from dialect.mlir import ir
 from passes.codegen.guard import only_llvm
-from passes.cpu.lower import lower_to_llvm
+from passes.lower import lower_to_llvm
 from tensorkiln.build import Builder, flip, gather, matmul, pad, scatter, softmax
 from tensorkiln.errors import DiagnosticError
 from tensorkiln.graph import Graph

@@ -15,6 +15,7 @@ from .operations import (
     MemoryTransfer,
     Operation,
     OpRef,
+    SharedArray,
     Synchronization,
 )
 from .order import (
@@ -49,6 +50,7 @@ __all__ = [
     "ScheduleContext",
     "ScheduleError",
     "ScheduleItem",
+    "SharedArray",
     "Synchronization",
     "Unroll",
     "Vectorize",

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
+from ..dtypes import DType
 from ..nodes import CustomAttr
 from ..nodes.base import Record
 from ..sizes import WireSize
@@ -22,8 +23,18 @@ class OpRef(Record):
     kind: str
 
 
+class SharedArray(Record):
+    """An array that the threads of a work-group share while they run: `elements` of `dtype`, contents undefined."""
+
+    dtype: DType
+    elements: WireSize
+
+
 class KernelItem(Record):
-    """One launch of `CompiledProgram.kernels[kernel_id]`; `ops` are the fused nodes in topological order."""
+    """One launch of `CompiledProgram.kernels[kernel_id]`; `ops` are the fused nodes in topological order.
+
+    `shared` are the arrays of a work-group, which last no longer than it.
+    """
 
     op: Literal["kernel"] = "kernel"
     kernel_id: int = Field(ge=0)
@@ -31,6 +42,7 @@ class KernelItem(Record):
     ops: tuple[OpRef, ...] = ()
     inputs: tuple[BufferInfo, ...] = ()
     outputs: tuple[BufferInfo, ...] = ()
+    shared: tuple[SharedArray, ...] = ()
     iter: IterSpace
     reduce: ReductionPlan | None = None
     hints: tuple[LoopHint, ...] = ()

@@ -1,4 +1,4 @@
-"""linalg and vector code on memrefs -> LLVM dialect."""
+"""linalg and vector code on memrefs -> LLVM dialect, whatever the target: what is peculiar to one is LLVM code already."""
 
 from __future__ import annotations
 

@@ -1,0 +1,65 @@
+"""Kernel functions of the GPU ABI: a pointer for every buffer in call order, then the values of the symbols as i64."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from dialect.mlir import func, ir
+from passes.to_linalg.memory import stored_type
+from tensorkiln.dtypes import DType
+
+from .intrinsics import KERNEL, THREADS
+
+KERNEL_THREADS = "kiln.threads"
+"""On a kernel function that is not yet in the LLVM dialect: how many threads run a work-group."""
+
+KernelEmission = Callable[[ir.Block, Sequence[ir.Value], Sequence[ir.Value]], None]
+"""Emits a kernel: `(entry block, buffer pointers, symbol values)`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """A buffer of a kernel: what it holds, the alignment of its address in bytes, whether the kernel may store to it."""
+
+    dtype: DType
+    alignment: int
+    is_written: bool
+
+
+def kernel_function(
+    name: str, arguments: Sequence[Argument], symbols: int, threads: int, emit: KernelEmission
+) -> None:
+    """Define a kernel at the current insertion point. No two of its buffers overlap."""
+    index = ir.IndexType.get()
+    buffers = [ir.MemRefType.get([], stored_type(argument.dtype)) for argument in arguments]
+    function = func.FuncOp(name, ([*buffers, *[index] * symbols], []))
+    function.attributes[KERNEL_THREADS] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), threads)
+    plain = ir.DictAttr.get({})
+    function.arg_attrs = ir.ArrayAttr.get([*map(_attributes, arguments), *[plain] * symbols])
+    block = function.add_entry_block()
+    with ir.InsertionPoint(block):
+        emit(block, block.arguments[: len(buffers)], block.arguments[len(buffers) :])
+        func.ReturnOp([])
+
+
+def _attributes(argument: Argument) -> ir.DictAttr:
+    alignment = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), argument.alignment)
+    attributes: dict[str, ir.Attribute] = {"llvm.noalias": ir.UnitAttr.get(), "llvm.align": alignment}
+    if not argument.is_written:
+        # What is only read may come through the read-only cache.
+        attributes["llvm.readonly"] = ir.UnitAttr.get()
+    return ir.DictAttr.get(attributes)
+
+
+def mark_kernels(module: ir.Module) -> ir.Module:
+    """Make the functions that have `KERNEL_THREADS`, lowered to the LLVM dialect, entries of the device."""
+    with module.context:
+        for op in module.body.operations:
+            attributes = op.operation.attributes
+            if KERNEL_THREADS in attributes:
+                threads = ir.IntegerAttr(attributes[KERNEL_THREADS]).value
+                attributes[KERNEL] = ir.UnitAttr.get()
+                attributes[THREADS] = ir.DenseI32ArrayAttr.get([threads, 1, 1])
+                del attributes[KERNEL_THREADS]
+    return module

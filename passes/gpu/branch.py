@@ -1,0 +1,32 @@
+"""Code that only some threads run."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from functools import reduce
+
+from dialect.mlir import arith, ir, scf
+from passes.to_linalg.index_emission import IndexEmitter
+from tensorkiln.expr import Dim
+
+Test = tuple[str, Dim, Dim]
+"""`("ult" | "eq", left, right)`: a comparison of two indices, which are not negative."""
+
+
+@contextmanager
+def where(tests: Sequence[Test], index: IndexEmitter) -> Generator[IndexEmitter]:
+    """The region that runs where all tests hold, and an emitter for it; without tests, where we are already."""
+    if not tests:
+        yield index
+        return
+    branch = scf.IfOp(holds(tests, index))
+    with ir.InsertionPoint(branch.then_block):
+        yield index.inside({})
+        scf.YieldOp([])
+
+
+def holds(tests: Sequence[Test], index: IndexEmitter) -> ir.Value:
+    """Whether all tests hold."""
+    compared = [arith.cmpi(getattr(arith.CmpIPredicate, how), index(a), index(b)) for how, a, b in tests]
+    return reduce(arith.andi, compared)

@@ -1,0 +1,104 @@
+"""The strategy for contractions: square tiles of both operands in shared memory, a square of results per thread.
+
+A work-group computes a tile of the result. It walks the depth in steps, and at each loads a tile of either operand,
+waits, and multiplies. At the end the tile goes through shared memory, so that whatever the kernel makes of it is
+computed and stored by neighbouring threads for neighbouring columns.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import reduce
+
+from passes.schedule.choice import Choice, stage_flops
+from passes.schedule.contraction import Contraction, contraction_of
+from passes.schedule.domain import Loop, extent_of
+from passes.schedule.stages import KernelBody
+from tensorkiln import expr
+from tensorkiln.dtypes import DType
+from tensorkiln.expr import Dim
+from tensorkiln.schedule import KernelItem, SharedArray
+
+from .contraction_emission import ContractionEmission
+from .frame import Frame
+from .machine import Machine
+from .record import PlacedAxis, kernel_item, tiles_of
+from .tiles import SIDE, Tiles
+
+NAME = "contraction"
+ROWS_PER_THREAD = 4
+DEPTH_BYTES = 64
+"""Of one row of a tile: the narrowest run of memory that uses whole sectors of the cache."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A contraction kernel after its loops have been merged."""
+
+    body: KernelBody
+    parts: Contraction
+
+    @property
+    def dtype(self) -> DType:
+        return self.body.stages[0].elements[0].dtype
+
+
+def matches(body: KernelBody) -> bool:
+    """A contraction first, then only maps over its parallel loops."""
+    return contraction_of(body) is not None
+
+
+def choose(body: KernelBody, machine: Machine) -> Choice:
+    """Tiles as large as the extents can fill, up to 64 by 64."""
+    problem = _problem(body)
+    parts, tiles = problem.parts, _tiles(problem)
+    row_tiles = expr.ceildiv(extent_of(parts.rows), tiles.rows)
+    column_tiles = expr.ceildiv(extent_of(parts.columns), tiles.columns)
+    groups = expr.mul(extent_of(parts.batch), row_tiles, column_tiles)
+    axes = [
+        PlacedAxis("batch", extent_of(parts.batch), "block"),
+        PlacedAxis("row_tile", row_tiles, "block", tiles=(tiles.rows, tiles.thread_rows)),
+        PlacedAxis("column_tile", column_tiles, "block", tiles=(tiles.columns, tiles.thread_columns)),
+        PlacedAxis("thread_row", SIDE, "thread"),
+        PlacedAxis("thread_column", SIDE, "thread"),
+        PlacedAxis("depth", extent_of(parts.depth), "serial", is_reduction=True, tiles=(tiles.depth,)),
+    ]
+    shared = [
+        SharedArray(dtype=problem.dtype, elements=tiles.depth * tiles.rows),
+        SharedArray(dtype=problem.dtype, elements=tiles.depth * tiles.columns),
+        SharedArray(dtype=problem.dtype, elements=tiles.rows * tiles.columns),
+    ]
+    flops = reduce(expr.add, (stage_flops(problem.body, stage) for stage in problem.body.stages), 0)
+    return Choice(NAME, kernel_item(body.function.name, axes, groups, SIDE * SIDE, shared), (), groups, flops)
+
+
+def realise(body: KernelBody, item: KernelItem, frame: Frame) -> None:
+    """Emit the tile of one work-group."""
+    problem = _problem(body)
+    rows, thread_rows = tiles_of(item, "row_tile")
+    columns, thread_columns = tiles_of(item, "column_tile")
+    (depth,) = tiles_of(item, "depth")
+    tiles = Tiles(rows, columns, depth, thread_rows, thread_columns)
+    ContractionEmission(problem.body, problem.parts, problem.dtype, tiles, frame).emit()
+
+
+def _problem(body: KernelBody) -> Problem:
+    found = contraction_of(body)
+    assert found is not None, "the strategy matches"
+    return Problem(*found)
+
+
+def _tiles(problem: Problem) -> Tiles:
+    thread_rows = _per_thread(problem, problem.parts.rows)
+    thread_columns = _per_thread(problem, problem.parts.columns)
+    depth = DEPTH_BYTES // problem.dtype.itemsize
+    return Tiles(SIDE * thread_rows, SIDE * thread_columns, depth, thread_rows, thread_columns)
+
+
+def _per_thread(problem: Problem, loops: tuple[Loop, ...]) -> int:
+    """The most results of a thread along `loops` for which their extent fills a tile."""
+    extent: Dim = problem.body.space.largest(extent_of(loops))
+    count = ROWS_PER_THREAD
+    while count > 1 and SIDE * count // 2 >= extent:
+        count //= 2
+    return count

@@ -1,0 +1,139 @@
+"""The strategy for maps that all walk the same loops: neighbouring threads take neighbouring elements.
+
+A thread takes as many elements as fill its widest load. The last thread may have fewer: it takes them one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+
+from dialect.mlir import arith, ir, scf
+from passes.schedule.accesses import loads
+from passes.schedule.choice import Choice, stage_flops
+from passes.schedule.collapse import collapse
+from passes.schedule.domain import extent_of
+from passes.schedule.stages import KernelBody, Stage
+from passes.to_linalg.emission import Emitter
+from passes.to_linalg.index_emission import IndexEmitter
+from passes.to_linalg.memory import Memory, register, store, stored_type
+from tensorkiln import expr
+from tensorkiln.expr import Dim, symbol
+from tensorkiln.schedule import KernelItem
+
+from .branch import holds, where
+from .frame import GROUP, THREAD, Frame
+from .machine import Machine
+from .record import PlacedAxis, constant_extent, kernel_item
+from .vector_access import SCALAR, VectorAccess, load_vector, store_vector, vector_access
+
+NAME = "points"
+THREADS = 256
+ITEM = "item"
+"""The name of the index of a thread's first element, in units of the elements per thread."""
+
+
+def matches(body: KernelBody) -> bool:
+    """Maps whose loops are all rows."""
+    return all(stage.combine is None and stage.domain.loops == body.rows for stage in body.stages)
+
+
+def choose(body: KernelBody, machine: Machine) -> Choice:
+    """Cut all points into work-groups of whole warps."""
+    body = collapse(body)
+    width = vector_access(body).width if body.rows else 1
+    groups = expr.ceildiv(extent_of(body.rows), THREADS * width)
+    axes = [PlacedAxis("group", groups, "block"), PlacedAxis("thread", THREADS, "thread")]
+    if width > 1:
+        axes.append(PlacedAxis("element", width, "vec"))
+    flops = reduce(expr.add, (stage_flops(body, stage) for stage in body.stages), 0)
+    return Choice(NAME, kernel_item(body.function.name, axes, groups, THREADS, ()), (), groups, flops)
+
+
+def realise(body: KernelBody, item: KernelItem, frame: Frame) -> None:
+    """Emit the points of one work-group."""
+    body = collapse(body)
+    width = constant_extent(item, "element")
+    access = vector_access(body) if width > 1 else SCALAR
+    assert access.width == width, "the record says what was chosen"
+    _Emission(body, access, frame).emit()
+
+
+class _Emission:
+    def __init__(self, body: KernelBody, access: VectorAccess, frame: Frame) -> None:
+        self.body, self.access, self.frame = body, access, frame
+
+    def emit(self) -> None:
+        space, width, count = self.body.space, self.access.width, extent_of(self.body.rows)
+        group = space.add(GROUP, expr.ceildiv(count, THREADS * width))
+        item = expr.add(expr.mul(group, THREADS), space.add(THREAD, THREADS))
+        index = IndexEmitter(space, self.frame.names)
+        items = index.inside({ITEM: index(item)})
+        first = expr.mul(space.add(ITEM, expr.ceildiv(count, width)), width)
+        if width == 1 or expr.floormod(count, width) == 0:
+            with where([("ult", symbol(ITEM), expr.floordiv(count, width))], items) as here:
+                self._points(first, self.access, here)
+            return
+        whole = scf.IfOp(holds([("ult", symbol(ITEM), expr.floordiv(count, width))], items), has_else=True)
+        with ir.InsertionPoint(whole.then_block):
+            self._points(first, self.access, items.inside({}))
+            scf.YieldOp([])
+        with ir.InsertionPoint(whole.else_block):
+            self._rest(first, count, items.inside({}))
+            scf.YieldOp([])
+
+    def _rest(self, first: Dim, count: Dim, index: IndexEmitter) -> None:
+        """The elements that do not fill a vector: none for most threads, which start behind the end."""
+        loop = scf.ForOp(index(first), index(expr.minimum(count, expr.add(first, self.access.width))), index(1))
+        with ir.InsertionPoint(loop.body):
+            point = self.body.space.add("point", count)
+            self._points(point, SCALAR, index.inside({"point": loop.induction_variable}))
+            scf.YieldOp([])
+
+    def _points(self, first: Dim, access: VectorAccess, index: IndexEmitter) -> None:
+        """The elements `first … first + access.width - 1`, stage by stage."""
+        body, rows = self.body, self.body.rows
+        places = body.space.unflatten(first, [loop.extent for loop in rows])
+        names = {loop.name: index(at) for loop, at in zip(rows, places, strict=False)}
+        lanes = [index.inside(names)]
+        for lane in range(1, access.width):
+            last = arith.addi(names[rows[-1].name], index(lane))
+            lanes.append(index.inside({**names, rows[-1].name: last}))
+        memories = [self._memory() for _ in lanes]
+        for stage in body.stages:
+            self._stage(stage, access, lanes, memories)
+
+    def _memory(self) -> Memory:
+        """Buffers as they are, and what never leaves the kernel in registers."""
+        body, frame = self.body, self.frame
+        bases = [
+            register(frame.entry, stored_type(value.dtype)) if body.is_local(number) else frame.buffers[number]
+            for number, value in enumerate(body.operands)
+        ]
+        own = {entry.operand: stage.domain.address for stage in body.stages for entry in stage.stores}
+        return Memory(bases, {number: address for number, address in own.items() if body.is_local(number)}, frame.entry)
+
+    def _stage(
+        self, stage: Stage, access: VectorAccess, lanes: Sequence[IndexEmitter], memories: Sequence[Memory]
+    ) -> None:
+        loaded: list[dict[int, ir.Value]] = [{} for _ in lanes]
+        for load in loads(stage.elements, self.body.nodes):
+            if id(load) in access.loads and not self.body.is_local(load.operand):
+                base = self.frame.buffers[load.operand]
+                read = load_vector(load, base, self.body.rows, access.width, lanes[0])
+                for values, value in zip(loaded, read, strict=True):
+                    values[id(load)] = value
+        traits = self.frame.machine.traits
+        emitters = [
+            Emitter(self.body.nodes, index, memory, traits, values)
+            for index, memory, values in zip(lanes, memories, loaded, strict=True)
+        ]
+        for entry in stage.stores:
+            values = [emitter(entry.element) for emitter in emitters]
+            if entry.operand in access.stores:
+                base = self.frame.buffers[entry.operand]
+                store_vector(entry.root.dtype, values, base, stage.domain.address, lanes[0])
+                continue
+            for value, index, memory in zip(values, lanes, memories, strict=True):
+                address = memory.address(entry.operand, stage.domain.address)
+                store(entry.root.dtype, value, memory.bases[entry.operand], address, index)

@@ -1,0 +1,111 @@
+"""Combine what the threads of a work-group have accumulated, so that all of them know the result.
+
+The order of combination depends on the sizes of the work-group only, so results repeat bit for bit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dialect.mlir import ir
+from passes import scalar
+from passes.scalar.traits import Traits
+from passes.to_linalg.index_emission import IndexEmitter
+from passes.to_linalg.memory import load, store, to_register, to_scalar
+from tensorkiln import expr
+from tensorkiln.dtypes import DType
+from tensorkiln.expr import Dim, symbol
+
+from .branch import where
+from .frame import THREAD
+from .intrinsics import barrier, shuffle_xor
+from .machine import WARP
+
+
+@dataclass(frozen=True, slots=True)
+class Lanes:
+    """How threads share rows: a work-group has `rows` rows of `lanes` lanes each, its rows varying fastest."""
+
+    rows: int
+    lanes: int
+
+    @property
+    def threads(self) -> int:
+        return self.rows * self.lanes
+
+    @property
+    def lane(self) -> Dim:
+        """The lane of the thread in its row."""
+        return expr.floordiv(symbol(THREAD), self.rows) if self.lanes > 1 else 0
+
+    @property
+    def slot(self) -> Dim:
+        """The row of the thread in its work-group."""
+        return expr.floormod(symbol(THREAD), self.rows) if self.rows > 1 else 0
+
+    @property
+    def exchange_elements(self) -> int:
+        """Elements of shared memory that a combination needs."""
+        if self.lanes == 1 or self.threads == WARP and self.rows == 1:
+            return 0
+        return self.lanes // WARP if self.rows == 1 else self.threads
+
+
+def combine_lanes(
+    kind: str, dtype: DType, value: ir.Value, lanes: Lanes, exchange: ir.Value | None, index: IndexEmitter, how: Traits
+) -> ir.Value:
+    """The combination of the values, as they travel, of all lanes of a row. All threads must take part.
+
+    `exchange` is shared memory of `lanes.exchange_elements` elements, free again afterwards.
+    """
+    if lanes.lanes == 1:
+        return value
+    if lanes.rows > 1:
+        assert exchange is not None, "rows side by side exchange through memory"
+        return _through_memory(kind, dtype, value, lanes, exchange, index, how)
+    value = _within_warp(kind, dtype, value, WARP, how)
+    if exchange is None:
+        return value
+    warps = lanes.lanes // WARP
+    thread = symbol(THREAD)
+    with where([("eq", expr.floormod(thread, WARP), 0)], index) as here:
+        store(dtype, value, exchange, expr.floordiv(thread, WARP), here)
+    barrier()
+    value = load(dtype, exchange, expr.floormod(thread, warps), index)
+    value = _within_warp(kind, dtype, value, warps, how)
+    barrier()
+    return value
+
+
+def _within_warp(kind: str, dtype: DType, value: ir.Value, width: int, how: Traits) -> ir.Value:
+    """Combine within each aligned run of `width` lanes of a warp."""
+    distance = width // 2
+    while distance:
+        value = _combined(kind, dtype, value, shuffle_xor(dtype, value, distance), how)
+        distance //= 2
+    return value
+
+
+def _through_memory(
+    kind: str, dtype: DType, value: ir.Value, lanes: Lanes, exchange: ir.Value, index: IndexEmitter, how: Traits
+) -> ir.Value:
+    """Halve the lanes that hold a partial result until one is left."""
+    thread = symbol(THREAD)
+    store(dtype, value, exchange, thread, index)
+    barrier()
+    half = lanes.lanes // 2
+    while half:
+        with where([("ult", lanes.lane, half)], index) as here:
+            other = load(dtype, exchange, expr.add(thread, half * lanes.rows), here)
+            mine = load(dtype, exchange, thread, here)
+            store(dtype, _combined(kind, dtype, mine, other, how), exchange, thread, here)
+        barrier()
+        half //= 2
+    value = load(dtype, exchange, lanes.slot, index)
+    barrier()
+    return value
+
+
+def _combined(kind: str, dtype: DType, left: ir.Value, right: ir.Value, how: Traits) -> ir.Value:
+    combined = scalar.reduce_combine(kind, dtype, to_scalar(dtype, left), to_scalar(dtype, right), traits=how)
+    return to_register(dtype, combined)

@@ -1,0 +1,210 @@
+"""The code of the rows of a work-group, stage by stage.
+
+A value of one element a row is in a register of every lane. A value of many is in shared memory or in a buffer: a lane
+stores some of its elements, and a barrier stands before any stage that reads it. Rows that fill up the last work-group
+repeat the last row, and store nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from dialect.mlir import ir, scf
+from passes import scalar
+from passes.schedule.accesses import loads
+from passes.schedule.domain import Loop, extent_of
+from passes.schedule.row_storage import row_size, row_start
+from passes.schedule.stages import KernelBody, Stage, Store
+from passes.schedule.tiling import inner_loops
+from passes.to_linalg.emission import Emitter
+from passes.to_linalg.index_emission import IndexEmitter
+from passes.to_linalg.memory import Memory, register, store, stored_type, to_register, to_scalar
+from passes.to_linalg.scalar_dag import Node
+from tensorkiln import expr
+from tensorkiln.dtypes import DType
+from tensorkiln.expr import Dim
+
+from .branch import Test, where
+from .frame import GROUP, THREAD, Frame
+from .intrinsics import barrier
+from .reduction import Lanes, combine_lanes
+
+SERIAL_LANES = 32
+"""Results in a row from which on each lane reduces whole results of its own."""
+
+
+class RowEmission:
+    """Emits one kernel. `exchange` is shared memory by dtype; `in_shared` and `in_buffers` hold rows by operand."""
+
+    def __init__(
+        self,
+        body: KernelBody,
+        lanes: Lanes,
+        frame: Frame,
+        exchange: Mapping[DType, ir.Value],
+        in_shared: Mapping[int, ir.Value],
+        in_buffers: Mapping[int, ir.Value],
+    ) -> None:
+        self.body, self.lanes, self.frame, self.exchange = body, lanes, frame, exchange
+        self.computed = [entry.operand for stage in body.stages for entry in stage.stores]
+        self.scalars = {number for number in self.computed if row_size(body, number) == 1}
+        self.memory = self._memory(in_shared, in_buffers)
+        self.unread: set[int] = set()
+
+    def _memory(self, in_shared: Mapping[int, ir.Value], in_buffers: Mapping[int, ir.Value]) -> Memory:
+        body = self.body
+        bases: list[ir.Value] = []
+        starts: dict[int, Dim] = {}
+        for number, value in enumerate(body.operands):
+            if number in self.scalars:
+                bases.append(register(self.frame.entry, stored_type(value.dtype)))
+                starts[number] = row_start(body, number)
+            elif number in in_shared:
+                bases.append(in_shared[number])
+                slot = expr.mul(self.lanes.slot, row_size(body, number))
+                starts[number] = expr.sub(row_start(body, number), slot)
+            else:
+                bases.append(in_buffers[number] if number in in_buffers else self.frame.buffers[number])
+        return Memory(bases, starts, self.frame.entry)
+
+    def emit(self) -> None:
+        """Emit the work-group that runs this code."""
+        body, lanes, space = self.body, self.lanes, self.body.space
+        count = extent_of(body.rows)
+        group = space.add(GROUP, expr.ceildiv(count, lanes.rows))
+        space.add(THREAD, lanes.threads)
+        index = IndexEmitter(space, self.frame.names)
+        row = expr.add(expr.mul(group, lanes.rows), lanes.slot)
+        self.is_live: list[Test] = []
+        if lanes.rows > 1:
+            self.is_live = [("ult", row, count)]
+            row = expr.minimum(row, expr.sub(count, 1))
+        here = index.inside({"row": index(row)})
+        places = space.unflatten(space.add("row", count), [loop.extent for loop in body.rows])
+        here = here.inside({loop.name: here(at) for loop, at in zip(body.rows, places, strict=True)})
+        for stage in body.stages:
+            self._wait_for(stage)
+            self._stage(stage, here)
+
+    def _wait_for(self, stage: Stage) -> None:
+        """Put a barrier before a stage that reads what other lanes have stored since the last one."""
+        reads = {load.operand for load in loads(stage.elements, self.body.nodes)}
+        if self.lanes.lanes > 1 and not reads.isdisjoint(self.unread):
+            barrier()
+            self.unread.clear()
+
+    def _stage(self, stage: Stage, index: IndexEmitter) -> None:
+        loops = inner_loops(self.body, stage)
+        results = [loop for loop in loops if not loop.is_reduction]
+        if stage.combine is None:
+            self._map(stage, loops, index)
+        elif not results:
+            self._keep(stage.stores[0], self._reduced(stage, loops, index), stage, index)
+        elif self.body.space.largest(extent_of(results)) >= min(SERIAL_LANES, self.lanes.lanes):
+            self._result_per_lane(stage, results, index)
+        else:
+            self._result_by_result(stage, results, index)
+
+    def _map(self, stage: Stage, loops: Sequence[Loop], index: IndexEmitter) -> None:
+        if not loops:
+            emitter = self._emitter(index)
+            for entry in stage.stores:
+                self._keep(entry, emitter(entry.element), stage, index)
+            return
+
+        def point(here: IndexEmitter, _: Sequence[ir.Value]) -> list[ir.Value]:
+            emitter = self._emitter(here)
+            for entry in stage.stores:
+                self._store(entry, emitter(entry.element), stage, here)
+            return []
+
+        with where(self.is_live, index) as inside:
+            self._over(loops, self.lanes.lane, self.lanes.lanes, inside, [], point)
+
+    def _reduced(self, stage: Stage, loops: Sequence[Loop], index: IndexEmitter) -> ir.Value:
+        """The combination of a row, known to all of its lanes."""
+        assert stage.combine is not None, "only a reduction is reduced"
+        dtype = stage.elements[0].dtype
+        partial = self._accumulated(stage, loops, self.lanes.lane, self.lanes.lanes, index)
+        how = self.frame.machine.traits
+        return combine_lanes(stage.combine, dtype, partial, self.lanes, self.exchange.get(dtype), index, how)
+
+    def _accumulated(
+        self, stage: Stage, loops: Sequence[Loop], first: Dim, step: int, index: IndexEmitter
+    ) -> ir.Value:
+        """The combination of the points `first, first + step, …` of the reduction loops."""
+        assert stage.combine is not None, "only a reduction is reduced"
+        kind, element = stage.combine, stage.elements[0]
+        identity = to_register(element.dtype, scalar.reduce_identity(kind, element.dtype))
+
+        def point(here: IndexEmitter, before: Sequence[ir.Value]) -> list[ir.Value]:
+            return [self._combined(kind, element, before[0], self._emitter(here))]
+
+        return self._over(loops, first, step, index, [identity], point)[0]
+
+    def _combined(self, kind: str, element: Node, before: ir.Value, emitter: Emitter) -> ir.Value:
+        dtype = element.dtype
+        left, right = to_scalar(dtype, before), to_scalar(dtype, emitter(element))
+        combined = scalar.reduce_combine(kind, dtype, left, right, traits=self.frame.machine.traits)
+        return to_register(dtype, combined)
+
+    def _result_per_lane(self, stage: Stage, results: Sequence[Loop], index: IndexEmitter) -> None:
+        reduced = [loop for loop in inner_loops(self.body, stage) if loop.is_reduction]
+
+        def point(here: IndexEmitter, _: Sequence[ir.Value]) -> list[ir.Value]:
+            self._store(stage.stores[0], self._accumulated(stage, reduced, 0, 1, here), stage, here)
+            return []
+
+        with where(self.is_live, index) as inside:
+            self._over(results, self.lanes.lane, self.lanes.lanes, inside, [], point)
+
+    def _result_by_result(self, stage: Stage, results: Sequence[Loop], index: IndexEmitter) -> None:
+        reduced = [loop for loop in inner_loops(self.body, stage) if loop.is_reduction]
+
+        def point(here: IndexEmitter, _: Sequence[ir.Value]) -> list[ir.Value]:
+            value = self._reduced(stage, reduced, here)
+            with where([*self.is_live, *self._is_first_lane], here) as first:
+                self._store(stage.stores[0], value, stage, first)
+            return []
+
+        self._over(results, 0, 1, index, [], point)
+
+    @property
+    def _is_first_lane(self) -> list[Test]:
+        return [("eq", self.lanes.lane, 0)] if self.lanes.lanes > 1 else []
+
+    def _keep(self, entry: Store, value: ir.Value, stage: Stage, index: IndexEmitter) -> None:
+        """Hold the one element of a row in a register, and store it if it leaves the kernel."""
+        self._store(entry, value, stage, index)
+        if not self.body.is_local(entry.operand):
+            with where([*self.is_live, *self._is_first_lane], index) as here:
+                store(entry.root.dtype, value, self.frame.buffers[entry.operand], stage.domain.address, here)
+
+    def _store(self, entry: Store, value: ir.Value, stage: Stage, index: IndexEmitter) -> None:
+        address = self.memory.address(entry.operand, stage.domain.address)
+        store(entry.root.dtype, value, self.memory.bases[entry.operand], address, index)
+        if entry.operand not in self.scalars:
+            self.unread.add(entry.operand)
+
+    def _emitter(self, index: IndexEmitter) -> Emitter:
+        return Emitter(self.body.nodes, index, self.memory, self.frame.machine.traits)
+
+    def _over(
+        self,
+        loops: Sequence[Loop],
+        first: Dim,
+        step: int,
+        index: IndexEmitter,
+        carried: Sequence[ir.Value],
+        point: Callable[[IndexEmitter, Sequence[ir.Value]], list[ir.Value]],
+    ) -> list[ir.Value]:
+        """A loop over the points `first, first + step, …` of `loops`; what it carries, in the end."""
+        space, extent = self.body.space, extent_of(loops)
+        loop = scf.ForOp(index(first), index(extent), index(step), list(carried))
+        with ir.InsertionPoint(loop.body):
+            name = f"point_{len(space.extents)}"
+            places = space.unflatten(space.add(name, extent), [own.extent for own in loops])
+            here = index.inside({name: loop.induction_variable})
+            here = here.inside({own.name: here(at) for own, at in zip(loops, places, strict=False)})
+            scf.YieldOp(point(here, loop.inner_iter_args))
+        return list(loop.results)

@@ -1,0 +1,144 @@
+"""The strategy for everything with a reduction or with several loop nests: rows over work-groups, lanes inside a row.
+
+Long rows get a work-group each, whose threads are the lanes of the row. Where memory is contiguous across rows, or rows
+are short, a work-group takes many rows side by side.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+
+from passes.schedule.accesses import linear_access, loads
+from passes.schedule.choice import Choice, Scratch, stage_flops
+from passes.schedule.collapse import collapse
+from passes.schedule.domain import extent_of
+from passes.schedule.row_storage import locals_of, row_size
+from passes.schedule.stages import KernelBody, Stage
+from passes.schedule.tiling import inner_loops
+from tensorkiln import expr
+from tensorkiln.dtypes import DType
+from tensorkiln.schedule import KernelItem, SharedArray
+
+from .frame import Frame
+from .machine import MAX_THREADS, SHARED_BYTES, WARP, Machine
+from .record import PlacedAxis, constant_extent, kernel_item
+from .reduction import Lanes
+from .row_emission import RowEmission
+
+NAME = "rows"
+THREADS = 256
+SHORT_ROW = 16
+"""Points that a thread runs through by itself."""
+POINTS_PER_LANE = 4
+LONG_ROW = 8192
+FEW_ROWS = 256
+"""Fewer work-groups than this leave much of a GPU idle unless each is as large as can be."""
+COLUMN_LANES = 8
+SHARED_BUDGET = SHARED_BYTES // 2
+"""Bytes that rows may take: a larger share would leave room for one work-group on a multiprocessor."""
+
+
+def matches(body: KernelBody) -> bool:
+    """Maps and reductions of every kind."""
+    return True
+
+
+def choose(body: KernelBody, machine: Machine) -> Choice:
+    """Give a row as many lanes as keep each of them busy."""
+    body = collapse(body)
+    lanes = _lanes(body)
+    row_count = extent_of(body.rows)
+    groups = expr.ceildiv(row_count, lanes.rows)
+    axes = [PlacedAxis("row_group", groups, "block")]
+    if lanes.rows > 1:
+        axes.append(PlacedAxis("row", lanes.rows, "thread"))
+    if lanes.lanes > 1:
+        axes.append(PlacedAxis("lane", lanes.lanes, "thread"))
+    for number, stage in enumerate(body.stages):
+        points = body.space.largest(extent_of(inner_loops(body, stage)))
+        axes.append(PlacedAxis(f"step_{number}", -(-points // lanes.lanes), "serial", stage.combine is not None))
+    shared = exchange_arrays(body, lanes) + [array for _, array in shared_rows(body, lanes)]
+    scratch = tuple(
+        Scratch(body.operands[number].dtype, expr.product(body.operands[number].shape), is_private=False)
+        for number in rows_in_buffers(body, lanes)
+    )
+    flops = reduce(expr.add, (stage_flops(body, stage) for stage in body.stages), 0)
+    item = kernel_item(body.function.name, axes, groups, lanes.threads, shared)
+    return Choice(NAME, item, scratch, groups, flops)
+
+
+def realise(body: KernelBody, item: KernelItem, frame: Frame) -> None:
+    """Emit the kernel for the rows of one work-group."""
+    body = collapse(body)
+    lanes = Lanes(constant_extent(item, "row"), constant_extent(item, "lane"))
+    exchanges = exchange_arrays(body, lanes)
+    arrays = [number for number, _ in shared_rows(body, lanes)]
+    exchange = {array.dtype: base for array, base in zip(exchanges, frame.shared, strict=False)}
+    in_shared = dict(zip(arrays, frame.shared[len(exchanges) :], strict=True))
+    in_buffers = dict(zip(rows_in_buffers(body, lanes), frame.buffers[body.local_from :], strict=True))
+    RowEmission(body, lanes, frame, exchange, in_shared, in_buffers).emit()
+
+
+def _lanes(body: KernelBody) -> Lanes:
+    points = max(body.space.largest(extent_of(inner_loops(body, stage))) for stage in body.stages)
+    rows = body.space.largest(extent_of(body.rows))
+    if rows > 1 and points > SHORT_ROW and _walks_across_rows(body):
+        return Lanes(WARP, COLUMN_LANES if rows > FEW_ROWS * WARP else WARP)
+    if points <= SHORT_ROW and rows > 1:
+        return Lanes(THREADS, 1)
+    most = MAX_THREADS if rows < FEW_ROWS and points >= LONG_ROW else THREADS
+    lanes = WARP
+    while lanes < most and lanes * POINTS_PER_LANE < points:
+        lanes *= 2
+    return Lanes(1, lanes)
+
+
+def _walks_across_rows(body: KernelBody) -> bool:
+    """Whether memory is contiguous from row to row, and not along a row, in all reductions and most reads."""
+    if any(stage.domain.parallel != body.rows for stage in body.stages):
+        return False
+    across = along = 0
+    for stage in body.stages:
+        names = [loop.name for loop in stage.domain.loops]
+        inner = inner_loops(body, stage)
+        if not inner:
+            continue
+        row, last = names.index(body.rows[-1].name), names.index(inner[-1].name)
+        for load in loads(stage.elements, body.nodes):
+            access = linear_access(load, body.nodes, names)
+            if access is not None:
+                across += access.strides[row] == 1
+                along += access.strides[last] == 1
+    return across > along
+
+
+def exchange_arrays(body: KernelBody, lanes: Lanes) -> list[SharedArray]:
+    """What the lanes exchange partial results through: an array for every dtype that is reduced."""
+    if not lanes.exchange_elements:
+        return []
+    dtypes = [_accumulated(stage) for stage in body.stages if stage.combine is not None]
+    return [SharedArray(dtype=dtype, elements=lanes.exchange_elements) for dtype in dict.fromkeys(dtypes)]
+
+
+def _accumulated(stage: Stage) -> DType:
+    return stage.elements[0].dtype
+
+
+def shared_rows(body: KernelBody, lanes: Lanes) -> list[tuple[int, SharedArray]]:
+    """The operands that never leave the kernel, of many elements a row, that fit in shared memory."""
+    found: list[tuple[int, SharedArray]] = []
+    left = SHARED_BUDGET
+    for number in locals_of(body):
+        size = expr.mul(row_size(body, number), lanes.rows)
+        array = SharedArray(dtype=body.operands[number].dtype, elements=size)
+        most = body.space.largest(size) * array.dtype.itemsize
+        if row_size(body, number) != 1 and most <= left:
+            left -= most
+            found.append((number, array))
+    return found
+
+
+def rows_in_buffers(body: KernelBody, lanes: Lanes) -> list[int]:
+    """Those that do not fit: they take a buffer of their full size."""
+    placed = {number for number, _ in shared_rows(body, lanes)}
+    return [number for number in locals_of(body) if number not in placed and row_size(body, number) != 1]

@@ -1,0 +1,159 @@
+"""The strategy for scatter: a work-group per line along the axis, and the last update of an element wins.
+
+Which update is the last is settled before anything is stored: every thread raises the number kept for the element that
+its update goes to, and the greatest number stays, in whatever order the threads come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from dialect.mlir import arith, ir, memref, scf
+from passes.schedule.choice import Choice, Scratch
+from passes.schedule.domain import Loop, extent_of
+from passes.schedule.stages import KernelBody
+from passes.to_linalg.emission import as_index
+from passes.to_linalg.index_emission import IndexEmitter
+from passes.to_linalg.index_space import IndexSpace
+from passes.to_linalg.memory import load, store, strided_view, zero
+from passes.values import Value
+from tensorkiln import expr
+from tensorkiln.dtypes import DType
+from tensorkiln.expr import Dim, symbol
+from tensorkiln.schedule import KernelItem
+
+from .branch import Test, where
+from .frame import GROUP, THREAD, Frame
+from .intrinsics import barrier
+from .machine import WARP, Machine
+from .record import PlacedAxis, constant_extent, kernel_item
+
+NAME = "scatter"
+MAX_LANES = 256
+WINNER = DType.INT64
+NONE = -1
+"""The number kept for an element that no update goes to."""
+
+
+def matches(body: KernelBody) -> bool:
+    """A kernel whose root is a scatter."""
+    return _root(body).kind == "scatter"
+
+
+def _root(body: KernelBody) -> Value:
+    return next(value for value in body.function.values if value.is_root)
+
+
+def _lines(root: Value) -> list[Loop]:
+    """The loops over every dimension but the axis."""
+    axis = root.int("axis")
+    return [Loop(f"line_{number}", extent) for number, extent in enumerate(root.shape) if number != axis]
+
+
+def choose(body: KernelBody, machine: Machine) -> Choice:
+    """A work-group takes a line of the result along the axis."""
+    root = _root(body)
+    axis, groups = root.int("axis"), extent_of(_lines(root))
+    length = expr.maximum(root.shape[axis], root.operands[0].shape[axis])
+    lanes, most = WARP, IndexSpace(body.function.symbols).largest(length)
+    while lanes < MAX_LANES and lanes < most:
+        lanes *= 2
+    axes = [
+        PlacedAxis("line", groups, "block"),
+        PlacedAxis("lane", lanes, "thread"),
+        PlacedAxis("element", root.shape[axis], "serial"),
+        PlacedAxis("update", root.operands[0].shape[axis], "serial"),
+    ]
+    winners = Scratch(WINNER, expr.product(root.shape), is_private=False)
+    item = kernel_item(body.function.name, axes, groups, lanes, ())
+    return Choice(NAME, item, (winners,), groups, expr.product(root.operands[1].shape))
+
+
+def realise(body: KernelBody, item: KernelItem, frame: Frame) -> None:
+    """Emit the line of one work-group."""
+    _Emission(body, frame, constant_extent(item, "lane")).emit()
+
+
+class _Emission:
+    def __init__(self, body: KernelBody, frame: Frame, lanes: int) -> None:
+        self.root, self.frame, self.lanes = _root(body), frame, lanes
+        self.memory = {value: frame.buffers[number] for number, value in enumerate(body.operands)}
+        self.axis = self.root.int("axis")
+        self.indices, self.updates = self.root.operands
+        self.winners = frame.buffers[-1]
+        self.space = IndexSpace(body.function.symbols)
+
+    def emit(self) -> None:
+        lines, space = _lines(self.root), self.space
+        group = space.add(GROUP, extent_of(lines))
+        space.add(THREAD, self.lanes)
+        index = IndexEmitter(space, self.frame.names)
+        places = space.unflatten(group, [loop.extent for loop in lines])
+        here = index.inside({loop.name: index(at) for loop, at in zip(lines, places, strict=True)})
+        line = tuple(space.add(loop.name, loop.extent) for loop in lines)
+        self._clear(line, here)
+        barrier()
+        self._settle(line, here)
+        barrier()
+        self._store(line, here)
+
+    def _clear(self, line: Sequence[Dim], index: IndexEmitter) -> None:
+        def element(position: Dim, here: IndexEmitter) -> None:
+            none = arith.constant(ir.IntegerType.get_signless(64), NONE)
+            store(WINNER, none, self.winners, self._address(self.root, line, position), here)
+
+        self._over("cleared", self.root.shape[self.axis], index, element)
+
+    def _settle(self, line: Sequence[Dim], index: IndexEmitter) -> None:
+        """Keep for each element the number of the last update that goes to it."""
+        others = [extent for number, extent in enumerate(self.indices.shape) if number != self.axis]
+        tests: list[Test] = [
+            ("ult", place, extent)
+            for place, extent in zip(line, others, strict=True)
+            if not self.space.is_within(place, extent)
+        ]
+
+        def update(position: Dim, here: IndexEmitter) -> None:
+            read = load(self.indices.dtype, self.memory[self.indices], self._address(self.indices, line, position), here)
+            found = here.inside({"place": as_index(self.indices.dtype, read)})
+            extent = self.root.shape[self.axis]
+            self.space.add("place", extent)
+            # A negative index is a huge unsigned one.
+            with where([("ult", symbol("place"), extent)], found) as inside:
+                target = strided_view(self.winners, self._address(self.root, line, symbol("place")), (), (), inside)
+                number = arith.index_cast(ir.IntegerType.get_signless(64), inside(position))
+                memref.AtomicRMWOp(arith.AtomicRMWKind.maxs, number, target, [])
+
+        with where(tests, index) as inside:
+            self._over("update", self.indices.shape[self.axis], inside, update)
+
+    def _store(self, line: Sequence[Dim], index: IndexEmitter) -> None:
+        dtype = self.root.dtype
+
+        def element(position: Dim, here: IndexEmitter) -> None:
+            address = self._address(self.root, line, position)
+            kept = load(WINNER, self.winners, address, here)
+            none = arith.constant(kept.type, NONE)
+            branch = scf.IfOp(
+                arith.cmpi(arith.CmpIPredicate.ne, kept, none), [zero(dtype).type], has_else=True
+            )
+            with ir.InsertionPoint(branch.then_block):
+                winner = here.inside({"winner": arith.index_cast(ir.IndexType.get(), kept)})
+                self.space.add("winner", self.indices.shape[self.axis])
+                source = self._address(self.indices, line, symbol("winner"))
+                scf.YieldOp([load(dtype, self.memory[self.updates], source, winner)])
+            with ir.InsertionPoint(branch.else_block):
+                scf.YieldOp([zero(dtype)])
+            store(dtype, branch.results[0], self.memory[self.root], address, here)
+
+        self._over("stored", self.root.shape[self.axis], index, element)
+
+    def _over(self, name: str, extent: Dim, index: IndexEmitter, emit: Callable[[Dim, IndexEmitter], None]) -> None:
+        """Share `extent` positions among the threads."""
+        loop = scf.ForOp(index(symbol(THREAD)), index(extent), index(self.lanes))
+        with ir.InsertionPoint(loop.body):
+            emit(self.space.add(name, extent), index.inside({name: loop.induction_variable}))
+            scf.YieldOp([])
+
+    def _address(self, value: Value, line: Sequence[Dim], position: Dim) -> Dim:
+        return self.space.flatten((*line[: self.axis], position, *line[self.axis :]), value.shape)

@@ -1,0 +1,91 @@
+"""The arrays of a work-group: those of a constant size each by itself, the others behind one another in one block."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dialect.mlir import ir, memref
+from passes.to_linalg.index_emission import IndexEmitter
+from passes.to_linalg.memory import stored_type
+from tensorkiln import expr
+from tensorkiln.expr import Dim
+from tensorkiln.schedule import SharedArray
+
+from .machine import VECTOR_BYTES
+
+SPACE = 3
+"""The number of the address space in LLVM's NVPTX back end."""
+DYNAMIC = "dynamic_shared_memory"
+"""The symbol of the block whose size the launch gives."""
+
+
+def static_bytes(arrays: Sequence[SharedArray]) -> int:
+    """Bytes that the kernel takes whatever the symbols are."""
+    sizes = (size_bytes(array) for array in arrays)
+    return sum(size for size in sizes if isinstance(size, int))
+
+
+def dynamic_bytes(arrays: Sequence[SharedArray]) -> Dim:
+    """Bytes that a launch must add."""
+    sizes = (size_bytes(array) for array in arrays)
+    return expr.add(*(size for size in sizes if not isinstance(size, int)))
+
+
+def size_bytes(array: SharedArray) -> Dim:
+    """Bytes of an array, rounded up so that the one behind it is aligned for vectors."""
+    size = expr.mul(array.elements, array.dtype.itemsize)
+    return expr.mul(expr.ceildiv(size, VECTOR_BYTES), VECTOR_BYTES)
+
+
+def declare_arrays(module: ir.Block, kernel: str, arrays: Sequence[SharedArray]) -> None:
+    """Define in `module` what `array_bases` refers to."""
+    if dynamic_bytes(arrays) != 0 and not any(_name_of(op) == DYNAMIC for op in module.operations):
+        with ir.InsertionPoint.at_block_begin(module):
+            _declare(DYNAMIC, ir.MemRefType.get([0], _i8(), memory_space=_space()), is_external=True)
+    for number, array in enumerate(arrays):
+        if isinstance(array.elements, int):
+            with ir.InsertionPoint.at_block_begin(module):
+                _declare(_symbol(kernel, number), _type(array.elements, array), is_external=False)
+
+
+def array_bases(kernel: str, arrays: Sequence[SharedArray], index: IndexEmitter) -> list[ir.Value]:
+    """The arrays as memrefs of which strided views may be taken, at the current insertion point."""
+    bases: list[ir.Value] = []
+    start: Dim = 0
+    for number, array in enumerate(arrays):
+        if isinstance(array.elements, int):
+            bases.append(memref.get_global(_type(array.elements, array), _symbol(kernel, number)))
+        else:
+            block = memref.get_global(ir.MemRefType.get([0], _i8(), memory_space=_space()), DYNAMIC)
+            kind = ir.MemRefType.get([], stored_type(array.dtype), memory_space=_space())
+            bases.append(memref.view(kind, block, index(start), []))
+            start = expr.add(start, size_bytes(array))
+    return bases
+
+
+def _declare(name: str, kind: ir.Type, *, is_external: bool) -> None:
+    op = memref.GlobalOp(name, kind, alignment=VECTOR_BYTES)
+    if not is_external:
+        op.operation.attributes["sym_visibility"] = ir.StringAttr.get("private")
+        op.operation.attributes["initial_value"] = ir.UnitAttr.get()
+
+
+def _name_of(op: ir.OpView) -> str:
+    attributes = op.operation.attributes
+    return ir.StringAttr(attributes["sym_name"]).value if "sym_name" in attributes else ""
+
+
+def _symbol(kernel: str, number: int) -> str:
+    return f"{kernel}_shared_{number}"
+
+
+def _type(elements: int, array: SharedArray) -> ir.MemRefType:
+    return ir.MemRefType.get([elements], stored_type(array.dtype), memory_space=_space())
+
+
+def _space() -> ir.Attribute:
+    return ir.IntegerAttr.get(ir.IntegerType.get_signless(64), SPACE)
+
+
+def _i8() -> ir.Type:
+    return ir.IntegerType.get_signless(8)

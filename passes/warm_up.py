@@ -1,0 +1,43 @@
+"""What a first compile pays and a second does not, paid once: before a process forks those that compile.
+
+Modules that are imported when they are first needed, LLVM's back ends, MLIR's dialects and passes, and the tables
+that all of these fill on first use.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Final
+
+from dialect.mlir import ir
+from tensorkiln.build import Builder, softmax
+from tensorkiln.graph import Graph
+from tensorkiln.target import Target
+
+from .compile import Compilation, CompileRequest, compile_request
+
+TARGETS: Final = ("cpu",)
+"""One target for each code generator."""
+
+
+@cache
+def graph() -> Graph:
+    """A contraction, reductions and elementwise ops over a symbolic number of rows."""
+    builder = Builder("warm_up")
+    rows = builder.symbol("s0", 1, 64)
+    a = builder.input("float32", (rows, 2))
+    b = builder.input("float32", (2, 4))
+    builder.output(softmax(a @ b))
+    return builder.graph()
+
+
+def warm_up() -> tuple[Compilation, ...]:
+    """Compile a small graph for every one of TARGETS; the results in their order.
+
+    No MLIR context and no thread is left, so that the process can fork. Raises what a compile raises, and RuntimeError
+    when a context is left.
+    """
+    compilations = tuple(compile_request(CompileRequest(graph(), Target.parse(target))) for target in TARGETS)
+    if left := ir.Context._get_live_count():
+        raise RuntimeError(f"{left} MLIR contexts are left")
+    return compilations
