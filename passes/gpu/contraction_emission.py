@@ -34,6 +34,8 @@ from .intrinsics import barrier
 from .tiles import SIDE, Tiles
 
 THREADS = SIDE * SIDE
+UNROLL = 4
+"""Products that a thread adds to each of its results between two tests of the loop."""
 FIRST_ROW, FIRST_COLUMN, FIRST_STEP = "first_row", "first_column", "first_step"
 
 
@@ -133,17 +135,18 @@ class ContractionEmission:
 
     def _multiply(self, sums: Sequence[ir.Value], index: IndexEmitter) -> list[ir.Value]:
         tiles, space = self.tiles, self.body.space
-        loop = scf.ForOp(index(0), index(tiles.depth), index(1), list(sums))
+        loop = scf.ForOp(index(0), index(tiles.depth), index(UNROLL), list(sums))
         with ir.InsertionPoint(loop.body):
             here = index.inside({"product": loop.induction_variable})
-            step = space.add("product", tiles.depth)
-            lefts = self._share(self.left, step, tiles.rows, tiles.thread_rows, self._thread_row, here)
-            rights = self._share(self.right, step, tiles.columns, tiles.thread_columns, self._thread_column, here)
-            pairs = [(left, right) for left in lefts for right in rights]
-            added = [
-                self._add(total, left, right) for total, (left, right) in zip(loop.inner_iter_args, pairs, strict=True)
-            ]
-            scf.YieldOp(added)
+            first = space.add("product", tiles.depth)
+            totals = list(loop.inner_iter_args)
+            for number in range(UNROLL):
+                step = expr.add(first, number)
+                lefts = self._share(self.left, step, tiles.rows, tiles.thread_rows, self._thread_row, here)
+                rights = self._share(self.right, step, tiles.columns, tiles.thread_columns, self._thread_column, here)
+                pairs = [(left, right) for left in lefts for right in rights]
+                totals = [self._add(total, *pair) for total, pair in zip(totals, pairs, strict=True)]
+            scf.YieldOp(totals)
         return list(loop.results)
 
     _thread_row: Dim = expr.floordiv(symbol(THREAD), SIDE)

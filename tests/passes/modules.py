@@ -6,8 +6,8 @@ from dialect.from_graph import from_graph
 from dialect.kiln import new_context
 from dialect.mlir import ir
 from dialect.module import graph_function
+from passes.back_ends import back_end_of
 from passes.cpu.machine import Machine, machine_of
-from passes.cpu.pipeline import cpu_pipeline
 from passes.decompose import decompose
 from passes.form_kernels import form_kernels
 from passes.form_kernels.outline import ROWS
@@ -55,7 +55,7 @@ def kernels(graph: Graph) -> ir.Module:
 def after(stage: str, graph: Graph, target: str = TARGET) -> ir.Module:
     """The module that the stage called `stage` leaves."""
     module = kiln(graph)
-    for step in cpu_pipeline(Target.parse(target), CompileOptions()):
+    for step in back_end_of(Target.parse(target), CompileOptions()).pipeline:
         module = step.run(module)
         assert module.operation.verify()
         if step.name == stage:

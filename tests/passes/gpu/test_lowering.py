@@ -1,0 +1,137 @@
+"""What the code of a kernel on a GPU looks like."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from dialect.mlir import ir
+from tests.filecheck import check_ir
+from tests.passes.modules import after
+
+from .graphs import GRAPHS, TARGET
+
+
+def realised(name: str) -> ir.Module:
+    return after("to-linalg", GRAPHS[name](), TARGET)
+
+
+def test_neighbouring_elements_are_one_wide_access_behind_one_comparison() -> None:
+    text = str(realised("added"))
+    check_ir(
+        text,
+        """
+        // CHECK: func.func @kernel_0(
+        // CHECK-SAME: memref<f32> {llvm.align = 16 : i64, llvm.noalias, llvm.readonly},
+        // CHECK-SAME: memref<f32> {llvm.align = 16 : i64, llvm.noalias, llvm.readonly},
+        // CHECK-SAME: memref<f32> {llvm.align = 16 : i64, llvm.noalias})
+        // CHECK: nvvm.read.ptx.sreg.ctaid.x
+        // CHECK: nvvm.read.ptx.sreg.tid.x
+        // CHECK: arith.cmpi ult
+        // CHECK: scf.if
+        // CHECK: vector.load {{.*}}alignment = 16
+        // CHECK: vector.load {{.*}}alignment = 16
+        // CHECK: vector.store {{.*}}alignment = 16
+        """,
+    )
+    assert text.count("arith.cmpi ult") == 1
+
+
+def test_a_length_that_is_not_known_to_fill_vectors_has_a_rest() -> None:
+    check_ir(
+        realised("added_symbolic"),
+        """
+        // CHECK: scf.if
+        // CHECK: vector.store
+        // CHECK: } else {
+        // CHECK: scf.for
+        // CHECK-NOT: vector.
+        // CHECK: memref.store
+        """,
+    )
+
+
+def test_lanes_combine_by_shuffles_and_once_through_shared_memory() -> None:
+    text = str(realised("softmax_rows"))
+    check_ir(
+        text,
+        """
+        // CHECK-DAG: memref.global "private" @kernel_0_shared_0 : memref<8xf32, 3> = uninitialized {alignment = 16
+        // CHECK-DAG: memref.global "private" @kernel_0_shared_1 : memref<1024xf32, 3> = uninitialized {alignment = 16
+        // CHECK: scf.for
+        // CHECK-COUNT-5: nvvm.shfl.sync bfly
+        // CHECK: nvvm.barrier
+        // CHECK-COUNT-3: nvvm.shfl.sync bfly
+        // CHECK: nvvm.barrier
+        """,
+    )
+    assert text.count("nvvm.shfl.sync") == 16
+    assert text.count("nvvm.barrier") == 5
+
+
+def test_shared_memory_of_symbolic_size_is_left_to_the_launch() -> None:
+    check_ir(
+        realised("softmax_symbolic"),
+        """
+        // CHECK: memref.global @dynamic_shared_memory : memref<0xi8, 3> {alignment = 16 : i64}
+        // CHECK: memref.get_global @dynamic_shared_memory
+        // CHECK: memref.view
+        """,
+    )
+
+
+def test_a_short_row_has_one_thread_and_no_barrier() -> None:
+    text = str(realised("short_rows"))
+    assert "nvvm.barrier" not in text
+    assert "nvvm.shfl" not in text
+
+
+def test_columns_are_halved_in_shared_memory() -> None:
+    text = str(realised("columns"))
+    assert "memref<1024xf32, 3>" in text
+    assert text.count("nvvm.barrier") == 7
+
+
+def test_a_contraction_waits_before_and_after_each_step() -> None:
+    check_ir(
+        realised("dense"),
+        """
+        // CHECK: scf.for {{.*}} iter_args(
+        // CHECK: nvvm.barrier
+        // CHECK: scf.for {{.*}} iter_args(
+        // CHECK-COUNT-64: arith.addf {{.*}} fastmath<reassoc,contract>
+        // CHECK: nvvm.barrier
+        // CHECK: nvvm.barrier
+        // CHECK: scf.for
+        // CHECK: memref.store
+        """,
+    )
+
+
+def test_a_scatter_settles_the_last_update_by_an_atomic_maximum() -> None:
+    check_ir(
+        realised("scattered"),
+        """
+        // CHECK: nvvm.barrier
+        // CHECK: arith.cmpi ult
+        // CHECK: memref.atomic_rmw maxs
+        // CHECK: nvvm.barrier
+        """,
+    )
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_only_the_llvm_and_nvvm_dialects_remain(name: str) -> None:
+    found = set(re.findall(r"(?m)^\s+(?:%\S+ = )?\"?([a-z_]+)\.", str(after("entries", GRAPHS[name](), TARGET))))
+    assert found <= {"llvm", "nvvm"}
+
+
+def test_an_entry_says_how_many_threads_run_it() -> None:
+    check_ir(
+        after("entries", GRAPHS["added"](), TARGET),
+        """
+        // CHECK: llvm.func @kernel_0(%{{[^:]*}}: !llvm.ptr
+        // CHECK-SAME: attributes {nvvm.kernel, nvvm.reqntid = array<i32: 256, 1, 1>}
+        """,
+    )
