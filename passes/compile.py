@@ -20,8 +20,8 @@ from tensorkiln.options import CompileOptions
 from tensorkiln.spec import CompiledProgram, StageRecord
 from tensorkiln.target import Target
 
-from .codegen.translate import to_llvm_ir
 from .back_ends import BackEnd, back_end_of
+from .codegen.translate import to_llvm_ir
 from .program import ProgramParts
 from .stage import Stage
 

@@ -1,4 +1,4 @@
-"""linalg and vector code on memrefs -> LLVM dialect, whatever the target: what is peculiar to one is LLVM code already."""
+"""linalg, scf and vector code on memrefs -> LLVM dialect, for every target."""
 
 from __future__ import annotations
 

@@ -20,16 +20,14 @@ KernelEmission = Callable[[ir.Block, Sequence[ir.Value], Sequence[ir.Value]], No
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """A buffer of a kernel: what it holds, the alignment of its address in bytes, whether the kernel may store to it."""
+    """A buffer: what it holds, the alignment of its address in bytes, and whether the kernel stores to it."""
 
     dtype: DType
     alignment: int
     is_written: bool
 
 
-def kernel_function(
-    name: str, arguments: Sequence[Argument], symbols: int, threads: int, emit: KernelEmission
-) -> None:
+def kernel_function(name: str, arguments: Sequence[Argument], symbols: int, threads: int, emit: KernelEmission) -> None:
     """Define a kernel at the current insertion point. No two of its buffers overlap."""
     index = ir.IndexType.get()
     buffers = [ir.MemRefType.get([], stored_type(argument.dtype)) for argument in arguments]

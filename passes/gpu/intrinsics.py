@@ -36,7 +36,7 @@ def barrier() -> None:
 
 
 def shuffle_xor(dtype: DType, value: ir.Value, distance: int) -> ir.Value:
-    """The value, as it travels, of the lane whose number differs in the bits of `distance`. All lanes must take part."""
+    """The value, as it travels, of the lane whose number differs in the bits of `distance`. All lanes must call it."""
     if dtype is DType.FLOAT32:
         return _exchange(value, distance)
     bits = ir.IntegerType.get_signless(max(8 * dtype.itemsize, 8))

@@ -48,9 +48,7 @@ def kernel_item(
                 Axis(name=axis.name, size=axis.extent, role="reduction" if axis.is_reduction else "normal")
                 for axis in axes
             ),
-            mapping=Mapping(
-                block=levels["block"], thread=levels["thread"], vec=levels["vec"], serial=levels["serial"]
-            ),
+            mapping=Mapping(block=levels["block"], thread=levels["thread"], vec=levels["vec"], serial=levels["serial"]),
             tiles=tuple(axis.tiles for axis in axes),
         ),
         reduce=ReductionPlan(axes=reduced, intra_thread="shfl") if reduced else None,

@@ -46,7 +46,7 @@ class Lanes:
     @property
     def exchange_elements(self) -> int:
         """Elements of shared memory that a combination needs."""
-        if self.lanes == 1 or self.threads == WARP and self.rows == 1:
+        if self.lanes == 1 or (self.threads == WARP and self.rows == 1):
             return 0
         return self.lanes // WARP if self.rows == 1 else self.threads
 

@@ -129,9 +129,7 @@ class RowEmission:
         how = self.frame.machine.traits
         return combine_lanes(stage.combine, dtype, partial, self.lanes, self.exchange.get(dtype), index, how)
 
-    def _accumulated(
-        self, stage: Stage, loops: Sequence[Loop], first: Dim, step: int, index: IndexEmitter
-    ) -> ir.Value:
+    def _accumulated(self, stage: Stage, loops: Sequence[Loop], first: Dim, step: int, index: IndexEmitter) -> ir.Value:
         """The combination of the points `first, first + step, …` of the reduction loops."""
         assert stage.combine is not None, "only a reduction is reduced"
         kind, element = stage.combine, stage.elements[0]

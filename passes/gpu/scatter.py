@@ -114,7 +114,9 @@ class _Emission:
         ]
 
         def update(position: Dim, here: IndexEmitter) -> None:
-            read = load(self.indices.dtype, self.memory[self.indices], self._address(self.indices, line, position), here)
+            read = load(
+                self.indices.dtype, self.memory[self.indices], self._address(self.indices, line, position), here
+            )
             found = here.inside({"place": as_index(self.indices.dtype, read)})
             extent = self.root.shape[self.axis]
             self.space.add("place", extent)
@@ -134,9 +136,7 @@ class _Emission:
             address = self._address(self.root, line, position)
             kept = load(WINNER, self.winners, address, here)
             none = arith.constant(kept.type, NONE)
-            branch = scf.IfOp(
-                arith.cmpi(arith.CmpIPredicate.ne, kept, none), [zero(dtype).type], has_else=True
-            )
+            branch = scf.IfOp(arith.cmpi(arith.CmpIPredicate.ne, kept, none), [zero(dtype).type], has_else=True)
             with ir.InsertionPoint(branch.then_block):
                 winner = here.inside({"winner": arith.index_cast(ir.IndexType.get(), kept)})
                 self.space.add("winner", self.indices.shape[self.axis])

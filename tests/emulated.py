@@ -1,0 +1,106 @@
+"""Run a graph compiled for a CUDA target in the emulator: its very LLVM IR, by the launches that it came with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from passes.compile import Compilation
+from tensorkiln.custom import lookup
+from tensorkiln.expr import evaluate
+from tensorkiln.graph import Graph
+from tensorkiln.schedule import HostCallback, KernelItem, MemoryTransfer
+from tensorkiln.spec import Buffer, ProgramSpec
+from tests.compiled import compiled
+from tests.simt.memory import Buffer as DeviceBuffer
+from tests.simt.memory import DeviceMemory
+from tests.simt.module import SimtModule
+from tests.simt.watch import Watch
+
+Array = np.ndarray[Any, Any]
+TARGET = "cuda:sm_80"
+
+
+def run(graph: Graph, /, *arrays: Any, seed: int = 0, **symbols: int) -> tuple[Array, ...]:
+    """The outputs of the graph, its threads in an order drawn from `seed`."""
+    return Emulation(compiled(graph, TARGET, dump_stages=True), arrays, symbols).run(seed=seed)
+
+
+@dataclass(frozen=True, slots=True)
+class Launched:
+    """A launch that was watched: its kernel, and how often each byte of each buffer of the program was stored to."""
+
+    kernel: ProgramSpec
+    stores: dict[int, Array]
+
+
+@dataclass(slots=True)
+class Emulation:
+    """One call of a compiled program, every buffer in memory of its own between poisoned borders."""
+
+    compilation: Compilation
+    arrays: Sequence[Any]
+    symbols: dict[str, int]
+    memory: DeviceMemory = field(default_factory=DeviceMemory)
+    buffers: dict[int, DeviceBuffer] = field(default_factory=dict[int, DeviceBuffer])
+    launched: list[Launched] = field(default_factory=list[Launched])
+
+    def __post_init__(self) -> None:
+        program = self.compilation.program
+        given = {binding.buffer: array for binding, array in zip(program.inputs, self.arrays, strict=True)}
+        for buffer in program.buffers:
+            self.buffers[buffer.id] = self._place(buffer, given.get(buffer.id))
+
+    def _place(self, buffer: Buffer, array: Any) -> DeviceBuffer:
+        shape, dtype = tuple(evaluate(dim, self.symbols) for dim in buffer.shape), buffer.dtype.numpy
+        if buffer.artifact is not None:
+            array = np.frombuffer(self.compilation.artifacts[buffer.artifact], dtype)
+        if array is None:
+            return self.memory.fresh(shape, dtype)
+        return self.memory.upload(np.asarray(array, dtype, order="C").reshape(shape))
+
+    def run(self, *, seed: int = 0, watched: bool = False) -> tuple[Array, ...]:
+        """Run every item; with `watched`, check every access and count the stores of every launch."""
+        program = self.compilation.program
+        module = SimtModule(self.compilation.dumps["translate"]) if program.kernels else None
+        for item in program.schedule.items:
+            match item.operation:
+                case KernelItem(kernel_id=number):
+                    assert module is not None, "a program with a kernel item has kernels"
+                    self._launch(module, program.kernels[number], seed, watched)
+                case HostCallback() as callback:
+                    self._call(callback)
+                case MemoryTransfer(src_var=source, dst_var=target):
+                    self.memory.write(self.buffers[target].address, self.buffers[source].numpy())
+                case _:
+                    continue
+        return tuple(self.buffers[binding.buffer].numpy() for binding in program.outputs)
+
+    def _launch(self, module: SimtModule, kernel: ProgramSpec, seed: int, watched: bool) -> None:
+        grid = tuple(evaluate(size, self.symbols) for size in kernel.global_size)
+        if 0 in grid:
+            return
+        assert kernel.local_size is not None, "a GPU kernel has threads"
+        read_only = [self.buffers[kernel.buffers[slot]] for slot in kernel.ins if slot not in kernel.outs]
+        watch = Watch(self.memory, read_only) if watched else None
+        module.launch(
+            kernel.entry,
+            grid,
+            tuple(evaluate(size, self.symbols) for size in kernel.local_size),
+            [*(self.buffers[number] for number in kernel.buffers), *(self.symbols[name] for name in kernel.var_names)],
+            dynamic_shared_bytes=evaluate(kernel.dynamic_shared_bytes, self.symbols),
+            seed=seed,
+            watch=watch,
+        )
+        if watch is not None:
+            written = {kernel.buffers[slot] for slot in kernel.outs}
+            stores = {number: watch.stores(self.buffers[number]) for number in written}
+            self.launched.append(Launched(kernel, stores))
+
+    def _call(self, callback: HostCallback) -> None:
+        inputs = [self.buffers[number].numpy() for number in callback.input_vars]
+        result = lookup(callback.callback_name).evaluate(inputs, callback.attributes)
+        self.memory.write(self.buffers[callback.output_vars[0]].address, np.ascontiguousarray(result))
