@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
 
 from tensorkiln.build import Builder, Tensor, cat, conv2d, einsum, pad
 from tensorkiln.reference import evaluate
-from tests.compiled import run
+from tests import compiled, emulated
+
+Run = Callable[..., tuple[Any, ...]]
+
+
+@pytest.fixture(params=[compiled.run, emulated.run], ids=["cpu", "gpu"])
+def run(request: pytest.FixtureRequest) -> Run:
+    """What compiles a graph and runs it, on this machine or on an emulated GPU."""
+    return request.param
+
 
 RNG = np.random.default_rng(7)
 
@@ -25,7 +37,7 @@ def draw(*shape: int) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
     ],
 )
 def test_a_contraction_whose_last_loop_is_a_batch(
-    subscripts: str, left: tuple[int, ...], right: tuple[int, ...]
+    run: Run, subscripts: str, left: tuple[int, ...], right: tuple[int, ...]
 ) -> None:
     b = Builder("batch")
     x, y = b.input("float32", left), b.input("float32", right)
@@ -36,7 +48,7 @@ def test_a_contraction_whose_last_loop_is_a_batch(
 
 
 @pytest.mark.parametrize("name", ["row", "group", "rows", "columns", "steps", "first_row", "r0", "R0", "v0", "l0_0"])
-def test_a_symbol_may_be_called_like_a_loop(name: str) -> None:
+def test_a_symbol_may_be_called_like_a_loop(run: Run, name: str) -> None:
     b = Builder("names")
     n = b.symbol(name, 1, 500)
     x, w = b.input("float32", (n, 40)), b.input("float32", (40, 33))
@@ -48,7 +60,7 @@ def test_a_symbol_may_be_called_like_a_loop(name: str) -> None:
 
 
 @pytest.mark.parametrize("stride", [2, 3])
-def test_a_strided_convolution_of_symbolic_size(stride: int) -> None:
+def test_a_strided_convolution_of_symbolic_size(run: Run, stride: int) -> None:
     b = Builder("downsample")
     n, h, w = (b.symbol(name, 1, 64) for name in ("n", "h", "w"))
     x, weights = b.input("float32", (n, 16, h, w)), b.input("float32", (24, 16, 3, 3))
@@ -59,7 +71,7 @@ def test_a_strided_convolution_of_symbolic_size(stride: int) -> None:
     np.testing.assert_allclose(actual, expected, rtol=1e-3, atol=1e-3)
 
 
-def test_a_scan_by_doubling_shifts_stays_small() -> None:
+def test_a_scan_by_doubling_shifts_stays_small(run: Run) -> None:
     length = 1 << 12
     b = Builder("scan")
     total: Tensor = b.input("float32", (length,))
@@ -73,7 +85,7 @@ def test_a_scan_by_doubling_shifts_stays_small() -> None:
     np.testing.assert_allclose(actual, np.cumsum(x, dtype=np.float64), atol=1e-2)
 
 
-def test_a_cat_of_many_parts() -> None:
+def test_a_cat_of_many_parts(run: Run) -> None:
     b = Builder("parts")
     parts = [b.input("float32", (1 + number % 3, 5)) for number in range(200)]
     b.output(cat(parts, 0))
