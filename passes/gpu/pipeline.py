@@ -18,6 +18,7 @@ from tensorkiln.target import Target
 from .abi import mark_kernels
 from .machine import Machine, machine_of
 from .realise import realise_kernels
+from .split_reductions import split_reductions
 from .strategies import choose_strategy
 
 
@@ -26,6 +27,7 @@ def gpu_pipeline(target: Target, options: CompileOptions) -> tuple[Stage, ...]:
     machine = machine_of(target, fast_math=options.fast_math)
     return (
         Stage("decompose", decompose),
+        Stage("split-reductions", split_reductions),
         Stage("form-kernels", form_kernels),
         Stage("schedule", partial(schedule, machine=machine)),
         Stage("to-linalg", partial(realise_kernels, machine=machine)),
