@@ -51,13 +51,21 @@ class Lanes:
         return self.lanes // WARP if self.rows == 1 else self.threads
 
 
-def combine_lanes(
-    kind: str, dtype: DType, value: ir.Value, lanes: Lanes, exchange: ir.Value | None, index: IndexEmitter, how: Traits
-) -> ir.Value:
-    """The combination of the values, as they travel, of all lanes of a row. All threads must take part.
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """Shared memory that a combination may use: `lanes.exchange_elements` elements of `base` from `start` on.
 
-    `exchange` is shared memory of `lanes.exchange_elements` elements, free again afterwards.
+    Threads may still be reading it when others have left the combination.
     """
+
+    base: ir.Value
+    start: int
+
+
+def combine_lanes(
+    kind: str, dtype: DType, value: ir.Value, lanes: Lanes, exchange: Exchange | None, index: IndexEmitter, how: Traits
+) -> ir.Value:
+    """The combination of the values, as they travel, of all lanes of a row. All threads must take part."""
     if lanes.lanes == 1:
         return value
     if lanes.rows > 1:
@@ -69,12 +77,10 @@ def combine_lanes(
     warps = lanes.lanes // WARP
     thread = symbol(THREAD)
     with where([("eq", expr.floormod(thread, WARP), 0)], index) as here:
-        store(dtype, value, exchange, expr.floordiv(thread, WARP), here)
+        store(dtype, value, exchange.base, expr.add(exchange.start, expr.floordiv(thread, WARP)), here)
     barrier()
-    value = load(dtype, exchange, expr.floormod(thread, warps), index)
-    value = _within_warp(kind, dtype, value, warps, how)
-    barrier()
-    return value
+    value = load(dtype, exchange.base, expr.add(exchange.start, expr.floormod(thread, warps)), index)
+    return _within_warp(kind, dtype, value, warps, how)
 
 
 def _within_warp(kind: str, dtype: DType, value: ir.Value, width: int, how: Traits) -> ir.Value:
@@ -87,23 +93,21 @@ def _within_warp(kind: str, dtype: DType, value: ir.Value, width: int, how: Trai
 
 
 def _through_memory(
-    kind: str, dtype: DType, value: ir.Value, lanes: Lanes, exchange: ir.Value, index: IndexEmitter, how: Traits
+    kind: str, dtype: DType, value: ir.Value, lanes: Lanes, exchange: Exchange, index: IndexEmitter, how: Traits
 ) -> ir.Value:
     """Halve the lanes that hold a partial result until one is left."""
-    thread = symbol(THREAD)
-    store(dtype, value, exchange, thread, index)
+    place = expr.add(exchange.start, symbol(THREAD))
+    store(dtype, value, exchange.base, place, index)
     barrier()
     half = lanes.lanes // 2
     while half:
         with where([("ult", lanes.lane, half)], index) as here:
-            other = load(dtype, exchange, expr.add(thread, half * lanes.rows), here)
-            mine = load(dtype, exchange, thread, here)
-            store(dtype, _combined(kind, dtype, mine, other, how), exchange, thread, here)
+            other = load(dtype, exchange.base, expr.add(place, half * lanes.rows), here)
+            mine = load(dtype, exchange.base, place, here)
+            store(dtype, _combined(kind, dtype, mine, other, how), exchange.base, place, here)
         barrier()
         half //= 2
-    value = load(dtype, exchange, lanes.slot, index)
-    barrier()
-    return value
+    return load(dtype, exchange.base, expr.add(exchange.start, lanes.slot), index)
 
 
 def _combined(kind: str, dtype: DType, left: ir.Value, right: ir.Value, how: Traits) -> ir.Value:

@@ -7,6 +7,7 @@ repeat the last row, and store nothing.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 from dialect.mlir import ir, scf
@@ -19,7 +20,7 @@ from passes.schedule.tiling import inner_loops
 from passes.to_linalg.emission import Emitter
 from passes.to_linalg.index_emission import IndexEmitter
 from passes.to_linalg.memory import Memory, register, store, stored_type, to_register, to_scalar
-from passes.to_linalg.scalar_dag import Node
+from passes.to_linalg.scalar_dag import Load, Node
 from tensorkiln import expr
 from tensorkiln.dtypes import DType
 from tensorkiln.expr import Dim
@@ -27,7 +28,7 @@ from tensorkiln.expr import Dim
 from .branch import Test, where
 from .frame import GROUP, THREAD, Frame
 from .intrinsics import barrier
-from .reduction import Lanes, combine_lanes
+from .reduction import Exchange, Lanes, combine_lanes
 
 SERIAL_LANES = 32
 """Results in a row from which on each lane reduces whole results of its own."""
@@ -49,7 +50,8 @@ class RowEmission:
         self.computed = [entry.operand for stage in body.stages for entry in stage.stores]
         self.scalars = {number for number in self.computed if row_size(body, number) == 1}
         self.memory = self._memory(in_shared, in_buffers)
-        self.unread: set[int] = set()
+        self.unread: dict[int, Stage] = {}
+        self.reductions: Counter[DType] = Counter()
 
     def _memory(self, in_shared: Mapping[int, ir.Value], in_buffers: Mapping[int, ir.Value]) -> Memory:
         body = self.body
@@ -88,10 +90,22 @@ class RowEmission:
 
     def _wait_for(self, stage: Stage) -> None:
         """Put a barrier before a stage that reads what other lanes have stored since the last one."""
-        reads = {load.operand for load in loads(stage.elements, self.body.nodes)}
-        if self.lanes.lanes > 1 and not reads.isdisjoint(self.unread):
+        found = loads(stage.elements, self.body.nodes)
+        if self.lanes.lanes > 1 and any(
+            load.operand in self.unread and not self._is_own(load, stage, self.unread[load.operand]) for load in found
+        ):
             barrier()
             self.unread.clear()
+
+    def _is_own(self, load: Load, reader: Stage, writer: Stage) -> bool:
+        """Whether a lane reads only what it has stored itself: both stages walk the same points, and meet in each."""
+        mine, theirs = inner_loops(self.body, reader), inner_loops(self.body, writer)
+        if writer.combine is not None or [loop.extent for loop in mine] != [loop.extent for loop in theirs]:
+            return False
+        if reader.combine is not None and not all(loop.is_reduction for loop in mine):
+            return False
+        names = {loop.name: expr.symbol(other.name) for loop, other in zip(mine, theirs, strict=True)}
+        return expr.substitute(load.address, names) == writer.domain.address
 
     def _stage(self, stage: Stage, index: IndexEmitter) -> None:
         loops = inner_loops(self.body, stage)
@@ -126,8 +140,15 @@ class RowEmission:
         assert stage.combine is not None, "only a reduction is reduced"
         dtype = stage.elements[0].dtype
         partial = self._accumulated(stage, loops, self.lanes.lane, self.lanes.lanes, index)
-        how = self.frame.machine.traits
-        return combine_lanes(stage.combine, dtype, partial, self.lanes, self.exchange.get(dtype), index, how)
+        exchange = self._next_exchange(dtype)
+        return combine_lanes(stage.combine, dtype, partial, self.lanes, exchange, index, self.frame.machine.traits)
+
+    def _next_exchange(self, dtype: DType) -> Exchange | None:
+        if dtype not in self.exchange:
+            return None
+        half = self.reductions[dtype] % 2
+        self.reductions[dtype] += 1
+        return Exchange(self.exchange[dtype], half * self.lanes.exchange_elements)
 
     def _accumulated(self, stage: Stage, loops: Sequence[Loop], first: Dim, step: int, index: IndexEmitter) -> ir.Value:
         """The combination of the points `first, first + step, …` of the reduction loops."""
@@ -161,6 +182,9 @@ class RowEmission:
 
         def point(here: IndexEmitter, _: Sequence[ir.Value]) -> list[ir.Value]:
             value = self._reduced(stage, reduced, here)
+            if self.lanes.exchange_elements:
+                # The next result goes through the same memory.
+                barrier()
             with where([*self.is_live, *self._is_first_lane], here) as first:
                 self._store(stage.stores[0], value, stage, first)
             return []
@@ -182,7 +206,7 @@ class RowEmission:
         address = self.memory.address(entry.operand, stage.domain.address)
         store(entry.root.dtype, value, self.memory.bases[entry.operand], address, index)
         if entry.operand not in self.scalars:
-            self.unread.add(entry.operand)
+            self.unread[entry.operand] = stage
 
     def _emitter(self, index: IndexEmitter) -> Emitter:
         return Emitter(self.body.nodes, index, self.memory, self.frame.machine.traits)

@@ -6,6 +6,7 @@ are short, a work-group takes many rows side by side.
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import reduce
 
 from passes.schedule.accesses import linear_access, loads
@@ -113,11 +114,14 @@ def _walks_across_rows(body: KernelBody) -> bool:
 
 
 def exchange_arrays(body: KernelBody, lanes: Lanes) -> list[SharedArray]:
-    """What the lanes exchange partial results through: an array for every dtype that is reduced."""
+    """What the lanes exchange partial results through: an array for every dtype that is reduced.
+
+    Reductions take its two halves in turn. While one is being written, all threads have left the one before it behind.
+    """
     if not lanes.exchange_elements:
         return []
-    dtypes = [_accumulated(stage) for stage in body.stages if stage.combine is not None]
-    return [SharedArray(dtype=dtype, elements=lanes.exchange_elements) for dtype in dict.fromkeys(dtypes)]
+    uses = Counter(_accumulated(stage) for stage in body.stages if stage.combine is not None)
+    return [SharedArray(dtype=dtype, elements=min(count, 2) * lanes.exchange_elements) for dtype, count in uses.items()]
 
 
 def _accumulated(stage: Stage) -> DType:

@@ -50,7 +50,7 @@ def _product(sizes: list[int]) -> int:
 
 def test_a_row_that_is_kept_is_in_shared_memory() -> None:
     _, item = scheduled(GRAPHS["softmax_rows"]())
-    assert [(array.dtype, array.elements) for array in item.shared] == [("float32", 8), ("float32", 1024)]
+    assert [(array.dtype, array.elements) for array in item.shared] == [("float32", 16), ("float32", 1024)]
 
 
 def test_the_reductions_are_marked_with_how_lanes_combine() -> None:
