@@ -11,7 +11,8 @@ from tensorkiln.options import CompileOptions
 from tensorkiln.schedule import KernelItem
 from tensorkiln.target import Target
 
-from .codegen import nvptx, object_code
+from .codegen import cubin, nvptx, object_code
+from .codegen.assembly import Assembly
 from .cpu.launch import launch_of as cpu_launch
 from .cpu.pipeline import cpu_pipeline
 from .gpu.launch import launch_of as gpu_launch
@@ -24,12 +25,14 @@ from .stage import Stage
 class BackEnd:
     """`pipeline` takes a module from the kiln dialect to the LLVM dialect, `emit` LLVM IR text to an artifact.
 
-    `launch` says how a kernel with this schedule is started.
+    `launch` says how a kernel with this schedule is started. `assemble` makes of an artifact what a device runs as it
+    is; None where that was not asked for, or the artifact is that already.
     """
 
     pipeline: tuple[Stage, ...]
     emit: Callable[[str], bytes]
     launch: Callable[[KernelItem], Launch]
+    assemble: Callable[[bytes], Assembly] | None = None
 
 
 def back_end_of(target: Target, options: CompileOptions) -> BackEnd:
@@ -42,7 +45,10 @@ def back_end_of(target: Target, options: CompileOptions) -> BackEnd:
             def emit(llvm_ir: str) -> bytes:
                 return nvptx.emit(llvm_ir, target).encode()
 
-            return BackEnd(gpu_pipeline(target, options), emit, gpu_launch)
+            def assemble(ptx: bytes) -> Assembly:
+                return cubin.assemble(ptx.decode(), nvptx.architecture_of(target).name)
+
+            return BackEnd(gpu_pipeline(target, options), emit, gpu_launch, assemble if options.cubin else None)
         case _:
             raise UnsupportedGraphError(
                 f"this compiler has no code generator for {target.kind} targets; use a cpu or cuda target",

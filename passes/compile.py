@@ -21,8 +21,10 @@ from tensorkiln.spec import CompiledProgram, StageRecord
 from tensorkiln.target import Target
 
 from .back_ends import BackEnd, back_end_of
+from .codegen.assembly import Assembly
 from .codegen.translate import to_llvm_ir
 from .program import ProgramParts
+from .schedule.attach import kernel_functions
 from .stage import Stage
 
 CANONICAL_SYMBOL = re.compile(r"s\d+")
@@ -88,12 +90,20 @@ class _Compiler:
         self._keep("translate", llvm_ir)
         with self._timed("codegen"):
             code = self.back_end.emit(llvm_ir)
-        return self._finish(scheduled, code)
+        assembly: Assembly | None = None
+        if self.back_end.assemble is not None and kernel_functions(scheduled):
+            with self._timed("assemble"):
+                assembly = self.back_end.assemble(code)
+        return self._finish(scheduled, code, assembly)
 
-    def _finish(self, scheduled: ir.Module, code: bytes) -> Compilation:
+    def _finish(self, scheduled: ir.Module, code: bytes, assembly: Assembly | None) -> Compilation:
         graph, target = self.request.graph, self.request.target
         digest = hashlib.sha256(code).hexdigest()
         parts = ProgramParts(scheduled, graph, target, digest, self.back_end.launch)
+        artifacts = {digest: code, **parts.plan.artifacts}
+        if assembly is not None:
+            parts.add_assembly(assembly, hashlib.sha256(assembly.cubin).hexdigest())
+            artifacts[hashlib.sha256(assembly.cubin).hexdigest()] = assembly.cubin
         program = CompiledProgram(
             digest="",
             target=target,
@@ -106,7 +116,7 @@ class _Compiler:
             schedule=parts.schedule,
             stages=tuple(self.records),
         )
-        return Compilation(program, {digest: code, **parts.plan.artifacts}, self.dumps)
+        return Compilation(program, artifacts, self.dumps)
 
     def _run(self, stage: Stage, module: ir.Module) -> ir.Module:
         with self._timed(stage.name):

@@ -26,6 +26,7 @@ from tensorkiln.schedule import (
 from tensorkiln.spec import ProgramSpec
 from tensorkiln.target import Target
 
+from .codegen.assembly import Assembly
 from .launch import Launch
 from .schedule.attach import kernel_functions, read_program, schedule_of
 from .schedule.opportunities import fusion_opportunities
@@ -52,6 +53,13 @@ class ProgramParts:
         self.analysis: list[ItemAnalysis] = []
         for number, step in enumerate(self.plan.steps):
             self._add(number, step)
+
+    def add_assembly(self, assembly: Assembly, digest: str) -> None:
+        """Name the assembled form of all kernels, and what each of them takes."""
+        self.kernels = [
+            kernel.model_copy(update={"binary": digest, "resources": assembly.usage[kernel.entry].resources})
+            for kernel in self.kernels
+        ]
 
     @property
     def inputs(self) -> tuple[Binding, ...]:

@@ -9,8 +9,10 @@ class CompileOptions(Record):
     """Options of one compile.
 
     `fast_math` lets mulacc round once instead of twice, so results may differ in the last bit. `dump_stages` keeps the
-    IR text of every stage.
+    IR text of every stage. `cubin` also assembles the PTX of a CUDA target for exactly its architecture, which says how
+    many registers and spills each kernel has; it needs NVIDIA's assembler on the server. CPU targets ignore it.
     """
 
     fast_math: bool = False
     dump_stages: bool = False
+    cubin: bool = False

@@ -16,6 +16,7 @@ from pydantic import (
     model_validator,
 )
 
+from .architectures import ARCHITECTURES
 from .errors import DeviceError, RequestError
 from .nodes.base import Record
 
@@ -44,7 +45,8 @@ class Target(Record):
     """A target of compilation.
 
     `cpu`: `triple`, `features` (the complete instruction set beyond the architecture's baseline, in LLVM's names,
-    sorted) and `cpu`, by which code is tuned. `cuda` and `rocm`: `arch`, such as `sm_90` or `gfx942`.
+    sorted) and `cpu`, by which code is tuned. `cuda`: `arch`, one of `ARCHITECTURES`, such as `sm_90`. `rocm`: `arch`,
+    such as `gfx942`.
     """
 
     kind: Literal["cpu", "cuda", "rocm"]
@@ -62,6 +64,8 @@ class Target(Record):
             raise ValueError(f"a {self.kind} target has an arch and nothing else")
         elif not self.arch.startswith(_ARCH_PREFIX[self.kind]):
             raise ValueError(f"the arch of a {self.kind} target starts with {_ARCH_PREFIX[self.kind]}")
+        elif self.kind == "cuda" and self.arch not in ARCHITECTURES:
+            raise ValueError(f"unknown CUDA architecture {self.arch!r}: known are {', '.join(ARCHITECTURES)}")
         return self
 
     @model_serializer(mode="wrap")

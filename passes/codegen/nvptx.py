@@ -2,22 +2,86 @@
 
 from __future__ import annotations
 
+import re
+from typing import Final
+
 import llvmlite.binding as llvm
 
+from tensorkiln.architectures import ARCHITECTURES, Architecture
+from tensorkiln.errors import DiagnosticError
 from tensorkiln.target import Target
 
 from .llvm_targets import initialize
+from .nvptx_guard import only_selectable
+
+TRIPLE: Final = "nvptx64-nvidia-cuda"
+LEAST_PTX: Final = 70
+"""The PTX ISA of CUDA 11.0, as ten times major plus minor: older ones have fewer instructions, not more drivers."""
+
+_DEFINITION: Final = re.compile(r'^\s*define (?P<linkage>[^@\n]*)@(?P<name>"[^"\n]*"|[-\w.$]+)\(', re.MULTILINE)
 
 
 def emit(llvm_ir: str, target: Target) -> str:
-    """PTX text of an optimised module."""
+    """PTX of an optimised module; equal arguments give equal text on any machine.
+
+    The module's `ptx_kernel` functions are its entries; the others are inlined into them. Raises DiagnosticError when
+    LLVM refuses the module, when the target is not a CUDA one, and, naming it, for anything that the back end has no
+    code for.
+    """
+    architecture = architecture_of(target)
+    machine = _machine(architecture)
+    module = _optimised(llvm_ir, machine)
+    only_selectable(str(module), architecture)
+    return str(machine.emit_assembly(module))
+
+
+def optimised_ir(llvm_ir: str, target: Target) -> str:
+    """The module after LLVM's optimiser, as text, for dumps. Raises DiagnosticError as `emit` does for bad IR."""
+    return str(_optimised(llvm_ir, _machine(architecture_of(target))))
+
+
+def architecture_of(target: Target) -> Architecture:
+    """The architecture of a CUDA target; DiagnosticError for a target of another kind."""
+    architecture = ARCHITECTURES.get(target.arch or "") if target.kind == "cuda" else None
+    if architecture is None:
+        raise DiagnosticError(
+            f"no PTX code generator for target kind {target.kind!r} with arch {target.arch!r}",
+            details={"stage": "codegen"},
+        )
+    return architecture
+
+
+def _machine(architecture: Architecture) -> llvm.TargetMachine:
     initialize()
-    back_end = llvm.Target.from_triple("nvptx64-nvidia-cuda")
-    handle = back_end.create_target_machine(cpu=target.arch or "", features="+ptx80", opt=3)
-    module = llvm.parse_assembly(llvm_ir)
-    module.triple = "nvptx64-nvidia-cuda"
-    module.data_layout = str(handle.target_data)
-    module.verify()
-    builder = llvm.create_pass_builder(handle, llvm.create_pipeline_tuning_options(speed_level=3))
+    back_end = llvm.Target.from_triple(TRIPLE)
+    ptx = max(architecture.ptx, LEAST_PTX)
+    return back_end.create_target_machine(cpu=architecture.name, features=f"+ptx{ptx}", opt=3)
+
+
+def _optimised(llvm_ir: str, machine: llvm.TargetMachine) -> llvm.ModuleRef:
+    try:
+        module = llvm.parse_assembly(llvm_ir)
+        module.triple = TRIPLE
+        module.data_layout = str(machine.target_data)
+        module.verify()
+    except RuntimeError as error:
+        raise DiagnosticError(f"LLVM refused the module: {error}", details={"stage": "codegen"}) from error
+    _inline_all_but_kernels(llvm_ir, module)
+    options = llvm.create_pipeline_tuning_options(speed_level=3)
+    # Arrays of a thread are registers only where the loops over them are unrolled: a register has no address. The
+    # vectorisers pack small integers and halves as no schedule asked for, into vectors that have no code.
+    options.loop_unrolling = True
+    options.loop_vectorization = False
+    options.loop_interleaving = False
+    options.slp_vectorization = False
+    builder = llvm.create_pass_builder(machine, options)
     builder.getModulePassManager().run(module, builder)
-    return str(handle.emit_assembly(module))
+    return module
+
+
+def _inline_all_but_kernels(llvm_ir: str, module: llvm.ModuleRef) -> None:
+    for definition in _DEFINITION.finditer(llvm_ir):
+        if "ptx_kernel" not in definition["linkage"].split():
+            function = module.get_function(definition["name"].strip('"'))
+            function.linkage = llvm.Linkage.internal
+            function.add_function_attribute("alwaysinline")

@@ -85,9 +85,6 @@ class Number:
     def less(self, other: Number | float) -> Number:
         return self._compared("OLT", "slt", other)
 
-    def at_most(self, other: Number | float) -> Number:
-        return self._compared("OLE", "sle", other)
-
     def greater(self, other: Number | float) -> Number:
         return self._compared("OGT", "sgt", other)
 

@@ -1,0 +1,96 @@
+"""Assembled PTX, and what NVIDIA's assembler says of its kernels."""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from tensorkiln.errors import DiagnosticError
+from tensorkiln.spec import Resources
+
+_ENTRY: Final = re.compile(r"Compiling entry function '([^']+)' for '[^']+'")
+_STACK: Final = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
+_USED: Final = re.compile(r"\bUsed (\d+) registers(.*)")
+_SHARED: Final = re.compile(r"(\d+) bytes smem")
+
+# System V ABI, generic part, chapter 4: the header and section headers of a 64-bit little-endian ELF file.
+_HEADER: Final = struct.Struct("<16sHHIQQQIHHHHHH")
+_SECTION: Final = struct.Struct("<IIQQQQIIQQ")
+_CODE: Final = ".text."
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What a thread (`registers`, `stack_bytes`, the spills) or a block (`static_shared_bytes`) of a kernel takes.
+
+    `code_bytes` are its own instructions: the assembler's functions, such as for division, may stand apart.
+    """
+
+    registers: int
+    static_shared_bytes: int
+    stack_bytes: int
+    spill_store_bytes: int
+    spill_load_bytes: int
+    code_bytes: int
+
+    @property
+    def resources(self) -> Resources:
+        """The same as the record of a program has it."""
+        return Resources(
+            registers=self.registers,
+            shared_memory_bytes=self.static_shared_bytes,
+            spill_bytes=self.spill_store_bytes + self.spill_load_bytes,
+            code_bytes=self.code_bytes,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Assembly:
+    """A cubin, and what each of its entries takes."""
+
+    cubin: bytes
+    usage: Mapping[str, Usage]
+
+
+def assembly_of(cubin: bytes, log: str) -> Assembly:
+    """The assembly that the verbose output of ptxas belongs to. DiagnosticError when either is not understood."""
+    codes = _code_sizes(cubin)
+    usage: dict[str, Usage] = {}
+    entries = list(_ENTRY.finditer(log))
+    ends = [*(entry.start() for entry in entries[1:]), len(log)]
+    for entry, end in zip(entries, ends, strict=False):
+        name, text = entry[1], log[entry.end() : end]
+        stack, used = _STACK.search(text), _USED.search(text)
+        if stack is None or used is None or name not in codes:
+            raise DiagnosticError(f"the assembler's report on {name} is not understood", details={"stage": "assemble"})
+        shared = _SHARED.search(used[2])
+        usage[name] = Usage(
+            registers=int(used[1]),
+            static_shared_bytes=int(shared[1]) if shared else 0,
+            stack_bytes=int(stack[1]),
+            spill_store_bytes=int(stack[2]),
+            spill_load_bytes=int(stack[3]),
+            code_bytes=codes[name],
+        )
+    if not usage:
+        raise DiagnosticError("the assembler reports on no kernel", details={"stage": "assemble"})
+    return Assembly(cubin, usage)
+
+
+def _code_sizes(cubin: bytes) -> dict[str, int]:
+    """Bytes of instructions by function: of the sections called `.text.` and its name."""
+    if cubin[:6] != b"\x7fELF\x02\x01":
+        raise DiagnosticError("the cubin is not 64-bit little-endian ELF", details={"stage": "assemble"})
+    header = _HEADER.unpack_from(cubin)
+    start, size, count, names_at = header[6], header[11], header[12], header[13]
+    sections = [_SECTION.unpack_from(cubin, start + number * size) for number in range(count)]
+    names = sections[names_at][4]
+    found: dict[str, int] = {}
+    for section in sections:
+        name = cubin[names + section[0] : cubin.index(b"\0", names + section[0])].decode()
+        if name.startswith(_CODE):
+            found[name.removeprefix(_CODE)] = section[5]
+    return found

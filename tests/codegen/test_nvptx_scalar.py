@@ -1,0 +1,127 @@
+"""Every operation on scalars becomes PTX, which an assembler takes and which keeps everything in registers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import cache
+
+import pytest
+
+from passes import scalar
+from passes.codegen import cubin, nvptx
+from passes.scalar.operations import BOOL, FLOAT, INTEGER, UNARY
+from tensorkiln.dtypes import DType
+from tensorkiln.target import Target
+from tests.codegen.assemblers import needs_assembler
+from tests.scalar.kernel import Body, llvm_ir
+from tests.scalar.values import FLOATS, INTEGERS
+
+DTYPES = (*FLOATS, *INTEGERS, DType.BOOL)
+ARCHES = ("sm_70", "sm_90", "sm_120")
+ASSEMBLED = {"sm_70": "sm_75", "sm_90": "sm_90", "sm_120": "sm_120"}
+"""For which architecture the PTX is assembled: later ptxas have dropped the oldest, whose PTX the next one runs."""
+POWERS = (2.0, 3.0, 0.5, -1.0)
+
+Case = tuple[str, Body, Sequence[DType], DType]
+
+
+def cases(dtype: DType) -> Iterator[Case]:
+    """Operations on a dtype: a name, what computes one element, the dtypes of its operands and of its result."""
+    yield from _binops(dtype)
+    for kind in ("neg", *UNARY) if dtype.is_float else ("neg",):
+        yield kind, _unary(kind, dtype), (dtype,), dtype
+    yield "where", _ternary("where", dtype), (DType.BOOL, dtype, dtype), dtype
+    yield "mulacc", _ternary("mulacc", dtype), (dtype,) * 3, dtype
+    for kind in ("sum", "prod", "max"):
+        yield f"reduce {kind}", _combine(kind, dtype), (dtype,) * 2, dtype
+    for other in DTYPES:
+        yield f"cast to {other}", _cast(dtype, other), (dtype,), other
+        if other.itemsize == dtype.itemsize:
+            yield f"bitcast to {other}", _bitcast(dtype, other), (dtype,), other
+    if dtype is DType.INT64:
+        yield "threefry", lambda _, values: scalar.threefry(values[0], values[1]), (dtype,) * 2, dtype
+
+
+def _binops(dtype: DType) -> Iterator[Case]:
+    kinds = [*FLOAT, "pow"] if dtype.is_float else [*BOOL] if dtype.is_bool else [*INTEGER]
+    for kind in kinds:
+        result = DType.BOOL if kind in ("cmplt", "cmpne") else dtype
+        yield kind, _binop(kind, dtype, result), (dtype,) * 2, result
+    for exponent in POWERS if dtype.is_float else ():
+        yield f"pow {exponent}", _power(dtype, exponent), (dtype,), dtype
+
+
+def _binop(kind: str, dtype: DType, result: DType) -> Body:
+    return lambda traits, values: scalar.binop(kind, dtype, values[0], values[1], result, traits=traits)
+
+
+def _power(dtype: DType, exponent: float) -> Body:
+    return lambda traits, values: scalar.binop(
+        "pow", dtype, values[0], scalar.constant(dtype, exponent), dtype, traits=traits
+    )
+
+
+def _unary(kind: str, dtype: DType) -> Body:
+    return lambda traits, values: scalar.unary(kind, dtype, values[0], traits=traits)
+
+
+def _ternary(kind: str, dtype: DType) -> Body:
+    return lambda traits, values: scalar.ternary(kind, dtype, values[0], values[1], values[2], traits=traits)
+
+
+def _combine(kind: str, dtype: DType) -> Body:
+    return lambda traits, values: scalar.reduce_combine(kind, dtype, values[0], values[1], traits=traits)
+
+
+def _cast(source: DType, destination: DType) -> Body:
+    return lambda traits, values: scalar.cast(source, destination, values[0], traits=traits)
+
+
+def _bitcast(source: DType, destination: DType) -> Body:
+    return lambda _, values: scalar.bitcast_same_width(source, destination, values[0])
+
+
+@cache
+def kernels(dtype: DType) -> tuple[str, int]:
+    """LLVM IR with a kernel for every operation, and how many there are."""
+    target = "cuda:sm_90"
+    parts: list[str] = []
+    declarations: dict[str, None] = {}
+    found = list(cases(dtype))
+    for number, (_, body, inputs, output) in enumerate(found):
+        text = re.sub(r" #\d+", "", llvm_ir(body, inputs, output, target))
+        declarations |= dict.fromkeys(re.findall(r"^declare .*$", text, re.MULTILINE))
+        (function,) = re.findall(r"^define .*?^}", text, re.MULTILINE | re.DOTALL)
+        parts.append(function.replace("define void @k(", f"define ptx_kernel void @k{number}("))
+    return "\n".join([*parts, *declarations]), len(found)
+
+
+@cache
+def emitted(dtype: DType, arch: str) -> str:
+    return nvptx.emit(kernels(dtype)[0], Target.parse(f"cuda:{arch}"))
+
+
+def test_the_kernels_are_those_of_every_cuda_target() -> None:
+    traits = {scalar.traits_of(Target.parse(f"cuda:{arch}")) for arch in ARCHES}
+    assert traits == {scalar.traits_of(Target.parse("cuda:sm_90"))}
+
+
+@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_every_operation_is_exact_ptx_in_registers(dtype: DType, arch: str) -> None:
+    ptx = emitted(dtype, arch)
+    assert ptx.count(".entry") == kernels(dtype)[1]
+    assert ".local" not in ptx
+    assert ".func" not in ptx
+    assert ".approx" not in ptx
+    assert ".ftz" not in ptx
+
+
+@needs_assembler
+@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_an_assembler_takes_every_operation_and_spills_nothing(dtype: DType, arch: str) -> None:
+    usage = cubin.assemble(emitted(dtype, arch), ASSEMBLED[arch]).usage
+    assert len(usage) == kernels(dtype)[1]
+    assert {entry: one for entry, one in usage.items() if one.spill_store_bytes or one.spill_load_bytes} == {}

@@ -1,0 +1,42 @@
+"""Every kind on every dtype through NVIDIA's assembler, for three architectures: accepted, and nothing is spilled."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+
+from passes.compile import CompileRequest, compile_request
+from tensorkiln.dtypes import DType
+from tensorkiln.options import CompileOptions
+from tests.codegen.assemblers import needs_assembler
+from tests.compiled import target
+from tests.numerics.cases import Case, graph_for
+from tests.numerics.cases.kinds import variants
+
+ARCHITECTURES = ("sm_80", "sm_90", "sm_120")
+KINDS = list(dict.fromkeys((kind, dtype) for kind, dtype, _ in variants()))
+
+
+def name_of(value: object) -> str:
+    return str(value)
+
+
+@needs_assembler
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+@pytest.mark.parametrize(("kind", "dtype"), KINDS, ids=name_of)
+def test_a_kernel_is_assembled_without_spills(kind: str, dtype: DType, arch: str) -> None:
+    @settings(max_examples=1)
+    @given(graph_for(kind, dtype, symbolic=True))
+    def assembles(case: Case) -> None:
+        request = CompileRequest(case.graph, target(f"cuda:{arch}"), CompileOptions(cubin=True))
+        compilation = compile_request(request)
+        for kernel in compilation.program.kernels:
+            assert compilation.artifacts[str(kernel.binary)][:4] == b"\x7fELF"
+            assert kernel.resources is not None
+            assert (kernel.resources.spill_bytes, kernel.resources.shared_memory_bytes) == (
+                0,
+                kernel.static_shared_bytes,
+            )
+            assert 0 < (kernel.resources.registers or 0) <= 255
+
+    assembles()
