@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import gcd
 
 from dialect.mlir import ir
 from tensorkiln import expr
@@ -29,6 +30,7 @@ from tensorkiln.target import Target
 from .codegen.assembly import Assembly
 from .launch import Launch
 from .schedule.attach import kernel_functions, read_program, schedule_of
+from .schedule.dependencies import dependencies
 from .schedule.opportunities import fusion_opportunities
 from .schedule.program_plan import ProgramPlan, Step
 from .values import read_function
@@ -99,8 +101,7 @@ class ProgramParts:
         assert step.kernel is not None, "the caller has looked"
         function = self.functions[step.kernel]
         _, item, flops = schedule_of(function)
-        used = (*step.reads, *step.writes, *step.scratch)
-        slots = range(len(used))
+        used = step.arguments
         launch = self.launch(item)
         symbols = tuple(self.graph.symbolic_vars)
         self.kernels.append(
@@ -113,12 +114,14 @@ class ProgramParts:
                 local_size=None if launch.threads is None else (launch.threads, 1, 1),
                 static_shared_bytes=launch.static_shared_bytes,
                 dynamic_shared_bytes=launch.dynamic_shared_bytes,
-                alignments=(launch.alignment,) * len(used) if launch.alignment else (),
+                alignments=tuple(gcd(launch.alignment, self._buffer(number).alignment) for number in used)
+                if launch.alignment
+                else (),
                 vars=tuple(Variable(name=s.name, min=s.min_val, max=s.max_val) for s in symbols),
                 var_names=tuple(symbol.name for symbol in symbols),
-                globals=tuple(slots),
-                ins=tuple(slots[: len(step.reads)]),
-                outs=tuple(slots[len(step.reads) :]),
+                globals=tuple(range(len(used))),
+                ins=step.loaded,
+                outs=step.stored,
                 buf_count=len(used),
                 buffers=used,
             )
@@ -180,18 +183,7 @@ class ProgramParts:
         )
 
     def _dependencies(self) -> list[Dependency]:
-        """Data edges: from the last step that wrote a buffer to those that read it."""
-        writer: dict[int, int] = {}
-        edges: dict[tuple[int, int], list[int]] = {}
-        for number, step in enumerate(self.plan.steps):
-            for buffer in step.reads:
-                if buffer in writer:
-                    edges.setdefault((writer[buffer], number), []).append(buffer)
-            writer |= dict.fromkeys(step.writes, number)
-        return [
-            Dependency(dep_from=source, dep_to=target, dep_vars=tuple(dict.fromkeys(buffers)))
-            for (source, target), buffers in edges.items()
-        ]
+        return dependencies(self.plan.steps, self.plan.buffers, self.graph.symbols)
 
     def _estimate(self, number: int, step: Step, flops: Dim) -> ItemAnalysis:
         read = expr.add(*(self._buffer(buffer).size_bytes for buffer in step.reads))

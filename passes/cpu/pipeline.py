@@ -10,6 +10,7 @@ from passes.form_kernels import form_kernels
 from passes.lower import lower_to_llvm
 from passes.schedule.attach import attach_schedules
 from passes.schedule.choice import Choice
+from passes.schedule.in_place import Reuse
 from passes.schedule.stages import KernelBody
 from passes.stage import Stage
 from tensorkiln.options import CompileOptions
@@ -40,5 +41,5 @@ def schedule(module: ir.Module, machine: Machine) -> ir.Module:
     def choose(body: KernelBody) -> Choice:
         return choose_strategy(body, machine)
 
-    attach_schedules(module, choose)
+    attach_schedules(module, choose, Reuse.ROWS)
     return module

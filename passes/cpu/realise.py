@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dialect.mlir import ir
 from dialect.module import graph_function
 from passes.schedule.attach import PROGRAM, kernel_functions, read_body, read_plan, schedule_of
+from passes.to_linalg.arguments import operand_pointers
 from passes.values import read_function, read_symbols
 
 from .abi import entry_function, kernel_function
@@ -30,17 +31,17 @@ def realise_kernels(module: ir.Module, machine: Machine) -> ir.Module:
         function = kernels[step.kernel]
         body = read_body(function, graph)
         strategy, item, _ = schedule_of(function)
-        used = (*step.reads, *step.writes, *step.scratch)
 
         def emit(
-            entry: ir.Block, pointers: Sequence[ir.Value], values: Sequence[ir.Value], first: ir.Value, last: ir.Value
+            entry: ir.Block, arguments: Sequence[ir.Value], values: Sequence[ir.Value], first: ir.Value, last: ir.Value
         ) -> None:
             symbols = dict(zip(graph.symbols, values, strict=True))
+            pointers = operand_pointers(step, buffers, arguments)  # noqa: B023
             frame = Frame(entry, pointers, symbols, first, last, machine)
             STRATEGIES[strategy].realise(body, item, frame)  # noqa: B023
 
         with ir.InsertionPoint(result.body), function.location:
-            dtypes = [buffers[number].dtype for number in used]
+            dtypes = [buffers[number].dtype for number in step.arguments]
             kernel_function(step.kernel, dtypes, len(graph.symbols), emit)
     with module.context:
         result.operation.attributes[PROGRAM] = module.operation.attributes[PROGRAM]
@@ -57,7 +58,7 @@ def add_entries(module: ir.Module) -> ir.Module:
     with ir.InsertionPoint(module.body), ir.Location.unknown(module.context):
         for step in steps:
             if step.kernel is not None:
-                entry_function(step.kernel, len(step.reads) + len(step.writes) + len(step.scratch), symbols)
+                entry_function(step.kernel, len(step.arguments), symbols)
     for name in (PROGRAM, SYMBOL_COUNT):
         del module.operation.attributes[name]
     return module

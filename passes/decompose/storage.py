@@ -1,4 +1,4 @@
-"""multi, buffer_view and long cats in terms of movement."""
+"""multi, buffer_view, assignments of everything and long cats in terms of movement."""
 
 from __future__ import annotations
 
@@ -39,14 +39,26 @@ def decompose_buffer_view(op: Any) -> ir.Value | None:
     return builder.reshape(builder.shrink(cast, [(0, size)]) if held != size else cast, wanted.shape)
 
 
+def decompose_assign(op: Any) -> ir.Value | None:
+    """The source where it replaces all of the target, whose old value is not needed then; None where some is kept"""
+    source, span = op.operands[1], op.range
+    known, whole = type_of(source), op.tensor
+    if span is None:
+        return source if known == whole else None
+    return builder.reshape(source, whole.shape) if list(span) == [0, expr.product(whole.shape)] else None
+
+
 MAX_PARTS = 16
 """Of a cat that a kernel computes element by element, looking at every part for each."""
 
 
 def decompose_cat(op: Any) -> ir.Value | None:
-    """More than 16 parts: groups of them joined and stored first; None for fewer"""
-    parts, axis = list(op.operands), op.axis
-    if len(parts) <= MAX_PARTS:
+    """Without empty parts; of more than 16, groups are joined and stored first; None where all of few parts count"""
+    whole, axis = list(op.operands), op.axis
+    parts = [part for part in whole if expr.product(type_of(part).shape) != 0] or whole[:1]
+    if len(parts) == 1:
+        return parts[0]
+    if len(parts) == len(whole) <= MAX_PARTS:
         return None
     while len(parts) > MAX_PARTS:
         parts = [_joined(parts[first : first + MAX_PARTS], axis) for first in range(0, len(parts), MAX_PARTS)]
@@ -62,4 +74,9 @@ def _joined(parts: list[ir.Value], axis: int) -> ir.Value:
     return ContiguousOp.make([CatOp.make(parts, kind, axis=axis).results[0]], kind).results[0]
 
 
-STORAGE = {"kiln.cat": decompose_cat, "kiln.multi": decompose_multi, "kiln.buffer_view": decompose_buffer_view}
+STORAGE = {
+    "kiln.assign": decompose_assign,
+    "kiln.buffer_view": decompose_buffer_view,
+    "kiln.cat": decompose_cat,
+    "kiln.multi": decompose_multi,
+}

@@ -22,8 +22,8 @@ def form_kernels(module: ir.Module) -> ir.Module:
     results = set(function.results)
     host = [value for value in live if is_table(value) or _needs_no_kernel(value, value in stored or value in results)]
     with module.context, ir.Location.unknown():
-        groups = group(function, [value for value in kept if not is_empty(value)], host)
-        return outline(source, function, groups, host)
+        grouping = group(function, live, [value for value in kept if not is_empty(value)], host)
+        return outline(source, function, grouping, host)
 
 
 def _needs_no_kernel(value: Value, is_stored: bool) -> bool:

@@ -7,6 +7,7 @@ and activation behind a product) are one pass over memory.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -17,11 +18,13 @@ from ..schedule.accesses import loads
 from ..schedule.contraction import match_contraction
 from ..schedule.domain import Domain, domain_of, extent_of, traced_value
 from ..to_linalg.index_space import IndexSpace, linear_form
-from ..to_linalg.scalar_dag import Interner, Load
+from ..to_linalg.scalar_dag import Interner, Load, Node
 from ..to_linalg.tracer import Tracer
 from ..to_linalg.traces import TRACES
 from ..values import Function, Value
+from .assembly import Assemblies, Assembly
 from .materialise import OPAQUE
+from .windows import Window, Windows
 
 MAX_ROW_POINTS = 65536
 """Points of one row of a kernel with several loop nests: what it stores in between should stay in the L2 cache."""
@@ -34,26 +37,42 @@ MAX_OPERANDS = 96
 
 @dataclass(slots=True)
 class Group:
-    """The roots of one kernel, how many leading loops they share, and which stored values they read."""
+    """The roots of one kernel, how many leading loops they share, and which values in memory they read.
+
+    An opaque op reads its operands, every other root the bases of those that are windows. `unread` are values in memory
+    that the ops behind the roots have for operands, and of which no element is ever loaded.
+    """
 
     roots: list[Value]
     rows: int
     domains: dict[Value, Domain]
     reads: set[Value] = field(default_factory=set[Value])
+    unread: set[Value] = field(default_factory=set[Value])
     is_contraction: bool = False
     is_opaque: bool = False
 
 
-def group(function: Function, stored: Sequence[Value], host: Sequence[Value]) -> list[Group]:
+@dataclass(frozen=True, slots=True)
+class Grouping:
+    """The kernels in order, and the stored values that take none: those in another, and those made of others."""
+
+    groups: list[Group]
+    windows: Mapping[Value, Window]
+    assemblies: Mapping[Value, Assembly]
+
+
+def group(function: Function, live: Sequence[Value], stored: Sequence[Value], host: Sequence[Value]) -> Grouping:
     """Kernels for the stored values, which are given in order; every kernel reads only earlier ones.
 
-    `host` are the values that are in memory before any kernel runs, arguments aside.
+    `host` are the values that are in memory before any kernel runs, arguments aside; `live` all that results need.
     """
-    return _Grouping(function, stored, host).run()
+    return _Grouping(function, live, stored, host).run()
 
 
 class _Grouping:
-    def __init__(self, function: Function, stored: Sequence[Value], host: Sequence[Value]) -> None:
+    def __init__(
+        self, function: Function, live: Sequence[Value], stored: Sequence[Value], host: Sequence[Value]
+    ) -> None:
         self.stored = stored
         self.space = IndexSpace(function.symbols)
         self.nodes = Interner()
@@ -62,52 +81,69 @@ class _Grouping:
         self.values = in_memory
         self.groups: list[Group] = []
         self.home: dict[Value, int] = {}
+        users: dict[Value, list[Value]] = defaultdict(list)
+        for value in live:
+            for operand in value.operands:
+                users[operand].append(value)
+        self.windows = Windows(function, users, self.space, self.nodes, self.numbers)
+        self.assemblies = Assemblies(self.windows, users, self.home)
 
-    def run(self) -> list[Group]:
-        for root in self.stored:
-            self._add(root)
-        return self.groups
+    def run(self) -> Grouping:
+        for number, root in enumerate(self.stored):
+            self._add(root, f"g{number}_")
+        return Grouping(self.groups, self.windows.found, self.assemblies.found)
 
-    def _add(self, root: Value) -> None:
+    def _add(self, root: Value, prefix: str) -> None:
         if root.kind in OPAQUE:
             self._open(Group([root], 0, {}, {o for o in root.operands if o in self.numbers}, is_opaque=True))
             return
-        domain = domain_of(root, self.space, f"g{len(self.home)}_")
-        reads, is_contraction = self._trace(root, domain)
+        assembly = self.assemblies.find(root)
+        if assembly is not None:
+            self.home[root] = max(self.home[base] for base in assembly.bases)
+            return
+        domain = domain_of(root, self.space, prefix)
+        element = self._element(root, domain)
+        if root.kind != "reduce_axis" and self.windows.find(root, domain, element):
+            return
+        combine = root.text("reduce_op_kind") if root.kind == "reduce_axis" else None
+        is_contraction = match_contraction(domain, combine, element, self.nodes, self.space) is not None
+        reads = self._reads(element)
+        unread = {self.windows.base(value) for value in self._named(root)} - reads.keys()
         producers = {self.home[value] for value in reads if value in self.home}
         if producers and not is_contraction:
             latest = max(producers)
             rows = self._shared_rows(self.groups[latest], root, domain, reads)
             if rows is not None:
-                self._join(latest, root, domain, set(reads), rows)
+                self._join(latest, Group([root], rows, {root: domain}, set(reads), unread))
                 return
-        self._open(Group([root], len(domain.parallel), {root: domain}, set(reads), is_contraction))
+        self._open(Group([root], len(domain.parallel), {root: domain}, set(reads), unread, is_contraction))
 
     def _open(self, group: Group) -> None:
         self.home |= dict.fromkeys(group.roots, len(self.groups))
         self.groups.append(group)
 
-    def _join(self, number: int, root: Value, domain: Domain, reads: set[Value], rows: int) -> None:
+    def _join(self, number: int, joining: Group) -> None:
         target = self.groups[number]
-        target.roots.append(root)
-        target.domains[root] = domain
-        target.reads |= reads
-        target.rows = rows
-        self.home[root] = number
+        target.roots += joining.roots
+        target.domains |= joining.domains
+        target.reads |= joining.reads
+        target.unread = (target.unread | joining.unread) - target.reads
+        target.rows = joining.rows
+        self.home |= dict.fromkeys(joining.roots, number)
 
-    def _trace(self, root: Value, domain: Domain) -> tuple[Mapping[Value, list[Load]], bool]:
-        """The loads of `root` by the value that they read, and whether it is a contraction."""
+    def _element(self, root: Value, domain: Domain) -> Node:
         tracer = Tracer(self.space, self.numbers, TRACES, self.nodes)
         value = traced_value(root)
         index = domain.index(value.shape)
-        is_reduction = root.kind == "reduce_axis"
-        element = tracer.element(value, index) if is_reduction else tracer.define(value, index)
-        combine = root.text("reduce_op_kind") if is_reduction else None
-        # What is masked out everywhere is read by no load, but the kernel's ops still name it.
-        reads: dict[Value, list[Load]] = {stored: [] for stored in self._named(root)}
+        return tracer.element(value, index) if root.kind == "reduce_axis" else tracer.define(value, index)
+
+    def _reads(self, element: Node) -> dict[Value, list[Load]]:
+        """The loads of a root's `element` by the value that they read."""
+        reads: dict[Value, list[Load]] = defaultdict(list)
         for load in loads((element,), self.nodes):
-            reads.setdefault(self.values[load.operand], []).append(load)
-        return reads, match_contraction(domain, combine, element, self.nodes, self.space) is not None
+            value, located = self.windows.located(load)
+            reads[value].append(located)
+        return reads
 
     def _named(self, root: Value) -> Iterator[Value]:
         """The values in memory that the ops behind `root` have for operands."""
@@ -142,12 +178,14 @@ class _Grouping:
         return None
 
     def _is_aligned(self, target: Group, domain: Domain, reads: Mapping[Value, list[Load]], rows: int) -> bool:
-        return all(
-            self._within_row(load, value, domain, rows)
-            for value, found in reads.items()
-            if value in target.domains
-            for load in found
-        )
+        for value, found in reads.items():
+            if value in target.domains:
+                if not all(self._within_row(load, value, domain, rows) for load in found):
+                    return False
+            elif value in self.assemblies.found and self.groups[self.home[value]] is target:
+                # It is there when the whole kernel has run.
+                return False
+        return True
 
     def _within_row(self, load: Load, value: Value, domain: Domain, rows: int) -> bool:
         """Whether the address is that of the row's first element plus something inside the row."""

@@ -15,6 +15,7 @@ from tensorkiln.dtypes import DType
 
 from ..to_linalg.index_space import IndexSpace
 from ..values import Function, Value
+from .joining import store_what_joins_in_place
 
 OPAQUE = frozenset({"scatter", "custom", "copy"})
 """Ops that read and write whole buffers: their operands and results are stored."""
@@ -109,6 +110,7 @@ def materialised(function: Function, live: Sequence[Value]) -> set[Value]:
         if costs.depth[value] > MAX_DEPTH or costs.size[value] > MAX_SIZE:
             stored.add(value)
     _store_what_many_kernels_compute(live, users, stored, costs)
+    store_what_joins_in_place(function, live, stored)
     return {value for value in stored if not lives_in_memory(value) and value.dtype is not DType.UNIT}
 
 

@@ -1,7 +1,8 @@
 """Cut the graph function into one function per kernel.
 
 After it `@graph` holds calls, in an order that respects every dependency, and beside them only what no kernel computes:
-tables, empty values, copies to other devices and custom operations.
+tables, empty values, copies to other devices, custom operations; buffer views of what lies in another value, and cats
+of what is computed in its place.
 """
 
 from __future__ import annotations
@@ -9,15 +10,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from dialect.memory import BufferOp
+from dialect.conversion import BitcastOp
+from dialect.memory import BufferOp, BufferViewOp
 from dialect.mlir import func, ir
 from dialect.module import FUNCTION, SYMBOLS
+from dialect.movement import CatOp
 from tensorkiln import expr
 from tensorkiln.types import TensorType
 
+from ..to_linalg.index_space import split_multiple
 from ..values import ROOT, Function, Value
-from .grouping import Group
+from .grouping import Group, Grouping
 from .materialise import lives_in_memory
+from .windows import Window
 
 ROWS = "kiln.rows"
 """On a kernel function: how many leading loops its roots share."""
@@ -28,25 +33,49 @@ def is_empty(value: Value) -> bool:
     return expr.product(value.shape) == 0
 
 
-def outline(source: ir.Operation, function: Function, groups: Sequence[Group], host: Iterable[Value]) -> ir.Module:
-    """A new module with `@graph` and the kernels of `groups`; `host` are values made by neither kernel nor argument."""
+def _order(value: Value) -> tuple[str, int]:
+    return value.kind, value.position
+
+
+def view(window: Window, base: ir.Value, kind: TensorType, location: ir.Location) -> ir.Value:
+    """The op for what lies in `base`, where the window says."""
+    size = expr.product(kind.shape)
+    return BufferViewOp.make([base], kind, loc=location, size=size, offset=window.first_element).results[0]
+
+
+def outline(source: ir.Operation, function: Function, grouping: Grouping, host: Iterable[Value]) -> ir.Module:
+    """A new module with `@graph` and the kernels; `host` are values made by neither kernel nor argument."""
     module = ir.Module.create(loc=source.location)
-    _Outliner(module, source, function, groups).run(host)
+    _Outliner(module, source, function, grouping).run(host)
     return module
 
 
 class _Outliner:
-    def __init__(self, module: ir.Module, source: ir.Operation, function: Function, groups: Sequence[Group]) -> None:
-        self.module, self.source, self.function, self.groups = module, source, function, groups
+    def __init__(self, module: ir.Module, source: ir.Operation, function: Function, grouping: Grouping) -> None:
+        self.module, self.source, self.function = module, source, function
+        self.groups, self.windows, self.assemblies = grouping.groups, grouping.windows, grouping.assemblies
         self.ops: list[Any] = list(source.regions[0].blocks[0].operations)
-        self.home = {root: number for number, group in enumerate(groups) for root in group.roots}
+        self.home = {root: number for number, group in enumerate(self.groups) for root in group.roots}
         self.used_outside = self._used_outside()
 
     def _used_outside(self) -> set[Value]:
         used = set(self.function.results)
         for number, group in enumerate(self.groups):
             used |= {value for value in group.reads if self.home.get(value) != number}
-        return used
+        needed: set[Value] = set()
+        stack = list(used)
+        while stack:
+            value = stack.pop()
+            if value not in needed:
+                needed.add(value)
+                stack.extend(self._bases(value))
+        return needed
+
+    def _bases(self, value: Value) -> tuple[Value, ...]:
+        """The values in memory that `value` is made of, if it is a window or assembled."""
+        if value in self.windows:
+            return (self.windows[value].base,)
+        return self.assemblies[value].bases if value in self.assemblies else ()
 
     def run(self, host: Iterable[Value]) -> None:
         types = self.source.attributes["function_type"].value
@@ -62,35 +91,61 @@ class _Outliner:
                 made[value] = self._host_value(value)
             for number, group in enumerate(self.groups):
                 self._emit(number, group, made)
-            func.ReturnOp([made[result] for result in self.function.results], loc=self.source.location)
+            func.ReturnOp([self._in_memory(result, made) for result in self.function.results], loc=self.source.location)
+
+    def _in_memory(self, value: Value, made: dict[Value, ir.Value]) -> ir.Value:
+        """`value` in the graph function; what takes no kernel is put together where it is first needed."""
+        if value not in made:
+            location = self.ops[value.position].operation.location
+            type_ = TensorType(value.dtype, value.shape)
+            if value in self.windows:
+                window = self.windows[value]
+                made[value] = view(window, self._in_memory(window.base, made), type_, location)
+            else:
+                whole = self._joined(value, made, location)
+                made[value] = view(Window(value, 0), whole, type_, location)
+        return made[value]
+
+    def _joined(self, value: Value, made: dict[Value, ir.Value], location: ir.Location) -> ir.Value:
+        """The parts of an assembled value, each on one axis, joined."""
+        assembly = self.assemblies[value]
+        parts: list[ir.Value] = []
+        for part, size in zip(assembly.parts, assembly.sizes, strict=True):
+            count = split_multiple(size, value.dtype.itemsize)[0]
+            base = self._in_memory(part.base, made)
+            parts.append(view(part, base, TensorType(value.dtype, (count,)), location))
+        flat = TensorType(value.dtype, (expr.product(value.shape),))
+        return CatOp.make(parts, flat, loc=location, axis=0).results[0]
 
     def _host_value(self, value: Value) -> ir.Value:
-        op = self.ops[value.position].operation
-        if lives_in_memory(value):
-            return op.clone().results[0]
-        storage = BufferOp.make(
-            [], TensorType(value.dtype, value.shape), loc=op.location, size_in_elements=0, device="CPU"
-        )
-        return storage.results[0]
+        return self.ops[value.position].operation.clone().results[0] if lives_in_memory(value) else self._storage(value)
+
+    def _storage(self, value: Value) -> ir.Value:
+        """Storage as large as `value`, of which nothing is read."""
+        location, size = self.ops[value.position].operation.location, expr.product(value.shape)
+        kind = TensorType(value.dtype, value.shape)
+        return BufferOp.make([], kind, loc=location, size_in_elements=size, device="CPU").results[0]
 
     def _emit(self, number: int, group: Group, made: dict[Value, ir.Value]) -> None:
         root = group.roots[0]
         if root.kind in ("custom", "copy"):
+            operands = [self._in_memory(operand, made) for operand in root.operands]
             copy = self.ops[root.position].operation.clone()
-            for place, operand in enumerate(root.operands):
-                copy.operands[place] = made[operand]
+            for place, operand in enumerate(operands):
+                copy.operands[place] = operand
             made[root] = copy.results[0]
             return
         results = [value for value in group.roots if value in self.used_outside]
         if not results:
             return
         outside = (value for value in group.reads if self.home.get(value) != number)
-        operands = sorted(outside, key=lambda value: (value.kind, value.position))
+        operands = sorted(outside, key=_order)
         name = f"kernel_{number}"
         location = self.ops[root.position].operation.location
-        self._kernel(name, group, operands, results, made, location)
+        arguments = [self._in_memory(value, made) for value in operands]
+        self._kernel(name, group, dict(zip(operands, arguments, strict=True)), results, location)
         types = [self._type(value) for value in results]
-        call = func.CallOp(types, name, [made[value] for value in operands], loc=location)
+        call = func.CallOp(types, name, arguments, loc=location)
         made |= dict(zip(results, call.results, strict=True))
 
     def _type(self, value: Value) -> ir.Type:
@@ -100,12 +155,11 @@ class _Outliner:
         self,
         name: str,
         group: Group,
-        operands: Sequence[Value],
+        operands: Mapping[Value, ir.Value],
         results: Sequence[Value],
-        made: Mapping[Value, ir.Value],
         location: ir.Location,
     ) -> None:
-        types = [made[value].type for value in operands], [self._type(value) for value in results]
+        types = [argument.type for argument in operands.values()], [self._type(value) for value in results]
         with ir.InsertionPoint(self.module.body):
             kernel = func.FuncOp(name, types, visibility="private", loc=location)
         kernel.attributes[ROWS] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), group.rows)
@@ -113,7 +167,11 @@ class _Outliner:
         inside: dict[Value, ir.Value] = dict(zip(operands, block.arguments, strict=True))
         roots = frozenset(group.roots)
         with ir.InsertionPoint(block):
-            for value in needed_for(group.roots, inside):
+            inside |= {value: self._storage(value) for value in sorted(group.unread - roots, key=_order)}
+            for value in self._needed_for(group.roots, inside):
+                if value in self.windows:
+                    inside[value] = self._window(value, inside)
+                    continue
                 copy = self.ops[value.position].operation.clone()
                 for place, operand in enumerate(value.operands):
                     copy.operands[place] = inside[operand]
@@ -122,14 +180,23 @@ class _Outliner:
                 inside[value] = copy.results[0]
             func.ReturnOp([inside[value] for value in results], loc=location)
 
+    def _window(self, value: Value, inside: Mapping[Value, ir.Value]) -> ir.Value:
+        """A window in a kernel: elements of its base, as bits of another type where that differs."""
+        window, location = self.windows[value], self.ops[value.position].operation.location
+        base = window.base
+        elements = view(window, inside[base], TensorType(base.dtype, value.shape), location)
+        if base.dtype is value.dtype:
+            return elements
+        return BitcastOp.make([elements], TensorType(value.dtype, value.shape), loc=location).results[0]
 
-def needed_for(roots: Iterable[Value], available: Mapping[Value, object]) -> list[Value]:
-    """The values to compute for `roots` from those that are available, in order."""
-    needed: set[Value] = set()
-    stack = list(roots)
-    while stack:
-        value = stack.pop()
-        if value not in needed and value not in available:
-            needed.add(value)
-            stack.extend(value.operands)
-    return sorted(needed, key=lambda value: value.position)
+    def _needed_for(self, roots: Iterable[Value], available: Mapping[Value, object]) -> list[Value]:
+        """The values to compute for `roots` from those that are available, in order."""
+        needed: set[Value] = set()
+        stack = list(roots)
+        while stack:
+            value = stack.pop()
+            if value not in needed and value not in available:
+                needed.add(value)
+                window = self.windows.get(value)
+                stack.extend(value.operands if window is None else (window.base,))
+        return sorted(needed, key=lambda value: value.position)

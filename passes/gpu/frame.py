@@ -17,12 +17,14 @@ GROUP, THREAD = "group", "thread"
 class Frame:
     """A kernel function, at the end of whose `entry` block code is emitted.
 
-    `buffers` are the pointers that the kernel was given, those shared by its work-groups last; `shared` the arrays of
-    one work-group; `names` the values of the graph's symbols and of `GROUP` and `THREAD`. `threads` run a work-group.
+    `buffers` are the pointers of the kernel's operands, those shared by its work-groups last, and `alignments` what
+    their addresses are multiples of, in bytes; `shared` the arrays of one work-group; `names` the values of the graph's
+    symbols and of `GROUP` and `THREAD`. `threads` run a work-group.
     """
 
     entry: ir.Block
     buffers: Sequence[ir.Value]
+    alignments: Sequence[int]
     shared: Sequence[ir.Value]
     names: Mapping[str, ir.Value]
     threads: int

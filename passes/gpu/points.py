@@ -18,6 +18,7 @@ from passes.to_linalg.emission import Emitter
 from passes.to_linalg.index_emission import IndexEmitter
 from passes.to_linalg.memory import Memory, register, store, stored_type
 from tensorkiln import expr
+from tensorkiln.dtypes import DType
 from tensorkiln.expr import Dim, symbol
 from tensorkiln.schedule import KernelItem
 
@@ -118,7 +119,7 @@ class _Emission:
     ) -> None:
         loaded: list[dict[int, ir.Value]] = [{} for _ in lanes]
         for load in loads(stage.elements, self.body.nodes):
-            if id(load) in access.loads and not self.body.is_local(load.operand):
+            if id(load) in access.loads and self._is_aligned(load.operand, load.dtype, access):
                 base = self.frame.buffers[load.operand]
                 read = load_vector(load, base, self.body.rows, access.width, lanes[0])
                 for values, value in zip(loaded, read, strict=True):
@@ -130,10 +131,16 @@ class _Emission:
         ]
         for entry in stage.stores:
             values = [emitter(entry.element) for emitter in emitters]
-            if entry.operand in access.stores:
+            if entry.operand in access.stores and self._is_aligned(entry.operand, entry.root.dtype, access):
                 base = self.frame.buffers[entry.operand]
                 store_vector(entry.root.dtype, values, base, stage.domain.address, lanes[0])
                 continue
             for value, index, memory in zip(values, lanes, memories, strict=True):
                 address = memory.address(entry.operand, stage.domain.address)
                 store(entry.root.dtype, value, memory.bases[entry.operand], address, index)
+
+    def _is_aligned(self, operand: int, dtype: DType, access: VectorAccess) -> bool:
+        """Whether the operand is in a buffer whose address is that of a whole vector."""
+        if self.body.is_local(operand):
+            return False
+        return self.frame.alignments[operand] % (access.width * dtype.itemsize) == 0

@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from dialect.mlir import ir
 from dialect.module import graph_function
 from passes.schedule.attach import kernel_functions, read_body, read_plan, schedule_of
+from passes.to_linalg.arguments import operand_pointers
 from passes.to_linalg.index_emission import IndexEmitter
 from passes.to_linalg.index_space import IndexSpace
 from passes.values import read_function, read_symbols
+from tensorkiln.buffers import Buffer
 
 from .abi import Argument, kernel_function
 from .frame import GROUP, THREAD, Frame
@@ -33,20 +35,27 @@ def realise_kernels(module: ir.Module, machine: Machine) -> ir.Module:
         body = read_body(function, graph)
         strategy, item, _ = schedule_of(function)
 
-        def emit(entry: ir.Block, pointers: Sequence[ir.Value], values: Sequence[ir.Value]) -> None:
+        def emit(entry: ir.Block, arguments: Sequence[ir.Value], values: Sequence[ir.Value]) -> None:
             names = dict(zip(graph.symbols, values, strict=True))
             names |= {GROUP: group_index(), THREAD: thread_index()}
             index = IndexEmitter(IndexSpace(graph.symbols), names)
             shared = array_bases(name, item.shared, index)  # noqa: B023
-            frame = Frame(entry, pointers, shared, names, threads_of(item), machine)  # noqa: B023
+            pointers = operand_pointers(step, buffers, arguments)  # noqa: B023
+            used = (*step.reads, *step.writes, *step.scratch)  # noqa: B023
+            alignments = [_alignment(buffers[number]) for number in used]
+            frame = Frame(entry, pointers, alignments, shared, names, threads_of(item), machine)  # noqa: B023
             STRATEGIES[strategy].realise(body, item, frame)  # noqa: B023
 
         written = {*step.writes, *step.scratch}
-        arguments = [
-            Argument(buffers[number].dtype, VECTOR_BYTES, number in written)
-            for number in (*step.reads, *step.writes, *step.scratch)
+        parameters = [
+            Argument(buffers[number].dtype, _alignment(buffers[number]), number in written) for number in step.arguments
         ]
         with ir.InsertionPoint(result.body), function.location:
             declare_arrays(result.body, name, item.shared)
-            kernel_function(name, arguments, len(graph.symbols), threads_of(item), emit)
+            kernel_function(name, parameters, len(graph.symbols), threads_of(item), emit)
     return result
+
+
+def _alignment(buffer: Buffer) -> int:
+    """What is known of the address of a buffer, as far as vectors care, in bytes."""
+    return min(buffer.alignment, VECTOR_BYTES)

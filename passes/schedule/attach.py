@@ -15,7 +15,9 @@ from tensorkiln.schedule import KernelItem
 from ..attributes import decode, encode
 from ..form_kernels.outline import ROWS
 from ..values import Function, read_function, read_symbols
+from .aliasing import share_storage
 from .choice import Choice
+from .in_place import Reuse, reusable
 from .program_plan import Call, ProgramPlan, Step, plan_program
 from .stages import KernelBody, kernel_body
 
@@ -27,23 +29,31 @@ PROGRAM = "kiln.program"
 Chooser = Callable[[KernelBody], Choice]
 
 
-def attach_schedules(module: ir.Module, choose: Chooser) -> ProgramPlan:
-    """Choose a schedule for every kernel and write it on its function; write the plan of the program on the module."""
+def attach_schedules(module: ir.Module, choose: Chooser, reuse: Reuse | None = None) -> ProgramPlan:
+    """Choose a schedule for every kernel and write it on its function; write the plan of the program on the module.
+
+    `reuse` is what the strategies allow a kernel to compute in place; None is nothing.
+    """
     graph = read_function(graph_function(module).operation, read_symbols(module))
     plan = plan_program(_calls(graph), graph)
     kernels = kernel_functions(module)
+    candidates: dict[int, tuple[tuple[int, int], ...]] = {}
     with module.context, ir.Location.unknown():
         for number, step in enumerate(plan.steps):
             if step.kernel is None:
                 continue
             function = kernels[step.kernel]
-            choice = choose(read_body(function, graph))
+            body = read_body(function, graph)
+            if reuse is not None:
+                candidates[number] = reusable(body, reuse)
+            choice = choose(body)
             for scratch in choice.scratch:
                 plan.add_scratch(number, scratch.dtype, scratch.elements, is_private=scratch.is_private)
             function.attributes[SCHEDULE] = encode(choice.item.model_dump(mode="json"))
             function.attributes[STRATEGY] = ir.StringAttr.get(choice.strategy)
             function.attributes[FLOPS] = encode(to_wire(choice.flops))
         plan.close()
+        share_storage(plan, candidates)
         module.operation.attributes[PROGRAM] = encode(_to_json(plan))
     return plan
 
@@ -83,7 +93,13 @@ def _to_json(plan: ProgramPlan) -> dict[str, Any]:
     return {
         "buffers": [buffer.model_dump(mode="json") for buffer in plan.buffers],
         "steps": [
-            {"kernel": step.kernel, "reads": step.reads, "writes": step.writes, "scratch": step.scratch}
+            {
+                "kernel": step.kernel,
+                "reads": step.reads,
+                "writes": step.writes,
+                "scratch": step.scratch,
+                "reuses": step.reuses,
+            }
             for step in plan.steps
         ],
         "arguments": plan.arguments,
@@ -97,7 +113,9 @@ def read_program(module: ir.Module) -> ProgramPlan:
     plan = plan_program(_calls(graph), graph)
     buffers, steps = read_plan(module)
     plan.buffers = buffers
-    plan.steps = [replace(step, scratch=known.scratch) for step, known in zip(plan.steps, steps, strict=True)]
+    plan.steps = [
+        replace(step, scratch=known.scratch, reuses=known.reuses) for step, known in zip(plan.steps, steps, strict=True)
+    ]
     return plan
 
 
@@ -106,7 +124,14 @@ def read_plan(module: ir.Module) -> tuple[list[Buffer], list[Step]]:
     program = decode(module.operation.attributes[PROGRAM])
     buffers = [Buffer.model_validate(buffer) for buffer in program["buffers"]]
     steps = [
-        Step(step["kernel"], None, tuple(step["reads"]), tuple(step["writes"]), tuple(step["scratch"]))
+        Step(
+            step["kernel"],
+            None,
+            tuple(step["reads"]),
+            tuple(step["writes"]),
+            tuple(step["scratch"]),
+            tuple((written, read) for written, read in step["reuses"]),
+        )
         for step in program["steps"]
     ]
     return buffers, steps

@@ -1,8 +1,9 @@
-"""The whole program as buffers and steps: what runs in which order, on which storage, for how long."""
+"""The whole program as buffers and steps: what runs in which order, on which buffers, which live for how long."""
 
 from __future__ import annotations
 
 import hashlib
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -14,28 +15,62 @@ from tensorkiln.dtypes import DType
 from tensorkiln.expr import Dim
 
 from ..values import Function, Value
+from .placements import Place, Placements
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One thing to run: a kernel by name, or the custom or copy op `host`; `reads` and `writes` are buffer ids."""
+    """One thing to run: a kernel by name, or the custom or copy op `host`; `reads` and `writes` are buffer ids.
+
+    `reuses` are pairs of a written buffer and a read one that lie in the same place: the kernel computes the first in
+    place of the second. It is given one pointer for both, that of the written buffer, since a pointer of a kernel must
+    reach no byte that another one stores to.
+    """
 
     kernel: str | None
     host: Value | None
     reads: tuple[int, ...]
     writes: tuple[int, ...]
     scratch: tuple[int, ...] = ()
+    reuses: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def arguments(self) -> tuple[int, ...]:
+        """The buffers that the kernel is given, in call order: what it only reads, what it writes, scratch."""
+        reused = {read for _, read in self.reuses}
+        return (*(buffer for buffer in self.reads if buffer not in reused), *self.writes, *self.scratch)
+
+    @property
+    def slots(self) -> tuple[int, ...]:
+        """For each of `reads`, `writes` and `scratch`, in order, the position in `arguments` of where it is."""
+        slot_of = {buffer: slot for slot, buffer in enumerate(self.arguments)}
+        slot_of |= {read: slot_of[written] for written, read in self.reuses}
+        return tuple(slot_of[buffer] for buffer in (*self.reads, *self.writes, *self.scratch))
+
+    @property
+    def loaded(self) -> tuple[int, ...]:
+        """The slots of what is read."""
+        return tuple(sorted(self.slots[: len(self.reads)]))
+
+    @property
+    def stored(self) -> tuple[int, ...]:
+        """The slots of what is written, scratch included."""
+        return self.slots[len(self.reads) :]
 
 
 @dataclass(slots=True)
 class ProgramPlan:
-    """Buffers by id, the steps, which buffer each argument and result is in, and the contents of constants."""
+    """Buffers by id, the steps, which buffer each argument and result is in, and the contents of constants.
+
+    `places` are those of buffers that are parts of others, or have such parts.
+    """
 
     buffers: list[Buffer] = field(default_factory=list[Buffer])
     steps: list[Step] = field(default_factory=list[Step])
     arguments: tuple[int, ...] = ()
     results: tuple[int, ...] = ()
     artifacts: dict[str, bytes] = field(default_factory=dict[str, bytes])
+    places: dict[int, Place] = field(default_factory=dict[int, Place])
 
     def add_scratch(self, number: int, dtype: DType, elements: Dim, *, is_private: bool) -> None:
         """Give step `number` one more buffer, of which every worker has its own if it is private."""
@@ -53,19 +88,27 @@ class ProgramPlan:
         return number
 
     def close(self) -> None:
-        """Set the lifetime of every buffer from the steps that use it; arguments and results live throughout."""
+        """Set the lifetime of every buffer from the steps that use it; arguments and results live throughout.
+
+        Buffers of one storage have the same bytes, and so the same lifetime.
+        """
         last = max(len(self.steps) - 1, 0)
-        first_use: dict[int, int] = {}
-        last_use: dict[int, int] = {}
+        uses: dict[tuple[str, int], list[int]] = defaultdict(list)
         for number, step in enumerate(self.steps):
             for buffer in (*step.reads, *step.writes, *step.scratch):
-                first_use.setdefault(buffer, number)
-                last_use[buffer] = number
-        kept = {*self.arguments, *self.results}
+                uses[self._storage(buffer)].append(number)
         for buffer in self.buffers:
-            begin = 0 if buffer.role in ("input", "constant") else first_use.get(buffer.id, 0)
-            end = last if buffer.id in kept or buffer.role == "constant" else last_use.get(buffer.id, begin)
-            self.buffers[buffer.id] = buffer.model_copy(update={"lifetime": (begin, max(begin, end))})
+            if buffer.role in ("input", "constant"):
+                uses[self._storage(buffer.id)] += [0, last]
+        for buffer in self.results:
+            uses[self._storage(buffer)].append(last)
+        for buffer in self.buffers:
+            used = uses[self._storage(buffer.id)] or [0]
+            self.buffers[buffer.id] = buffer.model_copy(update={"lifetime": (min(used), max(used))})
+
+    def _storage(self, buffer: int) -> tuple[str, int]:
+        place = self.places.get(buffer)
+        return ("buffer", buffer) if place is None else ("storage", place.storage)
 
 
 Call = tuple[str | None, Value, Sequence[Value], Sequence[Value]]
@@ -74,23 +117,49 @@ Call = tuple[str | None, Value, Sequence[Value], Sequence[Value]]
 
 def plan_program(calls: Sequence[Call], graph: Function) -> ProgramPlan:
     """The plan of a graph function, its calls in order."""
-    plan = ProgramPlan()
-    home: dict[Value, int] = {}
-    for argument in graph.arguments:
-        home[argument] = plan.add_buffer(argument.dtype, argument.shape, "input")
-    plan.arguments = tuple(home[argument] for argument in graph.arguments)
-    results = set(graph.results)
-    for kernel, op, operands, made in calls:
-        if op.kind == "vconst":
-            contents = np.ascontiguousarray(op.fields["values"]).tobytes()
-            digest = hashlib.sha256(contents).hexdigest()
-            plan.artifacts[digest] = contents
-            home[op] = plan.add_buffer(op.dtype, op.shape, "constant", digest)
-            continue
-        for value in made:
-            home[value] = plan.add_buffer(value.dtype, value.shape, "output" if value in results else "temp")
-        if op.kind != "buffer":
-            reads, writes = tuple(home[value] for value in operands), tuple(home[value] for value in made)
-            plan.steps.append(Step(kernel, None if kernel else op, reads, writes))
-    plan.results = tuple(home[result] for result in graph.results)
-    return plan
+    return _Planner(graph).plan(calls)
+
+
+class _Planner:
+    """`home` is the buffer of a value that a step or the graph needs."""
+
+    def __init__(self, graph: Function) -> None:
+        self.graph, self.results = graph, set(graph.results)
+        self.made = ProgramPlan()
+        self.home: dict[Value, int] = {}
+        self.storage = Placements()
+
+    def plan(self, calls: Sequence[Call]) -> ProgramPlan:
+        plan, graph = self.made, self.graph
+        for argument in graph.arguments:
+            self.home[argument] = plan.add_buffer(argument.dtype, argument.shape, "input")
+        plan.arguments = tuple(self.home[argument] for argument in graph.arguments)
+        for kernel, op, operands, made in calls:
+            self._add(kernel, op, operands, made)
+        plan.results = tuple(self._buffer(result) for result in graph.results)
+        plan.places = self.storage.places(self.home)
+        return plan
+
+    def _add(self, kernel: str | None, op: Value, operands: Sequence[Value], made: Sequence[Value]) -> None:
+        plan = self.made
+        match op.kind:
+            case "vconst":
+                contents = np.ascontiguousarray(op.fields["values"]).tobytes()
+                digest = hashlib.sha256(contents).hexdigest()
+                plan.artifacts[digest] = contents
+                self.home[op] = plan.add_buffer(op.dtype, op.shape, "constant", digest)
+            case "buffer_view":
+                self.storage.view(op)
+            case "cat":
+                self.storage.join(op)
+            case "buffer":
+                self._buffer(op)
+            case _:
+                reads, writes = (tuple(self._buffer(value) for value in values) for values in (operands, made))
+                plan.steps.append(Step(kernel, None if kernel else op, reads, writes))
+
+    def _buffer(self, value: Value) -> int:
+        if value not in self.home:
+            role = "output" if value in self.results else "temp"
+            self.home[value] = self.made.add_buffer(value.dtype, value.shape, role)
+        return self.home[value]

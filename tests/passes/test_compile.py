@@ -106,11 +106,9 @@ def test_dumping_changes_no_artifact() -> None:
     assert compiled(network(), TARGET, dump_stages=True).artifacts == compiled(network(), TARGET).artifacts
 
 
-@pytest.mark.parametrize("target", ["cuda:sm_90", "rocm:gfx942"])
-def test_a_target_without_a_code_generator_is_refused(target: str) -> None:
-    request = CompileRequest(network(), Target.parse(target))
-    kind = target.partition(":")[0]
-    with pytest.raises(UnsupportedGraphError, match=f"no code generator for {kind} targets; use a cpu target"):
+def test_a_target_without_a_code_generator_is_refused() -> None:
+    request = CompileRequest(network(), Target.parse("rocm:gfx942"))
+    with pytest.raises(UnsupportedGraphError, match="no code generator for rocm targets; use a cpu or cuda target"):
         compile_request(request)
 
 

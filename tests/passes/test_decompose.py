@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from tensorkiln.build import Builder
+from tensorkiln.build import Builder, cat
 from tensorkiln.graph import Graph
-from tests.dialect.wire import buffer, graph_of, placeholder
+from tests.dialect.wire import assign, buffer, graph_of, placeholder
 from tests.filecheck import check_ir
 from tests.passes.modules import decomposed, kiln, output
 
@@ -209,3 +209,21 @@ def test_a_graph_without_any_such_op_is_left_alone() -> None:
     x = b.input("float32", (4, 4))
     graph = output(b, (x + x).reshape(16))
     assert str(decomposed(graph)) == str(kiln(graph))
+
+
+@pytest.mark.parametrize(("span", "kept"), [(None, False), ([0, 4], False), ([0, 3], True), ([1, 4], True)])
+def test_an_assignment_of_everything_is_its_source(span: list[int] | None, kept: bool) -> None:
+    size = 4 if span is None else span[1] - span[0]
+    module = decomposed(graph_of([placeholder(0, [4]), placeholder(1, [size]), assign(2, 0, (1, span))], [2]))
+    assert ("kiln.assign" in str(module)) == kept
+    if not kept:
+        check_ir(module, "// CHECK: return %arg1 : tensor<4xf32>")
+
+
+def test_a_cat_has_no_empty_parts() -> None:
+    b = Builder("cat")
+    x, y, none = b.input("float32", (3, 4)), b.input("float32", (2, 4)), b.input("float32", (0, 4))
+    check_ir(decomposed(output(b, cat([none, x, none, y], 0))), '// CHECK: kiln.cat"(%arg0, %arg1) {axis = 0 : i64')
+    b = Builder("cat")
+    x, none = b.input("float32", (3, 4)), b.input("float32", (0, 4))
+    check_ir(decomposed(output(b, cat([none, x, none], 0), cat([none, none], 0))), "// CHECK: return %arg0, %arg1")

@@ -102,7 +102,7 @@ def test_scratch_belongs_to_its_step() -> None:
 def test_scratch_may_be_added_to_a_step() -> None:
     found = plan(chain())
     before = len(found.buffers)
-    found.add_scratch(0, DType.INT64, 7)
+    found.add_scratch(0, DType.INT64, 7, is_private=True)
     found.close()
     assert found.steps[0].scratch[-1] == before
     assert found.buffers[before].lifetime == (0, 0)

@@ -146,9 +146,11 @@ def test_a_cat_chooses_the_part_and_reads_it_under_its_bounds() -> None:
 
 def test_a_part_without_elements_is_left_out() -> None:
     b = Builder("cat")
-    element, _ = traced(output(b, cat([b.input("float32", (0,)), b.input("float32", (4,))], 0)))
-    assert isinstance(element, Load)
-    assert (element.operand, element.address, element.conditions) == (1, ROW, ())
+    element, _ = traced(output(b, cat([b.input("float32", (size,)) for size in (0, 3, 4)], 0)))
+    assert isinstance(element, Choose)
+    assert isinstance(element.first, Load)
+    assert isinstance(element.second, Load)
+    assert (element.first.operand, element.second.operand) == (1, 2)
 
 
 def test_a_common_subexpression_is_one_node() -> None:

@@ -101,6 +101,7 @@ def changed(part: str, index: int, **fields: Any) -> dict[str, Any]:
         (changed("inputs", 1, var=100), "an input var is bound twice"),
         (changed("outputs", 0, shape=[3]), "var 103 and its buffer 3 differ in dtype or shape"),
         (changed("kernels", 0, buffers=[0, 9]), "kernel double_it names buffer 9"),
+        (changed("kernels", 0, buffers=[], ins=[], outs=[]), "kernel double_it takes 2 buffers but names 0"),
         (changed("kernels", 0, var_names=["zz"]), "kernel double_it takes zz, which is not a symbol"),
         (changed("kernels", 0, global_size=["zz", 1, 1]), "kernel double_it uses zz, which is not a symbol"),
         (changed("kernels", 0, dynamic_shared_bytes="zz"), "kernel double_it uses zz, which is not a symbol"),

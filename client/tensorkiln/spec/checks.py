@@ -64,6 +64,9 @@ def _check_ids(
     for position, buffer in enumerate(buffers):
         if buffer.id != position:
             raise ValueError(f"the buffer at position {position} has the id {buffer.id}; ids are positions")
+    for kernel in kernels:
+        if len(kernel.buffers) != kernel.buf_count:
+            raise ValueError(f"kernel {kernel.name} takes {kernel.buf_count} buffers but names {len(kernel.buffers)}")
     for item in schedule.items:
         if isinstance(item.operation, KernelItem) and item.operation.kernel_id >= len(kernels):
             raise ValueError(f"item {item.item_id} launches kernel {item.operation.kernel_id} of {len(kernels)}")

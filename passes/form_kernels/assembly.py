@@ -1,0 +1,156 @@
+"""Joined values that need no kernel: every part is computed where it belongs in the whole.
+
+The parts of a cat along the leading axis follow one another in memory. So do, in an assignment to a range, what is kept
+of the target and what replaces the rest. When the parts are stored by kernels of their own, these may as well store
+them in the place of the whole; then nothing is left to copy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from tensorkiln import expr
+from tensorkiln.expr import Dim
+
+from ..to_linalg.index_space import split_multiple
+from ..values import Value
+from .joining import ALIGNMENT, MAX_AHEAD
+from .windows import KEEPING, NOT_OURS, Window, Windows, size_bytes
+
+MAX_PARTS = 64
+"""Parts of one storage, those of its parts included: steps that write to it are compared with one another."""
+
+Piece: TypeAlias = "tuple[Window | None, Dim]"
+"""Where some neighbouring elements of a value are, None being nowhere in memory, and their size in bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Assembly:
+    """A value whose `parts`, of `sizes` bytes, follow one another.
+
+    Each part is all of a value that is computed in its place here, or is kept: a window of an older value, as large as
+    this one and no longer needed, at the offset that it has here.
+    """
+
+    parts: tuple[Window, ...]
+    sizes: tuple[Dim, ...]
+
+    @property
+    def bases(self) -> tuple[Value, ...]:
+        """What must have been computed for the value to be in memory."""
+        return tuple(dict.fromkeys(part.base for part in self.parts))
+
+
+class Assemblies:
+    """The assembled values found so far; `home` is the number of the kernel that computes a value."""
+
+    def __init__(self, windows: Windows, users: Mapping[Value, Sequence[Value]], home: Mapping[Value, int]) -> None:
+        self.windows, self.users, self.home = windows, users, home
+        self.found: dict[Value, Assembly] = {}
+        self._placed: set[Value] = set()
+        self._counts: dict[Value, int] = {}
+        self._begun: dict[Value, int] = {}
+
+    def find(self, value: Value) -> Assembly | None:
+        """How `value`, which is to be stored, is assembled; None when it takes a kernel."""
+        pieces = [piece for piece in self._pieces(value) or () if piece[1] != 0]
+        parts = [window for window, _ in pieces if window is not None]
+        if len(parts) < len(pieces):
+            return None
+        fresh: list[Value] = []
+        kept: set[Value] = set()
+        offset: Dim = 0
+        for window, size in zip(parts, (size for _, size in pieces), strict=True):
+            if window.offset == offset and _are_alike(window.base, value):
+                kept.add(window.base)
+            elif window.offset == 0 and size_bytes(window.base) == size and split_multiple(offset, ALIGNMENT)[1] == 0:
+                fresh.append(window.base)
+            else:
+                return None
+            offset = expr.add(offset, size)
+        if not self._may_place(value, fresh, kept):
+            return None
+        self._placed |= {*fresh, *kept}
+        self._counts[value] = self._count((*fresh, *kept))
+        self._begun[value] = self._begin((*fresh, *kept))
+        self.found[value] = Assembly(tuple(parts), tuple(size for _, size in pieces))
+        return self.found[value]
+
+    def _pieces(self, value: Value) -> list[Piece] | None:
+        """What `value` consists of, in order; None when it is not joined along memory."""
+        joined = value
+        while joined.kind not in ("cat", "assign"):
+            if len(joined.operands) != 1 or joined.kind not in KEEPING:
+                return None
+            (joined,) = joined.operands
+            if joined in self.windows.numbers:
+                return None
+        if joined is not value:
+            outer = self.windows.traced_to(value, joined)
+            if outer is None or outer.base is not joined or not outer.is_all_of(value):
+                return None
+        return list(self._parts_of_cat(joined) if joined.kind == "cat" else self._parts_of_assign(joined)) or None
+
+    def _parts_of_cat(self, cat: Value) -> Iterator[Piece]:
+        if expr.product(cat.shape[: cat.int("axis") % len(cat.shape)]) != 1:
+            return
+        for part in cat.operands:
+            inner = None if part in self.windows.numbers else self._pieces(part)
+            if inner is not None:
+                yield from inner
+            elif size_bytes(part) != 0:
+                yield self.windows.place_of(part), size_bytes(part)
+
+    def _parts_of_assign(self, assign: Value) -> Iterator[Piece]:
+        target, source = assign.operands
+        limits, place = assign.fields["range"], self.windows.place_of(target)
+        if limits is None or place is None or not place.is_all_of(target):
+            return
+        begin, end = (limit * target.dtype.itemsize for limit in limits)
+        yield place, begin
+        yield self.windows.place_of(source), end - begin
+        yield Window(place.base, end), expr.sub(size_bytes(target), end)
+
+    def _may_place(self, value: Value, fresh: Sequence[Value], kept: set[Value]) -> bool:
+        """Whether kernels of ours can store `fresh` in the place of `value`, over an older value that is kept."""
+        if not fresh or len(set(fresh)) < len(fresh) or len(kept) > 1:
+            return False
+        if not all(self._is_free(part) for part in (*fresh, *kept)) or self._count((*fresh, *kept)) > MAX_PARTS:
+            return False
+        first, last = self._begin(fresh), max(self.home[part] for part in fresh)
+        if kept:
+            return all(self.home[old] < first and self._is_read_before(old, first, value) for old in kept)
+        return value in self.windows.results or last - first <= MAX_AHEAD
+
+    def _is_free(self, part: Value) -> bool:
+        """Whether what computes `part` is ours, and may store it anywhere."""
+        is_any_byte = part.dtype.is_bool and part.kind in NOT_OURS
+        return part in self.home and part not in self._placed and part not in self.windows.results and not is_any_byte
+
+    def _is_read_before(self, old: Value, kernel: int, value: Value) -> bool:
+        """Whether all that reads `old`, `value` aside, has run when `kernel` starts."""
+        seen: set[Value] = {value}
+        stack = [old]
+        while stack:
+            for user in self.users[stack.pop()]:
+                if user in seen:
+                    continue
+                seen.add(user)
+                if user not in self.windows.numbers:
+                    stack.append(user)
+                elif self.home.get(user, kernel) >= kernel:
+                    return False
+        return True
+
+    def _count(self, parts: Sequence[Value]) -> int:
+        return sum(self._counts.get(part, 1) for part in parts)
+
+    def _begin(self, parts: Sequence[Value]) -> int:
+        return min(self._begun.get(part, self.home[part]) for part in parts)
+
+
+def _are_alike(base: Value, value: Value) -> bool:
+    """Whether both have as many elements, of one size."""
+    return base.dtype.itemsize == value.dtype.itemsize and size_bytes(base) == size_bytes(value)

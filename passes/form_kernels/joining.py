@@ -1,0 +1,93 @@
+"""Cats that cost nothing when they are stored, because each part is stored by a kernel anyway: in its place.
+
+Without this a cat is looked through, and whoever reads it chooses between its parts at every element.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from tensorkiln import expr
+from tensorkiln.expr import Dim
+
+from ..to_linalg.index_space import split_multiple
+from ..values import Function, Value
+
+ALIGNMENT = 16
+"""Bytes that the place of a part must be a multiple of: kernels may load and store as many at once."""
+MAX_AHEAD = 16
+"""Kernels from that of the first part to that of the last, or values stored: so long the whole takes memory early."""
+_RESHAPING = frozenset({"reshape", "contiguous", "contiguous_backward", "detach", "fuse", "noop", "kernel"})
+
+
+def store_what_joins_in_place(function: Function, live: Sequence[Value], stored: set[Value]) -> None:
+    """Add to `stored` the cats along memory of values that are stored, or that the kernel of a reduction can store."""
+    results = frozenset(function.results)
+    placed: set[Value] = set()
+    begun: dict[Value, int] = {}
+    count = 0
+    for value in live:
+        count += value in stored
+        begun[value] = count
+        if value.kind != "cat":
+            continue
+        parts = _parts(value, stored, results)
+        if parts is None or len(set(parts)) < len(parts) or not placed.isdisjoint(parts):
+            continue
+        first = min((begun[part] for part in parts), default=count)
+        if value in results or count - first <= MAX_AHEAD:
+            begun[value] = first
+            placed.update(parts)
+            stored.update((value, *parts))
+
+
+def _parts(cat: Value, stored: set[Value], results: frozenset[Value]) -> list[Value] | None:
+    """What to store in the place of each part, or None where one cannot be."""
+    if expr.product(cat.shape[: cat.int("axis") % len(cat.shape)]) != 1:
+        return None
+    found: list[Value] = []
+    offset: Dim = 0
+    for part in cat.operands:
+        size = _size(part)
+        if size == 0:
+            continue
+        base = _behind(part)
+        is_ours = base.kind != "argument" and base.kind != "vconst" and base not in results
+        if not is_ours or split_multiple(offset, ALIGNMENT)[1] != 0 or _size(base) != size:
+            return None
+        if base not in stored and not any(_walks_as(base, other) for other in _reductions_behind(base, stored)):
+            return None
+        found.append(base)
+        offset = expr.add(offset, size)
+    return found
+
+
+def _behind(value: Value) -> Value:
+    while value.kind in _RESHAPING and len(value.operands) == 1:
+        (value,) = value.operands
+    return value
+
+
+def _reductions_behind(value: Value, stored: set[Value]) -> Iterator[Value]:
+    """The reductions that `value` is computed from without any other value being stored in between."""
+    seen: set[Value] = set()
+    stack = list(value.operands)
+    while stack:
+        operand = stack.pop()
+        if operand in seen:
+            continue
+        seen.add(operand)
+        if operand.kind == "reduce_axis":
+            yield operand
+        elif operand not in stored:
+            stack.extend(operand.operands)
+
+
+def _walks_as(value: Value, reduction: Value) -> bool:
+    """Whether the kernel of the reduction can compute `value` too, element by element."""
+    loops = [[extent for extent in shape if extent != 1] for shape in (value.shape, reduction.shape)]
+    return loops[0] == loops[1]
+
+
+def _size(value: Value) -> Dim:
+    return expr.mul(expr.product(value.shape), value.dtype.itemsize)

@@ -1,0 +1,93 @@
+"""Which buffers share storage: those that are parts of another, and results computed in place of what is not needed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import gcd
+
+from tensorkiln.buffers import DEFAULT_ALIGNMENT
+from tensorkiln.expr import Dim, Expr
+
+from .program_plan import ProgramPlan
+
+Pairs = Sequence[tuple[int, int]]
+"""Positions of a written and a read buffer of a step."""
+
+
+@dataclass(slots=True)
+class _Storage:
+    """Some buffers in one place of `size` bytes; the last step that needs it, or one more where a result is in it."""
+
+    members: list[int]
+    size: Dim
+    needed_until: int
+    is_ours: bool
+
+
+def share_storage(plan: ProgramPlan, reusable: Mapping[int, Pairs]) -> None:
+    """Decide which buffers of a closed plan share storage: sets `reuses` of steps, groups and offsets of buffers.
+
+    `reusable` gives by step what its kernel can compute in place of what. It does so where that is the last use of all
+    buffers in the storage. Neither inputs nor constants are written, and a result is not overwritten.
+    """
+    storages = _storages(plan)
+    for number, pairs in sorted(reusable.items()):
+        step = plan.steps[number]
+        reuses: list[tuple[int, int]] = []
+        for written, read in ((step.writes[write], step.reads[read]) for write, read in pairs):
+            new, old = storages[written], storages[read]
+            is_taken = any(written == other or old is storages[other] for other, _ in reuses)
+            is_whole = new.size == plan.buffers[written].size_bytes and old.size == plan.buffers[read].size_bytes
+            if is_taken or not is_whole or not _is_free_after(number, old, step.reads, storages):
+                continue
+            reuses.append((written, read))
+            merged = _Storage([*old.members, *new.members], old.size, new.needed_until, is_ours=True)
+            storages |= dict.fromkeys(merged.members, merged)
+        plan.steps[number] = replace(step, reuses=tuple(reuses))
+    _mark(plan, storages)
+
+
+def _storages(plan: ProgramPlan) -> dict[int, _Storage]:
+    """The storage of every buffer as long as nothing is computed in place."""
+    results = frozenset(plan.results)
+    shared: dict[int, _Storage] = {}
+    storages: dict[int, _Storage] = {}
+    for buffer in plan.buffers:
+        place = plan.places.get(buffer.id)
+        storage = _Storage([], buffer.size_bytes if place is None else place.size, 0, is_ours=True)
+        if place is not None:
+            storage = shared.setdefault(place.storage, storage)
+        storage.members.append(buffer.id)
+        until = len(plan.steps) if buffer.id in results else buffer.lifetime[1]
+        storage.needed_until = max(storage.needed_until, until)
+        storage.is_ours &= buffer.role in ("temp", "output")
+        storages[buffer.id] = storage
+    return storages
+
+
+def _is_free_after(number: int, storage: _Storage, reads: Sequence[int], storages: Mapping[int, _Storage]) -> bool:
+    """Whether step `number`, which reads one buffer of the storage, is the last to need it."""
+    is_last = storage.is_ours and storage.needed_until <= number
+    return is_last and sum(storages[buffer] is storage for buffer in reads) == 1
+
+
+def _mark(plan: ProgramPlan, storages: Mapping[int, _Storage]) -> None:
+    groups: dict[int, int] = {}
+    for buffer in plan.buffers:
+        storage = storages[buffer.id]
+        if len(storage.members) == 1:
+            continue
+        offset = plan.places[buffer.id].offset if buffer.id in plan.places else 0
+        update = {
+            "alias_group": groups.setdefault(id(storage), len(groups)),
+            "offset": offset,
+            "alignment": _alignment(offset),
+        }
+        plan.buffers[buffer.id] = buffer.model_copy(update=update)
+
+
+def _alignment(offset: Dim) -> int:
+    """The alignment in bytes of what is `offset` bytes into a storage, which is aligned by default."""
+    terms = [coefficient for _, coefficient in offset.terms] if isinstance(offset, Expr) else [offset]
+    return gcd(DEFAULT_ALIGNMENT, *terms)

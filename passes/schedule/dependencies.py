@@ -1,0 +1,123 @@
+"""Which step must follow which: whatever reads or writes bytes that an earlier step writes, or writes what one reads.
+
+Steps in any order that respects these edges compute the same, whatever they share storage with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from tensorkiln import expr
+from tensorkiln.buffers import Buffer
+from tensorkiln.expr import Dim
+from tensorkiln.schedule import Dependency
+
+from .program_plan import Step
+
+Ranges = Mapping[str, tuple[int, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Access:
+    step: int
+    buffer: Buffer
+
+
+@dataclass(slots=True)
+class _Storage:
+    """Who read and wrote the present contents of a storage, or of the parts of it that have not been overwritten."""
+
+    reads: list[_Access] = field(default_factory=list[_Access])
+    writes: list[_Access] = field(default_factory=list[_Access])
+
+
+def dependencies(steps: Sequence[Step], buffers: Sequence[Buffer], ranges: Ranges) -> list[Dependency]:
+    """The edges between steps, by their numbers, each pair once and in order.
+
+    A data edge leads from the last step that wrote what a step reads, and names what it reads. A control edge leads to
+    a step that overwrites what another has read or written, and names what it writes; it is left out where two other
+    edges imply it. `ranges` bound the symbols: buffers of one storage that are disjoint for all their values are
+    independent.
+    """
+    storages: dict[tuple[str, int], _Storage] = {}
+    before: list[frozenset[int]] = []
+    edges: list[Dependency] = []
+    for number, step in enumerate(steps):
+        reads, writes = ([buffers[buffer] for buffer in ids] for ids in (step.reads, step.writes))
+        data: dict[int, list[int]] = {}
+        for buffer in reads:
+            for access in _overlapping(_storage(storages, buffer).writes, buffer, ranges):
+                data.setdefault(access.step, []).append(buffer.id)
+        control: dict[int, list[int]] = {}
+        for buffer in writes:
+            storage = _storage(storages, buffer)
+            for access in _overlapping((*storage.reads, *storage.writes), buffer, ranges):
+                if access.step not in data:
+                    control.setdefault(access.step, []).append(buffer.id)
+        direct = data.keys() | control.keys()
+        implied = frozenset[int]().union(*(before[earlier] for earlier in direct)) if control else frozenset[int]()
+        edges += [_edge(earlier, number, ids, "data") for earlier, ids in sorted(data.items())]
+        ordered = ((earlier, ids) for earlier, ids in sorted(control.items()) if earlier not in implied)
+        edges += [_edge(earlier, number, ids, "control") for earlier, ids in ordered]
+        before.append(frozenset(direct))
+        _record(number, reads, writes, storages, ranges)
+    return edges
+
+
+def _edge(earlier: int, later: int, buffers: Iterable[int], kind: Literal["data", "control"]) -> Dependency:
+    return Dependency(dep_from=earlier, dep_to=later, dep_vars=tuple(dict.fromkeys(buffers)), kind=kind)
+
+
+def _storage(storages: dict[tuple[str, int], _Storage], buffer: Buffer) -> _Storage:
+    key = ("buffer", buffer.id) if buffer.alias_group is None else ("group", buffer.alias_group)
+    return storages.setdefault(key, _Storage())
+
+
+def _record(
+    number: int,
+    reads: Iterable[Buffer],
+    writes: Iterable[Buffer],
+    storages: dict[tuple[str, int], _Storage],
+    ranges: Ranges,
+) -> None:
+    for buffer in reads:
+        _storage(storages, buffer).reads.append(_Access(number, buffer))
+    for buffer in writes:
+        storage = _storage(storages, buffer)
+        storage.reads = [access for access in storage.reads if not _covers(buffer, access.buffer, ranges)]
+        storage.writes = [access for access in storage.writes if not _covers(buffer, access.buffer, ranges)]
+        storage.writes.append(_Access(number, buffer))
+
+
+def _overlapping(accesses: Iterable[_Access], buffer: Buffer, ranges: Ranges) -> Iterator[_Access]:
+    return (access for access in accesses if not _are_disjoint(access.buffer, buffer, ranges))
+
+
+def _are_disjoint(one: Buffer, other: Buffer, ranges: Ranges) -> bool:
+    """Whether two buffers of one storage have no byte in common, for all values of the symbols."""
+    if one.size_bytes == 0 or other.size_bytes == 0:
+        return True
+    return not _are_alike(one, other) and (_is_before(one, other, ranges) or _is_before(other, one, ranges))
+
+
+def _are_alike(one: Buffer, other: Buffer) -> bool:
+    """Whether two buffers of one storage have the same bytes."""
+    return one.offset == other.offset and one.size_bytes == other.size_bytes
+
+
+def _is_before(one: Buffer, other: Buffer, ranges: Ranges) -> bool:
+    return expr.is_nonnegative(expr.sub(other.offset, _end(one)), ranges)
+
+
+def _covers(one: Buffer, other: Buffer, ranges: Ranges) -> bool:
+    """Whether all bytes of `other` are in `one`, a buffer of the same storage, for all values of the symbols."""
+    if _are_alike(one, other):
+        return True
+    begins, ends = expr.sub(other.offset, one.offset), expr.sub(_end(one), _end(other))
+    return expr.is_nonnegative(begins, ranges) and expr.is_nonnegative(ends, ranges)
+
+
+def _end(buffer: Buffer) -> Dim:
+    return expr.add(buffer.offset, buffer.size_bytes)

@@ -1,0 +1,95 @@
+"""Which operand a kernel may overwrite with a result, by where and when it reads it.
+
+A result is stored by one stage, a map: each element at one point. It may take the place of an operand when no element
+of the operand is read after it has been overwritten, be it by the same point, by another of its row, or by another row,
+which may run at any time.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from enum import Enum
+
+from tensorkiln import expr
+
+from ..to_linalg.index_space import linear_form
+from ..to_linalg.scalar_dag import Load, walk
+from ..values import Value
+from .accesses import loads
+from .domain import extent_of
+from .stages import KernelBody, Stage, Store
+
+Reads = Mapping[int, Sequence[Load]]
+"""The loads of a stage by the operand that they read."""
+
+
+class Reuse(Enum):
+    """What the strategies of a target promise of the order in which a kernel loads and stores.
+
+    POINTS: a kernel of one map computes every point once, and a point's loads come before its stores. ROWS: so does any
+    kernel, and it runs one stage after the other for any rows that it takes together.
+    """
+
+    POINTS = "points"
+    ROWS = "rows"
+
+
+def reusable(body: KernelBody, reuse: Reuse) -> tuple[tuple[int, int], ...]:
+    """Pairs of a result and an argument of the body's function, by position: one may be computed in place of the other.
+
+    Whether the argument's contents are needed after the kernel is not looked at.
+    """
+    if reuse is Reuse.POINTS and len(body.stages) > 1:
+        return ()
+    arguments = body.function.arguments
+    reads = [_reads(stage, body) for stage in body.stages]
+    return tuple(
+        (store.operand - len(arguments), position)
+        for number, stage in enumerate(body.stages)
+        if stage.combine is None
+        for store in stage.stores
+        if len(arguments) <= store.operand < body.local_from
+        for position, argument in enumerate(arguments)
+        if _is_as_large(store.root, argument) and _is_read_in_time(position, store, number, reads, body)
+    )
+
+
+def _reads(stage: Stage, body: KernelBody) -> Reads:
+    found: dict[int, list[Load]] = defaultdict(list)
+    for load in loads(stage.elements, body.nodes):
+        found[load.operand].append(load)
+    return found
+
+
+def _is_as_large(result: Value, argument: Value) -> bool:
+    """Whether both have as many elements of one size."""
+    same_size = result.dtype.itemsize == argument.dtype.itemsize
+    return same_size and expr.product(result.shape) == expr.product(argument.shape)
+
+
+def _is_read_in_time(operand: int, store: Store, number: int, reads: Sequence[Reads], body: KernelBody) -> bool:
+    """Whether the elements of `operand` have been read when stage `number` overwrites them with those of `store`."""
+    stage = body.stages[number]
+    here = reads[number].get(operand, ())
+    if any(operand in later for later in reads[number + 1 :]):
+        return False
+    if any(load.address != stage.domain.address for load in here):
+        return False
+    if len(stage.stores) > 1 and here and not _is_loaded_for(store, here, body):
+        return False
+    return all(_is_in_row(load, stage, body) for earlier in reads[:number] for load in earlier.get(operand, ()))
+
+
+def _is_loaded_for(store: Store, here: Sequence[Load], body: KernelBody) -> bool:
+    """Whether the one load of the stage is behind `store`: the stores of a point may follow one another."""
+    return len(here) == 1 and any(node is here[0] for node in walk((store.element,), body.nodes))
+
+
+def _is_in_row(load: Load, stage: Stage, body: KernelBody) -> bool:
+    """Whether the load reads what `stage` stores in the same row: a run of elements, as the rows are leading loops."""
+    names = [loop.name for loop in body.rows]
+    read, stored = linear_form(load.address, names), linear_form(stage.domain.address, names)
+    if read is None or stored is None or read[1] != stored[1]:
+        return False
+    return body.space.is_within(read[0], extent_of(loop for loop in stage.domain.loops if loop not in body.rows))

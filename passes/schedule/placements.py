@@ -1,0 +1,77 @@
+"""Which values are parts of which, by the buffer views and cats of a graph function."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tensorkiln import expr
+from tensorkiln.expr import Dim
+
+from ..values import Value
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a buffer is that shares a storage: from byte `offset` on, in the storage of that number and size."""
+
+    storage: int
+    offset: Dim
+    size: Dim
+
+
+class Placements:
+    """Where values lie in one another, in bytes."""
+
+    def __init__(self) -> None:
+        self._holders: dict[Value, tuple[Value, Dim]] = {}
+
+    def view(self, value: Value) -> None:
+        """Enter a `buffer_view`."""
+        (base,) = value.operands
+        self._holders[value] = (base, expr.mul(value.dim("offset"), base.dtype.itemsize))
+
+    def join(self, value: Value) -> None:
+        """Enter a `cat` of one axis: its parts are computed in their places in it.
+
+        Where a part lies already where it must in a storage as large as the whole, the whole takes that storage.
+        """
+        offset: Dim = 0
+        parts: list[tuple[Value, Dim]] = []
+        for part in value.operands:
+            root, inside = self._located(part)
+            if inside == offset and _size(root) == _size(value):
+                self._holders[value] = (root, 0)
+            else:
+                assert (inside, _size(root)) == (0, _size(part)), "a part that is computed in its place is whole"
+                parts.append((root, offset))
+            offset = expr.add(offset, _size(part))
+        for root, place in parts:
+            self._holders[root] = (value, place)
+
+    def places(self, buffers: Mapping[Value, int]) -> dict[int, Place]:
+        """The places of all buffers that share a storage with another, the storages numbered from 0."""
+        located = {value: self._located(value) for value in buffers}
+        members: dict[Value, list[int]] = defaultdict(list)
+        for value, number in buffers.items():
+            members[located[value][0]].append(number)
+        shared = {root: number for number, root in enumerate(root for root in members if len(members[root]) > 1)}
+        return {
+            number: Place(shared[root], offset, _size(root))
+            for value, number in buffers.items()
+            for root, offset in (located[value],)
+            if root in shared
+        }
+
+    def _located(self, value: Value) -> tuple[Value, Dim]:
+        """`(the value that holds it and is in no other, offset)`"""
+        offset: Dim = 0
+        while value in self._holders:
+            value, inside = self._holders[value]
+            offset = expr.add(offset, inside)
+        return value, offset
+
+
+def _size(value: Value) -> Dim:
+    return expr.mul(expr.product(value.shape), value.dtype.itemsize)
