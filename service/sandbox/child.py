@@ -1,39 +1,49 @@
-"""The forked process: confine it, read the request, run the job, answer, end. It never returns to the fork server."""
+"""The forked process: confine it, wait for a job, run it, answer, end. It never returns to the fork server."""
 
 from __future__ import annotations
 
 import faulthandler
+import gc
 import os
 import signal
 import socket
 import tempfile
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NoReturn
 
 from tensorkiln.errors import TensorkilnError
 
-from . import confine, frames
-from .control import Limits
+from . import confine, control, frames
+from .confinement import Confinement
+from .control import Fork
 from .frames import Message
-from .syscalls import forbid_processes
+from .levels import Level
 
 EXIT_OUT_OF_MEMORY: Final = 97
 """The status of a job whose allocation failed while it was in the middle of a frame."""
 EXIT_DEFECT: Final = 70
 """The status of a job that raised an exception which is no TensorkilnError."""
 
-_CHANNEL: Final = 3
+_ASSIGNMENTS: Final = 3
+# A job ends soon and its memory with it; what a warm-up has left is frozen and looked at no more.
+_COLLECT_EVERY: Final = (50_000, 20, 100)
+RESERVE: Final = "kiln reserve"
+"""What a process without a job is called; one with a job is called `kiln ` and the kind of it."""
 _OUT_OF_MEMORY: Final = frames.encode(frames.OUT_OF_MEMORY)
 
 
 class Outlet:
-    """Where a job puts what it has to say. A stage is told at once, so that a crash can be blamed on it."""
+    """Where a job puts what it has to say. A stage is told at once, so that a crash can be blamed on it.
 
-    def __init__(self, channel: socket.socket) -> None:
+    `level` is how strongly the job is confined.
+    """
+
+    def __init__(self, channel: socket.socket, level: Level = Level.PROCESS) -> None:
         self._channel = channel
+        self.level = level
         self._inside_frame = False
 
     def stage(self, name: str) -> None:
@@ -76,27 +86,31 @@ Job = Callable[[Message, Outlet], Message]
 
 @dataclass(frozen=True, slots=True)
 class Birth:
-    """What the fork server hands to a child. `scratch` is a directory that is the child's alone."""
+    """What the fork server hands to a child. `scratch` is a directory that is the child's alone.
+
+    At `assignments` its job arrives: a `Fork` order, and the socket at which the request is read and answered.
+    """
 
     parent: int
-    channel: int
+    assignments: int
     stderr: int
     scratch: Path
-    limits: Limits
+    confinement: Confinement
     baseline_bytes: int
     tasks: int
 
 
-def live(birth: Birth, job: Job) -> None:
-    """Run `job` for the request that arrives on the channel, and end the process."""
+def live(birth: Birth, jobs: Mapping[str, Job]) -> NoReturn:
+    """Run the one of `jobs` that is assigned, and end the process."""
     status = EXIT_DEFECT
     outlet: Outlet | None = None
     try:
         _settle(birth)
-        outlet = Outlet(socket.socket(fileno=_CHANNEL))
-        with socket.socket(fileno=os.dup(_CHANNEL)) as inlet:
-            request = frames.receive_message(inlet)
-        outlet.done(job(request, outlet))
+        order, channel = _await_assignment()
+        confine.limit_resources(order.limits, birth.baseline_bytes, birth.tasks)
+        confine.call_process(f"kiln {order.kind}")
+        outlet = Outlet(channel, birth.confinement.level)
+        outlet.done(jobs[order.kind](frames.receive_message(channel), outlet))
         status = 0
     except TensorkilnError as error:
         if outlet is not None:
@@ -113,7 +127,9 @@ def live(birth: Birth, job: Job) -> None:
 def _settle(birth: Birth) -> None:
     os.setsid()
     confine.die_with_parent(birth.parent)
-    _keep_only(birth.channel, birth.stderr)
+    _keep_only(birth.assignments, birth.stderr)
+    confine.call_process(RESERVE)
+    gc.set_threshold(*_COLLECT_EVERY)
     # Python ignores the last two; a job is to end by them, which says more than an error number in native code.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(number, signal.SIG_DFL)
@@ -122,21 +138,30 @@ def _settle(birth: Birth) -> None:
     os.chdir(birth.scratch)
     tempfile.tempdir = str(birth.scratch)
     confine.volunteer_for_oom_killer()
-    confine.limit_resources(birth.limits, birth.baseline_bytes, birth.tasks)
     confine.renounce_privileges()
-    forbid_processes()
+    birth.confinement.enter(birth.scratch)
 
 
-def _keep_only(channel: int, stderr: int) -> None:
-    """Standard input from nowhere, both outputs into `stderr`, the channel as descriptor 3, and nothing else."""
+def _await_assignment() -> tuple[Fork, socket.socket]:
+    with socket.socket(fileno=_ASSIGNMENTS) as assignments:
+        datagram, descriptors, _, _ = socket.recv_fds(assignments, control.MAX_DATAGRAM, 1)
+    if not datagram:
+        os._exit(0)
+    order = control.decode(datagram)
+    assert isinstance(order, Fork), "the fork server assigns nothing else"
+    return order, socket.socket(fileno=descriptors[0])
+
+
+def _keep_only(assignments: int, stderr: int) -> None:
+    """Standard input from nowhere, both outputs into `stderr`, `assignments` as descriptor 3, and nothing else."""
     # Clear of 0 to 3, so that no dup2 below closes what a later one needs.
-    channel, stderr = (_above(descriptor, 3) for descriptor in (channel, stderr))
+    assignments, stderr = (_above(descriptor, 3) for descriptor in (assignments, stderr))
     nowhere = _above(os.open(os.devnull, os.O_RDONLY), 3)
     os.dup2(nowhere, 0)
     os.dup2(stderr, 1)
     os.dup2(stderr, 2)
-    os.dup2(channel, _CHANNEL)
-    os.closerange(_CHANNEL + 1, os.sysconf("SC_OPEN_MAX"))
+    os.dup2(assignments, _ASSIGNMENTS)
+    os.closerange(_ASSIGNMENTS + 1, os.sysconf("SC_OPEN_MAX"))
 
 
 def _above(descriptor: int, floor: int) -> int:

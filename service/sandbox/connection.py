@@ -16,9 +16,10 @@ from typing import Final, TypeVar
 
 from tensorkiln.errors import LostWorkerError, TensorkilnError, UnavailableError
 
-from . import control
-from .control import Cancel, Ended, Expired, Fork, Limits, Ready, Refused
+from . import control, external
+from .control import Cancel, Ended, Expired, Fork, Limits, Ready, Refused, Unready
 from .hooks import VARIABLE
+from .levels import Wall
 
 _T = TypeVar("_T")
 
@@ -36,7 +37,7 @@ class Watch:
 
     job: int
     ended: asyncio.Future[Ended]
-    expired: asyncio.Future[None]
+    expired: asyncio.Future[Expired]
 
 
 class Connection:
@@ -54,12 +55,20 @@ class Connection:
         self.is_lost = False
 
     @staticmethod
-    async def open(modules: Sequence[str], timeout_s: float, *, test_hooks: bool = False) -> tuple[Connection, Ready]:
-        """Start a fork server that imports `modules`; UnavailableError when it is not ready in time."""
+    async def open(
+        warm_ups: Sequence[str], timeout_s: float, *, wall: Wall = Wall.AUTO, test_hooks: bool = False
+    ) -> tuple[Connection, Ready]:
+        """Start a fork server that calls `warm_ups` first; UnavailableError when it is not ready in time."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         scratch = tempfile.mkdtemp(prefix="kiln-jobs-")
-        with theirs:
-            connection = Connection(_spawn(theirs, scratch, modules, test_hooks), ours, scratch)
+        try:
+            with theirs:
+                process = _spawn(theirs, scratch, warm_ups, wall, test_hooks)
+        except BaseException:
+            ours.close()
+            os.rmdir(scratch)
+            raise
+        connection = Connection(process, ours, scratch)
         ours.setblocking(False)
         try:
             async with asyncio.timeout(timeout_s):
@@ -73,6 +82,9 @@ class Connection:
                 f"The fork server ended with status {connection._process.returncode} before it was ready; "
                 "its standard error says why."
             ) from None
+        except UnavailableError:
+            await connection.close()
+            raise
 
     @property
     def pid(self) -> int:
@@ -134,8 +146,10 @@ class Connection:
         match report:
             case Ready():
                 self._ready.set_result(report)
+            case Unready():
+                _fail(self._ready, UnavailableError(f"The fork server cannot start: {report.reason}."))
             case Expired():
-                _settle(self._waiting[report.job].expired, None)
+                _settle(self._waiting[report.job].expired, report)
             case Refused():
                 error = UnavailableError(f"The operating system starts no process for the compile: {report.reason}.")
                 _fail(self._waiting.pop(report.job).ended, error)
@@ -156,11 +170,15 @@ class Connection:
         _fail(self._ready, _lost())
 
 
-def _spawn(orders: socket.socket, scratch: str, modules: Sequence[str], test_hooks: bool) -> subprocess.Popen[bytes]:
+def _spawn(
+    orders: socket.socket, scratch: str, warm_ups: Sequence[str], wall: Wall, test_hooks: bool
+) -> subprocess.Popen[bytes]:
     inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
     hooks = {VARIABLE: "1"} if test_hooks else {}
+    told = (str(orders.fileno()), scratch, wall.value, ",".join(external.namespaces()), *warm_ups)
+    program = [sys.executable, "-P", "-m", "service.sandbox.forkserver", *told]
     return subprocess.Popen(
-        [sys.executable, "-P", "-m", "service.sandbox.forkserver", str(orders.fileno()), scratch, *modules],
+        external.inside(program, scratch, warm_ups) if wall is Wall.BWRAP else program,
         stdin=subprocess.DEVNULL,
         stdout=2,
         pass_fds=[orders.fileno()],

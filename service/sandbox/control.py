@@ -1,7 +1,7 @@
 """What the service and its fork server say to each other: JSON datagrams on a SOCK_SEQPACKET pair.
 
-Service to fork server: `Fork` (with the job's socket attached) and `Cancel`. Back: `Ready` once, then for each job
-`Expired` when its deadline passes, and `Ended` always; `Refused` instead when no process could be made.
+Service to fork server: `Fork` (with the job's socket attached) and `Cancel`. Back: `Ready` or `Unready` once, then for
+each job `Expired` when its deadline passes, and `Ended` always; `Refused` instead when no process could be made.
 """
 
 from __future__ import annotations
@@ -42,11 +42,23 @@ class Cancel:
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """The fork server has loaded what jobs need. `mechanisms` are the means of isolation that work on this machine."""
+    """The fork server has loaded what jobs need. `mechanisms` are the means of isolation that work on this machine.
+
+    `level` is the `Level` of isolation that they amount to, `shortcomings` what keeps it from being a stronger one.
+    """
 
     pid: int
     baseline_mib: int
     mechanisms: tuple[str, ...]
+    level: str = "process"
+    shortcomings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Unready:
+    """The fork server could not load what jobs need, and ends; its standard error has the traceback."""
+
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,27 +71,35 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class Expired:
-    """The job was killed because its deadline passed."""
+    """The job was killed because its deadline passed, `ran_s` seconds after it began."""
 
     job: int
+    ran_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """The job's process is gone: its wait status, peak resident MiB, seconds of CPU, end of its standard error."""
+    """The job's process is gone: its wait status, seconds since it began, seconds of CPU, end of its standard error.
+
+    `cancelled` is whether a `Cancel` met it alive. `peak_mib` is what it had resident at most, `grown_mib` how much of
+    that it did not inherit.
+    """
 
     job: int
     status: int
     expired: bool
     peak_mib: int
+    grown_mib: int
     cpu_s: float
     stderr: str
+    ran_s: float = 0.0
+    cancelled: bool = False
 
 
 Order = Fork | Cancel
-Report = Ready | Refused | Expired | Ended
+Report = Ready | Unready | Refused | Expired | Ended
 
-_KINDS: dict[str, type[Any]] = {kind.__name__: kind for kind in (Fork, Cancel, Ready, Refused, Expired, Ended)}
+_KINDS: dict[str, type[Any]] = {kind.__name__: kind for kind in (Fork, Cancel, Ready, Unready, Refused, Expired, Ended)}
 
 
 def encode(message: Order | Report) -> bytes:
@@ -94,5 +114,5 @@ def decode(datagram: bytes) -> Order | Report:
     if kind is Fork:
         content["limits"] = Limits(**content["limits"])
     if kind is Ready:
-        content["mechanisms"] = tuple(content["mechanisms"])
+        content |= {name: tuple(content[name]) for name in ("mechanisms", "shortcomings")}
     return kind(**{field.name: content[field.name] for field in fields(kind)})

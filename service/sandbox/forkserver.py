@@ -1,7 +1,9 @@
-"""The fork server: `python -m service.sandbox.forkserver CONTROL SCRATCH MODULE...`.
+"""The fork server: `python -m service.sandbox.forkserver CONTROL SCRATCH WALL NAMESPACES WARM_UP...`.
 
-It imports what jobs need once, then forks one process per job, kills it at its deadline and reports how it ended. It
-has one thread, makes no MLIR context, reads nothing that a user wrote, and ends when the service closes its socket.
+It calls the warm-ups once, has a canary try how well a job is confined, then forks one process per job, kills it at its
+deadline and reports how it ended. Some
+processes are in reserve, so that a job seldom waits for its own. The fork server has one thread, keeps no MLIR context,
+reads nothing that a user wrote, and ends when the service closes its socket.
 """
 
 from __future__ import annotations
@@ -15,57 +17,51 @@ import socket
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from importlib import import_module
 from pathlib import Path
+from pkgutil import resolve_name
 
-from . import confine, control
-from .child import Birth, Job, live
-from .control import Cancel, Ended, Expired, Fork, Ready, Refused
-from .syscalls import is_supported
+from . import confine, control, probe
+from .child import Job
+from .control import Cancel, Expired, Fork, Ready, Refused, Unready
+from .forked import Forked, Nursery
+from .levels import Wall
 
-_READ_BYTES = 64 << 10
-
-
-@dataclass(slots=True)
-class _Running:
-    job: int
-    pid: int
-    pidfd: int
-    stderr: int | None
-    scratch: Path
-    deadline: float
-    is_expired: bool = False
-    tail: bytearray = field(default_factory=bytearray)
+_MAX_REASON = 4 << 10
+# A request to compile needs two processes, the second a few milliseconds after the first.
+_RESERVES = 2
 
 
 class ForkServer:
-    """Forks the jobs of `jobs` on the orders that arrive at `orders`."""
+    """Forks jobs in `nursery` on the orders that arrive at `orders`; their files are in `scratch`."""
 
-    def __init__(self, orders: socket.socket, scratch: Path, jobs: Mapping[str, Job]) -> None:
+    def __init__(self, orders: socket.socket, scratch: Path, nursery: Nursery, ready: Ready) -> None:
         self._orders = orders
         self._scratch = scratch
-        self._jobs = jobs
+        self._nursery = nursery
+        self._ready = ready
         self._selector = selectors.DefaultSelector()
         self._selector.register(orders, selectors.EVENT_READ, self._obey)
-        self._running: dict[int, _Running] = {}
-        self._baseline_bytes = confine.address_space_bytes()
-        self._tasks = confine.user_tasks()
+        self._forked: set[Forked] = set()
+        self._running: dict[int, Forked] = {}
+        self._reserves: list[Forked] = []
+        self._may_reserve = True
         self._is_open = True
 
     def serve(self) -> None:
         """Until the service is gone."""
-        mechanisms = ("fork", "rlimits", "no_new_privs", *(("seccomp",) if is_supported() else ()))
-        self._report(Ready(os.getpid(), self._baseline_bytes // confine.MIB, mechanisms))
+        self._report(self._ready)
         while self._is_open:
-            for key, _ in self._selector.select(self._patience()):
+            lacks_reserves = self._may_reserve and len(self._reserves) < _RESERVES
+            events = self._selector.select(0 if lacks_reserves else self._patience())
+            for key, _ in events:
                 # An event before this one may have closed its descriptor, and another may have it by now.
                 if self._selector.get_map().get(key.fd) is key:
                     key.data()
             self._expire()
-        for running in list(self._running.values()):
-            _kill(running.pid)
-            self._bury(running)
+            if not events and lacks_reserves:
+                self._lay_in_reserve()
+        for forked in tuple(self._forked):
+            self._bury(forked)
         shutil.rmtree(self._scratch, ignore_errors=True)
 
     def _patience(self) -> float | None:
@@ -74,86 +70,75 @@ class ForkServer:
         return max(min(awaited) - time.monotonic(), 0.0) if awaited else None
 
     def _obey(self) -> None:
-        datagram, descriptors, _, _ = socket.recv_fds(self._orders, control.MAX_DATAGRAM, 1)
+        try:
+            datagram, descriptors, _, _ = socket.recv_fds(self._orders, control.MAX_DATAGRAM, 1)
+        except ConnectionResetError:  # the service has left a report unread
+            datagram, descriptors = b"", []
         if not datagram:
             self._is_open = False
             return
         order = control.decode(datagram)
         if isinstance(order, Fork):
-            self._fork(order, descriptors[0])
+            self._start(order, descriptors[0])
         elif isinstance(order, Cancel) and order.job in self._running:
-            _kill(self._running[order.job].pid)
+            self._running[order.job].cancel()
 
-    def _fork(self, order: Fork, channel: int) -> None:
-        stderr, stderr_of_child = os.pipe()
-        scratch = self._scratch / str(order.job)
-        parent = os.getpid()
-        deadline = time.monotonic() + order.limits.deadline_s
+    def _start(self, order: Fork, channel: int) -> None:
         try:
-            pid = os.fork()
+            forked = self._reserves.pop(0) if self._reserves else None
+            if forked is None or not forked.hand_over(order, channel):
+                forked = self._fork()
+                # When it is gone already, its end is reported as that of any other.
+                forked.hand_over(order, channel)
         except OSError as error:
-            os.close(stderr)
             self._report(Refused(order.job, str(error)))
             return
         finally:
-            if os.getpid() == parent:
-                os.close(channel)
-                os.close(stderr_of_child)
-        if pid == 0:
-            birth = Birth(parent, channel, stderr_of_child, scratch, order.limits, self._baseline_bytes, self._tasks)
-            live(birth, self._jobs[order.kind])
-        os.set_blocking(stderr, False)
-        running = _Running(order.job, pid, os.pidfd_open(pid), stderr, scratch, deadline)
-        self._running[order.job] = running
-        self._selector.register(running.pidfd, selectors.EVENT_READ, lambda: self._bury(running))
-        self._selector.register(stderr, selectors.EVENT_READ, lambda: self._listen(running))
+            os.close(channel)
+        forked.begin(order)
+        self._running[order.job] = forked
+        self._may_reserve = True
 
-    def _listen(self, running: _Running) -> None:
-        """Keep the end of what the job writes to its standard error."""
-        if running.stderr is None:
-            return
+    def _lay_in_reserve(self) -> None:
         try:
-            written = os.read(running.stderr, _READ_BYTES)
-        except BlockingIOError:
-            return
-        if not written:
-            self._close_stderr(running)
-        running.tail = (running.tail + written)[-control.STDERR_TAIL :]
+            self._reserves.append(self._fork())
+        except OSError:
+            self._may_reserve = False  # The next order says so, if it is still impossible then.
+
+    def _fork(self) -> Forked:
+        """A process without a job. OSError when the operating system makes none."""
+        forked = self._nursery.fork()
+        self._forked.add(forked)
+        self._selector.register(forked.pidfd, selectors.EVENT_READ, lambda: self._bury(forked))
+        self._selector.register(forked.stderr, selectors.EVENT_READ, lambda: self._listen(forked))
+        return forked
+
+    def _listen(self, forked: Forked) -> None:
+        if not forked.listen():
+            self._selector.unregister(forked.stderr)
 
     def _expire(self) -> None:
         now = time.monotonic()
-        for running in self._running.values():
+        for job, running in self._running.items():
             if running.deadline <= now and not running.is_expired:
                 running.is_expired = True
                 # Told before the kill: a process with much memory takes its time to die.
-                self._report(Expired(running.job))
-                _kill(running.pid)
+                self._report(Expired(job, running.ran_s))
+                running.kill()
 
-    def _bury(self, running: _Running) -> None:
-        _kill(running.pid)
-        _, status, usage = os.wait4(running.pid, 0)
-        del self._running[running.job]
-        self._selector.unregister(running.pidfd)
-        os.close(running.pidfd)
-        self._listen(running)
-        self._close_stderr(running)
-        shutil.rmtree(running.scratch, ignore_errors=True)
-        self._report(
-            Ended(
-                job=running.job,
-                status=status,
-                expired=running.is_expired,
-                peak_mib=usage.ru_maxrss >> 10,
-                cpu_s=usage.ru_utime + usage.ru_stime,
-                stderr=running.tail.decode("utf-8", "replace"),
-            )
-        )
-
-    def _close_stderr(self, running: _Running) -> None:
-        if running.stderr is not None:
-            self._selector.unregister(running.stderr)
-            os.close(running.stderr)
-            running.stderr = None
+    def _bury(self, forked: Forked) -> None:
+        self._forked.discard(forked)
+        for descriptor in (forked.pidfd, forked.stderr):
+            if descriptor in self._selector.get_map():
+                self._selector.unregister(descriptor)
+        end = forked.bury()
+        if forked in self._reserves:
+            self._reserves.remove(forked)
+            self._may_reserve = False  # One that something kills is not replaced until there is a job.
+        if forked.job is not None:
+            del self._running[forked.job]
+            self._report(end)
+        forked.remove_files()
 
     def _report(self, report: control.Report) -> None:
         try:
@@ -162,28 +147,35 @@ class ForkServer:
             self._is_open = False
 
 
-def _kill(pid: int) -> None:
-    """Kill a process that is not reaped yet, and whatever is left of its group."""
-    for kill in (os.killpg, os.kill):
-        try:
-            kill(pid, signal.SIGKILL)
-        except ProcessLookupError:
-            continue  # it has not made its group yet, or its group is empty
-
-
 def main(arguments: Sequence[str]) -> None:
-    """Serve the socket with the descriptor of the first argument, with the directory of the second as scratch space."""
-    descriptor, scratch, *modules = arguments
+    """Serve the socket with the descriptor of the first argument, with the directory of the second as scratch space.
+
+    The third is a `Wall`, the fourth the namespaces of the service.
+    """
+    descriptor, scratch, wall, namespaces, *warm_ups = arguments
     # The service decides when this process ends: a Ctrl-C at the terminal reaches the whole process group.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     orders = socket.socket(fileno=int(descriptor))
-    jobs: Mapping[str, Job] = import_module("service.sandbox.jobs").JOBS
-    for module in modules:
-        import_module(module)
+    jobs: Mapping[str, Job] = resolve_name("service.sandbox.jobs:JOBS")
+    for name in warm_ups:
+        _warm_up(name, orders)
     gc.collect()
     gc.freeze()
-    ForkServer(orders, Path(scratch), jobs).serve()
+    nursery, ready = probe.settle(Path(scratch), jobs, Wall(wall), tuple(namespaces.split(",")))
+    ForkServer(orders, Path(scratch), nursery, ready).serve()
+
+
+def _warm_up(name: str, orders: socket.socket) -> None:
+    """Call `module:function`. A fork server whose warm-up fails says why and ends; one thread must be left."""
+    try:
+        resolve_name(name)()
+        if (threads := confine.threads()) != 1:
+            raise RuntimeError(f"it leaves {threads} threads, and a process with more than one must not fork")
+    except BaseException as error:  # whatever it is, this process ends by it
+        reason = f"its warm-up {name} failed: {type(error).__name__}: {error}"
+        orders.send(control.encode(Unready(reason[:_MAX_REASON])))
+        raise
 
 
 if __name__ == "__main__":

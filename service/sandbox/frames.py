@@ -95,7 +95,7 @@ def decode_json(payload: bytes) -> dict[str, Any]:
     """A JSON object."""
     try:
         content = json.loads(payload)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise FrameError(str(error)) from None
     if not isinstance(content, dict):
         raise FrameError("a header is not a JSON object")

@@ -6,7 +6,9 @@ Only with KILN_TEST_HOOKS=1 in the environment of the service.
 from __future__ import annotations
 
 import ctypes
+import mmap
 import os
+import platform
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +16,7 @@ from typing import Final, NoReturn
 
 from tensorkiln.errors import DiagnosticError, RequestError
 
+from . import frames
 from .child import Outlet
 from .confine import MIB
 
@@ -44,6 +47,34 @@ def _abort(outlet: Outlet) -> NoReturn:
     os.abort()
 
 
+def _illegal_instruction(outlet: Outlet) -> None:
+    """Machine code whose first instruction is defined to be none: ud2, or udf."""
+    code = mmap.mmap(-1, mmap.PAGESIZE, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
+    code.write(b"\x0f\x0b" if platform.machine() == "x86_64" else bytes(4))
+    ctypes.CFUNCTYPE(None)(ctypes.addressof(ctypes.c_char.from_buffer(code)))()
+
+
+def _bus_error(outlet: Outlet) -> None:
+    """A page of a file that has been cut off."""
+    with Path("cut").open("w+b") as file:
+        file.truncate(mmap.PAGESIZE)
+        pages = mmap.mmap(file.fileno(), mmap.PAGESIZE)
+        file.truncate(0)
+        pages.read(1)
+
+
+def _throw(outlet: Outlet) -> None:
+    """A C++ exception that nobody catches."""
+    ctypes.PyDLL("libstdc++.so.6")._ZSt21__throw_runtime_errorPKc(b"thrown by the test hook")
+
+
+def _spin(outlet: Outlet) -> None:
+    """A native loop without end that keeps the interpreter's lock: a jump to itself."""
+    spin = mmap.mmap(-1, mmap.PAGESIZE, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
+    spin.write(b"\xeb\xfe" if platform.machine() == "x86_64" else b"\x00\x00\x00\x14")
+    ctypes.PYFUNCTYPE(None)(ctypes.addressof(ctypes.c_char.from_buffer(spin)))()
+
+
 def _hang(outlet: Outlet) -> None:
     """PyDLL keeps the interpreter's lock, as a pass manager does: nothing in Python can interrupt it."""
     ctypes.PyDLL(None).pause()
@@ -53,6 +84,12 @@ def _eat_memory(outlet: Outlet) -> NoReturn:
     held: list[bytearray] = []
     while True:
         held.append(bytearray(16 * MIB))
+
+
+def _eat_8_gib(outlet: Outlet) -> NoReturn:
+    """Page by page, as a graph that grows does."""
+    held = [bytearray(MIB) for _ in range(8 << 10)]
+    raise AssertionError(f"the process has {len(held)} MiB")
 
 
 def _eat_native_memory(outlet: Outlet) -> NoReturn:
@@ -99,6 +136,28 @@ def _garbage(outlet: Outlet) -> NoReturn:
     os._exit(0)
 
 
+def _garbled_json(outlet: Outlet) -> NoReturn:
+    outlet.raw(frames.encode(frames.DONE, b"[" * 100_000))
+    os._exit(0)
+
+
+def _garbled_error(outlet: Outlet) -> NoReturn:
+    """A problem that is the service's, not the request's, with details that are none."""
+    outlet.raw(frames.encode_json(frames.FAILED, {"code": "infra.unavailable", "details": 3}))
+    os._exit(0)
+
+
+def _half_a_frame(outlet: Outlet) -> NoReturn:
+    outlet.raw(frames.encode(frames.PART, bytes(64))[:32])
+    os._exit(0)
+
+
+def _close_socket(outlet: Outlet) -> None:
+    """And go on, so that the end of the process does not tell."""
+    os.closerange(3, 64)
+    ctypes.PyDLL(None).pause()
+
+
 def _big_file(outlet: Outlet) -> NoReturn:
     with Path("big").open("wb") as file:
         while True:
@@ -138,15 +197,24 @@ def _escape(outlet: Outlet) -> None:
 HOOKS: Final[dict[str, Callable[[Outlet], None]]] = {
     "segfault": _segfault,
     "abort": _abort,
+    "illegal_instruction": _illegal_instruction,
+    "bus_error": _bus_error,
+    "throw": _throw,
+    "spin": _spin,
     "hang": _hang,
     "stop": _stop,
     "eat_memory": _eat_memory,
+    "eat_8_gib": _eat_8_gib,
     "eat_native_memory": _eat_native_memory,
     "overflow_stack": _overflow_stack,
     "exit": _exit,
     "output": _output,
     "stderr": _stderr,
     "garbage": _garbage,
+    "garbled_json": _garbled_json,
+    "garbled_error": _garbled_error,
+    "half_a_frame": _half_a_frame,
+    "close_socket": _close_socket,
     "big_file": _big_file,
     "refuse": _refuse,
     "escape": _escape,

@@ -4,14 +4,25 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
-from tensorkiln.errors import TensorkilnError, error_from_problem
+from tensorkiln.errors import (
+    CompileError,
+    InvalidGraphError,
+    LimitExceededError,
+    RequestError,
+    TensorkilnError,
+    UnsupportedGraphError,
+    error_from_problem,
+)
 
 from . import frames
 from .frames import FrameError, Message
 
 FIRST_STAGE: Final = "start"
+MAX_STAGE_BYTES: Final = 256
+_OF_A_JOB: Final = (InvalidGraphError, UnsupportedGraphError, LimitExceededError, CompileError, RequestError)
+"""What is wrong with a request; what is wrong with the service, no job has a say in."""
 
 
 class OutOfMemory(Exception):
@@ -52,15 +63,28 @@ class Reply:
         if kind == frames.DONE:
             return Message(frames.decode_json(payload), self._parts)
         if kind == frames.FAILED:
-            return error_from_problem(frames.decode_json(payload))
+            return _error(frames.decode_json(payload))
         if kind == frames.OUT_OF_MEMORY:
             raise OutOfMemory
         if kind == frames.PART:
             name, content = frames.decode_part(payload)
             self._parts[name] = content
         elif kind == frames.STAGE:
+            if len(payload) > MAX_STAGE_BYTES:
+                raise FrameError(f"a stage has a name of {len(payload)} bytes")
             self.stage = frames.decode_text(payload)
             self._on_stage(self.stage)
         else:
             raise FrameError(f"a job sends no frame of kind {kind!r}")
         return None
+
+
+def _error(problem: dict[str, Any]) -> TensorkilnError:
+    """The error of a problem document, whose writer may be under foreign control."""
+    pointers, details = problem.get("pointers"), problem.get("details")
+    if not isinstance(pointers or [], list) or not isinstance(details or {}, dict):
+        raise FrameError("a problem document has pointers or details that are none")
+    error = error_from_problem(problem)
+    if not isinstance(error, _OF_A_JOB):
+        raise FrameError(f"a job does not end with {error.code}")
+    return error

@@ -10,34 +10,46 @@ from typing import Final
 
 import structlog
 
-from tensorkiln.errors import CrashedError, LostWorkerError, TensorkilnError, UnavailableError
+from tensorkiln.errors import LostWorkerError, TensorkilnError, UnavailableError
 
 from . import verdict
 from .confine import MIB
 from .connection import Connection, Watch
-from .control import Limits, Ready
+from .control import Ended, Limits, Ready
 from .frames import FrameError, Message, encode_message
+from .levels import Level, Wall
 from .reply import OutOfMemory, Reply, TooMuchOutput
 
 START_TIMEOUT_S: Final = 60.0
 # A fork server that lets a deadline pass by this much does not do its work.
 OVERDUE_S: Final = 5.0
-# The process of a job whose socket is closed is about to be reaped.
-REAP_S: Final = 2.0
+# The process of a job whose socket is closed is about to be reaped, unless it only closed its socket.
+REAP_S: Final = 0.02
 
 _log = structlog.get_logger()
 
 
 class Sandbox:
-    """Runs jobs, each in a process forked from a warm one that has imported `modules`.
+    """Runs jobs, each in a process forked from one that has called `warm_ups`.
 
-    A fork server that dies is replaced; a job that it had is started once more, as jobs depend on nothing but their
-    request. `max_output_mib` bounds the answer of a job.
+    A warm-up is a function without arguments, written `module:function`; what it loads, no job loads again. A fork
+    server that dies is replaced; a job that it had is started once more, as jobs depend on nothing but their request.
+    `max_output_mib` bounds the answer of a job. Jobs are confined by `wall`, at the level `required` or a stronger one.
     """
 
-    def __init__(self, modules: Sequence[str] = (), *, max_output_mib: int = 256, test_hooks: bool = False) -> None:
-        self._modules = tuple(modules)
+    def __init__(
+        self,
+        warm_ups: Sequence[str] = (),
+        *,
+        max_output_mib: int = 256,
+        wall: Wall = Wall.AUTO,
+        required: Level = Level.PROCESS,
+        test_hooks: bool = False,
+    ) -> None:
+        self._warm_ups = tuple(warm_ups)
         self._max_output_mib = max_output_mib
+        self._wall = wall
+        self._required = required
         self._test_hooks = test_hooks
         self._connection: Connection | None = None
         self._lock = asyncio.Lock()
@@ -46,7 +58,10 @@ class Sandbox:
         self.restarts = 0
 
     async def start(self) -> Ready:
-        """Start the fork server; what it says about itself. UnavailableError when it does not get ready."""
+        """Start the fork server; what it says about itself.
+
+        UnavailableError when it does not get ready, or confines its jobs more weakly than is required.
+        """
         await self._connect()
         if self.ready is None:
             raise AssertionError("a connection is open only after it was ready")
@@ -87,10 +102,29 @@ class Sandbox:
                     self.restarts += 1
                     _log.warning("the fork server is gone and is started again", restarts=self.restarts)
                     await self._connection.close()
-                self._connection, self.ready = await Connection.open(
-                    self._modules, START_TIMEOUT_S, test_hooks=self._test_hooks
+                connection, ready = await Connection.open(
+                    self._warm_ups, START_TIMEOUT_S, wall=self._wall, test_hooks=self._test_hooks
                 )
+                self._connection = connection
+                try:
+                    self._require(ready)
+                except UnavailableError:
+                    await connection.close()
+                    raise
+                self.ready = ready
             return self._connection
+
+    def _require(self, ready: Ready) -> None:
+        """What is said of the first fork server holds for those that replace it, so none of them may be weaker."""
+        level, because = Level(ready.level), "; ".join(ready.shortcomings)
+        if self._wall is Wall.BWRAP and level is not Level.EXTERNAL:
+            raise UnavailableError(f"KILN_ISOLATION=bwrap, but jobs get the level {level} only: {because}.")
+        if not level.reaches(self._required):
+            raise UnavailableError(
+                f"KILN_REQUIRE_ISOLATION={self._required}, but jobs get the level {level} only: {because}."
+            )
+        if self.ready is not None and not level.reaches(Level(self.ready.level)):
+            raise UnavailableError(f"Jobs had the level of isolation {self.ready.level}, now {level} only: {because}.")
 
     async def _attempt(
         self,
@@ -112,7 +146,7 @@ class Sandbox:
         reply = Reply(self._max_output_mib * MIB, on_stage)
         try:
             async with asyncio.timeout(limits.deadline_s + OVERDUE_S):
-                answer = await self._outcome(reply, reader, watch, limits)
+                answer = await self._outcome(reply, reader, connection, watch, limits)
         except TimeoutError:
             connection.kill()
             raise LostWorkerError("The fork server did not report the end of the compile; it was replaced.") from None
@@ -125,29 +159,31 @@ class Sandbox:
         return answer
 
     async def _outcome(
-        self, reply: Reply, reader: asyncio.StreamReader, watch: Watch, limits: Limits
+        self, reply: Reply, reader: asyncio.StreamReader, connection: Connection, watch: Watch, limits: Limits
     ) -> Message | TensorkilnError:
         reading = asyncio.create_task(reply.read(reader))
         try:
             await asyncio.wait({reading, watch.expired}, return_when=asyncio.FIRST_COMPLETED)
             if not reading.done():
-                return verdict.deadline_exceeded(limits, reply.stage, {})
+                return verdict.deadline_exceeded(limits, reply.stage, {"ran_s": round(watch.expired.result().ran_s, 3)})
             answer = reading.result()
         except OutOfMemory:
-            return verdict.out_of_memory(limits, reply.stage, {})
+            return verdict.out_of_memory(limits, reply.stage, verdict.usage(await self._end(connection, watch)))
         except TooMuchOutput:
             return verdict.too_much_output(self._max_output_mib, reply.stage)
         except FrameError as error:
-            return CrashedError(
-                f"The process garbled its answer during {reply.stage}: {error}.",
-                details={"stage": reply.stage, "signal": None},
-            )
+            return verdict.garbled(error, reply.stage)
         finally:
             reading.cancel()
         if answer is not None:
             return answer
-        async with asyncio.timeout(REAP_S):
-            return verdict.verdict(await watch.ended, limits, reply.stage)
+        await asyncio.wait({watch.ended}, timeout=REAP_S)
+        return verdict.verdict(await self._end(connection, watch), limits, reply.stage)
+
+    async def _end(self, connection: Connection, watch: Watch) -> Ended:
+        """The end of a job that has nothing more to say, and is killed unless it has ended by itself."""
+        connection.cancel(watch)
+        return await asyncio.shield(watch.ended)
 
 
 async def _send(writer: asyncio.StreamWriter, request: Message) -> None:

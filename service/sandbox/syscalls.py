@@ -1,4 +1,4 @@
-"""A seccomp filter: a job may start threads, but no process and no program, signals only itself, and has no network.
+"""A seccomp filter: a job may start threads, but no process and no program, reaches no other process and no network.
 
 It works for every user, root included, where RLIMIT_NPROC does not.
 """
@@ -10,13 +10,14 @@ import errno
 import os
 import platform
 import struct
-from dataclasses import dataclass
 from typing import Final
 
 from .confine import prctl
+from .syscall_numbers import FIRST_UNKNOWN, JUDGED, REFUSED
 
 # <linux/bpf_common.h>, <linux/filter.h>
 _LOAD_WORD: Final = 0x20
+_AND: Final = 0x54
 _JUMP_EQUAL: Final = 0x15
 _JUMP_AT_LEAST: Final = 0x35
 _JUMP_ANY_BIT: Final = 0x45
@@ -24,7 +25,8 @@ _RETURN: Final = 0x06
 _INSTRUCTION: Final = struct.Struct("HBBI")
 
 # <linux/seccomp.h>: struct seccomp_data is {int nr; u32 arch; u64 instruction_pointer; u64 args[6]}
-_NUMBER, _AUDIT, _FIRST_ARGUMENT = 0, 4, 16
+_NUMBER, _AUDIT = 0, 4
+_ARGUMENTS: Final = (16, 24, 32)
 _ALLOW: Final = 0x7FFF0000
 _KILL_PROCESS: Final = 0x80000000
 _ERRNO: Final = 0x00050000
@@ -32,42 +34,20 @@ _PR_SET_SECCOMP: Final = 22
 _PR_GET_SECCOMP: Final = 21
 _MODE_FILTER: Final = 2
 
-# <linux/sched.h>
+_MACHINES: Final = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
+"""Where `syscall_numbers` has the numbers of a machine, and its number in <linux/audit.h>."""
+
 _CLONE_THREAD: Final = 0x00010000
+_NEW_NAMESPACES: Final = 0x7E020080
+"""CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET and NEWTIME of <linux/sched.h>."""
 _X32_BIT: Final = 0x40000000
+_PR_SET_PDEATHSIG: Final = 1
+_SIGNAL_OWNERS: Final = (8, 10, 15)
+"""F_SETOWN, F_SETSIG and F_SETOWN_EX, by which the kernel signals another process for this one."""
+_SIGNALLING_IOCTLS: Final = (0x8901, 0x8902, 0x5412)
+"""FIOSETOWN, SIOCSPGRP and TIOCSTI."""
 
-
-@dataclass(frozen=True, slots=True)
-class _Architecture:
-    """Audit number (<linux/audit.h>) and system call numbers (asm/unistd.h)."""
-
-    audit: int
-    clone: int
-    clone3: int
-    signals: tuple[int, ...]
-    denied: tuple[int, ...]
-
-
-_ARCHITECTURES = {
-    "x86_64": _Architecture(
-        audit=0xC000003E,
-        clone=56,
-        clone3=435,
-        signals=(62, 234),  # kill, tgkill
-        # socket connect bind listen, fork vfork execve execveat, tkill rt_sigqueueinfo rt_tgsigqueueinfo
-        # pidfd_send_signal, ptrace process_vm_readv process_vm_writev, unshare setns mount, bpf userfaultfd
-        # io_uring_setup keyctl
-        denied=(41, 42, 49, 50, 57, 58, 59, 322, 200, 129, 297, 424, 101, 310, 311, 272, 308, 165, 321, 323, 425, 250),
-    ),
-    "aarch64": _Architecture(
-        audit=0xC00000B7,
-        clone=220,
-        clone3=435,
-        signals=(129, 131),
-        # the same, less fork and vfork, which this architecture does not have
-        denied=(198, 203, 200, 201, 221, 281, 130, 138, 240, 424, 117, 270, 271, 97, 268, 40, 280, 282, 425, 219),
-    ),
-}
+_Check = tuple[int, int, int, int]
 
 
 class _Program(ctypes.Structure):
@@ -79,12 +59,12 @@ class _Program(ctypes.Structure):
 def forbid_processes() -> None:
     """Install the filter for the rest of this process; does nothing where `is_supported` is false.
 
-    Needs no_new_privs to be set. A denied call fails with EPERM. clone3 fails with ENOSYS, upon which the C library
-    falls back to clone, whose flags a filter can read.
+    Needs no_new_privs to be set. A refused call fails with EPERM. clone3 and calls newer than the filter fail with
+    ENOSYS, upon which the C library falls back to an older one, whose arguments a filter can read.
     """
     if not is_supported():
         return
-    program = _filter(_ARCHITECTURES[platform.machine()], os.getpid())
+    program = program_for(platform.machine(), os.getpid())
     libc = ctypes.CDLL(None, use_errno=True)
     filled = _Program(len(program) // _INSTRUCTION.size, program)
     if libc.prctl(_PR_SET_SECCOMP, ctypes.c_ulong(_MODE_FILTER), ctypes.byref(filled), 0, 0) != 0:
@@ -94,7 +74,7 @@ def forbid_processes() -> None:
 
 def is_supported() -> bool:
     """Whether this machine's architecture is known here and its kernel filters system calls."""
-    if platform.machine() not in _ARCHITECTURES:
+    if platform.machine() not in _MACHINES:
         return False
     try:
         return prctl(_PR_GET_SECCOMP, 0) >= 0
@@ -102,32 +82,65 @@ def is_supported() -> bool:
         return False
 
 
-def _filter(architecture: _Architecture, pid: int) -> bytes:
-    checks = [
+def number(name: str) -> int | None:
+    """The number of a call of `syscall_numbers` on this machine; None where it has no such call, or is not known."""
+    column, _ = _MACHINES.get(platform.machine(), (None, 0))
+    return None if column is None else {**REFUSED, **JUDGED}[name][column]
+
+
+def program_for(machine: str, pid: int) -> bytes:
+    """The instructions of the filter for process `pid` on a machine of this kind."""
+    column, audit = _MACHINES[machine]
+    judged = {name: numbers[column] for name, numbers in JUDGED.items()}
+    checks: list[_Check] = [
         (_LOAD_WORD, 0, 0, _AUDIT),
-        (_JUMP_EQUAL, 1, 0, architecture.audit),
+        (_JUMP_EQUAL, 1, 0, audit),
         (_RETURN, 0, 0, _KILL_PROCESS),
         (_LOAD_WORD, 0, 0, _NUMBER),
         (_JUMP_AT_LEAST, 0, 1, _X32_BIT),
         (_RETURN, 0, 0, _ERRNO | errno.EPERM),
-        (_JUMP_EQUAL, 0, 1, architecture.clone3),
+        (_JUMP_AT_LEAST, 0, 1, FIRST_UNKNOWN),
         (_RETURN, 0, 0, _ERRNO | errno.ENOSYS),
-        *_allow_if(architecture.clone, _JUMP_ANY_BIT, _CLONE_THREAD),
+        (_JUMP_EQUAL, 0, 1, judged["clone3"] or 0),
+        (_RETURN, 0, 0, _ERRNO | errno.ENOSYS),
     ]
-    for number in architecture.signals:
-        checks += _allow_if(number, _JUMP_EQUAL, pid)
-    for number in architecture.denied:
-        checks += [(_JUMP_EQUAL, 0, 1, number), (_RETURN, 0, 0, _ERRNO | errno.EPERM)]
-    checks.append((_RETURN, 0, 0, _ALLOW))
+    allow, refuse = (_RETURN, 0, 0, _ALLOW), (_RETURN, 0, 0, _ERRNO | errno.EPERM)
+    checks += _judge(
+        judged["clone"],
+        0,
+        [(_JUMP_ANY_BIT, 2, 0, _NEW_NAMESPACES), (_JUMP_ANY_BIT, 0, 1, _CLONE_THREAD), allow, refuse],
+    )
+    for name, own in (("kill", (pid,)), ("tgkill", (pid,)), ("prlimit64", (0, pid))):
+        checks += _judge(judged[name], 0, [*_when_one_of(own, allow), refuse])
+    for name, argument, refused in (
+        ("prctl", 0, (_PR_SET_PDEATHSIG,)),
+        ("fcntl", 1, _SIGNAL_OWNERS),
+        ("ioctl", 1, _SIGNALLING_IOCTLS),
+    ):
+        checks += _judge(judged[name], argument, [*_when_one_of(refused, refuse), allow])
+    # Before its third ABI, Landlock rules on files that are opened to write, but not on others that are truncated so.
+    truncates_unopened = [
+        (_JUMP_ANY_BIT, 1, 0, os.O_TRUNC),
+        allow,
+        (_AND, 0, 0, os.O_ACCMODE),
+        *_when_one_of((os.O_WRONLY, os.O_RDWR), allow),
+        refuse,
+    ]
+    for name, argument in (("open", 1), ("openat", 2)):
+        checks += _judge(judged[name], argument, truncates_unopened)
+    for numbers in REFUSED.values():
+        if (refused_number := numbers[column]) is not None:
+            checks += [(_JUMP_EQUAL, 0, 1, refused_number), refuse]
+    checks.append(allow)
     return b"".join(_INSTRUCTION.pack(*check) for check in checks)
 
 
-def _allow_if(number: int, test: int, operand: int) -> list[tuple[int, int, int, int]]:
-    """Allow a call only when its first argument passes the test; goes on with the next check for other calls."""
-    return [
-        (_JUMP_EQUAL, 0, 4, number),
-        (_LOAD_WORD, 0, 0, _FIRST_ARGUMENT),
-        (test, 1, 0, operand),
-        (_RETURN, 0, 0, _ERRNO | errno.EPERM),
-        (_RETURN, 0, 0, _ALLOW),
-    ]
+def _judge(number: int | None, argument: int, verdict: list[_Check]) -> list[_Check]:
+    """Checks for one call by the low half of one argument; `verdict` returns in any case."""
+    if number is None:
+        return []
+    return [(_JUMP_EQUAL, 0, len(verdict) + 1, number), (_LOAD_WORD, 0, 0, _ARGUMENTS[argument]), *verdict]
+
+
+def _when_one_of(values: tuple[int, ...], verdict: _Check) -> list[_Check]:
+    return [check for value in values for check in ((_JUMP_EQUAL, 0, 1, value), verdict)]

@@ -10,6 +10,7 @@ from tensorkiln.errors import CrashedError, DeadlineExceededError, ResourceExhau
 
 from .child import EXIT_OUT_OF_MEMORY
 from .control import Ended, Limits
+from .frames import FrameError
 
 QUOTED_STDERR: Final = 4 << 10
 
@@ -23,6 +24,8 @@ def verdict(ended: Ended, limits: Limits, stage: str) -> TensorkilnError:
     """The error of a process that is gone without having answered; `details` say what is known about its end."""
     details = facts(ended, stage)
     number = os.WTERMSIG(ended.status) if os.WIFSIGNALED(ended.status) else None
+    if ended.cancelled and number == signal.SIGKILL:
+        return CrashedError(f"The process closed its socket during {stage}, without an answer.", details=details)
     if ended.expired or number == signal.SIGXCPU:
         return deadline_exceeded(limits, stage, details)
     if number == signal.SIGXFSZ:
@@ -64,6 +67,13 @@ def too_much_output(limit_mib: int, stage: str) -> ResourceExhaustedError:
     )
 
 
+def garbled(error: FrameError, stage: str) -> CrashedError:
+    """The error of a job whose answer is none."""
+    return CrashedError(
+        f"The process garbled its answer during {stage}: {error}.", details={"stage": stage, "signal": None}
+    )
+
+
 def facts(ended: Ended, stage: str) -> dict[str, Any]:
     """What the operating system told about the end of a process."""
     killed = os.WIFSIGNALED(ended.status)
@@ -71,7 +81,15 @@ def facts(ended: Ended, stage: str) -> dict[str, Any]:
         "stage": stage,
         "signal": signal.Signals(os.WTERMSIG(ended.status)).name if killed else None,
         "exit_status": None if killed else os.WEXITSTATUS(ended.status),
+        **usage(ended),
+    }
+
+
+def usage(ended: Ended) -> dict[str, Any]:
+    """What a process used and wrote, however it ended."""
+    return {
         "peak_mib": ended.peak_mib,
+        "ran_s": round(ended.ran_s, 3),
         "cpu_s": round(ended.cpu_s, 3),
         "stderr": ended.stderr[-QUOTED_STDERR:],
     }
@@ -84,4 +102,4 @@ def _is_out_of_memory(ended: Ended, limits: Limits, number: int | None) -> bool:
         return True  # the fork server kills for the deadline only, so this was the kernel's out-of-memory killer
     if number == signal.SIGABRT and any(text in ended.stderr for text in _OUT_OF_MEMORY_TEXTS):
         return True
-    return number == signal.SIGSEGV and ended.peak_mib >= limits.memory_mib * _NEARLY_ALL
+    return number == signal.SIGSEGV and ended.grown_mib >= limits.memory_mib * _NEARLY_ALL

@@ -6,7 +6,6 @@ import os
 import signal
 import threading
 import time
-from collections import Counter
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -15,10 +14,7 @@ from typing import Any
 import pytest
 
 from tests.service.bodies import compile_body, encoded, graph
-from tests.service.server import Server, alive, await_end, cache, children
-
-LOOKS = 20
-"""How often a job is seen before it is taken for one that stays."""
+from tests.service.server import Server, alive, await_end, cache, jobs
 
 
 @pytest.mark.parametrize(
@@ -64,7 +60,7 @@ def test_others_are_served_while_a_compile_hangs(home: Path) -> None:
     body = encoded(compile_body(graph("sqrt", rows=5)))
     with Server(home, test_hooks=1, concurrency=2) as server, ThreadPoolExecutor(1) as pool:
         hanging = pool.submit(server.compile, body, "hang")
-        _await_stage(server.fork_server)
+        _await_compile(server.fork_server)
         assert server.compile(body).status_code == 200
         assert server.http.get("/healthz").status_code == 200
         assert not hanging.done()
@@ -87,7 +83,7 @@ def test_a_fork_server_killed_under_a_compile_is_replaced_and_the_compile_done(h
     with Server(home, test_hooks=1, compile_deadline_s=1) as server, ThreadPoolExecutor(1) as pool:
         first = server.fork_server
         hanging = pool.submit(server.compile, encoded(compile_body()), "hang")
-        _await_stage(first)
+        _await_compile(first)
         os.kill(first, signal.SIGKILL)
         assert hanging.result().json()["code"] == "compile.deadline_exceeded"
         assert server.fork_server != first
@@ -98,7 +94,7 @@ def test_nothing_survives_a_service_that_is_killed(home: Path) -> None:
     with ThreadPoolExecutor(1) as pool:
         fork_server = server.fork_server
         hanging = pool.submit(server.compile, encoded(compile_body()), "hang")
-        child = _await_stage(fork_server)
+        child = _await_compile(fork_server)
         os.kill(server.pid, signal.SIGKILL)
         with pytest.raises(Exception, match=r"disconnected|reset|closed"):
             hanging.result()
@@ -115,7 +111,7 @@ def test_a_service_that_is_asked_to_stop_finishes_what_it_has_and_leaves_nothing
     threads = [threading.Thread(target=lambda body=body: answers.append(server.compile(body))) for body in bodies]
     for thread in threads:
         thread.start()
-    _await_stage(fork_server)
+    _await_compile(fork_server)
     os.kill(server.pid, signal.SIGTERM)
     for thread in threads:
         thread.join()
@@ -130,7 +126,7 @@ def test_compiles_beyond_the_queue_are_told_to_come_back(home: Path) -> None:
     with Server(home, test_hooks=1, concurrency=1, queue=0) as server:
         with ThreadPoolExecutor(1) as pool:
             hanging = pool.submit(server.compile, encoded(compile_body()), "hang")
-            _await_stage(server.fork_server)
+            _await_compile(server.fork_server)
             refused = server.compile(encoded(compile_body()))
             assert (refused.status_code, refused.json()["code"]) == (503, "infra.unavailable")
             assert refused.json()["retryable"]
@@ -153,17 +149,14 @@ def _long_chain(length: int) -> dict[str, Any]:
 def _abort_jobs(server: Server, request: Future[Any]) -> None:
     """Abort every job of the service until the request has its answer."""
     while not request.done():
-        for child in children(server.fork_server):
+        for child in jobs(server.fork_server):
             with suppress(ProcessLookupError):
                 os.kill(child, signal.SIGABRT)
         time.sleep(0.01)
 
 
-def _await_stage(fork_server: int) -> int:
-    """The process of a job that has been there for a while: one that reads a request ends sooner."""
-    seen: Counter[int] = Counter()
-    while not (stayed := [child for child, times in seen.items() if times >= LOOKS]):
+def _await_compile(fork_server: int) -> int:
+    """The process of a compile, once there is one."""
+    while not (compiling := jobs(fork_server, "compile")):
         time.sleep(0.01)
-        now = children(fork_server)
-        seen = Counter({child: seen[child] + 1 for child in now})
-    return stayed[0]
+    return compiling[0]

@@ -8,7 +8,7 @@ import socket
 import pytest
 
 from service.sandbox import control, frames
-from service.sandbox.control import Cancel, Ended, Expired, Fork, Limits, Ready, Refused
+from service.sandbox.control import Cancel, Ended, Expired, Fork, Limits, Ready, Refused, Unready
 from service.sandbox.frames import FrameError, Message
 from service.sandbox.reply import OutOfMemory, Reply, TooMuchOutput
 from tensorkiln.errors import InvalidGraphError
@@ -84,9 +84,10 @@ def test_a_typed_error_and_the_end_of_memory_arrive_as_such() -> None:
         Fork(3, "compile", Limits(1.5, 64, 4)),
         Cancel(3),
         Ready(17, 430, ("fork", "rlimits")),
+        Unready("its warm-up failed"),
         Refused(3, "no memory"),
         Expired(3),
-        Ended(3, 139, False, 60, 0.25, "last words"),
+        Ended(3, 139, False, 60, 20, 0.25, "last words"),
     ],
 )
 def test_a_datagram_reads_as_it_was_written(message: control.Order | control.Report) -> None:
@@ -94,5 +95,5 @@ def test_a_datagram_reads_as_it_was_written(message: control.Order | control.Rep
 
 
 def test_the_longest_report_fits_into_a_datagram() -> None:
-    longest = Ended(1 << 31, 139, True, 1 << 20, 1e6, "\x01" * control.STDERR_TAIL)
+    longest = Ended(1 << 31, 139, True, 1 << 20, 1 << 20, 1e6, "\x01" * control.STDERR_TAIL)
     assert len(control.encode(longest)) <= control.MAX_DATAGRAM

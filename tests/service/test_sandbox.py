@@ -20,9 +20,8 @@ from tensorkiln.errors import (
     RequestError,
     ResourceExhaustedError,
     TensorkilnError,
-    UnavailableError,
 )
-from tests.service.server import alive, await_end, children
+from tests.service.server import alive, await_end, jobs
 
 LIMITS = Limits(deadline_s=5.0, memory_mib=64, file_mib=4)
 
@@ -91,7 +90,7 @@ def test_a_process_that_hangs_is_killed_at_its_deadline(hook: str) -> None:
             expected = {"stage": "test-hook", "signal": "SIGKILL", "deadline_s": deadline_s}
             assert error.details.items() >= expected.items()
         assert sandbox.pid is not None
-        for child in children(sandbox.pid):
+        for child in jobs(sandbox.pid):
             await_end(child)
         await ping(sandbox)
 
@@ -148,7 +147,7 @@ def test_a_fork_server_that_dies_is_replaced_and_its_job_started_again() -> None
         hanging = asyncio.create_task(sandbox.run("hook", Message({"hook": "hang"}), Limits(1.0, 64, 4), stages.append))
         while not stages:
             await asyncio.sleep(0.01)
-        (child,) = children(first)
+        (child,) = jobs(first)
         os.kill(first, signal.SIGKILL)
         with pytest.raises(DeadlineExceededError):
             await hanging
@@ -178,14 +177,6 @@ def test_a_job_that_loses_two_fork_servers_says_so() -> None:
     in_sandbox(dies_twice)
 
 
-def test_a_fork_server_that_does_not_start_says_so() -> None:
-    async def start() -> None:
-        with pytest.raises(UnavailableError, match="ended with status 1 before it was ready"):
-            await Sandbox(("service.no_such_module",)).start()
-
-    asyncio.run(start())
-
-
 def test_nothing_is_left_after_the_end() -> None:
     left: list[int] = []
 
@@ -195,7 +186,7 @@ def test_nothing_is_left_after_the_end() -> None:
         hanging = asyncio.create_task(sandbox.run("hook", Message({"hook": "hang"}), LIMITS, stages.append))
         while not stages:
             await asyncio.sleep(0.01)
-        left.extend([sandbox.pid, *children(sandbox.pid)])
+        left.extend([sandbox.pid, *jobs(sandbox.pid)])
         await sandbox.close()
         with pytest.raises(TensorkilnError):
             await hanging
@@ -212,7 +203,7 @@ def test_a_caller_that_leaves_ends_its_job() -> None:
         while not stages:
             await asyncio.sleep(0.01)
         assert sandbox.pid is not None
-        (child,) = children(sandbox.pid)
+        (child,) = jobs(sandbox.pid)
         hanging.cancel()
         await asyncio.wait([hanging])
         await_end(child)

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from service.sandbox.child import Job
 
+from .canary import canary
 from .compile_action import compile_action
 from .hook import hook
 from .ping import ping
@@ -12,6 +13,7 @@ from .render import render
 from .validate import validate
 
 JOBS: Mapping[str, Job] = {
+    "canary": canary,
     "compile": compile_action,
     "hook": hook,
     "ping": ping,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from hashlib import sha256
 
+from pydantic_core import from_json
+
 from service.sandbox import hooks
 from service.sandbox.child import Outlet
 from service.sandbox.frames import Message
@@ -12,6 +14,8 @@ from tensorkiln.options import CompileOptions
 from tensorkiln.spec import CacheInfo
 from tensorkiln.target import Target
 
+from .render import answers
+
 STORED = CacheInfo(status="hit", reason="stored program")
 
 
@@ -19,7 +23,9 @@ def compile_action(request: Message, outlet: Outlet) -> Message:
     """The part `graph` is canonical; the header gives `digest`, `target`, `options`, `provenance` and maybe a `hook`.
 
     The answer: `artifacts` (their SHA-256s) and `stages` (name to SHA-256 of its dump) in the header; the parts
-    `program` (a `CompiledProgram` in canonical names), `artifact:<sha256>` and `dump:<stage>`.
+    `program` (a `CompiledProgram` in canonical names), `artifact:<sha256>` and `dump:<stage>`. For a request that is
+    answered by this program alone, `renaming` and the header's `cache` are given as to the job `render`, and its parts
+    `answer` and `repeat` come with the others.
     """
     header = request.header
     if "hook" in header:
@@ -30,7 +36,8 @@ def compile_action(request: Message, outlet: Outlet) -> Message:
     outlet.stage("load")
     compilation = compile_request(
         CompileRequest(
-            graph=Graph.model_validate_json(request.parts["graph"]),
+            # Written by the job `prepare`: no key stands twice in it.
+            graph=Graph.model_validate(from_json(request.parts["graph"])),
             target=Target.model_validate(header["target"]),
             options=CompileOptions.model_validate(header["options"]),
         ),
@@ -38,12 +45,15 @@ def compile_action(request: Message, outlet: Outlet) -> Message:
     )
     dumps = {name: text.encode() for name, text in compilation.dumps.items()}
     program = compilation.program
-    provenance = program.provenance.model_copy(update=header["provenance"])
+    isolation = outlet.level.value
+    provenance = program.provenance.model_copy(update={**header["provenance"], "isolation": isolation})
     program = program.model_copy(update={"digest": header["digest"], "cache": STORED, "provenance": provenance})
     outlet.stage("return")
     parts = {f"artifact:{digest}": content for digest, content in compilation.artifacts.items()}
     parts |= {f"dump:{name}": content for name, content in dumps.items()}
     parts["program"] = program.model_dump_json().encode()
+    if "renaming" in request.parts:
+        parts |= answers([program], [CacheInfo(**header["cache"])], request.parts["renaming"])
     return Message(
         {
             "artifacts": sorted(compilation.artifacts),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from service.sandbox.child import Outlet
@@ -18,20 +19,26 @@ def render(request: Message, outlet: Outlet) -> Message:
     The answer's parts are `answer`, and `repeat`: what the same request gets the next time.
     """
     outlet.stage("render")
-    renaming = json.loads(request.parts["renaming"])
     caches = [CacheInfo(**cache) for cache in request.header["caches"]]
-    programs = [_program(request.parts[f"program:{position}"], renaming) for position in range(len(caches))]
-    answers = {
-        "answer": _join([_dump(program, cache) for program, cache in zip(programs, caches, strict=True)]),
-        "repeat": _join([_dump(program, REPEATED) for program in programs]),
+    stored = [request.parts[f"program:{position}"] for position in range(len(caches))]
+    programs = [CompiledProgram.model_validate_json(text) for text in stored]
+    return Message({}, answers(programs, caches, request.parts["renaming"]))
+
+
+def answers(programs: Sequence[CompiledProgram], caches: Sequence[CacheInfo], renaming: bytes) -> dict[str, bytes]:
+    """The parts `answer` and `repeat` for programs in canonical names."""
+    names = json.loads(renaming)
+    renamed = [_renamed(program, names) for program in programs]
+    return {
+        "answer": _join([_dump(program, cache) for program, cache in zip(renamed, caches, strict=True)]),
+        "repeat": _join([_dump(program, REPEATED) for program in renamed]),
     }
-    return Message({}, answers)
 
 
-def _program(stored: bytes, renaming: dict[str, Any]) -> CompiledProgram:
-    variables = {int(canonical): var for canonical, var in renaming["vars"].items()}
-    program = CompiledProgram.model_validate_json(stored).renamed(renaming["symbols"], variables, renaming["nodes"])
-    return program.model_copy(update={"name": renaming["name"]})
+def _renamed(program: CompiledProgram, names: dict[str, Any]) -> CompiledProgram:
+    variables = {int(canonical): var for canonical, var in names["vars"].items()}
+    renamed = program.renamed(names["symbols"], variables, names["nodes"])
+    return renamed.model_copy(update={"name": names["name"]})
 
 
 def _dump(program: CompiledProgram, cache: CacheInfo) -> bytes:

@@ -1,0 +1,36 @@
+"""What a job must be able to do, so that confining it does not break it."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+from pathlib import Path
+from typing import Final
+
+from .prey import Attempts, Prey
+
+
+def _keep_a_file(_prey: Prey) -> None:
+    kept = Path("kept")
+    kept.write_bytes(b"kept")
+    kept.replace("moved")
+    Path("moved").unlink()
+
+
+def _start_thread(_prey: Prey) -> None:
+    thread = threading.Thread(target=lambda: None)
+    try:
+        thread.start()
+    except RuntimeError as error:
+        raise OSError(str(error)) from None
+    thread.join()
+
+
+NEEDS: Final[Attempts] = {
+    "read its own program": lambda _: Path(__file__).read_bytes(),
+    "list Python's library": lambda _: os.listdir(Path(os.__file__).parent),
+    "load a library": lambda _: ctypes.CDLL("libm.so.6"),
+    "keep a file of its own": _keep_a_file,
+    "start a thread": _start_thread,
+}

@@ -1,0 +1,75 @@
+"""Attempts at starting processes, and on processes that are not the canary's own."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import fcntl
+import os
+import resource
+from typing import Final
+
+from .native import LIBC, call
+from .prey import Attempts, Prey
+
+FORKS: Final = 1000
+
+_PTRACE_SEIZE: Final = 0x4206
+"""Of <linux/ptrace.h>: unlike an attach, it does not stop the other process."""
+_PR_SET_PDEATHSIG: Final = 1
+_F_SETOWN: Final = 8
+
+
+def _fork(_prey: Prey) -> None:
+    refusals = 0
+    for _ in range(FORKS):
+        try:
+            child = os.fork()
+        except OSError:
+            refusals += 1
+            continue
+        if child == 0:
+            os._exit(0)
+        os.waitpid(child, 0)
+    if refusals == FORKS:
+        raise PermissionError
+
+
+def _execute(_prey: Prey) -> None:
+    """A program that does not exist: to be told so is to be allowed to run one that does."""
+    nothing = (ctypes.c_char_p * 1)(None)
+    LIBC.execve(b"/nonexistent", nothing, nothing)
+    if ctypes.get_errno() != errno.ENOENT:
+        raise PermissionError
+
+
+def _read_memory(prey: Prey) -> None:
+    """One byte of a process that has this function's pointer at the same address, as the one that forked this has."""
+    mine = ctypes.create_string_buffer(1)
+    local = (ctypes.c_void_p * 2)(ctypes.addressof(mine), 1)
+    remote = (ctypes.c_void_p * 2)(ctypes.addressof(LIBC.syscall), 1)
+    call("process_vm_readv", prey.pid, local, 1, remote, 1, 0)
+
+
+def _raise_limit(_prey: Prey) -> None:
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard + 1))
+    except ValueError:  # what Python makes of EPERM here
+        raise PermissionError from None
+
+
+PROCESSES: Final[Attempts] = {
+    f"fork once in {FORKS} times": _fork,
+    "run a program": _execute,
+    "start a program": lambda _: os.waitpid(os.posix_spawn("/bin/true", ["true"], {}), 0),
+    "signal another process": lambda prey: os.kill(prey.pid, 0),
+    "signal its own group": lambda _: os.kill(0, 0),
+    "hold another process": lambda prey: os.close(call("pidfd_open", prey.pid, 0)),
+    "have another process signalled": lambda prey: fcntl.fcntl(0, _F_SETOWN, prey.pid),
+    "read the memory of another process": _read_memory,
+    "see the limits of another process": lambda prey: resource.prlimit(prey.pid, resource.RLIMIT_NOFILE),
+    "raise a limit of its own": _raise_limit,
+    "outlive its parent": lambda _: call("prctl", _PR_SET_PDEATHSIG, 0, 0, 0, 0),
+    "trace another process": lambda prey: call("ptrace", _PTRACE_SEIZE, prey.pid, 0, 0),
+}

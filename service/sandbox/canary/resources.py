@@ -1,0 +1,38 @@
+"""Attempts at more than the limits of a job."""
+
+from __future__ import annotations
+
+import mmap
+import os
+from pathlib import Path
+from typing import Final
+
+from .prey import Attempts, Prey
+
+DESCRIPTORS: Final = 200
+
+
+def _grow_a_file(prey: Prey) -> None:
+    large = Path("large")
+    try:
+        with large.open("wb") as file:
+            file.truncate(prey.file_bytes)
+    finally:
+        large.unlink()
+
+
+def _open_files(_prey: Prey) -> None:
+    held: list[int] = []
+    try:
+        for _ in range(DESCRIPTORS):
+            held.append(os.open(os.devnull, os.O_RDONLY))
+    finally:
+        for descriptor in held:
+            os.close(descriptor)
+
+
+RESOURCES: Final[Attempts] = {
+    "write a file above its limit": _grow_a_file,
+    "have memory above its limit": lambda prey: mmap.mmap(-1, prey.memory_bytes).close(),
+    f"open {DESCRIPTORS} files": _open_files,
+}

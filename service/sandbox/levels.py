@@ -1,0 +1,30 @@
+"""How strongly a job is confined: what is asked for, and what a canary found to hold."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Level(StrEnum):
+    """Strength of the isolation of a job, weakest first; docs/sandbox.md says what each refuses."""
+
+    PROCESS = "process"
+    LANDLOCK = "landlock+seccomp"
+    EXTERNAL = "external"
+
+    def reaches(self, other: Level) -> bool:
+        """Whether this level is as strong as `other`."""
+        order = list(Level)
+        return order.index(self) >= order.index(other)
+
+
+class Wall(StrEnum):
+    """What the service is to confine jobs with, beside a process of their own.
+
+    `auto` is all that the kernel offers to any process; `process` leaves Landlock out; `bwrap` starts the fork server
+    itself inside bubblewrap, and confines its jobs as `auto` does.
+    """
+
+    AUTO = "auto"
+    PROCESS = "process"
+    BWRAP = "bwrap"

@@ -1,0 +1,116 @@
+"""Which level of isolation works on this machine: a canary, confined as a job is, tries to break out."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from . import confine, external, frames, landlock, paths, syscalls
+from .canary.prey import Prey
+from .canary.song import Song
+from .child import Job
+from .confinement import Confinement
+from .control import Fork, Limits, Ready
+from .forked import Nursery
+from .frames import FrameError, Message
+from .landlock import Support
+from .levels import Level, Wall
+
+_LIMITS: Final = Limits(deadline_s=10.0, memory_mib=256, file_mib=1)
+_PLANTED: Final = "planted"
+_QUOTED: Final = 500
+_LEFT_OUT: Final = Support(0, "KILN_ISOLATION=process leaves Landlock out")
+
+
+def settle(scratch: Path, jobs: Mapping[str, Job], wall: Wall, outside: tuple[str, ...]) -> tuple[Nursery, Ready]:
+    """Where processes are forked that are confined as strongly as works here, and what is to be said about it.
+
+    `outside` are the namespaces of the service.
+    """
+    support = _LEFT_OUT if wall is Wall.PROCESS else landlock.support()
+    shortcomings = [support.reason] if support.reason else []
+    nursery = Nursery(scratch, jobs, Confinement(support.abi, paths.readable()))
+    song = _audition(nursery, scratch)
+    if support.abi and (isinstance(song, str) or song.hindered):
+        shortcomings.append(f"Landlock is not used, as a job under it {_fault(song)}")
+        nursery = Nursery(scratch, jobs, Confinement(0, ()))
+        song = _audition(nursery, scratch)
+    if isinstance(song, str) or song.hindered:
+        shortcomings.append(f"a job {_fault(song)}")
+    elif song.escaped:
+        shortcomings.append(f"a job can {', '.join(song.escaped)}")
+    level = Level.PROCESS if shortcomings else Level.LANDLOCK
+    if level is Level.LANDLOCK:
+        level, shortcoming = _outer_level(wall, outside)
+        shortcomings += [shortcoming] if shortcoming else []
+    confinement = replace(nursery.confinement, level=level)
+    nursery.confinement = confinement
+    baseline_mib = nursery.baseline_bytes // confine.MIB
+    return nursery, Ready(os.getpid(), baseline_mib, _mechanisms(confinement, wall), level.value, tuple(shortcomings))
+
+
+def _outer_level(wall: Wall, outside: tuple[str, ...]) -> tuple[Level, str | None]:
+    if wall is not Wall.BWRAP:
+        return Level.LANDLOCK, "the fork server has no wall of its own: KILN_ISOLATION=bwrap gives it one"
+    shared = [mine for mine in external.namespaces() if mine in outside]
+    if shared:
+        return Level.LANDLOCK, f"the fork server shares {', '.join(shared)} with the service"
+    return Level.EXTERNAL, None
+
+
+def _mechanisms(confinement: Confinement, wall: Wall) -> tuple[str, ...]:
+    return (
+        *("fork", "rlimits", "no_new_privs", "no_capabilities"),
+        *(("seccomp",) if syscalls.is_supported() else ()),
+        *((f"landlock abi {confinement.landlock_abi}",) if confinement.landlock_abi else ()),
+        *((wall.value,) if wall is Wall.BWRAP else ()),
+    )
+
+
+def _fault(song: Song | str) -> str:
+    return song if isinstance(song, str) else f"cannot {', '.join(song.hindered)}"
+
+
+def _audition(nursery: Nursery, scratch: Path) -> Song | str:
+    """What a canary forked here sings; how it ended when it sings nothing."""
+    planted = scratch / _PLANTED
+    planted.write_bytes(b"planted")
+    prey = Prey(planted, os.getpid(), (_LIMITS.file_mib << 20) + 1, (_LIMITS.memory_mib << 20) + 1)
+    ours, theirs = socket.socketpair()
+    with ours:
+        ours.settimeout(_LIMITS.deadline_s)
+        with theirs:
+            forked = nursery.fork()
+            forked.hand_over(Fork(-1, "canary", _LIMITS), theirs.fileno())
+        try:
+            header = {"planted": str(prey.planted), "pid": prey.pid}
+            sizes = {"file_bytes": prey.file_bytes, "memory_bytes": prey.memory_bytes}
+            for piece in frames.encode_message(Message({**header, **sizes})):
+                ours.sendall(piece)
+            song = _song(b"".join(iter(lambda: ours.recv(64 << 10), b"")))
+        except (OSError, FrameError):
+            song = None
+    end = forked.bury()
+    forked.remove_files()
+    planted.unlink(missing_ok=True)
+    return song or f"ends with status {end.status}: {end.stderr[-_QUOTED:].strip()}"
+
+
+def _song(said: bytes) -> Song | None:
+    for kind, payload in _split(said):
+        if kind == frames.DONE:
+            header = frames.decode_json(payload)
+            return Song(tuple(header["escaped"]), tuple(header["refused"]), tuple(header["hindered"]))
+    return None
+
+
+def _split(said: bytes) -> Iterator[tuple[bytes, bytes]]:
+    while len(said) >= frames.PREFIX.size:
+        kind, length = frames.decode_prefix(said[: frames.PREFIX.size])
+        end = frames.PREFIX.size + length
+        yield kind, said[frames.PREFIX.size : end]
+        said = said[end:]

@@ -1,0 +1,61 @@
+"""A sandbox for one test, and how often a test repeats what it measures."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+import pytest
+
+from service.sandbox import landlock
+from service.sandbox.control import Limits
+from service.sandbox.frames import Message
+from service.sandbox.levels import Level, Wall
+from service.sandbox.sandbox import Sandbox
+from tensorkiln.errors import TensorkilnError
+
+RUNS: Final = int(os.environ.get("KILN_SANDBOX_RUNS", "3"))
+"""100 makes the tests of this folder as long as the figures in docs/sandbox.md took."""
+MEASURED: Final = RUNS >= 100
+"""Whether there are runs enough to hold a percentile to its bound, which a busy machine breaks now and then."""
+LIMITS: Final = Limits(deadline_s=10.0, memory_mib=256, file_mib=4)
+
+needs_landlock: Final = pytest.mark.skipif(
+    landlock.support().abi == 0, reason=landlock.support().reason or "the kernel has Landlock"
+)
+
+
+def in_sandbox(test: Callable[[Sandbox], Awaitable[None]], **options: Any) -> None:
+    """Run a test with a started sandbox that has test hooks."""
+
+    async def run() -> None:
+        sandbox = Sandbox(test_hooks=True, **options)
+        try:
+            await sandbox.start()
+            await test(sandbox)
+        finally:
+            await sandbox.close()
+
+    asyncio.run(run())
+
+
+async def ping(sandbox: Sandbox) -> None:
+    """See that a job runs."""
+    assert await sandbox.run("ping", Message({"x": 1}), LIMITS) == Message({"x": 1})
+
+
+async def failure(
+    sandbox: Sandbox, hook: str, limits: Limits = LIMITS, on_stage: Callable[[str], None] = lambda _: None
+) -> TensorkilnError:
+    """The error of a hook."""
+    with pytest.raises(TensorkilnError) as caught:
+        await sandbox.run("hook", Message({"hook": hook}), limits, on_stage)
+    return caught.value
+
+
+WALLS: Final = [
+    pytest.param(Wall.PROCESS, Level.PROCESS, id="process"),
+    pytest.param(Wall.AUTO, Level.LANDLOCK, id="landlock+seccomp", marks=needs_landlock),
+]

@@ -1,0 +1,47 @@
+"""What a service says of its isolation, in its capabilities and in each program; a crash leaves its reproducer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from service.sandbox.levels import Level, Wall
+from tests.service.bodies import compile_body, encoded, graph
+from tests.service.server import Server
+
+from .boxes import WALLS
+from .external import needs_bwrap
+
+
+@pytest.mark.parametrize(
+    ("wall", "level"), [*WALLS, pytest.param(Wall.BWRAP, Level.EXTERNAL, id="external", marks=needs_bwrap)]
+)
+def test_a_compile_at_each_level_says_so_and_its_crash_can_be_repeated(
+    tmp_path: Path, wall: Wall, level: Level
+) -> None:
+    settings = {"isolation": wall.value, "require_isolation": level.value, "test_hooks": 1}
+    with Server(tmp_path / "kiln", **settings) as server:
+        isolation = server.http.get("/capabilities").json()["isolation"]
+        assert isolation["level"] == level
+        assert "seccomp" in isolation["mechanisms"]
+        assert ("bwrap" in isolation["mechanisms"]) is (wall is Wall.BWRAP)
+        body = encoded(compile_body(graph("sin", rows=3)))
+        crash = server.compile(body, "segfault").json()
+        assert (crash["code"], crash["details"]["signal"]) == ("compile.crashed", "SIGSEGV")
+        reproducer = server.http.get(f"/artifacts/{crash['details']['reproducer']}")
+        assert reproducer.status_code == 200
+        again = server.compile(reproducer.content, "segfault").json()
+        assert again["details"]["reproducer"] == crash["details"]["reproducer"]
+        (program,) = server.compile(reproducer.content).json()["programs"]
+        assert program["provenance"]["isolation"] == level
+
+
+def test_the_level_changes_no_byte_of_what_is_compiled(tmp_path: Path) -> None:
+    body = encoded(compile_body(graph("sin", rows=5)))
+    compiled: list[tuple[str, list[str]]] = []
+    for wall in (Wall.PROCESS, Wall.AUTO):
+        with Server(tmp_path / wall, isolation=wall.value) as server:
+            (program,) = server.compile(body).json()["programs"]
+            compiled.append((program["digest"], [kernel["artifact"] for kernel in program["kernels"]]))
+    assert compiled[0] == compiled[1]

@@ -1,0 +1,153 @@
+"""What is done before the fork server forks: it is told when it fails, it leaves nothing behind, it changes no byte."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from typing import Any
+
+import pytest
+
+from service.engine.engine import WARM_UP
+from service.sandbox.control import Limits
+from service.sandbox.frames import Message
+from service.sandbox.sandbox import Sandbox
+from tensorkiln.errors import CrashedError, UnavailableError
+from tests.service.server import await_end, children, jobs
+from tests.service.warm_ups import HELD_MIB
+
+LIMITS = Limits(deadline_s=5.0, memory_mib=64, file_mib=4)
+HERE = "tests.service.warm_ups"
+
+
+def isolated(script: str) -> Any:
+    """What a script prints, as JSON, in an interpreter with the fork server's settings."""
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    done = subprocess.run(
+        [sys.executable, "-P", "-W", "error", "-c", script], env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize(
+    ("warm_up", "reason"),
+    [
+        ("service.no_such_module:f", r"its warm-up service\.no_such_module:f failed: .*no_such_module"),
+        (f"{HERE}:no_such_function", "its warm-up .* failed: AttributeError: .*no_such_function"),
+        (f"{HERE}:refuse", "its warm-up .* failed: DiagnosticError: no such pass"),
+        (f"{HERE}:leave_a_thread", "its warm-up .* failed: RuntimeError: it leaves 2 threads"),
+        ("os:abort", "ended with status -6 before it was ready"),
+    ],
+)
+def test_a_warm_up_that_fails_is_an_error_at_the_start(warm_up: str, reason: str) -> None:
+    async def start() -> None:
+        sandbox = Sandbox((warm_up,))
+        with pytest.raises(UnavailableError, match=reason):
+            await sandbox.start()
+        assert sandbox.pid is None
+
+    asyncio.run(start())
+
+
+def test_what_a_warm_up_holds_is_not_counted_against_a_job() -> None:
+    async def run() -> None:
+        small, large = Sandbox(test_hooks=True), Sandbox((f"{HERE}:grow",), test_hooks=True)
+        try:
+            baseline = (await small.start()).baseline_mib
+            assert (await large.start()).baseline_mib >= baseline + HELD_MIB
+            await ping(large)
+            # Its peak is above the limit, but what it added is not.
+            with pytest.raises(CrashedError) as caught:
+                await large.run("hook", Message({"hook": "segfault"}), LIMITS)
+            assert caught.value.details["peak_mib"] >= HELD_MIB > LIMITS.memory_mib
+        finally:
+            await small.close()
+            await large.close()
+
+    asyncio.run(run())
+
+
+def test_after_the_warm_up_there_is_no_context_and_one_thread() -> None:
+    script = """
+import json
+from pkgutil import resolve_name
+from dialect.mlir import ir
+from service.engine.engine import WARM_UP
+from service.sandbox import confine
+resolve_name(WARM_UP)()
+print(json.dumps([ir.Context._get_live_count(), confine.threads()]))
+"""
+    assert isolated(script) == [0, 1]
+
+
+COMPILE = """
+import json, sys
+from passes.compile import CompileRequest, compile_request
+from tensorkiln.build import Builder, softmax
+from tensorkiln.target import Target
+if {warmed}:
+    from pkgutil import resolve_name
+    from service.engine.engine import WARM_UP
+    resolve_name(WARM_UP)()
+builder = Builder("g")
+rows = builder.symbol("n", 1, 4096)
+x, w = builder.input("float32", (rows, 64)), builder.input("float32", (64, 48))
+product = x @ w
+builder.output(softmax(product), product.cast("bfloat16"))
+results = []
+for target in ("cpu:x86-64-v3", "cpu:aarch64"):
+    made = compile_request(CompileRequest(builder.graph(), Target.parse(target)))
+    program = made.program.model_dump(mode="json", exclude={{"stages"}})
+    results.append([program, sorted(made.artifacts)])
+print(json.dumps(results))
+"""
+
+
+def test_a_warm_up_changes_no_byte_of_what_is_compiled_after_it() -> None:
+    cold, warmed = (isolated(COMPILE.format(warmed=warmed)) for warmed in (False, True))
+    assert cold == warmed
+    assert all(artifacts for _, artifacts in cold)
+
+
+def test_jobs_take_the_processes_in_reserve_and_the_loss_of_those_harms_nobody() -> None:
+    async def run() -> None:
+        sandbox = Sandbox()
+        await sandbox.start()
+        assert sandbox.pid is not None
+        first = reserves(sandbox.pid, set())
+        await ping(sandbox)
+        await ping(sandbox)
+        for pid in first:
+            await_end(pid)
+        second = reserves(sandbox.pid, first)
+        for pid in second:
+            os.kill(pid, signal.SIGKILL)
+            await_end(pid)
+        await ping(sandbox)
+        reserves(sandbox.pid, first | second)
+        assert sandbox.restarts == 0
+        await sandbox.close()
+
+    asyncio.run(run())
+
+
+async def ping(sandbox: Sandbox) -> None:
+    assert await sandbox.run("ping", Message({"x": 1}), LIMITS) == Message({"x": 1})
+
+
+def reserves(fork_server: int, earlier: set[int]) -> set[int]:
+    """The two processes in reserve, once there are two that are none of `earlier`."""
+    while len(others := set(children(fork_server)) - set(jobs(fork_server)) - earlier) < 2:
+        time.sleep(0.005)
+    assert len(others) == 2
+    return others
+
+
+def test_the_service_names_a_warm_up_that_exists() -> None:
+    assert isolated(f"from pkgutil import resolve_name; print(int(callable(resolve_name({WARM_UP!r}))))") == 1
