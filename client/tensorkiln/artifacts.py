@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import re
-import tempfile
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
-from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 
+from .cache import LocalCache
 from .errors import RequestError, UnavailableError
 
 MEMORY_BYTES = 64 << 20
@@ -23,8 +21,7 @@ _DIGEST = re.compile(r"[0-9a-f]{64}")
 class ArtifactCache:
     """Artifacts in memory and, when `directory` is given, on disk; the least recently used go first.
 
-    A disk that cannot be read or written makes the cache slower and never makes a call fail. Safe for several threads,
-    and for several processes on one directory: files appear by rename only, and each is verified when it is read.
+    Safe for several threads, and for several processes on one directory. Each file is verified when it is read.
     """
 
     def __init__(
@@ -36,9 +33,8 @@ class ArtifactCache:
         disk_bytes: int = DISK_BYTES,
     ) -> None:
         self._fetch = fetch
-        self._directory = directory
+        self._disk = LocalCache(directory, disk_bytes) if directory is not None else None
         self._memory_bytes = memory_bytes
-        self._disk_bytes = disk_bytes
         self._memory: OrderedDict[str, bytes] = OrderedDict()
         self._held = 0
         self._lock = threading.Lock()
@@ -55,7 +51,8 @@ class ArtifactCache:
             data = self._read(digest)
         if data is None:
             data = self._fetched(digest)
-            self._write(digest, data)
+            if self._disk is not None:
+                self._disk.write(digest, data)
         self._remember(digest, data)
         return data
 
@@ -87,38 +84,8 @@ class ArtifactCache:
                 self._held -= len(oldest)
 
     def _read(self, digest: str) -> bytes | None:
-        if self._directory is None:
-            return None
-        path = self._directory / digest
-        with suppress(OSError):
-            data = path.read_bytes()
-            if sha256(data).hexdigest() == digest:
-                os.utime(path)
-                return data
-            path.unlink()
+        data = self._disk.read(digest) if self._disk is not None else None
+        if self._disk is None or data is None or sha256(data).hexdigest() == digest:
+            return data
+        self._disk.remove(digest)
         return None
-
-    def _write(self, digest: str, data: bytes) -> None:
-        if self._directory is None or len(data) > self._disk_bytes:
-            return
-        with suppress(OSError):
-            self._directory.mkdir(parents=True, exist_ok=True)
-            handle, unfinished = tempfile.mkstemp(dir=self._directory, prefix=".new-")
-            try:
-                with os.fdopen(handle, "wb") as file:
-                    file.write(data)
-                os.replace(unfinished, self._directory / digest)
-            except OSError:
-                os.unlink(unfinished)
-                raise
-            self._evict(self._directory)
-
-    def _evict(self, directory: Path) -> None:
-        with os.scandir(directory) as entries:
-            files = [(entry.stat().st_mtime, entry.stat().st_size, entry.path) for entry in entries]
-        excess = sum(size for _, size, _ in files) - self._disk_bytes
-        for _, size, path in sorted(files):
-            if excess <= 0:
-                return
-            os.unlink(path)
-            excess -= size

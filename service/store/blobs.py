@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from collections.abc import Iterable
 from contextlib import suppress
 from hashlib import sha256
@@ -20,6 +21,10 @@ _log = structlog.get_logger()
 # Hashing this many bytes takes about as long as handing them to a thread.
 _INLINE_BYTES: Final = 256 << 10
 _MAX_REMEMBERED: Final = 1 << 16
+# Files that are written at a time, and files that are read to be verified.
+_AT_ONCE: Final = 16
+FRESH_S: Final = 1800.0
+"""A blob that no record names is safe from eviction for at least so long after it was put."""
 
 _Signature: TypeAlias = tuple[object, ...]
 
@@ -32,14 +37,18 @@ class Blobs:
         prefix = store.prefix if isinstance(store, LocalStore) else None
         self._root = Path(prefix) if prefix is not None else None
         self._verified: dict[str, _Signature] = {}
+        self._writers = asyncio.Semaphore(_AT_ONCE)
+        self._readers = asyncio.Semaphore(_AT_ONCE)
         self.corrupt = 0
 
     async def put(self, content: bytes) -> str:
         """Keep `content`; its digest. UnavailableError when the store does not take it."""
         digest = await _digest(content)
-        if not await self.holds([digest]):
-            with explained("The store does not take a blob"):
-                await self._store.put_async(_path(digest), content)
+        async with self._writers:
+            # One that is there is written again when an eviction might take it for forgotten.
+            if not (await self.holds([digest]) and await self._is_fresh(digest)):
+                with explained("The store does not take a blob"):
+                    await self._store.put_async(_path(digest), content)
         return digest
 
     async def get(self, digest: str) -> bytes | None:
@@ -64,15 +73,22 @@ class Blobs:
 
         A blob is read and hashed when it is new or its file has changed since; otherwise looking at the file is enough.
         """
+        unverified: list[str] = []
         for digest in digests:
             signature = await self._signature(digest)
             if signature is None:
                 return False
             if self._verified.get(digest) != signature:
-                if await self.get(digest) is None:
-                    return False
-                self._remember(digest, signature)
-        return True
+                unverified.append(digest)
+        return all(await asyncio.gather(*map(self._verify, unverified)))
+
+    async def _verify(self, digest: str) -> bool:
+        async with self._readers:
+            signature = await self._signature(digest)
+            if signature is None or await self.get(digest) is None:
+                return False
+            self._remember(digest, signature)
+            return True
 
     async def _signature(self, digest: str) -> _Signature | None:
         """What changes when the blob's file does; None when there is none."""
@@ -89,6 +105,14 @@ class Blobs:
             except FileNotFoundError:
                 return None
         return meta["e_tag"], meta["last_modified"], meta["size"]
+
+    async def _is_fresh(self, digest: str) -> bool:
+        with explained("The store does not answer"):
+            try:
+                written = (await self._store.head_async(_path(digest)))["last_modified"].timestamp()
+            except FileNotFoundError:
+                return False
+        return time.time() - written < FRESH_S
 
     def _remember(self, digest: str, signature: _Signature) -> None:
         if len(self._verified) >= _MAX_REMEMBERED:

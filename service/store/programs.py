@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
 from typing import Final
 
 from service.action import Action, differences
+from service.trust.notary import Notary, matches
+from tensorkiln.trust import SignedRecord
 
 from .blobs import Blobs
 from .records import Records
@@ -14,15 +18,20 @@ from .records import Records
 FIRST_REQUEST: Final = "first request"
 # Requests for one graph beyond this many are not searched for the nearest.
 _MAX_NEIGHBOURS: Final = 64
+_SIGNED: Final = "signed"
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What was compiled: digests of the program's record, of its artifacts, and of its stages' dumps by name."""
+    """What was compiled: digests of the program's record, of its artifacts, and of its stages' dumps by name.
+
+    `signature` is the `SignedRecord` that says so, as JSON; empty until the entry is saved.
+    """
 
     program: str
     artifacts: tuple[str, ...]
     stages: Mapping[str, str] = field(default_factory=dict[str, str])
+    signature: str = ""
 
     @property
     def blobs(self) -> tuple[str, ...]:
@@ -40,35 +49,45 @@ class Miss:
 class Programs:
     """The programs whose records are in `records` and whose bytes are in `blobs`."""
 
-    def __init__(self, records: Records, blobs: Blobs) -> None:
+    def __init__(self, records: Records, blobs: Blobs, notary: Notary) -> None:
         self._records = records
         self._blobs = blobs
+        self._notary = notary
 
     async def entry(self, digest: str) -> Entry | None:
-        """The entry of an action digest, whether or not its blobs are there."""
-        record = await self._records.get(_path(digest))
-        if record is None:
-            return None
-        return Entry(record["program"], tuple(record["artifacts"]), record["stages"])
+        """The entry of an action digest, whether or not its blobs are there; None when its signature is not valid."""
+        signed = await self._signed(digest)
+        return _entry(signed) if signed is not None else None
 
     async def find(self, action: Action, *, with_dumps: bool) -> Entry | Miss:
         """A complete entry of `action`, or why there is none.
 
         The reason names the component that differs from the nearest earlier request for the same graph.
         """
-        entry = await self.entry(action.digest)
-        if entry is None:
+        signed = await self._signed(action.digest)
+        if signed is None or not matches(signed.record, action):
             return Miss(await self._nearest(action))
+        entry = _entry(signed)
         if with_dumps and not entry.stages:
             return Miss("the stored program has no stage dumps")
         if not await self._blobs.holds(entry.blobs):
             return Miss("the stored program was missing a blob or had a damaged one")
+        self._records.touch(_path(action.digest))
         return entry
 
-    async def save(self, action: Action, entry: Entry) -> None:
-        """Make `entry`, whose blobs are stored, the answer of `action`."""
-        await self._records.put(_path(action.digest), asdict(entry))
-        await self._records.put(f"{_neighbours(action)}/{action.digest}", action.components)
+    async def save(self, action: Action, entry: Entry) -> Entry:
+        """Make `entry`, whose blobs are stored, the answer of `action`; the entry with its signature."""
+        signed = self._notary.sign(action, entry.program, entry.artifacts, entry.stages)
+        signature = signed.to_json().decode()
+        await asyncio.gather(
+            self._records.put(_path(action.digest), {_SIGNED: signature}),
+            self._records.put(f"{_neighbours(action)}/{action.digest}", action.components),
+        )
+        return replace(entry, signature=signature)
+
+    async def _signed(self, digest: str) -> SignedRecord | None:
+        record = await self._records.get(_path(digest))
+        return self._notary.believes(record.get(_SIGNED, ""), digest) if record is not None else None
 
     async def _nearest(self, action: Action) -> str:
         best: tuple[str, ...] | None = None
@@ -82,9 +101,16 @@ class Programs:
         return f"differs in {', '.join(best)}" if best else FIRST_REQUEST
 
 
+def _entry(signed: SignedRecord) -> Entry:
+    record = signed.record
+    return Entry(record.program, record.artifacts, record.stages, signed.to_json().decode())
+
+
 def _path(digest: str) -> str:
     return f"programs/{digest[:2]}/{digest}"
 
 
 def _neighbours(action: Action) -> str:
-    return f"graphs/{action.graph[:2]}/{action.graph}"
+    # What has another salt is another tenant's, or disowned: of neither may a miss tell.
+    graph = sha256(f"{action.salt}\n{action.graph}".encode()).hexdigest() if action.salt else action.graph
+    return f"graphs/{graph[:2]}/{graph}"

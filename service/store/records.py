@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import json
+import os
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from hashlib import sha256
+from pathlib import Path
 from typing import Any, Final
 
 import structlog
+from obstore.store import LocalStore
 
 from .location import ObjectStore, explained
 
 _log = structlog.get_logger()
 _SEAL_BYTES: Final = 64
+_TOUCH_EVERY_S: Final = 600.0
 
 
 class Records:
@@ -21,6 +26,8 @@ class Records:
 
     def __init__(self, store: ObjectStore) -> None:
         self._store = store
+        prefix = store.prefix if isinstance(store, LocalStore) else None
+        self._root = Path(prefix) if prefix is not None else None
         self.corrupt = 0
 
     async def put(self, path: str, content: Mapping[str, Any]) -> None:
@@ -36,13 +43,21 @@ class Records:
                 sealed = (await (await self._store.get_async(path)).bytes_async()).to_bytes()
             except FileNotFoundError:
                 return None
-        body = sealed[_SEAL_BYTES + 1 :]
-        if sealed[: _SEAL_BYTES + 1] == _seal(body) + b"\n":
-            return json.loads(body)
+        content = unsealed(sealed)
+        if content is not None:
+            return content
         self.corrupt += 1
         _log.error("a stored record was damaged and is removed", path=path)
         await self.delete(path)
         return None
+
+    def touch(self, path: str) -> None:
+        """Have eviction see that the record at `path` is in use. An object store keeps the time of its writing."""
+        if self._root is None:
+            return
+        with suppress(OSError):
+            if time.time() - os.stat(self._root / path).st_mtime > _TOUCH_EVERY_S:
+                os.utime(self._root / path)
 
     async def delete(self, path: str) -> None:
         """Remove the record at `path`, if there is one."""
@@ -57,6 +72,12 @@ class Records:
             except FileNotFoundError:
                 return []
         return sorted(entry["path"].rpartition("/")[2] for entry in found["objects"])[:most]
+
+
+def unsealed(content: bytes) -> dict[str, Any] | None:
+    """The record whose file has this content; None when it is damaged."""
+    body = content[_SEAL_BYTES + 1 :]
+    return json.loads(body) if content[: _SEAL_BYTES + 1] == _seal(body) + b"\n" else None
 
 
 def _seal(body: bytes) -> bytes:

@@ -6,28 +6,36 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from typing import Final
+
+from service.trust.notary import Notary
 
 from .blobs import Blobs
 from .records import Records
 
+_SEAL: Final = "seal"
+
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """An answer, and the blobs that must be there for it to be true."""
+    """An answer, the blobs that must be there for it to be true, and the id of the key that vouches for it."""
 
     answer: bytes
     blobs: tuple[str, ...]
+    key: str
 
 
 class Repeats:
     """Answers in `records` and `blobs`, and up to `memory_bytes` of them in memory.
 
     `epoch` (the compiler's build and the operator's salt) is part of the key: answers of another build are not found.
+    Answers in the store are sealed by `notary`: one that is not is not found.
     """
 
-    def __init__(self, records: Records, blobs: Blobs, epoch: str, memory_bytes: int) -> None:
+    def __init__(self, records: Records, blobs: Blobs, epoch: str, memory_bytes: int, notary: Notary) -> None:
         self._records = records
         self._blobs = blobs
+        self._notary = notary
         self._epoch = epoch
         self._memory_bytes = memory_bytes
         self._memory: OrderedDict[str, Repeat] = OrderedDict()
@@ -42,24 +50,30 @@ class Repeats:
         repeat = self._memory.get(key) or await self._stored(key)
         if repeat is None:
             return None
-        if not await self._blobs.holds(repeat.blobs):
+        if not self._notary.is_valid(repeat.key) or not await self._blobs.holds(repeat.blobs):
             self._forget(key)
             return None
         self._remember(key, repeat)
+        self._records.touch(_path(key))
         return repeat.answer
 
     async def save(self, key: str, answer: bytes, blobs: Sequence[str]) -> None:
         """Give `answer` to requests with this key from now on."""
         digest = await self._blobs.put(answer)
-        await self._records.put(_path(key), {"answer": digest, "blobs": list(blobs)})
-        self._remember(key, Repeat(answer, tuple(blobs)))
+        content = {"answer": digest, "blobs": list(blobs)}
+        seal = self._notary.seal({"request": key, **content})
+        await self._records.put(_path(key), {**content, _SEAL: seal})
+        self._remember(key, Repeat(answer, tuple(blobs), seal["key"]))
 
     async def _stored(self, key: str) -> Repeat | None:
         record = await self._records.get(_path(key))
-        answer = await self._blobs.get(record["answer"]) if record is not None else None
-        if record is None or answer is None:
+        if record is None:
             return None
-        return Repeat(answer, tuple(record["blobs"]))
+        seal = record.pop(_SEAL, {})
+        if not self._notary.has_sealed({"request": key, **record}, seal):
+            return None
+        answer = await self._blobs.get(record["answer"])
+        return Repeat(answer, tuple(record["blobs"]), seal["key"]) if answer is not None else None
 
     def _remember(self, key: str, repeat: Repeat) -> None:
         self._forget(key)

@@ -1,0 +1,77 @@
+"""Files that can be fetched or made again, on disk, within a bound."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+_UNFINISHED: Final = ".new-"
+_UNFINISHED_S: Final = 3600.0
+"""A file that has been in the making for so long will not be finished: its writer was killed."""
+
+
+class LocalCache:
+    """Files by name in `directory`, `max_bytes` of them; the least recently used go first.
+
+    A disk that cannot be read or written makes the cache slower and never makes a call fail. Safe for several threads,
+    and for several processes on one directory: files appear by rename only. Whoever reads a file verifies it, and
+    removes it when it is damaged.
+    """
+
+    def __init__(self, directory: Path, max_bytes: int) -> None:
+        self._directory = directory
+        self._max_bytes = max_bytes
+
+    def read(self, name: str) -> bytes | None:
+        """The file with this name, which is now the most recently used; None when there is none."""
+        path = self._directory / name
+        with suppress(OSError):
+            content = path.read_bytes()
+            with suppress(OSError):
+                os.utime(path)
+            return content
+        return None
+
+    def write(self, name: str, content: bytes) -> None:
+        """Keep `content` under this name; a file that is larger than the whole cache is not kept."""
+        if len(content) > self._max_bytes:
+            return
+        with suppress(OSError):
+            self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            handle, unfinished = tempfile.mkstemp(dir=self._directory, prefix=_UNFINISHED)
+            try:
+                with os.fdopen(handle, "wb") as file:
+                    file.write(content)
+                os.replace(unfinished, self._directory / name)
+            except OSError:
+                os.unlink(unfinished)
+                raise
+            self._evict()
+
+    def remove(self, name: str) -> None:
+        """Forget a file."""
+        with suppress(OSError):
+            (self._directory / name).unlink()
+
+    def _evict(self) -> None:
+        found: list[tuple[float, int, str]] = []
+        with os.scandir(self._directory) as entries:
+            for entry in entries:
+                # Another process may evict at the same time.
+                with suppress(FileNotFoundError):
+                    status = entry.stat()
+                    if not entry.name.startswith(_UNFINISHED):
+                        found.append((status.st_mtime, status.st_size, entry.path))
+                    elif status.st_mtime < time.time() - _UNFINISHED_S:
+                        os.unlink(entry.path)
+        excess = sum(size for _, size, _ in found) - self._max_bytes
+        for _, size, path in sorted(found):
+            if excess <= 0:
+                return
+            with suppress(FileNotFoundError):
+                os.unlink(path)
+            excess -= size

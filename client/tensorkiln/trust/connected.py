@@ -1,0 +1,56 @@
+"""The trusted programs and artifacts of one client."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, NoReturn
+from urllib.parse import quote
+
+from pydantic import ValidationError
+
+from ..artifacts import ArtifactCache
+from ..cache import LocalCache
+from ..errors import NotFoundError, UnavailableError
+from .policy import Policy
+from .programs import Sources, TrustedPrograms
+from .record import SignedRecord
+from .service_keys import ServiceKeys
+
+_RECORD_BYTES: Final = 64 << 20
+
+
+def connect(
+    authority: str, get: Callable[[str], bytes], policy: Policy, *, is_private: bool
+) -> tuple[TrustedPrograms, ArtifactCache]:
+    """What a client believes of the service called `authority`, whose answer to GET of a path `get` gives.
+
+    `is_private` means that nobody else can answer for it. A client that is offline never calls `get`.
+    """
+
+    def artifact(digest: str) -> bytes:
+        if policy.offline:
+            _refuse(f"The artifact {digest}", policy)
+        return get(f"/artifacts/{digest}")
+
+    def signed(digest: str) -> SignedRecord:
+        try:
+            return SignedRecord.model_validate_json(get(f"/programs/{quote(digest, safe='')}/signature"))
+        except ValidationError as error:
+            raise UnavailableError(f"The service's record of the program {digest} is none: {error}.") from None
+
+    keys = ServiceKeys(
+        authority,
+        None if policy.offline else lambda: get("/keys"),
+        policy.config,
+        pins=policy.pins,
+        is_private=is_private,
+    )
+    programs = ArtifactCache(artifact, policy.cache / "programs", disk_bytes=policy.cache_bytes)
+    kept = LocalCache(policy.cache / "records", _RECORD_BYTES)
+    sources = Sources(None if policy.offline else signed, programs, kept)
+    artifacts = ArtifactCache(artifact, policy.cache / "artifacts", disk_bytes=policy.cache_bytes)
+    return TrustedPrograms(authority, keys, policy.minimum_isolation, sources), artifacts
+
+
+def _refuse(what: str, policy: Policy) -> NoReturn:
+    raise NotFoundError(f"{what} is not kept in {policy.cache}, and offline is set; load the program once without it.")

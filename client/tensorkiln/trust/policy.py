@@ -1,0 +1,97 @@
+"""What a client demands of the programs that it runs.
+
+| variable | meaning | default |
+|---|---|---|
+| `KILN_TRUSTED_KEYS` | the only keys to believe, with commas between: in base64url, or files of JSON Web Keys | unset |
+| `KILN_MIN_ISOLATION` | the least isolation of a compile: none, process, landlock+seccomp, external | `process` |
+| `KILN_CONFIG_DIR` | directory of the keys that services showed at first use | `~/.config/kiln` or the system's |
+| `KILN_CACHE_DIR` | directory of the programs and artifacts that are kept | `$KILN_HOME` |
+| `KILN_CACHE_MIB` | MiB of artifacts kept there | 1024 |
+| `KILN_OFFLINE` | `1`: use what is kept there and no service | unset |
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from pydantic import ValidationError
+
+from ..errors import RequestError
+from ..places import user_config_directory
+from .isolation import LEVELS
+from .keys import KeySet, PublicKey
+
+CACHE_MIB: Final = 1024
+MINIMUM_ISOLATION: Final = "process"
+_YES: Final = {"1": True, "true": True, "yes": True, "": False, "0": False, "false": False, "no": False}
+_MAX_MIB: Final = 1 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """`pins` are the only keys that are believed; when there are none, those that a service shows at first use are."""
+
+    pins: tuple[PublicKey, ...]
+    minimum_isolation: str
+    config: Path
+    cache: Path
+    cache_bytes: int
+    offline: bool
+
+
+def resolve_policy(
+    home: Path,
+    *,
+    trusted_keys: Sequence[str] | None = None,
+    min_isolation: str | None = None,
+    offline: bool | None = None,
+    environment: Mapping[str, str] = os.environ,
+) -> Policy:
+    """The policy of a client made with these arguments; `RequestError` names a value that cannot be used."""
+    stated = environment.get("KILN_TRUSTED_KEYS", "").split(",") if trusted_keys is None else trusted_keys
+    level = min_isolation or environment.get("KILN_MIN_ISOLATION") or MINIMUM_ISOLATION
+    if level not in LEVELS:
+        raise RequestError(f"The least isolation is {level!r}; the levels are {', '.join(LEVELS)}.")
+    config, cache = environment.get("KILN_CONFIG_DIR"), environment.get("KILN_CACHE_DIR")
+    return Policy(
+        pins=tuple(key for text in stated if text.strip() for key in _keys(text.strip())),
+        minimum_isolation=level,
+        config=Path(config).expanduser().absolute() if config else user_config_directory(environment),
+        cache=Path(cache).expanduser().absolute() if cache else home,
+        cache_bytes=_mebibytes(environment.get("KILN_CACHE_MIB") or str(CACHE_MIB)) << 20,
+        offline=_is_offline(environment.get("KILN_OFFLINE", "")) if offline is None else offline,
+    )
+
+
+def _keys(text: str) -> tuple[PublicKey, ...]:
+    """A key in base64url, or those of a file."""
+    try:
+        return (PublicKey.of(text),)
+    except ValueError:
+        path = Path(text).expanduser()
+    try:
+        return KeySet.model_validate_json(path.read_bytes()).keys
+    except OSError as error:
+        raise RequestError(
+            f"The trusted key {text!r} is neither 32 bytes in base64url nor a file that can be read: {error}."
+        ) from None
+    except ValidationError as error:
+        raise RequestError(
+            f"The file {path} is no set of keys as GET /keys gives it: {error.errors()[0]['msg']}."
+        ) from None
+
+
+def _mebibytes(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or int(text) > _MAX_MIB:
+        raise RequestError(f"KILN_CACHE_MIB is {text!r}: give a number of MiB.")
+    return int(text)
+
+
+def _is_offline(text: str) -> bool:
+    if text.lower() not in _YES:
+        raise RequestError(f"KILN_OFFLINE is {text!r}: give 1 or 0.")
+    return _YES[text.lower()]

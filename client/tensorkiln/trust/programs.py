@@ -1,0 +1,155 @@
+"""Compiled programs that are believed: signed, for what was asked, and byte for byte what was signed."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from threading import Lock
+from time import time
+from typing import Final
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from ..artifacts import ArtifactCache
+from ..cache import LocalCache
+from ..errors import NotFoundError, UntrustedArtifactError
+from ..options import CompileOptions
+from ..request import GraphSource
+from ..spec import CacheInfo, CompiledProgram
+from ..target import Target
+from .question import Question
+from .record import ActionRecord, SignedRecord
+from .service_keys import ServiceKeys
+from .verify import refused, verify
+
+_MAX_QUESTIONS: Final = 16
+_KEPT: Final = CacheInfo(status="hit", reason="kept by this client")
+
+
+class Answered(BaseModel):
+    """What is read of a program in an answer: the program itself is the one that its record names."""
+
+    model_config = ConfigDict(frozen=True)
+
+    digest: str
+    cache: CacheInfo
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Where things come from: signed records by action digest, programs by SHA-256, and what is kept."""
+
+    signed: Callable[[str], SignedRecord] | None
+    programs: ArtifactCache
+    kept: LocalCache
+
+
+class TrustedPrograms:
+    """The programs of the service called `authority`, signed by one of `keys`, from `minimum_isolation` up.
+
+    Every method raises UntrustedArtifactError for one that is not.
+    """
+
+    def __init__(self, authority: str, keys: ServiceKeys, minimum_isolation: str, sources: Sources) -> None:
+        self._authority = authority
+        self._keys = keys
+        self._minimum_isolation = minimum_isolation
+        self._sources = sources
+        self._questions: OrderedDict[bytes, Question] = OrderedDict()
+        self._lock = Lock()
+
+    def question(
+        self, body: bytes, source: GraphSource, targets: Sequence[Target], options: CompileOptions
+    ) -> Question:
+        """The question that a request with this body puts; the last few are not read again."""
+        key = sha256(body).digest()
+        with self._lock:
+            found = self._questions.get(key)
+        if found is None:
+            found = Question.of(source, targets, options)
+        with self._lock:
+            self._questions[key] = found
+            self._questions.move_to_end(key)
+            if len(self._questions) > _MAX_QUESTIONS:
+                self._questions.popitem(last=False)
+        return found
+
+    def answers(
+        self, question: Question, answered: Sequence[Answered], signatures: Sequence[SignedRecord | None]
+    ) -> tuple[CompiledProgram, ...]:
+        """The programs of an answer, in the names of the question's graph; and keep them."""
+        unsigned = [None] * (len(answered) - len(signatures))
+        found: list[CompiledProgram] = []
+        for target, each, signed in zip(question.targets, answered, [*signatures, *unsigned], strict=True):
+            record = self._believe(each.digest, signed)
+            question.require(record, target)
+            found.append(question.in_its_names(self._program(record), each.cache))
+            self._keep(f"question {question.key(target)}", record.action.encode())
+        return tuple(found)
+
+    def kept(self, question: Question) -> tuple[CompiledProgram, ...]:
+        """The programs that answer the question and are kept. NotFoundError when one is not."""
+        found: list[CompiledProgram] = []
+        for target in question.targets:
+            action = self._sources.kept.read(self._name(f"question {question.key(target)}"))
+            if action is None:
+                raise NotFoundError(
+                    f"This graph was not compiled for {target.cpu or target.arch} by {self._authority} before, or is "
+                    "kept no more; compile it once without offline."
+                )
+            record = self._record(action.decode("ascii", "replace"))
+            question.require(record, target)
+            found.append(question.in_its_names(self._program(record), _KEPT))
+        return tuple(found)
+
+    def by_digest(self, action: str) -> CompiledProgram:
+        """The program of an action digest in canonical names. NotFoundError when there is none."""
+        return self._program(self._record(action))
+
+    def require(self, compiled: CompiledProgram) -> None:
+        """The code and constants of `compiled` must be those that the record of its action names."""
+        strange = compiled.artifacts - set(self._record(compiled.digest).artifacts)
+        if strange:
+            message = f"The program {compiled.digest} names {min(strange)}, which its record does not."
+            raise refused("swapped_artifact", message, compiled.digest)
+
+    def _record(self, action: str) -> ActionRecord:
+        """The record that is kept, or the service's."""
+        name = self._name(f"record {action}")
+        kept = self._sources.kept.read(name)
+        if kept is not None:
+            try:
+                return self._believe(action, SignedRecord.model_validate_json(kept))
+            except ValidationError:
+                self._sources.kept.remove(name)
+            except UntrustedArtifactError:
+                # The key may have come to its end since: the service can sign with another.
+                if self._sources.signed is None:
+                    raise
+        if self._sources.signed is None:
+            raise NotFoundError(f"The program {action} of {self._authority} is not kept here, and offline is set.")
+        return self._believe(action, self._sources.signed(action))
+
+    def _believe(self, action: str, signed: SignedRecord | None) -> ActionRecord:
+        keys = self._keys.look_up(signed.record.key) if signed is not None else {}
+        record = verify(signed, keys, action=action, now=time(), minimum_isolation=self._minimum_isolation)
+        if signed is not None:
+            self._keep(f"record {action}", signed.to_json())
+        return record
+
+    def _program(self, record: ActionRecord) -> CompiledProgram:
+        program = CompiledProgram.model_validate_json(self._sources.programs.get(record.program))
+        if program.digest == record.action and program.artifacts <= set(record.artifacts):
+            return program
+        message = f"The program {record.action} does not agree with its record."
+        raise refused("swapped_artifact", message, record.action)
+
+    def _keep(self, what: str, content: bytes) -> None:
+        name = self._name(what)
+        if self._sources.kept.read(name) != content:
+            self._sources.kept.write(name, content)
+
+    def _name(self, what: str) -> str:
+        return sha256(f"{self._authority}\n{what}".encode()).hexdigest()

@@ -1,0 +1,76 @@
+"""What a client asked for, in the terms in which the answer is signed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+
+from ..canonical import Canonical, canonicalize, graph_digest
+from ..graph import Graph
+from ..options import CompileOptions
+from ..request import GraphSource
+from ..spec import CacheInfo, CompiledProgram
+from ..spec.compiled_program import ABI_VERSION
+from ..target import Target
+from .encoding import canonical_json
+from .record import ActionRecord, RequestedAction
+from .verify import refused
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A graph in canonical form, and how it is asked for. The client reads the graph itself: nobody is asked whether
+    the program belongs to it, or which of its inputs is which."""
+
+    name: str
+    schema: int
+    graph: str
+    canonical: Canonical
+    targets: tuple[Target, ...]
+    options: CompileOptions
+
+    @staticmethod
+    def of(source: GraphSource, targets: Sequence[Target], options: CompileOptions) -> Question:
+        """The question that a request to compile puts. An error of the graph when it is not valid."""
+        graph = _graph(source)
+        canonical = canonicalize(graph)
+        digest = graph_digest(canonical)
+        return Question(graph.name, graph.schema_version, digest, canonical, tuple(targets), options)
+
+    def requested(self, target: Target) -> RequestedAction:
+        """What a record has to say was asked for."""
+        return RequestedAction(
+            abi=ABI_VERSION,
+            graph=self.graph,
+            options=self.options.model_dump(mode="json", exclude={"dump_stages"}),
+            schema=self.schema,
+            target=target.model_dump(mode="json"),
+        )
+
+    def key(self, target: Target) -> str:
+        """The name under which the answer is kept."""
+        requested = self.requested(target).model_dump(mode="json", by_alias=True)
+        return sha256(canonical_json({**requested, "dumps": self.options.dump_stages})).hexdigest()
+
+    def require(self, record: ActionRecord, target: Target) -> None:
+        """UntrustedArtifactError when `record` answers another question."""
+        requested = self.requested(target)
+        different = [
+            name for name in RequestedAction.model_fields if getattr(record.request, name) != getattr(requested, name)
+        ]
+        if different:
+            names = ", ".join(different)
+            raise refused("swapped_action", f"The program {record.action} is for another {names}.", record.action)
+
+    def in_its_names(self, program: CompiledProgram, cache: CacheInfo) -> CompiledProgram:
+        """A program in canonical names in those of the graph that was asked for."""
+        names = self.canonical
+        renamed = program.renamed(names.symbols, names.vars, names.nodes)
+        return renamed.model_copy(update={"name": self.name, "cache": cache})
+
+
+def _graph(source: GraphSource) -> Graph:
+    if isinstance(source, Graph):
+        return source
+    return Graph.model_validate(dict(source)) if isinstance(source, Mapping) else Graph.model_validate_json(source)

@@ -1,0 +1,89 @@
+"""Keep a store within its bounds, the least recently used out first, without breaking what stays."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final
+
+from .blobs import FRESH_S
+from .inventory import PROGRAMS, Inventory, Item, take_inventory
+from .location import ObjectStore, explained
+
+GRACE_S: Final = 2 * FRESH_S
+"""A blob is written before the record that names it: none that is younger than this is removed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Bytes that a store may hold, and seconds that a record may be unused; None is no bound."""
+
+    max_bytes: int | None = None
+    max_age_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Evicted:
+    """How many records and blobs were removed, their bytes, and the bytes that the store holds now."""
+
+    records: int
+    blobs: int
+    freed_bytes: int
+    held_bytes: int
+
+
+async def evict(store: ObjectStore, bounds: Bounds, *, grace_s: float = GRACE_S) -> Evicted:
+    """Remove records that are too old, then the oldest until the rest fits, then the blobs that no record names.
+
+    A record goes before the blobs that only it needs, so whoever finds a record finds its blobs, or compiles again.
+    What is used or written meanwhile stays.
+    """
+    inventory = await take_inventory(store)
+    now = time.time()
+    chosen = _chosen(inventory, bounds, now)
+    gone = [path for path in chosen if await _remove(store, inventory.records[path])]
+    staying = {digest for path, needed in inventory.needs.items() if path not in gone for digest in needed}
+    staying |= inventory.others
+    forgotten = [
+        item for digest, item in inventory.blobs.items() if digest not in staying and now - item.used > grace_s
+    ]
+    removed = [item for item in forgotten if await _remove(store, item)]
+    freed = sum(item.size for item in (*removed, *(inventory.records[path] for path in gone)))
+    return Evicted(len(gone), len(removed), freed, inventory.size - freed)
+
+
+def _chosen(inventory: Inventory, bounds: Bounds, now: float) -> list[str]:
+    """The records to remove, the least recently used first; what explains a miss goes with its program."""
+    users = Counter(digest for needed in inventory.needs.values() for digest in set(needed))
+    users.update(inventory.others)
+    sizes = {digest: item.size for digest, item in inventory.blobs.items()}
+    held = inventory.size - sum(size for digest, size in sizes.items() if not users[digest])
+    neighbours = {path.rpartition("/")[2]: path for path in inventory.records if not inventory.needs[path]}
+    chosen: list[str] = []
+    for path, item in sorted(inventory.records.items(), key=lambda entry: (entry[1].used, entry[0])):
+        if path in neighbours.values():
+            continue
+        is_old = bounds.max_age_s is not None and now - item.used > bounds.max_age_s
+        if not is_old and (bounds.max_bytes is None or held <= bounds.max_bytes):
+            continue
+        leaving = [path]
+        if path.startswith(PROGRAMS) and (neighbour := neighbours.get(path.rpartition("/")[2])) is not None:
+            leaving.append(neighbour)
+        chosen += leaving
+        held -= sum(inventory.records[each].size for each in leaving)
+        for digest in set(inventory.needs[path]):
+            users[digest] -= 1
+            held -= sizes.get(digest, 0) if not users[digest] else 0
+    return chosen
+
+
+async def _remove(store: ObjectStore, item: Item) -> bool:
+    """Remove an object unless it was written or used since it was listed."""
+    with explained("The store does not remove what is old"), suppress(FileNotFoundError):
+        if (await store.head_async(item.path))["last_modified"].timestamp() != item.used:
+            return False
+        await store.delete_async(item.path)
+        return True
+    return False

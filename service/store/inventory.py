@@ -1,0 +1,95 @@
+"""What a store holds, and which of its blobs each record needs."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import AsyncGenerator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from .location import ObjectStore, explained
+from .records import unsealed
+
+BLOBS: Final = "blobs/"
+PROGRAMS: Final = "programs/"
+REQUESTS: Final = "requests/"
+NEIGHBOURS: Final = "graphs/"
+RECORDS: Final = (PROGRAMS, REQUESTS, NEIGHBOURS)
+QUARANTINE: Final = "quarantine/"
+
+_DIGEST: Final = re.compile(rb"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One object of a store: its size in bytes, and when it was last written or used, in seconds since 1970."""
+
+    path: str
+    size: int
+    used: float
+
+
+@dataclass(frozen=True, slots=True)
+class Inventory:
+    """The blobs by digest, the records by path, and the blobs that each record needs.
+
+    `others` are the blobs that anything else in the store names.
+    """
+
+    blobs: Mapping[str, Item] = field(default_factory=dict[str, Item])
+    records: Mapping[str, Item] = field(default_factory=dict[str, Item])
+    needs: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    others: frozenset[str] = frozenset()
+
+    @property
+    def size(self) -> int:
+        """Bytes in all."""
+        return sum(item.size for items in (self.blobs, self.records) for item in items.values())
+
+
+async def take_inventory(store: ObjectStore) -> Inventory:
+    """Everything in `store` at about this time. A record that is damaged needs nothing."""
+    records: dict[str, Item] = {}
+    needs: dict[str, tuple[str, ...]] = {}
+    others: set[str] = set()
+    async for item in items(store, ""):
+        if item.path.startswith((BLOBS, QUARANTINE)):
+            continue
+        content = await read(store, item.path) or b""
+        if item.path.startswith(RECORDS):
+            records[item.path] = item
+            needs[item.path] = needed_blobs(item.path, content)
+        else:
+            others |= {digest.decode() for digest in _DIGEST.findall(content)}
+    # The blobs after the records: what was put in between is not taken for forgotten, it is new.
+    blobs = {item.path.rpartition("/")[2]: item async for item in items(store, BLOBS)}
+    return Inventory(blobs, records, needs, frozenset(others))
+
+
+async def items(store: ObjectStore, prefix: str) -> AsyncGenerator[Item]:
+    """The objects below `prefix`."""
+    with explained("The store does not list what it holds"):
+        async for chunk in store.list(prefix.rstrip("/") or None):
+            for meta in chunk:
+                yield Item(meta["path"], meta["size"], meta["last_modified"].timestamp())
+
+
+async def read(store: ObjectStore, path: str) -> bytes | None:
+    """The bytes at `path`, None when there are none."""
+    with explained("The store does not give what it holds"):
+        try:
+            return (await (await store.get_async(path)).bytes_async()).to_bytes()
+        except FileNotFoundError:
+            return None
+
+
+def needed_blobs(path: str, content: bytes) -> tuple[str, ...]:
+    """The digests of the blobs that the record at `path` with this content cannot do without."""
+    record = unsealed(content)
+    if record is None or path.startswith(NEIGHBOURS):
+        return ()
+    if path.startswith(REQUESTS):
+        return (record["answer"], *record["blobs"])
+    signed: Mapping[str, Any] = json.loads(record.get("signed", "{}")).get("record", {})
+    return (signed["program"], *signed["artifacts"], *signed["stages"].values()) if signed else ()

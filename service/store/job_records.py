@@ -1,0 +1,149 @@
+"""Jobs as the store has them: an accepted job is there until it has ended, whatever becomes of the service.
+
+`jobs/open` has what is to be done, `jobs/ended` what is over, `jobs/owners` until when each service is known to live,
+`jobs/claims` who took up a job that somebody left: a file that only one service can create.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from itertools import count
+from typing import Any, Final, Literal
+
+from obstore.exceptions import AlreadyExistsError
+
+from .location import ObjectStore, explained
+from .records import Records
+
+State = Literal["queued", "running", "done", "failed", "cancelled"]
+ENDED: Final[frozenset[State]] = frozenset({"done", "failed", "cancelled"})
+MAX_OPEN: Final = 100_000
+
+_OPEN: Final = "jobs/open"
+_CLAIMS: Final = "jobs/claims"
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happened to a job. `id` is the attempt and a count, as in `1.3`."""
+
+    id: str
+    kind: str
+    data: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class JobRecord:
+    """A job. `body` is the digest of its request, `answer` that of its answer; both are blobs. `caller` is whose it is.
+
+    `accepted` is in seconds since the epoch, `attempt` counts the services that have taken it up. `owner` is the one
+    that has it, empty for none. `error` is a problem document.
+    """
+
+    id: str
+    body: str
+    accepted: float
+    caller: Mapping[str, Any]
+    hook: str | None = None
+    attempt: int = 1
+    owner: str = ""
+    state: State = "queued"
+    queue_ms: float | None = None
+    run_ms: float | None = None
+    answer: str | None = None
+    error: Mapping[str, Any] | None = None
+    events: tuple[Event, ...] = ()
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether nothing happens to it any more."""
+        return self.state in ENDED
+
+
+class JobRecords:
+    """The job records in a store."""
+
+    def __init__(self, store: ObjectStore, records: Records) -> None:
+        self._store = store
+        self._records = records
+
+    async def find(self, job: str) -> JobRecord | None:
+        """The record of a job, ended or open."""
+        content = await self._records.get(_ended(job)) or await self._records.get(f"{_OPEN}/{job}")
+        return _read(content) if content is not None else None
+
+    async def write(self, record: JobRecord) -> None:
+        """Keep an open job as it is now."""
+        await self._records.put(f"{_OPEN}/{record.id}", asdict(record))
+
+    async def end(self, record: JobRecord) -> JobRecord:
+        """Keep how a job has ended, unless it has already; the record that stands."""
+        earlier = await self._records.get(_ended(record.id))
+        if earlier is None:
+            await self._records.put(_ended(record.id), asdict(record))
+        await self._close(record)
+        return record if earlier is None else _read(earlier)
+
+    async def opened(self) -> list[str]:
+        """The ids of the open jobs."""
+        return await self._records.names(_OPEN, MAX_OPEN)
+
+    async def orphan(self, job: str, owner: str, now: float) -> JobRecord | None:
+        """An open job whose owner is no more, taken over by `owner`; None when there is nothing to take."""
+        content = await self._records.get(f"{_OPEN}/{job}")
+        if content is None:
+            return None
+        record = _read(content)
+        if await self._records.get(_ended(job)) is not None:
+            await self._close(record)  # the service that ended it was gone before it could
+            return None
+        if await self._lives(record.owner, now) or not await self._claim(record, owner, now):
+            return None
+        taken = replace(record, owner=owner, attempt=record.attempt + 1, state="queued", events=())
+        await self.write(taken)
+        return taken
+
+    async def beat(self, owner: str, until: float) -> None:
+        """Other services leave the jobs of `owner` alone until then, in seconds since the epoch."""
+        await self._records.put(f"jobs/owners/{owner}", {"until": until})
+
+    async def leave(self, owner: str) -> None:
+        """What `owner` still has is for others from now on."""
+        await self._records.delete(f"jobs/owners/{owner}")
+
+    async def _lives(self, owner: str, now: float) -> bool:
+        found = await self._records.get(f"jobs/owners/{owner}") if owner else None
+        return found is not None and found["until"] > now
+
+    async def _claim(self, record: JobRecord, owner: str, now: float) -> bool:
+        """Whether `owner` is the one that takes up a job; a claim of one that died before it did so is passed over."""
+        for number in count():
+            path = f"{_CLAIMS}/{record.id}.{record.attempt}.{number}"
+            with explained("The store does not take a claim"):
+                try:
+                    await self._store.put_async(path, owner.encode(), mode="create")
+                except AlreadyExistsError:
+                    claimer = (await (await self._store.get_async(path)).bytes_async()).to_bytes().decode()
+                else:
+                    return True
+            if await self._lives(claimer, now):
+                return False
+        raise AssertionError("count() has no end")
+
+    async def _close(self, record: JobRecord) -> None:
+        await self._records.delete(f"{_OPEN}/{record.id}")
+        if record.attempt > 1:
+            claims = await self._records.names(_CLAIMS, MAX_OPEN)
+            for claim in claims:
+                if claim.startswith(record.id):
+                    await self._records.delete(f"{_CLAIMS}/{claim}")
+
+
+def _ended(job: str) -> str:
+    return f"jobs/ended/{job[:2]}/{job}"
+
+
+def _read(content: Mapping[str, Any]) -> JobRecord:
+    fields: dict[str, Any] = {**content, "events": tuple(Event(**event) for event in content["events"])}
+    return JobRecord(**fields)

@@ -1,0 +1,188 @@
+"""`python -m service.store.scrub`: verify everything in a store, and remove what is not whole. It answers with JSON.
+
+What is removed is compiled again when it is asked for. It may run beside services that use the store.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import sys
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Final
+
+import structlog
+from obstore.store import LocalStore
+
+from service.settings import Settings
+from service.trust.keyring import Keyring
+from service.trust.notary import Notary
+from tensorkiln.errors import UnavailableError
+from tensorkiln.trust import LEVELS
+
+from .evict import Bounds, evict
+from .inventory import BLOBS, PROGRAMS, QUARANTINE, RECORDS, REQUESTS, items, needed_blobs, read
+from .location import ObjectStore, explained, open_store
+from .records import unsealed
+from .upkeep import bounds
+
+UNFINISHED_S: Final = 3600.0
+"""A file that has been in the making for so long will not be finished: its writer was killed."""
+
+
+@dataclass(slots=True)
+class Report:
+    """How many blobs, records and bytes were looked at, and the paths of what was not whole, by what was wrong."""
+
+    blobs: int = 0
+    records: int = 0
+    bytes: int = 0
+    corrupt: list[str] = field(default_factory=list[str])
+    untrusted: list[str] = field(default_factory=list[str])
+    incomplete: list[str] = field(default_factory=list[str])
+    unfinished: list[str] = field(default_factory=list[str])
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether everything was whole; what a killed writer left does no harm."""
+        return not (self.corrupt or self.untrusted or self.incomplete)
+
+
+async def scrub(store: ObjectStore, notary: Notary, *, dry_run: bool = False, quarantine: bool = False) -> Report:
+    """Read and verify all blobs and records, and remove what is corrupt, untrusted or lacks a blob.
+
+    `notary` says which signatures are valid. `quarantine` keeps a copy below that name; `dry_run` only reports.
+    """
+    report = Report()
+    present: set[str] = set()
+    async for item in items(store, BLOBS):
+        content = await read(store, item.path)
+        if content is None:
+            continue
+        report.blobs += 1
+        report.bytes += len(content)
+        digest = item.path.rpartition("/")[2]
+        if (await asyncio.to_thread(sha256, content)).hexdigest() == digest:
+            present.add(digest)
+        else:
+            report.corrupt.append(item.path)
+    for prefix in RECORDS:
+        async for item in items(store, prefix):
+            content = await read(store, item.path)
+            if content is not None:
+                report.records += 1
+                report.bytes += len(content)
+                await _judge(store, item.path, content, notary, present, report)
+    report.unfinished = _unfinished(store)
+    if not dry_run:
+        for path in (*report.corrupt, *report.untrusted, *report.incomplete):
+            await _remove(store, path, quarantine=quarantine)
+        for path in report.unfinished:
+            with suppress(FileNotFoundError):
+                os.unlink(path)
+    return report
+
+
+async def _judge(
+    store: ObjectStore,
+    path: str,
+    content: bytes,
+    notary: Notary,
+    present: set[str],
+    report: Report,
+) -> None:
+    record = unsealed(content)
+    if record is None:
+        report.corrupt.append(path)
+        return
+    if not _is_trusted(path, record, notary):
+        report.untrusted.append(path)
+        return
+    for digest in needed_blobs(path, content):
+        # A blob that came after the blobs were listed is looked for once more.
+        if digest not in present and not await _is_there(store, digest):
+            report.incomplete.append(path)
+            return
+
+
+def _is_trusted(path: str, record: Mapping[str, Any], notary: Notary) -> bool:
+    if path.startswith(PROGRAMS):
+        return notary.believes(record.get("signed", ""), path.rpartition("/")[2]) is not None
+    if not path.startswith(REQUESTS):
+        return True
+    content = {"request": path.rpartition("/")[2], **{name: value for name, value in record.items() if name != "seal"}}
+    return notary.has_sealed(content, record.get("seal", {}))
+
+
+async def _is_there(store: ObjectStore, digest: str) -> bool:
+    content = await read(store, f"{BLOBS}{digest[:2]}/{digest}")
+    return content is not None and sha256(content).hexdigest() == digest
+
+
+async def _remove(store: ObjectStore, path: str, *, quarantine: bool) -> None:
+    with explained("The store does not remove what is damaged"), suppress(FileNotFoundError):
+        if quarantine:
+            await store.rename_async(path, QUARANTINE + path)
+        else:
+            await store.delete_async(path)
+
+
+def _unfinished(store: ObjectStore) -> list[str]:
+    """Files that a killed writer left in a directory; an object store has none."""
+    if not isinstance(store, LocalStore) or store.prefix is None:
+        return []
+    oldest = time.time() - UNFINISHED_S
+    found: list[str] = []
+    for path in Path(store.prefix).rglob("*#*"):
+        with suppress(FileNotFoundError):
+            if path.stat().st_mtime < oldest:
+                found.append(str(path))
+    return sorted(found)
+
+
+def main() -> int:
+    """The exit status: 0 when everything was whole, 1 when something was not, 2 when the store cannot be used."""
+    parser = argparse.ArgumentParser(prog="python -m service.store.scrub", description="Verify a tensorkiln store.")
+    parser.add_argument("--store", help="path or URL (default: KILN_STORE, or store in KILN_HOME)")
+    parser.add_argument("--dry-run", action="store_true", help="report, and remove nothing")
+    parser.add_argument("--quarantine", action="store_true", help="move what is not whole to quarantine/ in the store")
+    parser.add_argument("--max-mib", type=int, help="then evict down to so many MiB (default: KILN_STORE_MAX_MIB)")
+    parser.add_argument("--max-age-h", type=float, help="and what is older (default: KILN_STORE_MAX_AGE_H)")
+    arguments = parser.parse_args()
+    settings = Settings()
+    structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
+    limits = bounds(
+        settings.store_max_mib if arguments.max_mib is None else arguments.max_mib,
+        settings.store_max_age_h if arguments.max_age_h is None else arguments.max_age_h,
+    )
+    try:
+        report = asyncio.run(_run(arguments, settings, None if arguments.dry_run else limits))
+    except UnavailableError as error:
+        print(error, file=sys.stderr)
+        return 2
+    print(json.dumps(report, indent=2))
+    return 0 if report["clean"] else 1
+
+
+async def _run(arguments: argparse.Namespace, settings: Settings, limits: Bounds | None) -> dict[str, object]:
+    store = open_store(arguments.store or settings.store_location)
+    # Whoever serves the store asks for more isolation than none, and compiles again what has too little.
+    notary = Notary(Keyring(settings.keys_directory), settings.worker, LEVELS[0])
+    report = await scrub(store, notary, dry_run=arguments.dry_run, quarantine=arguments.quarantine)
+    evicted = await evict(store, limits) if limits is not None else None
+    return {"clean": report.is_clean, **asdict(report), "evicted": asdict(evicted) if evicted is not None else None}
+
+
+if __name__ == "__main__":
+    status = main()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # The store's library aborts the process, now and then, when the interpreter is taken down under its threads.
+    os._exit(status)

@@ -1,0 +1,53 @@
+"""`python -m service.trust`: list, rotate and revoke the keys of a service. It answers with JSON."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from pathlib import Path
+
+from service.settings import Settings
+from tensorkiln.errors import UnavailableError
+
+from .keyring import DAY_S, OVERLAP_S, Keyring
+
+
+def main() -> int:
+    """The exit status: 1 when the keys cannot be used."""
+    parser = argparse.ArgumentParser(prog="python -m service.trust", description="The keys of a tensorkiln service.")
+    parser.add_argument("--keys", type=Path, help="directory of the keys (default: KILN_KEYS, or keys in KILN_HOME)")
+    commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("list", help="the public keys, as GET /keys gives them")
+    rotate = commands.add_parser("rotate", help="make a new key, which signs from now on")
+    rotate.add_argument(
+        "--overlap-days",
+        type=float,
+        default=OVERLAP_S / DAY_S,
+        help="days that the key before stays valid (default: %(default)g)",
+    )
+    revoke = commands.add_parser("revoke", help="end a key at once; what it signed is compiled again")
+    revoke.add_argument("kid", help="the key's id, as list gives it")
+    arguments = parser.parse_args()
+    keyring = Keyring(arguments.keys or Settings().keys_directory)
+    try:
+        match arguments.command:
+            case "rotate":
+                keyring.rotate(round(arguments.overlap_days * DAY_S))
+            case "revoke":
+                keyring.revoke(arguments.kid)
+            case _:
+                pass
+        keys = keyring.published().keys
+    except UnavailableError as error:
+        print(error, file=sys.stderr)
+        return 1
+    now = time.time()
+    listed = [{**key.model_dump(mode="json", exclude_none=True), "valid": key.nbf <= now < key.exp} for key in keys]
+    print(json.dumps({"keys": listed}, indent=2))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

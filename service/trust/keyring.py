@@ -1,0 +1,126 @@
+"""The keys of a service: a directory with a file for each, one of which signs."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from tensorkiln.errors import UnavailableError
+from tensorkiln.trust.keys import KeySet, PublicKey
+
+from .key_file import SUFFIX, KeyFile, read_key, write_key
+
+DAY_S: Final = 86_400
+LIFETIME_S: Final = 365 * DAY_S
+"""How long a key is valid, unless it is rotated before."""
+OVERLAP_S: Final = 30 * DAY_S
+"""How long a key is valid after its successor was made; a key with less left than this is rotated by itself."""
+
+_LOOK_EVERY_S: Final = 1.0
+_DIRECTORY_MODE: Final = 0o700
+
+
+class Keyring:
+    """The keys in `directory`, read again when another process changes them. `clock` gives seconds since 1970.
+
+    Safe for several processes on one directory. Every method raises UnavailableError when the directory or a key in it
+    cannot be used.
+    """
+
+    def __init__(self, directory: Path, clock: Callable[[], float] = time.time) -> None:
+        self._directory = directory
+        self._clock = clock
+        self._keys: dict[str, KeyFile] = {}
+        self._stamp: tuple[int, ...] = ()
+        self._looked_at = float("-inf")
+
+    def signer(self) -> KeyFile:
+        """The key that signs now: the newest that is valid. It is made when there is none, or none with time left."""
+        newest = self._newest()
+        if newest is not None and newest.exp - self._clock() > OVERLAP_S:
+            return newest
+        with self._exclusive():
+            newest = self._newest()
+            if newest is not None and newest.exp - self._clock() > OVERLAP_S:
+                return newest
+            return self._succeed(newest, OVERLAP_S)
+
+    def public(self) -> Mapping[str, PublicKey]:
+        """The public halves of all keys that have not come to their end, by `kid`."""
+        now = self._clock()
+        return {kid: key for kid, key in self._current().items() if key.exp > now}
+
+    def published(self) -> KeySet:
+        """All keys that were ever made, the newest first: a client learns from their ends too."""
+        # Of two that began in the same second, the one that signs is the newer.
+        keys = sorted(self._current().values(), key=lambda key: (-key.nbf, key.d is None, key.kid))
+        return KeySet(keys=tuple(key.public for key in keys))
+
+    def rotate(self, overlap_s: int = OVERLAP_S) -> KeyFile:
+        """A new key, which signs from now on. The one before stays valid for `overlap_s` and loses its private half."""
+        with self._exclusive():
+            return self._succeed(self._newest(), overlap_s)
+
+    def revoke(self, kid: str) -> KeyFile:
+        """End a key at once: what it signed is believed no more. UnavailableError when there is no such key."""
+        with self._exclusive():
+            key = self._current().get(kid)
+            if key is None:
+                raise UnavailableError(f"There is no key {kid} in {self._directory}.")
+            return self._write(key.model_copy(update={"exp": min(key.exp, int(self._clock())), "d": None}))
+
+    def _succeed(self, older: KeyFile | None, overlap_s: int) -> KeyFile:
+        now = int(self._clock())
+        key = KeyFile.fresh(now, now + LIFETIME_S)
+        if older is None:
+            return self._write(key)
+        # In this order: there is always a key that signs.
+        key = self._write(key.endorsed_by(older))
+        self._write(older.model_copy(update={"exp": min(older.exp, now + overlap_s), "d": None}))
+        return key
+
+    def _newest(self) -> KeyFile | None:
+        now = self._clock()
+        signing = [key for key in self._current().values() if key.d is not None and key.nbf <= now < key.exp]
+        return max(signing, key=lambda key: (key.nbf, key.kid), default=None)
+
+    def _current(self) -> dict[str, KeyFile]:
+        if time.monotonic() - self._looked_at < _LOOK_EVERY_S:
+            return self._keys
+        try:
+            paths = sorted(self._directory.glob(f"*{SUFFIX}"))
+            stamp = tuple(number for path in paths for number in (path.stat().st_ino, path.stat().st_mtime_ns))
+        except OSError as error:
+            raise UnavailableError(f"The keys in {self._directory} cannot be read: {error}.") from error
+        if stamp != self._stamp:
+            self._keys = {key.kid: key for key in map(read_key, paths)}
+            self._stamp = stamp
+        self._looked_at = time.monotonic()
+        return self._keys
+
+    def _write(self, key: KeyFile) -> KeyFile:
+        try:
+            write_key(self._directory, key)
+        except OSError as error:
+            raise UnavailableError(f"The key cannot be written to {self._directory}: {error}.") from error
+        self._looked_at = float("-inf")
+        return key
+
+    @contextmanager
+    def _exclusive(self) -> Generator[None]:
+        try:
+            self._directory.mkdir(mode=_DIRECTORY_MODE, parents=True, exist_ok=True)
+            descriptor = os.open(self._directory / ".lock", os.O_RDWR | os.O_CREAT, 0o600)
+        except OSError as error:
+            raise UnavailableError(f"There can be no keys in {self._directory}: {error}.") from error
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            self._looked_at = float("-inf")
+            yield
+        finally:
+            os.close(descriptor)

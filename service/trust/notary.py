@@ -1,0 +1,99 @@
+"""Vouches for what was compiled here, and believes nothing in the store that it, or a key beside its own, did not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from time import time
+from typing import Any
+
+import structlog
+from pydantic import ValidationError
+
+from service.action import Action
+from tensorkiln.errors import UntrustedArtifactError
+from tensorkiln.trust import ActionRecord, RequestedAction, SignedRecord, signed_bytes, verify
+from tensorkiln.trust.encoding import canonical_json
+
+from .keyring import Keyring
+
+_log = structlog.get_logger()
+_SEAL_DOMAIN = b"tensorkiln answer v1\0"
+
+
+class Notary:
+    """Signs with the keys of `keyring`, in the name of `worker`, what was compiled with the level `isolation`.
+
+    `isolation` is also the least that is believed of the store, and may be set once it is known.
+    `refused` counts what was stored and not believed. `clock` gives seconds since 1970.
+    """
+
+    def __init__(self, keyring: Keyring, worker: str, isolation: str, clock: Callable[[], float] = time) -> None:
+        self._keyring = keyring
+        self._worker = worker
+        self.isolation = isolation
+        self._clock = clock
+        self.refused = 0
+
+    def sign(self, action: Action, program: str, artifacts: Collection[str], stages: Mapping[str, str]) -> SignedRecord:
+        """The record of one compile: the SHA-256 of its program, of its artifacts, and of its dumps by stage."""
+        key = self._keyring.signer()
+        record = ActionRecord(
+            action=action.digest,
+            request=RequestedAction.model_validate(_public_components(action)),
+            program=program,
+            artifacts=tuple(sorted(set(artifacts))),
+            stages=dict(stages),
+            build_id=action.build_id,
+            isolation=self.isolation,
+            worker=self._worker,
+            key=key.kid,
+            issued_at=int(self._clock()),
+        )
+        return SignedRecord(record=record, signature=key.sign(signed_bytes(record)))
+
+    def believes(self, stored: str, action: str) -> SignedRecord | None:
+        """The stored record (JSON) of the action with this digest; None when it is not to be believed."""
+        try:
+            signed = SignedRecord.model_validate_json(stored)
+            verify(
+                signed,
+                self._keyring.public(),
+                action=action,
+                now=self._clock(),
+                minimum_isolation=self.isolation,
+            )
+        except (ValidationError, UntrustedArtifactError) as error:
+            self.refused += 1
+            reason = error.details["reason"] if isinstance(error, UntrustedArtifactError) else "malformed"
+            _log.error("a stored program is not trusted and is made again", digest=action, reason=reason)
+            return None
+        return signed
+
+    def seal(self, content: Mapping[str, Any]) -> dict[str, str]:
+        """This service's word that it wrote `content` (JSON) itself."""
+        key = self._keyring.signer()
+        return {"key": key.kid, "signature": key.sign(_SEAL_DOMAIN + canonical_json(content))}
+
+    def has_sealed(self, content: Mapping[str, Any], seal: Mapping[str, str]) -> bool:
+        """Whether `seal` is that of `content`, by a key that is valid still."""
+        key = self._keyring.public().get(seal.get("key", ""))
+        message = _SEAL_DOMAIN + canonical_json(content)
+        if key is not None and key.has_signed(message, seal.get("signature", "")):
+            return True
+        self.refused += 1
+        _log.error("a stored answer is not trusted and is made again")
+        return False
+
+    def is_valid(self, kid: str) -> bool:
+        """Whether what this key signed is believed now."""
+        return kid in self._keyring.public()
+
+
+def matches(record: ActionRecord, action: Action) -> bool:
+    """Whether the record is that of `action`, in every component that it names."""
+    requested = RequestedAction.model_validate(_public_components(action))
+    return record.request == requested and record.build_id == action.build_id
+
+
+def _public_components(action: Action) -> dict[str, Any]:
+    return {name: value for name, value in action.components.items() if name not in ("build_id", "salt")}

@@ -1,0 +1,71 @@
+"""Stores with programs in them, made without a compiler."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+
+from service.action import Action
+from service.store.blobs import Blobs
+from service.store.location import ObjectStore, open_store
+from service.store.programs import Entry, Programs
+from service.store.records import Records
+from service.store.repeats import Repeats
+from service.trust.keyring import Keyring
+from service.trust.notary import Notary
+
+
+@dataclass(frozen=True)
+class Stocked:
+    """A store in a directory, opened."""
+
+    root: Path
+    store: ObjectStore
+    notary: Notary
+    records: Records
+    blobs: Blobs
+    programs: Programs
+    repeats: Repeats
+
+    @staticmethod
+    def at(root: Path) -> Stocked:
+        store = open_store(str(root))
+        notary = Notary(Keyring(root.parent / "keys"), "here", "process")
+        records, blobs = Records(store), Blobs(store)
+        programs, repeats = Programs(records, blobs, notary), Repeats(records, blobs, "epoch", 0, notary)
+        return Stocked(root, store, notary, records, blobs, programs, repeats)
+
+    async def save(self, number: int, size: int = 1000, shared: bytes = b"shared") -> Action:
+        """Store program `number`: a record of `size` bytes, an artifact of `size` bytes and a shared one."""
+        contents = [b"%d %d " % (number, part) * (size // 8) for part in range(2)]
+        digests = [await self.blobs.put(content) for content in (*contents, shared)]
+        made = action(number)
+        await self.programs.save(made, Entry(digests[0], tuple(digests[1:])))
+        return made
+
+    async def is_whole(self, wanted: Action) -> bool:
+        """Whether the program is found and every byte of it is there."""
+        found = await self.programs.find(wanted, with_dumps=False)
+        return isinstance(found, Entry) and all([await self.blobs.get(blob) is not None for blob in found.blobs])
+
+    def path(self, wanted: Action) -> Path:
+        return self.root / "programs" / wanted.digest[:2] / wanted.digest
+
+    def files(self, folder: str = "") -> list[Path]:
+        """The finished files: those with # are being written."""
+        return sorted(path for path in (self.root / folder).rglob("*") if path.is_file() and "#" not in path.name)
+
+
+def action(number: int) -> Action:
+    """An action like no other."""
+    graph = sha256(b"%d" % number).hexdigest()
+    return Action(1, "build", graph, {"fast_math": False}, "", 1, {"kind": "cpu", "features": ["avx"]})
+
+
+def age(path: Path, seconds: float) -> None:
+    """Have the file be as old as that."""
+    then = time.time() - seconds
+    os.utime(path, (then, then))

@@ -1,0 +1,173 @@
+"""What a client keeps lets it run without its service, is verified when it is read, and stays within its bound."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tensorkiln import Client, Graph
+from tensorkiln.cache import LocalCache
+from tensorkiln.errors import NotFoundError, RequestError, TensorkilnError, UntrustedArtifactError
+from tensorkiln.places import user_cache_directory, user_config_directory
+from tests.service.bodies import graph
+from tests.service.server import Server
+from tests.service.test_store import flip, truncate
+from tests.trust.forgery import fresh_key
+from tests.trust.stores import age
+
+X = np.arange(8, dtype=np.float32).reshape(4, 2)
+
+
+@pytest.fixture
+def gone(tmp_path: Path, small: Graph) -> str:
+    """The URL of a service that compiled `small` for a client with its home in `mine`, and is there no more."""
+    with Server(tmp_path / "server") as server, Client(server.url, cache_dir=tmp_path / "mine") as client:
+        client.compile(small)
+        client.compile_many(Graph.model_validate(graph("sqrt")), ["cpu:x86-64-v3"])
+        return server.url
+
+
+def test_a_program_that_was_loaded_before_runs_without_its_service(gone: str, small: Graph, tmp_path: Path) -> None:
+    with Client(gone, cache_dir=tmp_path / "mine", offline=True) as client:
+        program = client.compile(small)
+        np.testing.assert_array_equal(program(X, n=2)[1], -X)
+        assert program.compiled.cache.reason == "kept by this client"
+        renamed = Graph.model_validate(graph(name="other", symbol="batch", first_var=30, reverse=True))
+        np.testing.assert_array_equal(client.compile(renamed)(X, batch=2)[1], -X)
+        assert client.program(program.compiled.digest).compiled.digest == program.compiled.digest
+
+
+def test_offline_may_be_said_in_the_environment(
+    gone: str, small: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KILN_OFFLINE", "1")
+    monkeypatch.setenv("KILN_CACHE_DIR", str(tmp_path / "mine"))
+    with Client(gone, cache_dir=tmp_path / "elsewhere") as client:
+        np.testing.assert_array_equal(client.compile(small)(X, n=2)[1], -X)
+    monkeypatch.setenv("KILN_OFFLINE", "perhaps")
+    with pytest.raises(RequestError, match="KILN_OFFLINE"):
+        Client(gone)
+    monkeypatch.setenv("KILN_OFFLINE", "0")
+    monkeypatch.setenv("KILN_CACHE_MIB", "much")
+    with pytest.raises(RequestError, match="KILN_CACHE_MIB"):
+        Client(gone)
+
+
+def test_what_is_not_kept_is_named_offline(gone: str, small: Graph, tmp_path: Path) -> None:
+    with Client(gone, cache_dir=tmp_path / "mine", offline=True) as client:
+        with pytest.raises(NotFoundError, match=r"not compiled for .* before"):
+            client.compile(Graph.model_validate(graph("sin")))
+        with pytest.raises(NotFoundError, match=r"not compiled for .* before"):
+            client.compile(small, options={"fast_math": True})
+        (compiled,) = client.compile_many(Graph.model_validate(graph("sqrt")), ["cpu:x86-64-v3"])
+        with pytest.raises(NotFoundError, match=r"artifact .* not kept"):
+            client.load(compiled)
+        with pytest.raises(NotFoundError, match="not kept"):
+            client.program("0" * 64)
+    with Client(gone + "9", cache_dir=tmp_path / "mine", offline=True) as client, pytest.raises(NotFoundError):
+        client.compile(small)
+
+
+@pytest.mark.parametrize("damage", [flip, truncate, Path.unlink])
+@pytest.mark.parametrize("folder", ["artifacts", "programs", "records"])
+def test_what_is_damaged_on_disk_is_not_run(
+    gone: str, small: Graph, tmp_path: Path, folder: str, damage: Callable[[Path], None]
+) -> None:
+    for path in (tmp_path / "mine" / folder).iterdir():
+        damage(path)
+    with (
+        Client(gone, cache_dir=tmp_path / "mine", offline=True) as client,
+        pytest.raises((NotFoundError, UntrustedArtifactError)),
+    ):
+        client.compile(small)
+
+
+def test_signatures_are_verified_offline_too(gone: str, small: Graph, tmp_path: Path) -> None:
+    def mine(**demands: Any) -> Client:
+        return Client(gone, cache_dir=tmp_path / "mine", offline=True, **demands)
+
+    for refused in (
+        mine(trusted_keys=[fresh_key().x]),
+        mine(min_isolation="external"),
+    ):
+        with refused, pytest.raises(UntrustedArtifactError):
+            refused.compile(small)
+    for path in (tmp_path / "config" / "services").iterdir():
+        path.unlink()
+    with mine() as client, pytest.raises(UntrustedArtifactError) as unknown:
+        client.compile(small)
+    assert unknown.value.details["reason"] == "unknown_key"
+
+
+def test_an_embedded_service_need_not_run_for_what_it_compiled(small: Graph, tmp_path: Path) -> None:
+    script = """
+import sys
+import numpy as np
+from tensorkiln import Client, Graph
+from tensorkiln.embedded import embedded_service
+from pathlib import Path
+from tests.service.bodies import graph
+with Client(cache_dir=sys.argv[1], offline=sys.argv[2] == "offline") as client:
+    x = np.ones((4, 2), np.float32)
+    assert (client.compile(Graph.model_validate(graph()))(x, n=2)[1] == -x).all()
+    assert (embedded_service(Path(sys.argv[1]), 1.0).pid is None) == (sys.argv[2] == "offline")
+"""
+    for mode in ("online", "offline"):
+        subprocess.run([sys.executable, "-W", "error", "-c", script, str(tmp_path), mode], check=True, timeout=120)
+
+
+def test_the_least_recently_used_files_go_first(tmp_path: Path) -> None:
+    cache = LocalCache(tmp_path, 1000)
+    for number, name in enumerate("abcd"):
+        cache.write(name, b"x" * 250)
+        os.utime(tmp_path / name, (number, number))
+    assert cache.read("a") is not None
+    cache.write("e", b"x" * 250)
+    assert {path.name for path in tmp_path.iterdir()} == {"a", "c", "d", "e"}
+    cache.write("large", b"x" * 1001)
+    assert cache.read("large") is None
+
+
+def test_a_file_that_a_killed_process_left_is_cleared_away_in_time(tmp_path: Path) -> None:
+    cache = LocalCache(tmp_path, 1000)
+    for name, seconds in ((".new-old", 7200), (".new-young", 0)):
+        (tmp_path / name).write_bytes(b"half")
+        age(tmp_path / name, seconds)
+    cache.write("a", b"whole")
+    assert {path.name for path in tmp_path.iterdir()} == {"a", ".new-young"}
+
+
+def test_several_processes_share_a_cache_that_is_too_small_for_them(tmp_path: Path) -> None:
+    script = """
+import sys
+from hashlib import sha256
+from pathlib import Path
+from tensorkiln.artifacts import ArtifactCache
+contents = {sha256(data).hexdigest(): data for data in (b"%d " % n * 5000 for n in range(30))}
+for turn in range(3):
+    cache = ArtifactCache(contents.__getitem__, Path(sys.argv[1]), disk_bytes=200_000)
+    for digest, data in contents.items():
+        assert cache.get(digest) == data
+"""
+    running = [subprocess.Popen([sys.executable, "-c", script, str(tmp_path)]) for _ in range(4)]
+    assert [process.wait(120) for process in running] == [0] * 4
+    assert sum(path.stat().st_size for path in tmp_path.iterdir()) <= 200_000
+
+
+def test_files_lie_where_the_system_has_them(tmp_path: Path) -> None:
+    home = Path.home()
+    assert user_cache_directory({}, "linux") == home / ".cache" / "kiln"
+    assert user_cache_directory({"XDG_CACHE_HOME": "/c"}, "linux") == Path("/c/kiln")
+    assert user_cache_directory({"XDG_CACHE_HOME": "relative"}, "linux") == home / ".cache" / "kiln"
+    assert user_cache_directory({}, "darwin") == home / "Library/Caches/kiln"
+    assert user_cache_directory({}, "win32") == home / "AppData/Local/kiln"
+    assert user_config_directory({"XDG_CONFIG_HOME": "/c"}, "linux") == Path("/c/kiln")
+    assert user_config_directory({}, "darwin") == home / "Library/Application Support/kiln"
+    assert issubclass(NotFoundError, TensorkilnError)

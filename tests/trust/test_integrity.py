@@ -1,0 +1,110 @@
+"""Whatever is damaged is never served, is counted, and can be made again; writers may be killed and be many."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from hashlib import sha256
+from pathlib import Path
+
+from service.store.programs import Entry, Miss
+from service.store.scrub import scrub
+from tests.service.test_store import flip, truncate
+from tests.trust.stores import Stocked, age
+
+BLOBS = int(os.environ.get("KILN_TRUST_BLOBS", "120"))
+PROCESSES = int(os.environ.get("KILN_TRUST_PROCESSES", "8"))
+DAMAGES: list[Callable[[Path], None]] = [flip, truncate, Path.unlink]
+
+
+def test_no_damage_to_any_blob_or_record_is_served_and_all_of_it_heals(tmp_path: Path) -> None:
+    async def run() -> None:
+        stocked = Stocked.at(tmp_path / "store")
+        count = max(1, BLOBS // 3)
+        actions = [await stocked.save(number) for number in range(count)]
+        damaged = flipped = 0
+        for number, wanted in enumerate(actions):
+            found = await stocked.programs.find(wanted, with_dumps=False)
+            assert isinstance(found, Entry)
+            own = [stocked.root / "blobs" / digest[:2] / digest for digest in found.blobs[:2]]
+            for path in (stocked.path(wanted), *own):
+                DAMAGES[damaged % 3](path)
+                flipped += damaged % 3 < 2
+                damaged += 1
+                assert isinstance(await stocked.programs.find(wanted, with_dumps=False), Miss)
+                assert not await stocked.is_whole(wanted)
+                await stocked.save(number)
+                assert await stocked.is_whole(wanted)
+        assert damaged == 3 * count
+        # A flip or a truncation is met once and counted once; what is gone leaves nothing to count.
+        assert stocked.blobs.corrupt + stocked.records.corrupt == flipped
+        assert (await scrub(stocked.store, stocked.notary)).is_clean
+
+    asyncio.run(run())
+
+
+WRITER = """
+import asyncio, sys
+from pathlib import Path
+from tests.trust.stores import Stocked
+async def main():
+    stocked = Stocked.at(Path(sys.argv[1]))
+    print("begin", flush=True)
+    for begin in range(0, 1_000_000, 250):
+        await asyncio.gather(*(stocked.save(begin + number, 20_000) for number in range(250)))
+asyncio.run(main())
+"""
+
+
+def test_a_service_that_is_killed_among_concurrent_writes_leaves_nothing_partial(tmp_path: Path) -> None:
+    stocked = Stocked.at(tmp_path / "store")
+    stocked.notary.seal({})
+    for programs in (1, 60, 200):
+        process = subprocess.Popen([sys.executable, "-c", WRITER, str(stocked.root)], stdout=subprocess.PIPE, text=True)
+        assert process.stdout is not None
+        assert process.stdout.readline() == "begin\n"
+        while len(stocked.files("blobs")) < programs:
+            time.sleep(0.005)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        process.stdout.close()
+        assert all(sha256(path.read_bytes()).hexdigest() == path.name for path in stocked.files("blobs"))
+    for unfinished in stocked.root.rglob("*#*"):
+        age(unfinished, 7200)
+    report = asyncio.run(scrub(stocked.store, stocked.notary))
+    assert report.is_clean
+    assert not list(stocked.root.rglob("*#*"))
+
+
+READER_AND_WRITER = """
+import asyncio, os, sys
+from pathlib import Path
+from tests.trust.stores import Stocked
+async def main():
+    stocked = Stocked.at(Path(sys.argv[1]))
+    sys.stdin.read(1)
+    for number in range(12):
+        wanted = await stocked.save(number)
+        assert await stocked.is_whole(wanted)
+    assert stocked.blobs.corrupt == stocked.records.corrupt == stocked.notary.refused == 0
+asyncio.run(main())
+# The store's library aborts the process, now and then, when the interpreter is taken down under its threads.
+os._exit(0)
+"""
+
+
+def test_many_processes_share_one_directory_without_an_error(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", READER_AND_WRITER, str(tmp_path / "store")]
+    running = [subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(PROCESSES)]
+    for process in running:
+        assert process.stdin is not None
+        process.stdin.write(b"g")
+        process.stdin.flush()
+    ended = [(process.communicate()[1], process.returncode) for process in running]
+    assert ended == [(b"", 0)] * PROCESSES
+    assert asyncio.run(scrub(Stocked.at(tmp_path / "store").store, Stocked.at(tmp_path / "store").notary)).is_clean

@@ -1,0 +1,178 @@
+"""Keys are made once, kept from others, and followed by successors that they vouch for."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from service.trust.keyring import LIFETIME_S, OVERLAP_S, Keyring
+from tensorkiln.errors import UnavailableError
+from tensorkiln.trust.keys import PublicKey, thumbprint, with_endorsed
+from tests.trust.forgery import fresh_key
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = time.time()
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def files(directory: Path) -> list[Path]:
+    return sorted(directory.glob("*.jwk"))
+
+
+def test_the_first_use_makes_one_key_that_only_its_owner_can_read(tmp_path: Path) -> None:
+    signer = Keyring(tmp_path / "keys").signer()
+    (path,) = files(tmp_path / "keys")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+    assert Keyring(tmp_path / "keys").signer() == signer
+    assert all(key.model_dump().get("d") is None for key in Keyring(tmp_path / "keys").published().keys)
+
+
+def test_processes_that_start_at_once_agree_on_one_key(tmp_path: Path) -> None:
+    code = "import sys; from service.trust.keyring import Keyring; from pathlib import Path; "
+    code += "print(Keyring(Path(sys.argv[1])).signer().kid)"
+    command = [sys.executable, "-c", code, str(tmp_path / "keys")]
+    running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(8)]
+    assert len({process.communicate(timeout=120)[0] for process in running}) == 1
+    assert all(process.returncode == 0 for process in running)
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o666])
+def test_a_key_that_others_can_read_is_not_used(tmp_path: Path, mode: int) -> None:
+    Keyring(tmp_path).signer()
+    files(tmp_path)[0].chmod(mode)
+    with pytest.raises(UnavailableError, match="chmod 600"):
+        Keyring(tmp_path).signer()
+
+
+@pytest.mark.parametrize("content", [b"", b"{}", b"not json"])
+def test_a_file_that_holds_no_key_is_named(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "broken.jwk").write_bytes(content)
+    with pytest.raises(UnavailableError, match=r"broken\.jwk"):
+        Keyring(tmp_path).signer()
+
+
+def test_a_directory_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UnavailableError, match="file"):
+        Keyring(tmp_path / "file" / "keys").signer()
+
+
+def test_rotation_leaves_the_older_key_valid_for_a_time_and_unable_to_sign(tmp_path: Path) -> None:
+    clock = Clock()
+    keyring = Keyring(tmp_path, clock)
+    older = keyring.signer()
+    newer = keyring.rotate(100)
+    assert keyring.signer().kid == newer.kid != older.kid
+    assert keyring.public().keys() == {older.kid, newer.kid}
+    assert '"d"' not in (tmp_path / f"{older.kid}.jwk").read_text()
+    clock.now += 101
+    assert keyring.public().keys() == {newer.kid}
+    assert [key.kid for key in keyring.published().keys] in ([newer.kid, older.kid], [older.kid, newer.kid])
+
+
+def test_a_key_near_its_end_has_a_successor_by_itself(tmp_path: Path) -> None:
+    clock = Clock()
+    keyring = Keyring(tmp_path, clock)
+    first = keyring.signer()
+    clock.now += LIFETIME_S - OVERLAP_S - 10
+    assert keyring.signer().kid == first.kid
+    clock.now += 20
+    second = keyring.signer()
+    assert second.kid != first.kid
+    assert second.endorsement is not None
+    assert second.endorsement.kid == first.kid
+
+
+def test_another_process_sees_a_rotation(tmp_path: Path) -> None:
+    clock = Clock()
+    here, there = Keyring(tmp_path, clock), Keyring(tmp_path, clock)
+    first = here.signer()
+    assert there.signer().kid == first.kid
+    newer = here.rotate()
+    deadline = time.monotonic() + 10
+    while there.signer().kid != newer.kid:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_a_revoked_key_is_valid_no_more_and_vouches_for_nobody(tmp_path: Path) -> None:
+    keyring = Keyring(tmp_path)
+    stolen = keyring.signer()
+    keyring.revoke(stolen.kid)
+    assert stolen.kid not in keyring.public()
+    next_key = keyring.signer()
+    assert next_key.kid != stolen.kid
+    assert next_key.endorsement is None
+    with pytest.raises(UnavailableError, match="no key"):
+        keyring.revoke("x" * 43)
+
+
+def test_a_chain_of_endorsements_carries_trust_forward() -> None:
+    first = fresh_key(-100)
+    second = fresh_key(-50).endorsed_by(first)
+    third = fresh_key(0).endorsed_by(second)
+    stranger = fresh_key()
+    trusted = with_endorsed({first.kid: first.public}, [third.public, stranger.public, second.public])
+    assert trusted.keys() == {first.kid, second.kid, third.kid}
+
+
+def test_an_endorsement_by_a_key_after_its_end_counts_for_nothing() -> None:
+    ended = fresh_key(-1000, -500)
+    late = fresh_key(-100).endorsed_by(ended)
+    assert with_endorsed({ended.kid: ended.public}, [late.public]).keys() == {ended.kid}
+
+
+def test_an_endorsement_is_for_one_key_alone() -> None:
+    first = fresh_key(-100)
+    second = fresh_key().endorsed_by(first)
+    thief = fresh_key().model_copy(update={"endorsement": second.endorsement})
+    assert with_endorsed({first.kid: first.public}, [thief.public]).keys() == {first.kid}
+
+
+def test_the_end_of_a_trusted_key_can_be_brought_forward_and_not_put_off() -> None:
+    key = fresh_key()
+    sooner, later = (key.public.model_copy(update={"exp": key.exp + change}) for change in (-10, 10))
+    assert with_endorsed({key.kid: key.public}, [sooner])[key.kid].exp == key.exp - 10
+    assert with_endorsed({key.kid: key.public}, [later])[key.kid].exp == key.exp
+
+
+def test_a_thumbprint_is_that_of_the_rfc() -> None:
+    # RFC 8037 appendix A.3.
+    x = "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"
+    assert thumbprint(x) == "kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k"
+    assert PublicKey.of(x).kid == thumbprint(x)
+    with pytest.raises(ValueError, match="32 bytes"):
+        thumbprint("AAAA")
+
+
+def command(directory: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    line = [sys.executable, "-W", "error", "-m", "service.trust", *arguments]
+    return subprocess.run(
+        line, capture_output=True, text=True, check=False, timeout=120, env={**os.environ, "KILN_KEYS": str(directory)}
+    )
+
+
+def test_keys_are_listed_rotated_and_revoked_at_the_command_line(tmp_path: Path) -> None:
+    directory = tmp_path / "keys"
+    (first,) = json.loads(command(directory, "rotate").stdout)["keys"]
+    listed = json.loads(command(directory, "rotate", "--overlap-days", "1").stdout)["keys"]
+    assert len(listed) == 2
+    assert all(key["valid"] and "d" not in key for key in listed)
+    revoked = json.loads(command(directory, "revoke", first["kid"]).stdout)["keys"]
+    assert {key["kid"]: key["valid"] for key in revoked}[first["kid"]] is False
+    assert json.loads(command(directory, "list").stdout)["keys"] == revoked
+    refused = command(directory, "revoke", "nonsense")
+    assert refused.returncode == 1
+    assert "no key nonsense" in refused.stderr

@@ -1,0 +1,196 @@
+"""A store is verified, kept within its bounds, and never broken by either."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from service.settings import Settings
+from service.store.evict import GRACE_S, Bounds, evict
+from service.store.scrub import scrub
+from service.store.upkeep import upkeep
+from tests.service.test_store import flip
+from tests.trust.stores import Stocked, age
+
+HOUR_S = 3600.0
+
+
+def age_blobs(stocked: Stocked) -> None:
+    for path in stocked.files("blobs"):
+        age(path, 2 * GRACE_S)
+
+
+def command(home: Path, *arguments: str) -> tuple[int, dict[str, Any]]:
+    line = [sys.executable, "-W", "error", "-m", "service.store.scrub", *arguments]
+    ended = subprocess.run(
+        line, capture_output=True, text=True, check=False, timeout=120, env={**os.environ, "KILN_HOME": str(home)}
+    )
+    return ended.returncode, json.loads(ended.stdout)
+
+
+def stock(home: Path) -> Stocked:
+    """Four programs, of which one has a damaged artifact, one an untrusted record and one a damaged record."""
+    stocked = Stocked.at(home / "store")
+
+    async def run() -> None:
+        actions = [await stocked.save(number) for number in range(4)]
+        entry = await stocked.programs.entry(actions[0].digest)
+        assert entry is not None
+        flip(home / "store" / "blobs" / entry.program[:2] / entry.program)
+        await stocked.records.put(f"programs/{actions[1].digest[:2]}/{actions[1].digest}", {"signed": "{}"})
+        flip(stocked.path(actions[2]))
+
+    asyncio.run(run())
+    return stocked
+
+
+def test_a_scrub_reports_and_removes_what_is_not_whole(tmp_path: Path) -> None:
+    stocked = stock(tmp_path)
+    before = stocked.files()
+    status, report = command(tmp_path, "--dry-run")
+    assert status == 1
+    assert (len(report["corrupt"]), len(report["untrusted"]), len(report["incomplete"])) == (2, 1, 1)
+    assert (report["blobs"], report["records"]) == (9, 8)
+    assert stocked.files() == before
+    assert command(tmp_path) == (1, report)
+    assert len(stocked.files()) == len(before) - 4
+    status, report = command(tmp_path)
+    assert status == 0
+    assert report["clean"] is True
+
+
+def test_a_scrub_can_keep_what_it_removes(tmp_path: Path) -> None:
+    stocked = stock(tmp_path)
+    before = len(stocked.files())
+    assert command(tmp_path, "--quarantine")[0] == 1
+    assert len(stocked.files("quarantine")) == 4
+    assert len(stocked.files()) == before
+    assert command(tmp_path)[0] == 0
+
+
+def test_a_store_that_cannot_be_used_is_an_error_of_its_own(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    line = [sys.executable, "-m", "service.store.scrub", "--store", str(tmp_path / "file" / "store")]
+    ended = subprocess.run(line, capture_output=True, text=True, check=False, timeout=120)
+    assert ended.returncode == 2
+    assert "cannot be opened" in ended.stderr
+
+
+def test_old_programs_go_and_what_others_share_with_them_stays(tmp_path: Path) -> None:
+    async def run() -> None:
+        stocked = Stocked.at(tmp_path / "store")
+        old, new = await stocked.save(1), await stocked.save(2)
+        age_blobs(stocked)
+        age(stocked.path(old), 3 * HOUR_S)
+        evicted = await evict(stocked.store, Bounds(max_age_s=2 * HOUR_S))
+        assert (evicted.records, evicted.blobs) == (2, 2)
+        assert not await stocked.is_whole(old)
+        assert await stocked.is_whole(new)
+        assert evicted.held_bytes == sum(path.stat().st_size for path in stocked.files())
+        assert (await scrub(stocked.store, stocked.notary)).is_clean
+
+    asyncio.run(run())
+
+
+def test_a_program_in_use_is_the_last_to_go(tmp_path: Path) -> None:
+    async def run() -> None:
+        stocked = Stocked.at(tmp_path / "store")
+        actions = [await stocked.save(number, 10_000) for number in range(10)]
+        age_blobs(stocked)
+        for number, wanted in enumerate(actions):
+            age(stocked.path(wanted), (20 - number) * HOUR_S)
+        assert await stocked.is_whole(actions[0])
+        evicted = await evict(stocked.store, Bounds(max_bytes=40_000))
+        assert evicted.held_bytes <= 40_000
+        assert [await stocked.is_whole(wanted) for wanted in actions] == [True] + [False] * 7 + [True] * 2
+        assert (await scrub(stocked.store, stocked.notary)).is_clean
+
+    asyncio.run(run())
+
+
+def test_blobs_that_no_record_names_yet_and_those_that_a_job_names_stay(tmp_path: Path) -> None:
+    async def run() -> None:
+        stocked = Stocked.at(tmp_path / "store")
+        fresh, forgotten, named = [await stocked.blobs.put(name) for name in (b"fresh", b"forgotten", b"named")]
+        await stocked.records.put("jobs/open/1", {"body": named})
+        for digest in (forgotten, named):
+            age(stocked.root / "blobs" / digest[:2] / digest, 2 * GRACE_S)
+        evicted = await evict(stocked.store, Bounds(max_bytes=0))
+        assert evicted.blobs == 1
+        assert await stocked.blobs.get(forgotten) is None
+        assert [await stocked.blobs.get(digest) for digest in (fresh, named)] == [b"fresh", b"named"]
+        # One that is put again is as if it were new.
+        again = await stocked.blobs.put(b"forgotten")
+        age(stocked.root / "blobs" / again[:2] / again, 2 * GRACE_S)
+        assert await stocked.blobs.put(b"forgotten") == again
+        await evict(stocked.store, Bounds(max_bytes=0))
+        assert await stocked.blobs.get(again) == b"forgotten"
+
+    asyncio.run(run())
+
+
+def test_whoever_reads_while_the_store_is_emptied_finds_all_or_nothing(tmp_path: Path) -> None:
+    async def run() -> None:
+        stocked = Stocked.at(tmp_path / "store")
+        found = 0
+
+        async def read(number: int) -> None:
+            nonlocal found
+            for _ in range(6):
+                wanted = await stocked.save(number)
+                for path in (stocked.path(wanted),):
+                    age(path, HOUR_S)
+                found += await stocked.is_whole(wanted)
+                await asyncio.sleep(0)
+
+        async def empty() -> None:
+            for _ in range(12):
+                await evict(stocked.store, Bounds(max_age_s=60.0), grace_s=0.0)
+                await asyncio.sleep(0.001)
+
+        await asyncio.gather(empty(), *map(read, range(12)))
+        assert stocked.blobs.corrupt == stocked.records.corrupt == stocked.notary.refused == 0
+        assert found > 0
+        for number in range(12):
+            assert await stocked.is_whole(await stocked.save(number))
+
+    asyncio.run(run())
+
+
+def test_a_service_keeps_its_store_within_the_bounds_of_its_settings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KILN_HOME", str(tmp_path))
+    monkeypatch.setenv("KILN_STORE_MAX_AGE_H", "1")
+
+    async def run() -> None:
+        stocked = Stocked.at(tmp_path / "store")
+        wanted = await stocked.save(1)
+        age(stocked.path(wanted), 2 * HOUR_S)
+        async with upkeep(Settings(), every_s=0.02):
+            while stocked.path(wanted).exists():
+                await asyncio.sleep(0.01)
+
+    asyncio.run(asyncio.wait_for(run(), 30))
+
+
+def test_a_store_in_memory_is_scrubbed_and_evicted_too(tmp_path: Path) -> None:
+    from service.store.blobs import Blobs
+    from service.store.location import open_store
+
+    async def run() -> None:
+        store = open_store("memory:///")
+        digest = await Blobs(store).put(b"content")
+        notary = Stocked.at(tmp_path / "store").notary
+        assert (await scrub(store, notary)).blobs == 1
+        assert (await evict(store, Bounds(max_bytes=0), grace_s=-1.0)).blobs == 1
+        assert await Blobs(store).get(digest) is None
+
+    asyncio.run(run())

@@ -1,0 +1,177 @@
+"""What is in the store is believed when it is signed, and made again when it is not."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Callable
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from service.store.programs import Entry, Miss
+from service.trust.key_file import KeyFile
+from service.trust.keyring import Keyring
+from service.trust.notary import Notary
+from tensorkiln.trust import SignedRecord
+from tests.service.bodies import compile_body, encoded, graph
+from tests.service.server import Server, cache
+from tests.trust.forgery import altered, fresh_key, signed
+from tests.trust.stores import Stocked, action
+
+Forge = Callable[[SignedRecord, KeyFile], str]
+
+
+def text(of: SignedRecord) -> str:
+    return of.to_json().decode()
+
+
+FORGERIES: dict[str, Forge] = {
+    "unsigned": lambda true, key: "",
+    "no record": lambda true, key: "{}",
+    "wrong key": lambda true, key: text(
+        signed(other := fresh_key(), true.record.model_copy(update={"key": other.kid}))
+    ),
+    "key named wrongly": lambda true, key: text(signed(fresh_key(), true.record)),
+    "tampered program": lambda true, key: text(altered(true, program="0" * 64)),
+    "tampered artifacts": lambda true, key: text(altered(true, artifacts=())),
+    "swapped action": lambda true, key: text(signed(key, true.record.model_copy(update={"action": "0" * 64}))),
+    "lower isolation": lambda true, key: text(signed(key, true.record.model_copy(update={"isolation": "none"}))),
+    "issued before the key": lambda true, key: text(signed(key, true.record.model_copy(update={"issued_at": 1}))),
+    "another build": lambda true, key: text(signed(key, true.record.model_copy(update={"build_id": "other"}))),
+}
+
+
+@pytest.mark.parametrize("name", FORGERIES)
+def test_a_record_that_is_not_as_it_was_signed_is_no_hit(tmp_path: Path, name: str) -> None:
+    async def run() -> None:
+        stocked = Stocked.at(tmp_path / "store")
+        wanted = await stocked.save(1)
+        assert await stocked.is_whole(wanted)
+        path = f"programs/{wanted.digest[:2]}/{wanted.digest}"
+        stored = await stocked.records.get(path)
+        assert stored is not None
+        true = SignedRecord.model_validate_json(stored["signed"])
+        forged = FORGERIES[name](true, Keyring(tmp_path / "keys").signer())
+        # Sealed as every record is: what gives it away is the signature alone.
+        await stocked.records.put(path, {"signed": forged})
+        found = await stocked.programs.find(wanted, with_dumps=False)
+        assert isinstance(found, Miss)
+        assert found.reason == "the stored program was damaged"
+        if name != "another build":
+            assert await stocked.programs.entry(wanted.digest) is None
+            assert stocked.notary.refused == 2
+        await stocked.save(1)
+        assert await stocked.is_whole(wanted)
+
+    asyncio.run(run())
+
+
+def test_the_record_of_another_action_is_no_hit(tmp_path: Path) -> None:
+    async def run() -> None:
+        stocked = Stocked.at(tmp_path / "store")
+        first, second = await stocked.save(1), await stocked.save(2)
+        stocked.path(first).write_bytes(stocked.path(second).read_bytes())
+        assert isinstance(await stocked.programs.find(first, with_dumps=False), Miss)
+        assert isinstance(await stocked.programs.find(second, with_dumps=False), Entry)
+
+    asyncio.run(run())
+
+
+def test_a_key_that_has_ended_signs_for_nothing_in_the_store(tmp_path: Path) -> None:
+    async def run() -> None:
+        stocked = Stocked.at(tmp_path / "store")
+        wanted = await stocked.save(1)
+        await stocked.repeats.save("0" * 64, b"answer", [])
+        assert await stocked.repeats.find("0" * 64) == b"answer"
+        keyring = Keyring(tmp_path / "keys")
+        keyring.revoke(keyring.signer().kid)
+        fresh = Stocked.at(tmp_path / "store")
+        assert not await fresh.is_whole(wanted)
+        assert await fresh.repeats.find("0" * 64) is None
+
+    asyncio.run(run())
+
+
+def test_an_answer_that_the_service_did_not_write_is_not_repeated(tmp_path: Path) -> None:
+    async def run() -> None:
+        stocked = Stocked.at(tmp_path / "store")
+        key = stocked.repeats.key("a" * 64)
+        await stocked.repeats.save(key, b"true", [])
+        path = f"requests/{key[:2]}/{key}"
+        true = await stocked.records.get(path)
+        assert true is not None
+        forged = await stocked.blobs.put(b"forged")
+        for record in ({**true, "answer": forged}, {"answer": forged, "blobs": []}, {**true, "blobs": [forged]}):
+            await stocked.records.put(path, record)
+            assert await stocked.repeats.find(key) is None
+        # A true answer to another request.
+        other = stocked.repeats.key("b" * 64)
+        await stocked.records.put(f"requests/{other[:2]}/{other}", true)
+        assert await stocked.repeats.find(other) is None
+        await stocked.records.put(path, true)
+        assert await stocked.repeats.find(key) == b"true"
+        assert stocked.notary.refused == 4
+
+    asyncio.run(run())
+
+
+def test_a_service_with_more_isolation_compiles_again_what_had_less(tmp_path: Path) -> None:
+    async def run() -> None:
+        stocked = Stocked.at(tmp_path / "store")
+        wanted = await stocked.save(1)
+        strict = Notary(Keyring(tmp_path / "keys"), "here", "external")
+        stored = await stocked.records.get(f"programs/{wanted.digest[:2]}/{wanted.digest}")
+        assert stored is not None
+        assert stocked.notary.believes(stored["signed"], wanted.digest) is not None
+        assert strict.believes(stored["signed"], wanted.digest) is None
+        mine = strict.sign(wanted, "c" * 64, ["d" * 64], {})
+        assert stocked.notary.believes(text(mine), wanted.digest) == mine
+
+    asyncio.run(run())
+
+
+def test_records_of_one_compile_differ_in_time_and_worker_alone(tmp_path: Path) -> None:
+    made = action(1)
+    one = Notary(Keyring(tmp_path), "a", "process", clock=lambda: time.time() - 5)
+    two = Notary(Keyring(tmp_path), "b", "process")
+    left, right = (notary.sign(made, "c" * 64, ["e" * 64, "d" * 64], {}).record for notary in (one, two))
+    assert left != right
+    assert left.model_copy(update={"worker": "b", "issued_at": right.issued_at}) == right
+    assert right.artifacts == ("d" * 64, "e" * 64)
+
+
+def forge_store(server: Server, change: Callable[[dict[str, Any]], None]) -> None:
+    """Rewrite every program's record, sealed as the service seals it, and forget the repeated answers."""
+    for path in (server.home / "store" / "programs").rglob("*"):
+        if path.is_file():
+            record = json.loads(path.read_bytes().partition(b"\n")[2])
+            record["signed"] = json.loads(record["signed"])
+            change(record["signed"])
+            body = json.dumps({"signed": json.dumps(record["signed"])}).encode()
+            path.write_bytes(sha256(body).hexdigest().encode() + b"\n" + body)
+
+
+def test_a_service_compiles_again_what_somebody_wrote_into_its_store(tmp_path: Path) -> None:
+    body = encoded(compile_body(graph("exp2")))
+    poison = b"\x7fELF poison"
+    digest = sha256(poison).hexdigest()
+
+    def poisoned(signed_record: dict[str, Any]) -> None:
+        signed_record["record"]["artifacts"] = [digest]
+
+    with Server(tmp_path / "kiln") as server:
+        true = server.compile(body).json()
+        folder = server.home / "store" / "blobs" / digest[:2]
+        folder.mkdir(exist_ok=True)
+        (folder / digest).write_bytes(poison)
+        forge_store(server, poisoned)
+        again = server.compile(body + b" ")
+        assert cache(again) == ("miss", "the stored program was damaged")
+        assert again.json()["programs"][0]["kernels"] == true["programs"][0]["kernels"]
+        assert digest not in again.json()["signatures"][0]["record"]["artifacts"]
+        assert "not trusted" in server.log()
+        assert cache(server.compile(body + b"  "))[0] == "hit"
