@@ -1,0 +1,124 @@
+"""A bounded number of jobs at a time, tenants in turn; a bounded number that wait, for a bounded time."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Final
+
+from tensorkiln.errors import RateLimitedError, TensorkilnError, UnavailableError
+
+from .queue import FairQueue, Share, Waiting
+
+_MAX_RETRY_S: Final = 60
+
+
+@dataclass(slots=True)
+class Turn:
+    """A turn in a lane. Whoever has it may set `cost_s` to the processor seconds that it took.
+
+    At the end it is set in any case: to the seconds in the lane, if to nothing else.
+    """
+
+    cost_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """At most `width` jobs at a time, `tenant_width` of one tenant (0: all); `queue` wait, none longer than `age_s`."""
+
+    width: int
+    queue: int
+    age_s: float | None = None
+    tenant_width: int = 0
+
+
+class FairLane:
+    """Turns in the order of `FairQueue`. `on_spent` hears of every tenant's seconds when they are spent.
+
+    What a named tenant cannot get is RateLimitedError; without tenants the service is full, UnavailableError.
+    """
+
+    def __init__(self, bounds: Bounds, on_spent: Callable[[str, float], None] = lambda _tenant, _seconds: None) -> None:
+        self._bounds = bounds
+        self._on_spent = on_spent
+        self._queue: FairQueue[asyncio.Future[None]] = FairQueue(bounds.tenant_width)
+        self._running = 0
+
+    @asynccontextmanager
+    async def admit(self, share: Share, cost_s: float) -> AsyncGenerator[Turn]:
+        """Wait for a turn that is estimated to cost `cost_s` processor seconds, and have it for the block."""
+        waiting = await self._turn(share, cost_s)
+        begin, turn = time.monotonic(), Turn()
+        try:
+            yield turn
+        finally:
+            turn.cost_s = turn.cost_s if turn.cost_s is not None else time.monotonic() - begin
+            self._end(waiting, turn.cost_s)
+            self._on_spent(share.tenant, turn.cost_s)
+
+    async def _turn(self, share: Share, cost_s: float) -> Waiting[asyncio.Future[None]]:
+        if self._running >= self._bounds.width and len(self._queue) >= self._bounds.queue:
+            self._make_room(share, cost_s)
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        waiting = self._queue.push(share, cost_s, future)
+        self._dispatch()
+        try:
+            async with asyncio.timeout(self._bounds.age_s):
+                await future
+        except BaseException as error:
+            self._leave(waiting)
+            if isinstance(error, TimeoutError) and self._bounds.age_s is not None:
+                raise self._refusal(share, "queue_age_s", self._bounds.age_s, self._bounds.age_s) from None
+            raise
+        return waiting
+
+    def _leave(self, waiting: Waiting[asyncio.Future[None]]) -> None:
+        future = waiting.item
+        if not future.done() or future.cancelled():
+            self._queue.remove(waiting)
+        elif future.exception() is None:
+            self._end(waiting, 0.0)
+
+    def _make_room(self, share: Share, cost_s: float) -> None:
+        victim = self._queue.heaviest(share, cost_s)
+        limit = ("queue", self._bounds.queue, len(self._queue))
+        if victim is None:
+            raise self._refusal(share, *limit)
+        self._queue.remove(victim)
+        if not victim.item.done():
+            victim.item.set_exception(self._refusal(victim.share, *limit))
+
+    def _dispatch(self) -> None:
+        while self._running < self._bounds.width:
+            waiting = self._queue.pop()
+            if waiting is None:
+                return
+            if waiting.item.done():
+                # It has been given up in this very moment.
+                self._queue.finish(waiting, 0.0)
+                continue
+            self._running += 1
+            waiting.item.set_result(None)
+
+    def _end(self, waiting: Waiting[asyncio.Future[None]], spent: float) -> None:
+        self._running -= 1
+        self._queue.finish(waiting, spent)
+        self._dispatch()
+
+    def _refusal(self, share: Share, limit: str, maximum: float, actual: float) -> TensorkilnError:
+        what = (
+            f"The compile has waited for {maximum:g} s, which is the limit"
+            if limit == "queue_age_s"
+            else f"{actual} compiles wait already, which is the limit"
+        )
+        if not share.tenant:
+            details = {"waiting": len(self._queue), "queue": self._bounds.queue}
+            return UnavailableError(f"{what}; send the request again in a moment.", details=details)
+        wait_s = min(max(1, math.ceil(self._queue.backlog() / self._bounds.width)), _MAX_RETRY_S)
+        details = {"limit": limit, "maximum": maximum, "actual": actual, "retry_after_s": wait_s}
+        return RateLimitedError(f"{what}; come back in {wait_s} s.", details=details)

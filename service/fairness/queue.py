@@ -1,0 +1,123 @@
+"""Weighted fair queueing by start times, with costs that are corrected when they are known.
+
+Each tenant has a virtual time: what it was served, in seconds of cost, over its weight. The tenant that is furthest
+behind is next. One that comes back after a pause begins where the others are: it can neither save up turns nor lose
+them (P. Goyal, H. Vin, H. Cheng, "Start-time fair queueing", SIGCOMM 1996, with flow tags in place of packet tags).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A tenant and its weight; a busy tenant with twice the weight gets twice as much."""
+
+    tenant: str
+    weight: float = 1.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Waiting(Generic[T]):
+    """Something that waits for its turn, which is estimated to cost this many seconds."""
+
+    share: Share
+    cost: float
+    item: T
+
+
+@dataclass(slots=True)
+class _Flow(Generic[T]):
+    weight: float
+    time: float
+    queue: deque[Waiting[T]] = field(default_factory=deque["Waiting[T]"])
+    running: int = 0
+
+
+class FairQueue(Generic[T]):
+    """What waits, by tenant. `most_running`, if it is not 0, bounds what one tenant has running at a time."""
+
+    def __init__(self, most_running: int = 0) -> None:
+        self._most_running = most_running
+        self._flows: dict[str, _Flow[T]] = {}
+        self._now = 0.0
+        self._length = 0
+
+    def __len__(self) -> int:
+        return self._length
+
+    def push(self, share: Share, cost: float, item: T) -> Waiting[T]:
+        """Have `item` wait behind what its tenant has waiting."""
+        waiting = Waiting(share, cost, item)
+        flow = self._flows.setdefault(share.tenant, _Flow(share.weight, self._now))
+        flow.weight = share.weight
+        if not flow.queue:
+            flow.time = max(flow.time, self._now)
+        flow.queue.append(waiting)
+        self._length += 1
+        return waiting
+
+    def pop(self) -> Waiting[T] | None:
+        """Start the next; None when nothing may start."""
+        ready = [flow for flow in self._flows.values() if flow.queue and self._may_run(flow)]
+        if not ready:
+            return None
+        flow = min(ready, key=lambda flow: flow.time)
+        waiting = flow.queue.popleft()
+        self._length -= 1
+        self._now = max(self._now, flow.time)
+        flow.time += waiting.cost / flow.weight
+        flow.running += 1
+        return waiting
+
+    def finish(self, waiting: Waiting[T], cost: float) -> None:
+        """What `pop` gave has ended, and has cost this in truth."""
+        flow = self._flows[waiting.share.tenant]
+        flow.running -= 1
+        flow.time += (cost - waiting.cost) / flow.weight
+        self._forget_idle()
+
+    def remove(self, waiting: Waiting[T]) -> None:
+        """Take back what waits, because nobody waits for it any more; nothing happens when it does not wait."""
+        flow = self._flows.get(waiting.share.tenant)
+        if flow is None or waiting not in flow.queue:
+            return
+        flow.queue.remove(waiting)
+        self._length -= 1
+        self._forget_idle()
+
+    def heaviest(self, share: Share, cost: float) -> Waiting[T] | None:
+        """What to give up so that `share` can push `cost`: the last of the tenant with most waiting for its weight.
+
+        None when that tenant is `share`'s own.
+        """
+        own = self.backlog(share.tenant) + cost
+        loads = {tenant: self.backlog(tenant) / flow.weight for tenant, flow in self._flows.items() if flow.queue}
+        tenant = max(loads, key=lambda tenant: loads[tenant], default=share.tenant)
+        if tenant == share.tenant or loads[tenant] <= own / share.weight:
+            return None
+        return self._flows[tenant].queue[-1]
+
+    def backlog(self, tenant: str | None = None) -> float:
+        """Seconds that a tenant, or all together, have waiting."""
+        flows = self._flows.values() if tenant is None else [self._flows[tenant]] if tenant in self._flows else []
+        return sum(waiting.cost for flow in flows for waiting in flow.queue)
+
+    def _may_run(self, flow: _Flow[T]) -> bool:
+        return not self._most_running or flow.running < self._most_running
+
+    def _forget_idle(self) -> None:
+        if not self._length and not any(flow.running for flow in self._flows.values()):
+            # The end of a busy period: nobody owes anybody anything.
+            self._now = max((flow.time for flow in self._flows.values()), default=self._now)
+        gone = [tenant for tenant, flow in self._flows.items() if self._is_idle(flow)]
+        for tenant in gone:
+            del self._flows[tenant]
+
+    def _is_idle(self, flow: _Flow[T]) -> bool:
+        return not flow.queue and not flow.running and flow.time <= self._now

@@ -1,0 +1,66 @@
+"""What the engine takes part in: requests are let in, and their jobs wait for their turns, for the current caller."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Generator
+from contextlib import asynccontextmanager, contextmanager
+
+from service.identity.caller import caller
+from service.identity.register import TenantRecord
+from service.settings import Settings
+
+from .estimate import Estimate
+from .gate import Allowance, Gate
+from .lane import Bounds, FairLane, Turn
+from .queue import Share
+
+
+class Turns:
+    """Turns of one kind of job: those that compile, or those that only read and write."""
+
+    def __init__(self, lane: FairLane, tenant: Callable[[str], TenantRecord]) -> None:
+        self._lane = lane
+        self._tenant = tenant
+        self._estimate = Estimate()
+
+    @asynccontextmanager
+    async def turn(self, size: int) -> AsyncGenerator[Turn]:
+        """Wait until the caller's tenant has its turn for a job on this many bytes, and have it for the block.
+
+        RateLimitedError or UnavailableError when it does not get one.
+        """
+        tenant = caller().tenant
+        share = Share(tenant, self._tenant(tenant).weight)
+        async with self._lane.admit(share, self._estimate.seconds(size)) as turn:
+            yield turn
+        if turn.cost_s is not None:
+            self._estimate.learn(size, turn.cost_s)
+
+
+class Fairness:
+    """The turns of an engine with these settings; `tenant` gives what a tenant has instead of the defaults."""
+
+    def __init__(self, settings: Settings, tenant: Callable[[str], TenantRecord]) -> None:
+        self._settings = settings
+        self._tenant = tenant
+        self._gate = Gate()
+        bounds = Bounds(settings.concurrency, settings.queue, settings.queue_age_s, settings.tenant_concurrency)
+        self.compiles = Turns(FairLane(bounds, self._gate.charge), tenant)
+        # Apart from the compiles, so that a hit does not wait for them.
+        self.short_jobs = Turns(FairLane(bounds, self._gate.charge), tenant)
+        # What was accepted waits as long as it takes; its costs are counted where they arise.
+        accepted = Bounds(settings.concurrency, settings.concurrency + settings.queue)
+        self.jobs = Turns(FairLane(accepted), tenant)
+
+    @contextmanager
+    def request(self) -> Generator[None]:
+        """Count the block as a request of the caller's tenant. RateLimitedError when it has reached a limit."""
+        who = caller()
+        if who.is_local:
+            yield
+            return
+        of, settings = self._tenant(who.tenant), self._settings
+        in_flight = of.in_flight if of.in_flight is not None else settings.tenant_in_flight
+        cpu_s = of.cpu_s if of.cpu_s is not None else settings.tenant_cpu_s
+        with self._gate.pass_through(who.tenant, Allowance(in_flight, cpu_s, settings.tenant_window_s)):
+            yield

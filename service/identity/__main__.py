@@ -1,0 +1,132 @@
+"""`python -m service.identity`: make, list and revoke API keys, and say what tenants get."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from service.settings import Settings
+from tensorkiln.errors import TensorkilnError
+
+from .keyring import Keyring
+from .register import TenantRecord
+from .scopes import Scope
+
+DEFAULT_SCOPES = (Scope.COMPILE, Scope.CACHE_READ, Scope.CACHE_WRITE)
+
+
+@dataclass(frozen=True, slots=True)
+class _Commands:
+    """What the commands do; each gives the lines that it prints."""
+
+    keyring: Keyring
+
+    def make(self, arguments: argparse.Namespace) -> list[str]:
+        lifetime = timedelta(days=arguments.days) if arguments.days is not None else None
+        scopes = [Scope(scope) for scope in arguments.scope or DEFAULT_SCOPES]
+        key = self.keyring.make(arguments.name, arguments.tenant, scopes, lifetime)
+        print("Keep this key; it is shown this once.", file=sys.stderr)
+        return [key.text]
+
+    def keys(self, arguments: argparse.Namespace) -> list[str]:
+        now = datetime.now(UTC)
+        rows = [("ID", "ENDS IN", "TENANT", "STATE", "EXPIRES", "SCOPES", "NAME")]
+        for key in self.keyring.register.keys:
+            expires = key.expires.date().isoformat() if key.expires is not None else "never"
+            scopes = ",".join(sorted(key.scopes))
+            rows.append((key.id, key.last4, key.tenant, key.state(now), expires, scopes, key.name))
+        return _table(rows)
+
+    def revoke(self, arguments: argparse.Namespace) -> list[str]:
+        key = self.keyring.revoke(arguments.id)
+        return [f"The key {key.id} of {key.tenant} is revoked."]
+
+    def tenant(self, arguments: argparse.Namespace) -> list[str]:
+        stated = {name: getattr(arguments, name) for name in TenantRecord.model_fields}
+        changes = {name: value for name, value in stated.items() if value is not None}
+        if changes:
+            record = TenantRecord.model_validate({**dict(self.keyring.tenant(arguments.tenant)), **changes})
+            self.keyring.set_tenant(arguments.tenant, record)
+        record = self.keyring.tenant(arguments.tenant)
+        rows = [("TENANT", "WEIGHT", "STORE", "IN FLIGHT", "CPU S")]
+        in_flight, cpu_s = ("default" if limit is None else f"{limit:g}" for limit in (record.in_flight, record.cpu_s))
+        rows.append((arguments.tenant, f"{record.weight:g}", "shared" if record.shared else "own", in_flight, cpu_s))
+        return _table(rows)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The exit status."""
+    parsed = _parser().parse_args(arguments)
+    try:
+        lines = parsed.command(_Commands(Keyring(Settings().identity_directory)), parsed)
+    except TensorkilnError as error:
+        print(error, file=sys.stderr)
+        return 1
+    print("\n".join(lines))
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m service.identity", description="API keys and tenants.")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    make = commands.add_parser("make", help="make a key and print it, once")
+    make.add_argument("--tenant", required=True, help="whom the key's work is counted for")
+    make.add_argument("--name", default="", help="what the key is for, to tell it from others")
+    make.add_argument("--days", type=_positive, help="how long it is good (default: until it is revoked)")
+    make.add_argument(
+        "--scope",
+        action="append",
+        choices=[str(scope) for scope in Scope],
+        help=f"what it is good for; may be given again (default: {', '.join(DEFAULT_SCOPES)})",
+    )
+    make.set_defaults(command=_Commands.make)
+
+    commands.add_parser("list", help="list the keys").set_defaults(command=_Commands.keys)
+
+    revoke = commands.add_parser("revoke", help="make a key worthless, from the next request on")
+    revoke.add_argument("id", help="the key's id: what stands between kiln_ and the next _")
+    revoke.set_defaults(command=_Commands.revoke)
+
+    tenant = commands.add_parser("tenant", help="show what a tenant gets, or change it")
+    tenant.add_argument("tenant")
+    tenant.add_argument("--weight", type=_positive, help="its part of a busy machine beside that of others")
+    tenant.add_argument(
+        "--shared",
+        action=argparse.BooleanOptionalAction,
+        help="whether it shares the common store; else it has its own",
+    )
+    tenant.add_argument("--in-flight", type=_count, help="requests under way; 0: no limit")
+    tenant.add_argument("--cpu-s", type=_not_negative, help="processor seconds in a window; 0: no limit")
+    tenant.set_defaults(command=_Commands.tenant)
+    return parser
+
+
+def _positive(text: str) -> float:
+    number = float(text)
+    if not 0 < number < 1e6:
+        raise argparse.ArgumentTypeError(f"{text} is not a number above 0")
+    return number
+
+
+def _not_negative(text: str) -> float:
+    return 0.0 if float(text) == 0 else _positive(text)
+
+
+def _count(text: str) -> int:
+    number = int(text)
+    if number < 0:
+        raise argparse.ArgumentTypeError(f"{text} is below 0")
+    return number
+
+
+def _table(rows: Sequence[Sequence[str]]) -> list[str]:
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,73 @@
+"""Who may read which bytes. A digest is no password: it appears in logs, in answers, in other programs.
+
+A tenant reads an artifact or a program when one of its own answers named it. What a crash left behind is read by the
+one who sent it. Each such right is a record in the store, so that every service of a store agrees.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from typing import Final
+
+from service.store.records import Records
+
+from .caller import Caller
+from .salts import folder_of
+from .scopes import Scope
+
+_MAX_REMEMBERED: Final = 1 << 16
+
+
+class Access:
+    """The rights that are kept in `records`."""
+
+    def __init__(self, records: Records) -> None:
+        self._records = records
+        self._known: set[tuple[str, str]] = set()
+
+    async def grant(self, caller: Caller, digests: Iterable[str]) -> None:
+        """Let the tenant of `caller` read these from now on; and `caller`, where it may read only what it made."""
+        wanted = list(dict.fromkeys(digests))
+        owners = [_tenant(caller)] if caller.may(Scope.CACHE_READ) else [_tenant(caller), _own(caller)]
+        await self._grant((owner, digest) for owner in owners for digest in wanted)
+
+    async def grant_alone(self, caller: Caller, digest: str) -> None:
+        """Let `caller`, and nobody else, read this from now on."""
+        await self._grant([(_own(caller), digest)])
+
+    async def allows(self, caller: Caller, digest: str) -> bool:
+        """Whether `caller` may read what has this digest, be it there or not."""
+        if caller.is_local or await self._has(_own(caller), digest):
+            return True
+        return caller.may(Scope.CACHE_READ) and await self._has(_tenant(caller), digest)
+
+    async def _grant(self, rights: Iterable[tuple[str, str]]) -> None:
+        new = [right for right in rights if right not in self._known]
+        await asyncio.gather(*(self._records.put(_path(*right), {}) for right in new))
+        self._remember(new)
+
+    async def _has(self, owner: str, digest: str) -> bool:
+        if (owner, digest) in self._known:
+            return True
+        if await self._records.get(_path(owner, digest)) is None:
+            return False
+        self._remember([(owner, digest)])
+        return True
+
+    def _remember(self, rights: Iterable[tuple[str, str]]) -> None:
+        if len(self._known) >= _MAX_REMEMBERED:
+            self._known.clear()
+        self._known.update(rights)
+
+
+def _tenant(caller: Caller) -> str:
+    return f"tenant {caller.namespace}"
+
+
+def _own(caller: Caller) -> str:
+    return f"caller {caller.tenant} {caller.name}"
+
+
+def _path(owner: str, digest: str) -> str:
+    return f"access/{folder_of(owner)}/{digest[:2]}/{digest}"

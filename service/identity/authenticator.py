@@ -1,0 +1,100 @@
+"""The credential of a request to its caller."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from ipaddress import ip_address
+from typing import Final
+
+import structlog
+
+from service.settings import Settings
+from tensorkiln.errors import (
+    ExpiredCredentialError,
+    InvalidCredentialError,
+    MissingCredentialError,
+    UnavailableError,
+)
+
+from .caller import LOCAL, Caller
+from .key import PREFIX, parse_key
+from .keyring import Keyring
+from .tokens import Tokens
+
+_SCHEME: Final = "bearer"
+
+_log = structlog.get_logger()
+
+
+class Authenticator:
+    """Knows the callers by the keyring and the issuers of `settings`; `keyring` is that of the whole service."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.keyring = Keyring(settings.identity_directory)
+        self._tokens = Tokens(settings.oidc, self.keyring.tenant)
+        self._is_off = settings.auth == "off"
+        self._asks = not self._is_off and bool(settings.oidc or self.keyring.register.keys)
+
+    @property
+    def asks(self) -> bool:
+        """Whether a credential is asked for: from the first key or issuer on, and then for good."""
+        if not self._asks and not self._is_off:
+            self._asks = bool(self.keyring.register.keys)
+        return self._asks
+
+    async def caller(self, authorization: str | None, peer: str | None) -> Caller:
+        """The caller with this header, from this address (None: a Unix socket). AuthError with the reason for none."""
+        if self._is_off:
+            return LOCAL
+        if not self.asks:
+            if peer is not None and not is_loopback(peer):
+                raise MissingCredentialError("This service has no keys yet: until then it serves its own machine only.")
+            return LOCAL
+        if authorization is None:
+            raise MissingCredentialError("Send an API key or a token: `Authorization: Bearer …`.")
+        scheme, _, credential = authorization.strip().partition(" ")
+        if scheme.lower() != _SCHEME or not credential.strip():
+            raise InvalidCredentialError("The header must be `Authorization: Bearer …`, with an API key or a token.")
+        credential = credential.strip()
+        return self._holder(credential) if credential.startswith(PREFIX) else await self._tokens.caller(credential)
+
+    def _holder(self, text: str) -> Caller:
+        key = parse_key(text)
+        if key is None:
+            raise InvalidCredentialError("The API key is mistyped or cut off: its checksum is wrong.")
+        record = self.keyring.verify(key)
+        if record is None:
+            raise InvalidCredentialError("There is no such API key.")
+        state = record.state(datetime.now(UTC))
+        if state == "revoked":
+            raise InvalidCredentialError(f"The API key {key.id} was revoked.")
+        if state == "expired":
+            raise ExpiredCredentialError(f"The API key {key.id} has expired; ask the operator for another.")
+        namespace = "" if self.keyring.tenant(record.tenant).shared else record.tenant
+        return Caller(f"key:{record.id}", record.tenant, namespace, record.scopes)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether `host` is an address that only this machine can reach."""
+    if host == "localhost":
+        return True
+    try:
+        address = ip_address(host.partition("%")[0])
+    except ValueError:
+        return False
+    mapped = getattr(address, "ipv4_mapped", None)
+    return (mapped or address).is_loopback
+
+
+def require_private_address(settings: Settings, host: str, uds: str | None) -> None:
+    """Say at the start whom the service serves. UnavailableError when it would serve strangers without asking."""
+    if Authenticator(settings).asks:
+        return
+    if uds is None and not is_loopback(host):
+        raise UnavailableError(
+            f"Without API keys or issuers of tokens the service listens on the loopback only, not on {host}: make a "
+            "key with `python -m service.identity make --tenant NAME`, or set KILN_OIDC."
+            if settings.auth == "auto"
+            else f"With KILN_AUTH=off the service listens on the loopback only, not on {host}."
+        )
+    _log.warning("no credential is asked for: everybody on this machine is served", auth=settings.auth)

@@ -1,0 +1,78 @@
+"""The caller of the request, or of the job, that runs in this context."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Generator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any, Final
+
+from .scopes import EVERYTHING, Scope, forbidden
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """`name` is a key's id or a token's issuer and subject; `tenant` is whom its work is counted for.
+
+    `namespace` is whose store it works on: the tenant's own, or "" for the one that tenants may share. `is_local` is
+    the caller of a service that asks for no credential: nothing is kept from it.
+    """
+
+    name: str
+    tenant: str
+    namespace: str
+    scopes: frozenset[Scope]
+    is_local: bool = False
+
+    def may(self, *scopes: Scope) -> bool:
+        """Whether the caller has all of these scopes."""
+        return self.scopes.issuperset(scopes)
+
+    def require(self, what: str, scopes: Collection[Scope]) -> None:
+        """ForbiddenError unless the caller has all of `scopes`."""
+        if not self.scopes.issuperset(scopes):
+            raise forbidden(what, scopes)
+
+    def to_record(self) -> dict[str, Any]:
+        """JSON from which `from_record` makes the same caller, for work that outlives its request."""
+        return {
+            "name": self.name,
+            "tenant": self.tenant,
+            "namespace": self.namespace,
+            "scopes": sorted(self.scopes),
+            "is_local": self.is_local,
+        }
+
+    @staticmethod
+    def from_record(record: Mapping[str, Any]) -> Caller:
+        """The caller that `to_record` wrote."""
+        scopes = frozenset(Scope(scope) for scope in record["scopes"])
+        return Caller(record["name"], record["tenant"], record["namespace"], scopes, record["is_local"])
+
+
+LOCAL: Final = Caller(name="local", tenant="", namespace="", scopes=EVERYTHING, is_local=True)
+"""Everybody, at a service that only this machine can reach and that asks for no credential."""
+
+_current: ContextVar[Caller] = ContextVar("caller")
+
+
+def caller() -> Caller:
+    """The caller on whose behalf this context runs. A task has that of the context that made it.
+
+    AssertionError when nobody has said: work without a caller must not be taken for everybody's.
+    """
+    current = _current.get(None)
+    if current is None:
+        raise AssertionError("work runs on behalf of nobody; wrap it in service.identity.caller.acting_as")
+    return current
+
+
+@contextmanager
+def acting_as(who: Caller) -> Generator[None]:
+    """Run the block on behalf of `who`."""
+    token = _current.set(who)
+    try:
+        yield
+    finally:
+        _current.reset(token)

@@ -1,0 +1,92 @@
+"""Whose tokens are believed, and what their claims are worth here: `KILN_OIDC`, a JSON list of issuers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Final, Literal
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from .register import TenantName
+from .scopes import READ_ONLY, Scope
+
+Algorithm = Literal["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "Ed25519", "EdDSA"]
+"""Signatures that only the holder of a private key can make; what verifies them cannot make them."""
+
+_LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost"})
+
+
+def _safe_url(url: str) -> str:
+    parts = urlsplit(url)
+    if parts.scheme != "https" and not (parts.scheme == "http" and parts.hostname in _LOOPBACK):
+        raise ValueError("must be an https URL: who can change the keys on their way can sign tokens")
+    return url
+
+
+Url = Annotated[str, BeforeValidator(_safe_url)]
+Patterns = Annotated[tuple[str, ...], BeforeValidator(lambda value: [value] if isinstance(value, str) else value)]
+Match = dict[str, Patterns]
+"""Claims by name with what they may be; a pattern that ends in `*` stands for all that begins so. All must agree."""
+
+
+class Rule(BaseModel):
+    """Tokens whose claims agree with `claims` are callers of `tenant` with `scopes`.
+
+    With `tenant_claim` the tenant is `<issuer's name>/<the claim's value>`: no issuer can name another's tenant.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    claims: Match = Field(default_factory=dict[str, tuple[str, ...]])
+    tenant: TenantName | None = None
+    tenant_claim: str | None = None
+    scopes: frozenset[Scope] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _one_tenant(self) -> Rule:
+        if (self.tenant is None) == (self.tenant_claim is None):
+            raise ValueError("a rule has either tenant or tenant_claim")
+        if self.tenant_claim is not None and not self.claims:
+            raise ValueError("a rule with tenant_claim must have claims: anybody's token would make a tenant")
+        return self
+
+
+class Issuer(BaseModel):
+    """An issuer of tokens. The first of `rules` that agrees decides; a token with which none agrees is refused.
+
+    Tokens that agree with one of `read_only` keep `cache:read` at most, whatever the rule says: a pull request may be
+    anybody's. `jwks_url` is looked up in the issuer's own description when it is not given.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str = Field(pattern=r"^[a-z0-9][a-z0-9-]{0,30}$")
+    issuer: Url
+    audience: str = Field(min_length=1)
+    jwks_url: Url | None = None
+    algorithms: tuple[Algorithm, ...] = Field(default=("RS256", "ES256"), min_length=1)
+    leeway_s: int = Field(default=60, ge=0, le=600)
+    rules: tuple[Rule, ...] = Field(min_length=1)
+    read_only: tuple[Match, ...] = ({"event_name": ("pull_request*",)}, {"ref": ("refs/pull/*",)})
+
+    def rule_for(self, claims: Mapping[str, Any]) -> Rule | None:
+        """The rule that decides for a token with these claims."""
+        return next((rule for rule in self.rules if agrees(claims, rule.claims)), None)
+
+    def cap(self, claims: Mapping[str, Any], scopes: frozenset[Scope]) -> frozenset[Scope]:
+        """What is left of `scopes` for a token with these claims."""
+        return scopes & READ_ONLY if any(agrees(claims, match) for match in self.read_only) else scopes
+
+
+def agrees(claims: Mapping[str, Any], match: Match) -> bool:
+    """Whether every claim that `match` names is there and is one of what it may be."""
+    return all(any(_fits(claims.get(name), pattern) for pattern in patterns) for name, patterns in match.items())
+
+
+def _fits(value: object, pattern: str) -> bool:
+    if isinstance(value, list):
+        return any(_fits(entry, pattern) for entry in value if isinstance(entry, str))  # pyright: ignore[reportUnknownVariableType]
+    if not isinstance(value, str):
+        return False
+    return value.startswith(pattern[:-1]) if pattern.endswith("*") else value == pattern

@@ -1,0 +1,129 @@
+"""The public keys of an issuer, fetched when they are needed and not more often than is polite."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from http import HTTPStatus
+from typing import Any, Final, cast
+
+import httpx2
+import structlog
+from joserfc.errors import JoseError
+from joserfc.jwk import ECKey, OKPKey, RSAKey, import_key
+
+from tensorkiln.errors import UnavailableError
+
+from .issuer import Issuer
+
+FRESH_S: Final = 600.0
+"""Keys older than this are fetched again before they are used."""
+
+STALE_S: Final = 86_400.0
+"""Keys older than this are not used, even when the issuer cannot be reached."""
+
+REFRESH_S: Final = 10.0
+"""An issuer is asked at most once in this time, whatever keys the tokens name that arrive."""
+
+_TIMEOUT_S: Final = 5.0
+_MAX_BYTES: Final = 1 << 20
+_MAX_KEYS: Final = 100
+_MIN_RSA_BITS: Final = 2048
+# Of base64url, in which the modulus is written.
+_BITS_A_CHARACTER: Final = 6
+
+_log = structlog.get_logger()
+PublicKey = RSAKey | ECKey | OKPKey
+
+
+class Jwks:
+    """The signing keys of `issuer` by their ids. `clock` counts seconds; `fetches` how often it was asked."""
+
+    def __init__(self, issuer: Issuer, clock: Callable[[], float] = time.monotonic) -> None:
+        self._issuer = issuer
+        self._clock = clock
+        self._keys: dict[str, PublicKey] = {}
+        self._fetched_at = self._asked_at = float("-inf")
+        self._lock = asyncio.Lock()
+        self.fetches = 0
+
+    async def key(self, kid: str) -> PublicKey | None:
+        """The key with this id; None when the issuer has none. UnavailableError when it cannot be known."""
+        if kid not in self._keys or self._clock() - self._fetched_at > FRESH_S:
+            await self._refresh(kid)
+        if self._clock() - self._fetched_at > STALE_S:
+            raise UnavailableError(f"The keys of {self._issuer.issuer} cannot be fetched; send the request again.")
+        return self._keys.get(kid)
+
+    async def _refresh(self, kid: str) -> None:
+        async with self._lock:
+            now = self._clock()
+            is_known = kid in self._keys and now - self._fetched_at <= FRESH_S
+            if is_known or now - self._asked_at < REFRESH_S:
+                return
+            self._asked_at = now
+            self.fetches += 1
+            try:
+                self._keys = await self._fetch()
+            except (httpx2.HTTPError, JoseError, ValueError) as error:
+                _log.warning("the keys of an issuer cannot be fetched", issuer=self._issuer.issuer, reason=str(error))
+                return
+            self._fetched_at = now
+
+    async def _fetch(self) -> dict[str, PublicKey]:
+        async with httpx2.AsyncClient(timeout=_TIMEOUT_S, follow_redirects=False, trust_env=True) as http:
+            url = self._issuer.jwks_url or await self._discover(http)
+            return _signing_keys(await _get(http, url))
+
+    async def _discover(self, http: httpx2.AsyncClient) -> str:
+        url = f"{self._issuer.issuer.rstrip('/')}/.well-known/openid-configuration"
+        description = await _get(http, url)
+        if description.get("issuer") != self._issuer.issuer:
+            raise ValueError(f"{url} describes the issuer {description.get('issuer')!r}")
+        found = Issuer.model_validate({**dict(self._issuer), "jwks_url": description.get("jwks_uri")}).jwks_url
+        if found is None:
+            raise ValueError(f"{url} names no jwks_uri")
+        return found
+
+
+async def _get(http: httpx2.AsyncClient, url: str) -> Mapping[str, Any]:
+    async with http.stream("GET", url) as response:
+        if response.status_code != HTTPStatus.OK:
+            raise ValueError(f"{url} answered {response.status_code}")
+        content = bytearray()
+        async for chunk in response.aiter_bytes():
+            content += chunk
+            if len(content) > _MAX_BYTES:
+                raise ValueError(f"{url} sends more than {_MAX_BYTES} bytes")
+    answer = json.loads(content)
+    if not isinstance(answer, dict):
+        raise ValueError(f"{url} sends no JSON object")
+    return cast("Mapping[str, Any]", answer)
+
+
+def _signing_keys(document: Mapping[str, Any]) -> dict[str, PublicKey]:
+    keys: dict[str, PublicKey] = {}
+    for entry in list(document["keys"])[:_MAX_KEYS] if isinstance(document.get("keys"), list) else []:
+        if not isinstance(entry, dict) or not isinstance(entry.get("kid"), str) or entry.get("use", "sig") != "sig":
+            continue
+        if entry.get("kty") not in ("RSA", "EC", "OKP"):
+            continue
+        key = _usable(cast("dict[str, Any]", entry))
+        if key is not None:
+            keys[entry["kid"]] = key
+    if not keys:
+        raise ValueError("the key set has no key that verifies signatures")
+    return keys
+
+
+def _usable(entry: dict[str, Any]) -> PublicKey | None:
+    """The key of an entry; None for one that is broken or weak, which says nothing against the others of its set."""
+    if entry["kty"] == "RSA" and len(str(entry.get("n"))) * _BITS_A_CHARACTER < _MIN_RSA_BITS:
+        return None
+    with suppress(JoseError, ValueError):
+        key = import_key(entry)
+        return key if isinstance(key, RSAKey | ECKey | OKPKey) else None
+    return None

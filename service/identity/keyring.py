@@ -1,0 +1,148 @@
+"""Keys and tenants in a directory: made and revoked by an operator's command, read by the running services.
+
+`register.json` has the records, `secret` 32 random bytes in hexadecimal. The keys' hashes and the tenants' salts depend
+on the secret: services that share a store share the directory too.
+"""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+from collections.abc import Collection
+from datetime import UTC, datetime, timedelta
+from hashlib import sha256
+from pathlib import Path
+from typing import Final
+
+from pydantic import ValidationError
+
+from tensorkiln.errors import NotFoundError, RequestError, UnavailableError
+
+from .files import write_atomically, writing
+from .key import ApiKey, new_key
+from .register import KeyRecord, Register, TenantRecord
+from .scopes import Scope
+
+_SECRET_BYTES: Final = 32
+_SHOWN: Final = 4
+# Compared with when no key has the id, so that an unknown id takes as long to refuse as a wrong secret.
+_NO_HASH: Final = "0" * 64
+
+
+class Keyring:
+    """The keyring in `directory`, which need not exist. What another process writes is seen at the next look."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._path = directory / "register.json"
+        self._signature: tuple[int, int, int] | None = None
+        self._register = Register()
+        self._by_id: dict[str, KeyRecord] = {}
+        self._secret: bytes | None = None
+
+    @property
+    def register(self) -> Register:
+        """The records as they are now. UnavailableError when they cannot be read."""
+        self._look()
+        return self._register
+
+    @property
+    def secret(self) -> bytes:
+        """The secret of this directory, made when there is none."""
+        if self._secret is None:
+            with writing(self._directory):
+                self._secret = self._read_secret() or self._new_secret()
+        return self._secret
+
+    def tenant(self, name: str) -> TenantRecord:
+        """What the tenant has instead of the defaults."""
+        return self.register.tenants.get(name, TenantRecord())
+
+    def verify(self, key: ApiKey) -> KeyRecord | None:
+        """The record of `key` whatever its state; None when there is none or the secret is another. Constant time."""
+        self._look()
+        record = self._by_id.get(key.id)
+        is_right = hmac.compare_digest(record.hash if record is not None else _NO_HASH, self._hash(key))
+        return record if is_right else None
+
+    def make(self, name: str, tenant: str, scopes: Collection[Scope], lifetime: timedelta | None) -> ApiKey:
+        """Make a key; its text is known to the caller alone. RequestError for a name that no tenant can have."""
+        key, now = new_key(), _now()
+        expires = now + lifetime if lifetime is not None else None
+        record = {"id": key.id, "name": name, "hash": self._hash(key), "last4": key.text[-_SHOWN:], "tenant": tenant}
+        try:
+            made = KeyRecord.model_validate({**record, "scopes": scopes, "created": now, "expires": expires})
+        except ValidationError as error:
+            raise RequestError(_first(error)) from None
+        with writing(self._directory):
+            self._write(self.register.model_copy(update={"keys": (*self.register.keys, made)}))
+        return key
+
+    def revoke(self, identifier: str) -> KeyRecord:
+        """Make a key worthless from now on. NotFoundError when there is no such key."""
+        with writing(self._directory):
+            register = self.register
+            record = register.key(identifier)
+            if record is None:
+                raise NotFoundError(f"There is no key {identifier}.")
+            revoked = record.model_copy(update={"revoked": record.revoked or _now()})
+            keys = tuple(revoked if key.id == identifier else key for key in register.keys)
+            self._write(register.model_copy(update={"keys": keys}))
+        return revoked
+
+    def set_tenant(self, name: str, record: TenantRecord) -> None:
+        """Give a tenant what differs from the defaults. RequestError for a name that no tenant can have."""
+        with writing(self._directory):
+            tenants = {**self.register.tenants, name: record}
+            try:
+                changed = Register(keys=self.register.keys, tenants=tenants)
+            except ValidationError as error:
+                raise RequestError(_first(error)) from None
+            self._write(changed)
+
+    def _look(self) -> None:
+        try:
+            found = self._path.stat()
+            signature = (found.st_ino, found.st_mtime_ns, found.st_size)
+            if signature == self._signature:
+                return
+            register = Register.model_validate_json(self._path.read_bytes())
+        except FileNotFoundError:
+            signature, register = None, Register()
+        except (OSError, ValidationError) as error:
+            reason = _first(error) if isinstance(error, ValidationError) else error.strerror
+            raise UnavailableError(f"The keys in {self._path} cannot be read: {reason}") from None
+        self._register, self._signature = register, signature
+        self._by_id = {key.id: key for key in register.keys}
+
+    def _write(self, register: Register) -> None:
+        write_atomically(self._path, register.model_dump_json(indent=2).encode())
+
+    def _hash(self, key: ApiKey) -> str:
+        return hmac.digest(self.secret, f"key {key.id} {key.secret}".encode(), sha256).hex()
+
+    def _read_secret(self) -> bytes | None:
+        path = self._directory / "secret"
+        try:
+            secret = bytes.fromhex(path.read_text("ascii"))
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError) as error:
+            raise UnavailableError(f"The secret in {path} cannot be read: {error}.") from None
+        if len(secret) != _SECRET_BYTES:
+            raise UnavailableError(f"The secret in {path} has {len(secret)} bytes, not {_SECRET_BYTES}.")
+        return secret
+
+    def _new_secret(self) -> bytes:
+        secret = secrets.token_bytes(_SECRET_BYTES)
+        write_atomically(self._directory / "secret", secret.hex().encode())
+        return secret
+
+
+def _now() -> datetime:
+    return datetime.now(UTC).replace(microsecond=0)
+
+
+def _first(error: ValidationError) -> str:
+    problem = error.errors(include_url=False)[0]
+    return f"{'/'.join(str(step) for step in problem['loc'])}: {problem['msg']}."

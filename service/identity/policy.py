@@ -1,0 +1,37 @@
+"""What a path asks of its caller. A path that is not here asks for `admin`."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from .caller import Caller
+from .scopes import Scope, forbidden
+
+PUBLIC: Final = frozenset({"/healthz", "/readyz", "/capabilities"})
+"""For everybody: probes have no credential, and what the service can do is no secret of a tenant."""
+
+# For everybody who is known at all: what the interface is, and the public keys that programs are signed with.
+_KNOWN: Final = frozenset({"/docs", "/docs/oauth2-redirect", "/openapi.json", "/keys"})
+_ANY: Final = frozenset[Scope]()
+_WORK: Final = frozenset({Scope.COMPILE, Scope.CACHE_READ})
+_ONE_OF: Final = {
+    "validate": frozenset({Scope.COMPILE}),
+    "compile": _WORK,
+    "explain": _WORK,
+    "jobs": _WORK,
+    "programs": _WORK,
+    "artifacts": _WORK,
+}
+
+
+def check(caller: Caller, path: str) -> None:
+    """ForbiddenError unless `caller` may go to `path` at all; what it may do there, the route decides."""
+    needed = _needed(path)
+    if needed and not needed & caller.scopes:
+        raise forbidden(path, needed, " or ")
+
+
+def _needed(path: str) -> frozenset[Scope]:
+    if path in _KNOWN:
+        return _ANY
+    return _ONE_OF.get(path.split("/")[1], frozenset({Scope.ADMIN}))

@@ -1,0 +1,62 @@
+"""The records of keys and tenants, as they lie in `register.json`."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Literal
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+
+from .scopes import Scope
+
+TENANT_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._:/-]{0,126}$"
+TenantName = Annotated[str, Field(pattern=TENANT_PATTERN)]
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class KeyRecord(_Record):
+    """A key without its secret: `hash` is HMAC-SHA-256 of it, `last4` the end of its text, `name` its maker's word."""
+
+    id: str
+    name: str
+    hash: str
+    last4: str
+    tenant: TenantName
+    scopes: frozenset[Scope]
+    created: AwareDatetime
+    expires: AwareDatetime | None = None
+    revoked: AwareDatetime | None = None
+
+    def state(self, now: datetime) -> Literal["good", "expired", "revoked"]:
+        """What the key is good for at `now`."""
+        if self.revoked is not None:
+            return "revoked"
+        return "expired" if self.expires is not None and self.expires <= now else "good"
+
+
+class TenantRecord(_Record):
+    """What a tenant has instead of the defaults. None is the default of the settings, 0 no limit.
+
+    Of two busy tenants, the one with twice the `weight` gets twice the processor time. `shared` puts the tenant in the
+    store that all such tenants share. `in_flight` are compile requests under way, `cpu_s` processor seconds a window.
+    """
+
+    weight: float = Field(default=1.0, gt=0, le=1000)
+    shared: bool = False
+    in_flight: int | None = Field(default=None, ge=0)
+    cpu_s: float | None = Field(default=None, ge=0)
+
+
+class Register(_Record):
+    """Every key that was ever made, and the tenants that differ from the defaults."""
+
+    version: Literal[1] = 1
+    keys: tuple[KeyRecord, ...] = ()
+    tenants: dict[TenantName, TenantRecord] = Field(default_factory=dict[str, TenantRecord])
+
+    def key(self, identifier: str) -> KeyRecord | None:
+        """The key with this id."""
+        return next((key for key in self.keys if key.id == identifier), None)

@@ -1,0 +1,94 @@
+"""A signed token of an issuer to the caller that it stands for."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from base64 import urlsafe_b64decode
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, cast
+
+from joserfc import jwt
+from joserfc.errors import ExpiredTokenError, JoseError
+
+from tensorkiln.errors import ExpiredCredentialError, ForbiddenError, InvalidCredentialError
+
+from .caller import Caller
+from .issuer import Issuer, Rule
+from .jwks import Jwks
+from .register import TENANT_PATTERN, TenantRecord
+
+MAX_TOKEN_CHARACTERS: Final = 16 << 10
+
+
+class Tokens:
+    """Verifies tokens of `issuers`. `tenant` gives what a tenant has of its own."""
+
+    def __init__(self, issuers: Sequence[Issuer], tenant: Callable[[str], TenantRecord]) -> None:
+        self._issuers = {issuer.issuer: (issuer, Jwks(issuer)) for issuer in issuers}
+        self._tenant = tenant
+
+    async def caller(self, token: str) -> Caller:
+        """The caller of `token`. AuthError with the reason; UnavailableError when its issuer's keys cannot be had."""
+        header, unverified = _peek(token)
+        issuer, jwks = self._issuers.get(str(unverified.get("iss")), (None, None))
+        if issuer is None or jwks is None:
+            raise InvalidCredentialError("The token is of an issuer that this service does not know.")
+        if header.get("alg") not in issuer.algorithms:
+            raise InvalidCredentialError(f"The token must be signed with {' or '.join(issuer.algorithms)}.")
+        kid = header.get("kid")
+        key = await jwks.key(kid) if isinstance(kid, str) else None
+        if key is None:
+            raise InvalidCredentialError("The token names no key of its issuer in `kid`.")
+        try:
+            claims = jwt.decode(token, key, algorithms=issuer.algorithms).claims
+            _registry(issuer).validate(claims)
+        except ExpiredTokenError:
+            raise ExpiredCredentialError("The token has expired; ask its issuer for another.") from None
+        except JoseError as error:
+            raise InvalidCredentialError(f"The token cannot be verified: {error.description or error.error}.") from None
+        return self._caller_of(issuer, claims)
+
+    def _caller_of(self, issuer: Issuer, claims: Mapping[str, Any]) -> Caller:
+        rule = issuer.rule_for(claims)
+        if rule is None:
+            raise ForbiddenError(f"No rule of this service for {issuer.name} fits the claims of the token.")
+        tenant = _tenant(issuer, rule, claims)
+        namespace = "" if self._tenant(tenant).shared else tenant
+        return Caller(f"{issuer.name}:{claims['sub']}", tenant, namespace, issuer.cap(claims, rule.scopes))
+
+
+def _peek(token: str) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    """Header and claims before anything is verified: only to find out with which key to begin."""
+    parts = token.split(".")
+    if len(token) > MAX_TOKEN_CHARACTERS or len(parts) != 3:
+        raise InvalidCredentialError("The credential is neither an API key nor a signed token.")
+    try:
+        header, claims = (json.loads(urlsafe_b64decode(part + "=" * (-len(part) % 4))) for part in parts[:2])
+    except (ValueError, RecursionError):
+        raise InvalidCredentialError("The token cannot be read.") from None
+    if not isinstance(header, dict) or not isinstance(claims, dict):
+        raise InvalidCredentialError("The token cannot be read.")
+    return cast("Mapping[str, Any]", header), cast("Mapping[str, Any]", claims)
+
+
+def _registry(issuer: Issuer) -> jwt.JWTClaimsRegistry:
+    return jwt.JWTClaimsRegistry(
+        now=lambda: int(time.time()),
+        leeway=issuer.leeway_s,
+        iss={"essential": True, "value": issuer.issuer},
+        aud={"essential": True, "value": issuer.audience},
+        sub={"essential": True},
+        exp={"essential": True},
+    )
+
+
+def _tenant(issuer: Issuer, rule: Rule, claims: Mapping[str, Any]) -> str:
+    if rule.tenant is not None:
+        return rule.tenant
+    value = claims.get(str(rule.tenant_claim))
+    tenant = f"{issuer.name}/{value}"
+    if not isinstance(value, str) or not all(re.fullmatch(TENANT_PATTERN, name) for name in (value, tenant)):
+        raise ForbiddenError(f"The claim {rule.tenant_claim} of the token does not name a tenant.")
+    return tenant

@@ -1,0 +1,181 @@
+"""Turns in a lane, estimates and budgets."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from service.fairness.budget import Budget
+from service.fairness.estimate import Estimate
+from service.fairness.gate import Allowance, Gate
+from service.fairness.lane import Bounds, FairLane
+from service.fairness.queue import Share
+from tensorkiln.errors import RateLimitedError, UnavailableError
+
+A, B = Share("a"), Share("b")
+
+
+def test_no_more_run_than_there_is_room_for_and_all_of_them_do() -> None:
+    async def run() -> None:
+        lane, running, most = FairLane(Bounds(3, 100)), 0, 0
+
+        async def job(share: Share) -> None:
+            nonlocal running, most
+            async with lane.admit(share, 0.01):
+                running += 1
+                most = max(most, running)
+                await asyncio.sleep(0.001)
+                running -= 1
+
+        await asyncio.gather(*(job(A if number % 3 else B) for number in range(60)))
+        assert most == 3
+
+    asyncio.run(run())
+
+
+def test_what_was_spent_is_told() -> None:
+    async def run() -> None:
+        spent: list[tuple[str, float]] = []
+        lane = FairLane(Bounds(1, 1), lambda tenant, seconds: spent.append((tenant, seconds)))
+        async with lane.admit(A, 1) as turn:
+            turn.cost_s = 2.5
+        async with lane.admit(B, 1):
+            await asyncio.sleep(0.02)
+        assert spent[0] == ("a", 2.5)
+        assert spent[1][0] == "b"
+        assert 0.02 <= spent[1][1] < 1
+
+    asyncio.run(run())
+
+
+def test_a_full_lane_sheds_the_tenant_that_fills_it() -> None:
+    async def run() -> None:
+        lane, release = FairLane(Bounds(1, 4)), asyncio.Event()
+
+        async def job(share: Share) -> str:
+            async with lane.admit(share, 1):
+                await release.wait()
+            return share.tenant
+
+        flood = [asyncio.create_task(job(A)) for _ in range(5)]
+        await asyncio.sleep(0)
+        with pytest.raises(RateLimitedError) as refused:
+            await job(A)
+        assert refused.value.details == {"limit": "queue", "maximum": 4, "actual": 4, "retry_after_s": 4}
+        newcomer = asyncio.create_task(job(B))
+        await asyncio.sleep(0.01)
+        with pytest.raises(RateLimitedError):
+            await flood[-1]
+        release.set()
+        assert await newcomer == "b"
+        assert await asyncio.gather(*flood[:-1]) == ["a"] * 4
+
+    asyncio.run(run())
+
+
+def test_without_tenants_a_full_lane_is_unavailable() -> None:
+    async def run() -> None:
+        lane = FairLane(Bounds(1, 0))
+        async with lane.admit(Share(""), 1):
+            with pytest.raises(UnavailableError, match="0 compiles wait already"):
+                async with lane.admit(Share(""), 1):
+                    raise AssertionError
+
+    asyncio.run(run())
+
+
+def test_nobody_waits_longer_than_the_bound() -> None:
+    async def run() -> None:
+        lane = FairLane(Bounds(1, 10, age_s=0.05))
+        async with lane.admit(A, 1):
+            with pytest.raises(RateLimitedError) as refused:
+                async with lane.admit(B, 1):
+                    raise AssertionError
+            assert refused.value.details["limit"] == "queue_age_s"
+        async with lane.admit(B, 1):
+            pass
+
+    asyncio.run(run())
+
+
+def test_those_who_leave_take_no_turn_with_them() -> None:
+    async def run() -> None:
+        lane = FairLane(Bounds(1, 100))
+
+        async def job() -> None:
+            async with lane.admit(A, 0.01):
+                await asyncio.sleep(0)
+
+        for patience in range(12):
+            tasks = [asyncio.create_task(job()) for _ in range(6)]
+            for _ in range(patience):
+                await asyncio.sleep(0)
+            for task in tasks[::2]:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+        async with asyncio.timeout(1), lane.admit(B, 1):
+            pass
+
+    asyncio.run(run())
+
+
+def test_a_gate_counts_what_is_under_way() -> None:
+    gate, allowance = Gate(), Allowance(in_flight=2)
+    with gate.pass_through("a", allowance), gate.pass_through("a", allowance):
+        with pytest.raises(RateLimitedError) as refused, gate.pass_through("a", allowance):
+            raise AssertionError
+        with gate.pass_through("b", allowance):
+            pass
+    assert refused.value.details == {"limit": "in_flight", "maximum": 2, "actual": 2, "retry_after_s": 1}
+    with gate.pass_through("a", allowance):
+        pass
+
+
+def test_a_gate_closes_when_the_seconds_are_spent_and_opens_when_they_are_earned_back() -> None:
+    now = 0.0
+    gate, allowance = Gate(lambda: now), Allowance(cpu_s=10, window_s=60)
+    with gate.pass_through("a", allowance):
+        gate.charge("a", 15)
+    with pytest.raises(RateLimitedError) as refused, gate.pass_through("a", allowance):
+        raise AssertionError
+    assert refused.value.details == {"limit": "cpu_s", "maximum": 10, "actual": 15, "retry_after_s": 30, "window_s": 60}
+    with gate.pass_through("b", allowance):
+        pass
+    now = 30.1
+    with gate.pass_through("a", allowance):
+        pass
+
+
+@given(
+    maximum=st.floats(0.1, 100),
+    window=st.floats(1, 3600),
+    jobs=st.lists(st.tuples(st.floats(0, 60), st.floats(0, 10)), max_size=40),
+)
+def test_a_tenant_spends_at_most_its_budget_and_one_job_in_any_window(
+    maximum: float, window: float, jobs: list[tuple[float, float]]
+) -> None:
+    budget, now = Budget(), 0.0
+    spent: list[tuple[float, float]] = []
+    for pause, cost in jobs:
+        now += pause
+        if not budget.wait_s(maximum, window, now):
+            budget.charge(cost, maximum, window, now)
+            spent.append((now, cost))
+    for begin, _ in spent:
+        inside = sum(cost for at, cost in spent if begin <= at < begin + window)
+        assert inside <= 2 * maximum + max(cost for _, cost in spent) + 1e-6
+
+
+@given(seconds=st.floats(0.001, 100), sizes=st.lists(st.integers(0, 1 << 26), min_size=1, max_size=20))
+def test_an_estimate_follows_what_is_learned(seconds: float, sizes: list[int]) -> None:
+    estimate = Estimate()
+    for size in sizes:
+        estimate.learn(size, seconds)
+    assert all(abs(estimate.seconds(size) - seconds) < 1e-9 for size in sizes)
+    assert estimate.seconds(1 << 27) >= seconds * 0.99
+    for _ in range(100):
+        estimate.learn(sizes[0], 2 * seconds)
+    assert abs(estimate.seconds(sizes[0]) - 2 * seconds) < 0.01 * seconds
