@@ -12,6 +12,9 @@ from tensorkiln.expr import WireDim
 from tensorkiln.nodes import SymVar
 from tensorkiln.spec import CompiledProgram
 from tensorkiln.spec.constraint import WireConstraint
+from tensorkiln.trust import KeySet, SignedRecord
+
+from .sandbox.levels import Level
 
 
 class Answer(BaseModel):
@@ -21,9 +24,10 @@ class Answer(BaseModel):
 
 
 class CompileAnswer(Answer):
-    """One program per target, in the order of the request."""
+    """One program per target, in the order of the request, and beside them their signed records."""
 
     programs: tuple[CompiledProgram, ...]
+    signatures: tuple[SignedRecord | None, ...] = ()
 
 
 class ValueReport(Answer):
@@ -53,26 +57,35 @@ class ValidationReport(Answer):
 
 
 class Isolation(Answer):
-    """How a compile is kept away from the service and from other compiles."""
+    """How a compile is kept away from the service and from other compiles.
 
-    level: Literal["process"]
+    `shortcomings` are what keeps the level from being a stronger one.
+    """
+
+    level: Level
     mechanisms: tuple[str, ...]
+    shortcomings: tuple[str, ...]
 
 
 class Capabilities(Answer):
-    """What this service can do."""
+    """What this service can do.
+
+    `ptxas` is the version of the assembler that the option `cubin` needs; null where there is none.
+    """
 
     build_id: str
     versions: dict[str, str]
     schema_versions: tuple[int, ...]
     abi: int
     targets: tuple[str, ...]
+    ptxas: str | None
     node_kinds: tuple[str, ...]
     custom_operations: tuple[str, ...]
     dtypes: tuple[str, ...]
     limits: dict[str, int | float]
     isolation: Isolation
     digest_function: Literal["sha256"] = "sha256"
+    keys: KeySet
     test_hooks: bool
 
 

@@ -10,31 +10,44 @@ from fastapi import FastAPI
 
 from . import problems
 from .capabilities import describe
-from .engine.engine import COMPILER, Engine
+from .engine.engine import WARM_UP, Engine
+from .identity.authenticator import Authenticator
+from .identity.guard import Guard
 from .openapi import document
-from .routes import artifacts, capabilities, compile, health, programs, validate
+from .routes import artifacts, capabilities, compile, health, jobs, keys, programs, validate
 from .sandbox.sandbox import Sandbox
 from .settings import Settings
+from .store.upkeep import upkeep
 
-_ROUTERS: Final = (compile, validate, programs, artifacts, capabilities, health)
+_ROUTERS: Final = (compile, validate, jobs, programs, artifacts, keys, capabilities, health)
 
 
-def create_app(settings: Settings, *, modules: tuple[str, ...] = (COMPILER,)) -> FastAPI:
-    """The service with these settings. Its fork server, which imports `modules`, starts and ends with it."""
+def create_app(settings: Settings, *, warm_ups: tuple[str, ...] = (WARM_UP,)) -> FastAPI:
+    """The service with these settings. Its fork server, which calls `warm_ups` first, starts and ends with it."""
+
+    authenticator = Authenticator(settings)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncGenerator[None]:
-        sandbox = Sandbox(modules, max_output_mib=settings.compile_output_mib, test_hooks=settings.test_hooks)
-        engine = Engine(settings, sandbox)
+        sandbox = Sandbox(
+            warm_ups,
+            max_output_mib=settings.compile_output_mib,
+            wall=settings.isolation,
+            required=settings.require_isolation,
+            test_hooks=settings.test_hooks,
+        )
+        engine = Engine(settings, sandbox, authenticator.keyring)
         try:
             app.state.capabilities = describe(settings, await engine.start())
             app.state.engine = engine
-            yield
+            async with upkeep(settings):
+                yield
         finally:
             await engine.close()
 
     app = FastAPI(title="tensorkiln", lifespan=lifespan, redoc_url=None, redirect_slashes=False)
     app.state.settings = settings
+    app.add_middleware(Guard, authenticator=authenticator)
     problems.install(app)
     for module in _ROUTERS:
         app.include_router(module.router)

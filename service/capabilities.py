@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+from importlib.metadata import PackageNotFoundError, version
+from typing import Final
+
 from tensorkiln import limits
+from tensorkiln.architectures import ARCHITECTURES
 from tensorkiln.custom import registered
 from tensorkiln.dtypes import DType
 from tensorkiln.nodes import NODE_KINDS
 from tensorkiln.spec.compiled_program import ABI_VERSION
 from tensorkiln.target import LEVELS
+from tensorkiln.trust import KeySet
 
 from .answers import Capabilities, Isolation
 from .build_id import build
 from .limits import MAX_TARGETS
 from .sandbox.control import Ready
+from .sandbox.levels import Level
 from .settings import Settings
 
 SCHEMA_VERSIONS = (1,)
+_ASSEMBLER: Final = "nvidia-nvjitlink"
+"""What holds NVIDIA's assembler as a library: a compile may start no program, ptxas for one."""
 
 
 def describe(settings: Settings, ready: Ready) -> Capabilities:
@@ -25,7 +33,8 @@ def describe(settings: Settings, ready: Ready) -> Capabilities:
         versions=build().versions,
         schema_versions=SCHEMA_VERSIONS,
         abi=ABI_VERSION,
-        targets=("cpu", *(f"cpu:{level}" for level in LEVELS)),
+        targets=("cpu", *(f"cpu:{level}" for level in LEVELS), *(f"cuda:{name}" for name in ARCHITECTURES)),
+        ptxas=_assembler(),
         node_kinds=tuple(NODE_KINDS),
         custom_operations=tuple(registered()),
         dtypes=tuple(DType),
@@ -44,6 +53,15 @@ def describe(settings: Settings, ready: Ready) -> Capabilities:
             "compile_memory_mib": settings.compile_memory_mib,
             "compile_output_mib": settings.compile_output_mib,
         },
-        isolation=Isolation(level="process", mechanisms=ready.mechanisms),
+        isolation=Isolation(level=Level(ready.level), mechanisms=ready.mechanisms, shortcomings=ready.shortcomings),
+        keys=KeySet(keys=()),
         test_hooks=settings.test_hooks,
     )
+
+
+def _assembler() -> str | None:
+    """The version of the installed assembler, found without loading it: this process compiles nothing."""
+    try:
+        return version(_ASSEMBLER)
+    except PackageNotFoundError:
+        return None

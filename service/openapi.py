@@ -12,6 +12,7 @@ from tensorkiln.options import CompileOptions
 from tensorkiln.target import Target
 
 from .answers import Problem
+from .identity.described import describe_credentials
 from .limits import MAX_TARGETS
 
 _COMPONENTS: Final = "#/components/schemas/"
@@ -28,6 +29,7 @@ def document(app: FastAPI) -> dict[str, Any]:
             routes=app.routes,
         )
         app.openapi_schema.setdefault("components", {}).setdefault("schemas", {}).update(_request_schemas())
+        describe_credentials(app.openapi_schema)
     return app.openapi_schema
 
 

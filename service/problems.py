@@ -12,7 +12,9 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
+from starlette.routing import compile_path
 
+from service.identity.challenge import refusal_headers
 from tensorkiln.errors import InfrastructureError, NotFoundError, RequestError, TensorkilnError
 
 MEDIA_TYPE: Final = "application/problem+json"
@@ -36,7 +38,7 @@ def respond(error: TensorkilnError, *, status: int | None = None, headers: Mappi
     return Response(
         json.dumps(problem, separators=(",", ":")),
         problem["status"],
-        {"Cache-Control": "no-store", **more, **(headers or {})},
+        {"Cache-Control": "no-store", **more, **refusal_headers(error), **(headers or {})},
         MEDIA_TYPE,
     )
 
@@ -67,9 +69,18 @@ async def _on_http_error(request: Request, error: Exception) -> Response:
         problem: TensorkilnError = NotFoundError(f"There is no route {request.url.path}; /openapi.json lists them.")
     elif error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
         problem = RequestError(f"{request.url.path} does not take {request.method}.")
+        return respond(problem, status=error.status_code, headers={**(error.headers or {}), **_allow(request)})
     else:
         problem = RequestError(str(error.detail))
     return respond(problem, status=error.status_code, headers=error.headers)
+
+
+def _allow(request: Request) -> dict[str, str]:
+    """Every method of the path: Starlette names those of the first route that matches it."""
+    for template, operations in request.app.openapi()["paths"].items():
+        if compile_path(template)[0].fullmatch(request.url.path):
+            return {"Allow": ", ".join(sorted(method.upper() for method in operations))}
+    return {}
 
 
 async def _on_validation_error(request: Request, error: Exception) -> Response:

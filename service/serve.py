@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import signal
 import socket
 import sys
@@ -12,6 +13,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from .app import create_app
+from .identity.authenticator import require_private_address
 from .listen import BACKLOG, Listener, listen
 from .settings import Settings
 
@@ -39,6 +41,7 @@ class _Server(uvicorn.Server):
 def serve(settings: Settings, host: str, port: int, uds: str | None) -> int:
     """Serve until a signal; the exit status. UnavailableError when the address or the store cannot be used."""
     _configure_log()
+    require_private_address(settings, host, uds)
     listener = listen(host, port, uds)
     try:
         return _serve(settings, listener)
@@ -50,7 +53,8 @@ def _serve(settings: Settings, listener: Listener) -> int:
     app = create_app(settings)
     config = uvicorn.Config(
         app,
-        log_level="warning",
+        log_config=None,
+        log_level=logging.WARNING,
         access_log=False,
         server_header=False,
         backlog=BACKLOG,
@@ -67,12 +71,14 @@ def _serve(settings: Settings, listener: Listener) -> int:
 
 
 def _configure_log() -> None:
-    structlog.configure(
-        processors=[
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso"),
-            structlog.processors.format_exc_info,
-            structlog.processors.JSONRenderer(),
-        ],
-        logger_factory=structlog.WriteLoggerFactory(sys.stderr),
-    )
+    processors: list[structlog.typing.Processor] = [
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso"),
+        structlog.processors.format_exc_info,
+    ]
+    render = structlog.processors.JSONRenderer()
+    structlog.configure(processors=[*processors, render], logger_factory=structlog.WriteLoggerFactory(sys.stderr))
+    # What uvicorn and asyncio have to say.
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(structlog.stdlib.ProcessorFormatter(render, foreign_pre_chain=processors))
+    logging.basicConfig(level=logging.WARNING, handlers=[handler])

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+import platform
 from pathlib import Path
+from typing import Literal
 
 from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from .identity.issuer import Issuer
 from .sandbox.control import Limits
+from .sandbox.levels import Level, Wall
 
 
 def _home() -> Path:
@@ -27,6 +31,12 @@ class Settings(BaseSettings):
     store: str = Field(
         default="", description="Path, or URL of the schemes s3, gs, az, memory; empty: $KILN_HOME/store."
     )
+    keys: str = Field(default="", description="Directory of the keys that sign programs; empty: $KILN_HOME/keys.")
+    worker: str = Field(
+        default_factory=platform.node, max_length=255, description="What this service calls itself in signed records."
+    )
+    store_max_mib: int = Field(default=0, ge=0, description="MiB the store may hold, oldest out first; 0: any number.")
+    store_max_age_h: float = Field(default=0.0, ge=0, description="Hours an unused program is kept; 0: any number.")
     salt: str = Field(
         default="", max_length=256, description="Part of every action digest; a new value disowns the store."
     )
@@ -34,13 +44,31 @@ class Settings(BaseSettings):
         default_factory=lambda: len(os.sched_getaffinity(0)), ge=1, le=1024, description="Compiles at a time."
     )
     queue: int = Field(default=256, ge=0, description="Compiles that may wait; more are answered 503.")
+    queue_age_s: float = Field(default=60.0, gt=0, description="Seconds that a compile may wait before it is refused.")
+    auth: Literal["auto", "off"] = Field(
+        default="auto", description="off: ask for no credential whatever keys there are, on the loopback only."
+    )
+    identity: Path | None = Field(
+        default=None, description="Directory of the API keys and tenants; unset: $KILN_HOME/identity."
+    )
+    oidc: tuple[Issuer, ...] = Field(default=(), description="JSON list of the issuers whose tokens are believed.")
+    tenant_concurrency: int = Field(default=0, ge=0, description="Compiles of one tenant at a time; 0: all of them.")
+    tenant_in_flight: int = Field(default=128, ge=0, description="Requests of one tenant under way; 0: no limit.")
+    tenant_cpu_s: float = Field(
+        default=0.0, ge=0, description="Processor seconds of one tenant in a window; 0: no limit."
+    )
+    tenant_window_s: float = Field(default=60.0, gt=0, description="Seconds of that window.")
     compile_deadline_s: float = Field(default=60.0, gt=0, le=3600, description="Seconds one compile may take.")
     compile_memory_mib: int = Field(
         default=2048, ge=64, description="MiB of address space one compile may add to the fork server's."
     )
-    compile_file_mib: int = Field(default=256, ge=1, description="MiB one compile may write into a file.")
+    compile_file_mib: int = Field(default=128, ge=1, description="MiB one compile may write into a file.")
     compile_output_mib: int = Field(default=256, ge=1, description="MiB one compile may return.")
     answer_memory_mib: int = Field(default=64, ge=0, description="MiB of answers kept in memory for repeated requests.")
+    isolation: Wall = Field(default=Wall.AUTO, description="What compiles are confined with: auto, process, bwrap.")
+    require_isolation: Level = Field(
+        default=Level.PROCESS, description="Level of isolation without which the service does not start."
+    )
     shutdown_grace_s: float = Field(default=70.0, ge=0, description="Seconds that requests may take after SIGTERM.")
     test_hooks: bool = Field(default=False, description="Let requests crash their compile on purpose. For tests only.")
 
@@ -48,6 +76,16 @@ class Settings(BaseSettings):
     def store_location(self) -> str:
         """Where the store is: a path or a URL."""
         return self.store or str(self.home / "store")
+
+    @property
+    def keys_directory(self) -> Path:
+        """Where the keys are that sign programs."""
+        return Path(self.keys).expanduser().absolute() if self.keys else self.home / "keys"
+
+    @property
+    def identity_directory(self) -> Path:
+        """Where the API keys and tenants are."""
+        return self.identity or self.home / "identity"
 
     @property
     def limits(self) -> Limits:

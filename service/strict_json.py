@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any, Final
 
 from pydantic_core import from_json
 
 from tensorkiln.errors import LimitExceededError, RequestError
 from tensorkiln.limits import MAX_JSON_DEPTH
+from tensorkiln.nodes.problems import json_depth
+from tensorkiln.strict_json import RepeatedKeyError, parse
 
 _DEPTH_EXCEEDED: Final = "recursion limit"
-
-
-class _RepeatedKeyError(ValueError):
-    pass
 
 
 def parse_object(text: bytes) -> dict[str, Any]:
@@ -25,17 +22,13 @@ def parse_object(text: bytes) -> dict[str, Any]:
     try:
         # Before Python's parser, which has no limit of depth and takes unpaired surrogates.
         from_json(text, allow_inf_nan=False)
-        content = json.loads(text, object_pairs_hook=_without_repetition)
-    except _RepeatedKeyError as error:
-        raise RequestError(str(error)) from None
+        content = parse(text)
+    except RepeatedKeyError as error:
+        message = str(error)
+        raise RequestError(f"{message[0].upper()}{message[1:]}.", pointers=[error.pointer]) from None
     except ValueError as error:
         if _DEPTH_EXCEEDED in str(error):
-            raise LimitExceededError(
-                f"The JSON is nested more than {MAX_JSON_DEPTH} deep.",
-                limit="json_depth",
-                maximum=MAX_JSON_DEPTH,
-                actual=MAX_JSON_DEPTH + 1,
-            ) from None
+            raise _too_deep(json_depth(text)) from None
         raise RequestError(
             f"The body is not JSON: {error}. Non-finite numbers are written as the strings inf, -inf and nan."
         ) from None
@@ -44,10 +37,10 @@ def parse_object(text: bytes) -> dict[str, Any]:
     return content
 
 
-def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    content = dict(pairs)
-    if len(content) < len(pairs):
-        seen: set[str] = set()
-        repeated = next(key for key, _ in pairs if key in seen or seen.add(key))
-        raise _RepeatedKeyError(f"The key {repeated[:64]!r} stands twice in one object.")
-    return content
+def _too_deep(depth: int) -> LimitExceededError:
+    return LimitExceededError(
+        f"The JSON is nested {depth} deep; the limit is {MAX_JSON_DEPTH}.",
+        limit="json_depth",
+        maximum=MAX_JSON_DEPTH,
+        actual=depth,
+    )

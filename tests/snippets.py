@@ -24,11 +24,15 @@ class Block:
     line: int
 
 
+def every_block(page: Path) -> list[Block]:
+    """The blocks of a page in order."""
+    text = page.read_text("utf-8")
+    return [Block(m[1], m[2] or "", m[3], text.count("\n", 0, m.start()) + 1) for m in _BLOCK.finditer(text)]
+
+
 def blocks(page: Path, language: str, word: str = "") -> list[Block]:
     """The blocks of a page in one language, marked with `word`, in order."""
-    text = page.read_text("utf-8")
-    found = [Block(m[1], m[2] or "", m[3], text.count("\n", 0, m.start()) + 1) for m in _BLOCK.finditer(text)]
-    return [block for block in found if (block.language, block.word) == (language, word)]
+    return [block for block in every_block(page) if (block.language, block.word) == (language, word)]
 
 
 def run_python(page: Path) -> None:

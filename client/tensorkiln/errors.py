@@ -14,7 +14,14 @@
     │   └── LostWorkerError           infra.lost_worker            503
     ├── RequestError              request.invalid              400
     ├── NotFoundError             request.not_found            404
+    ├── AuthError
+    │   ├── MissingCredentialError    auth.missing                 401
+    │   ├── InvalidCredentialError    auth.invalid                 401
+    │   ├── ExpiredCredentialError    auth.expired                 401
+    │   └── ForbiddenError            auth.forbidden               403
+    ├── RateLimitedError          rate.limited                 429
     ├── DeviceError               device.unavailable           424
+    ├── UntrustedArtifactError    artifact.untrusted           502
     └── CallError
         ├── CallBoundsError           call.bounds                  422
         └── CallInputError            call.input                   422
@@ -153,10 +160,58 @@ class NotFoundError(TensorkilnError):
     code, status, title = "request.not_found", 404, "Not found"
 
 
+class AuthError(TensorkilnError):
+    """The service does not know who asks, or does not let them."""
+
+    status, title = 401, "The request is not authenticated"
+
+
+class MissingCredentialError(AuthError):
+    """The request has no API key and no token, and this service asks for one."""
+
+    code = "auth.missing"
+
+
+class InvalidCredentialError(AuthError):
+    """The API key or token is malformed, unknown, revoked, or signed by somebody else."""
+
+    code = "auth.invalid"
+
+
+class ExpiredCredentialError(AuthError):
+    """The API key or token was good and is not any more."""
+
+    code = "auth.expired"
+
+
+class ForbiddenError(AuthError):
+    """The caller is known and may not do this; `details` names the `scopes` that would."""
+
+    code, status, title = "auth.forbidden", 403, "The caller may not do this"
+
+
+class RateLimitedError(TensorkilnError):
+    """A limit of the caller's tenant is reached; `details` holds `limit`, `maximum`, `actual`, `retry_after_s`."""
+
+    code, status, retryable, title = "rate.limited", 429, True, "Too much is asked for at once"
+
+    @property
+    def retry_after_s(self) -> int:
+        """Whole seconds after which the request has a chance, 1 or more."""
+        stated = self.details.get("retry_after_s", 1)
+        return max(1, int(stated)) if isinstance(stated, int | float) else 1
+
+
 class DeviceError(TensorkilnError):
     """The program cannot run on this machine: an ISA feature, driver or loader is missing."""
 
     code, status, title = "device.unavailable", 424, "The device is not available"
+
+
+class UntrustedArtifactError(TensorkilnError):
+    """A compiled program is not signed as it has to be; `details.reason` says what is wrong."""
+
+    code, status, title = "artifact.untrusted", 502, "The program is not trusted"
 
 
 class CallError(TensorkilnError):

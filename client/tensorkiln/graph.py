@@ -9,8 +9,9 @@ from typing import Annotated, Any, ClassVar, Literal, Self, cast
 from pydantic import ConfigDict, Field, GetCoreSchemaHandler, PrivateAttr, ValidationError
 from pydantic_core import CoreSchema, core_schema
 
+from . import strict_json
 from .dtypes import DType
-from .errors import LimitExceededError
+from .errors import InvalidGraphError, LimitExceededError
 from .infer import Constraint, Inference, infer
 from .limits import I64_MAX, MAX_BODY_BYTES, MAX_NODES, MAX_SYMBOLS, NAME_PATTERN
 from .nodes import Node, SymVar
@@ -104,7 +105,7 @@ class Graph(Record):
         by_alias: bool | None = None,
         by_name: bool | None = None,
     ) -> Self:
-        """The graph that a JSON text spells."""
+        """The graph that a JSON text spells. A text that says something twice spells none."""
         if len(json_data) > MAX_BODY_BYTES:
             raise LimitExceededError(
                 f"the graph takes {len(json_data)} bytes; the limit is {MAX_BODY_BYTES}",
@@ -113,11 +114,15 @@ class Graph(Record):
                 actual=len(json_data),
             )
         try:
-            return super().model_validate_json(
+            graph = super().model_validate_json(
                 json_data, strict=strict, extra=extra, context=context, by_alias=by_alias, by_name=by_name
             )
+            strict_json.refuse_repeated_keys(json_data)
         except ValidationError as error:
             raise translate_json(error, json_data if isinstance(json_data, str) else bytes(json_data)) from error
+        except strict_json.RepeatedKeyError as error:
+            raise InvalidGraphError(str(error), pointers=[error.pointer]) from None
+        return graph
 
     @property
     def types(self) -> Mapping[int, TensorType]:

@@ -4,24 +4,30 @@ from __future__ import annotations
 
 import os
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 from urllib.parse import quote
 
 from pydantic import BaseModel, ConfigDict, RootModel, ValidationError
 
-from .artifacts import ArtifactCache
 from .embedded import embedded_service
 from .errors import RequestError, UnavailableError
 from .options import CompileOptions
 from .program import Program
 from .request import GraphSource, compile_body, validate_body
-from .settings import resolve_settings
+from .settings import checked_key, resolve_settings
 from .spec import CompiledProgram
 from .target import Target
 from .transport import Address, Transport
+from .trust.connected import connect
+from .trust.policy import resolve_policy
+from .trust.programs import Answered
+from .trust.record import SignedRecord
+
+if TYPE_CHECKING:
+    from .runtime.cuda import Driver
 
 NATIVE = "cpu:native"
 TargetSource = Target | str | Mapping[str, object]
@@ -36,7 +42,8 @@ class _Programs(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    programs: tuple[CompiledProgram, ...]
+    programs: tuple[Answered, ...]
+    signatures: tuple[SignedRecord | None, ...] = ()
 
 
 class _Record(RootModel[dict[str, Any]]):
@@ -48,6 +55,12 @@ class Client:
 
     `url`, `timeout_s` (seconds that one call may take, retries included) and `cache_dir` default to what
     `tensorkiln.settings` says. A client may be used by several threads; its programs outlive it.
+
+    `api_key` is sent to a service at a URL: an API key, a token, or a function that gives the token of each request.
+
+    Only programs with a valid signature are loaded: by one of `trusted_keys` (base64url, or files of JSON Web Keys), or
+    by the keys that the service showed at first use; compiled with `min_isolation` at least. `offline` uses what was
+    compiled and loaded before, and no service. `tensorkiln.trust.policy` names their defaults.
 
     Use it in a `with` block, or `close` it; one that is forgotten closes its connections when it is collected.
 
@@ -61,18 +74,30 @@ class Client:
         *,
         timeout_s: float | None = None,
         cache_dir: str | os.PathLike[str] | None = None,
+        api_key: str | Callable[[], str] | None = None,
+        trusted_keys: Sequence[str] | None = None,
+        min_isolation: str | None = None,
+        offline: bool | None = None,
     ) -> None:
-        settings = resolve_settings(url, timeout_s=timeout_s, cache_dir=cache_dir)
+        token = api_key if callable(api_key) else None
+        settings = resolve_settings(
+            url, timeout_s=timeout_s, cache_dir=cache_dir, api_key=None if callable(api_key) else api_key
+        )
 
         def locate() -> Address:
             if settings.url is not None:
                 return Address(settings.url)
             return embedded_service(settings.home, settings.startup_timeout_s).address()
 
-        # An embedded service has its store under the same directory: a second copy there would serve nobody.
-        directory = settings.home / "artifacts" if settings.url is not None else None
-        self._transport = transport = Transport(locate, settings.timeout_s)
-        self._artifacts = ArtifactCache(lambda digest: transport.get(f"/artifacts/{digest}"), directory)
+        def credential() -> str | None:
+            # An embedded service knows its user already.
+            return None if settings.url is None else checked_key(token()) if token is not None else settings.api_key
+
+        self._transport = transport = Transport(locate, settings.timeout_s, credential)
+        policy = resolve_policy(settings.home, trusted_keys=trusted_keys, min_isolation=min_isolation, offline=offline)
+        self._offline = policy.offline
+        authority = settings.url or f"embedded:{settings.home}"
+        self._trusted, self._artifacts = connect(authority, transport.get, policy, is_private=settings.url is None)
         weakref.finalize(self, self._transport.close)
 
     def compile(
@@ -82,14 +107,16 @@ class Client:
         options: OptionsSource | None = None,
         *,
         threads: int | None = None,
+        device: int | Driver | None = None,
     ) -> Program:
         """The program of `graph` for `target`, ready to be called with arrays.
 
         JSON (text, bytes or an object) is validated by the service. `cpu:native` means the CPU of this machine.
-        `threads` is the number of threads that the program may use; None leaves it to the program.
+        `threads` is the number of threads that a CPU program may use, `device` the GPU that a CUDA program runs on;
+        None leaves it to the program.
         """
         (compiled,) = self.compile_many(graph, [target], options)
-        return self.load(compiled, threads=threads)
+        return self.load(compiled, threads=threads, device=device)
 
     def compile_many(
         self, graph: GraphSource, targets: Sequence[TargetSource], options: OptionsSource | None = None
@@ -101,27 +128,32 @@ class Client:
         if not targets:
             raise RequestError("compile needs at least one target.")
         parsed = [target if isinstance(target, Target) else Target.parse(target) for target in targets]
-        answer = self._transport.post("/compile", compile_body(graph, parsed, _options(options)))
-        programs = _read(_Programs, answer).programs
-        if len(programs) != len(parsed):
-            raise UnavailableError(f"The service returned {len(programs)} programs for {len(parsed)} targets.")
-        return programs
+        asked = _options(options)
+        body = compile_body(graph, parsed, asked)
+        if self._offline:
+            return self._trusted.kept(self._trusted.question(body, graph, parsed, asked))
+        answer = _read(_Programs, self._transport.post("/compile", body))
+        if len(answer.programs) != len(parsed):
+            raise UnavailableError(f"The service returned {len(answer.programs)} programs for {len(parsed)} targets.")
+        question = self._trusted.question(body, graph, parsed, asked)
+        return self._trusted.answers(question, answer.programs, answer.signatures)
 
-    def load(self, compiled: CompiledProgram, *, threads: int | None = None) -> Program:
+    def load(
+        self, compiled: CompiledProgram, *, threads: int | None = None, device: int | Driver | None = None
+    ) -> Program:
         """Fetch and verify the artifacts of a compiled program and make it callable.
 
-        `DeviceError` when it was compiled for another kind of machine.
+        `DeviceError` when it was compiled for another kind of machine; a program for a GPU finds that out when called.
         """
+        self._trusted.require(compiled)
         digests = sorted(compiled.artifacts)
         with ThreadPoolExecutor(_PARALLEL_FETCHES, thread_name_prefix="kiln-fetch") as pool:
             artifacts = dict(zip(digests, pool.map(self.artifact, digests), strict=True))
-        return Program(compiled, artifacts.__getitem__, threads=threads)
+        return Program(compiled, artifacts.__getitem__, threads=threads, device=device)
 
-    def program(self, digest: str, *, threads: int | None = None) -> Program:
+    def program(self, digest: str, *, threads: int | None = None, device: int | Driver | None = None) -> Program:
         """A program that was compiled before, by its digest, with the canonical names of its symbols and vars."""
-        return self.load(
-            _read(CompiledProgram, self._transport.get(f"/programs/{quote(digest, safe='')}")), threads=threads
-        )
+        return self.load(self._trusted.by_digest(digest), threads=threads, device=device)
 
     def stage(self, digest: str, name: str) -> str:
         """The IR text of one stage of a program that was compiled with `dump_stages`."""

@@ -6,6 +6,7 @@ An argument wins over an environment variable, which wins over the default:
 |---|---|---|
 | `KILN_URL` | base URL of a service | unset: an embedded service |
 | `KILN_HOME` | directory of caches and of the embedded service's store | `$XDG_CACHE_HOME/kiln` or `~/.cache/kiln` |
+| `KILN_API_KEY` | API key or token that is sent to the service at that URL | unset: none |
 | `KILN_TIMEOUT_S` | seconds that one call may take, retries included | 120 |
 | `KILN_STARTUP_TIMEOUT_S` | seconds that an embedded service may take to start | 60 |
 """
@@ -14,12 +15,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import isfinite
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from .errors import RequestError
+from .places import user_cache_directory
 
 TIMEOUT_S = 120.0
 STARTUP_TIMEOUT_S = 60.0
@@ -27,12 +29,16 @@ STARTUP_TIMEOUT_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """`url` is None for an embedded service; `timeout_s` and `startup_timeout_s` are in seconds."""
+    """`url` is None for an embedded service; `timeout_s` and `startup_timeout_s` are in seconds.
+
+    `api_key` is None for a service that asks for none.
+    """
 
     url: str | None
     home: Path
     timeout_s: float
     startup_timeout_s: float
+    api_key: str | None = field(default=None, repr=False)
 
 
 def resolve_settings(
@@ -40,6 +46,7 @@ def resolve_settings(
     *,
     timeout_s: float | None = None,
     cache_dir: str | os.PathLike[str] | None = None,
+    api_key: str | None = None,
     environment: Mapping[str, str] = os.environ,
 ) -> Settings:
     """The settings of a client made with these arguments; `RequestError` names a value that cannot be used.
@@ -51,7 +58,16 @@ def resolve_settings(
         home=_home(cache_dir, environment),
         timeout_s=_seconds("timeout_s", timeout_s, "KILN_TIMEOUT_S", environment, TIMEOUT_S),
         startup_timeout_s=_seconds("startup_timeout_s", None, "KILN_STARTUP_TIMEOUT_S", environment, STARTUP_TIMEOUT_S),
+        api_key=checked_key(environment.get("KILN_API_KEY") if api_key is None else api_key),
     )
+
+
+def checked_key(key: str | None) -> str | None:
+    """`key` without white space around it; None for an empty one. RequestError when no header can carry it."""
+    stripped = key.strip() if key else ""
+    if not stripped.isascii() or not stripped.isprintable() or " " in stripped:
+        raise RequestError("The API key has characters that no key or token has; copy it again.")
+    return stripped or None
 
 
 def _url(text: str | None) -> str | None:
@@ -69,8 +85,7 @@ def _home(cache_dir: str | os.PathLike[str] | None, environment: Mapping[str, st
     chosen = cache_dir or environment.get("KILN_HOME")
     if chosen:
         return Path(chosen).expanduser().absolute()
-    caches = environment.get("XDG_CACHE_HOME", "")
-    return (Path(caches) if os.path.isabs(caches) else Path.home() / ".cache") / "kiln"
+    return user_cache_directory(environment)
 
 
 def _seconds(

@@ -51,12 +51,17 @@ class _Refused(Exception):
 class Transport:
     """Sends requests to the service that `locate` finds, or starts, before each of them.
 
+    `credential` gives the API key or token of each request; None sends none.
+
     Safe for several threads and after a fork. Within one process `locate` always names the same address.
     """
 
-    def __init__(self, locate: Callable[[], Address], timeout_s: float) -> None:
+    def __init__(
+        self, locate: Callable[[], Address], timeout_s: float, credential: Callable[[], str | None] = lambda: None
+    ) -> None:
         self._locate = locate
         self._timeout_s = timeout_s
+        self._credential = credential
         self._lock = threading.Lock()
         self._open: tuple[int, Address, httpx2.Client] | None = None
         self._closed = False
@@ -112,7 +117,10 @@ class Transport:
     def _once(self, method: str, path: str, body: bytes | None, deadline: float) -> bytes:
         http = self._http()
         left = max(deadline - time.monotonic(), 0.001)
-        headers = {"Content-Type": "application/json"} if body is not None else None
+        headers = {"Content-Type": "application/json"} if body is not None else {}
+        credential = self._credential()
+        if credential is not None:
+            headers["Authorization"] = f"Bearer {credential}"
         timeout = httpx2.Timeout(left, connect=min(CONNECT_TIMEOUT_S, left))
         with http.stream(method, path, content=body, headers=headers, timeout=timeout) as response:
             received = bytearray()

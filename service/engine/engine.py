@@ -4,29 +4,42 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import Final
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from typing import Any, Final, TypeAlias
 
 from service.action import Action
 from service.body import Body
 from service.build_id import build
+from service.fairness.turns import Fairness
+from service.identity.keyring import Keyring as ApiKeyring
+from service.identity.tenancy import Tenancy
 from service.sandbox.control import Limits, Ready
 from service.sandbox.frames import Message
 from service.sandbox.sandbox import Sandbox
 from service.settings import Settings
 from service.store.blobs import Blobs
+from service.store.job_records import JobRecords
 from service.store.location import open_store
 from service.store.programs import Programs
 from service.store.records import Records
 from service.store.repeats import Repeats
+from service.trust.attach import with_signatures
+from service.trust.keyring import Keyring
+from service.trust.notary import Notary
 from tensorkiln.errors import TensorkilnError, UnavailableError
 
-from .compiles import Compiles
+from .compiles import Compiled, Compiles, Rendered, Wanted
 from .flights import Flights
-from .lane import Lane
+from .job import Job
+from .jobs import Jobs, Tell
 from .pointers import in_user_terms
 from .reproducer import needs_reproducer, with_reproducer
 
-COMPILER: Final = "passes.compile"
+WARM_UP: Final = "service.sandbox.jobs.rehearsal:rehearse"
+"""What the fork server calls before it forks."""
+
+News: TypeAlias = dict[str, Any]
 
 # How long one look at the fork server and the store is good for.
 _CHECK_S: Final = 5.0
@@ -36,21 +49,26 @@ _CHECK_LIMITS: Final = Limits(deadline_s=5.0, memory_mib=256, file_mib=1)
 class Engine:
     """The compiler with its store. Every method raises TensorkilnError alone."""
 
-    def __init__(self, settings: Settings, sandbox: Sandbox) -> None:
+    def __init__(self, settings: Settings, sandbox: Sandbox, api_keys: ApiKeyring) -> None:
         self._settings = settings
         self._sandbox = sandbox
         self._store = open_store(settings.store_location)
         self._records = Records(self._store)
         self.blobs = Blobs(self._store)
-        self.programs = Programs(self._records, self.blobs)
+        self.keyring = Keyring(settings.keys_directory)
+        self.notary = Notary(self.keyring, settings.worker, "process")
+        self.programs = Programs(self._records, self.blobs, self.notary)
         epoch = f"{build().build_id}\n{settings.salt}"
-        self._repeats = Repeats(self._records, self.blobs, epoch, settings.answer_memory_mib << 20)
-        # Apart from the compiles, so that a hit does not wait for them.
-        self._short_jobs = Lane(settings.concurrency, settings.queue)
+        self._repeats = Repeats(self._records, self.blobs, epoch, settings.answer_memory_mib << 20, self.notary)
+        self.tenancy = Tenancy(api_keys, self._records, settings.salt)
+        self.fairness = Fairness(settings, api_keys.tenant)
         self.compiles = Compiles(
-            sandbox, Lane(settings.concurrency, settings.queue), settings.limits, self.blobs, self.programs
+            sandbox, self.fairness.compiles, self.tenancy, settings.limits, self.blobs, self.programs
         )
-        self._answers: Flights[bytes] = Flights()
+        self._answers: Flights[bytes, News] = Flights()
+        job_records = JobRecords(self._store, self._records)
+        most = settings.concurrency + settings.queue
+        self.jobs = Jobs(self._make, job_records, self.blobs, self.fairness.jobs, most)
         self._checked_at = float("-inf")
         self._is_closing = False
 
@@ -58,18 +76,23 @@ class Engine:
         """Start the sandbox and see that everything works."""
         ready = await self._sandbox.start()
         await self.check()
+        self.notary.isolation = ready.level
+        self.keyring.signer()
+        await self.jobs.start()
         return ready
 
     async def close(self) -> None:
         """Cancel what is under way and end every process."""
         self._is_closing = True
+        await self.jobs.close()
         await self._answers.close()
         await self.compiles.close()
         await self._sandbox.close()
 
     def drain(self) -> None:
-        """From now on the service does not call itself ready."""
+        """From now on the service does not call itself ready, accepts no job, and holds no answer back."""
         self._is_closing = True
+        self.jobs.drain()
 
     async def check(self) -> None:
         """UnavailableError when the service is shutting down, forks no process, or cannot write to its store."""
@@ -83,48 +106,93 @@ class Engine:
             raise UnavailableError("The store does not keep what is written to it.")
         self._checked_at = time.monotonic()
 
-    async def compile(self, body: Body, hook: str | None = None) -> bytes:
-        """The body of the answer to a compile request. `hook` is the test hook that its compile is to run into."""
-        if hook is not None:
-            return await self._answer(body, None, hook)
-        key = self._repeats.key(body.digest)
-        repeated = await self._repeats.find(key)
+    async def compile(self, body: Body, hook: str | None = None, tell: Tell = lambda _: None) -> bytes:
+        """The body of the answer to a compile request. `hook` is the test hook that its compile is to run into.
+
+        `tell` gets the stages as they begin: `stage`, and `target`, the position of the target that is compiled for.
+        """
+        repeated = await self._repeated(body, hook)
         if repeated is not None:
             return repeated
-        return await self._answers.join(key, lambda: self._answer(body, key, None))
+        with self.fairness.request():
+            return await self._make(body, hook, tell)
+
+    async def submit(self, body: Body, hook: str | None = None) -> Job:
+        """A job that comes to the answer of a compile request; over already when the request is a repeated one."""
+        repeated = await self._repeated(body, hook)
+        if repeated is not None:
+            return await self.jobs.accept(body, hook, repeated)
+        with ExitStack() as counted:
+            counted.enter_context(self.fairness.request())
+            job = await self.jobs.accept(body, hook)
+            if job.task is not None:
+                until_its_end = counted.pop_all()
+                job.task.add_done_callback(lambda _: until_its_end.close())
+        return job
 
     async def validate(self, body: Body) -> bytes:
         """The body of the answer to a validation."""
-        return (await self._run("validate", Message({}, {"body": body.content}), body)).parts["answer"]
+        async with self.tenancy.reproducers():
+            with self.fairness.request():
+                return (await self._run("validate", Message({}, {"body": body.content}), body)).parts["answer"]
 
-    async def _answer(self, body: Body, key: str | None, hook: str | None) -> bytes:
+    async def _repeated(self, body: Body, hook: str | None) -> bytes | None:
+        if hook is not None or not self.tenancy.reads_store:
+            return None
+        return await self._repeats.find(self._repeats.key(self.tenancy.request_digest(body.digest)))
+
+    async def _make(self, body: Body, hook: str | None, tell: Tell) -> bytes:
+        async with self.tenancy.reproducers():
+            if hook is not None:
+                return await self._answer(body, None, hook, tell)
+            key = self._repeats.key(self.tenancy.request_digest(body.digest))
+            flight = (key, self.tenancy.equals)
+            return await self._answers.join(flight, lambda tell: self._answer(body, key, None, tell), tell)
+
+    async def _answer(self, body: Body, key: str | None, hook: str | None, tell: Tell) -> bytes:
         job, _, name = hook.rpartition(":") if hook is not None else ("", "", None)
-        header = {"build_id": build().build_id, "salt": self._settings.salt}
+        header = {"build_id": build().build_id, "salt": self.tenancy.salt}
         if job == "prepare":
             header["hook"], name = str(name), None
-        prepared = await self._run("prepare", Message(header, {"body": body.content}), body)
+        prepared = await self._run("prepare", Message(header, {"body": body.content}), body, _of_target(tell, None))
         graph, renaming = prepared.parts["graph"], prepared.parts["renaming"]
         actions = [Action.from_components(components) for components in prepared.header["actions"]]
         with_dumps = bool(prepared.header["dump_stages"])
+        alone = renaming if len(actions) == 1 else None
+        wanted = [Wanted(action, graph, with_dumps, name, alone) for action in actions]
         try:
             compiled = await asyncio.gather(
-                *(self.compiles.program(action, graph, with_dumps=with_dumps, hook=name) for action in actions)
+                *(self.compiles.program(each, _of_target(tell, place)) for place, each in enumerate(wanted))
             )
         except TensorkilnError as error:
             raise in_user_terms(error, renaming) from None
+        rendered = compiled[0].rendered
+        if rendered is None or rendered.renaming != renaming:
+            rendered = await self._render(compiled, renaming, body)
+        signatures = [each.signature for each in compiled]
+        blobs = dict.fromkeys(digest for each in compiled for digest in each.blobs)
+        await self.tenancy.grant([*(action.digest for action in actions), *blobs])
+        if key is not None:
+            await self._repeats.save(key, with_signatures(rendered.repeat, signatures), tuple(blobs))
+        return with_signatures(rendered.answer, signatures)
+
+    async def _render(self, compiled: Sequence[Compiled], renaming: bytes, body: Body) -> Rendered:
         parts = {f"program:{position}": each.program for position, each in enumerate(compiled)}
         request = Message({"caches": [dict(each.cache) for each in compiled]}, {"renaming": renaming, **parts})
-        rendered = await self._run("render", request, body)
-        if key is not None:
-            blobs = dict.fromkeys(digest for each in compiled for digest in each.blobs)
-            await self._repeats.save(key, rendered.parts["repeat"], tuple(blobs))
-        return rendered.parts["answer"]
+        answers = (await self._run("render", request, body)).parts
+        return Rendered(renaming, answers["answer"], answers["repeat"])
 
-    async def _run(self, kind: str, request: Message, body: Body) -> Message:
+    async def _run(
+        self, kind: str, request: Message, body: Body, tell: Callable[[str], None] = lambda _: None
+    ) -> Message:
         try:
-            async with self._short_jobs:
-                return await self._sandbox.run(kind, request, self._settings.limits)
+            async with self.fairness.short_jobs.turn(len(body.content)):
+                return await self._sandbox.run(kind, request, self._settings.limits, tell)
         except TensorkilnError as error:
             if not needs_reproducer(error):
                 raise
             raise await with_reproducer(error, body.content, self.blobs) from None
+
+
+def _of_target(tell: Tell, target: int | None) -> Callable[[str], None]:
+    return lambda stage: tell({"stage": stage, "target": target})

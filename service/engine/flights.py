@@ -7,30 +7,75 @@ from collections.abc import Callable, Coroutine, Hashable
 from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
+N = TypeVar("N")
 
 
-class Flights(Generic[T]):
-    """Work by its key. A caller that leaves does not stop what others may wait for, or what the store will keep."""
+class _Flight(Generic[T, N]):
+    """Work under way: its news so far, who listens to them, and how many wait for it."""
+
+    def __init__(self, start: Callable[[Callable[[N], None]], Coroutine[Any, Any, T]]) -> None:
+        self._told: list[N] = []
+        self._listeners: list[Callable[[N], None]] = []
+        self.waiting = 0
+        self.task = asyncio.create_task(start(self._tell))
+
+    def _tell(self, news: N) -> None:
+        self._told.append(news)
+        for listener in self._listeners:
+            listener(news)
+
+    def listen(self, listener: Callable[[N], None]) -> None:
+        for news in self._told:
+            listener(news)
+        self._listeners.append(listener)
+
+    def leave(self, listener: Callable[[N], None]) -> None:
+        self._listeners.remove(listener)
+
+
+class Flights(Generic[T, N]):
+    """Work by its key. It goes on while anybody waits for it, and is cancelled when the last who waits is."""
 
     def __init__(self) -> None:
-        self._tasks: dict[Hashable, asyncio.Task[T]] = {}
+        self._flights: dict[Hashable, _Flight[T, N]] = {}
 
-    async def join(self, key: Hashable, start: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """The result of the work under `key`, which is started unless it is under way."""
-        task = self._tasks.get(key)
-        if task is None:
-            task = self._tasks[key] = asyncio.create_task(start())
-            task.add_done_callback(lambda done: self._land(key, done))
-        return await asyncio.shield(task)
+    async def join(
+        self,
+        key: Hashable,
+        start: Callable[[Callable[[N], None]], Coroutine[Any, Any, T]],
+        tell: Callable[[N], None] = lambda _: None,
+    ) -> T:
+        """The result of the work under `key`, which is started unless it is under way.
+
+        `tell` gets all of its news, those from before the caller came first.
+        """
+        flight = self._flights.get(key)
+        if flight is None:
+            flight = self._flights[key] = _Flight(start)
+            flight.task.add_done_callback(lambda done, begun=flight: self._land(key, begun, done))
+        flight.listen(tell)
+        flight.waiting += 1
+        try:
+            return await asyncio.shield(flight.task)
+        finally:
+            flight.waiting -= 1
+            flight.leave(tell)
+            if flight.waiting == 0 and not flight.task.done():
+                self._forget(key, flight)
+                flight.task.cancel()
 
     async def close(self) -> None:
         """Cancel everything that is under way."""
-        tasks = list(self._tasks.values())
+        tasks = [flight.task for flight in self._flights.values()]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _land(self, key: Hashable, task: asyncio.Task[T]) -> None:
-        del self._tasks[key]
+    def _land(self, key: Hashable, flight: _Flight[T, N], task: asyncio.Task[T]) -> None:
+        self._forget(key, flight)
         if not task.cancelled():
             task.exception()  # when every caller has left, nobody else retrieves it
+
+    def _forget(self, key: Hashable, flight: _Flight[T, N]) -> None:
+        if self._flights.get(key) is flight:
+            del self._flights[key]

@@ -8,6 +8,8 @@ from typing import Annotated, Final
 from fastapi import APIRouter, Header, Request, Response
 
 from service.byte_range import UnsatisfiableRange, parse_range
+from service.conditional import matches
+from service.identity.caller import caller
 from service.problems import documented, respond
 from tensorkiln.errors import NotFoundError, RequestError, TensorkilnError, UnavailableError
 
@@ -50,17 +52,17 @@ async def artifact(
     unless: Annotated[str | None, Header(alias="If-Range", description="Apply Range only to this ETag.")] = None,
 ) -> Response:
     """Object code, PTX, constants, dumps and reproducers. They never change, and are verified before they are sent."""
-    content = await engine.blobs.get(digest)
+    content = await engine.blobs.get(digest) if await engine.tenancy.allows(digest) else None
     if content is None:
         raise NotFoundError(f"There is no artifact {digest}; compile the graph again.")
     etag = f'"{digest}"'
     headers = {
         "ETag": etag,
-        "Cache-Control": "public, max-age=31536000, immutable",
+        "Cache-Control": f"{'public' if caller().is_local else 'private'}, max-age=31536000, immutable",
         "Accept-Ranges": "bytes",
         "Repr-Digest": f"sha-256=:{b64encode(bytes.fromhex(digest)).decode()}:",
     }
-    if known is not None and _matches(known, etag):
+    if matches(known, etag):
         return Response(status_code=304, headers=headers)
     try:
         span = parse_range(wanted, len(content)) if unless is None or unless.strip() == etag else None
@@ -95,9 +97,3 @@ async def artifact_head(
 ) -> Response:
     """The headers of GET, without the bytes."""
     return await artifact(digest, request, engine, known=known)
-
-
-def _matches(header: str, etag: str) -> bool:
-    """Weak comparison, which is what If-None-Match asks for (RFC 9110 section 13.1.2)."""
-    stated = [entry.strip().removeprefix("W/") for entry in header.split(",")]
-    return "*" in stated or etag in stated

@@ -8,6 +8,8 @@ from service.answers import Capabilities
 from service.problems import documented
 from tensorkiln.errors import TensorkilnError
 
+from .engine_of import EngineOf
+
 router = APIRouter()
 
 
@@ -17,6 +19,7 @@ router = APIRouter()
     summary="What this service can do",
     responses=documented(TensorkilnError),
 )
-async def capabilities(request: Request) -> Capabilities:
+async def capabilities(request: Request, engine: EngineOf) -> Capabilities:
     """Targets, node kinds, dtypes, limits, the level of isolation, and the compiler's build."""
-    return request.app.state.capabilities
+    capabilities: Capabilities = request.app.state.capabilities
+    return capabilities.model_copy(update={"keys": engine.keyring.published()})

@@ -8,24 +8,17 @@ from typing import Annotated, Final
 from fastapi import APIRouter, Header, Request, Response
 
 from service.answers import CompileAnswer
-from service.body import read_body
-from service.problems import documented
+from service.body import Body, read_body
+from service.engine.engine import Engine
+from service.job_answer import JobAnswer
+from service.prefer import Preference, parse_prefer
+from service.problems import respond
 from service.settings import Settings
-from tensorkiln.errors import (
-    CrashedError,
-    DeadlineExceededError,
-    DiagnosticError,
-    InvalidGraphError,
-    LimitExceededError,
-    LostWorkerError,
-    RequestError,
-    ResourceExhaustedError,
-    TensorkilnError,
-    UnavailableError,
-    UnsupportedGraphError,
-)
+from tensorkiln.errors import DiagnosticError, RequestError, error_from_problem
 
 from .engine_of import EngineOf
+from .graph_body import refusals, takes
+from .jobs import job_body
 
 HOOK_HEADER: Final = "Kiln-Test-Hook"
 
@@ -37,38 +30,42 @@ router = APIRouter()
     operation_id="compile",
     summary="Compile a graph for one target or several",
     response_model=CompileAnswer,
-    responses=documented(
-        RequestError,
-        InvalidGraphError,
-        UnsupportedGraphError,
-        LimitExceededError,
-        DiagnosticError,
-        CrashedError,
-        DeadlineExceededError,
-        ResourceExhaustedError,
-        UnavailableError,
-        LostWorkerError,
-        TensorkilnError,
-        statuses={415: "`request.invalid`: the body is not declared as application/json."},
-    ),
-    openapi_extra={
-        "requestBody": {
-            "required": True,
-            "content": {"application/json": {"schema": {"$ref": "#/components/schemas/CompileBody"}}},
-        }
-    },
+    responses={202: {"description": "A job that is not done yet.", "model": JobAnswer}, **refusals(DiagnosticError)},
+    openapi_extra=takes("CompileBody"),
 )
 async def compile_graph(
     request: Request,
     engine: EngineOf,
     hook: Annotated[str | None, Header(alias=HOOK_HEADER, include_in_schema=False)] = None,
+    prefer: Annotated[str | None, Header(description="`respond-async`, `wait=SECONDS`, or both.")] = None,
 ) -> Response:
-    """One program per target, in the order of the request. The same request is compiled once."""
+    """One program per target, in the order of the request. The same request is compiled once.
+
+    With Prefer, the request becomes a job: the answer is the job, 200 when it is done within the seconds to wait, and
+    202 with its Location otherwise.
+    """
     begin = time.perf_counter()
     settings: Settings = request.app.state.settings
     if hook is not None and not settings.test_hooks:
         raise RequestError(f"{HOOK_HEADER} is for a service that runs with KILN_TEST_HOOKS=1.")
-    answer = await engine.compile(await read_body(request), hook)
+    preference = parse_prefer(request.headers.getlist("prefer"))
+    body = await read_body(request)
+    if preference is not None:
+        return await _as_job(engine, body, hook, preference)
+    answer = await engine.compile(body, hook)
     milliseconds = (time.perf_counter() - begin) * 1e3
     headers = {"Server-Timing": f"total;dur={milliseconds:.2f}", "Cache-Control": "no-store"}
     return Response(answer, headers=headers, media_type="application/json")
+
+
+async def _as_job(engine: Engine, body: Body, hook: str | None, preference: Preference) -> Response:
+    job = await engine.submit(body, hook)
+    await engine.jobs.end(job, preference.wait_s)
+    where = f"/jobs/{job.record.id}"
+    headers = {"Preference-Applied": preference.applied, "Cache-Control": "no-store", "Content-Location": where}
+    if not job.is_over:
+        headers = {**headers, "Location": where, "Retry-After": "1"}
+    elif job.record.error is not None:
+        return respond(error_from_problem(dict(job.record.error)), headers=headers)
+    content = await job_body(engine, job)
+    return Response(content, 200 if job.is_over else 202, headers, "application/json")

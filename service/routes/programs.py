@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Final
 
-from fastapi import APIRouter, Path, Response
+from fastapi import APIRouter, Header, Path, Response
 from fastapi.responses import PlainTextResponse
 
+from service.conditional import matches
 from service.engine.engine import Engine
 from service.problems import documented
 from service.store.programs import Entry
 from tensorkiln.errors import NotFoundError, TensorkilnError, UnavailableError
 from tensorkiln.spec import CompiledProgram
+from tensorkiln.trust import SignedRecord
 
 from .engine_of import Digest, EngineOf
 
 _ERRORS: Final = documented(
     NotFoundError, UnavailableError, TensorkilnError, statuses={422: "`request.invalid`: the path is malformed."}
 )
+_CONDITIONAL: Final = {304: {"description": "The client's copy is current."}, **_ERRORS}
+Known = Annotated[str | None, Header(alias="If-None-Match", description="ETags of the client's copies.")]
 StageName = Annotated[str, Path(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$", description="The name of a stage.")]
 
 router = APIRouter()
@@ -28,12 +33,28 @@ router = APIRouter()
     operation_id="program",
     summary="A program that was compiled before",
     response_model=CompiledProgram,
+    responses=_CONDITIONAL,
+)
+async def program(digest: Digest, engine: EngineOf, known: Known = None) -> Response:
+    """The program of an action digest, in canonical names: symbols s0, s1, … and vars counted from 0.
+
+    The SHA-256 of the body is the `program` of its signed record.
+    """
+    entry = await _entry(engine, digest)
+    link = {"Link": f'</programs/{digest}/signature>; rel="describedby"'}
+    return await _answer(engine, entry.program, "program", known, "application/json", link)
+
+
+@router.get(
+    "/programs/{digest}/signature",
+    operation_id="signature",
+    summary="The signed record of a program",
+    response_model=SignedRecord,
     responses=_ERRORS,
 )
-async def program(digest: Digest, engine: EngineOf) -> Response:
-    """The program of an action digest, in canonical names: symbols s0, s1, … and vars counted from 0."""
-    entry = await _entry(engine, digest)
-    return Response(await _blob(engine, entry.program, "program"), media_type="application/json")
+async def signature(digest: Digest, engine: EngineOf) -> Response:
+    """What was compiled, by whom, and what came out, signed by one of the keys at `/keys`; docs/trust.md has more."""
+    return Response((await _entry(engine, digest)).signature, media_type="application/json")
 
 
 @router.get(
@@ -41,26 +62,32 @@ async def program(digest: Digest, engine: EngineOf) -> Response:
     operation_id="stage",
     summary="The IR text of one stage",
     response_class=PlainTextResponse,
-    responses=_ERRORS,
+    responses=_CONDITIONAL,
 )
-async def stage(digest: Digest, name: StageName, engine: EngineOf) -> Response:
+async def stage(digest: Digest, name: StageName, engine: EngineOf, known: Known = None) -> Response:
     """What a stage produced, if the program was compiled with the option `dump_stages`."""
     entry = await _entry(engine, digest)
     if name not in entry.stages:
         kept = ", ".join(entry.stages) or "none, as it was compiled without dump_stages"
         raise NotFoundError(f"There is no dump of stage {name} of program {digest}; kept are: {kept}.")
-    return PlainTextResponse(await _blob(engine, entry.stages[name], "dump"))
+    return await _answer(engine, entry.stages[name], "dump", known, "text/plain; charset=utf-8")
 
 
 async def _entry(engine: Engine, digest: str) -> Entry:
-    entry = await engine.programs.entry(digest)
+    entry = await engine.programs.entry(digest) if await engine.tenancy.allows(digest) else None
     if entry is None:
         raise NotFoundError(f"There is no program {digest}.")
     return entry
 
 
-async def _blob(engine: Engine, digest: str, what: str) -> bytes:
+async def _answer(
+    engine: Engine, digest: str, what: str, known: str | None, media_type: str, more: Mapping[str, str] | None = None
+) -> Response:
     content = await engine.blobs.get(digest)
     if content is None:
         raise NotFoundError(f"The stored {what} {digest} is missing or was damaged; compile the graph again.")
-    return content
+    # To be asked for again: another compile of the same action has other timings, and may have dumps.
+    headers = {"ETag": f'"{digest}"', "Cache-Control": "no-cache", **(more or {})}
+    if matches(known, headers["ETag"]):
+        return Response(status_code=304, headers=headers)
+    return Response(content, headers=headers, media_type=media_type)

@@ -6,21 +6,9 @@ from fastapi import APIRouter, Request, Response
 
 from service.answers import ValidationReport
 from service.body import read_body
-from service.problems import documented
-from tensorkiln.errors import (
-    CrashedError,
-    DeadlineExceededError,
-    InvalidGraphError,
-    LimitExceededError,
-    LostWorkerError,
-    RequestError,
-    ResourceExhaustedError,
-    TensorkilnError,
-    UnavailableError,
-    UnsupportedGraphError,
-)
 
 from .engine_of import EngineOf
+from .graph_body import refusals, takes
 
 router = APIRouter()
 
@@ -30,25 +18,8 @@ router = APIRouter()
     operation_id="validate",
     summary="Check a graph without compiling it",
     response_model=ValidationReport,
-    responses=documented(
-        RequestError,
-        InvalidGraphError,
-        UnsupportedGraphError,
-        LimitExceededError,
-        CrashedError,
-        DeadlineExceededError,
-        ResourceExhaustedError,
-        UnavailableError,
-        LostWorkerError,
-        TensorkilnError,
-        statuses={415: "`request.invalid`: the body is not declared as application/json."},
-    ),
-    openapi_extra={
-        "requestBody": {
-            "required": True,
-            "content": {"application/json": {"schema": {"$ref": "#/components/schemas/ValidateBody"}}},
-        }
-    },
+    responses=refusals(),
+    openapi_extra=takes("ValidateBody"),
 )
 async def validate_graph(request: Request, engine: EngineOf) -> Response:
     """What was inferred about a valid graph; an invalid one is answered with its error."""

@@ -158,7 +158,8 @@ def layer() -> Graph:
 
 
 @pytest.fixture(autouse=True)
-def _own_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def _own_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("KILN_CONFIG_DIR", str(tmp_path / "config"))
     for name in ("KILN_URL", "KILN_HOME", "KILN_TIMEOUT_S", "KILN_STARTUP_TIMEOUT_S"):
         monkeypatch.delenv(name, raising=False)
 

@@ -14,18 +14,13 @@ from pathlib import Path
 import httpx2
 import pytest
 
-DOCS = Path(__file__).parents[2] / "docs"
-BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+from tests.snippets import ROOT, blocks, every_block, run_python
+
+SDK, CLI = ROOT / "docs" / "sdk.md", ROOT / "docs" / "cli.md"
 COMMAND = re.compile(r"^\$ kiln (.*)$", re.MULTILINE)
 # The page writes `$ kiln … # exits with 1` where a command shows a failure.
 STATED_EXIT_CODE = re.compile(r"# exits with (\d+)$")
 KILN = [sys.executable, "-W", "error", "-m", "tensorkiln.cli"]
-
-
-def blocks(page: str) -> list[tuple[str, str]]:
-    found = [(match[1], match[2]) for match in BLOCK.finditer((DOCS / page).read_text("utf-8"))]
-    assert found, page
-    return found
 
 
 def test_every_python_block_of_the_sdk_page_runs(
@@ -33,13 +28,8 @@ def test_every_python_block_of_the_sdk_page_runs(
 ) -> None:
     monkeypatch.setenv("KILN_HOME", str(home))
     monkeypatch.chdir(tmp_path)
-    namespace: dict[str, object] = {"__name__": "docs"}
-    ran = 0
-    for language, text in blocks("sdk.md"):
-        if language == "python":
-            exec(compile(text, f"docs/sdk.md, block {ran}", "exec"), namespace)
-            ran += 1
-    assert ran > 5
+    assert len(blocks(SDK, "python")) > 5
+    run_python(SDK)
     assert capsys.readouterr().out
 
 
@@ -48,10 +38,12 @@ def test_every_command_of_the_cli_page_runs(home: Path, tmp_path: Path) -> None:
     port = str(free_port())
     ran: set[str] = set()
     with ExitStack() as services:
-        for language, text in blocks("cli.md"):
-            if language == "python":
-                subprocess.run([sys.executable, "-c", text], cwd=tmp_path, env=environment, check=True, timeout=120)
-            for command in COMMAND.findall(text) if language == "console" else ():
+        for block in every_block(CLI):
+            if block.language == "python":
+                subprocess.run(
+                    [sys.executable, "-c", block.text], cwd=tmp_path, env=environment, check=True, timeout=120
+                )
+            for command in COMMAND.findall(block.text) if block.language == "console" else ():
                 words = shlex.split(command.replace("8080", port), comments=True)
                 ran.add(words[0])
                 if words[0] == "serve":

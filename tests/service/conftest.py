@@ -12,7 +12,8 @@ from tests.service.server import Server
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A service with test hooks and tight limits, for tests that leave it as it was."""
     home = tmp_path_factory.mktemp("kiln")
-    with Server(home, test_hooks=1, compile_deadline_s=3, compile_memory_mib=256, compile_file_mib=8) as running:
+    tight = {"compile_deadline_s": 3, "compile_memory_mib": 256, "compile_file_mib": 8, "compile_output_mib": 32}
+    with Server(home, test_hooks=1, **tight) as running:
         yield running
 
 

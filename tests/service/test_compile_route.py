@@ -31,7 +31,7 @@ def test_a_compiled_graph_runs_with_its_own_names(server: Server) -> None:
     assert [symbol.name for symbol in compiled.symbols] == ["batch"]
     assert [binding.var for binding in compiled.inputs] == [7]
     assert [binding.var for binding in compiled.outputs] == [8, 9]
-    assert compiled.provenance.isolation == "process"
+    assert compiled.provenance.isolation == server.http.get("/capabilities").json()["isolation"]["level"]
     assert compiled.provenance.build_id == server.http.get("/capabilities").json()["build_id"]
 
     def fetch(digest: str) -> bytes:
@@ -61,10 +61,8 @@ def test_the_reason_of_a_miss_names_what_differs(home: Path) -> None:
     with Server(home) as server:
         assert cache(server.compile(first)) == ("hit", "same request")
     with Server(home, salt="poisoned") as server:
-        status, reason = cache(server.compile(first))
-        assert status == "miss"
-        assert reason.startswith("differs in ")
-        assert reason.endswith("salt")
+        # Of what has another salt, a miss does not even tell that it is there.
+        assert cache(server.compile(first)) == ("miss", "first request")
 
 
 def test_the_order_of_nodes_does_not_matter_and_the_outputs_keep_theirs(server: Server) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 import httpx2
 import pytest
 
+from service.limits import MAX_TARGETS
 from tensorkiln.dtypes import DType
 from tensorkiln.nodes import NODE_KINDS
 from tests.service.bodies import compile_body, encoded, graph
@@ -24,6 +25,11 @@ def run(*arguments: str, home: Path, **settings: Any) -> subprocess.CompletedPro
     environment = {**os.environ, "KILN_HOME": str(home), **{f"KILN_{k.upper()}": str(v) for k, v in settings.items()}}
     command = [sys.executable, "-W", "error", "-m", "service", *arguments]
     return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60)
+
+
+def complaints(log: str) -> list[str]:
+    """The lines of a log, less the one that a service on the loopback asks for no credential."""
+    return [line for line in log.splitlines() if "no credential is asked for" not in line]
 
 
 def test_health_and_readiness_are_ok(server: Server) -> None:
@@ -47,9 +53,11 @@ def test_capabilities_state_what_the_contract_lists(server: Server) -> None:
 
 def test_every_stated_target_compiles(server: Server) -> None:
     targets = server.http.get("/capabilities").json()["targets"]
-    answer = server.compile(encoded(compile_body(graph("neg", rows=2), target=targets)))
-    assert answer.status_code == 200, answer.text
-    assert len(answer.json()["programs"]) == len(targets)
+    for begin in range(0, len(targets), MAX_TARGETS):
+        some = targets[begin : begin + MAX_TARGETS]
+        answer = server.compile(encoded(compile_body(graph("neg", rows=2), target=some)))
+        assert answer.status_code == 200, answer.text
+        assert len(answer.json()["programs"]) == len(some)
 
 
 def test_a_validation_tells_types_and_digest(server: Server) -> None:
@@ -70,13 +78,13 @@ def test_one_line_says_that_it_is_ready_and_nothing_else_is_printed(home: Path) 
     os.kill(server.pid, signal.SIGTERM)
     assert server.process.stdout.read() == ""
     assert server.stop() == 0
-    assert server.log() == ""
+    assert complaints(server.log()) == []
 
 
 def test_an_interrupt_ends_it_as_a_shell_expects(home: Path) -> None:
     server = Server(home)
     assert server.stop(signal.SIGINT) == 130
-    assert server.log() == ""
+    assert complaints(server.log()) == []
 
 
 def test_only_its_user_can_open_its_socket_which_goes_with_it(home: Path) -> None:
@@ -105,7 +113,8 @@ def test_only_its_user_can_open_its_socket_which_goes_with_it(home: Path) -> Non
 def test_an_address_in_use_is_told_in_one_line(server: Server, home: Path) -> None:
     result = run("--port", server.url.rpartition(":")[2], home=home)
     assert result.returncode == 1
-    assert re.fullmatch(r"The service cannot listen on 127\.0\.0\.1:\d+: .*in use.*\n", result.stderr)
+    (line,) = complaints(result.stderr)
+    assert re.fullmatch(r"The service cannot listen on 127\.0\.0\.1:\d+: .*in use.*", line)
 
 
 def test_a_setting_that_cannot_be_used_is_told_by_its_name(home: Path) -> None:

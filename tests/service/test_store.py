@@ -19,6 +19,8 @@ from service.store.blobs import Blobs
 from service.store.location import open_store
 from service.store.records import Records
 from service.store.repeats import Repeats
+from service.trust.keyring import Keyring
+from service.trust.notary import Notary
 from tensorkiln.errors import UnavailableError
 
 CONTENT = [bytes([index]) * (1000 * index) for index in range(8)]
@@ -40,6 +42,10 @@ def flip(path: Path) -> None:
 
 def truncate(path: Path) -> None:
     os.truncate(path, path.stat().st_size // 2)
+
+
+def notary_in(directory: Path) -> Notary:
+    return Notary(Keyring(directory / "keys"), "here", "process")
 
 
 DAMAGES: list[Callable[[Path], None]] = [flip, truncate, Path.unlink]
@@ -105,15 +111,15 @@ def test_records_are_listed_by_name(tmp_path: Path) -> None:
 def test_an_answer_is_repeated_while_everything_that_it_names_is_there(tmp_path: Path) -> None:
     async def run() -> None:
         store = open_store(str(tmp_path))
-        records, blobs = Records(store), Blobs(store)
-        repeats = Repeats(records, blobs, "build 1", 1 << 20)
+        records, blobs, notary = Records(store), Blobs(store), notary_in(tmp_path)
+        repeats = Repeats(records, blobs, "build 1", 1 << 20, notary)
         key = repeats.key(sha(b"body"))
         assert await repeats.find(key) is None
         named = await blobs.put(b"artifact")
         await repeats.save(key, b"answer", [named])
         assert await repeats.find(key) == b"answer"
-        assert await Repeats(records, blobs, "build 1", 0).find(key) == b"answer"
-        other = Repeats(records, blobs, "build 2", 1 << 20)
+        assert await Repeats(records, blobs, "build 1", 0, notary).find(key) == b"answer"
+        other = Repeats(records, blobs, "build 2", 1 << 20, notary)
         assert await other.find(other.key(sha(b"body"))) is None
         flip(blob_file(tmp_path, named))
         assert await repeats.find(key) is None
@@ -126,7 +132,7 @@ def test_an_answer_is_repeated_while_everything_that_it_names_is_there(tmp_path:
 def test_answers_in_memory_are_bounded(tmp_path: Path) -> None:
     async def run() -> None:
         store = open_store(str(tmp_path))
-        repeats = Repeats(Records(store), Blobs(store), "", 2500)
+        repeats = Repeats(Records(store), Blobs(store), "", 2500, notary_in(tmp_path))
         for name in "abcd":
             await repeats.save(repeats.key(name), name.encode() * 1000, [])
         assert all([await repeats.find(repeats.key(name)) == name.encode() * 1000 for name in "abcd"])

@@ -25,11 +25,17 @@ def json_pointer(path: Iterable[str | int]) -> str:
 def json_depth(text: str | bytes) -> int:
     """The deepest nesting of brackets in a JSON text, strings excepted."""
     plain = _STRING.sub(b"", text.encode() if isinstance(text, str) else text)
-    steps = _STEPS[np.frombuffer(plain, np.uint8)]
-    return int(steps.cumsum(dtype=np.int64).max(initial=0))
+    deepest = depth = 0
+    # In parts: the depths of 64 MiB of brackets at once would take eight times their memory.
+    for start in range(0, len(plain), _PART):
+        levels = _STEPS[np.frombuffer(plain[start : start + _PART], np.uint8)].cumsum(dtype=np.int64)
+        deepest = max(deepest, depth + int(levels.max()))
+        depth += int(levels[-1])
+    return deepest
 
 
 _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
+_PART = 1 << 20
 _STEPS = np.zeros(256, np.int8)
 _STEPS[list(b"[{")], _STEPS[list(b"]}")] = 1, -1
 

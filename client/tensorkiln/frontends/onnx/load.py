@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
 import onnx
-from onnx import ModelProto, NodeProto, numpy_helper
+from google.protobuf import json_format, text_format
+from google.protobuf.message import DecodeError
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto, checker, defs, numpy_helper, parser
 
 from ...build import Builder, Tensor
 from ...errors import InvalidGraphError, UnsupportedGraphError
@@ -23,6 +25,12 @@ from .parameters import Parameters
 from .value import Host, Value
 
 MIN_OPSET = 6
+_UNREADABLE = (
+    *(DecodeError, json_format.Error, text_format.Error, checker.ValidationError, parser.ParseError),
+    *(ValueError, TypeError, KeyError, NotImplementedError),
+)
+"""What protobuf and onnx raise on bytes that are no model, or no tensor of a known type."""
+_ELEMENT_TYPES = frozenset(TensorProto.DataType.values()) - {TensorProto.UNDEFINED}
 Source: TypeAlias = "ModelProto | bytes | str | os.PathLike[str]"
 
 
@@ -46,12 +54,14 @@ def load(
     neither inputs nor symbols is computed here, in NumPy.
 
     UnsupportedGraphError names the node and the operator, attribute, type or opset that is not supported;
-    InvalidGraphError names the node whose shapes or types do not fit.
+    InvalidGraphError names the node whose shapes or types do not fit, or says why these bytes are no model. OSError
+    when a file cannot be opened.
     """
     proto = _read(model)
+    _refuse_damage(proto)
     opset = _opset(proto)
     builder = Builder(graph_name(proto.graph.name))
-    weights = {tensor.name: np.asarray(numpy_helper.to_array(tensor)) for tensor in proto.graph.initializer}
+    weights = {tensor.name: _array(tensor) for tensor in proto.graph.initializer}
     if proto.graph.sparse_initializer or proto.functions:
         raise UnsupportedGraphError("sparse initializers and model-local functions are not supported")
     inputs, known = declare_inputs(builder, proto.graph, weights, symbols or {}, constants or {})
@@ -74,15 +84,50 @@ def load(
 def _read(model: Source) -> ModelProto:
     if isinstance(model, ModelProto):
         return model
-    if isinstance(model, bytes):
-        return onnx.load_model_from_string(model)
-    return onnx.load(Path(model))
+    try:
+        return onnx.load_model_from_string(model) if isinstance(model, bytes) else onnx.load(Path(model))
+    except _UNREADABLE as error:
+        called = "the text" if isinstance(model, bytes) else os.fspath(model)
+        raise InvalidGraphError(f"{called} cannot be read as an ONNX model: {error}") from error
+
+
+def _refuse_damage(proto: ModelProto) -> None:
+    """InvalidGraphError for what protobuf lets pass: no graph, an element type that is none, names that are no text."""
+    if not proto.HasField("graph"):
+        raise InvalidGraphError("this is no ONNX model: it has no graph")
+    graph = proto.graph
+    for entry in graph.input:
+        kind = entry.type.tensor_type.elem_type
+        if entry.type.HasField("tensor_type") and kind not in _ELEMENT_TYPES:
+            raise InvalidGraphError(f"the input {entry.name!r} has the element type {kind}, which ONNX does not know")
+    # A text that is not UTF-8 comes out of protobuf as bytes.
+    broken = next((name for name in _names(graph) if not isinstance(name, str)), None)
+    if broken is not None:
+        raise InvalidGraphError(f"the name {broken!r} is not UTF-8")
+
+
+def _names(graph: GraphProto) -> Iterator[object]:
+    yield graph.name
+    for entry in (*graph.input, *graph.output, *graph.initializer):
+        yield entry.name
+    for entry in graph.input:
+        yield from (dim.dim_param for dim in entry.type.tensor_type.shape.dim)
+    for node in graph.node:
+        yield from (node.name, node.op_type, node.domain, *node.input, *node.output)
+        yield from (attribute.name for attribute in node.attribute)
+
+
+def _array(tensor: TensorProto) -> Host:
+    try:
+        return np.asarray(numpy_helper.to_array(tensor))
+    except _UNREADABLE as error:
+        raise InvalidGraphError(f"the initializer {tensor.name!r} cannot be read: {error}") from error
 
 
 def _opset(proto: ModelProto) -> int:
     versions = {entry.domain or "ai.onnx": entry.version for entry in proto.opset_import}
     version = versions.get("ai.onnx", 1)
-    newest = onnx.defs.onnx_opset_version()
+    newest = defs.onnx_opset_version()
     if not MIN_OPSET <= version <= newest:
         raise UnsupportedGraphError(f"the model is of opset {version}; supported are {MIN_OPSET} to {newest}")
     return version
@@ -91,6 +136,7 @@ def _opset(proto: ModelProto) -> int:
 def _run(proto: NodeProto, node: Node, values: dict[str, Value | _Absent]) -> None:
     if proto.domain not in ("", "ai.onnx") or proto.op_type not in OPERATORS:
         node.fail(f"the operator {proto.domain or 'ai.onnx'}.{proto.op_type} is not supported")
+    _refuse_missing_inputs(proto, node)
     try:
         results = _results(node)
     except InvalidGraphError as error:
@@ -101,6 +147,15 @@ def _run(proto: NodeProto, node: Node, values: dict[str, Value | _Absent]) -> No
             values[output] = results[place]
         elif output:
             values[output] = _Absent(f"output {place} of {node.op} {node.name} is not supported")
+
+
+def _refuse_missing_inputs(proto: NodeProto, node: Node) -> None:
+    if not defs.has(node.op, node.opset):
+        return
+    for place, formal in enumerate(defs.get_schema(node.op, node.opset).inputs):
+        is_there = place < len(proto.input) and proto.input[place]
+        if formal.option == defs.OpSchema.FormalParameterOption.Single and not is_there:
+            raise InvalidGraphError(f"{node.op} {node.name}: input {place} is missing")
 
 
 def _results(node: Node) -> Sequence[Value]:

@@ -1,0 +1,71 @@
+"""JSON that says everything once.
+
+Python's parser and pydantic's keep the last value of a repeated key. A text that two readers may understand differently
+is no contract, so the wire format has none.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, cast
+
+from .nodes.problems import json_pointer
+
+
+class RepeatedKeyError(ValueError):
+    """An object has a key twice. `pointer` is the JSON Pointer of that key."""
+
+    def __init__(self, key: str, pointer: str) -> None:
+        super().__init__(f"the key {key[:64]!r} stands twice in one object")
+        self.key = key
+        self.pointer = pointer
+
+
+def parse(text: str | bytes | bytearray) -> Any:
+    """The value that a JSON text spells. RepeatedKeyError, or another ValueError when it is no JSON."""
+    repeating: list[_Repeating] = []
+
+    def build(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        content = dict(pairs)
+        if len(content) == len(pairs):
+            return content
+        repeating.append(_Repeating(content, pairs))
+        return repeating[-1]
+
+    value = json.loads(text, object_pairs_hook=build)
+    if repeating:
+        raise _error(value, repeating[0])
+    return value
+
+
+def refuse_repeated_keys(text: str | bytes | bytearray) -> None:
+    """RepeatedKeyError when an object of a JSON text has a key twice. Builds nothing, and so is faster than `parse`."""
+
+    def look(pairs: list[tuple[str, None]]) -> None:
+        if len(dict(pairs)) < len(pairs):
+            parse(text)
+
+    json.loads(text, object_pairs_hook=look)
+
+
+class _Repeating(dict[str, Any]):
+    """An object in whose text a key is repeated."""
+
+    def __init__(self, content: dict[str, Any], pairs: list[tuple[str, Any]]) -> None:
+        super().__init__(content)
+        seen: set[str] = set()
+        self.key = next(key for key, _ in pairs if key in seen or seen.add(key))
+
+
+def _error(root: Any, wanted: _Repeating) -> RepeatedKeyError:
+    """The error that says where in `root` the object is; one that another repetition has dropped is nowhere."""
+    rest: list[tuple[tuple[str | int, ...], Any]] = [((), root)]
+    while rest:
+        path, value = rest.pop()
+        if value is wanted:
+            return RepeatedKeyError(wanted.key, json_pointer((*path, wanted.key)))
+        if isinstance(value, dict):
+            rest += [((*path, key), child) for key, child in cast("dict[str, Any]", value).items()]
+        elif isinstance(value, list):
+            rest += [((*path, place), child) for place, child in enumerate(cast("list[Any]", value))]
+    return RepeatedKeyError(wanted.key, "")

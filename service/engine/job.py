@@ -1,0 +1,88 @@
+"""A job of this service: what its state is, what has happened, and ways to wait for more."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, Final
+
+from service.store.job_records import Event, JobRecord
+
+MAX_EVENTS: Final = 1000
+
+
+class Job:
+    """`record` is what the store has, or is about to have. `task` does the work."""
+
+    def __init__(self, record: JobRecord) -> None:
+        self.record = record
+        self.task: asyncio.Task[None] | None = None
+        self.is_over = record.has_ended
+        self.news = asyncio.Event()
+        self._begun_at = self._accepted_at = time.monotonic()
+        if not record.events:
+            self.happens("queued", {"attempt": record.attempt})
+
+    def happens(self, kind: str, data: Mapping[str, Any], **changes: Any) -> None:
+        """Add an event, and change fields of the record. Beyond MAX_EVENTS, stages are told no more."""
+        if kind == "stage" and len(self.record.events) >= MAX_EVENTS:
+            return
+        event = Event(f"{self.record.attempt}.{len(self.record.events) + 1}", kind, data)
+        self.record = replace(self.record, events=(*self.record.events, event), **changes)
+        self.wake()
+
+    def begins(self) -> None:
+        """The work starts."""
+        self._begun_at = time.monotonic()
+        queue_ms = round((self._begun_at - self._accepted_at) * 1e3, 3)
+        self.happens("started", {"queue_ms": queue_ms}, state="running", queue_ms=queue_ms)
+
+    def ends(self, state: str, **changes: Any) -> None:
+        """The work is over. It has to be stored before anybody is told: see `settle`."""
+        began = self.record.queue_ms is not None
+        run_ms = round((time.monotonic() - self._begun_at) * 1e3, 3) if began else None
+        self.happens("done", {"state": state, "run_ms": run_ms}, state=state, run_ms=run_ms, **changes)
+
+    def settle(self, record: JobRecord) -> None:
+        """The store has it: `record` is how the job has ended."""
+        self.record = record
+        self.is_over = True
+        self.wake()
+
+    def wake(self) -> None:
+        """Let those who wait for `news` look again."""
+        self.news.set()
+        self.news = asyncio.Event()
+
+    async def end(self, seconds: float) -> bool:
+        """Wait for the end, so long; whether it has come."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while not self.is_over:
+                    await self.news.wait()
+        return self.is_over
+
+    def events_after(self, last: str) -> tuple[Event, ...]:
+        """What may be told of the events after the one with the id `last`.
+
+        All of this attempt when `last` is of another. The end is told when it is stored.
+        """
+        told = self.record.events if self.is_over else tuple(e for e in self.record.events if e.kind != "done")
+        place = next((position for position, event in enumerate(told, 1) if event.id == last), 0)
+        return told[place:]
+
+
+async def follow(job: Job, last: str, is_closing: asyncio.Event) -> AsyncGenerator[Event]:
+    """The events of a job after `last`, until its end or the service's."""
+    while True:
+        # Taken before the look at the events, so that none is missed.
+        news, is_over = job.news, job.is_over
+        for event in job.events_after(last):
+            last = event.id
+            yield event
+        if is_over or is_closing.is_set():
+            return
+        await news.wait()

@@ -1,0 +1,274 @@
+"""Accepted jobs: recorded before they are begun, done one way or another, taken up again after a crash."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import suppress
+from dataclasses import replace
+from secrets import token_hex
+from typing import Any, Final, TypeAlias, TypeVar
+
+import structlog
+
+from service.body import Body
+from service.fairness.turns import Turns
+from service.identity.caller import Caller, acting_as, caller
+from service.store.blobs import Blobs
+from service.store.job_records import Event, JobRecord, JobRecords
+from tensorkiln.errors import (
+    InfrastructureError,
+    LostWorkerError,
+    NotFoundError,
+    RateLimitedError,
+    TensorkilnError,
+    UnavailableError,
+)
+
+from .job import Job, follow
+
+LEASE_S: Final = 5.0
+"""A service that has not said for so long that it lives has lost its jobs to the others."""
+BEAT_S: Final = 1.5
+MAX_ATTEMPTS: Final = 5
+"""Services, or processes of one, that may be lost over a job."""
+_FIRST_PAUSE_S: Final = 0.2
+_MAX_PAUSE_S: Final = 5.0
+
+T = TypeVar("T")
+Tell: TypeAlias = Callable[[dict[str, Any]], None]
+Work: TypeAlias = Callable[[Body, str | None, Tell], Awaitable[bytes]]
+
+_log = structlog.get_logger()
+
+
+class Jobs:
+    """The jobs of one service in a store that others may share, worked on by `turns`.
+
+    `work` turns a request into its answer; it is asked again when it raises an InfrastructureError.
+    """
+
+    def __init__(self, work: Work, records: JobRecords, blobs: Blobs, turns: Turns, most: int) -> None:
+        self._work = work
+        self._records = records
+        self._blobs = blobs
+        self._turns = turns
+        self._most = most
+        self._owner = token_hex(16)
+        self._jobs: dict[str, Job] = {}
+        self._watching: asyncio.Task[None] | None = None
+        self.is_closing = asyncio.Event()
+
+    async def start(self) -> None:
+        """Take up what services that are no more have left, now and from now on."""
+        await self._look_around()
+        self._watching = asyncio.create_task(self._watch())
+
+    async def accept(self, body: Body, hook: str | None, answer: bytes | None = None) -> Job:
+        """A job for a request; once this returns, it will be done. `answer` is what it comes to, if that is known.
+
+        UnavailableError when too many are open, and while the service shuts down.
+        """
+        if self.is_closing.is_set():
+            raise UnavailableError("The service is shutting down.")
+        if len(self._jobs) >= self._most and answer is None:
+            raise UnavailableError(
+                f"{len(self._jobs)} jobs are open already, which is the limit; send the request again in a moment.",
+                details={"waiting": len(self._jobs), "queue": self._most},
+            )
+        digest = await self._blobs.put(body.content)
+        job = Job(JobRecord(token_hex(16), digest, time.time(), caller().to_record(), hook, owner=self._owner))
+        if answer is not None:
+            job.ends("done", answer=await self._blobs.put(answer))
+            job.settle(await self._records.end(job.record))
+            return job
+        if not self._jobs:
+            await self._records.beat(self._owner, time.time() + LEASE_S)
+        await self._records.write(job.record)
+        self._begin(job)
+        return job
+
+    async def find(self, identifier: str) -> Job:
+        """The job with this id, of whichever service. NotFoundError when the caller has none."""
+        job = self._jobs.get(identifier)
+        if job is None:
+            record = await self._records.find(identifier)
+            job = Job(record) if record is not None else None
+        if job is None or not _may_see(caller(), Caller.from_record(job.record.caller)):
+            raise NotFoundError(f"There is no job {identifier}.")
+        return job
+
+    async def cancel(self, identifier: str) -> Job:
+        """End a job that has not ended. What it compiles is given up, unless somebody else waits for it."""
+        job = await self.find(identifier)
+        if job.is_over:
+            return job
+        if job.task is not None:
+            job.task.cancel()
+            await asyncio.wait([job.task])
+        if not job.is_over:
+            if not job.record.has_ended:
+                job.ends("cancelled")
+            job.settle(await self._records.end(job.record))
+        self._jobs.pop(identifier, None)
+        return job
+
+    async def events(self, identifier: str, last: str) -> AsyncGenerator[Event]:
+        """The events of a job after the one with the id `last`, until its end or this service's."""
+        job = await self.find(identifier)
+        while True:
+            async for event in follow(job, last, self.is_closing) if identifier in self._jobs else _past(job, last):
+                last = event.id
+                yield event
+            if job.is_over or self.is_closing.is_set():
+                return
+            # It is another service's: what it tells is seen when the job has ended.
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self.is_closing.wait(), BEAT_S)
+            job = await self.find(identifier)
+
+    async def end(self, job: Job, seconds: float) -> None:
+        """Wait for the end of a job, so long, and no longer than this service lives."""
+        ending = asyncio.create_task(job.end(seconds))
+        closing = asyncio.create_task(self.is_closing.wait())
+        try:
+            await asyncio.wait({ending, closing}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            ending.cancel()
+            closing.cancel()
+
+    def drain(self) -> None:
+        """Accept nothing more, and let nobody wait any longer."""
+        self.is_closing.set()
+        for job in self._jobs.values():
+            job.wake()
+
+    async def close(self) -> None:
+        """Stop, and leave what has not ended to the next service."""
+        self.drain()
+        tasks = [job.task for job in self._jobs.values() if job.task is not None]
+        if self._watching is not None:
+            tasks.append(self._watching)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        with suppress(UnavailableError):
+            await self._records.leave(self._owner)
+
+    def _begin(self, job: Job) -> None:
+        self._jobs[job.record.id] = job
+        job.task = asyncio.create_task(self._see_through(job))
+        job.task.add_done_callback(lambda task: self._land(job, task))
+
+    def _land(self, job: Job, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and (error := task.exception()) is not None:
+            _log.error("a job was left by a defect of the service", job=job.record.id, exc_info=error)
+            self._jobs.pop(job.record.id, None)
+
+    async def _see_through(self, job: Job) -> None:
+        with acting_as(Caller.from_record(job.record.caller)):
+            state, changes = await self._patiently(lambda: self._in_turn(job))
+        job.ends(state, **changes)
+        job.settle(await self._patiently(lambda: self._records.end(job.record)))
+        del self._jobs[job.record.id]
+
+    async def _in_turn(self, job: Job) -> tuple[str, dict[str, Any]]:
+        async with self._turns.turn(0):
+            job.begins()
+            await self._patiently(lambda: self._records.write(job.record))
+            return await self._outcome(job)
+
+    async def _outcome(self, job: Job) -> tuple[str, dict[str, Any]]:
+        """How the work ends, tried again while the infrastructure fails it."""
+        pause, lost = _FIRST_PAUSE_S, 0
+        while True:
+            working = asyncio.create_task(self._answer(job))
+            try:
+                await asyncio.wait({working})
+            finally:
+                working.cancel()
+            error = working.exception()
+            if error is None:
+                return "done", {"answer": working.result()}
+            lost += isinstance(error, LostWorkerError)
+            may_pass = isinstance(error, InfrastructureError | RateLimitedError)
+            if not may_pass or lost + job.record.attempt > MAX_ATTEMPTS:
+                return "failed", {"error": _problem(job, error)}
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, _MAX_PAUSE_S)
+
+    async def _answer(self, job: Job) -> str:
+        content = await self._blobs.get(job.record.body)
+        if content is None:
+            raise NotFoundError("The request of this job is gone from the store; send it again.")
+        answer = await self._work(
+            Body(content, job.record.body), job.record.hook, lambda news: job.happens("stage", news)
+        )
+        return await self._blobs.put(answer)
+
+    async def _patiently(self, attempt: Callable[[], Awaitable[T]]) -> T:
+        """Try again and again while the store or the turns refuse: an accepted job is not dropped for that."""
+        pause = _FIRST_PAUSE_S
+        while True:
+            try:
+                return await attempt()
+            except (UnavailableError, RateLimitedError) as error:
+                _log.error("a job has to wait", reason=error.message)
+                await asyncio.sleep(pause)
+                pause = min(2 * pause, _MAX_PAUSE_S)
+
+    async def _watch(self) -> None:
+        while True:
+            await asyncio.sleep(BEAT_S)
+            try:
+                await self._look_around()
+            except UnavailableError as error:
+                _log.error("the store does not show its jobs", reason=error.message)
+
+    async def _look_around(self) -> None:
+        """Say that this service lives, give up jobs that somebody has cancelled, and take up those that nobody has."""
+        opened = set(await self._records.opened())
+        now = time.time()
+        if opened:
+            await self._records.beat(self._owner, now + LEASE_S)
+        for identifier in [each for each, job in self._jobs.items() if each not in opened and not job.is_over]:
+            await self._give_up(identifier)
+        for identifier in opened - self._jobs.keys():
+            if len(self._jobs) >= self._most:
+                return  # The rest is for others, or for later.
+            record = await self._records.orphan(identifier, self._owner, now)
+            if record is None:
+                continue
+            if record.attempt > MAX_ATTEMPTS:
+                lost = LostWorkerError(f"{MAX_ATTEMPTS} services were lost over this job.")
+                await self._records.end(replace(record, state="failed", error=lost.to_problem()))
+            else:
+                _log.warning("a job that was left is taken up", job=identifier, attempt=record.attempt)
+                self._begin(Job(record))
+
+    async def _give_up(self, identifier: str) -> None:
+        record = await self._records.find(identifier)
+        job = self._jobs.get(identifier)
+        if job is None or job.task is None or record is None or not record.has_ended:
+            return
+        job.task.cancel()
+        await asyncio.wait([job.task])
+        job.settle(record)
+        self._jobs.pop(identifier, None)
+
+
+def _may_see(who: Caller, owner: Caller) -> bool:
+    return who.is_local or (who.tenant, who.namespace) == (owner.tenant, owner.namespace)
+
+
+async def _past(job: Job, last: str) -> AsyncGenerator[Event]:
+    for event in job.events_after(last):
+        yield event
+
+
+def _problem(job: Job, error: BaseException) -> dict[str, Any]:
+    if isinstance(error, TensorkilnError):
+        return error.to_problem()
+    _log.error("a job met a defect of the service", job=job.record.id, exc_info=error)
+    return TensorkilnError("The service has a defect; its log tells where.").to_problem()

@@ -1,0 +1,44 @@
+"""A job as it is answered: the answer of a compile, with what is known about how it comes about."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Final, Literal
+
+from service.answers import CompileAnswer, Problem
+from service.store.job_records import JobRecord
+
+
+class JobAnswer(CompileAnswer):
+    """A compile that was accepted. `programs` are there when its `state` is `done`, `error` when it is `failed`.
+
+    `attempt` counts the services that have taken it up. `queue_ms` is the time until its work began, `run_ms` the time
+    that the work took, both null while they are not known.
+    """
+
+    id: str
+    state: Literal["queued", "running", "done", "failed", "cancelled"]
+    accepted: datetime
+    attempt: int
+    queue_ms: float | None
+    run_ms: float | None
+    error: Problem | None
+
+
+NOTHING: Final = CompileAnswer(programs=()).model_dump_json().encode()
+"""The answer of a compile that has none."""
+
+
+def encode(record: JobRecord, answer: bytes = NOTHING) -> bytes:
+    """The body of an answer. `answer` is that of the compile, a JSON object; it is not parsed."""
+    facts = JobAnswer(
+        programs=(),
+        id=record.id,
+        state=record.state,
+        accepted=datetime.fromtimestamp(record.accepted, UTC),
+        attempt=record.attempt,
+        queue_ms=record.queue_ms,
+        run_ms=record.run_ms,
+        error=Problem.model_validate(record.error) if record.error is not None else None,
+    )
+    return facts.model_dump_json(exclude=set(CompileAnswer.model_fields)).encode()[:-1] + b"," + answer[1:]

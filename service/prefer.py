@@ -1,0 +1,41 @@
+"""The Prefer header (RFC 7240), as far as the service knows it: `respond-async` and `wait`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+MAX_WAIT_S: Final = 600
+"""Seconds that an answer is held back at most, whatever is preferred."""
+
+_ENTRY: Final = re.compile(r'\s*([\w!#$%&\'*+.^`|~-]+)\s*(?:=\s*(?:"([^"]*)"|([^\s;,"]*))\s*)?(?:;[^,]*)?')
+
+
+@dataclass(frozen=True, slots=True)
+class Preference:
+    """How long a client waits for its answer before it takes a job instead; `applied` is what is done of its wishes."""
+
+    wait_s: int
+    applied: str
+
+
+def parse_prefer(headers: Sequence[str]) -> Preference | None:
+    """What the Prefer headers of a request ask for; None when they leave the answer as it is.
+
+    `respond-async` alone waits for nothing, `wait=N` waits N seconds, up to MAX_WAIT_S. Of a preference that is stated
+    twice the first counts, and one that is not understood is ignored, as the RFC has it.
+    """
+    stated: dict[str, str] = {}
+    for entry in ",".join(headers).split(","):
+        match = _ENTRY.fullmatch(entry)
+        if match is not None:
+            stated.setdefault(match[1].lower(), match[2] or match[3] or "")
+    wait = stated.get("wait", "")
+    waits = re.fullmatch(r"\d{1,9}", wait, re.ASCII) is not None
+    if not waits and "respond-async" not in stated:
+        return None
+    seconds = min(int(wait), MAX_WAIT_S) if waits else 0
+    applied = ["respond-async"] if "respond-async" in stated else []
+    return Preference(seconds, ", ".join([*applied, f"wait={seconds}"] if waits else applied))

@@ -1,0 +1,43 @@
+"""What the routes that take a graph say about themselves in the OpenAPI document."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from service.problems import documented
+from tensorkiln.errors import (
+    CrashedError,
+    DeadlineExceededError,
+    InvalidGraphError,
+    LimitExceededError,
+    LostWorkerError,
+    RequestError,
+    ResourceExhaustedError,
+    TensorkilnError,
+    UnavailableError,
+    UnsupportedGraphError,
+)
+
+
+def refusals(*more: type[TensorkilnError]) -> dict[int | str, Any]:
+    """The errors of every route that reads a graph in a process of its own, and `more`."""
+    return documented(
+        RequestError,
+        InvalidGraphError,
+        UnsupportedGraphError,
+        LimitExceededError,
+        *more,
+        CrashedError,
+        DeadlineExceededError,
+        ResourceExhaustedError,
+        UnavailableError,
+        LostWorkerError,
+        TensorkilnError,
+        statuses={415: "`request.invalid`: the body is not declared as application/json."},
+    )
+
+
+def takes(schema: str) -> dict[str, Any]:
+    """A required JSON body described by the component `schema`: the routes read their bodies themselves."""
+    content = {"application/json": {"schema": {"$ref": f"#/components/schemas/{schema}"}}}
+    return {"requestBody": {"required": True, "content": content}}

@@ -1,0 +1,96 @@
+"""GET and DELETE /jobs/{id}, GET /jobs/{id}/events"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from dataclasses import replace
+from hashlib import sha256
+from typing import Annotated, Final
+
+from fastapi import APIRouter, Depends, Header, Path, Response
+from fastapi.sse import EventSourceResponse, ServerSentEvent
+
+from service.conditional import matches
+from service.engine.engine import Engine
+from service.engine.job import Job
+from service.job_answer import JobAnswer, encode
+from service.problems import documented
+from service.store.job_records import JobRecord
+from tensorkiln.errors import NotFoundError, TensorkilnError, UnavailableError
+
+from .engine_of import EngineOf
+
+_ERRORS: Final = documented(
+    NotFoundError, UnavailableError, TensorkilnError, statuses={422: "`request.invalid`: the path is malformed."}
+)
+JobId = Annotated[str, Path(pattern=r"^[0-9a-f]{32}$", description="The id of a job.")]
+
+router = APIRouter()
+
+
+@router.get(
+    "/jobs/{job}",
+    operation_id="job",
+    summary="How a job stands",
+    response_model=JobAnswer,
+    responses={304: {"description": "The client's copy is current."}, **_ERRORS},
+)
+async def job(
+    job: JobId,
+    engine: EngineOf,
+    known: Annotated[str | None, Header(alias="If-None-Match", description="ETags of the client's copies.")] = None,
+) -> Response:
+    """The state of a job, with its programs once it is done. A failed job is answered by 200 too, with its `error`."""
+    body = await job_body(engine, await engine.jobs.find(job))
+    headers = {"ETag": f'"{sha256(body).hexdigest()}"', "Cache-Control": "no-cache"}
+    if matches(known, headers["ETag"]):
+        return Response(status_code=304, headers=headers)
+    return Response(body, headers=headers, media_type="application/json")
+
+
+@router.delete(
+    "/jobs/{job}", operation_id="cancel", summary="Cancel a job", response_model=JobAnswer, responses=_ERRORS
+)
+async def cancel(job: JobId, engine: EngineOf) -> Response:
+    """The job, cancelled unless it had ended before. Its compile is given up, unless others wait for the same."""
+    body = await job_body(engine, await engine.jobs.cancel(job))
+    return Response(body, headers={"Cache-Control": "no-store"}, media_type="application/json")
+
+
+async def _known(job: JobId, engine: EngineOf) -> str:
+    await engine.jobs.find(job)
+    return job
+
+
+@router.get(
+    "/jobs/{job}/events",
+    operation_id="events",
+    summary="What happens to a job, as it happens",
+    response_class=EventSourceResponse,
+    responses=_ERRORS,
+)
+async def events(
+    job: Annotated[str, Depends(_known)],
+    engine: EngineOf,
+    last: Annotated[
+        str, Header(alias="Last-Event-ID", description="The last event that the client has seen.", max_length=64)
+    ] = "",
+) -> AsyncGenerator[ServerSentEvent]:
+    """Server-sent events: `queued`, `started`, `stage` for each that begins, and `done` at the end of the stream."""
+    async for event in engine.jobs.events(job, last):
+        yield ServerSentEvent(id=event.id, event=event.kind, data=event.data)
+
+
+async def job_body(engine: Engine, job: Job) -> bytes:
+    """The body that a job is answered with. NotFoundError when it is done and its programs are gone from the store."""
+    if not job.is_over or job.record.answer is None:
+        return encode(_shown(job))
+    answer = await engine.blobs.get(job.record.answer)
+    if answer is None:
+        raise NotFoundError(f"The programs of job {job.record.id} are gone from the store; compile the graph again.")
+    return encode(job.record, answer)
+
+
+def _shown(job: Job) -> JobRecord:
+    """A job whose end is not stored yet is still running."""
+    return job.record if job.is_over or not job.record.has_ended else replace(job.record, state="running", error=None)

@@ -1,0 +1,142 @@
+"""Bodies and requests made to do harm: each is refused by its own error, in both routes that take a graph."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import socket
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from tests.service.bodies import compile_body, encoded, graph
+from tests.service.server import JSON, Server
+
+ROUTES = ("/compile", "/validate")
+MARK = 987654321
+
+
+def body(path: str, wire: dict[str, Any] | None = None) -> bytes:
+    return encoded(compile_body(wire) if path == "/compile" else {"graph": wire or graph()})
+
+
+def with_value(path: str, text: bytes) -> bytes:
+    """A body whose graph has a constant spelled as `text`."""
+    wire = graph()
+    wire["nodes"].append({"node": "const_scalar", "value": MARK, "dtype": "float32", "out_var": 9})
+    return body(path, wire).replace(str(MARK).encode(), text)
+
+
+@pytest.mark.parametrize("path", ROUTES)
+@pytest.mark.parametrize(
+    ("text", "status", "code", "pointer"),
+    [
+        (b"1.5", 200, "", None),
+        (b"NaN", 400, "request.invalid", None),
+        (b"-Infinity", 400, "request.invalid", None),
+        (b"1e999", 422, "graph.invalid", "/nodes/3/value"),
+        (b"1" + b"0" * 400, 422, "graph.invalid", "/nodes/3/value"),
+        (b"1" + b"0" * 5000, 400, "request.invalid", None),
+        (b"01", 400, "request.invalid", None),
+        (b"0x10", 400, "request.invalid", None),
+        (b'"\\ud800"', 400, "request.invalid", None),
+        (b'"\xff"', 400, "request.invalid", None),
+        (b'"\x00"', 400, "request.invalid", None),
+        (b'1, "value": 2', 400, "request.invalid", "/graph/nodes/3/value"),
+        (b"true", 422, "graph.invalid", "/nodes/3/value"),
+        (b"null", 422, "graph.invalid", "/nodes/3/value"),
+        (b"[" * 500 + b"]" * 500, 413, "limit.exceeded", None),
+        (b'{"a":' * 500 + b"1" + b"}" * 500, 413, "limit.exceeded", None),
+    ],
+)
+def test_a_strange_value_is_refused_where_it_stands(
+    server: Server, path: str, text: bytes, status: int, code: str, pointer: str | None
+) -> None:
+    answer = server.post(path, with_value(path, text))
+    assert answer.status_code == status, answer.text
+    if status != 200:
+        assert answer.headers["Content-Type"] == "application/problem+json"
+        assert answer.json()["code"] == code
+        assert pointer is None or answer.json()["pointers"] == [pointer]
+
+
+@pytest.mark.parametrize("path", ROUTES)
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-32", "utf-8-sig"])
+def test_json_in_another_encoding_is_refused(server: Server, path: str, encoding: str) -> None:
+    answer = server.post(path, body(path).decode().encode(encoding))
+    assert (answer.status_code, answer.json()["code"]) == (400, "request.invalid")
+
+
+@pytest.mark.parametrize("path", ROUTES)
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Content-Type": "text/plain"},
+        {"Content-Type": "application/x-www-form-urlencoded"},
+        {"Content-Type": "multipart/form-data; boundary=x"},
+        {"Content-Type": "application/json; charset=utf-16"},
+        {**JSON, "Content-Encoding": "gzip"},
+        {**JSON, "Content-Encoding": "identity, gzip"},
+    ],
+)
+def test_a_body_declared_otherwise_is_not_read(server: Server, path: str, headers: dict[str, str]) -> None:
+    content = gzip.compress(body(path)) if "Content-Encoding" in headers else body(path)
+    answer = server.http.post(path, content=content, headers=headers)
+    assert (answer.status_code, answer.json()["code"]) == (415, "request.invalid")
+
+
+@pytest.mark.parametrize("path", ROUTES)
+def test_a_body_in_chunks_without_a_length_is_taken(server: Server, path: str) -> None:
+    content = body(path)
+
+    def chunks() -> Iterator[bytes]:
+        yield from (content[position : position + 7] for position in range(0, len(content), 7))
+
+    assert server.http.post(path, content=chunks(), headers=JSON).status_code == 200
+
+
+def raw(server: Server, request: bytes) -> bytes:
+    """What the service sends back before it closes the connection or has answered once."""
+    host, _, port = server.url.removeprefix("http://").partition(":")
+    with socket.create_connection((host, int(port)), timeout=10) as connection:
+        connection.sendall(request)
+        connection.shutdown(socket.SHUT_WR)
+        received = b""
+        while part := connection.recv(1 << 16):
+            received += part
+    return received
+
+
+HEAD = b"POST /validate HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nConnection: close\r\n"
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        b"Content-Length: -1\r\n\r\n{}",
+        b"Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}",
+        b"Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        b"Transfer-Encoding: gzip\r\n\r\n{}",
+        b"Transfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n",
+        b"Content-Length: 2\r\nX: " + b"a" * (1 << 20) + b"\r\n\r\n{}",
+    ],
+)
+def test_a_request_that_a_proxy_may_read_differently_is_refused(server: Server, rest: bytes) -> None:
+    answer = b""
+    with suppress(OSError):  # a reset instead of an answer is a refusal, too
+        answer = raw(server, HEAD + rest)
+    assert answer == b"" or answer.startswith((b"HTTP/1.1 400 ", b"HTTP/1.1 431 ")), answer[:200]
+    assert server.http.get("/healthz").status_code == 200
+
+
+def test_a_body_shorter_than_announced_is_refused_and_harms_nobody(server: Server) -> None:
+    answer = raw(server, HEAD + b"Content-Length: 100\r\n\r\n{}")
+    assert answer == b"" or answer.startswith(b"HTTP/1.1 400 ")
+    assert server.http.get("/healthz").status_code == 200
+
+
+def test_nothing_hostile_met_a_defect(server: Server) -> None:
+    for line in server.log().splitlines():
+        assert "defect" not in json.loads(line)["event"], line

@@ -1,0 +1,97 @@
+"""Jobs in a store: one owner at a time, one end, nothing lost when a service goes in the middle of anything."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from service.identity.caller import LOCAL
+from service.store.job_records import Event, JobRecord, JobRecords
+from service.store.location import open_store
+from service.store.records import Records
+
+NOW = 1000.0
+JOB = JobRecord("a" * 32, "0" * 64, NOW, LOCAL.to_record(), owner="one", events=(Event("1.1", "queued", {"x": 1}),))
+
+
+def with_records(location: str, test: Callable[[JobRecords, JobRecords], Awaitable[None]]) -> None:
+    """Run a test with the views of two services."""
+
+    async def run() -> None:
+        store = open_store(location)
+        await test(JobRecords(store, Records(store)), JobRecords(store, Records(store)))
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("memory", [False, True])
+def test_an_open_job_is_found_as_it_was_written_and_once_it_has_ended_as_it_ended(tmp_path: Path, memory: bool) -> None:
+    async def test(one: JobRecords, two: JobRecords) -> None:
+        assert await two.find(JOB.id) is None
+        await one.write(JOB)
+        assert await two.find(JOB.id) == JOB
+        assert await two.opened() == [JOB.id]
+        done = replace(JOB, state="done", answer="1" * 64, run_ms=1.5)
+        assert await one.end(done) == done
+        assert await two.find(JOB.id) == done
+        assert await two.opened() == []
+        # It ends once.
+        assert await two.end(replace(JOB, state="cancelled")) == done
+
+    with_records("memory:///" if memory else str(tmp_path), test)
+
+
+def test_a_job_is_its_owners_while_that_lives_and_goes_to_one_other_when_it_does_not(tmp_path: Path) -> None:
+    async def test(one: JobRecords, two: JobRecords) -> None:
+        await one.beat("one", NOW + 5)
+        await one.write(JOB)
+        assert await two.orphan(JOB.id, "two", NOW + 4) is None
+        for owner in ("two", "three"):
+            await two.beat(owner, NOW + 100)
+        taken = await asyncio.gather(two.orphan(JOB.id, "two", NOW + 6), one.orphan(JOB.id, "three", NOW + 6))
+        (winner,) = [record for record in taken if record is not None]
+        assert (winner.attempt, winner.state, winner.events) == (2, "queued", ())
+        assert await one.find(JOB.id) == winner
+        assert await one.orphan(JOB.id, "four", NOW + 7) is None
+
+    with_records(str(tmp_path), test)
+
+
+def test_a_job_that_is_left_on_purpose_is_free_at_once(tmp_path: Path) -> None:
+    async def test(one: JobRecords, two: JobRecords) -> None:
+        await one.beat("one", NOW + 5)
+        await one.write(JOB)
+        await one.leave("one")
+        assert await two.orphan(JOB.id, "two", NOW) is not None
+
+    with_records(str(tmp_path), test)
+
+
+def test_a_claim_of_a_service_that_died_before_it_took_the_job_does_not_hold_it(tmp_path: Path) -> None:
+    async def test(one: JobRecords, two: JobRecords) -> None:
+        await one.write(JOB)
+        claims = tmp_path / "jobs" / "claims"
+        claims.mkdir(parents=True)
+        (claims / f"{JOB.id}.1.0").write_text("dead")
+        record = await two.orphan(JOB.id, "two", NOW)
+        assert record is not None
+        await two.end(replace(record, state="done"))
+        assert list(claims.iterdir()) == []
+
+    with_records(str(tmp_path), test)
+
+
+def test_a_job_that_ended_just_before_its_service_died_is_not_taken_up(tmp_path: Path) -> None:
+    async def test(one: JobRecords, two: JobRecords) -> None:
+        done = replace(JOB, state="done")
+        await one.end(done)
+        await one.write(JOB)  # as if the end of `end` had not come to pass
+        assert await two.orphan(JOB.id, "two", NOW) is None
+        assert await two.opened() == []
+        assert await two.find(JOB.id) == done
+
+    with_records(str(tmp_path), test)

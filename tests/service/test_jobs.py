@@ -1,0 +1,276 @@
+"""Jobs: accepted means done, whatever becomes of the service; what happens can be watched, waited for and ended."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from tests.service.bodies import V3, compile_body, encoded, graph
+from tests.service.server import HOOK, Server, await_end, cache, jobs
+
+ASYNC = {"Prefer": "respond-async"}
+ENDED = ("done", "failed", "cancelled")
+
+
+def submit(server: Server, body: bytes, prefer: str = "respond-async", hook: str | None = None) -> httpx2.Response:
+    return server.post("/compile", body, Prefer=prefer, **({HOOK: hook} if hook is not None else {}))
+
+
+def accepted(server: Server, body: bytes, hook: str | None = None) -> str:
+    """The id of a job that is not done at once."""
+    answer = submit(server, body, hook=hook)
+    assert answer.status_code == 202, answer.text
+    return answer.json()["id"]
+
+
+def ended(server: Server, job: str) -> dict[str, Any]:
+    """A job once it has ended; one that never does is for the time-out of the test."""
+    while (found := server.http.get(f"/jobs/{job}").json())["state"] not in ENDED:
+        time.sleep(0.02)
+    return found
+
+
+def events(server: Server, job: str, last: str = "") -> list[dict[str, Any]]:
+    """The events of a job until the end of the stream."""
+    with server.http.stream("GET", f"/jobs/{job}/events", headers={"Last-Event-ID": last} if last else {}) as stream:
+        assert stream.headers["Content-Type"].startswith("text/event-stream")
+        blocks = "".join(stream.iter_text()).split("\n\n")
+        return [event(block) for block in blocks if block.strip() and not block.startswith(":")]
+
+
+def event(block: str) -> dict[str, Any]:
+    fields = dict(line.split(": ", 1) for line in block.strip().splitlines())
+    return {"id": fields["id"], "event": fields["event"], "data": json.loads(fields["data"])}
+
+
+def test_a_request_that_is_not_waited_for_becomes_a_job(server: Server) -> None:
+    body = encoded(compile_body(graph("log2", rows=11)))
+    answer = submit(server, body)
+    assert answer.status_code == 202
+    assert answer.headers["Preference-Applied"] == "respond-async"
+    job = answer.json()
+    assert answer.headers["Location"] == f"/jobs/{job['id']}"
+    assert (job["programs"], job["error"], job["attempt"]) == ([], None, 1)
+    done = ended(server, job["id"])
+    assert done["state"] == "done"
+    assert done["run_ms"] > 0 <= done["queue_ms"]
+    assert done.keys() == job.keys()
+    plain = server.compile(body).json()
+    assert plain["programs"][0]["kernels"] == done["programs"][0]["kernels"]
+    assert plain.keys() < done.keys()
+
+
+def test_a_job_that_is_done_within_the_wait_is_answered_with_its_programs(server: Server) -> None:
+    body = encoded(compile_body(graph("log2", rows=12)))
+    for prefer in ("wait=30", "respond-async, wait=30"):
+        answer = submit(server, body, prefer)
+        assert answer.status_code == 200, answer.text
+        assert answer.headers["Preference-Applied"] == prefer
+        job = answer.json()
+        assert answer.headers["Content-Location"] == f"/jobs/{job['id']}"
+        assert (job["state"], len(job["programs"])) == ("done", 1)
+        assert server.http.get(f"/jobs/{job['id']}").json() == job
+
+
+def test_a_repeated_request_is_done_at_once(server: Server) -> None:
+    body = encoded(compile_body(graph("log2", rows=13)))
+    assert server.compile(body).status_code == 200
+    answer = submit(server, body)
+    assert (answer.status_code, cache(answer)) == (200, ("hit", "same request"))
+    assert [each["event"] for each in events(server, answer.json()["id"])] == ["queued", "done"]
+
+
+def test_a_wait_that_is_too_short_is_answered_with_the_job(server: Server) -> None:
+    begin = time.monotonic()
+    answer = submit(server, encoded(compile_body()), "wait=1", hook="hang")
+    assert answer.status_code == 202
+    assert 1 <= time.monotonic() - begin < 3
+    assert answer.headers["Retry-After"] == "1"
+    job = ended(server, answer.json()["id"])
+    assert (job["state"], job["error"]["code"]) == ("failed", "compile.deadline_exceeded")
+
+
+def test_a_failed_compile_is_a_failed_job_and_a_problem_to_those_who_wait(server: Server) -> None:
+    job = ended(server, accepted(server, encoded(compile_body()), "segfault"))
+    assert (job["state"], job["programs"]) == ("failed", [])
+    assert job["error"]["code"] == "compile.crashed"
+    assert job["error"]["details"]["signal"] == "SIGSEGV"
+    waited = submit(server, encoded(compile_body()), "wait=30", hook="segfault")
+    assert (waited.status_code, waited.json()["code"]) == (422, "compile.crashed")
+    assert waited.headers["Content-Type"] == "application/problem+json"
+    assert server.http.get(waited.headers["Content-Location"]).json()["state"] == "failed"
+
+
+def test_an_invalid_graph_is_a_failed_job(server: Server) -> None:
+    wire = graph()
+    wire["nodes"][1]["in_var"] = 999
+    error = ended(server, accepted(server, encoded(compile_body(wire))))["error"]
+    assert (error["code"], error["pointers"]) == ("graph.invalid", ["/nodes/1/in_var"])
+
+
+def test_events_tell_every_stage_in_order_and_resume_where_they_were_left(server: Server) -> None:
+    body = encoded(compile_body(graph("exp2", rows=14), [V3, "cpu:aarch64"]))
+    told = events(server, accepted(server, body))
+    kinds = [each["event"] for each in told]
+    assert kinds[:2] == ["queued", "started"]
+    assert set(kinds[2:-1]) == {"stage"}
+    assert kinds[-1] == "done"
+    assert [each["id"] for each in told] == [f"1.{count}" for count in range(1, len(told) + 1)]
+    stages = [each["data"] for each in told[2:-1]]
+    assert [stage["stage"] for stage in stages if stage["target"] is None][:3] == ["parse", "validate", "canonicalize"]
+    for target in (0, 1):
+        names = [stage["stage"] for stage in stages if stage["target"] == target]
+        assert names[:2] == ["load", "from-graph"]
+        assert names[-2:] == ["codegen", "return"]
+    assert told[-1]["data"]["state"] == "done"
+    job = ended(server, accepted(server, encoded(compile_body()), "segfault"))
+    whole = events(server, job["id"])
+    for place, each in enumerate(whole, 1):
+        assert events(server, job["id"], each["id"]) == whole[place:]
+    assert events(server, job["id"], "of another attempt") == whole
+
+
+def test_events_arrive_while_the_job_runs(server: Server) -> None:
+    job = accepted(server, encoded(compile_body()), "hang")
+    with server.http.stream("GET", f"/jobs/{job}/events") as stream:
+        lines = stream.iter_lines()
+        while "test-hook" not in next(lines):
+            continue
+        assert server.http.get(f"/jobs/{job}").json()["state"] == "running"
+        server.http.delete(f"/jobs/{job}")
+        assert any("cancelled" in line for line in lines)
+
+
+def test_a_job_that_is_cancelled_ends_with_its_process(home: Path) -> None:
+    with Server(home, test_hooks=1, concurrency=1) as server:
+        running = accepted(server, encoded(compile_body()), "hang")
+        while not (compiling := jobs(server.fork_server, "compile")):
+            time.sleep(0.01)
+        waiting = accepted(server, encoded(compile_body()), "hang")
+        for job in (waiting, running):
+            answer = server.http.delete(f"/jobs/{job}")
+            assert (answer.status_code, answer.json()["state"]) == (200, "cancelled")
+            assert server.http.get(f"/jobs/{job}").json() == answer.json()
+            assert server.http.delete(f"/jobs/{job}").json() == answer.json()
+        await_end(compiling[0])
+        assert server.http.get(f"/jobs/{waiting}").json()["queue_ms"] is None
+        assert events(server, running)[-1]["data"]["state"] == "cancelled"
+        assert server.compile(encoded(compile_body())).status_code == 200
+
+
+def test_cancelling_one_of_two_equal_jobs_leaves_the_other_alone(server: Server) -> None:
+    nodes: list[dict[str, Any]] = [{"node": "placeholder", "out_var": 0, "dtype": "float32", "shape": [4]}]
+    nodes += [
+        {"node": "unary", "op": "sqrt", "in_var": var, "out_var": var + 1, "dtype": "float32"} for var in range(800)
+    ]
+    wire = {"schema": 1, "name": "chain", "nodes": nodes, "input_vars": [0], "output_vars": [800]}
+    body = encoded(compile_body(wire))
+    first, second = accepted(server, body), accepted(server, body)
+    assert server.http.delete(f"/jobs/{first}").json()["state"] == "cancelled"
+    assert ended(server, second)["state"] == "done"
+
+
+def test_a_job_that_is_done_cannot_be_cancelled(server: Server) -> None:
+    job = submit(server, encoded(compile_body(graph("sqrt", rows=15))), "wait=30").json()
+    assert server.http.delete(f"/jobs/{job['id']}").json() == job
+
+
+def test_a_client_that_has_the_current_state_gets_no_body(server: Server) -> None:
+    job = submit(server, encoded(compile_body(graph("sqrt", rows=16))), "wait=30").json()
+    answer = server.http.get(f"/jobs/{job['id']}")
+    again = server.http.get(f"/jobs/{job['id']}", headers={"If-None-Match": f'"x", {answer.headers["ETag"]}'})
+    assert (again.status_code, again.content) == (304, b"")
+    assert server.http.get(f"/jobs/{job['id']}", headers={"If-None-Match": '"x"'}).status_code == 200
+    digest = job["programs"][0]["digest"]
+    program = server.http.get(f"/programs/{digest}")
+    known = {"If-None-Match": program.headers["ETag"]}
+    assert server.http.get(f"/programs/{digest}", headers=known).status_code == 304
+
+
+@pytest.mark.parametrize(("method", "path"), [("GET", "/jobs/{}"), ("DELETE", "/jobs/{}"), ("GET", "/jobs/{}/events")])
+def test_a_job_that_does_not_exist_is_not_found(server: Server, method: str, path: str) -> None:
+    answer = server.http.request(method, path.format("0" * 32))
+    assert (answer.status_code, answer.json()["code"]) == (404, "request.not_found")
+    answer = server.http.request(method, path.format("nonsense"))
+    assert (answer.status_code, answer.json()["code"]) == (422, "request.invalid")
+
+
+def test_jobs_beyond_the_queue_are_refused_before_they_are_accepted(home: Path) -> None:
+    with Server(home, test_hooks=1, concurrency=1, queue=1) as server:
+        held = [accepted(server, encoded(compile_body()), "hang") for _ in range(2)]
+        refused = submit(server, encoded(compile_body()), hook="hang")
+        assert (refused.status_code, refused.json()["code"]) == (503, "infra.unavailable")
+        for job in held:
+            server.http.delete(f"/jobs/{job}")
+        assert submit(server, encoded(compile_body()), "wait=30").status_code == 200
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_what_was_accepted_is_done_after_a_restart(home: Path, number: signal.Signals) -> None:
+    bodies = [encoded(compile_body(graph("exp2", rows=rows))) for rows in range(20, 26)]
+    server = Server(home, test_hooks=1, concurrency=1)
+    hanging = accepted(server, encoded(compile_body()), "hang")
+    waiting = [accepted(server, body) for body in bodies]
+    server.stop(number)
+    with Server(home, test_hooks=1, concurrency=2, compile_deadline_s=2) as again:
+        found = [ended(again, job) for job in waiting]
+        assert [job["state"] for job in found] == ["done"] * len(bodies)
+        assert {job["attempt"] for job in found} == {2}
+        assert ended(again, hanging)["error"]["code"] == "compile.deadline_exceeded"
+        told = events(again, waiting[0], "1.2")
+        assert told[0] == {"id": "2.1", "event": "queued", "data": {"attempt": 2}}
+        assert told[-1]["event"] == "done"
+    assert list((home / "store" / "jobs" / "open").iterdir()) == []
+    assert list((home / "store" / "jobs" / "claims").iterdir()) == []
+
+
+def test_a_service_that_stops_lets_those_who_wait_go(home: Path) -> None:
+    server = Server(home, test_hooks=1)
+    job = accepted(server, encoded(compile_body()), "hang")
+    with ThreadPoolExecutor(2) as pool:
+        watched = pool.submit(events, server, job)
+        waited = pool.submit(submit, server, encoded(compile_body()), "wait=60", "hang")
+        while len(jobs(server.fork_server, "compile")) < 2:
+            time.sleep(0.01)
+        begin = time.monotonic()
+        os.kill(server.pid, signal.SIGTERM)
+        assert watched.result()[-1]["event"] == "stage"
+        assert waited.result().status_code == 202
+    assert server.stop() == 0
+    assert time.monotonic() - begin < 20
+
+
+def test_services_that_share_a_store_know_one_anothers_jobs_and_take_over_those_of_the_dead(
+    tmp_path: Path,
+) -> None:
+    store = tmp_path / "store"
+    with ExitStack() as running:
+        settings = {"test_hooks": 1, "store": store}
+        one = running.enter_context(Server(tmp_path / "one", concurrency=1, **settings))
+        two = running.enter_context(Server(tmp_path / "two", concurrency=2, **settings))
+        cancelled = accepted(one, encoded(compile_body()), "hang")
+        while not jobs(one.fork_server, "compile"):
+            time.sleep(0.01)
+        assert two.http.get(f"/jobs/{cancelled}").json()["state"] == "running"
+        assert two.http.delete(f"/jobs/{cancelled}").json()["state"] == "cancelled"
+        while jobs(one.fork_server, "compile"):
+            time.sleep(0.01)
+        accepted(one, encoded(compile_body()), "hang")
+        left = accepted(one, encoded(compile_body(graph("sqrt", rows=30))))
+        time.sleep(2)
+        assert two.http.get(f"/jobs/{left}").json()["state"] == "queued"
+        with ThreadPoolExecutor(1) as pool:
+            watched = pool.submit(events, two, left)
+            one.stop(signal.SIGKILL)
+            job = ended(two, left)
+            assert (job["state"], job["attempt"]) == ("done", 2)
+            assert watched.result()[-1]["data"]["state"] == "done"

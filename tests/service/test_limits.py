@@ -1,0 +1,143 @@
+"""Every published limit, over HTTP: what is at the limit is taken, what is one beyond is told all three figures."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from service.limits import MAX_TARGETS
+from tensorkiln import limits
+from tests.contract.test_structure import kernel, nested_expression
+from tests.contract.wire import Wire, placeholder, wire
+from tests.service.bodies import V3, compile_body, encoded, graph
+from tests.service.server import Server
+
+Body = Callable[[int], bytes]
+
+
+def validation(make: Callable[[int], Wire]) -> Body:
+    return lambda size: encoded({"graph": make(size)})
+
+
+def of_nodes(count: int) -> Wire:
+    return wire([{"node": "sink", "deps": [], "dtype": "unit"}] * count, [], [])
+
+
+def of_rank(rank: int) -> Wire:
+    return wire([placeholder(0, "float32", [1] * rank)], [0], [0])
+
+
+def of_symbols(count: int) -> Wire:
+    return wire([], [], [], {f"n{number}": (0, 1) for number in range(count)})
+
+
+def of_expression(depth: int) -> Wire:
+    return wire([placeholder(0, "float32", [nested_expression(depth)])], [0], [], {"n": (0, 0)})
+
+
+def of_kernels(depth: int) -> Wire:
+    return wire([placeholder(0, "float32", [3]), kernel(depth)], [0], [1])
+
+
+def of_elements(count: int) -> Wire:
+    """A value that is never stored, so that its bytes do not matter."""
+    expand = {"node": "expand", "in_var": 0, "new_target_shape": [count], "out_var": 1, "dtype": "float32"}
+    return wire([placeholder(0, "float32", [1]), expand], [0], [0])
+
+
+def of_bytes(count: int) -> Wire:
+    return wire([placeholder(0, "uint8", [count])], [0], [0])
+
+
+def of_targets(count: int) -> bytes:
+    return encoded(compile_body(graph(rows=2), [V3] * count))
+
+
+def of_brackets(depth: int) -> bytes:
+    """Not a graph; at the limit it is read far enough for that to be said."""
+    return b'{"graph":' + b"[" * (depth - 1) + b"]" * (depth - 1) + b"}"
+
+
+def of_length(count: int) -> bytes:
+    return encoded({"graph": graph(rows=2)}).ljust(count)
+
+
+CASES: dict[str, tuple[int, str, Body]] = {
+    "nodes": (limits.MAX_NODES, "/validate", validation(of_nodes)),
+    "rank": (limits.MAX_RANK, "/validate", validation(of_rank)),
+    "symbols": (limits.MAX_SYMBOLS, "/validate", validation(of_symbols)),
+    "expression_depth": (limits.MAX_EXPRESSION_DEPTH, "/validate", validation(of_expression)),
+    "kernel_depth": (limits.MAX_KERNEL_DEPTH, "/validate", validation(of_kernels)),
+    "elements": (limits.MAX_ELEMENTS, "/validate", validation(of_elements)),
+    "buffer_bytes": (limits.MAX_BUFFER_BYTES, "/validate", validation(of_bytes)),
+    "json_depth": (limits.MAX_JSON_DEPTH, "/validate", of_brackets),
+    "body_bytes": (limits.MAX_BODY_BYTES, "/validate", of_length),
+    "targets": (MAX_TARGETS, "/compile", of_targets),
+}
+OF_THE_PROCESS = {"compile_deadline_s", "compile_memory_mib", "compile_output_mib"}
+"""Limits of a compile itself: the tests of faults reach them."""
+
+
+def test_every_limit_of_the_capabilities_is_tested(server: Server) -> None:
+    stated = server.http.get("/capabilities").json()["limits"]
+    assert {name: stated[name] for name in stated.keys() - OF_THE_PROCESS} == {
+        name: maximum for name, (maximum, _, _) in CASES.items()
+    }
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_is_at_a_limit_is_taken(server: Server, name: str) -> None:
+    maximum, path, make = CASES[name]
+    answer = server.post(path, make(maximum))
+    if name == "json_depth":
+        assert (answer.status_code, answer.json()["code"]) == (422, "graph.invalid")
+    else:
+        assert answer.status_code == 200, answer.text
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_is_one_beyond_a_limit_is_told_limit_maximum_and_actual(server: Server, name: str) -> None:
+    maximum, path, make = CASES[name]
+    answer = server.post(path, make(maximum + 1))
+    problem = answer.json()
+    assert (answer.status_code, problem["code"]) == (413, "limit.exceeded"), answer.text
+    assert problem["details"] == {"limit": name, "maximum": maximum, "actual": maximum + 1}
+    assert problem["retryable"] is False
+    assert str(maximum) in problem["detail"]
+
+
+@pytest.mark.parametrize("named", [lambda text: graph(name=text), lambda text: graph(symbol=text)])
+def test_a_name_has_at_most_64_characters(server: Server, named: Callable[[str], Wire]) -> None:
+    assert server.post("/validate", encoded({"graph": named("n" * 64)})).status_code == 200
+    answer = server.post("/validate", encoded({"graph": named("n" * 65)}))
+    assert (answer.status_code, answer.json()["code"]) == (422, "graph.invalid")
+    assert answer.json()["pointers"][0] in ("/name", "/symbolic_vars/0/name", "/nodes/0/shape/1")
+
+
+@pytest.mark.parametrize("name", ["", "0", "a-b", "a b", "é", "a\n", "a\x00", ".a"])
+def test_a_symbol_of_another_spelling_is_refused(server: Server, name: str) -> None:
+    answer = server.post("/validate", encoded({"graph": graph(symbol=name)}))
+    assert (answer.status_code, answer.json()["code"]) == (422, "graph.invalid"), answer.text
+
+
+def test_far_beyond_a_limit_the_figures_are_still_true(server: Server) -> None:
+    depth = 10_000_000
+    details = server.post("/validate", b"[" * depth).json()["details"]
+    assert details == {"limit": "json_depth", "maximum": limits.MAX_JSON_DEPTH, "actual": depth}
+    text = json.dumps({"graph": of_rank(10_000)}).encode()
+    assert server.post("/validate", text).json()["details"] == {"limit": "rank", "maximum": 16, "actual": 10_000}
+    wide = graph(rows=10**300)
+    assert server.post("/validate", encoded({"graph": wide})).json()["code"] in ("limit.exceeded", "graph.invalid")
+
+
+def test_a_limit_in_a_compile_is_that_of_a_validation(server: Server) -> None:
+    wide: dict[str, Any] = of_rank(17)
+    details = [
+        server.post("/validate", encoded({"graph": wide})).json(),
+        server.post("/compile", encoded(compile_body(wide))).json(),
+    ]
+    assert details[0] == details[1]
+    assert details[0]["details"]["limit"] == "rank"

@@ -1,0 +1,37 @@
+"""What the Prefer header asks for."""
+
+from __future__ import annotations
+
+import pytest
+
+from service.prefer import MAX_WAIT_S, Preference, parse_prefer
+
+
+@pytest.mark.parametrize(
+    ("headers", "wait_s", "applied"),
+    [
+        (["respond-async"], 0, "respond-async"),
+        (["Respond-Async"], 0, "respond-async"),
+        (["wait=5"], 5, "wait=5"),
+        (["wait = 5"], 5, "wait=5"),
+        (['wait="5"'], 5, "wait=5"),
+        (["wait=0"], 0, "wait=0"),
+        (["respond-async, wait=10"], 10, "respond-async, wait=10"),
+        (["respond-async", "wait=10"], 10, "respond-async, wait=10"),
+        (["wait=10;x=y, respond-async; a"], 10, "respond-async, wait=10"),
+        (["wait=3, wait=9"], 3, "wait=3"),
+        (["return=minimal, wait=3"], 3, "wait=3"),
+        (["wait=999999"], MAX_WAIT_S, f"wait={MAX_WAIT_S}"),
+        (["wait=soon, respond-async"], 0, "respond-async"),
+    ],
+)
+def test_a_preference_is_understood(headers: list[str], wait_s: int, applied: str) -> None:
+    assert parse_prefer(headers) == Preference(wait_s, applied)
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [[], [""], ["return=minimal"], ["wait"], ["wait=-1"], ["wait=1.5"], ["wait=soon"], ["wait=\u0665"], ["=="]],
+)
+def test_what_is_not_understood_changes_nothing(headers: list[str]) -> None:
+    assert parse_prefer(headers) is None
