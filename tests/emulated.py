@@ -12,8 +12,9 @@ from passes.compile import Compilation
 from tensorkiln.custom import lookup
 from tensorkiln.expr import evaluate
 from tensorkiln.graph import Graph
+from tensorkiln.runtime.storage import Storage, resolve_storages
 from tensorkiln.schedule import HostCallback, KernelItem, MemoryTransfer
-from tensorkiln.spec import Buffer, ProgramSpec
+from tensorkiln.spec import ProgramSpec
 from tests.compiled import compiled
 from tests.simt.memory import Buffer as DeviceBuffer
 from tests.simt.memory import DeviceMemory
@@ -39,7 +40,7 @@ class Launched:
 
 @dataclass(slots=True)
 class Emulation:
-    """One call of a compiled program, every buffer in memory of its own between poisoned borders."""
+    """One call of a compiled program, every storage in memory of its own between poisoned borders."""
 
     compilation: Compilation
     arrays: Sequence[Any]
@@ -51,16 +52,21 @@ class Emulation:
     def __post_init__(self) -> None:
         program = self.compilation.program
         given = {binding.buffer: array for binding, array in zip(program.inputs, self.arrays, strict=True)}
-        for buffer in program.buffers:
-            self.buffers[buffer.id] = self._place(buffer, given.get(buffer.id))
+        for storage in resolve_storages(program):
+            address = self._place(storage, given.get(storage.anchor.id))
+            for buffer in storage.members:
+                shape = tuple(evaluate(dim, self.symbols) for dim in buffer.shape)
+                first = address + evaluate(buffer.offset, self.symbols)
+                self.buffers[buffer.id] = DeviceBuffer(self.memory, first, shape, buffer.dtype.numpy)
 
-    def _place(self, buffer: Buffer, array: Any) -> DeviceBuffer:
-        shape, dtype = tuple(evaluate(dim, self.symbols) for dim in buffer.shape), buffer.dtype.numpy
-        if buffer.artifact is not None:
-            array = np.frombuffer(self.compilation.artifacts[buffer.artifact], dtype)
+    def _place(self, storage: Storage, array: Any) -> int:
+        """The address of the storage, which holds `array` if that is given, or a constant."""
+        dtype, artifact = storage.anchor.dtype.numpy, storage.anchor.artifact
+        if artifact is not None:
+            array = np.frombuffer(self.compilation.artifacts[artifact], dtype)
         if array is None:
-            return self.memory.fresh(shape, dtype)
-        return self.memory.upload(np.asarray(array, dtype, order="C").reshape(shape))
+            return self.memory.allocate(storage.extent(self.symbols))
+        return self.memory.upload(np.asarray(array, dtype, order="C")).address
 
     def run(self, *, seed: int = 0, watched: bool = False) -> tuple[Array, ...]:
         """Run every item; with `watched`, check every access and count the stores of every launch."""

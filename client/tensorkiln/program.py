@@ -3,68 +3,141 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from os import PathLike
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from .runtime.executor import Executor
+from .errors import DeviceError
 from .runtime.profile import ItemProfile
 from .spec import CompiledProgram
 
+if TYPE_CHECKING:
+    from .runtime.cuda import Driver
+
 Array = np.ndarray[Any, Any]
+
+
+class _Executor(Protocol):
+    """What runs the programs of one kind of target."""
+
+    @property
+    def compiled(self) -> CompiledProgram: ...
+
+    @property
+    def measured_peak_bytes(self) -> int: ...
+
+    def run(self, arrays: tuple[Any, ...], symbols: Mapping[str, int]) -> tuple[Any, ...]: ...
+
+    def bind(self, params: Mapping[int, Any]) -> _Executor: ...
+
+    def on(self, stream: object) -> _Executor: ...
+
+    def profile(self, arrays: tuple[Any, ...], symbols: Mapping[str, int]) -> tuple[ItemProfile, ...]: ...
+
+    def planned_peak_bytes(self, symbols: Mapping[str, int]) -> int: ...
 
 
 class Program:
     """Call it with the arrays of the graph's `input_vars` and its symbols by name; it returns those of `output_vars`.
 
-    `artifacts` gives the bytes of an artifact by its SHA-256; they are verified before use. `threads` bounds how many
-    threads one kernel runs on (default: the processors available to this process). A program may be called from several
-    threads at once. The results are fresh arrays that share no memory with the inputs or with each other.
+    `artifacts` gives the bytes of an artifact by its SHA-256; they are verified before use. A program may be called
+    from several threads at once. The results share no memory with the inputs or with each other.
 
-    DeviceError when this machine cannot run the program; UnavailableError when an artifact has the wrong bytes.
+    A CPU program takes and returns NumPy arrays; `threads` bounds how many threads one kernel runs on (default: the
+    processors available to this process). A CUDA program takes NumPy arrays and arrays on its GPU, and returns
+    `tensorkiln.runtime.cuda.DeviceArray`s, of which `np.asarray` makes NumPy's; `device` is the number of the GPU
+    (default: 0) or a driver.
+
+    DeviceError when this machine cannot run the program, which for a GPU shows at the first call; UnavailableError
+    when an artifact has the wrong bytes.
     """
 
     def __init__(
-        self, compiled: CompiledProgram, artifacts: Callable[[str], bytes], *, threads: int | None = None
+        self,
+        compiled: CompiledProgram,
+        artifacts: Callable[[str], bytes],
+        *,
+        threads: int | None = None,
+        device: int | Driver | None = None,
     ) -> None:
-        self._executor = Executor.load(compiled, artifacts, threads)
+        self._executor = _load(compiled, artifacts, threads, device)
 
     @classmethod
-    def _of(cls, executor: Executor) -> Program:
+    def _of(cls, executor: _Executor) -> Program:
         program = cls.__new__(cls)
         program._executor = executor
         return program
+
+    @classmethod
+    def from_bundle(
+        cls, path: str | PathLike[str], *, threads: int | None = None, device: int | Driver | None = None
+    ) -> Program:
+        """The program in a file that `tensorkiln.bundle` wrote. Errors as for `read_bundle` and for a program."""
+        from .bundle import read_bundle
+
+        bundle = read_bundle(path)
+        return cls(bundle.program, bundle.artifacts.__getitem__, threads=threads, device=device)
 
     @property
     def compiled(self) -> CompiledProgram:
         """The record that the program runs."""
         return self._executor.compiled
 
-    def __call__(self, *arrays: Array | np.generic, **symbols: int) -> tuple[Array, ...]:
+    def __call__(self, *arrays: Any, **symbols: int) -> tuple[Any, ...]:
         """Run once.
 
-        CallBoundsError when a symbol is missing, unknown or out of bounds; CallInputError when the count, dtype or
-        shape of the arrays is wrong or a constraint between shapes does not hold. Nothing has run then.
+        CallBoundsError when a symbol is missing, unknown or out of bounds, or a launch is larger than the GPU allows;
+        CallInputError when the count, dtype, shape or device of the arrays is wrong or a constraint between shapes does
+        not hold. Nothing has run then.
         """
         return self._executor.run(arrays, symbols)
 
-    def bind(self, params: Mapping[int, Array]) -> Program:
+    def bind(self, params: Mapping[int, Any]) -> Program:
         """The same program with some inputs fixed: `params` gives arrays by var, and calls take the others only.
 
-        Contiguous arrays are kept, not copied, and must not be changed while the program is in use. CallInputError when
-        a var is no free input or an array does not fit.
+        Contiguous arrays are kept where the program runs, not copied, and must not be changed while it is in use; a GPU
+        gets a copy of those of the host, once. CallInputError when a var is no free input or an array does not fit.
         """
         return Program._of(self._executor.bind(params))
 
-    def profile(self, *arrays: Array | np.generic, **symbols: int) -> tuple[ItemProfile, ...]:
+    def on(self, stream: object) -> Program:
+        """The same program on a CUDA stream: an object with `__cuda_stream__`, or a handle.
+
+        DeviceError for a CPU program, CallInputError when `stream` is no stream.
+        """
+        return Program._of(self._executor.on(stream))
+
+    def profile(self, *arrays: Any, **symbols: int) -> tuple[ItemProfile, ...]:
         """Run once and return what each schedule item took, in order of execution."""
         return self._executor.profile(arrays, symbols)
 
     def planned_peak_bytes(self, **symbols: int) -> int:
-        """Bytes that a call will allocate for temporaries, outputs and scratch. CallBoundsError as for a call."""
+        """Bytes that a call will allocate for temporaries, outputs and scratch, on a GPU also for inputs of the host.
+
+        Needs no GPU. CallBoundsError as for a call.
+        """
         return self._executor.planned_peak_bytes(symbols)
 
     @property
     def measured_peak_bytes(self) -> int:
-        """Bytes that the most recently finished call held for temporaries, outputs and scratch; 0 before any call."""
+        """Bytes that the most recent call held for what `planned_peak_bytes` counts; 0 before any call."""
         return self._executor.measured_peak_bytes
+
+
+def _load(
+    compiled: CompiledProgram, artifacts: Callable[[str], bytes], threads: int | None, device: int | Driver | None
+) -> _Executor:
+    match compiled.target.kind:
+        case "cpu":
+            if device is not None:
+                raise DeviceError("the program is for the CPU, which has no device number")
+            from .runtime.executor import Executor
+
+            return Executor.load(compiled, artifacts, threads)
+        case "cuda":
+            from .runtime.cuda.executor import CudaExecutor
+
+            return CudaExecutor.load(compiled, artifacts, device)
+        case kind:
+            raise DeviceError(f"the program is for {kind}, for which there is no runtime; compile it for cpu or cuda")

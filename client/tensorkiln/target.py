@@ -102,6 +102,11 @@ class Target(Record):
         return self.kind.upper()
 
 
+# How the names of LLVM's tuning flags begin: the definitions named Tuning in X86.td and AArch64Features.td.
+_TUNING: Final = (
+    *("allow-light-", "arith-", "avoid-", "branchfusion", "false-deps-", "fast-", "faster-", "fuse-", "idiv", "lea-"),
+    *("macrofusion", "no-bypass-delay", "pad-short-", "predictable-select-", "prefer-", "sbb-dep-", "slow-", "use-"),
+)
 _ARCH_PREFIX: Final = {"cuda": "sm_", "rocm": "gfx"}
 
 
@@ -146,5 +151,12 @@ def _native() -> Target:
 
 
 def missing_features(target: Target, host_features: Mapping[str, bool]) -> tuple[str, ...]:
-    """The features that `target` needs and a host lacks; `host_features` is what LLVM reports of the host."""
-    return tuple(name for name in target.features if not host_features.get(name, False))
+    """The features that `target` needs and a host lacks; `host_features` is what LLVM reports of the host.
+
+    Flags by which LLVM tunes code are no features: code that is tuned for another processor runs on this one.
+    """
+    return tuple(name for name in target.features if not (_is_tuning(name) or host_features.get(name, False)))
+
+
+def _is_tuning(feature: str) -> bool:
+    return feature.startswith(_TUNING)

@@ -6,14 +6,15 @@ from collections.abc import Iterable
 from itertools import pairwise
 
 from tensorkiln.buffers import Buffer
+from tensorkiln.runtime.storage import Storage
 from tensorkiln.schedule import KernelItem, Schedule
 from tensorkiln.spec import CompiledProgram
 
 
 def check_items(program: CompiledProgram, node_count: int) -> None:
-    """Every axis runs on one level of the machine, and every value is read after the item that wrote it."""
+    """Every axis runs on one level of the machine, and every value is read after the items that wrote it."""
     schedule = program.schedule
-    writer: dict[int, int] = {}
+    writers: dict[int, list[int]] = {}
     for item in schedule.items:
         operation = item.operation
         assert isinstance(operation, KernelItem)
@@ -23,12 +24,24 @@ def check_items(program: CompiledProgram, node_count: int) -> None:
         assert all(0 <= op.node < node_count for op in operation.ops)
         assert program.kernels[operation.kernel_id].name == operation.kernel_name
         for info in operation.inputs:
-            if program.buffers[info.buf_var].role not in ("input", "constant"):
-                assert writer[info.buf_var] in before(schedule, item.item_id), f"{operation.kernel_name} reads too soon"
-        writer |= {info.buf_var: item.item_id for info in operation.outputs}
+            wrote = [writer for other in overlapping(program, info.buf_var) for writer in writers.get(other, ())]
+            assert wrote or program.buffers[info.buf_var].role in ("input", "constant")
+            assert set(wrote) <= before(schedule, item.item_id), f"{operation.kernel_name} reads too soon"
+        for info in operation.outputs:
+            writers.setdefault(info.buf_var, []).append(item.item_id)
     used = {item.operation.kernel_id for item in schedule.items if isinstance(item.operation, KernelItem)}
     assert used == set(range(len(program.kernels)))
-    assert {binding.buffer for binding in program.outputs} <= writer.keys()
+    for binding in program.outputs:
+        assert not writers.keys().isdisjoint(overlapping(program, binding.buffer))
+
+
+def overlapping(program: CompiledProgram, buffer_id: int) -> list[int]:
+    """The buffers that have bytes in common with one of them, itself included."""
+    own = program.buffers[buffer_id]
+    if own.alias_group is None:
+        return [buffer_id]
+    others = [buffer for buffer in program.buffers if buffer.alias_group == own.alias_group]
+    return [other.id for other in others if begin(own) < end(other) and begin(other) < end(own)]
 
 
 def before(schedule: Schedule, item_id: int) -> set[int]:
@@ -63,10 +76,21 @@ def size(buffer: Buffer) -> int:
     return buffer.size_bytes
 
 
-def needed_at_once(buffers: Iterable[Buffer], item_count: int) -> int:
-    """Bytes of the buffers whose contents matter during one item, for the item with the most: no plan can need less."""
+def begin(buffer: Buffer) -> int:
+    """The first byte in its storage of a buffer whose shape is static."""
+    assert isinstance(buffer.offset, int)
+    return buffer.offset
+
+
+def end(buffer: Buffer) -> int:
+    """The byte behind the last."""
+    return begin(buffer) + size(buffer)
+
+
+def needed_at_once(storages: Iterable[Storage], item_count: int) -> int:
+    """Bytes of the storages whose contents matter during one item, for the item with most: no plan can need less."""
     at = [0] * item_count
-    for buffer in buffers:
-        for item_id in range(buffer.lifetime[0], buffer.lifetime[1] + 1):
-            at[item_id] += size(buffer)
+    for storage in storages:
+        for item_id in range(storage.first, min(storage.last + 1, item_count)):
+            at[item_id] += storage.extent({})
     return max(at)

@@ -13,6 +13,7 @@ import pytest
 
 from tensorkiln.frontends.onnx import OnnxModel, load
 from tensorkiln.program import Program
+from tensorkiln.runtime.storage import resolve_storages
 from tests import compiled
 from tests.networks.light import NAMES, expected_output, logits, shipped, with_random_weights
 from tests.networks.schedules import check_edges, check_items, needed_at_once, size
@@ -85,11 +86,14 @@ def check_random_weights(name: str, model: OnnxModel, program: Program) -> None:
 
 def check_plan(program: Program, share: float) -> None:
     """The plan holds what must be held at once, little more, and far less than all temporaries side by side."""
-    buffers, item_count = program.compiled.buffers, len(program.compiled.schedule.items)
-    temps = [buffer for buffer in buffers if buffer.role == "temp"]
-    scratch = needed_at_once([buffer for buffer in buffers if buffer.role == "scratch"], item_count)
-    outputs = sum(size(buffer) for buffer in buffers if buffer.role == "output")
-    least = needed_at_once(temps, item_count)
+    compiled, item_count = program.compiled, len(program.compiled.schedule.items)
+    storages = resolve_storages(compiled)
+    returned = {binding.buffer for binding in compiled.outputs}
+    temps = [buffer for buffer in compiled.buffers if buffer.role == "temp"]
+    scratch = needed_at_once([storage for storage in storages if storage.kind == "scratch"], item_count)
+    outputs = sum(size(compiled.buffers[number]) for number in returned)
+    inner = [s for s in storages if s.kind == "writable" and returned.isdisjoint(member.id for member in s.members)]
+    least = needed_at_once(inner, item_count)
     planned = program.planned_peak_bytes()
     assert least + outputs <= planned <= 1.2 * least + outputs + THREADS * scratch + SLACK
     assert least <= share * sum(map(size, temps))

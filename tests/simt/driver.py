@@ -7,6 +7,7 @@ that forgets to wait reads what is not there yet, or writes over what is still n
 from __future__ import annotations
 
 import ctypes
+import gc
 import itertools
 import threading
 from collections import deque
@@ -20,7 +21,7 @@ import numpy as np
 
 from tensorkiln.errors import DeviceError
 from tensorkiln.runtime.cuda.driver import Arguments, DeviceProperties, Function, OutOfDeviceMemoryError
-from tests.simt.errors import LaunchRefused, SimtError
+from tests.simt.errors import KernelFault, LaunchRefused, SimtError
 from tests.simt.memory import DeviceMemory
 from tests.simt.module import SimtModule
 from tests.simt.watch import Watch
@@ -95,8 +96,7 @@ class EmulatedDriver:
         self.properties = properties
         self.memory: Final = DeviceMemory()
         self.log: Final = Log()
-        self._capacity, self._eager = capacity, eager
-        self._watch = Watch(self.memory) if watched else None
+        self._capacity, self._eager, self._watched = capacity, eager, watched
         self._sizes: dict[int, int] = {}
         self._handles = itertools.count(0x1000)
         self._modules: dict[int, SimtModule] = {}
@@ -104,7 +104,7 @@ class EmulatedDriver:
         self._streams: dict[int, Queue] = {handle: deque() for handle in DEFAULT_STREAMS}
         self._events: dict[int, Mark] = {}
         self._scopes = threading.local()
-        self._turn = threading.RLock()
+        self._turn = _Turn()
         self._clock = itertools.count(1)
         self._fault: str | None = None
 
@@ -137,8 +137,9 @@ class EmulatedDriver:
 
     def owner_of(self, address: int) -> int | None:
         self._require_scope()
-        starts = ((start, start + size) for start, size in self._sizes.items())
-        return self.ordinal if any(start <= address < stop for start, stop in starts) else None
+        with self._turn:
+            spans = ((start, start + size) for start, size in self._sizes.items())
+            return self.ordinal if any(start <= address < stop for start, stop in spans) else None
 
     def copy_to_device(self, target: int, source: int, size: int, stream: int) -> None:
         self._put(stream, lambda: self.memory.write(target, _host(source, size)))
@@ -197,8 +198,15 @@ class EmulatedDriver:
             if shared_bytes > allowed:
                 raise DeviceError(f"{name} has {shared_bytes} bytes of dynamic shared memory, {allowed} are allowed")
         self.log.launches.append((name, grid, block, shared_bytes))
-        run = partial(kernels.launch, name, grid, block, values, dynamic_shared_bytes=shared_bytes, watch=self._watch)
-        self._put(stream, lambda: run(seed=next(self._clock)))
+
+        def run() -> None:
+            if kernels not in self._modules.values():
+                raise KernelFault(f"the module of {name} was unloaded before the kernel ran")
+            watch = Watch(self.memory) if self._watched else None
+            seed = next(self._clock)
+            kernels.launch(name, grid, block, values, dynamic_shared_bytes=shared_bytes, seed=seed, watch=watch)
+
+        self._put(stream, run)
 
     def create_stream(self) -> int:
         self._require_scope()
@@ -293,6 +301,24 @@ class EmulatedDriver:
     def _require_scope(self) -> None:
         if not getattr(self._scopes, "depth", 0):
             raise DeviceError("CUDA_ERROR_INVALID_CONTEXT: the calling thread has no current context")
+
+
+class _Turn:
+    """A lock, under which the garbage collector rests: a finalizer that synchronizes must not cut into work."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._collects: list[bool] = []
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+        self._collects.append(gc.isenabled())
+        gc.disable()
+
+    def __exit__(self, *error: object) -> None:
+        if self._collects.pop():
+            gc.enable()
+        self._lock.release()
 
 
 def _one(stream: int) -> int:

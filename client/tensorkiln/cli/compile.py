@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
+from ..bundle import SUFFIX, is_bundle, write_bundle
 from ..sdk import NATIVE, Client
 from ..spec import CompiledProgram
 from .model import read_model
@@ -34,26 +35,37 @@ def compile_graph(
         Path | None,
         typer.Option(help="Write the code of the programs into this folder, each file named by its SHA-256."),
     ] = None,
+    bundle: Annotated[
+        Path | None, typer.Option(help="Write the program and its code into one .kiln file, for one target.")
+    ] = None,
     dump_stages: Annotated[
         Path | None, typer.Option("--dump-stages", help="Write the IR after every stage into this folder.")
     ] = None,
     fast_math: FastMath = False,
+    cubin: Annotated[
+        bool, typer.Option("--cubin", help="Assemble the code of CUDA targets too; the server needs ptxas.")
+    ] = False,
     url: Url = None,
     timeout: TimeoutS = None,
 ) -> None:
     """Compile a graph and print what came of it."""
     targets = target or [NATIVE]
+    if bundle is not None and (len(targets) != 1 or not is_bundle(bundle)):
+        raise typer.BadParameter(f"{bundle} holds one program: give one target, and a name that ends with {SUFFIX}.")
     with reported() as step, Client(url, timeout_s=timeout) as client:
         step(f"reading {graph}")
         model = read_model(graph)
         step(f"compiling {graph.name} for {', '.join(targets)}")
-        options = {"fast_math": fast_math, "dump_stages": dump_stages is not None}
+        options = {"fast_math": fast_math, "dump_stages": dump_stages is not None, "cubin": cubin}
         programs = client.compile_many(model.graph, targets, options)
         if out is not None:
             out.write_text(json.dumps({"programs": [program.model_dump(mode="json") for program in programs]}))
         if artifacts is not None:
             step("fetching artifacts")
             _write_artifacts(client, programs, artifacts)
+        if bundle is not None:
+            step(f"writing {bundle}")
+            write_bundle(bundle, programs[0], client.artifact)
         if dump_stages is not None:
             step("fetching stages")
             _write_stages(client, programs, dump_stages)

@@ -20,15 +20,18 @@ from ..errors import (
     InfrastructureError,
     InvalidGraphError,
     LimitExceededError,
+    RateLimitedError,
     TensorkilnError,
     UnsupportedGraphError,
+    UntrustedArtifactError,
 )
 
-REFUSED, USAGE, UNAVAILABLE, MISFIT, INTERRUPTED = 1, 2, 3, 6, 130
+REFUSED, USAGE, UNAVAILABLE, UNTRUSTED, MISFIT, INTERRUPTED = 1, 2, 3, 5, 6, 130
 
 _EXIT_CODES: tuple[tuple[tuple[type[TensorkilnError], ...], int], ...] = (
     ((InvalidGraphError, UnsupportedGraphError, LimitExceededError, CompileError), REFUSED),
-    ((InfrastructureError,), UNAVAILABLE),
+    ((InfrastructureError, RateLimitedError), UNAVAILABLE),
+    ((UntrustedArtifactError,), UNTRUSTED),
     ((CallError, DeviceError), MISFIT),
 )
 _MAX_POINTERS = 5

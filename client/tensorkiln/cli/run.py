@@ -1,8 +1,9 @@
-"""`kiln run`: compile a graph for this machine, run it, and say where the time went."""
+"""`kiln run`: compile a graph for this machine or load a bundle, run it, and say where the time went."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated
 
@@ -10,19 +11,25 @@ import numpy as np
 import typer
 
 from ..buffers import Binding
+from ..bundle import is_bundle
 from ..errors import CallInputError, RequestError
 from ..expr import evaluate
 from ..program import Program
 from ..sdk import NATIVE, Client
 from .arrays import as_dtype, random_array, read_arrays, write_arrays
 from .model import read_model
-from .options import FastMath, GraphFile, TimeoutS, Url
+from .options import FastMath, TimeoutS, Url
 from .profile_table import output_table, profile_table
 from .report import output, reported
 
 
 def run(
-    graph: GraphFile,
+    graph: Annotated[
+        Path,
+        typer.Argument(
+            help="A graph as JSON, an .onnx model, or a .kiln bundle.", exists=True, dir_okay=False, readable=True
+        ),
+    ],
     inputs: Annotated[
         list[Path] | None,
         typer.Option("--input", "-i", help="A .npy or .npz file; repeatable, in the order of the graph's inputs."),
@@ -42,19 +49,29 @@ def run(
     url: Url = None,
     timeout: TimeoutS = None,
 ) -> None:
-    """Compile a graph for this machine, run it, and print its kernels with their launch sizes and times."""
-    with reported() as step, Client(url, timeout_s=timeout) as client:
+    """Compile a graph for this machine, run it, and print its kernels with their launch sizes and times.
+
+    A bundle is compiled already and runs as it is; it needs no service.
+    """
+    with reported() as step, ExitStack() as stack:
         values = _symbols(symbols or [])
         step(f"reading {graph}")
-        model = read_model(graph)
         given = read_arrays(inputs or [])
-        step(f"compiling {graph.name}")
-        program = client.compile(model.graph, NATIVE, {"fast_math": fast_math}, threads=threads)
-        free = [binding for binding in program.compiled.inputs if binding.var not in model.parameters]
-        program = program.bind(model.parameters)
+        if is_bundle(graph):
+            _require_compiled(fast_math)
+            program, parameters = Program.from_bundle(graph, threads=threads), {}
+        else:
+            model = read_model(graph)
+            client = stack.enter_context(Client(url, timeout_s=timeout))
+            step(f"compiling {graph.name}")
+            program = client.compile(model.graph, NATIVE, {"fast_math": fast_math}, threads=threads)
+            parameters = model.parameters
+        free = [binding for binding in program.compiled.inputs if binding.var not in parameters]
+        if parameters:
+            program = program.bind(parameters)
         arrays = _arguments(program, free, given, values, seed)
         step("running")
-        results = program(*arrays, **values)
+        results = [np.asarray(result) for result in program(*arrays, **values)]
         if out is not None:
             write_arrays(out, results)
         profiles = []
@@ -64,6 +81,11 @@ def run(
     console = output()
     console.print(profile_table(profiles))
     console.print(output_table(results))
+
+
+def _require_compiled(fast_math: bool) -> None:
+    if fast_math:
+        raise RequestError("--fast-math is for compiling, and a bundle is compiled already; compile it again with it.")
 
 
 def _symbols(written: Sequence[str]) -> dict[str, int]:

@@ -31,11 +31,11 @@ class ArenaPlan:
     size: int
 
 
-def plan_arena(intervals: Sequence[Interval]) -> ArenaPlan:
+def plan_arena(intervals: Sequence[Interval], alignment: int = ALIGNMENT) -> ArenaPlan:
     """Greedy by size, best fit: the largest interval first, each into the tightest gap that its lifetime leaves.
 
     The heuristic "greedy by size for offset calculation" of Pisarchyk and Lee, "Efficient Memory Management for Deep
-    Neural Net Inference" (2020). Offsets are multiples of 64.
+    Neural Net Inference" (2020). Offsets are multiples of `alignment` bytes.
     """
     placed = np.empty((0, 4), np.int64)
     offsets = {interval.key: 0 for interval in intervals}
@@ -43,18 +43,18 @@ def plan_arena(intervals: Sequence[Interval]) -> ArenaPlan:
         if not interval.size:
             continue
         is_neighbour = (placed[:, 2] <= interval.last) & (placed[:, 3] >= interval.first)
-        offset = _best_fit(interval, placed[is_neighbour, 0], placed[is_neighbour, 1])
+        offset = _best_fit(interval, placed[is_neighbour, 0], placed[is_neighbour, 1], alignment)
         row = (offset, offset + interval.size, interval.first, interval.last)
         placed = np.insert(placed, np.searchsorted(placed[:, 0], offset), row, axis=0)
         offsets[interval.key] = offset
-    return ArenaPlan(offsets, round_up(int(placed[:, 1].max(initial=0)), ALIGNMENT))
+    return ArenaPlan(offsets, round_up(int(placed[:, 1].max(initial=0)), alignment))
 
 
-def _best_fit(interval: Interval, starts: _Ints, stops: _Ints) -> int:
+def _best_fit(interval: Interval, starts: _Ints, stops: _Ints, alignment: int) -> int:
     """The offset of the tightest gap between neighbours sorted by start, or the first free byte behind all of them."""
     candidates = np.zeros(len(stops) + 1, np.int64)
     np.maximum.accumulate(stops, out=candidates[1:])
-    candidates = -(-candidates // ALIGNMENT) * ALIGNMENT
+    candidates = -(-candidates // alignment) * alignment
     slack = starts - candidates[:-1] - interval.size
     fitting = np.flatnonzero(slack >= 0)
     best = fitting[np.argmin(slack[fitting])] if len(fitting) else -1

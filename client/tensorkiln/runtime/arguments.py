@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,20 +14,32 @@ from ..expr import evaluate
 from ..infer import Constraint
 from ..nodes import SymVar
 from ..spec import Binding
-from .memory import Array
 
 
 @dataclass(frozen=True, slots=True)
 class InputSpec:
     """What an input must be at one binding of the symbols.
 
-    `position` is that in the graph's inputs; a size of None, which no array has, is one that is not known yet.
+    `position` is that in the graph's inputs; a size of None is one that is not known yet.
     """
 
     var: int
     position: int
     dtype: np.dtype[Any]
     shape: tuple[int | None, ...]
+
+    def fits(self, dtype: np.dtype[Any], shape: tuple[int, ...]) -> bool:
+        """Whether it is an array of this dtype and shape; a size that is not known is any."""
+        return dtype == self.dtype and (
+            shape == self.shape
+            or (
+                len(shape) == len(self.shape)
+                and all(stated in (size, None) for size, stated in zip(shape, self.shape, strict=True))
+            )
+        )
+
+    def __str__(self) -> str:
+        return f"input {self.position} (var {self.var})"
 
 
 def bind_symbols(declared: Sequence[SymVar], given: Mapping[str, int]) -> dict[str, int]:
@@ -68,44 +80,39 @@ def input_specs(bindings: Sequence[Binding], symbols: Mapping[str, int]) -> tupl
     return tuple(specs)
 
 
-def accept(specs: Sequence[InputSpec], arrays: Sequence[Any]) -> tuple[list[Array], list[int]]:
-    """The arrays as the kernels take them, and their addresses; only one that is not C-contiguous is copied.
+def fixed_specs(
+    bindings: Sequence[Binding], resident: Container[int], shapes: Mapping[int, tuple[int, ...] | None]
+) -> dict[int, InputSpec]:
+    """What the arrays of these shapes must be, by var, before the symbols are known: a symbolic size accepts any.
 
-    CallInputError when there are too few or too many, or one has another dtype or shape.
+    Where the shape is not known either, such a size is None. CallInputError when a var is no input, or one of
+    `resident`, which are fixed already.
     """
+    free = {binding.var: binding for binding in bindings if binding.var not in resident}
+    for var in shapes:
+        if var not in free:
+            raise CallInputError(f"var {var} is not a free input; those are {', '.join(map(str, free)) or 'none'}")
+    return {var: _loose_spec(free[var], bindings.index(free[var]), shape) for var, shape in shapes.items()}
+
+
+def _loose_spec(binding: Binding, position: int, given: tuple[int, ...] | None) -> InputSpec:
+    shape = tuple(dim if isinstance(dim, int) else None for dim in binding.shape)
+    if given is not None and len(given) == len(shape):
+        shape = tuple(size if dim is None else dim for dim, size in zip(shape, given, strict=True))
+    return InputSpec(binding.var, position, binding.dtype.numpy, shape)
+
+
+def require_count(specs: Sequence[InputSpec], arrays: Sequence[Any]) -> None:
+    """CallInputError when there are too few or too many arrays."""
     if len(arrays) != len(specs):
         raise CallInputError(f"the program takes {len(specs)} arrays, got {len(arrays)}")
-    accepted: list[Array] = []
-    addresses: list[int] = []
-    for spec, given in zip(specs, arrays, strict=True):
-        array = given
-        if type(array) is not np.ndarray:
-            array = _as_array(spec, array)
-        if array.dtype != spec.dtype or array.shape != spec.shape:
-            raise _mismatch(spec, array)
-        flags = array.flags
-        if not (flags.c_contiguous and flags.aligned):
-            array = np.array(array, order="C")
-        accepted.append(array)
-        addresses.append(array.ctypes.data)
-    return accepted, addresses
 
 
-def _as_array(spec: InputSpec, given: Any) -> Array:
-    if isinstance(given, np.ndarray | np.generic):
-        return np.asarray(given)
-    if hasattr(given, "__dlpack__"):
-        return np.from_dlpack(given)
-    raise CallInputError(
-        f"input {spec.position} (var {spec.var}) is a {type(given).__name__}; pass an array of dtype {spec.dtype}"
-    )
-
-
-def _mismatch(spec: InputSpec, array: Array) -> CallInputError:
-    what = f"input {spec.position} (var {spec.var})"
-    if array.dtype != spec.dtype:
-        return CallInputError(f"{what} has the dtype {array.dtype}, the program takes {spec.dtype}; convert it first")
-    return CallInputError(f"{what} has the shape {array.shape}, the program takes {spec.shape}")
+def mismatch(spec: InputSpec, dtype: np.dtype[Any], shape: tuple[int, ...]) -> CallInputError:
+    """The error that an array of another dtype or shape than `spec` is."""
+    if dtype != spec.dtype:
+        return CallInputError(f"{spec} has the dtype {dtype}, the program takes {spec.dtype}; convert it first")
+    return CallInputError(f"{spec} has the shape {shape}, the program takes {spec.shape}")
 
 
 def check_constraints(constraints: Sequence[Constraint], symbols: Mapping[str, int]) -> None:

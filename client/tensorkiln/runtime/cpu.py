@@ -7,11 +7,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
-from ..errors import CallInputError, DeviceError, UnavailableError
+from ..errors import CallInputError, DeviceError
 from ..spec import CompiledProgram, CompiledSpec, ProgramSpec
 from ..target import Target, missing_features
+from .artifact import verified
 from .engine import LoadedObject, binding, load_object
-from .steps import KernelFunction
+
+KernelFunction = Callable[[int, int, int, int], None]
+"""`entry(buffers, values, first, last)`: addresses of the two arrays, then the half-open range of work-groups."""
 
 CPU_ABI = 1
 _PROTOTYPE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
@@ -59,22 +62,8 @@ def require_host(target: Target) -> None:
         )
 
 
-def verified(artifacts: Callable[[str], bytes], digest: str) -> bytes:
-    """The artifact with this SHA-256. UnavailableError when the bytes that came have another."""
-    content = artifacts(digest)
-    actual = sha256(content).hexdigest()
-    if actual != digest:
-        raise UnavailableError(
-            f"artifact {digest} is corrupt: its bytes have the SHA-256 {actual}; fetch it again",
-            details={"expected": digest, "actual": actual},
-        )
-    return content
-
-
 def load_kernels(program: CompiledProgram, artifacts: Callable[[str], bytes]) -> tuple[CpuKernel, ...]:
     """The kernels of `program`, ready to run. DeviceError when this machine cannot; UnavailableError when corrupt."""
-    if program.target.kind != "cpu":
-        raise DeviceError(f"the program is for {program.target.kind} and this runtime runs cpu programs")
     if program.abi != CPU_ABI:
         raise DeviceError(f"the program has the ABI {program.abi} and this runtime knows {CPU_ABI}; update tensorkiln")
     require_host(program.target)
@@ -87,8 +76,6 @@ def _load(kernel: ProgramSpec, artifacts: Callable[[str], bytes], objects: dict[
         raise DeviceError(f"kernel {kernel.name} has no object code; compile the program for a cpu target")
     if kernel.abi != CPU_ABI:
         raise DeviceError(f"kernel {kernel.name} has the ABI {kernel.abi} and this runtime knows {CPU_ABI}")
-    if len(kernel.buffers) != kernel.buf_count:
-        raise DeviceError(f"kernel {kernel.name} takes {kernel.buf_count} buffers but names {len(kernel.buffers)}")
     if kernel.artifact not in objects:
         objects[kernel.artifact] = load_object(verified(artifacts, kernel.artifact), kernel.artifact)
     code = objects[kernel.artifact]

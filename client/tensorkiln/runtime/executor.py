@@ -1,30 +1,29 @@
-"""The calls of a program: arguments checked, a plan per binding of the symbols, blocks and frames reused."""
+"""The calls of a program on the host: a plan per binding of the symbols, blocks and frames reused."""
 
 from __future__ import annotations
 
 import ctypes
-import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
 
-from ..errors import CallBoundsError, CallInputError
-from ..expr import ExprError
-from ..spec import Binding, CompiledProgram
-from .arguments import InputSpec, accept, bind_symbols, check_constraints, input_specs
+from ..errors import DeviceError
+from ..spec import CompiledProgram
+from .arguments import fixed_specs
 from .blocks import BlockPool
 from .frame import Frame
+from .host_arrays import accept
+from .host_launch import HostLaunch, host_launches
+from .layout import lay_out
 from .loaded import LoadedProgram, load_program
 from .memory import Array, Block, fresh_array
 from .plan import Plan, make_plan
+from .plans import Plans, Specs
 from .profile import ItemProfile, item_profile
 from .threads import MAX_THREADS, available_processors
-
-MAX_PLANS: Final = 64
-"""Bindings of the symbols whose plans are kept, the least recently used going first."""
 
 _MAX_FRAMES: Final = 16
 """Plans prepared in one block."""
@@ -38,9 +37,7 @@ class Executor:
         self._threads = threads
         self._pool = pool
         self._resident = dict(resident)
-        self._names = tuple(symbol.name for symbol in loaded.program.symbols)
-        self._plans: OrderedDict[tuple[int, ...], Plan] = OrderedDict()
-        self._lock = threading.Lock()
+        self._plans = Plans(loaded.program, tuple(self._resident), partial(_plan, loaded, threads, self._resident))
         self.measured_peak_bytes = 0
 
     @staticmethod
@@ -58,18 +55,19 @@ class Executor:
 
     def bind(self, params: Mapping[int, Array]) -> Executor:
         """An executor with more inputs fixed; it shares code, constants and blocks with this one."""
-        free = {binding.var: binding for binding in self.compiled.inputs if binding.var not in self._resident}
         resident = dict(self._resident)
-        for var, array in params.items():
-            if var not in free:
-                raise CallInputError(f"var {var} is not a free input; those are {', '.join(map(str, free)) or 'none'}")
-            position = self.compiled.inputs.index(free[var])
-            (resident[var],), _ = accept([_loose_spec(free[var], position, np.shape(array))], [array])
+        shapes = {var: np.shape(array) for var, array in params.items()}
+        for var, spec in fixed_specs(self.compiled.inputs, resident, shapes).items():
+            (resident[var],), _ = accept([spec], [params[var]])
         return Executor(self._loaded, self._threads, self._pool, resident)
+
+    def on(self, stream: object) -> Executor:
+        """DeviceError: a CPU has no streams."""
+        raise DeviceError(f"the program is for the CPU and cannot run on the stream {stream!r}")
 
     def run(self, arrays: Sequence[Any], symbols: Mapping[str, int]) -> tuple[Array, ...]:
         """Check, run, and return the outputs."""
-        plan = self._plan(arrays, symbols)
+        plan = self._plans.find(symbols) or self._plans.make(symbols, lambda specs: accept(specs, arrays))
         held, addresses = accept(plan.inputs, arrays)
         block = self._pool.take(plan.block_size)
         try:
@@ -82,7 +80,7 @@ class Executor:
 
     def profile(self, arrays: Sequence[Any], symbols: Mapping[str, int]) -> tuple[ItemProfile, ...]:
         """Like `run`, timing every step; the outputs are dropped."""
-        plan = self._plan(arrays, symbols)
+        plan = self._plans.find(symbols) or self._plans.make(symbols, lambda specs: accept(specs, arrays))
         held, addresses = accept(plan.inputs, arrays)
         block = self._pool.take(plan.block_size)
         spent: list[int] = []
@@ -96,11 +94,11 @@ class Executor:
 
     def planned_peak_bytes(self, symbols: Mapping[str, int]) -> int:
         """Bytes that a call at `symbols` allocates."""
-        return self._new_plan(bind_symbols(self.compiled.symbols, symbols), None).planned_bytes
+        return self._plans.new(symbols).planned_bytes
 
     def _execute(
         self,
-        plan: Plan,
+        plan: Plan[HostLaunch],
         frame: Frame,
         block: Block,
         inputs: Sequence[int],
@@ -114,7 +112,8 @@ class Executor:
             results.append(array)
             addresses.append(address)
             held += nbytes
-        frame.aim(inputs, addresses)
+        frame.transient_bytes = 0
+        frame.slots.aim(inputs, addresses)
         if around is None:
             for step in frame.steps:
                 step()
@@ -123,45 +122,12 @@ class Executor:
                 around(step)
         for output, address in zip(plan.outputs, addresses, strict=True):
             if not output.is_fresh:
-                ctypes.memmove(address, frame.locate(output.source), output.size)
+                ctypes.memmove(address, frame.slots.locate(output.source), output.size)
         self.measured_peak_bytes = held + frame.transient_bytes
         return tuple(results)
 
-    def _plan(self, arrays: Sequence[Any], symbols: Mapping[str, int]) -> Plan:
-        """The plan of a call. A plan that is kept has its symbols in bounds and its constraints satisfied."""
-        key = tuple(value for name in self._names if type(value := symbols.get(name)) is int)
-        if len(key) != len(symbols):
-            key = tuple(bind_symbols(self.compiled.symbols, symbols).values())
-        with self._lock:
-            plan = self._plans.get(key)
-            if plan is not None:
-                self._plans.move_to_end(key)
-                return plan
-        plan = self._new_plan(bind_symbols(self.compiled.symbols, symbols), arrays)
-        with self._lock:
-            self._plans[key] = plan
-            if len(self._plans) > MAX_PLANS:
-                self._plans.popitem(last=False)
-        return plan
-
-    def _new_plan(self, values: Mapping[str, int], arrays: Sequence[Any] | None) -> Plan:
-        """The plan at `values`, for the free inputs `arrays` when they are given. Their errors come before its own."""
-        try:
-            specs = input_specs(self.compiled.inputs, values)
-            free = tuple(spec for spec in specs if spec.var not in self._resident)
-            if arrays is not None:
-                accept(free, arrays)
-            fixed = [spec for spec in specs if spec.var in self._resident]
-            _, addresses = accept(fixed, [self._resident[spec.var] for spec in fixed])
-            check_constraints(self.compiled.constraints, values)
-            buffers = {binding.var: binding.buffer for binding in self.compiled.inputs}
-            resident = {buffers[spec.var]: address for spec, address in zip(fixed, addresses, strict=True)}
-            return make_plan(self._loaded, free, resident, values, self._threads)
-        except ExprError as error:
-            raise CallBoundsError(f"a size of the program has no value at {dict(values)}: {error}") from error
-
     @staticmethod
-    def _frame(plan: Plan, block: Block) -> Frame:
+    def _frame(plan: Plan[HostLaunch], block: Block) -> Frame:
         frame = block.frames.get(plan)
         if frame is None:
             if len(block.frames) >= _MAX_FRAMES:
@@ -170,12 +136,19 @@ class Executor:
         return frame
 
 
-def _loose_spec(binding: Binding, position: int, given: tuple[int, ...]) -> InputSpec:
-    """What an array must be before the symbols are known: a symbolic size accepts the size that is given."""
-    shape = tuple(dim if isinstance(dim, int) else None for dim in binding.shape)
-    if len(given) == len(shape):
-        shape = tuple(size if dim is None else dim for dim, size in zip(shape, given, strict=True))
-    return InputSpec(binding.var, position, binding.dtype.numpy, shape)
+def _plan(
+    loaded: LoadedProgram,
+    threads: int,
+    resident: Mapping[int, Array],
+    free: Specs,
+    fixed: Specs,
+    symbols: Mapping[str, int],
+) -> Plan[HostLaunch]:
+    _, addresses = accept(fixed, [resident[spec.var] for spec in fixed])
+    buffers = {binding.var: binding.buffer for binding in loaded.program.inputs}
+    known = {buffers[spec.var]: address for spec, address in zip(fixed, addresses, strict=True)}
+    known |= {buffer_id: array.ctypes.data for buffer_id, array in loaded.constants.items()}
+    return make_plan(lay_out(loaded.outline, symbols), free, known, host_launches(loaded.kernels, threads))
 
 
 def _timed(step: Callable[[], object]) -> int:

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ..launch import LaunchDims
-from .steps import CallbackStep, KernelStep, Step
+from .steps import CallbackStep, Launch, TransferStep
 
 StepKind = Literal["kernel", "memory_transfer", "host_callback"]
 
 
 @dataclass(frozen=True, slots=True)
 class ItemProfile:
-    """Wall-clock nanoseconds of one item; launch sizes and threads are those of a kernel, else None and 1."""
+    """Nanoseconds of one item; `launch` is that of a kernel, `threads` how many threads of the host it ran on."""
 
     item_id: int
     op: StepKind
@@ -23,9 +23,9 @@ class ItemProfile:
     threads: int
 
 
-def item_profile(step: Step, ns: int) -> ItemProfile:
+def item_profile(step: Launch | TransferStep | CallbackStep, ns: int) -> ItemProfile:
     """The profile of `step`, which took `ns` nanoseconds."""
-    if isinstance(step, KernelStep):
-        return ItemProfile(step.item_id, "kernel", step.name, ns, step.launch, len(step.ranges))
+    if isinstance(step, Launch):
+        return ItemProfile(step.item_id, "kernel", step.name, ns, step.launch, step.workers)
     kind: StepKind = "host_callback" if isinstance(step, CallbackStep) else "memory_transfer"
     return ItemProfile(step.item_id, kind, step.name, ns, None, 1)

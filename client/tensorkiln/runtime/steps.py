@@ -9,26 +9,25 @@ from typing import Any
 
 import numpy as np
 
+from ..errors import DeviceError
 from ..launch import LaunchDims
 from ..nodes import CustomAttr
 from .address import Address
 from .memory import Array
 
-KernelFunction = Callable[[int, int, int, int], None]
-"""`entry(buffers, values, first, last)`: addresses of the two arrays, then the half-open range of work-groups."""
-
 
 @dataclass(frozen=True, slots=True)
-class KernelStep:
-    """One launch; each of `ranges` is the share of one worker."""
+class Launch:
+    """One launch of a kernel; how is up to the runtime."""
 
     item_id: int
     name: str
-    function: KernelFunction
-    values: ctypes.Array[ctypes.c_int64]
-    arguments: tuple[Address, ...]
-    ranges: tuple[tuple[int, int], ...]
     launch: LaunchDims
+
+    @property
+    def workers(self) -> int:
+        """How many threads of the host the launch occupies."""
+        return 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +50,7 @@ class Window:
         return reach + self.dtype.itemsize
 
     def view(self, address: int) -> Array:
-        """The window onto the memory at `address`; valid as long as that memory is."""
+        """The window onto the memory of the host at `address`; valid as long as that memory is."""
         memory = memoryview((ctypes.c_ubyte * self.nbytes).from_address(address))
         return np.ndarray(self.shape, self.dtype, memory, 0, self.strides)
 
@@ -82,5 +81,11 @@ class CallbackStep:
     inputs: tuple[Window, ...]
     output: Window
 
-
-Step = KernelStep | TransferStep | CallbackStep
+    def result(self, arrays: Sequence[Array]) -> Array:
+        """What the operation makes of `arrays`. DeviceError when it has another dtype or shape than the output."""
+        result, output = self.evaluate(arrays, self.attributes), self.output
+        if result.dtype != output.dtype or result.shape != output.shape:
+            raise DeviceError(
+                f"the operation {self.name} gave {result.dtype} {result.shape}, not {output.dtype} {output.shape}"
+            )
+        return result

@@ -75,7 +75,11 @@ class Allocation(Record):
 
 
 class BufferInfo(Record):
-    """One buffer argument of a kernel; a kernel's arguments are its inputs, then its outputs."""
+    """One buffer that a kernel reads or writes.
+
+    A kernel's arguments are its inputs, then its outputs; but an input that an output takes the place of, whose
+    allocation has the same alias group and offset, is no argument of its own.
+    """
 
     buf_var: int
     dtype: DType

@@ -1,0 +1,196 @@
+"""A compiled program with its artifacts in one file, to be carried to the machine that runs it.
+
+The file is a zip archive of stored entries: `manifest.json`, `program.json` and `artifacts/<SHA-256>`. The same program
+gives the same bytes. Nothing in it is extracted to a path: entries are read by the names that the manifest implies.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import zipfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Annotated, Final, Literal
+
+from pydantic import Field, ValidationError
+
+from .buffers import SHA256_PATTERN
+from .errors import LimitExceededError, RequestError, UnavailableError
+from .nodes.base import Record
+from .spec import CompiledProgram
+
+VERSION: Final = 1
+SUFFIX: Final = ".kiln"
+MAX_MANIFEST_BYTES: Final = 16 << 20
+MAX_PROGRAM_BYTES: Final = 256 << 20
+MAX_ARTIFACT_BYTES: Final = 1 << 30
+MAX_TOTAL_BYTES: Final = 4 << 30
+
+_MANIFEST: Final = "manifest.json"
+_PROGRAM: Final = "program.json"
+_ARTIFACTS: Final = "artifacts/"
+_DATE: Final = (1980, 1, 1, 0, 0, 0)
+"""The earliest that a zip archive can say."""
+_MODE: Final = 0o100644 << 16
+_UNIX: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """A program and the bytes that it names, by SHA-256."""
+
+    program: CompiledProgram
+    artifacts: Mapping[str, bytes]
+
+
+_Digest = Annotated[str, Field(pattern=SHA256_PATTERN)]
+
+
+class _Manifest(Record):
+    """The SHA-256 of what the archive holds."""
+
+    tensorkiln_bundle: Literal[1]
+    program: _Digest
+    artifacts: tuple[_Digest, ...]
+
+
+def is_bundle(path: str | os.PathLike[str]) -> bool:
+    """Whether the file is named like a bundle."""
+    return Path(path).suffix.lower() == SUFFIX
+
+
+def write_bundle(path: str | os.PathLike[str], program: CompiledProgram, artifacts: Callable[[str], bytes]) -> None:
+    """Write `program` and what it names, which `artifacts` gives by SHA-256.
+
+    The file appears complete or not at all. UnavailableError when an artifact has the wrong bytes, OSError when the
+    file cannot be written.
+    """
+    contents = {digest: artifacts(digest) for digest in sorted(program.artifacts)}
+    for digest, content in contents.items():
+        _require_digest(f"artifact {digest}", content, digest)
+    record = program.model_dump_json().encode()
+    manifest = _Manifest(
+        tensorkiln_bundle=VERSION, program=sha256(record).hexdigest(), artifacts=tuple(sorted(contents))
+    )
+    target = Path(path)
+    handle, unfinished = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}-")
+    try:
+        with os.fdopen(handle, "wb") as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+            _add(archive, _MANIFEST, manifest.model_dump_json(indent=1).encode())
+            _add(archive, _PROGRAM, record)
+            for digest, content in contents.items():
+                _add(archive, _ARTIFACTS + digest, content)
+        os.chmod(unfinished, 0o644)
+        os.replace(unfinished, target)
+    except BaseException:
+        os.unlink(unfinished)
+        raise
+
+
+def read_bundle(path: str | os.PathLike[str]) -> Bundle:
+    """The program in a file, every byte of it verified.
+
+    RequestError when the file is no bundle, holds anything that a bundle does not, or is of a version that this SDK
+    does not know; LimitExceededError when a part is too large; UnavailableError when a part has been changed; OSError
+    when the file cannot be read.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return _read(archive, f"{os.fspath(path)}")
+    except zipfile.BadZipFile as error:
+        raise RequestError(f"{os.fspath(path)} is not a bundle: {error}") from error
+
+
+def _read(archive: zipfile.ZipFile, name: str) -> Bundle:
+    entries = _entries(archive, name)
+    manifest = _parse_manifest(_content(archive, entries, _MANIFEST, MAX_MANIFEST_BYTES, name), name)
+    paths = [_ARTIFACTS + digest for digest in manifest.artifacts]
+    if sorted(entries) != sorted([_MANIFEST, _PROGRAM, *paths]):
+        raise RequestError(f"{name} is not a bundle: its entries are not those that its manifest lists")
+    record = _verified(archive, entries, _PROGRAM, manifest.program, MAX_PROGRAM_BYTES, name)
+    artifacts = {
+        digest: _verified(archive, entries, _ARTIFACTS + digest, digest, MAX_ARTIFACT_BYTES, name)
+        for digest in manifest.artifacts
+    }
+    try:
+        program = CompiledProgram.model_validate_json(record)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = "/" + "/".join(str(part) for part in first["loc"])
+        raise RequestError(f"the program in {name} cannot be read (at {where}: {first['msg']})") from error
+    missing = program.artifacts - artifacts.keys()
+    if missing:
+        raise RequestError(f"{name} lacks {', '.join(sorted(missing))}, which its program needs")
+    return Bundle(program, artifacts)
+
+
+def _entries(archive: zipfile.ZipFile, name: str) -> dict[str, zipfile.ZipInfo]:
+    """The entries by name. What a bundle's writer never makes, compression for one, is refused before it is read."""
+    entries: dict[str, zipfile.ZipInfo] = {}
+    for entry in archive.infolist():
+        if entry.filename in entries or entry.is_dir():
+            raise RequestError(f"{name} is not a bundle: the entry {entry.filename!r} stands twice or is a folder")
+        if entry.compress_type != zipfile.ZIP_STORED or entry.flag_bits & 1 or entry.compress_size != entry.file_size:
+            raise RequestError(f"{name} is not a bundle: the entry {entry.filename!r} is compressed or encrypted")
+        entries[entry.filename] = entry
+    _limit(sum(entry.file_size for entry in entries.values()), MAX_TOTAL_BYTES, "bundle_bytes", name)
+    return entries
+
+
+def _parse_manifest(content: bytes, name: str) -> _Manifest:
+    try:
+        stated = json.loads(content)
+        version = stated.get("tensorkiln_bundle") if isinstance(stated, dict) else None
+        if isinstance(version, int) and version != VERSION:
+            raise RequestError(
+                f"{name} is a bundle of version {version} and this SDK knows version {VERSION}; update tensorkiln"
+            )
+        return _Manifest.model_validate(stated)
+    except (ValidationError, ValueError, RecursionError) as error:
+        raise RequestError(f"{name} is not a bundle: its manifest cannot be read") from error
+
+
+def _content(
+    archive: zipfile.ZipFile, entries: Mapping[str, zipfile.ZipInfo], path: str, most: int, name: str
+) -> bytes:
+    entry = entries.get(path)
+    if entry is None:
+        raise RequestError(f"{name} is not a bundle: it has no {path}")
+    _limit(entry.file_size, most, "bundle_entry_bytes", f"{path} in {name}")
+    try:
+        return archive.read(entry)
+    except (zipfile.BadZipFile, EOFError) as error:
+        raise UnavailableError(f"{path} in {name} is corrupt: {error}") from error
+
+
+def _verified(
+    archive: zipfile.ZipFile, entries: Mapping[str, zipfile.ZipInfo], path: str, digest: str, most: int, name: str
+) -> bytes:
+    content = _content(archive, entries, path, most, name)
+    _require_digest(f"{path} in {name}", content, digest)
+    return content
+
+
+def _require_digest(what: str, content: bytes, expected: str) -> None:
+    actual = sha256(content).hexdigest()
+    if actual != expected:
+        raise UnavailableError(
+            f"{what} is corrupt: its bytes have the SHA-256 {actual}", details={"expected": expected, "actual": actual}
+        )
+
+
+def _limit(actual: int, maximum: int, limit: str, what: str) -> None:
+    if actual > maximum:
+        raise LimitExceededError(
+            f"{what} has {actual} bytes; {maximum} are allowed", limit=limit, maximum=maximum, actual=actual
+        )
+
+
+def _add(archive: zipfile.ZipFile, path: str, content: bytes) -> None:
+    info = zipfile.ZipInfo(path, _DATE)
+    info.compress_type, info.create_system, info.external_attr = zipfile.ZIP_STORED, _UNIX, _MODE
+    archive.writestr(info, content)

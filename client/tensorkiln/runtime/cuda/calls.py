@@ -1,0 +1,78 @@
+"""One call of a program: the memory it holds, and how it gets the addresses of its inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..memory import Array
+from ..pool import Pool
+from .context import Context
+from .memory import DeviceBlock
+from .operands import DeviceOperand, HostOperand, Operand
+from .streams import Event, Stream
+
+
+class Call:
+    """The memory that a call on `stream` holds, until it goes back by `end`, or by `abandon` after an error."""
+
+    def __init__(self, context: Context, stream: Stream) -> None:
+        self._context = context
+        self._stream = stream
+        self._lent: list[tuple[DeviceBlock, Pool[DeviceBlock]]] = []
+        self.held_bytes = 0
+
+    def take(self, pool: Pool[DeviceBlock], size: int, writer: Stream | None = None) -> DeviceBlock:
+        """A block for this call only, to be written to by its stream or by `writer`."""
+        block = pool.take(size)
+        self._lent.append((block, pool))
+        self.held_bytes += block.size
+        block.prepare(writer or self._stream)
+        return block
+
+    def place(self, operands: Sequence[Operand], alignments: Sequence[int]) -> list[int]:
+        """The addresses of the inputs. What the host has is copied now, what is not aligned by the stream."""
+        addresses: list[int] = []
+        uploads: list[tuple[DeviceBlock, Array]] = []
+        for operand, alignment in zip(operands, alignments, strict=True):
+            if isinstance(operand, HostOperand):
+                block = self.take(self._context.results, operand.array.nbytes, self._context.copies)
+                uploads.append((block, operand.array))
+                addresses.append(block.address)
+            else:
+                addresses.append(self._aligned(operand, alignment))
+        self._context.upload(uploads)
+        return addresses
+
+    def _aligned(self, operand: DeviceOperand, alignment: int) -> int:
+        if operand.ready is not None:
+            operand.ready.hold(self._stream)
+        if operand.address % alignment == 0:
+            return operand.address
+        block = self.take(self._context.results, operand.nbytes)
+        if operand.nbytes:
+            self._context.driver.copy(block.address, operand.address, operand.nbytes, self._stream.handle)
+        return block.address
+
+    def end(self, operands: Sequence[Operand], others: Sequence[DeviceBlock]) -> Event:
+        """The point at which the call is done with its operands and `others`, the blocks that it uses besides.
+
+        What is lent may be lent again, to work that waits for this point.
+        """
+        done = self._context.record(self._stream)
+        own = [operand.block for operand in operands if isinstance(operand, DeviceOperand) and operand.block]
+        for block in (*own, *others, *(block for block, _ in self._lent)):
+            block.used(done)
+        self._give_back()
+        if any(isinstance(operand, DeviceOperand) and operand.is_foreign for operand in operands):
+            done.wait()
+        return done
+
+    def abandon(self) -> None:
+        """Give everything back after an error, once what was launched before it is over."""
+        self._context.driver.synchronize(self._stream.handle)
+        self._give_back()
+
+    def _give_back(self) -> None:
+        for block, pool in self._lent:
+            pool.give(block)
+        self._lent.clear()

@@ -1,0 +1,173 @@
+"""What the runtime needs of a CUDA driver, for one device.
+
+Addresses, streams, events, modules and functions are integers: the driver's own handles. Every method may be called
+from any thread, inside `scope` unless it says otherwise, and raises DeviceError when the driver refuses. Work on a
+stream happens later and in order; an error of a kernel surfaces at a later call.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from ...errors import DeviceError
+
+ALIGNMENT: Final = 256
+"""Bytes that every allocation is aligned to, by the CUDA C++ Programming Guide, "Device Memory Accesses"."""
+
+
+class OutOfDeviceMemoryError(DeviceError):
+    """The device has no room for an allocation."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceProperties:
+    """`capability` is the compute capability; `max_shared_bytes` what a block may have once it is allowed to."""
+
+    name: str
+    capability: tuple[int, int]
+    max_grid: tuple[int, int, int]
+    max_block: tuple[int, int, int]
+    max_threads: int
+    max_shared_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A loaded kernel; `max_threads` is the largest block that its registers allow."""
+
+    handle: int
+    name: str
+    max_threads: int
+    static_shared_bytes: int
+
+
+class Arguments:
+    """The arguments of a launch, 8 bytes each. `values` may be changed between launches.
+
+    `address` is that of an array of pointers, one to each value, which is how the driver takes them.
+    """
+
+    __slots__ = ("_pointers", "address", "values")
+
+    def __init__(self, values: Sequence[int]) -> None:
+        """Addresses and 64-bit integers; a negative one stands for itself in two's complement."""
+        count = len(values)
+        self.values: Final = (ctypes.c_int64 * count)(*values)
+        start = ctypes.addressof(self.values)
+        self._pointers: Final = (ctypes.c_void_p * count)(*range(start, start + 8 * count, 8))
+        self.address: Final = ctypes.addressof(self._pointers)
+
+
+class Driver(Protocol):
+    """One device of a driver."""
+
+    @property
+    def ordinal(self) -> int:
+        """The number of the device. Needs no scope."""
+        ...
+
+    @property
+    def dlpack_device(self) -> tuple[int, int]:
+        """The device in DLPack's terms. Needs no scope."""
+        ...
+
+    @property
+    def properties(self) -> DeviceProperties:
+        """What the device allows. Needs no scope."""
+        ...
+
+    def scope(self) -> AbstractContextManager[object]:
+        """Makes the device current for the calling thread until the block ends. Scopes may be nested."""
+        ...
+
+    def allocate(self, size: int) -> int:
+        """The address of `size` bytes, at least one, aligned to 256. OutOfDeviceMemoryError when there is no room."""
+        ...
+
+    def free(self, address: int) -> None:
+        """Give memory back that nothing uses any more."""
+        ...
+
+    def owner_of(self, address: int) -> int | None:
+        """The number of the device whose memory this is, None for memory that no device can reach."""
+        ...
+
+    def copy_to_device(self, target: int, source: int, size: int, stream: int) -> None:
+        """Copy bytes of the host, which must not change before the stream has come to them."""
+        ...
+
+    def copy_to_host(self, target: int, source: int, size: int, stream: int) -> None:
+        """Copy bytes to the host, where they are once the stream has come to them."""
+        ...
+
+    def copy(self, target: int, source: int, size: int, stream: int) -> None:
+        """Copy bytes within the device."""
+        ...
+
+    def load_module(self, code: bytes) -> int:
+        """Load a cubin, or PTX, which the driver compiles."""
+        ...
+
+    def unload_module(self, module: int) -> None:
+        """Forget a module that nothing launches from any more."""
+        ...
+
+    def function(self, module: int, name: str) -> Function:
+        """The kernel of that name."""
+        ...
+
+    def allow_shared(self, function: Function, size: int) -> None:
+        """Let the kernel be launched with up to `size` bytes of dynamic shared memory."""
+        ...
+
+    def launch(
+        self,
+        function: Function,
+        grid: tuple[int, int, int],
+        block: tuple[int, int, int],
+        shared_bytes: int,
+        arguments: Arguments,
+        stream: int,
+    ) -> None:
+        """Launch with `shared_bytes` of dynamic shared memory; the arguments are read before this returns."""
+        ...
+
+    def create_stream(self) -> int:
+        """A stream that does not wait for the default stream."""
+        ...
+
+    def destroy_stream(self, stream: int) -> None:
+        """Forget a stream once its work is done."""
+        ...
+
+    def synchronize(self, stream: int) -> None:
+        """Wait until the stream has nothing left to do."""
+        ...
+
+    def synchronize_all(self) -> None:
+        """Wait until the device has nothing left to do."""
+        ...
+
+    def create_event(self, *, timed: bool) -> int:
+        """An event; only a timed one can tell the time."""
+        ...
+
+    def record_event(self, event: int, stream: int) -> None:
+        """Let the event happen when the stream comes to this point."""
+        ...
+
+    def wait_event(self, event: int, stream: int) -> None:
+        """Let the stream go no further before the event, as last recorded, has happened."""
+        ...
+
+    def synchronize_event(self, event: int) -> None:
+        """Wait until the event has happened."""
+        ...
+
+    def elapsed_ns(self, first: int, last: int) -> int:
+        """Nanoseconds between two timed events that have happened."""
+        ...

@@ -1,0 +1,202 @@
+"""The calls of a program on a GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+from ...errors import DeviceError
+from ...spec import CompiledProgram
+from ..arguments import InputSpec, fixed_specs, mismatch
+from ..layout import Layout, lay_out
+from ..plan import Plan, make_plan
+from ..plans import Plans, Specs
+from ..profile import ItemProfile
+from .array import DeviceArray
+from .calls import Call
+from .context import Context
+from .driver import ALIGNMENT, Driver
+from .frame import Frame
+from .launches import DeviceLaunch, demanded_alignments, device_launches
+from .loaded import CudaProgram, Lane, load_program
+from .memory import DeviceBlock
+from .operands import DeviceOperand, Operand, operands_of
+from .resident import make_resident
+from .streams import Stream
+from .timing import run_timed
+
+_MAX_FRAMES: Final = 16
+"""Plans prepared in one block."""
+
+
+@dataclass(frozen=True, eq=False)
+class CudaPlan:
+    """A plan, and the alignment in bytes that each free input must have."""
+
+    plan: Plan[DeviceLaunch]
+    alignments: tuple[int, ...]
+
+
+class CudaExecutor:
+    """A program with some inputs fixed, on the program's stream or another. Safe for several threads."""
+
+    def __init__(self, loaded: CudaProgram, resident: Mapping[int, DeviceOperand]) -> None:
+        self._loaded = loaded
+        self._resident = dict(resident)
+        # Of functions, not of methods: memory goes back when the executor does, not when a cycle is found.
+        self._plans = Plans(loaded.program, tuple(self._resident), partial(_plan, loaded, self._resident))
+        self._layouts = Plans(loaded.program, tuple(self._resident), partial(_layout, loaded))
+        self._lane: Lane | None = None
+        self.measured_peak_bytes = 0
+
+    @staticmethod
+    def load(compiled: CompiledProgram, artifacts: Callable[[str], bytes], device: int | Driver | None) -> CudaExecutor:
+        """An executor with every input free."""
+        return CudaExecutor(load_program(compiled, artifacts, device), {})
+
+    @property
+    def compiled(self) -> CompiledProgram:
+        return self._loaded.program
+
+    def bind(self, params: Mapping[int, Any]) -> CudaExecutor:
+        """An executor with more inputs fixed, in the memory of the device; it shares everything else with this one."""
+        session = self._loaded.session()
+        specs = fixed_specs(self.compiled.inputs, self._resident, dict.fromkeys(params))
+        with session.context.driver.scope():
+            added = make_resident(self.compiled, session, specs, params)
+        bound = CudaExecutor(self._loaded, {**self._resident, **added})
+        bound._lane = self._lane
+        return bound
+
+    def on(self, stream: object) -> CudaExecutor:
+        """An executor whose calls put their work on `stream`."""
+        given = Stream.of(stream)
+        chosen = CudaExecutor(self._loaded, self._resident)
+        chosen._plans, chosen._lane = self._plans, self._loaded.lane(self._loaded.session().context, given)
+        return chosen
+
+    def run(self, arrays: Sequence[Any], symbols: Mapping[str, int]) -> tuple[DeviceArray, ...]:
+        """Check, start, and return the outputs, which may not be complete yet."""
+
+        def start(plan: Plan[DeviceLaunch], frame: Frame, stream: Stream) -> None:
+            for step in frame.steps:
+                step(stream.handle)
+
+        return self._call(arrays, symbols, start)
+
+    def profile(self, arrays: Sequence[Any], symbols: Mapping[str, int]) -> tuple[ItemProfile, ...]:
+        """Like `run`, timing every step on the device; the outputs are dropped."""
+        profiles: list[ItemProfile] = []
+        context = self._loaded.session().context
+
+        def start(plan: Plan[DeviceLaunch], frame: Frame, stream: Stream) -> None:
+            profiles.extend(run_timed(context, plan.steps, frame.steps, stream))
+
+        self._call(arrays, symbols, start)
+        return tuple(profiles)
+
+    def planned_peak_bytes(self, symbols: Mapping[str, int]) -> int:
+        """Bytes of the device that a call at `symbols` allocates when all its arrays come from the host."""
+        layout = self._layouts.new(symbols)
+        outline = layout.outline
+        results = sum(layout.result_bytes(position) for position in range(len(self.compiled.outputs)))
+        uploads = sum(
+            layout.window_bytes(binding.buffer)
+            for binding in outline.program.inputs
+            if binding.var not in self._resident
+        )
+        return layout.arena.size + results + uploads
+
+    def _call(
+        self,
+        arrays: Sequence[Any],
+        symbols: Mapping[str, int],
+        start: Callable[[Plan[DeviceLaunch], Frame, Stream], None],
+    ) -> tuple[DeviceArray, ...]:
+        session = self._loaded.session()
+        context, lane = session.context, self._lane or session.lane
+        operands: list[Operand] = []
+
+        def check(specs: Sequence[InputSpec]) -> None:
+            operands.extend(operands_of(specs, arrays, context, lane.stream))
+
+        with context.driver.scope():
+            planned = self._plans.find(symbols)
+            if planned is None:
+                planned = self._plans.make(symbols, check)
+            else:
+                check(planned.plan.inputs)
+            call = Call(context, lane.stream)
+            try:
+                return self._run(context, lane, planned, operands, call, start)
+            except BaseException:
+                with suppress(DeviceError):
+                    call.abandon()
+                raise
+
+    def _run(
+        self,
+        context: Context,
+        lane: Lane,
+        planned: CudaPlan,
+        operands: Sequence[Operand],
+        call: Call,
+        start: Callable[[Plan[DeviceLaunch], Frame, Stream], None],
+    ) -> tuple[DeviceArray, ...]:
+        plan, stream = planned.plan, lane.stream
+        inputs = call.place(operands, planned.alignments)
+        frame = self._frame(plan, call.take(lane.arenas, plan.block_size), context)
+        results = [self._result(context, output.size, stream) for output in plan.outputs]
+        frame.slots.aim(inputs, [block.address for block in results])
+        start(plan, frame, stream)
+        for output, block in zip(plan.outputs, results, strict=True):
+            if not output.is_fresh and output.size:
+                context.driver.copy(block.address, frame.slots.locate(output.source), output.size, stream.handle)
+        kept = [operand.block for operand in self._resident.values() if operand.block is not None]
+        done = call.end(operands, [*results, *kept])
+        self.measured_peak_bytes = call.held_bytes + sum(block.size for block in results)
+        return tuple(
+            DeviceArray(context, (block, context.results), output.dtype, output.shape, done)
+            for output, block in zip(plan.outputs, results, strict=True)
+        )
+
+    @staticmethod
+    def _result(context: Context, size: int, stream: Stream) -> DeviceBlock:
+        block = context.results.take(size)
+        block.prepare(stream)
+        return block
+
+    @staticmethod
+    def _frame(plan: Plan[DeviceLaunch], block: DeviceBlock, context: Context) -> Frame:
+        frame = block.frames.get(plan)
+        if frame is None:
+            if len(block.frames) >= _MAX_FRAMES:
+                block.frames.clear()
+            frame = block.frames[plan] = Frame(plan, block, context)
+        return frame
+
+
+def _plan(
+    loaded: CudaProgram,
+    resident: Mapping[int, DeviceOperand],
+    free: Specs,
+    fixed: Specs,
+    symbols: Mapping[str, int],
+) -> CudaPlan:
+    session = loaded.session()
+    buffers = {binding.var: binding.buffer for binding in loaded.program.inputs}
+    known = {buffer_id: block.address for buffer_id, block in session.constants.items()}
+    for spec in fixed:
+        operand = resident[spec.var]
+        if operand.shape != spec.shape:
+            raise mismatch(spec, operand.dtype, operand.shape)
+        known[buffers[spec.var]] = operand.address
+    plan = make_plan(_layout(loaded, free, fixed, symbols), free, known, device_launches(session))
+    return CudaPlan(plan, demanded_alignments(plan))
+
+
+def _layout(loaded: CudaProgram, free: Specs, fixed: Specs, symbols: Mapping[str, int]) -> Layout:
+    return lay_out(loaded.outline, symbols, ALIGNMENT)

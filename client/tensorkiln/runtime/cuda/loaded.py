@@ -1,0 +1,138 @@
+"""A CUDA program: its record and its bytes at first, and once it is used, its code and constants on a device."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+import numpy as np
+
+from ...errors import DeviceError
+from ...spec import CompiledProgram
+from ..artifact import constant_bytes, verified
+from ..outline import Outline, outline_of, require_devices
+from ..pool import MAX_IDLE, Pool
+from .context import Context
+from .driver import ALIGNMENT, Driver, Function
+from .memory import DeviceBlock
+from .modules import Module, code_digest, require_device
+from .native import open_driver
+from .streams import Stream
+
+CUDA_ABI: Final = 1
+_DEVICES: Final = frozenset({"CUDA", "CPU"})
+
+
+@dataclass(frozen=True)
+class Lane:
+    """A stream, and memory for the temporaries of the calls on it: no call waits for one on another lane."""
+
+    stream: Stream
+    arenas: Pool[DeviceBlock]
+
+
+@dataclass(frozen=True)
+class Session:
+    """A program on its device: a kernel's function by its id, a constant's memory by its buffer id.
+
+    The program's work goes to `lane` unless a call names another stream.
+    """
+
+    context: Context
+    modules: tuple[Module, ...]
+    functions: tuple[Function, ...]
+    constants: Mapping[int, DeviceBlock]
+    lane: Lane
+
+
+class CudaProgram:
+    """A program for a GPU. Its `session` begins at first use: until then no driver is needed."""
+
+    def __init__(self, outline: Outline, artifacts: Mapping[str, bytes], driver: Callable[[], Driver]) -> None:
+        self.outline: Final = outline
+        self._artifacts = artifacts
+        self._driver = driver
+        self._session: Session | None = None
+        self._lock = threading.Lock()
+
+    @property
+    def program(self) -> CompiledProgram:
+        return self.outline.program
+
+    def session(self) -> Session:
+        """The program on its device. DeviceError when there is none that can run it."""
+        with self._lock:
+            if self._session is None:
+                self._session = self._begin(self._driver())
+            return self._session
+
+    def lane(self, context: Context, stream: Stream) -> Lane:
+        """A lane for calls on `stream`."""
+        return Lane(stream, context.heap.pool(slack=bool(self.program.symbols), max_idle=MAX_IDLE))
+
+    def _begin(self, driver: Driver) -> Session:
+        arch = self.program.target.arch or ""
+        require_device(arch, driver.properties)
+        context = Context.of(driver)
+        with driver.scope():
+            modules: dict[str, Module] = {}
+            functions: list[Function] = []
+            for kernel in self.program.kernels:
+                digest = code_digest(kernel, arch, driver.properties)
+                if digest not in modules:
+                    modules[digest] = context.module(digest, self._artifacts[digest])
+                functions.append(modules[digest].function(kernel.entry or kernel.name))
+            return Session(
+                context=context,
+                modules=tuple(modules.values()),
+                functions=tuple(functions),
+                constants=self._upload_constants(context),
+                lane=self.lane(context, Stream.create(driver)),
+            )
+
+    def _upload_constants(self, context: Context) -> dict[int, DeviceBlock]:
+        contents = {
+            buffer.id: np.frombuffer(self._artifacts[buffer.artifact], np.uint8)
+            for buffer in self.program.buffers
+            if buffer.artifact is not None
+        }
+        blocks = {buffer_id: context.heap.allocate(content.nbytes) for buffer_id, content in contents.items()}
+        context.upload([(blocks[buffer_id], content) for buffer_id, content in contents.items()])
+        return blocks
+
+
+def load_program(
+    program: CompiledProgram, artifacts: Callable[[str], bytes], device: int | Driver | None
+) -> CudaProgram:
+    """`program` with its artifacts verified; `device` is the GPU to run on, None for number 0.
+
+    DeviceError when the record is none of a CUDA program that this runtime knows, UnavailableError when an artifact is
+    corrupt, UnsupportedGraphError when the program calls an operation that is not registered.
+    """
+    _require_known(program)
+    require_devices(program, kernels="CUDA", transfers=_DEVICES, alignment=ALIGNMENT)
+    contents = {digest: verified(artifacts, digest) for digest in sorted(program.artifacts)}
+    for buffer in program.buffers:
+        if buffer.role == "constant":
+            constant_bytes(buffer, contents.__getitem__)
+    ordinal = 0 if device is None else device
+    opener = partial(open_driver, ordinal) if isinstance(ordinal, int) else lambda: ordinal
+    return CudaProgram(outline_of(program), contents, opener)
+
+
+def _require_known(program: CompiledProgram) -> None:
+    if program.abi != CUDA_ABI:
+        raise DeviceError(f"the program has the ABI {program.abi} and this runtime knows {CUDA_ABI}; update tensorkiln")
+    for kernel in program.kernels:
+        if kernel.abi != CUDA_ABI:
+            raise DeviceError(f"kernel {kernel.name} has the ABI {kernel.abi} and this runtime knows {CUDA_ABI}")
+        if kernel.artifact is None:
+            raise DeviceError(f"kernel {kernel.name} has no code; compile the program for a cuda target")
+        if kernel.local_size is None:
+            raise DeviceError(f"kernel {kernel.name} has no local_size; a CUDA kernel has threads in blocks")
+    for buffer in program.buffers:
+        if buffer.role == "scratch":
+            raise DeviceError(f"buffer {buffer.id} is scratch, which a GPU has not; compile the program again")

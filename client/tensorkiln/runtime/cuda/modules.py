@@ -1,0 +1,57 @@
+"""Code on a device: which form of it the device takes, and how it is loaded."""
+
+from __future__ import annotations
+
+import weakref
+from contextlib import suppress
+
+from ...architectures import ARCHITECTURES
+from ...errors import DeviceError
+from ...spec import ProgramSpec
+from .driver import DeviceProperties, Driver, Function
+
+
+class Module:
+    """Loaded code; unloaded when nobody holds it."""
+
+    def __init__(self, driver: Driver, code: bytes) -> None:
+        self._driver = driver
+        self._handle = driver.load_module(code)
+        self._functions: dict[str, Function] = {}
+        weakref.finalize(self, _unload, driver, self._handle).atexit = False
+
+    def function(self, name: str) -> Function:
+        """The kernel of that name. DeviceError when there is none."""
+        found = self._functions.get(name)
+        if found is None:
+            found = self._functions[name] = self._driver.function(self._handle, name)
+        return found
+
+
+def _unload(driver: Driver, handle: int) -> None:
+    with suppress(DeviceError), driver.scope():
+        driver.synchronize_all()
+        driver.unload_module(handle)
+
+
+def require_device(arch: str, device: DeviceProperties) -> None:
+    """DeviceError when code for `arch` cannot run on the device, in whatever form it is."""
+    if not ARCHITECTURES[arch].runs_on(device.capability):
+        major, minor = device.capability
+        raise DeviceError(
+            f"the program is for {arch} and the GPU ({device.name}) is sm_{major}{minor}; "
+            f"compile it for cuda:sm_{major}{minor}",
+            details={"program": arch, "device": f"sm_{major}{minor}"},
+        )
+
+
+def code_digest(spec: ProgramSpec, arch: str, device: DeviceProperties) -> str:
+    """The digest of the form to load: what was assembled for exactly this device, else what its driver compiles.
+
+    DeviceError when the kernel has no code.
+    """
+    if spec.artifact is None:
+        raise DeviceError(f"kernel {spec.name} has no code; compile the program for a cuda target")
+    if spec.binary is not None and ARCHITECTURES[arch].capability == device.capability:
+        return spec.binary
+    return spec.artifact

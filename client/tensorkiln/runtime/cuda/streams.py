@@ -1,0 +1,82 @@
+"""Streams, and the points in them that other work waits for."""
+
+from __future__ import annotations
+
+import weakref
+from collections import deque
+from contextlib import suppress
+from typing import Final, cast
+
+from ...errors import CallInputError, DeviceError
+from .driver import Driver
+
+LEGACY_STREAM: Final = 1
+"""The handle of the default stream in DLPack and `__cuda_array_interface__`; the driver knows it as 0 too."""
+
+
+class Stream:
+    """A stream by its handle; `owner` is what keeps a stream of somebody else alive."""
+
+    def __init__(self, handle: int, owner: object = None) -> None:
+        self.handle: Final = handle
+        self._owner = owner
+
+    @staticmethod
+    def create(driver: Driver) -> Stream:
+        """A new stream, which is destroyed when nobody holds it any more."""
+        stream = Stream(driver.create_stream())
+        weakref.finalize(stream, _destroy, driver, stream.handle).atexit = False
+        return stream
+
+    @staticmethod
+    def of(given: object) -> Stream:
+        """A stream of the caller: an object with `__cuda_stream__`, or a handle. CallInputError when it is neither."""
+        if isinstance(given, int) and not isinstance(given, bool):
+            return Stream(given)
+        protocol = getattr(given, "__cuda_stream__", None)
+        if protocol is None:
+            raise CallInputError(
+                f"a {type(given).__name__} is no CUDA stream: pass an object with __cuda_stream__, or a handle"
+            )
+        # A method by the protocol of cuda.core; early versions of it had an attribute.
+        version, handle = cast("tuple[int, int]", protocol() if callable(protocol) else protocol)
+        if version != 0:
+            raise CallInputError(f"version {version} of the CUDA stream protocol is not known; version 0 is")
+        return Stream(int(handle), given)
+
+    def __cuda_stream__(self) -> tuple[int, int]:
+        return 0, self.handle
+
+    @property
+    def protocol_handle(self) -> int:
+        """The handle as the array protocols write it, where 0 is ambiguous."""
+        return self.handle or LEGACY_STREAM
+
+
+class Event:
+    """A point in a stream. Its handle goes to `idle` when nobody holds it, and is recorded again."""
+
+    __slots__ = ("_driver", "_idle", "handle", "stream")
+
+    def __init__(self, driver: Driver, handle: int, stream: Stream, idle: deque[int]) -> None:
+        self._driver = driver
+        self._idle = idle
+        self.handle: Final = handle
+        self.stream: Final = stream
+
+    def wait(self) -> None:
+        """Wait until the stream has come to this point. DeviceError when the work before it failed."""
+        self._driver.synchronize_event(self.handle)
+
+    def hold(self, stream: Stream) -> None:
+        """Let `stream` go no further before this point is reached."""
+        if stream.handle != self.stream.handle:
+            self._driver.wait_event(self.handle, stream.handle)
+
+    def __del__(self) -> None:
+        self._idle.append(self.handle)
+
+
+def _destroy(driver: Driver, handle: int) -> None:
+    with suppress(DeviceError), driver.scope():
+        driver.destroy_stream(handle)

@@ -1,0 +1,28 @@
+"""The time that steps take on a device, by events."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ..profile import ItemProfile, item_profile
+from .context import Context
+from .launches import DeviceStep
+from .streams import Stream
+
+
+def run_timed(
+    context: Context, steps: Sequence[DeviceStep], prepared: Sequence[Callable[[int], object]], stream: Stream
+) -> tuple[ItemProfile, ...]:
+    """Run the steps one after the other between events, and return what each took once all are done."""
+    driver = context.driver
+    marks = [(context.timed_event(), context.timed_event()) for _ in steps]
+    for run, (start, stop) in zip(prepared, marks, strict=True):
+        driver.record_event(start, stream.handle)
+        run(stream.handle)
+        driver.record_event(stop, stream.handle)
+    driver.synchronize(stream.handle)
+    profiles = [
+        item_profile(step, driver.elapsed_ns(start, stop)) for step, (start, stop) in zip(steps, marks, strict=True)
+    ]
+    context.idle_timed_events.extend(event for pair in marks for event in pair)
+    return tuple(profiles)

@@ -1,0 +1,88 @@
+"""Launches on the host, their work divided over threads."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from ..errors import CallBoundsError
+from ..expr import evaluate
+from ..schedule import KernelItem, ScheduleItem
+from .address import Address
+from .cpu import CpuKernel, KernelFunction
+from .placement import Placement
+from .steps import CallbackStep, Launch, TransferStep
+from .threads import split
+
+NS_PER_WORKER: Final = 25_000
+"""Nanoseconds of work below which another thread does not pay: handing work to a pool and back takes about 20 µs."""
+
+BYTES_PER_NS: Final = 8
+FLOPS_PER_NS: Final = 8
+"""What one core does at least once data streams from memory; used where the compiler gave no time."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostLaunch(Launch):
+    """A launch on threads; each of `ranges` is the share of one worker."""
+
+    function: KernelFunction
+    values: ctypes.Array[ctypes.c_int64]
+    arguments: tuple[Address, ...]
+    ranges: tuple[tuple[int, int], ...]
+
+    @property
+    def workers(self) -> int:
+        return len(self.ranges)
+
+
+HostStep = HostLaunch | TransferStep | CallbackStep
+
+
+def host_launches(
+    kernels: Sequence[CpuKernel], threads: int
+) -> Callable[[Placement, ScheduleItem, KernelItem], HostLaunch | None]:
+    """Plans launches of `kernels` on up to `threads` threads; one whose grid of threads is empty is left out."""
+
+    def plan(placement: Placement, item: ScheduleItem, operation: KernelItem) -> HostLaunch | None:
+        if any(evaluate(dim, placement.symbols) == 0 for dim in operation.context.global_dims):
+            return None
+        return _host_launch(placement, item, operation, kernels[operation.kernel_id], threads)
+
+    return plan
+
+
+def _host_launch(
+    placement: Placement, item: ScheduleItem, operation: KernelItem, kernel: CpuKernel, threads: int
+) -> HostLaunch:
+    spec = placement.layout.outline.program.kernels[operation.kernel_id]
+    launch = spec.launch_dims(placement.symbols)
+    groups, *others = launch.global_size
+    if others != [1, 1]:
+        raise CallBoundsError(f"kernel {spec.name} has the grid {launch.global_size}; a CPU kernel has one dimension")
+    workers = max(1, min(threads, groups, _work_ns(placement, item, spec.buffers) // NS_PER_WORKER))
+    return HostLaunch(
+        item_id=item.item_id,
+        name=operation.kernel_name,
+        launch=launch,
+        function=kernel.function,
+        values=(ctypes.c_int64 * len(spec.var_names))(*(placement.symbols[name] for name in spec.var_names)),
+        arguments=tuple(placement.address(buffer_id) for buffer_id in spec.buffers),
+        ranges=split(groups, workers),
+    )
+
+
+def _work_ns(placement: Placement, item: ScheduleItem, buffers: Sequence[int]) -> int:
+    """Estimated time of the item on one core: the compiler's where it is exact, else from operations and bytes."""
+    program = placement.layout.outline.program
+    if program.schedule.analysis:
+        analysis = program.schedule.analysis[item.item_id]
+        if analysis.est_ns and not program.symbols:
+            return analysis.est_ns
+        flops = evaluate(analysis.flops, placement.symbols)
+        moved = evaluate(analysis.bytes_read, placement.symbols) + evaluate(analysis.bytes_written, placement.symbols)
+        if flops or moved:
+            return max(flops // FLOPS_PER_NS, moved // BYTES_PER_NS)
+    return sum(placement.layout.window_bytes(buffer_id) for buffer_id in set(buffers)) // BYTES_PER_NS

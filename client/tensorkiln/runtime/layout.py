@@ -1,0 +1,85 @@
+"""The storages of a program at one binding of its symbols: how large they are and where they lie in a block."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ..errors import DeviceError
+from ..expr import evaluate
+from .arena import ArenaPlan, Interval, plan_arena
+from .memory import ALIGNMENT
+from .outline import Outline
+from .storage import StorageKind, end_of
+
+
+@dataclass(frozen=True)
+class Layout:
+    """`arena` places the writable storages in the block, `scratch` those of a worker in its share of it.
+
+    `claims` gives, for each storage that becomes a result as it is, the position of that result.
+    """
+
+    outline: Outline
+    symbols: Mapping[str, int]
+    arena: ArenaPlan
+    scratch: ArenaPlan
+    claims: Mapping[int, int]
+
+    def extent(self, buffer_id: int) -> int:
+        """Bytes of the storage that the buffer is a window of."""
+        return self.outline.storages[self.outline.storage_of[buffer_id]].extent(self.symbols)
+
+    def shape(self, buffer_id: int) -> tuple[int, ...]:
+        """The shape of the buffer. DeviceError when a size is negative."""
+        shape = tuple(evaluate(dim, self.symbols) for dim in self.outline.program.buffers[buffer_id].shape)
+        if min(shape, default=0) < 0:
+            raise DeviceError(f"buffer {buffer_id} has the shape {shape}; compile the program again")
+        return shape
+
+    def window_bytes(self, buffer_id: int) -> int:
+        """Bytes of the elements of the buffer."""
+        count = 1
+        for size in self.shape(buffer_id):
+            count *= size
+        return count * self.outline.program.buffers[buffer_id].dtype.itemsize
+
+    def is_fresh(self, position: int) -> bool:
+        """Whether the result at `position` is written where it is returned, instead of being copied there."""
+        buffer_id = self.outline.program.outputs[position].buffer
+        return self.claims.get(self.outline.storage_of[buffer_id]) == position
+
+    def result_bytes(self, position: int) -> int:
+        """Bytes to allocate for the result at `position`."""
+        buffer_id = self.outline.program.outputs[position].buffer
+        return self.extent(buffer_id) if self.is_fresh(position) else self.window_bytes(buffer_id)
+
+
+def lay_out(outline: Outline, symbols: Mapping[str, int], alignment: int = ALIGNMENT) -> Layout:
+    """The layout at `symbols`, with storages that start at multiples of `alignment` bytes."""
+    claims = _claims(outline, symbols)
+    arena = plan_arena(_intervals(outline, "writable", symbols, claims), alignment)
+    scratch = plan_arena(_intervals(outline, "scratch", symbols, claims), alignment)
+    return Layout(outline, symbols, arena, scratch, claims)
+
+
+def _intervals(
+    outline: Outline, kind: StorageKind, symbols: Mapping[str, int], claims: Mapping[int, int]
+) -> list[Interval]:
+    return [
+        Interval(key, storage.extent(symbols), storage.first, storage.last)
+        for key, storage in enumerate(outline.storages)
+        if storage.kind == kind and key not in claims
+    ]
+
+
+def _claims(outline: Outline, symbols: Mapping[str, int]) -> dict[int, int]:
+    """The first result that covers all of a storage claims it."""
+    claims: dict[int, int] = {}
+    for position, binding in enumerate(outline.program.outputs):
+        key = outline.storage_of[binding.buffer]
+        storage, buffer = outline.storages[key], outline.program.buffers[binding.buffer]
+        covers = evaluate(buffer.offset, symbols) == 0 and end_of(buffer, symbols) == storage.extent(symbols)
+        if storage.kind == "writable" and covers:
+            claims.setdefault(key, position)
+    return claims

@@ -1,0 +1,78 @@
+"""The plans of a program, one per binding of its symbols, made when they are first needed."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, Generic, TypeVar
+
+from ..errors import CallBoundsError
+from ..expr import ExprError
+from ..spec import CompiledProgram
+from .arguments import InputSpec, bind_symbols, check_constraints, input_specs
+
+MAX_PLANS: Final = 64
+"""Bindings of the symbols whose plans are kept, the least recently used going first."""
+
+P = TypeVar("P")
+Specs = tuple[InputSpec, ...]
+Check = Callable[[Specs], object]
+
+
+class Plans(Generic[P]):
+    """The plans of `program` with the inputs `resident` fixed.
+
+    `make` gets the free inputs, the fixed ones and the symbols of a call that has passed every check.
+    Safe for several threads.
+    """
+
+    def __init__(
+        self, program: CompiledProgram, resident: Sequence[int], make: Callable[[Specs, Specs, Mapping[str, int]], P]
+    ) -> None:
+        self._program = program
+        self._resident = frozenset(resident)
+        self._make = make
+        self._names = tuple(symbol.name for symbol in program.symbols)
+        self._plans: OrderedDict[tuple[int, ...], P] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def find(self, symbols: Mapping[str, int]) -> P | None:
+        """The plan of a call, if it is kept: its symbols are in bounds then, and its constraints satisfied."""
+        key = self._key(symbols)
+        with self._lock:
+            plan = self._plans.get(key)
+            if plan is not None:
+                self._plans.move_to_end(key)
+            return plan
+
+    def make(self, symbols: Mapping[str, int], check: Check) -> P:
+        """The plan of a call that has none yet; it is kept.
+
+        `check` looks at the arrays of the call, whose errors come before the plan's own. CallBoundsError and
+        CallInputError when the call does not fit the program.
+        """
+        key, plan = self._key(symbols), self.new(symbols, check)
+        with self._lock:
+            self._plans[key] = plan
+            if len(self._plans) > MAX_PLANS:
+                self._plans.popitem(last=False)
+        return plan
+
+    def new(self, symbols: Mapping[str, int], check: Check = lambda _: None) -> P:
+        """A plan that is not kept; errors as above."""
+        values = bind_symbols(self._program.symbols, symbols)
+        try:
+            specs = input_specs(self._program.inputs, values)
+            free = tuple(spec for spec in specs if spec.var not in self._resident)
+            check(free)
+            check_constraints(self._program.constraints, values)
+            return self._make(free, tuple(spec for spec in specs if spec.var in self._resident), values)
+        except ExprError as error:
+            raise CallBoundsError(f"a size of the program has no value at {values}: {error}") from error
+
+    def _key(self, symbols: Mapping[str, int]) -> tuple[int, ...]:
+        key = tuple(value for name in self._names if type(value := symbols.get(name)) is int)
+        if len(key) == len(symbols):
+            return key
+        return tuple(bind_symbols(self._program.symbols, symbols).values())

@@ -1,0 +1,64 @@
+"""Argument arrays of a plan in a block: filled in as far as they are known, the rest patched at each call."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from .address import Address
+from .plan import Plan
+
+_Places = list[tuple[Any, int, int]]
+"""Places to patch: an array of addresses, the position in it, and the offset to add to the base."""
+
+
+class Slots:
+    """Where the addresses of a call go. `start` is the address of the block; one call at a time."""
+
+    def __init__(self, plan: Plan[Any], start: int) -> None:
+        self._plan = plan
+        self._start = start
+        self._inputs: list[_Places] = [[] for _ in plan.inputs]
+        self._outputs: list[_Places] = [[] for _ in plan.outputs]
+        self._input_addresses: Sequence[int] = ()
+        self._output_addresses: Sequence[int] = ()
+
+    def fill(self, values: Any, arguments: Sequence[Address], worker: int = 0) -> None:
+        """Write the addresses into the first entries of `values`, now or, where a call brings the base, at each call.
+
+        Scratch is that of the worker.
+        """
+        for slot, argument in enumerate(arguments):
+            match argument.base:
+                case "input":
+                    self._inputs[argument.index].append((values, slot, argument.offset))
+                case "output":
+                    self._outputs[argument.index].append((values, slot, argument.offset))
+                case "scratch":
+                    share = self._plan.scratch_start + worker * self._plan.scratch_size
+                    values[slot] = self._start + share + argument.offset
+                case _:
+                    values[slot] = self.locate(argument)
+
+    def aim(self, inputs: Sequence[int], outputs: Sequence[int]) -> None:
+        """Point everything at the arrays of a call."""
+        self._input_addresses = inputs
+        self._output_addresses = outputs
+        for places, base in zip(self._inputs, inputs, strict=True):
+            for values, slot, offset in places:
+                values[slot] = base + offset
+        for places, base in zip(self._outputs, outputs, strict=True):
+            for values, slot, offset in places:
+                values[slot] = base + offset
+
+    def locate(self, address: Address) -> int:
+        """The address in memory, for the arrays of the call."""
+        match address.base:
+            case "input":
+                return self._input_addresses[address.index] + address.offset
+            case "output":
+                return self._output_addresses[address.index] + address.offset
+            case "block":
+                return self._start + address.offset
+            case _:
+                return address.offset

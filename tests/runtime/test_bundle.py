@@ -1,0 +1,243 @@
+"""Programs in one file: complete, deterministic, verified when they are read."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import stat
+import zipfile
+from collections.abc import Callable
+from hashlib import sha256
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tensorkiln import bundle
+from tensorkiln.bundle import read_bundle, write_bundle
+from tensorkiln.errors import DeviceError, LimitExceededError, RequestError, TensorkilnError, UnavailableError
+from tensorkiln.expr import symbol
+from tensorkiln.program import Program
+from tests.runtime.cuda.kernels import DOUBLE as GPU_DOUBLE
+from tests.runtime.cuda.sketch import CudaSketch
+from tests.runtime.kernels import DOUBLE
+from tests.runtime.sketch import Sketch
+
+N = symbol("n")
+Parts = dict[str, bytes]
+
+
+def host_sketch() -> Sketch:
+    sketch = Sketch(symbols={"n": (0, 100)})
+    x, out = sketch.buffer([N], "input"), sketch.buffer([N], "output")
+    sketch.buffer([2], "constant", content=b"12345678")
+    sketch.elementwise(DOUBLE, "double_it", [x, out])
+    return sketch
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Path:
+    sketch, path = host_sketch(), tmp_path / "double.kiln"
+    write_bundle(path, sketch.compiled(), sketch.artifacts.__getitem__)
+    return path
+
+
+def test_a_bundle_runs_without_anything_else(written: Path) -> None:
+    program = Program.from_bundle(written, threads=1)
+    assert program(np.ones(5, np.float32), n=5)[0].tolist() == [2] * 5
+    sketch = host_sketch()
+    read = read_bundle(str(written))
+    assert read.program == sketch.compiled()
+    assert read.artifacts == sketch.artifacts
+
+
+def test_a_bundle_for_a_gpu_holds_every_form_of_its_code(tmp_path: Path) -> None:
+    sketch = CudaSketch(symbols={"n": (0, 100)})
+    x, out = sketch.buffer([N], "input"), sketch.buffer([N], "output")
+    sketch.elementwise(GPU_DOUBLE, "double_it", [x, out])
+    sketch.kernels[0] = sketch.kernels[0].model_copy(update={"binary": sketch.store(b"\x7fELF")})
+    write_bundle(tmp_path / "gpu.kiln", sketch.compiled(), sketch.artifacts.__getitem__)
+    assert read_bundle(tmp_path / "gpu.kiln").artifacts == sketch.artifacts
+    sketch.ir[b"\x7fELF"] = GPU_DOUBLE
+    program = Program.from_bundle(tmp_path / "gpu.kiln", device=sketch.driver())
+    assert program(np.ones(5, np.float32), n=5)[0].numpy().tolist() == [2] * 5
+    with pytest.raises(DeviceError):
+        Program.from_bundle(tmp_path / "gpu.kiln", device=99)(np.ones(5, np.float32), n=5)
+
+
+def test_the_same_program_gives_the_same_bytes(written: Path, tmp_path: Path) -> None:
+    sketch = host_sketch()
+    os.utime(written, (0, 0))
+    for name in ("a.kiln", "b.kiln"):
+        write_bundle(tmp_path / name, sketch.compiled(), sketch.artifacts.__getitem__)
+        assert (tmp_path / name).read_bytes() == written.read_bytes()
+    again = read_bundle(written)
+    write_bundle(tmp_path / "c.kiln", again.program, again.artifacts.__getitem__)
+    assert (tmp_path / "c.kiln").read_bytes() == written.read_bytes()
+
+
+def test_a_bundle_is_an_archive_that_any_tool_opens(written: Path) -> None:
+    with zipfile.ZipFile(written) as archive:
+        assert archive.testzip() is None
+        names = archive.namelist()
+        assert names[:2] == ["manifest.json", "program.json"]
+        assert all(name.removeprefix("artifacts/") == sha256(archive.read(name)).hexdigest() for name in names[2:])
+    assert stat.S_IMODE(written.stat().st_mode) == 0o644
+
+
+def test_a_bundle_appears_complete_or_not_at_all(written: Path, tmp_path: Path) -> None:
+    sketch, before = host_sketch(), written.read_bytes()
+    digest = next(iter(sketch.artifacts))
+    sketch.artifacts[digest] += b"!"
+    with pytest.raises(UnavailableError, match=f"artifact {digest} is corrupt"):
+        write_bundle(written, sketch.compiled(), sketch.artifacts.__getitem__)
+    del sketch.artifacts[digest]
+    with pytest.raises(KeyError):
+        write_bundle(written, sketch.compiled(), sketch.artifacts.__getitem__)
+    assert written.read_bytes() == before
+    assert [path.name for path in tmp_path.iterdir()] == ["double.kiln"]
+
+
+def test_a_write_that_fails_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sketch = host_sketch()
+
+    def full(*arguments: object) -> None:
+        raise OSError("no space left")
+
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.raises(OSError, match="no space left"):
+        write_bundle(tmp_path / "double.kiln", sketch.compiled(), sketch.artifacts.__getitem__)
+    assert list(tmp_path.iterdir()) == []
+
+
+def parts_of(path: Path) -> Parts:
+    with zipfile.ZipFile(path) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def rewritten(path: Path, parts: Parts, compression: int = zipfile.ZIP_STORED) -> Path:
+    with zipfile.ZipFile(path, "w", compression) as archive:
+        for name, content in parts.items():
+            archive.writestr(name, content)
+    return path
+
+
+def manifest(parts: Parts, **changes: object) -> Parts:
+    return parts | {"manifest.json": json.dumps(json.loads(parts["manifest.json"]) | changes).encode()}
+
+
+def with_program(parts: Parts, program: bytes) -> Parts:
+    return manifest(parts | {"program.json": program}, program=sha256(program).hexdigest())
+
+
+def without_artifact(parts: Parts) -> Parts:
+    kept = json.loads(parts["manifest.json"])["artifacts"][1:]
+    names = ["manifest.json", "program.json", *(f"artifacts/{digest}" for digest in kept)]
+    return manifest({name: parts[name] for name in names}, artifacts=kept)
+
+
+CHANGES: list[tuple[Callable[[Parts], Parts], type[TensorkilnError], str]] = [
+    (lambda parts: manifest(parts, tensorkiln_bundle=2), RequestError, "is a bundle of version 2 .* update tensorkiln"),
+    (lambda parts: manifest(parts, tensorkiln_bundle="1"), RequestError, "its manifest cannot be read"),
+    (lambda parts: manifest(parts, surprise=1), RequestError, "its manifest cannot be read"),
+    (lambda parts: manifest(parts, artifacts=["../../etc/passwd"]), RequestError, "its manifest cannot be read"),
+    (lambda parts: parts | {"manifest.json": b"["}, RequestError, "its manifest cannot be read"),
+    (lambda parts: parts | {"manifest.json": b"[" * 100_000}, RequestError, "its manifest cannot be read"),
+    (lambda parts: parts | {"manifest.json": b"[1]"}, RequestError, "its manifest cannot be read"),
+    (lambda parts: parts | {"../evil": b"x"}, RequestError, "its entries are not those that its manifest lists"),
+    (lambda parts: parts | {"/etc/evil": b"x"}, RequestError, "its entries are not those that its manifest lists"),
+    (lambda parts: parts | {"folder/": b""}, RequestError, "'folder/' stands twice or is a folder"),
+    (lambda parts: {"program.json": parts["program.json"]}, RequestError, "it has no manifest.json"),
+    (lambda parts: manifest(parts, artifacts=[]), RequestError, "its entries are not those that its manifest lists"),
+    (lambda parts: parts | {"program.json": b"{}"}, UnavailableError, "program.json in .* is corrupt"),
+    (lambda parts: with_program(parts, b"{}"), RequestError, r"cannot be read \(at /digest: Field required\)"),
+    (lambda parts: with_program(parts, b"not json"), RequestError, "the program in .* cannot be read"),
+    (without_artifact, RequestError, "lacks [0-9a-f]{64}, which its program needs"),
+]
+
+
+@pytest.mark.parametrize(("change", "error", "message"), CHANGES)
+def test_an_archive_that_is_no_bundle_is_refused(
+    written: Path, change: Callable[[Parts], Parts], error: type[TensorkilnError], message: str
+) -> None:
+    rewritten(written, change(parts_of(written)))
+    with pytest.raises(error, match=message):
+        read_bundle(written)
+
+
+def test_a_changed_artifact_is_refused(written: Path) -> None:
+    parts = parts_of(written)
+    name = next(name for name in parts if name.startswith("artifacts/"))
+    rewritten(written, parts | {name: parts[name] + b"!"})
+    with pytest.raises(UnavailableError, match=f"{name} in .* is corrupt"):
+        read_bundle(written)
+
+
+def test_every_flipped_byte_is_noticed_or_changes_nothing_that_is_read(written: Path) -> None:
+    whole, original = written.read_bytes(), read_bundle(written)
+    noticed = 0
+    for position in range(0, len(whole), 97):
+        written.write_bytes(whole[:position] + bytes([whole[position] ^ 0x20]) + whole[position + 1 :])
+        try:
+            assert read_bundle(written) == original
+        except TensorkilnError:
+            noticed += 1
+    assert noticed > 0.9 * len(range(0, len(whole), 97))
+
+
+def test_a_truncated_file_is_refused(written: Path) -> None:
+    whole = written.read_bytes()
+    for length in (0, 3, len(whole) // 2, len(whole) - 1):
+        written.write_bytes(whole[:length])
+        with pytest.raises(RequestError, match="is not a bundle"):
+            read_bundle(written)
+
+
+def test_an_entry_that_stands_twice_is_refused(written: Path) -> None:
+    with pytest.warns(UserWarning, match="Duplicate name"), zipfile.ZipFile(written, "a") as archive:
+        archive.writestr("program.json", b"{}")
+    with pytest.raises(RequestError, match=r"'program\.json' stands twice"):
+        read_bundle(written)
+
+
+def test_a_compressed_archive_is_refused_before_it_is_unpacked(written: Path) -> None:
+    rewritten(written, parts_of(written), zipfile.ZIP_DEFLATED)
+    with pytest.raises(RequestError, match="is compressed or encrypted"):
+        read_bundle(written)
+
+
+@pytest.mark.parametrize(
+    ("limit", "entry"),
+    [
+        ("MAX_MANIFEST_BYTES", "manifest.json"),
+        ("MAX_PROGRAM_BYTES", "program.json"),
+        ("MAX_ARTIFACT_BYTES", "artifacts/"),
+        ("MAX_TOTAL_BYTES", "double.kiln"),
+    ],
+)
+def test_a_part_beyond_its_limit_is_refused_before_it_is_read(
+    written: Path, monkeypatch: pytest.MonkeyPatch, limit: str, entry: str
+) -> None:
+    monkeypatch.setattr(bundle, limit, 7)
+    with pytest.raises(LimitExceededError, match=f"{entry}.* bytes; 7 are allowed") as caught:
+        read_bundle(written)
+    assert caught.value.details["maximum"] == 7
+
+
+def test_a_size_that_the_file_does_not_have_is_refused(written: Path) -> None:
+    whole = bytearray(written.read_bytes())
+    with zipfile.ZipFile(io.BytesIO(whole)) as archive:
+        entry = archive.getinfo("program.json")
+        directory = archive.start_dir
+    record = whole.index(b"program.json", directory) - 46
+    for field in (20, 24):
+        whole[record + field : record + field + 4] = (entry.file_size + 100_000).to_bytes(4, "little")
+    written.write_bytes(whole)
+    with pytest.raises(TensorkilnError, match=r"corrupt|not a bundle"):
+        read_bundle(written)
+
+
+def test_a_file_that_is_not_there_is_an_error_of_the_system(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        read_bundle(tmp_path / "missing.kiln")
