@@ -94,7 +94,13 @@ class Client:
             return None if settings.url is None else checked_key(token()) if token is not None else settings.api_key
 
         self._transport = transport = Transport(locate, settings.timeout_s, credential)
-        policy = resolve_policy(settings.home, trusted_keys=trusted_keys, min_isolation=min_isolation, offline=offline)
+        policy = resolve_policy(
+            settings.home,
+            cache_dir=cache_dir,
+            trusted_keys=trusted_keys,
+            min_isolation=min_isolation,
+            offline=offline,
+        )
         self._offline = policy.offline
         authority = settings.url or f"embedded:{settings.home}"
         self._trusted, self._artifacts = connect(authority, transport.get, policy, is_private=settings.url is None)

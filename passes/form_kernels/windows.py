@@ -1,7 +1,7 @@
 """Stored values that need no kernel: their elements lie side by side in a value that is in memory already.
 
-Kernels read such a window as elements of its base, so that no buffer of a kernel is a part of another. What takes a
-buffer as it is, a callback or a result, is given the window.
+Kernels read such a window as elements of its base, so that their own pointers stay as aligned as storages are. What
+takes a buffer as it is, a callback or a result, is given the window.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from .materialise import MOVEMENT, lives_in_memory
 
 AS_IT_IS = frozenset({"custom", "copy"})
 """Ops that take a buffer and no elements of it."""
-
 NOT_OURS = frozenset({"argument", "custom", "copy"})
 """What makes a value that no kernel stores."""
 KEEPING = MOVEMENT | {"bitcast", "contiguous"}

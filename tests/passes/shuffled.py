@@ -43,7 +43,7 @@ def random_order(schedule: Schedule, rng: np.random.Generator) -> list[int]:
 
 
 def renumbered(program: CompiledProgram, order: Sequence[int]) -> CompiledProgram:
-    """The program with its items in this order: numbered so, and every buffer alive from its first use to its last."""
+    """The program with its items numbered in this order, and every buffer alive from its first use to its last."""
     old, place = program.schedule, {item: number for number, item in enumerate(order)}
     edges = [
         edge.model_copy(update={"dep_from": place[edge.dep_from], "dep_to": place[edge.dep_to]})

@@ -9,9 +9,11 @@ from passes.form_kernels.joining import MAX_AHEAD
 from tensorkiln.build import Builder, Tensor, cat, conv2d, matmul, relu
 from tensorkiln.expr import Dim
 from tensorkiln.program import Program
-from tests.dialect.wire import assign, buffer, buffer_view, graph_of, placeholder
+from tests.compiled import compiled
+from tests.dialect.wire import Node, assign, buffer, buffer_view, graph_of, placeholder, unary
 from tests.filecheck import check_ir
 from tests.passes.modules import kernels, output
+from tests.passes.shuffled import ShuffledCall
 from tests.passes.test_windows import checked, contiguous, node, shrink
 
 SIZE = 1 << 16
@@ -61,6 +63,26 @@ def test_what_reads_the_cat_waits_for_all_parts() -> None:
     made = checked(output(b, cat(parts, 0).sum(axis=0)))
     assert len(made.compiled.kernels) == 4
     assert {edge.dep_from for edge in made.compiled.schedule.dependencies if edge.dep_to == 3} == {0, 1, 2}
+
+
+def maximum_of_copies(var: int, source: int, size: int) -> list[Node]:
+    """`var + 2` is a reduction of as many elements as `source`: small ones that read one another share a kernel."""
+    return [
+        {**node("reshape", var, source, new_shape=[1, size])},
+        {**node("expand", var + 1, var, new_target_shape=[3, size])},
+        {**node("reduce_axis", var + 2, var + 1, reduce_op_kind="max", axes=[0])},
+    ]
+
+
+def test_a_small_kernel_that_reads_the_cat_comes_after_those_of_its_parts() -> None:
+    """Were it one of them, it would share their kernel."""
+    parts = [*maximum_of_copies(1, 0, 64), unary(4, 3), *maximum_of_copies(5, 4, 64)]
+    joined = {"node": "cat", "in_vars": [3, 7], "axis": 0, "out_var": 8, "dtype": "float32"}
+    shapes = {var: ("float32", [64]) for var in (3, 7)}
+    nodes = [placeholder(0, [64]), *parts, joined, node("flip", 9, 8, axes=[0])]
+    made = checked(graph_of(nodes, [9], shapes=shapes))
+    reader = made.compiled.kernels[-1]
+    assert [made.compiled.buffers[number].shape for number in reader.buffers] == [(128,), (128,)]
 
 
 def test_branches_of_a_network_end_in_their_cat_with_their_activations() -> None:
@@ -203,6 +225,17 @@ def test_a_part_that_is_computed_from_what_it_replaces_is_not_put_there_while_th
     nodes = [placeholder(0, [SIZE]), *stored_flip(1, 0), shrink(3, 2, (16, half + 16)), *stored_flip(4, 3)]
     made = checked(graph_of([*nodes, assign(6, 2, (5, [16, half + 16]))], [6]))
     assert len(made.compiled.kernels) == 3
+
+
+def test_a_part_is_not_put_into_a_target_that_its_own_kernel_computes() -> None:
+    stored = [unary(1, 0), contiguous(2, 1)]
+    part = [shrink(6, 2, (0, 32)), *maximum_of_copies(7, 6, 32)]
+    shapes = {5: ("float32", [64]), 9: ("float32", [32])}
+    nodes = [placeholder(0, [64]), *stored, *maximum_of_copies(3, 2, 64), *part, assign(10, 5, (9, [16, 48]))]
+    graph = graph_of(nodes, [2, 10], shapes=shapes)
+    checked(graph)
+    call = ShuffledCall(compiled(graph), [np.arange(64, dtype=np.float32)], {}, np.random.default_rng(0))
+    assert call.run()[1][15:17].tolist() == [-15.0, 0.0]
 
 
 def test_an_update_that_is_no_value_of_its_own_rewrites_the_target_in_place() -> None:

@@ -146,6 +146,12 @@ def test_columns_are_no_window() -> None:
     assert groups(made) == [(None, 0), (None, 0)]
 
 
+def test_what_is_padded_is_no_window_though_it_is_as_large() -> None:
+    padded = node("pad", 2, 1, pad_width=[[0, 8]])
+    made = checked(graph_of([placeholder(0, [24]), shrink(1, 0, (0, 16)), padded], [2]))
+    assert len(made.compiled.kernels) == 1
+
+
 def test_a_part_of_what_is_not_returned_is_copied_out_of_it() -> None:
     """A window would keep all of it until the end."""
     nodes = [placeholder(0, [64, 8]), node("flip", 1, 0, axes=[0]), contiguous(2, 1), shrink(3, 2, (0, 8), (0, 8))]

@@ -49,7 +49,7 @@ def test_offline_may_be_said_in_the_environment(
 ) -> None:
     monkeypatch.setenv("KILN_OFFLINE", "1")
     monkeypatch.setenv("KILN_CACHE_DIR", str(tmp_path / "mine"))
-    with Client(gone, cache_dir=tmp_path / "elsewhere") as client:
+    with Client(gone) as client:
         np.testing.assert_array_equal(client.compile(small)(X, n=2)[1], -X)
     monkeypatch.setenv("KILN_OFFLINE", "perhaps")
     with pytest.raises(RequestError, match="KILN_OFFLINE"):

@@ -46,6 +46,7 @@ class Policy:
 def resolve_policy(
     home: Path,
     *,
+    cache_dir: str | os.PathLike[str] | None = None,
     trusted_keys: Sequence[str] | None = None,
     min_isolation: str | None = None,
     offline: bool | None = None,
@@ -56,7 +57,7 @@ def resolve_policy(
     level = min_isolation or environment.get("KILN_MIN_ISOLATION") or MINIMUM_ISOLATION
     if level not in LEVELS:
         raise RequestError(f"The least isolation is {level!r}; the levels are {', '.join(LEVELS)}.")
-    config, cache = environment.get("KILN_CONFIG_DIR"), environment.get("KILN_CACHE_DIR")
+    config, cache = environment.get("KILN_CONFIG_DIR"), cache_dir or environment.get("KILN_CACHE_DIR")
     return Policy(
         pins=tuple(key for text in stated if text.strip() for key in _keys(text.strip())),
         minimum_isolation=level,
