@@ -78,9 +78,19 @@ class RowEmission:
         index = IndexEmitter(space, self.frame.names)
         row = expr.add(expr.mul(group, lanes.rows), lanes.slot)
         self.is_live: list[Test] = []
+        if lanes.lanes == 1:
+            # Such a row waits for nobody, so no thread need repeat one, and read what another stores.
+            with where([("ult", row, count)], index) as inside:
+                self._row(row, inside)
+            return
         if lanes.rows > 1:
             self.is_live = [("ult", row, count)]
             row = expr.minimum(row, expr.sub(count, 1))
+        self._row(row, index)
+
+    def _row(self, row: Dim, index: IndexEmitter) -> None:
+        body, space = self.body, self.body.space
+        count = extent_of(body.rows)
         here = index.inside({"row": index(row)})
         places = space.unflatten(space.add("row", count), [loop.extent for loop in body.rows])
         here = here.inside({loop.name: here(at) for loop, at in zip(body.rows, places, strict=True)})
