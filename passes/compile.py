@@ -102,8 +102,9 @@ class _Compiler:
         parts = ProgramParts(scheduled, graph, target, digest, self.back_end.launch)
         artifacts = {digest: code, **parts.plan.artifacts}
         if assembly is not None:
-            parts.add_assembly(assembly, hashlib.sha256(assembly.cubin).hexdigest())
-            artifacts[hashlib.sha256(assembly.cubin).hexdigest()] = assembly.cubin
+            binary = hashlib.sha256(assembly.cubin).hexdigest()
+            parts.add_assembly(assembly, binary)
+            artifacts[binary] = assembly.cubin
         program = CompiledProgram(
             digest="",
             target=target,

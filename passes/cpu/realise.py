@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dialect.mlir import ir
-from dialect.module import graph_function
-from passes.schedule.attach import PROGRAM, kernel_functions, read_body, read_plan, schedule_of
+from passes.schedule.attach import PROGRAM, ScheduledKernel, read_plan, scheduled_kernels
 from passes.to_linalg.arguments import operand_pointers
-from passes.values import read_function, read_symbols
+from passes.values import read_symbols
+from tensorkiln.buffers import Buffer
 
 from .abi import entry_function, kernel_function
 from .frame import Frame
@@ -21,34 +21,28 @@ SYMBOL_COUNT = "kiln.symbol_count"
 
 def realise_kernels(module: ir.Module, machine: Machine) -> ir.Module:
     """A new module with a body function for every kernel of `module`, realised as its schedule says."""
-    graph = read_function(graph_function(module).operation, read_symbols(module))
-    buffers, steps = read_plan(module)
-    kernels = kernel_functions(module)
+    symbols = tuple(read_symbols(module))
+    buffers, _ = read_plan(module)
     result = ir.Module.create(loc=module.operation.location)
-    for step in steps:
-        if step.kernel is None:
-            continue
-        function = kernels[step.kernel]
-        body = read_body(function, graph)
-        strategy, item, _ = schedule_of(function)
-
-        def emit(
-            entry: ir.Block, arguments: Sequence[ir.Value], values: Sequence[ir.Value], first: ir.Value, last: ir.Value
-        ) -> None:
-            symbols = dict(zip(graph.symbols, values, strict=True))
-            pointers = operand_pointers(step, buffers, arguments)  # noqa: B023
-            frame = Frame(entry, pointers, symbols, first, last, machine)
-            STRATEGIES[strategy].realise(body, item, frame)  # noqa: B023
-
-        with ir.InsertionPoint(result.body), function.location:
-            dtypes = [buffers[number].dtype for number in step.arguments]
-            kernel_function(step.kernel, dtypes, len(graph.symbols), emit)
+    for kernel in scheduled_kernels(module):
+        with ir.InsertionPoint(result.body), kernel.location:
+            _realise(kernel, buffers, symbols, machine)
     with module.context:
         result.operation.attributes[PROGRAM] = module.operation.attributes[PROGRAM]
-        result.operation.attributes[SYMBOL_COUNT] = ir.IntegerAttr.get(
-            ir.IntegerType.get_signless(64), len(graph.symbols)
-        )
+        result.operation.attributes[SYMBOL_COUNT] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), len(symbols))
     return result
+
+
+def _realise(kernel: ScheduledKernel, buffers: Sequence[Buffer], symbols: Sequence[str], machine: Machine) -> None:
+    def emit(
+        entry: ir.Block, arguments: Sequence[ir.Value], values: Sequence[ir.Value], first: ir.Value, last: ir.Value
+    ) -> None:
+        pointers = operand_pointers(kernel.step, buffers, arguments)
+        frame = Frame(entry, pointers, dict(zip(symbols, values, strict=True)), first, last, machine)
+        STRATEGIES[kernel.strategy].realise(kernel.body, kernel.item, frame)
+
+    dtypes = [buffers[number].dtype for number in kernel.step.arguments]
+    kernel_function(kernel.name, dtypes, len(symbols), emit)
 
 
 def add_entries(module: ir.Module) -> ir.Module:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dialect.mlir import arith, ir, scf
 from passes.schedule.choice import Choice, kernel_item
 from passes.schedule.domain import Loop, extent_of
+from passes.schedule.scatter import at, is_scatter, lines_of, root_of
 from passes.schedule.stages import KernelBody
 from passes.to_linalg.emission import as_index
 from passes.to_linalg.index_emission import IndexEmitter
@@ -27,23 +28,13 @@ GROUP_POINTS = 16384
 
 def matches(body: KernelBody) -> bool:
     """A kernel whose root is a scatter."""
-    return _root(body).kind == "scatter"
-
-
-def _root(body: KernelBody) -> Value:
-    return next(value for value in body.function.values if value.is_root)
-
-
-def _lines(root: Value) -> list[Loop]:
-    """The loops over every dimension but the axis."""
-    axis = root.int("axis")
-    return [Loop(f"r{number}", extent) for number, extent in enumerate(root.shape) if number != axis]
+    return is_scatter(body)
 
 
 def choose(body: KernelBody, machine: Machine) -> Choice:
     """A work-group takes lines of the result along the axis, enough to amortise its start."""
-    root = _root(body)
-    rows, axis = _lines(root), root.int("axis")
+    root = root_of(body)
+    rows, axis = lines_of(root), root.int("axis")
     length = root.shape[axis]
     per_group = max(1, GROUP_POINTS // max(length, 1)) if isinstance(length, int) else 1
     groups = expr.ceildiv(extent_of(rows), per_group)
@@ -54,13 +45,13 @@ def choose(body: KernelBody, machine: Machine) -> Choice:
 
 def realise(body: KernelBody, item: KernelItem, frame: Frame) -> None:
     """Clear each line, then write its updates in order, dropping those whose index is outside."""
-    root, space = _root(body), IndexSpace(body.function.symbols)
+    root, space = root_of(body), IndexSpace(body.function.symbols)
     memory = {value: frame.buffers[number] for number, value in enumerate(body.operands)}
 
     def emit_row(line: Index, index: IndexEmitter) -> None:
         _emit_line(root, line, space, memory, index)
 
-    for_each_row(frame, space, _lines(root), item.context.upcasted, emit_row)
+    for_each_row(frame, space, lines_of(root), item.context.upcasted, emit_row)
 
 
 def _emit_line(
@@ -72,7 +63,7 @@ def _emit_line(
     with ir.InsertionPoint(cleared.body):
         position = space.add("zero", root.shape[axis])
         here = index.inside({"zero": cleared.induction_variable})
-        store(dtype, zero(dtype), memory[root], space.flatten(_at(line, axis, position), root.shape), here)
+        store(dtype, zero(dtype), memory[root], space.flatten(at(line, axis, position), root.shape), here)
         scf.YieldOp([])
     others = [extent for number, extent in enumerate(indices.shape) if number != axis]
     reach = [expr.sub(expr.sub(extent, 1), place) for place, extent in zip(line, others, strict=True)]
@@ -84,21 +75,17 @@ def _emit_line(
     with ir.InsertionPoint(walked.body):
         step = space.add("update", indices.shape[axis])
         here = index.inside({"update": walked.induction_variable})
-        source = space.flatten(_at(line, axis, step), indices.shape)
+        source = space.flatten(at(line, axis, step), indices.shape)
         place = as_index(indices.dtype, load(indices.dtype, memory[indices], source, here))
         # A negative index is a huge unsigned one.
         is_inside = arith.cmpi(arith.CmpIPredicate.ult, place, here(root.shape[axis]))
         branch = scf.IfOp(is_inside)
         with ir.InsertionPoint(branch.then_block):
-            target = space.flatten(_at(line, axis, space.add("place", root.shape[axis])), root.shape)
+            target = space.flatten(at(line, axis, space.add("place", root.shape[axis])), root.shape)
             found = here.inside({"place": place})
             store(dtype, load(dtype, memory[updates], source, found), memory[root], target, found)
             scf.YieldOp([])
         scf.YieldOp([])
-
-
-def _at(line: tuple[Dim, ...], axis: int, position: Dim) -> tuple[Dim, ...]:
-    return (*line[:axis], position, *line[axis:])
 
 
 def _all(conditions: Sequence[Dim], index: IndexEmitter) -> ir.Value | None:

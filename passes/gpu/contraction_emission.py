@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from dialect.mlir import arith, ir, scf
-from passes import scalar
 from passes.schedule.accesses import Access
 from passes.schedule.contraction import Contraction
 from passes.schedule.domain import Loop, extent_of
 from passes.schedule.stages import KernelBody
+from passes.to_linalg.accumulation import identity
 from passes.to_linalg.emission import Emitter
 from passes.to_linalg.index_emission import IndexEmitter
 from passes.to_linalg.memory import (
@@ -74,7 +74,7 @@ class ContractionEmission:
     def _products(self, index: IndexEmitter) -> list[ir.Value]:
         """The thread's results, by rows, summed over all of the depth."""
         tiles, space = self.tiles, self.body.space
-        start = to_register(self.dtype, scalar.reduce_identity("sum", self.dtype))
+        start = identity("sum", self.dtype)
         count = tiles.thread_rows * tiles.thread_columns
         steps = scf.ForOp(index(0), index(self.count["step"]), index(tiles.depth), [start] * count)
         with ir.InsertionPoint(steps.body):

@@ -10,10 +10,6 @@ from tensorkiln.target import Target
 
 WARP: Final = 32
 """Threads that run in lock step and exchange registers, on every CUDA architecture."""
-MAX_THREADS: Final = 1024
-"""Threads of a work-group, on every CUDA architecture."""
-SHARED_BYTES: Final = 48 << 10
-"""Bytes of shared memory that a work-group has without asking for more, on every CUDA architecture."""
 VECTOR_BYTES: Final = 16
 """Bytes of the widest load and store of one thread."""
 

@@ -121,7 +121,7 @@ class _Emission:
         for load in loads(stage.elements, self.body.nodes):
             if id(load) in access.loads and self._is_aligned(load.operand, load.dtype, access):
                 base = self.frame.buffers[load.operand]
-                read = load_vector(load, base, self.body.rows, access.width, lanes[0])
+                read = load_vector(load, base, access.width, lanes[0])
                 for values, value in zip(loaded, read, strict=True):
                     values[id(load)] = value
         traits = self.frame.machine.traits

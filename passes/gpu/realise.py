@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dialect.mlir import ir
-from dialect.module import graph_function
-from passes.schedule.attach import kernel_functions, read_body, read_plan, schedule_of
+from passes.schedule.attach import ScheduledKernel, read_plan, scheduled_kernels
 from passes.to_linalg.arguments import operand_pointers
 from passes.to_linalg.index_emission import IndexEmitter
 from passes.to_linalg.index_space import IndexSpace
-from passes.values import read_function, read_symbols
+from passes.values import read_symbols
 from tensorkiln.buffers import Buffer
 
 from .abi import Argument, kernel_function
@@ -24,36 +23,33 @@ from .strategies import STRATEGIES
 
 def realise_kernels(module: ir.Module, machine: Machine) -> ir.Module:
     """A new module with a function for every kernel of `module`, realised as its schedule says."""
-    graph = read_function(graph_function(module).operation, read_symbols(module))
-    buffers, steps = read_plan(module)
-    kernels = kernel_functions(module)
+    symbols = tuple(read_symbols(module))
+    buffers, _ = read_plan(module)
     result = ir.Module.create(loc=module.operation.location)
-    for step in steps:
-        if step.kernel is None:
-            continue
-        function, name = kernels[step.kernel], step.kernel
-        body = read_body(function, graph)
-        strategy, item, _ = schedule_of(function)
-
-        def emit(entry: ir.Block, arguments: Sequence[ir.Value], values: Sequence[ir.Value]) -> None:
-            names = dict(zip(graph.symbols, values, strict=True))
-            names |= {GROUP: group_index(), THREAD: thread_index()}
-            index = IndexEmitter(IndexSpace(graph.symbols), names)
-            shared = array_bases(name, item.shared, index)  # noqa: B023
-            pointers = operand_pointers(step, buffers, arguments)  # noqa: B023
-            used = (*step.reads, *step.writes, *step.scratch)  # noqa: B023
-            alignments = [_alignment(buffers[number]) for number in used]
-            frame = Frame(entry, pointers, alignments, shared, names, threads_of(item), machine)  # noqa: B023
-            STRATEGIES[strategy].realise(body, item, frame)  # noqa: B023
-
-        written = {*step.writes, *step.scratch}
-        parameters = [
-            Argument(buffers[number].dtype, _alignment(buffers[number]), number in written) for number in step.arguments
-        ]
-        with ir.InsertionPoint(result.body), function.location:
-            declare_arrays(result.body, name, item.shared)
-            kernel_function(name, parameters, len(graph.symbols), threads_of(item), emit)
+    for kernel in scheduled_kernels(module):
+        with ir.InsertionPoint(result.body), kernel.location:
+            declare_arrays(result.body, kernel.name, kernel.item.shared)
+            _realise(kernel, buffers, symbols, machine)
     return result
+
+
+def _realise(kernel: ScheduledKernel, buffers: Sequence[Buffer], symbols: Sequence[str], machine: Machine) -> None:
+    step, item, threads = kernel.step, kernel.item, threads_of(kernel.item)
+    written = {*step.writes, *step.scratch}
+
+    def emit(entry: ir.Block, arguments: Sequence[ir.Value], values: Sequence[ir.Value]) -> None:
+        names = dict(zip(symbols, values, strict=True))
+        names |= {GROUP: group_index(), THREAD: thread_index()}
+        shared = array_bases(kernel.name, item.shared, IndexEmitter(IndexSpace(kernel.body.function.symbols), names))
+        pointers = operand_pointers(step, buffers, arguments)
+        alignments = [_alignment(buffers[number]) for number in (*step.reads, *step.writes, *step.scratch)]
+        frame = Frame(entry, pointers, alignments, shared, names, threads, machine)
+        STRATEGIES[kernel.strategy].realise(kernel.body, item, frame)
+
+    parameters = [
+        Argument(buffers[number].dtype, _alignment(buffers[number]), number in written) for number in step.arguments
+    ]
+    kernel_function(kernel.name, parameters, len(symbols), threads, emit)
 
 
 def _alignment(buffer: Buffer) -> int:

@@ -8,10 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dialect.mlir import ir
-from passes import scalar
 from passes.scalar.traits import Traits
+from passes.to_linalg.accumulation import combined
 from passes.to_linalg.index_emission import IndexEmitter
-from passes.to_linalg.memory import load, store, to_register, to_scalar
+from passes.to_linalg.memory import load, store
 from tensorkiln import expr
 from tensorkiln.dtypes import DType
 from tensorkiln.expr import Dim, symbol
@@ -87,7 +87,7 @@ def _within_warp(kind: str, dtype: DType, value: ir.Value, width: int, how: Trai
     """Combine within each aligned run of `width` lanes of a warp."""
     distance = width // 2
     while distance:
-        value = _combined(kind, dtype, value, shuffle_xor(dtype, value, distance), how)
+        value = combined(kind, dtype, value, shuffle_xor(dtype, value, distance), how)
         distance //= 2
     return value
 
@@ -104,12 +104,7 @@ def _through_memory(
         with where([("ult", lanes.lane, half)], index) as here:
             other = load(dtype, exchange.base, expr.add(place, half * lanes.rows), here)
             mine = load(dtype, exchange.base, place, here)
-            store(dtype, _combined(kind, dtype, mine, other, how), exchange.base, place, here)
+            store(dtype, combined(kind, dtype, mine, other, how), exchange.base, place, here)
         barrier()
         half //= 2
     return load(dtype, exchange.base, expr.add(exchange.start, lanes.slot), index)
-
-
-def _combined(kind: str, dtype: DType, left: ir.Value, right: ir.Value, how: Traits) -> ir.Value:
-    combined = scalar.reduce_combine(kind, dtype, to_scalar(dtype, left), to_scalar(dtype, right), traits=how)
-    return to_register(dtype, combined)

@@ -11,16 +11,16 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 from dialect.mlir import ir, scf
-from passes import scalar
 from passes.schedule.accesses import loads
 from passes.schedule.domain import Loop, extent_of
 from passes.schedule.row_storage import row_size, row_start
 from passes.schedule.stages import KernelBody, Stage, Store
 from passes.schedule.tiling import inner_loops
+from passes.to_linalg.accumulation import combined, identity
 from passes.to_linalg.emission import Emitter
 from passes.to_linalg.index_emission import IndexEmitter
-from passes.to_linalg.memory import Memory, register, store, stored_type, to_register, to_scalar
-from passes.to_linalg.scalar_dag import Load, Node
+from passes.to_linalg.memory import Memory, register, store, stored_type
+from passes.to_linalg.scalar_dag import Load
 from tensorkiln import expr
 from tensorkiln.dtypes import DType
 from tensorkiln.expr import Dim
@@ -47,11 +47,12 @@ class RowEmission:
         in_buffers: Mapping[int, ir.Value],
     ) -> None:
         self.body, self.lanes, self.frame, self.exchange = body, lanes, frame, exchange
-        self.computed = [entry.operand for stage in body.stages for entry in stage.stores]
-        self.scalars = {number for number in self.computed if row_size(body, number) == 1}
+        computed = (entry.operand for stage in body.stages for entry in stage.stores)
+        self.scalars = {number for number in computed if row_size(body, number) == 1}
         self.memory = self._memory(in_shared, in_buffers)
         self.unread: dict[int, Stage] = {}
         self.reductions: Counter[DType] = Counter()
+        self.is_live: list[Test] = []
 
     def _memory(self, in_shared: Mapping[int, ir.Value], in_buffers: Mapping[int, ir.Value]) -> Memory:
         body = self.body
@@ -77,7 +78,6 @@ class RowEmission:
         space.add(THREAD, lanes.threads)
         index = IndexEmitter(space, self.frame.names)
         row = expr.add(expr.mul(group, lanes.rows), lanes.slot)
-        self.is_live: list[Test] = []
         if lanes.lanes == 1:
             # Such a row waits for nobody, so no thread need repeat one, and read what another stores.
             with where([("ult", row, count)], index) as inside:
@@ -164,18 +164,12 @@ class RowEmission:
         """The combination of the points `first, first + step, …` of the reduction loops."""
         assert stage.combine is not None, "only a reduction is reduced"
         kind, element = stage.combine, stage.elements[0]
-        identity = to_register(element.dtype, scalar.reduce_identity(kind, element.dtype))
+        dtype, traits = element.dtype, self.frame.machine.traits
 
         def point(here: IndexEmitter, before: Sequence[ir.Value]) -> list[ir.Value]:
-            return [self._combined(kind, element, before[0], self._emitter(here))]
+            return [combined(kind, dtype, before[0], self._emitter(here)(element), traits)]
 
-        return self._over(loops, first, step, index, [identity], point)[0]
-
-    def _combined(self, kind: str, element: Node, before: ir.Value, emitter: Emitter) -> ir.Value:
-        dtype = element.dtype
-        left, right = to_scalar(dtype, before), to_scalar(dtype, emitter(element))
-        combined = scalar.reduce_combine(kind, dtype, left, right, traits=self.frame.machine.traits)
-        return to_register(dtype, combined)
+        return self._over(loops, first, step, index, [identity(kind, dtype)], point)[0]
 
     def _result_per_lane(self, stage: Stage, results: Sequence[Loop], index: IndexEmitter) -> None:
         reduced = [loop for loop in inner_loops(self.body, stage) if loop.is_reduction]

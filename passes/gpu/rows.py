@@ -17,11 +17,12 @@ from passes.schedule.row_storage import locals_of, row_size
 from passes.schedule.stages import KernelBody, Stage
 from passes.schedule.tiling import inner_loops
 from tensorkiln import expr
+from tensorkiln.architectures import MAX_THREADS_PER_BLOCK, STATIC_SHARED_BYTES
 from tensorkiln.dtypes import DType
 from tensorkiln.schedule import KernelItem, SharedArray
 
 from .frame import Frame
-from .machine import MAX_THREADS, SHARED_BYTES, WARP, Machine
+from .machine import WARP, Machine
 from .record import PlacedAxis, constant_extent, kernel_item
 from .reduction import Lanes
 from .row_emission import RowEmission
@@ -35,7 +36,7 @@ LONG_ROW = 8192
 FEW_ROWS = 256
 """Fewer work-groups than this leave much of a GPU idle unless each is as large as can be."""
 COLUMN_LANES = 8
-SHARED_BUDGET = SHARED_BYTES // 2
+SHARED_BUDGET = STATIC_SHARED_BYTES // 2
 """Bytes that rows may take: a larger share would leave room for one work-group on a multiprocessor."""
 
 
@@ -87,7 +88,7 @@ def _lanes(body: KernelBody) -> Lanes:
         return Lanes(WARP, COLUMN_LANES if rows > FEW_ROWS * WARP else WARP)
     if points <= SHORT_ROW and rows > 1:
         return Lanes(THREADS, 1)
-    most = MAX_THREADS if rows < FEW_ROWS and points >= LONG_ROW else THREADS
+    most = MAX_THREADS_PER_BLOCK if rows < FEW_ROWS and points >= LONG_ROW else THREADS
     lanes = WARP
     while lanes < most and lanes * POINTS_PER_LANE < points:
         lanes *= 2

@@ -10,7 +10,8 @@ from collections.abc import Callable, Sequence
 
 from dialect.mlir import arith, ir, memref, scf
 from passes.schedule.choice import Choice, Scratch
-from passes.schedule.domain import Loop, extent_of
+from passes.schedule.domain import extent_of
+from passes.schedule.scatter import at, is_scatter, lines_of, root_of
 from passes.schedule.stages import KernelBody
 from passes.to_linalg.emission import as_index
 from passes.to_linalg.index_emission import IndexEmitter
@@ -37,23 +38,13 @@ NONE = -1
 
 def matches(body: KernelBody) -> bool:
     """A kernel whose root is a scatter."""
-    return _root(body).kind == "scatter"
-
-
-def _root(body: KernelBody) -> Value:
-    return next(value for value in body.function.values if value.is_root)
-
-
-def _lines(root: Value) -> list[Loop]:
-    """The loops over every dimension but the axis."""
-    axis = root.int("axis")
-    return [Loop(f"line_{number}", extent) for number, extent in enumerate(root.shape) if number != axis]
+    return is_scatter(body)
 
 
 def choose(body: KernelBody, machine: Machine) -> Choice:
     """A work-group takes a line of the result along the axis."""
-    root = _root(body)
-    axis, groups = root.int("axis"), extent_of(_lines(root))
+    root = root_of(body)
+    axis, groups = root.int("axis"), extent_of(lines_of(root))
     length = expr.maximum(root.shape[axis], root.operands[0].shape[axis])
     lanes, most = WARP, IndexSpace(body.function.symbols).largest(length)
     while lanes < MAX_LANES and lanes < most:
@@ -76,7 +67,7 @@ def realise(body: KernelBody, item: KernelItem, frame: Frame) -> None:
 
 class _Emission:
     def __init__(self, body: KernelBody, frame: Frame, lanes: int) -> None:
-        self.root, self.frame, self.lanes = _root(body), frame, lanes
+        self.root, self.frame, self.lanes = root_of(body), frame, lanes
         self.memory = {value: frame.buffers[number] for number, value in enumerate(body.operands)}
         self.axis = self.root.int("axis")
         self.indices, self.updates = self.root.operands
@@ -84,12 +75,12 @@ class _Emission:
         self.space = IndexSpace(body.function.symbols)
 
     def emit(self) -> None:
-        lines, space = _lines(self.root), self.space
+        lines, space = lines_of(self.root), self.space
         group = space.add(GROUP, extent_of(lines))
         space.add(THREAD, self.lanes)
         index = IndexEmitter(space, self.frame.names)
         places = space.unflatten(group, [loop.extent for loop in lines])
-        here = index.inside({loop.name: index(at) for loop, at in zip(lines, places, strict=True)})
+        here = index.inside({loop.name: index(place) for loop, place in zip(lines, places, strict=True)})
         line = tuple(space.add(loop.name, loop.extent) for loop in lines)
         self._clear(line, here)
         barrier()
@@ -156,4 +147,4 @@ class _Emission:
             scf.YieldOp([])
 
     def _address(self, value: Value, line: Sequence[Dim], position: Dim) -> Dim:
-        return self.space.flatten((*line[: self.axis], position, *line[self.axis :]), value.shape)
+        return self.space.flatten(at(line, self.axis, position), value.shape)

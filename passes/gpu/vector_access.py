@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from dialect.mlir import ir, vector
 from passes.schedule.accesses import linear_access, loads
-from passes.schedule.domain import Loop
 from passes.schedule.stages import KernelBody
 from passes.to_linalg.index_emission import IndexEmitter
 from passes.to_linalg.index_space import linear_form
@@ -83,7 +82,7 @@ def _divides(width: int, dim: Dim) -> bool:
     return expr.floormod(dim, width) == 0
 
 
-def load_vector(load: Load, base: ir.Value, loops: Sequence[Loop], width: int, index: IndexEmitter) -> list[ir.Value]:
+def load_vector(load: Load, base: ir.Value, width: int, index: IndexEmitter) -> list[ir.Value]:
     """The elements, as they travel, that `load` reads at the point of `index` and at those behind it."""
     view = strided_view(base, load.address, (width,), (1,), index)
     kind = ir.VectorType.get([width], stored_type(load.dtype))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 from dialect.mlir import ir
@@ -67,6 +67,29 @@ def kernel_functions(module: ir.Module) -> dict[str, ir.Operation]:
     """The kernel functions of a module by name."""
     functions = (op.operation for op in module.body.operations if ROWS in op.operation.attributes)
     return {ir.StringAttr(function.attributes["sym_name"]).value: function for function in functions}
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduledKernel:
+    """A kernel with what was decided of it. `location` is that of its function."""
+
+    name: str
+    step: Step
+    body: KernelBody
+    strategy: str
+    item: KernelItem
+    location: ir.Location
+
+
+def scheduled_kernels(module: ir.Module) -> Iterator[ScheduledKernel]:
+    """The kernels of a scheduled module, in the order in which they run."""
+    graph = read_function(graph_function(module).operation, read_symbols(module))
+    functions = kernel_functions(module)
+    for step in read_plan(module)[1]:
+        if step.kernel is not None:
+            function = functions[step.kernel]
+            strategy, item, _ = schedule_of(function)
+            yield ScheduledKernel(step.kernel, step, read_body(function, graph), strategy, item, function.location)
 
 
 def schedule_of(function: ir.Operation) -> tuple[str, KernelItem, Dim]:

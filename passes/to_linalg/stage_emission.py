@@ -10,17 +10,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from dialect.mlir import ir, linalg, memref
-from passes import scalar
 from passes.scalar.traits import Traits
 from tensorkiln.expr import Dim
 
 from ..schedule.accesses import Access, linear_access, loads
 from ..schedule.domain import Loop
 from ..schedule.stages import Stage
+from .accumulation import combined, identity
 from .emission import Emitter
 from .index_emission import IndexEmitter
 from .index_space import linear_form
-from .memory import Memory, from_memory, store, strided_view, to_memory, to_register, to_scalar
+from .memory import Memory, from_memory, store, strided_view, to_memory
 from .scalar_dag import Interner, Load, Node
 
 
@@ -61,9 +61,9 @@ class StageEmitter:
         (entry,) = stage.stores
         memory, dtype = self.memory, entry.element.dtype
         accumulator = memory.register(dtype)
-        memref.store(to_register(dtype, scalar.reduce_identity(stage.combine, dtype)), accumulator, [])
+        memref.store(identity(stage.combine, dtype), accumulator, [])
         with Generic(self, stage.elements, loops, [Target(accumulator, ())], index) as (emitter, (before,)):
-            linalg.yield_([self._combined(stage.combine, before, entry.element, emitter)])
+            linalg.yield_([combined(stage.combine, dtype, before, emitter(entry.element), self.traits)])
         result = memref.load(accumulator, [])
         store(dtype, result, memory.bases[entry.operand], memory.address(entry.operand, stage.domain.address), index)
 
@@ -75,17 +75,12 @@ class StageEmitter:
         columns = [loop for loop in loops if not loop.is_reduction]
         target = self.target(stage.domain.address, entry.operand, columns, index)
         with Generic(self, (), columns, [target], index):
-            linalg.yield_([to_memory(dtype, to_register(dtype, scalar.reduce_identity(stage.combine, dtype)))])
+            linalg.yield_([to_memory(dtype, identity(stage.combine, dtype))])
         ordered = [loop for loop in loops if loop.is_reduction] + columns
         shifted = Target(target.view, tuple(number + len(ordered) - len(columns) for number in target.axes))
         with Generic(self, stage.elements, ordered, [shifted], index) as (emitter, (before,)):
-            combined = self._combined(stage.combine, from_memory(dtype, before), entry.element, emitter)
-            linalg.yield_([to_memory(dtype, combined)])
-
-    def _combined(self, kind: str, before: ir.Value, element: Node, emitter: Emitter) -> ir.Value:
-        dtype = element.dtype
-        left, right = to_scalar(dtype, before), to_scalar(dtype, emitter(element))
-        return to_register(dtype, scalar.reduce_combine(kind, dtype, left, right, traits=self.traits))
+            value = combined(stage.combine, dtype, from_memory(dtype, before), emitter(entry.element), self.traits)
+            linalg.yield_([to_memory(dtype, value)])
 
     def target(self, address: Dim, operand: int, loops: Sequence[Loop], index: IndexEmitter) -> Target:
         """The memory that the loops write: `address` of `operand`, which is linear in them."""
