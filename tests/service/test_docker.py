@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
+import subprocess
+import sys
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
@@ -12,6 +15,7 @@ from typing import Any
 import yaml
 
 from service.app import create_app
+from service.identity.keyring import Keyring
 from service.settings import Settings
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -92,3 +96,15 @@ def test_the_composition_sets_what_the_service_knows_and_keeps_the_ladder_of_tim
     assert service["init"]
     assert service["read_only"]
     assert service["cap_drop"] == ["ALL"]
+
+
+def test_the_maker_of_keys_writes_where_the_service_reads(tmp_path: Path) -> None:
+    service, key = compose()["services"]["kiln"], compose()["services"]["key"]
+    assert key["volumes"] == service["volumes"]
+    assert key["read_only"]
+    python, *arguments = key["entrypoint"] + key["command"]
+    assert python == "python"
+    environment = {**os.environ, "KILN_HOME": str(tmp_path)}
+    made = subprocess.run([sys.executable, *arguments], cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert made.returncode == 0, made.stderr
+    assert Keyring(Settings(home=tmp_path).identity_directory).register.keys[0].last4 == made.stdout.strip()[-4:]
