@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Final
 
 SOURCES: Final = ("tensorkiln", "dialect", "passes")
-PARTS: Final = ("torch-mlir", "llvmlite", "numpy", "ml_dtypes")
+PARTS: Final = ("torch-mlir", "llvmlite", "numpy", "ml_dtypes", "nvidia-nvjitlink")
+"""The assembler is one of them although it may be absent: a cubin is as it makes it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +22,7 @@ from tensorkiln.errors import CrashedError, TensorkilnError, UnavailableError
 
 from .flights import Flights
 from .reproducer import compile_reproducer, needs_reproducer, with_reproducer
+from .stated import Stated
 
 _log = structlog.get_logger()
 
@@ -118,24 +119,25 @@ class Compiles:
                 raise
             reproducer = compile_reproducer(wanted.graph, wanted.action)
             raise await with_reproducer(error, reproducer, self._blobs) from None
-        entry = await self._store(answer)
+        entry = await self._store(answer, [] if wanted.renaming is None else ["answer", "repeat"])
         if wanted.hook is None:
             entry = await self._programs.save(wanted.action, entry)
         parts = answer.parts
         rendered = Rendered(wanted.renaming, parts["answer"], parts["repeat"]) if wanted.renaming is not None else None
         return Compiled(parts["program"], entry.blobs, cache, rendered, entry.signature)
 
-    async def _store(self, answer: Message) -> Entry:
-        """Keep the bytes of a compile, whose own word about their digests is not taken."""
-        header, parts = answer.header, answer.parts
-        stated = {f"artifact:{digest}": digest for digest in header["artifacts"]}
-        stated |= {f"dump:{stage}": digest for stage, digest in header["stages"].items()}
-        if not parts.keys() >= stated.keys():
+    async def _store(self, answer: Message, besides: Collection[str]) -> Entry:
+        """Keep the bytes of a compile, whose own word about their digests is not taken; `besides` must be there too."""
+        made = Stated.of(answer.header)
+        stated = {f"artifact:{digest}": digest for digest in made.artifacts}
+        stated |= {f"dump:{stage}": digest for stage, digest in made.stages.items()}
+        parts = answer.parts
+        if not parts.keys() >= {"program", *stated, *besides}:
             raise CrashedError("The compile named bytes that it does not give.", details={"stage": "return"})
         program, *digests = await asyncio.gather(*(self._blobs.put(parts[name]) for name in ("program", *stated)))
         if digests != list(stated.values()):
             raise CrashedError("The compile named a digest that its bytes do not have.", details={"stage": "return"})
-        entry = Entry(program, tuple(header["artifacts"]), header["stages"])
+        entry = Entry(program, made.artifacts, made.stages)
         if not await self._blobs.holds(entry.blobs):
             raise UnavailableError("The store lost what was written to it; send the request again.")
         return entry

@@ -1,0 +1,32 @@
+"""What a compile's process says that it has made: written under foreign control, and read here as such."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
+
+from tensorkiln.errors import CrashedError
+
+_Digest = Annotated[str, StringConstraints(strict=True, pattern=r"^[0-9a-f]{64}$")]
+
+
+class Stated(BaseModel):
+    """The digests of the artifacts, and of the dumps by stage."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    artifacts: tuple[_Digest, ...]
+    stages: dict[str, _Digest]
+
+    @staticmethod
+    def of(header: Mapping[str, Any]) -> Stated:
+        """What the header of an answer states. CrashedError when it states nothing of the kind."""
+        try:
+            return Stated.model_validate(header)
+        except ValidationError as error:
+            what = ".".join(str(step) for step in error.errors(include_input=False)[0]["loc"])
+            raise CrashedError(
+                f"The compile answered with a header that is none, at {what[:64]!r}.", details={"stage": "return"}
+            ) from None
