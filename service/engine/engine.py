@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any, Final, TypeAlias
 
@@ -19,6 +19,7 @@ from service.sandbox.frames import Message
 from service.sandbox.sandbox import Sandbox
 from service.settings import Settings
 from service.store.blobs import Blobs
+from service.store.crashes import Crashes
 from service.store.job_records import JobRecords
 from service.store.location import open_store
 from service.store.programs import Programs
@@ -29,11 +30,14 @@ from service.trust.keyring import Keyring
 from service.trust.notary import Notary
 from tensorkiln.errors import TensorkilnError, UnavailableError
 
-from .compiles import Compiled, Compiles, Rendered, Wanted
+from .compiles import Compiled, Compiles
 from .flights import Flights
 from .job import Job
 from .jobs import Jobs, Tell
+from .local import LocalEngine
+from .order import Rendered, Wanted
 from .pointers import in_user_terms
+from .protocol import CompileEngine
 from .reproducer import needs_reproducer, with_reproducer
 
 WARM_UP: Final = "service.sandbox.jobs.rehearsal:rehearse"
@@ -62,9 +66,9 @@ class Engine:
         self._repeats = Repeats(self._records, self.blobs, epoch, settings.answer_memory_mib << 20, self.notary)
         self.tenancy = Tenancy(api_keys, self._records, settings.salt)
         self.fairness = Fairness(settings, api_keys.tenant)
-        self.compiles = Compiles(
-            sandbox, self.fairness.compiles, self.tenancy, settings.limits, self.blobs, self.programs
-        )
+        crashes = Crashes(self._records, self.notary)
+        self._engine: CompileEngine = LocalEngine(sandbox, settings.limits, self.blobs, self.programs, crashes)
+        self.compiles = Compiles(self._engine, self.fairness.compiles, self.tenancy, self.blobs, self.programs)
         self._answers: Flights[bytes, News] = Flights()
         job_records = JobRecords(self._store, self._records)
         most = settings.concurrency + settings.queue
@@ -87,6 +91,7 @@ class Engine:
         await self.jobs.close()
         await self._answers.close()
         await self.compiles.close()
+        await self._engine.close()
         await self._sandbox.close()
 
     def drain(self) -> None:
@@ -150,19 +155,20 @@ class Engine:
             return await self._answers.join(flight, lambda tell: self._answer(body, key, None, tell), tell)
 
     async def _answer(self, body: Body, key: str | None, hook: str | None, tell: Tell) -> bytes:
-        job, _, name = hook.rpartition(":") if hook is not None else ("", "", None)
+        place, _, name = hook.rpartition(":") if hook is not None else ("", "", None)
         header = {"build_id": build().build_id, "salt": self.tenancy.salt}
-        if job == "prepare":
+        if place == "prepare":
             header["hook"], name = str(name), None
-        prepared = await self._run("prepare", Message(header, {"body": body.content}), body, _of_target(tell, None))
+        prepared = await self._run("prepare", Message(header, {"body": body.content}), body, _of_no_target(tell))
         graph, renaming = prepared.parts["graph"], prepared.parts["renaming"]
         actions = [Action.from_components(components) for components in prepared.header["actions"]]
         with_dumps = bool(prepared.header["dump_stages"])
         alone = renaming if len(actions) == 1 else None
-        wanted = [Wanted(action, graph, with_dumps, name, alone) for action in actions]
+        poison = place == "poison"
+        wanted = [Wanted(action, graph, with_dumps, name, alone, poison) for action in actions]
         try:
             compiled = await asyncio.gather(
-                *(self.compiles.program(each, _of_target(tell, place)) for place, each in enumerate(wanted))
+                *(self.compiles.program(each, _about_target(tell, place)) for place, each in enumerate(wanted))
             )
         except TensorkilnError as error:
             raise in_user_terms(error, renaming) from None
@@ -194,5 +200,9 @@ class Engine:
             raise await with_reproducer(error, body.content, self.blobs) from None
 
 
-def _of_target(tell: Tell, target: int | None) -> Callable[[str], None]:
-    return lambda stage: tell({"stage": stage, "target": target})
+def _of_no_target(tell: Tell) -> Callable[[str], None]:
+    return lambda stage: tell({"stage": stage, "target": None})
+
+
+def _about_target(tell: Tell, target: int) -> Callable[[Mapping[str, Any]], None]:
+    return lambda news: tell({**news, "target": target})

@@ -85,6 +85,15 @@ class Programs:
         )
         return replace(entry, signature=signature)
 
+    async def offer(self, action: Action, entry: Entry) -> Entry:
+        """Make `entry` the answer of `action` unless it has one that is of use: of several workers the first counts."""
+        signed = self._notary.sign(action, entry.program, entry.artifacts, entry.stages)
+        if not await self._records.create(_path(action.digest), {_SIGNED: signed.to_json().decode()}):
+            earlier = await self.find(action, with_dumps=bool(entry.stages))
+            if isinstance(earlier, Entry):
+                return earlier
+        return await self.save(action, entry)
+
     async def _signed(self, digest: str) -> SignedRecord | None:
         record = await self._records.get(_path(digest))
         return self._notary.believes(record.get(_SIGNED, ""), digest) if record is not None else None

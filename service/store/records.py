@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import structlog
+from obstore.exceptions import AlreadyExistsError
 from obstore.store import LocalStore
 
 from .location import ObjectStore, explained
@@ -35,6 +36,16 @@ class Records:
         body = json.dumps(content, separators=(",", ":")).encode()
         with explained("The store does not take a record"):
             await self._store.put_async(path, _seal(body) + b"\n" + body)
+
+    async def create(self, path: str, content: Mapping[str, Any]) -> bool:
+        """Write the record at `path` unless there is one; whether it was written. Of several writers one is."""
+        body = json.dumps(content, separators=(",", ":")).encode()
+        with explained("The store does not take a record"):
+            try:
+                await self._store.put_async(path, _seal(body) + b"\n" + body, mode="create")
+            except AlreadyExistsError:
+                return False
+        return True
 
     async def get(self, path: str) -> dict[str, Any] | None:
         """The record at `path`; None when it is missing or damaged."""

@@ -1,0 +1,62 @@
+"""What an engine is asked for, and what it gives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from service.action import Action
+from service.store.programs import Entry
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a request wants compiled: an action and its canonical graph, with or without the dumps of its stages.
+
+    `hook` names a test hook. `is_poison` means that the hook counts as part of the graph: what it did is remembered.
+    `renaming` is that of a request which wants nothing else.
+    """
+
+    action: Action
+    graph: bytes
+    with_dumps: bool
+    hook: str | None = None
+    renaming: bytes | None = None
+    is_poison: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """Something to compile, and what the answer is to say about the cache.
+
+    `replaces` is whether the caller is to get what is made now, though the store may have an equal program.
+    """
+
+    wanted: Wanted
+    cache: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    replaces: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """The answer to a request with this renaming, and what the same request gets the next time."""
+
+    renaming: bytes
+    answer: bytes
+    repeat: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A program in canonical names, as JSON, and where the store has it; the entry is signed unless a hook was in it.
+
+    `rendered` is there when the program was made for one request alone, and here. `run_s` are seconds from the
+    beginning of the last attempt to its end; `attempts` is how often it was begun.
+    """
+
+    program: bytes
+    entry: Entry
+    rendered: Rendered | None
+    run_s: float
+    attempts: int = 1

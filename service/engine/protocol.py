@@ -1,0 +1,59 @@
+"""What an engine is: somewhere that compiles. `LocalEngine` is this machine, `CeleryEngine` a farm of workers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol, TypeAlias
+
+from .order import Made, Order
+
+News: TypeAlias = Mapping[str, Any]
+"""Something that happens to an order: `stage` is what begins, `attempt` the number of a new attempt."""
+Tell: TypeAlias = Callable[[News], None]
+
+
+class CompileEngine(Protocol):
+    """Takes orders and carries them out. What it makes is stored and signed; equal orders make equal artifacts.
+
+    Every method raises TensorkilnError alone.
+    """
+
+    async def start(self) -> None:
+        """Be ready for orders."""
+        ...
+
+    async def check(self) -> None:
+        """UnavailableError when an order could not be taken now."""
+        ...
+
+    async def submit(self, order: Order, tell: Tell) -> str:
+        """Take an order, whose news go to `tell`; the ticket to wait for it with.
+
+        UnavailableError when it cannot be taken: then nothing is done about it.
+        """
+        ...
+
+    async def wait(self, ticket: str) -> Made:
+        """What the order came to, or the error that it ended with: CompileError of the compile's own, LostWorkerError
+        when one worker after the other was lost over it. Asked once for every ticket.
+        """
+        ...
+
+    async def cancel(self, ticket: str) -> None:
+        """Give an order up: nobody waits for it any more."""
+        ...
+
+    async def close(self) -> None:
+        """Take no more orders, and leave those that there are."""
+        ...
+
+
+async def carry_out(engine: CompileEngine, order: Order, tell: Tell) -> Made:
+    """What `engine` makes of an order; given up when the caller is cancelled."""
+    ticket = await engine.submit(order, tell)
+    try:
+        return await engine.wait(ticket)
+    except asyncio.CancelledError:
+        await asyncio.shield(engine.cancel(ticket))
+        raise
