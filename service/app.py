@@ -14,12 +14,12 @@ from .engine.engine import WARM_UP, Engine
 from .identity.authenticator import Authenticator
 from .identity.guard import Guard
 from .openapi import document
-from .routes import artifacts, capabilities, compile, health, jobs, keys, programs, validate
+from .routes import artifacts, capabilities, compile, explain, health, jobs, keys, programs, validate
 from .sandbox.sandbox import Sandbox
 from .settings import Settings
 from .store.upkeep import upkeep
 
-_ROUTERS: Final = (compile, validate, jobs, programs, artifacts, keys, capabilities, health)
+_ROUTERS: Final = (compile, explain, validate, jobs, programs, artifacts, keys, capabilities, health)
 
 
 def create_app(settings: Settings, *, warm_ups: tuple[str, ...] = (WARM_UP,)) -> FastAPI:

@@ -12,6 +12,7 @@ from service.store.blobs import Blobs
 from service.store.programs import Miss, Programs
 
 from .flights import Flights
+from .misses import DAMAGED, HIT, NOT_READ, Misses, missed
 from .order import Order, Rendered, Wanted
 from .protocol import CompileEngine, News, Tell, carry_out
 
@@ -34,8 +35,17 @@ class Compiled:
 class Compiles:
     """Finds programs in the store and compiles those that are not there, each once however many ask for it."""
 
-    def __init__(self, engine: CompileEngine, turns: Turns, tenancy: Tenancy, blobs: Blobs, programs: Programs) -> None:
+    def __init__(
+        self,
+        engine: CompileEngine,
+        turns: Turns,
+        tenancy: Tenancy,
+        blobs: Blobs,
+        programs: Programs,
+        misses: Misses,
+    ) -> None:
         self._engine = engine
+        self._misses = misses
         self._turns = turns
         self._tenancy = tenancy
         self._blobs = blobs
@@ -49,7 +59,7 @@ class Compiles:
         With a hook it is neither looked up nor kept.
         """
         if wanted.hook is not None:
-            return await self._compile(wanted, "test hook", tell)
+            return await self._compile(wanted, missed("test hook").model_dump(mode="json"), tell)
         key = (wanted.action.digest, wanted.with_dumps, self._tenancy.equals)
         return await self._flights.join(key, lambda tell: self._find_or_compile(wanted, tell), tell)
 
@@ -59,21 +69,22 @@ class Compiles:
 
     async def _find_or_compile(self, wanted: Wanted, tell: Tell) -> Compiled:
         if not self._tenancy.reads_store:
-            return await self._compile(wanted, "the caller does not read the store", tell)
+            return await self._compile(wanted, NOT_READ.model_dump(mode="json"), tell)
         found = await self._programs.find(wanted.action, with_dumps=wanted.with_dumps)
         if isinstance(found, Miss):
-            return await self._compile(wanted, found.reason, tell)
+            return await self._compile(wanted, await self._misses.explain(wanted.action, found), tell)
         program = await self._blobs.get(found.program)
         if program is None:
-            return await self._compile(wanted, "the stored program was damaged", tell)
-        return Compiled(program, found.blobs, {"status": "hit", "reason": "same action"}, None, found.signature)
+            return await self._compile(wanted, missed(DAMAGED).model_dump(mode="json"), tell)
+        return Compiled(program, found.blobs, HIT.model_dump(mode="json"), None, found.signature)
 
-    async def _compile(self, wanted: Wanted, reason: str, tell: Tell) -> Compiled:
+    async def _compile(self, wanted: Wanted, cache: Mapping[str, Any], tell: Tell) -> Compiled:
         self._tenancy.require_compile()
-        cache = {"status": "miss", "reason": reason}
         self.started += 1
         order = Order(wanted, cache, replaces=not self._tenancy.reads_store)
         async with self._turns.turn(len(wanted.graph)) as turn:
             made = await carry_out(self._engine, order, tell)
             turn.cost_s = made.run_s
+        if wanted.hook is None:
+            await self._misses.remember(wanted.action)
         return Compiled(made.program, made.entry.blobs, cache, made.rendered, made.entry.signature)

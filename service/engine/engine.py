@@ -22,6 +22,7 @@ from service.store.blobs import Blobs
 from service.store.crashes import Crashes
 from service.store.job_records import JobRecords
 from service.store.location import open_store
+from service.store.nearest import Nearest
 from service.store.programs import Programs
 from service.store.records import Records
 from service.store.repeats import Repeats
@@ -31,10 +32,12 @@ from service.trust.notary import Notary
 from tensorkiln.errors import TensorkilnError, UnavailableError
 
 from .compiles import Compiled, Compiles
+from .explain import explain
 from .flights import Flights
 from .job import Job
 from .jobs import Jobs, Tell
 from .local import LocalEngine
+from .misses import Misses
 from .order import Rendered, Wanted
 from .pointers import in_user_terms
 from .protocol import CompileEngine
@@ -68,7 +71,10 @@ class Engine:
         self.fairness = Fairness(settings, api_keys.tenant)
         crashes = Crashes(self._records, self.notary)
         self._engine: CompileEngine = LocalEngine(sandbox, settings.limits, self.blobs, self.programs, crashes)
-        self.compiles = Compiles(self._engine, self.fairness.compiles, self.tenancy, self.blobs, self.programs)
+        self._misses = Misses(Nearest(self._records, self._is_stored), self.tenancy)
+        self.compiles = Compiles(
+            self._engine, self.fairness.compiles, self.tenancy, self.blobs, self.programs, self._misses
+        )
         self._answers: Flights[bytes, News] = Flights()
         job_records = JobRecords(self._store, self._records)
         most = settings.concurrency + settings.queue
@@ -141,6 +147,23 @@ class Engine:
             with self.fairness.request():
                 return (await self._run("validate", Message({}, {"body": body.content}), body)).parts["answer"]
 
+    async def explain(self, body: Body) -> bytes:
+        """The body of the answer to the question what a compile request would come to."""
+        async with self.tenancy.reproducers():
+            with self.fairness.request():
+                actions, prepared = await self._prepare(body)
+        explanation = await explain(
+            actions,
+            with_dumps=bool(prepared.header["dump_stages"]),
+            tenancy=self.tenancy,
+            programs=self.programs,
+            misses=self._misses,
+        )
+        return explanation.model_dump_json(by_alias=True).encode()
+
+    async def _is_stored(self, digest: str) -> bool:
+        return await self.programs.entry(digest) is not None
+
     async def _repeated(self, body: Body, hook: str | None) -> bytes | None:
         if hook is not None or not self.tenancy.reads_store:
             return None
@@ -156,12 +179,11 @@ class Engine:
 
     async def _answer(self, body: Body, key: str | None, hook: str | None, tell: Tell) -> bytes:
         place, _, name = hook.rpartition(":") if hook is not None else ("", "", None)
-        header = {"build_id": build().build_id, "salt": self.tenancy.salt}
-        if place == "prepare":
-            header["hook"], name = str(name), None
-        prepared = await self._run("prepare", Message(header, {"body": body.content}), body, _of_no_target(tell))
+        more = {"hook": str(name)} if place == "prepare" else {}
+        if more:
+            name = None
+        actions, prepared = await self._prepare(body, more, tell)
         graph, renaming = prepared.parts["graph"], prepared.parts["renaming"]
-        actions = [Action.from_components(components) for components in prepared.header["actions"]]
         with_dumps = bool(prepared.header["dump_stages"])
         alone = renaming if len(actions) == 1 else None
         poison = place == "poison"
@@ -181,6 +203,13 @@ class Engine:
         if key is not None:
             await self._repeats.save(key, with_signatures(rendered.repeat, signatures), tuple(blobs))
         return with_signatures(rendered.answer, signatures)
+
+    async def _prepare(
+        self, body: Body, more: Mapping[str, str] | None = None, tell: Tell = lambda _: None
+    ) -> tuple[list[Action], Message]:
+        header = {"build_id": build().build_id, "salt": self.tenancy.salt, **(more or {})}
+        prepared = await self._run("prepare", Message(header, {"body": body.content}), body, _of_no_target(tell))
+        return [Action.from_components(components) for components in prepared.header["actions"]], prepared
 
     async def _render(self, compiled: Sequence[Compiled], renaming: bytes, body: Body) -> Rendered:
         parts = {f"program:{position}": each.program for position, each in enumerate(compiled)}

@@ -35,6 +35,12 @@ class Tenancy:
         return salt_of(namespace, self._operator_salt, self._keyring.secret if namespace else b"")
 
     @property
+    def scope(self) -> str:
+        """The part of the store that the caller works on, whatever the operator's salt. Others cannot guess it."""
+        namespace = caller().namespace
+        return salt_of(namespace, "", self._keyring.secret if namespace else b"")
+
+    @property
     def reads_store(self) -> bool:
         """Whether the caller may be answered with what is stored."""
         return caller().may(Scope.CACHE_READ)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
 from .blobs import FRESH_S
-from .inventory import PROGRAMS, Inventory, Item, take_inventory
+from .inventory import PROGRAMS, Inventory, Item, read, take_inventory
 from .location import ObjectStore, explained
+from .nearest import forget
+from .records import Records
 
 GRACE_S: Final = 2 * FRESH_S
 """A blob is written before the record that names it: none that is younger than this is removed."""
@@ -43,6 +46,7 @@ async def evict(store: ObjectStore, bounds: Bounds, *, grace_s: float = GRACE_S)
     inventory = await take_inventory(store)
     now = time.time()
     chosen = _chosen(inventory, bounds, now)
+    unexplained = await _forget(store, inventory, chosen)
     gone = [path for path in chosen if await _remove(store, inventory.records[path])]
     staying = {digest for path, needed in inventory.needs.items() if path not in gone for digest in needed}
     staying |= inventory.others
@@ -50,33 +54,43 @@ async def evict(store: ObjectStore, bounds: Bounds, *, grace_s: float = GRACE_S)
         item for digest, item in inventory.blobs.items() if digest not in staying and now - item.used > grace_s
     ]
     removed = [item for item in forgotten if await _remove(store, item)]
-    freed = sum(item.size for item in (*removed, *(inventory.records[path] for path in gone)))
+    freed = unexplained + sum(item.size for item in (*removed, *(inventory.records[path] for path in gone)))
     return Evicted(len(gone), len(removed), freed, inventory.size - freed)
 
 
 def _chosen(inventory: Inventory, bounds: Bounds, now: float) -> list[str]:
-    """The records to remove, the least recently used first; what explains a miss goes with its program."""
+    """The records to remove, the least recently used first."""
     users = Counter(digest for needed in inventory.needs.values() for digest in set(needed))
     users.update(inventory.others)
     sizes = {digest: item.size for digest, item in inventory.blobs.items()}
     held = inventory.size - sum(size for digest, size in sizes.items() if not users[digest])
-    neighbours = {path.rpartition("/")[2]: path for path in inventory.records if not inventory.needs[path]}
+    explaining: Counter[str] = Counter()
+    for path, named in inventory.explains.items():
+        explaining.update({digest: inventory.records[path].size // len(named) for digest in named})
     chosen: list[str] = []
     for path, item in sorted(inventory.records.items(), key=lambda entry: (entry[1].used, entry[0])):
-        if path in neighbours.values():
-            continue
+        if path in inventory.explains:
+            continue  # it goes with the last of its programs
         is_old = bounds.max_age_s is not None and now - item.used > bounds.max_age_s
         if not is_old and (bounds.max_bytes is None or held <= bounds.max_bytes):
             continue
-        leaving = [path]
-        if path.startswith(PROGRAMS) and (neighbour := neighbours.get(path.rpartition("/")[2])) is not None:
-            leaving.append(neighbour)
-        chosen += leaving
-        held -= sum(inventory.records[each].size for each in leaving)
+        chosen.append(path)
+        held -= item.size + explaining[path.rpartition("/")[2]] * path.startswith(PROGRAMS)
         for digest in set(inventory.needs[path]):
             users[digest] -= 1
             held -= sizes.get(digest, 0) if not users[digest] else 0
     return chosen
+
+
+async def _forget(store: ObjectStore, inventory: Inventory, chosen: Iterable[str]) -> int:
+    """Have no miss explained by a program that is about to go; the bytes that this frees."""
+    digests = {path.rpartition("/")[2] for path in chosen if path.startswith(PROGRAMS)}
+    freed = 0
+    for path, named in inventory.explains.items():
+        if digests.intersection(named) or not named:
+            await forget(Records(store), path, digests)
+            freed += inventory.records[path].size - len(await read(store, path) or b"")
+    return freed
 
 
 async def _remove(store: ObjectStore, item: Item) -> bool:

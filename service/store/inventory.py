@@ -9,13 +9,14 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from .location import ObjectStore, explained
+from .nearest import FOLDER as NEAREST
+from .nearest import digests_of
 from .records import unsealed
 
 BLOBS: Final = "blobs/"
 PROGRAMS: Final = "programs/"
 REQUESTS: Final = "requests/"
-NEIGHBOURS: Final = "graphs/"
-RECORDS: Final = (PROGRAMS, REQUESTS, NEIGHBOURS)
+RECORDS: Final = (PROGRAMS, REQUESTS, NEAREST)
 QUARANTINE: Final = "quarantine/"
 
 _DIGEST: Final = re.compile(rb"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
@@ -34,13 +35,15 @@ class Item:
 class Inventory:
     """The blobs by digest, the records by path, and the blobs that each record needs.
 
-    `others` are the blobs that anything else in the store names.
+    `others` are the blobs that anything else in the store names. `explains` has the programs that each record of the
+    index of nearest programs names.
     """
 
     blobs: Mapping[str, Item] = field(default_factory=dict[str, Item])
     records: Mapping[str, Item] = field(default_factory=dict[str, Item])
     needs: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     others: frozenset[str] = frozenset()
+    explains: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
 
     @property
     def size(self) -> int:
@@ -52,6 +55,7 @@ async def take_inventory(store: ObjectStore) -> Inventory:
     """Everything in `store` at about this time. A record that is damaged needs nothing."""
     records: dict[str, Item] = {}
     needs: dict[str, tuple[str, ...]] = {}
+    explains: dict[str, tuple[str, ...]] = {}
     others: set[str] = set()
     async for item in items(store, ""):
         if item.path.startswith((BLOBS, QUARANTINE)):
@@ -60,11 +64,13 @@ async def take_inventory(store: ObjectStore) -> Inventory:
         if item.path.startswith(RECORDS):
             records[item.path] = item
             needs[item.path] = needed_blobs(item.path, content)
+            if item.path.startswith(NEAREST):
+                explains[item.path] = digests_of(unsealed(content))
         else:
             others |= {digest.decode() for digest in _DIGEST.findall(content)}
     # The blobs after the records: what was put in between is not taken for forgotten, it is new.
     blobs = {item.path.rpartition("/")[2]: item async for item in items(store, BLOBS)}
-    return Inventory(blobs, records, needs, frozenset(others))
+    return Inventory(blobs, records, needs, frozenset(others), explains)
 
 
 async def items(store: ObjectStore, prefix: str) -> AsyncGenerator[Item]:
@@ -87,7 +93,7 @@ async def read(store: ObjectStore, path: str) -> bytes | None:
 def needed_blobs(path: str, content: bytes) -> tuple[str, ...]:
     """The digests of the blobs that the record at `path` with this content cannot do without."""
     record = unsealed(content)
-    if record is None or path.startswith(NEIGHBOURS):
+    if record is None or path.startswith(NEAREST):
         return ()
     if path.startswith(REQUESTS):
         return (record["answer"], *record["blobs"])

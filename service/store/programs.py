@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from hashlib import sha256
 from typing import Final
 
-from service.action import Action, differences
+from service.action import Action
 from service.trust.notary import Notary, matches
 from tensorkiln.trust import SignedRecord
 
 from .blobs import Blobs
 from .records import Records
 
-FIRST_REQUEST: Final = "first request"
-# Requests for one graph beyond this many are not searched for the nearest.
-_MAX_NEIGHBOURS: Final = 64
 _SIGNED: Final = "signed"
 
 
@@ -41,9 +36,9 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Miss:
-    """Nothing usable is stored, and why."""
+    """Nothing usable is stored, and why; `reason` is empty when nothing is."""
 
-    reason: str
+    reason: str = ""
 
 
 class Programs:
@@ -60,13 +55,10 @@ class Programs:
         return _entry(signed) if signed is not None else None
 
     async def find(self, action: Action, *, with_dumps: bool) -> Entry | Miss:
-        """A complete entry of `action`, or why there is none.
-
-        The reason names the component that differs from the nearest earlier request for the same graph.
-        """
+        """A complete entry of `action`, or why there is none."""
         signed = await self._signed(action.digest)
         if signed is None or not matches(signed.record, action):
-            return Miss(await self._nearest(action))
+            return Miss()
         entry = _entry(signed)
         if with_dumps and not entry.stages:
             return Miss("the stored program has no stage dumps")
@@ -79,10 +71,7 @@ class Programs:
         """Make `entry`, whose blobs are stored, the answer of `action`; the entry with its signature."""
         signed = self._notary.sign(action, entry.program, entry.artifacts, entry.stages)
         signature = signed.to_json().decode()
-        await asyncio.gather(
-            self._records.put(_path(action.digest), {_SIGNED: signature}),
-            self._records.put(f"{_neighbours(action)}/{action.digest}", action.components),
-        )
+        await self._records.put(_path(action.digest), {_SIGNED: signature})
         return replace(entry, signature=signature)
 
     async def offer(self, action: Action, entry: Entry) -> Entry:
@@ -98,17 +87,6 @@ class Programs:
         record = await self._records.get(_path(digest))
         return self._notary.believes(record.get(_SIGNED, ""), digest) if record is not None else None
 
-    async def _nearest(self, action: Action) -> str:
-        best: tuple[str, ...] | None = None
-        for name in await self._records.names(_neighbours(action), _MAX_NEIGHBOURS):
-            components = await self._records.get(f"{_neighbours(action)}/{name}")
-            found = differences(action.components, components or {})
-            if found and (best is None or len(found) < len(best)):
-                best = found
-            elif components is not None and not found:
-                return "the stored program was damaged"
-        return f"differs in {', '.join(best)}" if best else FIRST_REQUEST
-
 
 def _entry(signed: SignedRecord) -> Entry:
     record = signed.record
@@ -117,9 +95,3 @@ def _entry(signed: SignedRecord) -> Entry:
 
 def _path(digest: str) -> str:
     return f"programs/{digest[:2]}/{digest}"
-
-
-def _neighbours(action: Action) -> str:
-    # What has another salt is another tenant's, or disowned: of neither may a miss tell.
-    graph = sha256(f"{action.salt}\n{action.graph}".encode()).hexdigest() if action.salt else action.graph
-    return f"graphs/{graph[:2]}/{graph}"

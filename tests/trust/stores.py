@@ -11,6 +11,7 @@ from pathlib import Path
 from service.action import Action
 from service.store.blobs import Blobs
 from service.store.location import ObjectStore, open_store
+from service.store.nearest import Nearest
 from service.store.programs import Entry, Programs
 from service.store.records import Records
 from service.store.repeats import Repeats
@@ -29,6 +30,7 @@ class Stocked:
     blobs: Blobs
     programs: Programs
     repeats: Repeats
+    nearest: Nearest
 
     @staticmethod
     def at(root: Path) -> Stocked:
@@ -36,7 +38,12 @@ class Stocked:
         notary = Notary(Keyring(root.parent / "keys"), "here", "process")
         records, blobs = Records(store), Blobs(store)
         programs, repeats = Programs(records, blobs, notary), Repeats(records, blobs, "epoch", 0, notary)
-        return Stocked(root, store, notary, records, blobs, programs, repeats)
+
+        async def is_there(digest: str) -> bool:
+            return await programs.entry(digest) is not None
+
+        nearest = Nearest(records, is_there)
+        return Stocked(root, store, notary, records, blobs, programs, repeats, nearest)
 
     async def save(self, number: int, size: int = 1000, shared: bytes = b"shared") -> Action:
         """Store program `number`: a record of `size` bytes, an artifact of `size` bytes and a shared one."""
@@ -44,6 +51,7 @@ class Stocked:
         digests = [await self.blobs.put(content) for content in (*contents, shared)]
         made = action(number)
         await self.programs.save(made, Entry(digests[0], tuple(digests[1:])))
+        await self.nearest.add(made, "")
         return made
 
     async def is_whole(self, wanted: Action) -> bool:

@@ -1,0 +1,70 @@
+"""What a request would come to, without compiling it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from service.action import Action
+from service.explanation import Components, Difference, ExplainedAction, Explanation
+from service.identity.tenancy import Tenancy
+from service.store.nearest import Neighbour, shown
+from service.store.programs import Miss, Programs
+
+from .misses import HIT, NOT_READ, Misses, miss_of
+
+_SALT: Final = "salt"
+
+
+async def explain(
+    actions: Sequence[Action], *, with_dumps: bool, tenancy: Tenancy, programs: Programs, misses: Misses
+) -> Explanation:
+    """Each of `actions`: its components, whether its program is stored, and what is nearest to it if not.
+
+    Nothing is said about the store to a caller who may not read it.
+    """
+
+    async def one(action: Action) -> ExplainedAction:
+        components = Components.model_validate(shown(action))
+        if not tenancy.reads_store:
+            return ExplainedAction(digest=action.digest, components=components, stored=False, cache=NOT_READ)
+        found = await programs.find(action, with_dumps=with_dumps)
+        if not isinstance(found, Miss):
+            return ExplainedAction(digest=action.digest, components=components, stored=True, cache=HIT)
+        neighbour = await misses.neighbour(action, found)
+        is_stored = with_dumps and not isinstance(await programs.find(action, with_dumps=False), Miss)
+        return ExplainedAction(
+            digest=action.digest,
+            components=components,
+            stored=is_stored,
+            cache=miss_of(found, neighbour),
+            differences=_differences(shown(action), neighbour),
+        )
+
+    return Explanation(actions=tuple(await asyncio.gather(*map(one, actions))))
+
+
+def _differences(mine: Mapping[str, Any], neighbour: Neighbour | None) -> tuple[Difference, ...]:
+    if neighbour is None:
+        return ()
+    return tuple(
+        Difference(component=name, requested=here, stored=there)
+        for name in neighbour.differs
+        for here, there in [_apart(_at(mine, name), _at(neighbour.components, name))]
+        if name != _SALT
+    )
+
+
+def _at(components: Mapping[str, Any], name: str) -> Any:
+    value: Any = components
+    for step in name.split("."):
+        value = value.get(step) if isinstance(value, Mapping) else None
+    return value
+
+
+def _apart(here: Any, there: Any) -> tuple[Any, Any]:
+    """Of two lists, what the other does not have: nobody finds one of sixty features in another sixty."""
+    if not isinstance(here, list | tuple) or not isinstance(there, list | tuple):
+        return here, there
+    return [each for each in here if each not in there], [each for each in there if each not in here]

@@ -1,0 +1,168 @@
+"""What is stored that comes near to an action which is not: two small records for each program.
+
+One lists the programs of the same graph, one those for the same target and options; a look at a miss reads these two.
+What another namespace stores is in records of its own, whose paths cannot be guessed. An entry is a hint: one whose
+program is gone is passed over and dropped, and one that two services lose between them costs an explanation, no more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any, Final
+
+import structlog
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from service.action import GRAPH, Action, differences
+from tensorkiln.errors import UnavailableError
+
+from .records import Records
+
+FOLDER: Final = "nearest/"
+MAX_OF_GRAPH: Final = 32
+"""Programs of one graph that are remembered, the newest."""
+MAX_OF_TARGET: Final = 8
+"""Programs for one target with the same options that are remembered, the newest."""
+
+# Entries whose programs are looked for, of each record, before it is said that there is none.
+_MAX_LOOKS: Final = 4
+_LOCKS: Final = 64
+
+_log = structlog.get_logger()
+
+
+class _Entry(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+    digest: str = Field(pattern=r"^[0-9a-f]{64}$")
+    components: dict[str, Any]
+
+
+class _Entries(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+    entries: tuple[_Entry, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbour:
+    """A program by its action digest, its components as `shown` has them, and the names of those that differ."""
+
+    digest: str
+    components: Mapping[str, Any]
+    differs: tuple[str, ...]
+
+
+def shown(action: Action) -> dict[str, Any]:
+    """The components of `action`, with the SHA-256 of its salt instead of the salt."""
+    salt = sha256(action.salt.encode()).hexdigest() if action.salt else ""
+    return {**action.components, "salt": salt}
+
+
+class Nearest:
+    """The index in `records`. `is_there` says whether the program of an action digest is stored and believed.
+
+    A `scope` is the part of the store that a caller works on; see `service.identity.tenancy`.
+    """
+
+    def __init__(self, records: Records, is_there: Callable[[str], Awaitable[bool]]) -> None:
+        self._records = records
+        self._is_there = is_there
+        self._locks = tuple(asyncio.Lock() for _ in range(_LOCKS))
+
+    async def add(self, action: Action, scope: str) -> None:
+        """Remember that `action` is stored. A store that fails is logged: the program is there all the same."""
+        entry = _Entry(digest=action.digest, components=shown(action))
+        try:
+            await asyncio.gather(
+                self._add(_of_graph(action, scope), entry, MAX_OF_GRAPH),
+                self._add(_of_target(action, scope), entry, MAX_OF_TARGET),
+            )
+        except UnavailableError as error:
+            _log.warning("what a miss is explained by was not stored", reason=error.message)
+
+    async def to(self, action: Action, scope: str) -> Neighbour | None:
+        """The stored program with the fewest components that differ: of the same graph, if there is one.
+
+        One that does not differ at all was stored, and is not there or not to be believed. None when nothing is near,
+        and when the store fails.
+        """
+        try:
+            of_graph, of_target = await asyncio.gather(
+                self._entries(_of_graph(action, scope)), self._entries(_of_target(action, scope))
+            )
+            found = await self._first(action, of_graph, _of_graph(action, scope))
+            return found or await self._first(action, of_target, _of_target(action, scope))
+        except UnavailableError as error:
+            _log.warning("the store does not say what explains a miss", reason=error.message)
+            return None
+
+    async def _first(self, action: Action, entries: Iterable[_Entry], path: str) -> Neighbour | None:
+        mine = shown(action)
+        near = [Neighbour(each.digest, each.components, differences(mine, each.components)) for each in entries]
+        gone: list[str] = []
+        found: Neighbour | None = None
+        for each in sorted(near, key=lambda neighbour: len(neighbour.differs))[:_MAX_LOOKS]:
+            if each.digest == action.digest or await self._is_there(each.digest):
+                found = each
+                break
+            gone.append(each.digest)
+        if gone:
+            async with self._lock(path):
+                await forget(self._records, path, gone)
+        return found
+
+    async def _add(self, path: str, entry: _Entry, most: int) -> None:
+        async with self._lock(path):
+            others = [each for each in await self._entries(path) if each.digest != entry.digest]
+            await _put(self._records, path, [entry, *others][:most])
+
+    async def _entries(self, path: str) -> tuple[_Entry, ...]:
+        return entries_of(await self._records.get(path))
+
+    def _lock(self, path: str) -> asyncio.Lock:
+        return self._locks[int(path[-2:], 16) % _LOCKS]
+
+
+def entries_of(record: Mapping[str, Any] | None) -> tuple[_Entry, ...]:
+    """The entries of a record of the index, the newest first; none of one that this version did not write."""
+    try:
+        return _Entries.model_validate(record).entries if record is not None else ()
+    except ValidationError:
+        return ()
+
+
+def digests_of(record: Mapping[str, Any] | None) -> tuple[str, ...]:
+    """The action digests that a record of the index names."""
+    return tuple(entry.digest for entry in entries_of(record))
+
+
+async def forget(records: Records, path: str, digests: Iterable[str]) -> None:
+    """Drop the entries of these programs from the record at `path`, and the record with the last of them."""
+    gone = set(digests)
+    left = [entry for entry in entries_of(await records.get(path)) if entry.digest not in gone]
+    if left:
+        await _put(records, path, left)
+    else:
+        await records.delete(path)
+
+
+async def _put(records: Records, path: str, entries: Iterable[_Entry]) -> None:
+    await records.put(path, _Entries(entries=tuple(entries)).model_dump(mode="json"))
+
+
+def _of_graph(action: Action, scope: str) -> str:
+    return _path(scope, GRAPH, action.graph)
+
+
+def _of_target(action: Action, scope: str) -> str:
+    return _path(scope, "target", {"options": action.options, "target": action.target})
+
+
+def _path(scope: str, kind: str, of: object) -> str:
+    name = sha256(json.dumps([scope, kind, of], sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+    return f"{FOLDER}{name[:2]}/{name}"
