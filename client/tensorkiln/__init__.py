@@ -11,12 +11,19 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from .graph import Graph as Graph
     from .program import Program as Program
-    from .sdk import Client as Client
+    from .sdk.async_client import AsyncClient as AsyncClient
+    from .sdk.client import Client as Client
     from .target import Target as Target
 
-_HOMES = {"Client": ".sdk", "Graph": ".graph", "Program": ".program", "Target": ".target"}
+_HOMES = {
+    "AsyncClient": ".sdk.async_client",
+    "Client": ".sdk.client",
+    "Graph": ".graph",
+    "Program": ".program",
+    "Target": ".target",
+}
 
-__all__ = ["Client", "Graph", "Program", "Target"]
+__all__ = ["AsyncClient", "Client", "Graph", "Program", "Target"]
 
 
 def __getattr__(name: str) -> object:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from hashlib import sha256
 from pathlib import Path
 
 from .cache import LocalCache
 from .errors import RequestError, UnavailableError
+from .immediate import Apart, here
 
 MEMORY_BYTES = 64 << 20
 DISK_BYTES = 1 << 30
@@ -26,20 +27,22 @@ class ArtifactCache:
 
     def __init__(
         self,
-        fetch: Callable[[str], bytes],
+        fetch: Callable[[str], Awaitable[bytes]],
         directory: Path | None = None,
         *,
         memory_bytes: int = MEMORY_BYTES,
         disk_bytes: int = DISK_BYTES,
+        apart: Apart = here,
     ) -> None:
         self._fetch = fetch
+        self._apart = apart
         self._disk = LocalCache(directory, disk_bytes) if directory is not None else None
         self._memory_bytes = memory_bytes
         self._memory: OrderedDict[str, bytes] = OrderedDict()
         self._held = 0
         self._lock = threading.Lock()
 
-    def get(self, digest: str) -> bytes:
+    async def get(self, digest: str) -> bytes:
         """The artifact with this SHA-256 (64 lower-case hexadecimal digits).
 
         `RequestError` for anything else, `UnavailableError` when the service sends bytes with another digest.
@@ -48,18 +51,18 @@ class ArtifactCache:
             raise RequestError(f"{digest!r} is not a SHA-256: 64 lower-case hexadecimal digits are.")
         data = self._remembered(digest)
         if data is None:
-            data = self._read(digest)
+            data = await self._apart(lambda: self._read(digest))
         if data is None:
-            data = self._fetched(digest)
-            if self._disk is not None:
-                self._disk.write(digest, data)
+            sent = await self._fetch(digest)
+            data = await self._apart(lambda: self._verified(digest, sent))
         self._remember(digest, data)
         return data
 
-    def _fetched(self, digest: str) -> bytes:
-        data = self._fetch(digest)
+    def _verified(self, digest: str, data: bytes) -> bytes:
         received = sha256(data).hexdigest()
         if received == digest:
+            if self._disk is not None:
+                self._disk.write(digest, data)
             return data
         raise UnavailableError(
             f"The service sent other bytes for artifact {digest}: their SHA-256 is {received}.",

@@ -23,7 +23,7 @@ from pathlib import Path
 import httpx2
 
 from .errors import UnavailableError
-from .transport import Address
+from .wire import Address
 
 URL = "http://embedded.invalid"
 STOP_GRACE_S = 10.0

@@ -2,54 +2,35 @@
 
 from __future__ import annotations
 
-import json
 import os
+import random
 import threading
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any, cast
+from types import MappingProxyType
+from typing import Final
 
 import httpx2
-import stamina
 
-from .errors import TensorkilnError, UnavailableError, error_from_problem
+from .errors import UnavailableError
+from .refusal import Refusal, refusal
+from .wire import BACKOFF_INITIAL_S, BACKOFF_MAX_S, Address, Decide, Incoming, Line, Outgoing, Wire
 
-ATTEMPTS = 5
-CONNECT_TIMEOUT_S = 5.0
-BACKOFF_INITIAL_S = 0.1
-BACKOFF_MAX_S = 1.0
+ATTEMPTS: Final = 5
+CONNECT_TIMEOUT_S: Final = 5.0
 
 # Every request is a function of its content (a compile is named by what is compiled), so sending one twice is harmless.
 # A request that timed out is left out: the time it may take is spent.
-_LOST = (httpx2.NetworkError, httpx2.RemoteProtocolError, httpx2.ConnectTimeout)
-_RETRIED_STATUS = frozenset({429, 502, 503, 504})
-_MAX_QUOTED = 200
-
-
-@dataclass(frozen=True, slots=True)
-class Address:
-    """A base URL, and the Unix socket that answers for it when there is one."""
-
-    url: str
-    socket: str | None = None
-
-
-class _Refused(Exception):
-    """An answer whose status asks to be tried again, and after how many seconds where it says so."""
-
-    def __init__(self, error: TensorkilnError, after_s: float | None, *, again: bool) -> None:
-        super().__init__(str(error))
-        self.error = error
-        self.after_s = after_s
-        self.again = again
+_LOST: Final = (httpx2.NetworkError, httpx2.RemoteProtocolError, httpx2.ConnectTimeout)
+_SUCCESS: Final = frozenset({200, 202})
+_NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
+_JSON: Final[Mapping[str, str]] = MappingProxyType({"Content-Type": "application/json"})
 
 
 class Transport:
-    """Sends requests to the service that `locate` finds, or starts, before each of them.
+    """Sends requests over `wire` to the service that `locate` finds, or starts, before each of them.
 
     `credential` gives the API key or token of each request; None sends none.
 
@@ -57,53 +38,78 @@ class Transport:
     """
 
     def __init__(
-        self, locate: Callable[[], Address], timeout_s: float, credential: Callable[[], str | None] = lambda: None
+        self,
+        wire: Wire,
+        locate: Callable[[], Address],
+        timeout_s: float,
+        credential: Callable[[], str | None] = lambda: None,
     ) -> None:
+        self._wire = wire
         self._locate = locate
         self._timeout_s = timeout_s
         self._credential = credential
         self._lock = threading.Lock()
-        self._open: tuple[int, Address, httpx2.Client] | None = None
+        self._open: tuple[tuple[int, int], Address, Line] | None = None
         self._closed = False
 
-    def get(self, path: str) -> bytes:
+    async def get(self, path: str) -> bytes:
         """The body of a 200 answer; any other raises the error that the service describes."""
-        return self._call("GET", path, None)
+        return await self._call("GET", path, None, _NO_HEADERS)
 
-    def post(self, path: str, body: bytes) -> bytes:
-        """Like `get`, with a JSON body."""
-        return self._call("POST", path, body)
+    async def post(self, path: str, body: bytes, headers: Mapping[str, str] = _NO_HEADERS) -> bytes:
+        """Like `get`, with a JSON body; 202 is success too."""
+        return await self._call("POST", path, body, {**_JSON, **headers})
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Close the connections; a later call raises `UnavailableError`."""
         with self._lock:
             self._closed = True
-            if self._open is not None and self._open[0] == os.getpid():
-                self._open[2].close()
-            self._open = None
+            opened, self._open = self._open, None
+        if opened is not None and opened[0] == self._here():
+            await opened[2].close()
 
-    def _call(self, method: str, path: str, body: bytes | None) -> bytes:
+    async def _call(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> bytes:
         deadline = time.monotonic() + self._timeout_s
-
-        def wait_before_next(error: Exception) -> bool | float:
-            left = deadline - time.monotonic() - BACKOFF_MAX_S
-            if isinstance(error, _Refused) and error.after_s is not None:
-                return error.after_s if error.again and error.after_s < left else False
-            again = isinstance(error, _LOST) or (isinstance(error, _Refused) and error.again)
-            return again and left > 0
-
-        try:
-            for attempt in stamina.retry_context(
-                on=wait_before_next,
-                attempts=ATTEMPTS,
-                timeout=None,
-                wait_initial=BACKOFF_INITIAL_S,
-                wait_max=BACKOFF_MAX_S,
-                wait_jitter=BACKOFF_INITIAL_S,
-            ):
+        with self._explained(method, path):
+            async for attempt in self._wire.attempts(_patience(deadline)):
                 with attempt:
-                    return self._once(method, path, body, deadline)
-        except _Refused as refused:
+                    return await self._once(method, path, body, headers, deadline)
+        raise AssertionError("there is at least one attempt")
+
+    async def _once(
+        self, method: str, path: str, body: bytes | None, headers: Mapping[str, str], deadline: float
+    ) -> bytes:
+        line, sent = await self._prepared(headers)
+        left = max(deadline - time.monotonic(), 0.001)
+        timeout = httpx2.Timeout(left, connect=min(CONNECT_TIMEOUT_S, left))
+        async with line.stream(Outgoing(method, path, body, sent, timeout)) as incoming:
+            answer = await _whole(incoming, deadline)
+        if incoming.response.status_code in _SUCCESS:
+            return answer
+        raise refusal(incoming.response, answer)
+
+    async def _prepared(self, headers: Mapping[str, str]) -> tuple[Line, Mapping[str, str]]:
+        """The line to send on, and the headers to send. To find them may mean to start a service."""
+        if self._closed:
+            raise UnavailableError("This client is closed; make another one.")
+        address, credential = await self._wire.apart(lambda: (self._locate(), self._credential()))
+        with self._lock:
+            # Connections inherited through a fork belong to the parent: they are dropped here, not shut down.
+            if self._open is None or self._open[0] != self._here():
+                common = {"User-Agent": f"tensorkiln/{sdk_version()}", "Accept": _ACCEPTED}
+                self._open = (self._here(), address, self._wire.open(address, common))
+            line = self._open[2]
+        return line, headers if credential is None else {**headers, "Authorization": f"Bearer {credential}"}
+
+    def _here(self) -> tuple[int, int]:
+        return os.getpid(), self._wire.place
+
+    @contextmanager
+    def _explained(self, method: str, path: str) -> Generator[None]:
+        """Have what goes wrong with a request be a TensorkilnError."""
+        try:
+            yield
+        except Refusal as refused:
             raise refused.error from None
         except httpx2.TimeoutException:
             raise UnavailableError(
@@ -112,49 +118,44 @@ class Transport:
             ) from None
         except httpx2.HTTPError as error:
             raise UnavailableError(f"{self._name()} cannot be reached for {method} {path}: {error}.") from None
-        raise AssertionError("stamina yields at least one attempt")
-
-    def _once(self, method: str, path: str, body: bytes | None, deadline: float) -> bytes:
-        http = self._http()
-        left = max(deadline - time.monotonic(), 0.001)
-        headers = {"Content-Type": "application/json"} if body is not None else {}
-        credential = self._credential()
-        if credential is not None:
-            headers["Authorization"] = f"Bearer {credential}"
-        timeout = httpx2.Timeout(left, connect=min(CONNECT_TIMEOUT_S, left))
-        with http.stream(method, path, content=body, headers=headers, timeout=timeout) as response:
-            received = bytearray()
-            for chunk in response.iter_bytes():
-                received += chunk
-                if time.monotonic() > deadline:
-                    raise httpx2.ReadTimeout("the answer is too slow", request=response.request)
-        answer = bytes(received)
-        if response.status_code == 200:
-            return answer
-        raise _refusal(response, answer)
-
-    def _http(self) -> httpx2.Client:
-        if self._closed:
-            raise UnavailableError("This client is closed; make another one.")
-        address = self._locate()
-        with self._lock:
-            # Connections inherited through a fork belong to the parent: they are dropped here, not shut down.
-            if self._open is None or self._open[0] != os.getpid():
-                self._open = (os.getpid(), address, _http_client(address))
-            return self._open[2]
 
     def _name(self) -> str:
         address = self._open[1] if self._open else None
         return f"The service at {address.url}" if address and address.socket is None else "The embedded service"
 
 
-def _http_client(address: Address) -> httpx2.Client:
-    headers = {"User-Agent": f"tensorkiln/{sdk_version()}", "Accept": "application/json, application/octet-stream"}
-    if address.socket is None:
-        return httpx2.Client(base_url=address.url, headers=headers)
-    # No TLS runs over a socket file: without this, building the client spends its time on loading certificates.
-    local = httpx2.HTTPTransport(uds=address.socket, verify=False)
-    return httpx2.Client(base_url=address.url, headers=headers, transport=local)
+_ACCEPTED: Final = "application/json, application/octet-stream"
+
+
+def _patience(deadline: float) -> Decide:
+    """What is tried again: a lost connection, and an answer that asks for it, ATTEMPTS times in all.
+
+    A service that says when to come again is there and busy: it is asked until the deadline, and never earlier than it
+    says. Those whom it told so at once do not come at once.
+    """
+    silent = 0
+
+    def decide(error: Exception) -> bool | float:
+        nonlocal silent
+        left = deadline - time.monotonic() - BACKOFF_MAX_S
+        if isinstance(error, Refusal) and error.after_s is not None:
+            return (
+                error.after_s + random.uniform(0, BACKOFF_INITIAL_S) if error.again and error.after_s < left else False
+            )
+        silent += 1
+        again = isinstance(error, _LOST) or (isinstance(error, Refusal) and error.again)
+        return again and left > 0 and silent < ATTEMPTS
+
+    return decide
+
+
+async def _whole(incoming: Incoming, deadline: float) -> bytes:
+    received = bytearray()
+    async for chunk in incoming.chunks:
+        received += chunk
+        if time.monotonic() > deadline:
+            raise httpx2.ReadTimeout("the answer is too slow", request=incoming.response.request)
+    return bytes(received)
 
 
 def sdk_version() -> str:
@@ -163,43 +164,3 @@ def sdk_version() -> str:
         return version("tensorkiln")
     except PackageNotFoundError:
         return "0"
-
-
-def _refusal(response: httpx2.Response, body: bytes) -> _Refused:
-    problem = _problem(response, body)
-    error = error_from_problem(problem) if problem else _unexplained(response, body)
-    again = response.status_code in _RETRIED_STATUS and (problem is None or problem.get("retryable") is not False)
-    return _Refused(error, _retry_after(response.headers.get("Retry-After")), again=again)
-
-
-def _problem(response: httpx2.Response, body: bytes) -> Mapping[str, Any] | None:
-    if response.headers.get("Content-Type", "").partition(";")[0].strip() != "application/problem+json":
-        return None
-    try:
-        problem = json.loads(body)
-    except ValueError:
-        return None
-    return cast("Mapping[str, Any]", problem) if isinstance(problem, dict) and "code" in problem else None
-
-
-def _unexplained(response: httpx2.Response, body: bytes) -> UnavailableError:
-    text = " ".join(body.decode("utf-8", "replace").split())
-    quoted = f": {text[:_MAX_QUOTED]}" if text else ""
-    return UnavailableError(
-        f"{response.request.url} answered {response.status_code}, not as a tensorkiln service does{quoted}",
-        details={"status": response.status_code},
-    )
-
-
-def _retry_after(header: str | None) -> float | None:
-    """Seconds to wait by RFC 9110 section 10.2.3: a number, or a date to count from now."""
-    if not header:
-        return None
-    if header.strip().isascii() and header.strip().isdigit():
-        return float(header)
-    try:
-        at = parsedate_to_datetime(header)
-    except ValueError:
-        return None
-    moment = at if at.tzinfo else at.replace(tzinfo=UTC)
-    return max((moment - datetime.now(UTC)).total_seconds(), 0.0)

@@ -7,6 +7,7 @@ import pytest
 
 from tensorkiln.artifacts import ArtifactCache
 from tensorkiln.errors import RequestError, UnavailableError
+from tensorkiln.immediate import run
 
 DATA = b"an object file"
 DIGEST = sha256(DATA).hexdigest()
@@ -19,30 +20,37 @@ class Origin:
         self.blobs = {sha256(blob).hexdigest(): blob for blob in blobs}
         self.served: list[str] = []
 
-    def __call__(self, digest: str) -> bytes:
+    async def __call__(self, digest: str) -> bytes:
         self.served.append(digest)
         return self.blobs[digest]
+
+
+class Swindler(Origin):
+    """Serves something else."""
+
+    async def __call__(self, digest: str) -> bytes:
+        return await super().__call__(digest) + b"!"
 
 
 def test_an_artifact_is_fetched_once_a_process() -> None:
     origin = Origin(DATA)
     cache = ArtifactCache(origin)
-    assert cache.get(DIGEST) == cache.get(DIGEST) == DATA
+    assert run(cache.get(DIGEST)) == run(cache.get(DIGEST)) == DATA
     assert origin.served == [DIGEST]
 
 
 def test_an_artifact_on_disk_is_not_fetched_again(tmp_path: Path) -> None:
     origin = Origin(DATA)
-    ArtifactCache(origin, tmp_path / "artifacts").get(DIGEST)
-    assert ArtifactCache(origin, tmp_path / "artifacts").get(DIGEST) == DATA
+    run(ArtifactCache(origin, tmp_path / "artifacts").get(DIGEST))
+    assert run(ArtifactCache(origin, tmp_path / "artifacts").get(DIGEST)) == DATA
     assert origin.served == [DIGEST]
     assert [path.name for path in (tmp_path / "artifacts").iterdir()] == [DIGEST]
 
 
 def test_other_bytes_than_asked_for_are_refused_and_not_kept(tmp_path: Path) -> None:
-    cache = ArtifactCache(lambda digest: b"something else", tmp_path)
+    cache = ArtifactCache(Swindler(DATA), tmp_path)
     with pytest.raises(UnavailableError, match=f"other bytes for artifact {DIGEST}"):
-        cache.get(DIGEST)
+        run(cache.get(DIGEST))
     assert list(tmp_path.iterdir()) == []
 
 
@@ -50,7 +58,7 @@ def test_other_bytes_than_asked_for_are_refused_and_not_kept(tmp_path: Path) -> 
 def test_a_damaged_file_is_fetched_again_and_healed(tmp_path: Path, damaged: bytes) -> None:
     origin = Origin(DATA)
     (tmp_path / DIGEST).write_bytes(damaged)
-    assert ArtifactCache(origin, tmp_path).get(DIGEST) == DATA
+    assert run(ArtifactCache(origin, tmp_path).get(DIGEST)) == DATA
     assert origin.served == [DIGEST]
     assert (tmp_path / DIGEST).read_bytes() == DATA
 
@@ -59,15 +67,15 @@ def test_a_directory_that_cannot_be_used_slows_nothing_but_the_next_process(tmp_
     occupied = tmp_path / "file"
     occupied.write_bytes(b"")
     origin = Origin(DATA)
-    assert ArtifactCache(origin, occupied).get(DIGEST) == DATA
-    assert ArtifactCache(origin, occupied).get(DIGEST) == DATA
+    assert run(ArtifactCache(origin, occupied).get(DIGEST)) == DATA
+    assert run(ArtifactCache(origin, occupied).get(DIGEST)) == DATA
     assert origin.served == [DIGEST, DIGEST]
 
 
 @pytest.mark.parametrize("name", ["", "../../etc/passwd", DIGEST.upper(), DIGEST + "\n", DIGEST[1:]])
 def test_only_a_sha256_names_an_artifact(tmp_path: Path, name: str) -> None:
     with pytest.raises(RequestError, match="SHA-256"):
-        ArtifactCache(Origin(DATA), tmp_path).get(name)
+        run(ArtifactCache(Origin(DATA), tmp_path).get(name))
 
 
 def test_memory_is_bounded_and_the_least_recently_used_goes_first() -> None:
@@ -76,9 +84,9 @@ def test_memory_is_bounded_and_the_least_recently_used_goes_first() -> None:
     origin = Origin(first, second, third)
     cache = ArtifactCache(origin, memory_bytes=20)
     for digest in (digests[0], digests[1], digests[0], digests[2], digests[0]):
-        cache.get(digest)
+        run(cache.get(digest))
     assert origin.served == digests
-    cache.get(digests[1])
+    run(cache.get(digests[1]))
     assert origin.served == [*digests, digests[1]]
 
 
@@ -86,7 +94,7 @@ def test_disk_is_bounded(tmp_path: Path) -> None:
     blobs = [bytes([value]) * 100 for value in range(8)]
     cache = ArtifactCache(Origin(*blobs), tmp_path, disk_bytes=350)
     for blob in blobs:
-        cache.get(sha256(blob).hexdigest())
+        run(cache.get(sha256(blob).hexdigest()))
     assert sum(path.stat().st_size for path in tmp_path.iterdir()) <= 350
 
 
@@ -94,5 +102,5 @@ def test_an_empty_artifact_is_an_artifact() -> None:
     empty = sha256(b"").hexdigest()
     origin = Origin(b"")
     cache = ArtifactCache(origin)
-    assert cache.get(empty) == cache.get(empty) == b""
+    assert run(cache.get(empty)) == run(cache.get(empty)) == b""
     assert origin.served == [empty]

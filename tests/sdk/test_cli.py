@@ -20,7 +20,7 @@ from tensorkiln.build import Builder
 from tensorkiln.spec import CompiledProgram
 
 if TYPE_CHECKING:
-    from tests.sdk.conftest import ScriptedServer
+    from tests.sdk.scripted import ScriptedServer
 
 Kiln = Callable[..., "subprocess.CompletedProcess[str]"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Final, NoReturn
 from urllib.parse import quote
 
@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from ..artifacts import ArtifactCache
 from ..cache import LocalCache
 from ..errors import NotFoundError, UnavailableError
+from ..immediate import Apart
 from .policy import Policy
 from .programs import Sources, TrustedPrograms
 from .record import SignedRecord
@@ -20,21 +21,23 @@ _RECORD_BYTES: Final = 64 << 20
 
 
 def connect(
-    authority: str, get: Callable[[str], bytes], policy: Policy, *, is_private: bool
+    authority: str, get: Callable[[str], Awaitable[bytes]], apart: Apart, policy: Policy, *, is_private: bool
 ) -> tuple[TrustedPrograms, ArtifactCache]:
     """What a client believes of the service called `authority`, whose answer to GET of a path `get` gives.
 
-    `is_private` means that nobody else can answer for it. A client that is offline never calls `get`.
+    `apart` does what takes a while. `is_private` means that nobody else can answer for it. A client that is offline
+    never calls `get`.
     """
 
-    def artifact(digest: str) -> bytes:
+    async def artifact(digest: str) -> bytes:
         if policy.offline:
             _refuse(f"The artifact {digest}", policy)
-        return get(f"/artifacts/{digest}")
+        return await get(f"/artifacts/{digest}")
 
-    def signed(digest: str) -> SignedRecord:
+    async def signed(digest: str) -> SignedRecord:
+        answer = await get(f"/programs/{quote(digest, safe='')}/signature")
         try:
-            return SignedRecord.model_validate_json(get(f"/programs/{quote(digest, safe='')}/signature"))
+            return SignedRecord.model_validate_json(answer)
         except ValidationError as error:
             raise UnavailableError(f"The service's record of the program {digest} is none: {error}.") from None
 
@@ -45,10 +48,10 @@ def connect(
         pins=policy.pins,
         is_private=is_private,
     )
-    programs = ArtifactCache(artifact, policy.cache / "programs", disk_bytes=policy.cache_bytes)
+    programs = ArtifactCache(artifact, policy.cache / "programs", disk_bytes=policy.cache_bytes, apart=apart)
     kept = LocalCache(policy.cache / "records", _RECORD_BYTES)
-    sources = Sources(None if policy.offline else signed, programs, kept)
-    artifacts = ArtifactCache(artifact, policy.cache / "artifacts", disk_bytes=policy.cache_bytes)
+    sources = Sources(None if policy.offline else signed, programs, kept, apart)
+    artifacts = ArtifactCache(artifact, policy.cache / "artifacts", disk_bytes=policy.cache_bytes, apart=apart)
     return TrustedPrograms(authority, keys, policy.minimum_isolation, sources), artifacts
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from threading import Lock
@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from ..artifacts import ArtifactCache
 from ..cache import LocalCache
 from ..errors import NotFoundError, UntrustedArtifactError
+from ..immediate import Apart
 from ..options import CompileOptions
 from ..request import GraphSource
 from ..spec import CacheInfo, CompiledProgram
@@ -39,11 +40,15 @@ class Answered(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """Where things come from: signed records by action digest, programs by SHA-256, and what is kept."""
+    """Where things come from: signed records by action digest, programs by SHA-256, and what is kept.
 
-    signed: Callable[[str], SignedRecord] | None
+    `apart` does what takes a while.
+    """
+
+    signed: Callable[[str], Awaitable[SignedRecord]] | None
     programs: ArtifactCache
     kept: LocalCache
+    apart: Apart
 
 
 class TrustedPrograms:
@@ -60,7 +65,7 @@ class TrustedPrograms:
         self._questions: OrderedDict[bytes, Question] = OrderedDict()
         self._lock = Lock()
 
-    def question(
+    async def question(
         self, body: bytes, source: GraphSource, targets: Sequence[Target], options: CompileOptions
     ) -> Question:
         """The question that a request with this body puts; the last few are not read again."""
@@ -68,7 +73,7 @@ class TrustedPrograms:
         with self._lock:
             found = self._questions.get(key)
         if found is None:
-            found = Question.of(source, targets, options)
+            found = await self._sources.apart(lambda: Question.of(source, targets, options))
         with self._lock:
             self._questions[key] = found
             self._questions.move_to_end(key)
@@ -76,20 +81,20 @@ class TrustedPrograms:
                 self._questions.popitem(last=False)
         return found
 
-    def answers(
+    async def answers(
         self, question: Question, answered: Sequence[Answered], signatures: Sequence[SignedRecord | None]
     ) -> tuple[CompiledProgram, ...]:
         """The programs of an answer, in the names of the question's graph; and keep them."""
         unsigned = [None] * (len(answered) - len(signatures))
         found: list[CompiledProgram] = []
         for target, each, signed in zip(question.targets, answered, [*signatures, *unsigned], strict=True):
-            record = self._believe(each.digest, signed)
+            record = await self._believe(each.digest, signed)
             question.require(record, target)
-            found.append(question.in_its_names(self._program(record), each.cache))
+            found.append(await self._renamed(record, question, each.cache))
             self._keep(f"question {question.key(target)}", record.action.encode())
         return tuple(found)
 
-    def kept(self, question: Question) -> tuple[CompiledProgram, ...]:
+    async def kept(self, question: Question) -> tuple[CompiledProgram, ...]:
         """The programs that answer the question and are kept. NotFoundError when one is not."""
         found: list[CompiledProgram] = []
         for target in question.targets:
@@ -99,29 +104,33 @@ class TrustedPrograms:
                     f"This graph was not compiled for {target.cpu or target.arch} by {self._authority} before, or is "
                     "kept no more; compile it once without offline."
                 )
-            record = self._record(action.decode("ascii", "replace"))
+            record = await self._record(action.decode("ascii", "replace"))
             question.require(record, target)
-            found.append(question.in_its_names(self._program(record), _KEPT))
+            found.append(await self._renamed(record, question, _KEPT))
         return tuple(found)
 
-    def by_digest(self, action: str) -> CompiledProgram:
+    async def by_digest(self, action: str) -> CompiledProgram:
         """The program of an action digest in canonical names. NotFoundError when there is none."""
-        return self._program(self._record(action))
+        return await self._program(await self._record(action))
 
-    def require(self, compiled: CompiledProgram) -> None:
+    async def require(self, compiled: CompiledProgram) -> None:
         """The code and constants of `compiled` must be those that the record of its action names."""
-        strange = compiled.artifacts - set(self._record(compiled.digest).artifacts)
+        strange = compiled.artifacts - set((await self._record(compiled.digest)).artifacts)
         if strange:
             message = f"The program {compiled.digest} names {min(strange)}, which its record does not."
             raise refused("swapped_artifact", message, compiled.digest)
 
-    def _record(self, action: str) -> ActionRecord:
+    async def _renamed(self, record: ActionRecord, question: Question, cache: CacheInfo) -> CompiledProgram:
+        program = await self._program(record)
+        return await self._sources.apart(lambda: question.in_its_names(program, cache))
+
+    async def _record(self, action: str) -> ActionRecord:
         """The record that is kept, or the service's."""
         name = self._name(f"record {action}")
         kept = self._sources.kept.read(name)
         if kept is not None:
             try:
-                return self._believe(action, SignedRecord.model_validate_json(kept))
+                return await self._believe(action, SignedRecord.model_validate_json(kept))
             except ValidationError:
                 self._sources.kept.remove(name)
             except UntrustedArtifactError:
@@ -130,17 +139,18 @@ class TrustedPrograms:
                     raise
         if self._sources.signed is None:
             raise NotFoundError(f"The program {action} of {self._authority} is not kept here, and offline is set.")
-        return self._believe(action, self._sources.signed(action))
+        return await self._believe(action, await self._sources.signed(action))
 
-    def _believe(self, action: str, signed: SignedRecord | None) -> ActionRecord:
-        keys = self._keys.look_up(signed.record.key) if signed is not None else {}
+    async def _believe(self, action: str, signed: SignedRecord | None) -> ActionRecord:
+        keys = await self._keys.look_up(signed.record.key) if signed is not None else {}
         record = verify(signed, keys, action=action, now=time(), minimum_isolation=self._minimum_isolation)
         if signed is not None:
             self._keep(f"record {action}", signed.to_json())
         return record
 
-    def _program(self, record: ActionRecord) -> CompiledProgram:
-        program = CompiledProgram.model_validate_json(self._sources.programs.get(record.program))
+    async def _program(self, record: ActionRecord) -> CompiledProgram:
+        content = await self._sources.programs.get(record.program)
+        program = await self._sources.apart(lambda: CompiledProgram.model_validate_json(content))
         if program.digest == record.action and program.artifacts <= set(record.artifacts):
             return program
         message = f"The program {record.action} does not agree with its record."

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
@@ -31,7 +31,7 @@ class ServiceKeys:
     def __init__(
         self,
         authority: str,
-        fetch: Callable[[], bytes] | None,
+        fetch: Callable[[], Awaitable[bytes]] | None,
         directory: Path,
         *,
         pins: Iterable[PublicKey] = (),
@@ -45,7 +45,7 @@ class ServiceKeys:
         self._known: dict[str, PublicKey] | None = None
         self._refreshed = 0.0
 
-    def look_up(self, kid: str) -> Mapping[str, PublicKey]:
+    async def look_up(self, kid: str) -> Mapping[str, PublicKey]:
         """The believed keys by `kid`, after asking the service when `kid` is not among them or they are old.
 
         UntrustedArtifactError when `kid` is not among them still, or when the file of keys is damaged; UnavailableError
@@ -55,7 +55,7 @@ class ServiceKeys:
             return self._pins
         known = self._load() if self._known is None else self._known
         if self._fetch is not None and (kid not in known or self._is_old()):
-            known = self._refresh(known, self._fetch, is_needed=kid not in known)
+            known = await self._refresh(known, self._fetch, is_needed=kid not in known)
         self._known = known
         if kid not in known:
             raise UntrustedArtifactError(
@@ -65,11 +65,11 @@ class ServiceKeys:
             )
         return known
 
-    def _refresh(
-        self, known: dict[str, PublicKey], fetch: Callable[[], bytes], *, is_needed: bool
+    async def _refresh(
+        self, known: dict[str, PublicKey], fetch: Callable[[], Awaitable[bytes]], *, is_needed: bool
     ) -> dict[str, PublicKey]:
         try:
-            offered = KeySet.model_validate_json(fetch()).keys
+            offered = KeySet.model_validate_json(await fetch()).keys
         except UnavailableError:
             if is_needed:
                 raise

@@ -1,0 +1,69 @@
+"""A wire in an asyncio event loop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Coroutine, Mapping, Sequence
+from contextlib import AbstractContextManager, asynccontextmanager
+from typing import Any, TypeVar
+
+import httpx2
+
+from .wire import Address, Decide, Incoming, Outgoing, retrying
+
+A = TypeVar("A")
+T = TypeVar("T")
+
+
+class AsyncWire:
+    """Suspends while it waits; what takes a while is done by a thread."""
+
+    @property
+    def place(self) -> int:
+        return id(asyncio.get_running_loop())
+
+    def open(self, address: Address, headers: Mapping[str, str]) -> AsyncLine:
+        return AsyncLine(address, headers)
+
+    def attempts(self, decide: Decide) -> AsyncIterable[AbstractContextManager[None]]:
+        return retrying(decide)
+
+    async def apart(self, work: Callable[[], T], /) -> T:
+        return await asyncio.to_thread(work)
+
+    async def together(self, work: Callable[[A], Coroutine[Any, Any, T]], items: Sequence[A], most: int) -> Sequence[T]:
+        free = asyncio.Semaphore(most)
+
+        async def one(item: A) -> T:
+            async with free:
+                return await work(item)
+
+        tasks = [asyncio.create_task(one(item)) for item in items]
+        try:
+            return await asyncio.gather(*tasks)
+        finally:
+            for task in tasks:
+                task.cancel()
+
+
+class AsyncLine:
+    """Connections that belong to one event loop."""
+
+    def __init__(self, address: Address, headers: Mapping[str, str]) -> None:
+        # As for a blocking line, no certificates are loaded for a socket file.
+        local = httpx2.AsyncHTTPTransport(uds=address.socket, verify=False) if address.socket is not None else None
+        self._http = httpx2.AsyncClient(base_url=address.url, headers=headers, transport=local)
+
+    @asynccontextmanager
+    async def stream(self, request: Outgoing) -> AsyncGenerator[Incoming]:
+        async with self._http.stream(
+            request.method,
+            request.path,
+            content=request.content,
+            headers=request.headers,
+            timeout=request.timeout,
+        ) as response:
+            yield Incoming(response, response.aiter_bytes(), httpx2.EventSource(response))
+
+    async def close(self) -> None:
+        await self._http.aclose()

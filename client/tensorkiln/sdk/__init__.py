@@ -1,0 +1,12 @@
+"""The client: graphs go to a compile service, programs that run here come back.
+
+`calls` says what a client does, once, in coroutines. `client` runs them over blocking connections, `async_client` in
+an event loop.
+"""
+
+from __future__ import annotations
+
+from .asked import NATIVE, OptionsSource, TargetSource
+from .client import Client
+
+__all__ = ["NATIVE", "Client", "OptionsSource", "TargetSource"]

@@ -1,0 +1,39 @@
+"""The answers of a service, as far as a client reads them."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, RootModel, ValidationError
+
+from ..errors import UnavailableError
+from ..trust.programs import Answered
+from ..trust.record import SignedRecord
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+class Programs(BaseModel):
+    """The answer to `POST /compile`."""
+
+    model_config = ConfigDict(frozen=True)
+
+    programs: tuple[Answered, ...]
+    signatures: tuple[SignedRecord | None, ...] = ()
+
+
+class Fields(RootModel[dict[str, Any]]):
+    """Any JSON object."""
+
+
+def read(model: type[Model], answer: bytes) -> Model:
+    """An answer as a record; UnavailableError when it is none."""
+    try:
+        return model.model_validate_json(answer)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = "/" + "/".join(str(part) for part in first["loc"])
+        raise UnavailableError(
+            f"The service's answer is not one that this SDK understands (at {where}: {first['msg']}); "
+            "use the same version of both."
+        ) from None

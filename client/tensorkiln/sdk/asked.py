@@ -1,0 +1,48 @@
+"""What a compile asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from pydantic import ValidationError
+
+from ..errors import RequestError
+from ..options import CompileOptions
+from ..request import GraphSource, compile_body
+from ..target import Target
+
+NATIVE: Final = "cpu:native"
+TargetSource: TypeAlias = Target | str | Mapping[str, object]
+OptionsSource: TypeAlias = CompileOptions | Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A graph, the targets and the options; and `body`, the request that asks for them."""
+
+    graph: GraphSource
+    targets: tuple[Target, ...]
+    options: CompileOptions
+    body: bytes
+
+    @staticmethod
+    def of(graph: GraphSource, targets: Sequence[TargetSource], options: OptionsSource | None) -> Asked:
+        """RequestError for a target or an option that does not exist; an error of the graph when it is not JSON."""
+        if not targets:
+            raise RequestError("compile needs at least one target.")
+        parsed = tuple(target if isinstance(target, Target) else Target.parse(target) for target in targets)
+        wanted = _options(options)
+        return Asked(graph, parsed, wanted, compile_body(graph, parsed, wanted))
+
+
+def _options(options: OptionsSource | None) -> CompileOptions:
+    if isinstance(options, CompileOptions):
+        return options
+    try:
+        return CompileOptions.model_validate(options or {})
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise RequestError(f"The compile option {where!r} cannot be used: {first['msg']}.") from None

@@ -1,0 +1,63 @@
+"""The client in an event loop."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import Self
+
+from ..async_wire import AsyncWire
+from .calls import Calls
+from .client import Client
+
+
+class AsyncClient(Calls):
+    """`Client` in an asyncio event loop: the same arguments, methods and errors, to be awaited.
+
+    What takes a while, such as reading a graph or verifying a program, is done by threads; so is a function that
+    gives tokens called. Calls may be under way at once, and each is given up when its task is cancelled. The programs
+    that come back are those of a `Client`, and run where they are called.
+
+    Use it in an `async with` block, or await `close`.
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        *,
+        timeout_s: float | None = None,
+        cache_dir: str | os.PathLike[str] | None = None,
+        api_key: str | Callable[[], str] | None = None,
+        trusted_keys: Sequence[str] | None = None,
+        min_isolation: str | None = None,
+        offline: bool | None = None,
+    ) -> None:
+        super().__init__(
+            AsyncWire(),
+            url,
+            timeout_s=timeout_s,
+            cache_dir=cache_dir,
+            api_key=api_key,
+            trusted_keys=trusted_keys,
+            min_isolation=min_isolation,
+            offline=offline,
+        )
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+
+def _describe() -> None:
+    for name, method in vars(Client).items():
+        described = vars(Calls).get(name)
+        if described is not None and not name.startswith("_"):
+            described.__doc__ = method.__doc__
+
+
+_describe()

@@ -1,0 +1,133 @@
+"""What a client does, once for every kind of client."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote
+
+from ..embedded import embedded_service
+from ..errors import UnavailableError
+from ..program import Program
+from ..request import GraphSource, validate_body
+from ..settings import checked_key, resolve_settings
+from ..spec import CompiledProgram
+from ..transport import Transport
+from ..trust.connected import connect
+from ..trust.policy import resolve_policy
+from ..trust.question import Question
+from ..wire import Address, Wire
+from .answers import Fields, Programs, read
+from .asked import NATIVE, Asked, OptionsSource, TargetSource
+
+if TYPE_CHECKING:
+    from ..runtime.cuda import Driver
+
+_PARALLEL_FETCHES: Final = 8
+
+
+class Calls:
+    """The methods of a client over `wire`. `Client` says what they do; the arguments are those of a client."""
+
+    def __init__(
+        self,
+        wire: Wire,
+        url: str | None,
+        *,
+        timeout_s: float | None,
+        cache_dir: str | os.PathLike[str] | None,
+        api_key: str | Callable[[], str] | None,
+        trusted_keys: Sequence[str] | None,
+        min_isolation: str | None,
+        offline: bool | None,
+    ) -> None:
+        token = api_key if callable(api_key) else None
+        settings = resolve_settings(
+            url, timeout_s=timeout_s, cache_dir=cache_dir, api_key=None if callable(api_key) else api_key
+        )
+
+        def locate() -> Address:
+            if settings.url is not None:
+                return Address(settings.url)
+            return embedded_service(settings.home, settings.startup_timeout_s).address()
+
+        def credential() -> str | None:
+            # An embedded service knows its user already.
+            return None if settings.url is None else checked_key(token()) if token is not None else settings.api_key
+
+        self._wire = wire
+        self._transport = transport = Transport(wire, locate, settings.timeout_s, credential)
+        policy = resolve_policy(
+            settings.home,
+            cache_dir=cache_dir,
+            trusted_keys=trusted_keys,
+            min_isolation=min_isolation,
+            offline=offline,
+        )
+        self._offline = policy.offline
+        authority = settings.url or f"embedded:{settings.home}"
+        self._trusted, self._artifacts = connect(
+            authority, transport.get, wire.apart, policy, is_private=settings.url is None
+        )
+
+    async def compile(
+        self,
+        graph: GraphSource,
+        target: TargetSource = NATIVE,
+        options: OptionsSource | None = None,
+        *,
+        threads: int | None = None,
+        device: int | Driver | None = None,
+    ) -> Program:
+        (compiled,) = await self.compile_many(graph, [target], options)
+        return await self.load(compiled, threads=threads, device=device)
+
+    async def compile_many(
+        self, graph: GraphSource, targets: Sequence[TargetSource], options: OptionsSource | None = None
+    ) -> tuple[CompiledProgram, ...]:
+        asked = await self._wire.apart(lambda: Asked.of(graph, targets, options))
+        if self._offline:
+            return await self._trusted.kept(await self._question(asked))
+        return await self._believed(asked, await self._transport.post("/compile", asked.body))
+
+    async def load(
+        self, compiled: CompiledProgram, *, threads: int | None = None, device: int | Driver | None = None
+    ) -> Program:
+        await self._trusted.require(compiled)
+        digests = sorted(compiled.artifacts)
+        found = await self._wire.together(self.artifact, digests, _PARALLEL_FETCHES)
+        artifacts = dict(zip(digests, found, strict=True))
+        return await self._wire.apart(lambda: Program(compiled, artifacts.__getitem__, threads=threads, device=device))
+
+    async def program(self, digest: str, *, threads: int | None = None, device: int | Driver | None = None) -> Program:
+        return await self.load(await self._trusted.by_digest(digest), threads=threads, device=device)
+
+    async def stage(self, digest: str, name: str) -> str:
+        path = f"/programs/{quote(digest, safe='')}/stages/{quote(name, safe='')}"
+        return (await self._transport.get(path)).decode()
+
+    async def artifact(self, digest: str) -> bytes:
+        return await self._artifacts.get(digest)
+
+    async def validate(self, graph: GraphSource) -> dict[str, Any]:
+        body = await self._wire.apart(lambda: validate_body(graph))
+        return read(Fields, await self._transport.post("/validate", body)).root
+
+    async def capabilities(self) -> dict[str, Any]:
+        return read(Fields, await self._transport.get("/capabilities")).root
+
+    async def close(self) -> None:
+        await self._transport.close()
+
+    async def _believed(self, asked: Asked, content: bytes) -> tuple[CompiledProgram, ...]:
+        """The programs of an answer, if they are signed and those that were asked for."""
+        answer = await self._wire.apart(lambda: read(Programs, content))
+        if len(answer.programs) != len(asked.targets):
+            raise UnavailableError(
+                f"The service returned {len(answer.programs)} programs for {len(asked.targets)} targets."
+            )
+        return await self._trusted.answers(await self._question(asked), answer.programs, answer.signatures)
+
+    async def _question(self, asked: Asked) -> Question:
+        return await self._trusted.question(asked.body, asked.graph, asked.targets, asked.options)

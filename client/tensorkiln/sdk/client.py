@@ -1,0 +1,129 @@
+"""The client that waits."""
+
+from __future__ import annotations
+
+import os
+import weakref
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from ..immediate import run
+from ..program import Program
+from ..request import GraphSource
+from ..spec import CompiledProgram
+from ..wire import BlockingWire
+from .asked import NATIVE, OptionsSource, TargetSource
+from .calls import Calls
+
+if TYPE_CHECKING:
+    from ..runtime.cuda import Driver
+
+
+class Client:
+    """Compiles graphs at the service at `url`, or in an embedded service (a child process) when there is no URL.
+
+    `url`, `timeout_s` (seconds that one call may take, retries included) and `cache_dir` default to what
+    `tensorkiln.settings` says. A client may be used by several threads; its programs outlive it.
+
+    `api_key` is sent to a service at a URL: an API key, a token, or a function that gives the token of each request.
+
+    Only programs with a valid signature are loaded: by one of `trusted_keys` (base64url, or files of JSON Web Keys), or
+    by the keys that the service showed at first use; compiled with `min_isolation` at least. `offline` uses what was
+    compiled and loaded before, and no service. `tensorkiln.trust.policy` names their defaults.
+
+    Use it in a `with` block, or `close` it; one that is forgotten closes its connections when it is collected.
+
+    Every method raises a subclass of `TensorkilnError`: the one that the service describes, or `UnavailableError` when
+    no service answers.
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        *,
+        timeout_s: float | None = None,
+        cache_dir: str | os.PathLike[str] | None = None,
+        api_key: str | Callable[[], str] | None = None,
+        trusted_keys: Sequence[str] | None = None,
+        min_isolation: str | None = None,
+        offline: bool | None = None,
+    ) -> None:
+        self._calls = calls = Calls(
+            BlockingWire(),
+            url,
+            timeout_s=timeout_s,
+            cache_dir=cache_dir,
+            api_key=api_key,
+            trusted_keys=trusted_keys,
+            min_isolation=min_isolation,
+            offline=offline,
+        )
+        weakref.finalize(self, lambda: run(calls.close()))
+
+    def compile(
+        self,
+        graph: GraphSource,
+        target: TargetSource = NATIVE,
+        options: OptionsSource | None = None,
+        *,
+        threads: int | None = None,
+        device: int | Driver | None = None,
+    ) -> Program:
+        """The program of `graph` for `target`, ready to be called with arrays.
+
+        JSON (text, bytes or an object) is validated by the service. `cpu:native` means the CPU of this machine.
+        `threads` is the number of threads that a CPU program may use, `device` the GPU that a CUDA program runs on;
+        None leaves it to the program.
+        """
+        return run(self._calls.compile(graph, target, options, threads=threads, device=device))
+
+    def compile_many(
+        self, graph: GraphSource, targets: Sequence[TargetSource], options: OptionsSource | None = None
+    ) -> tuple[CompiledProgram, ...]:
+        """The compiled program for each target, in order, from one request.
+
+        They are records, for any machine: `load` makes one callable on the machine that it was compiled for.
+        """
+        return run(self._calls.compile_many(graph, targets, options))
+
+    def load(
+        self, compiled: CompiledProgram, *, threads: int | None = None, device: int | Driver | None = None
+    ) -> Program:
+        """Fetch and verify the artifacts of a compiled program and make it callable.
+
+        `DeviceError` when it was compiled for another kind of machine; a program for a GPU finds that out when called.
+        """
+        return run(self._calls.load(compiled, threads=threads, device=device))
+
+    def program(self, digest: str, *, threads: int | None = None, device: int | Driver | None = None) -> Program:
+        """A program that was compiled before, by its digest, with the canonical names of its symbols and vars."""
+        return run(self._calls.program(digest, threads=threads, device=device))
+
+    def stage(self, digest: str, name: str) -> str:
+        """The IR text of one stage of a program that was compiled with `dump_stages`."""
+        return run(self._calls.stage(digest, name))
+
+    def artifact(self, digest: str) -> bytes:
+        """The bytes with this SHA-256."""
+        return run(self._calls.artifact(digest))
+
+    def validate(self, graph: GraphSource) -> dict[str, Any]:
+        """What the service says about a valid graph; an invalid one raises its error."""
+        return run(self._calls.validate(graph))
+
+    def capabilities(self) -> dict[str, Any]:
+        """What the service can do: targets, node kinds, dtypes, limits, its build."""
+        return run(self._calls.capabilities())
+
+    def close(self) -> None:
+        """Close the connections. The embedded service goes on for other clients and ends with this process."""
+        run(self._calls.close())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

@@ -1,0 +1,142 @@
+"""Ways to send requests and to wait for answers: `BlockingWire` here, `tensorkiln.async_wire.AsyncWire` in a loop."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Coroutine, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, Final, Protocol, TypeAlias, TypeVar
+
+import httpx2
+import stamina
+
+from .immediate import Immediate, here, run
+
+A = TypeVar("A")
+T = TypeVar("T")
+
+BACKOFF_INITIAL_S: Final = 0.1
+BACKOFF_MAX_S: Final = 1.0
+
+Decide: TypeAlias = Callable[[Exception], bool | float]
+"""Whether what failed so is tried again, and after how many seconds where that is not for the backoff to say."""
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """A base URL, and the Unix socket that answers for it when there is one."""
+
+    url: str
+    socket: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """A request on its way."""
+
+    method: str
+    path: str
+    content: bytes | None
+    headers: Mapping[str, str]
+    timeout: httpx2.Timeout
+
+
+@dataclass(frozen=True, slots=True)
+class Incoming:
+    """An answer whose head is there. Its body is read once: as `chunks` of bytes, or as server-sent `events`."""
+
+    response: httpx2.Response
+    chunks: AsyncIterable[bytes]
+    events: AsyncIterable[httpx2.ServerSentEvent]
+
+
+class Line(Protocol):
+    """The connections to one address."""
+
+    def stream(self, request: Outgoing) -> AbstractAsyncContextManager[Incoming]:
+        """Send a request; the context is open while its answer is read. httpx2.HTTPError when that fails."""
+        ...
+
+    async def close(self) -> None:
+        """Close the connections."""
+        ...
+
+
+class Wire(Protocol):
+    """How this client sends and waits."""
+
+    @property
+    def place(self) -> int:
+        """Lines that were opened in one place are of no use in another."""
+        ...
+
+    def open(self, address: Address, headers: Mapping[str, str]) -> Line:
+        """A line whose requests all have `headers`. It connects when it is used."""
+        ...
+
+    def attempts(self, decide: Decide) -> AsyncIterable[AbstractContextManager[None]]:
+        """Contexts for one attempt each, with the waits between them, as long as `decide` wants another."""
+        ...
+
+    async def apart(self, work: Callable[[], T], /) -> T:
+        """The result of work that takes a while."""
+        ...
+
+    async def together(self, work: Callable[[A], Coroutine[Any, Any, T]], items: Sequence[A], most: int) -> Sequence[T]:
+        """The results of `work` for every item, in order; at most `most` are under way at once."""
+        ...
+
+
+class BlockingWire:
+    """Waits where it stands, so that no coroutine over it ever suspends."""
+
+    place = 0
+
+    def open(self, address: Address, headers: Mapping[str, str]) -> BlockingLine:
+        return BlockingLine(address, headers)
+
+    def attempts(self, decide: Decide) -> Immediate[AbstractContextManager[None]]:
+        return Immediate(retrying(decide))
+
+    async def apart(self, work: Callable[[], T], /) -> T:
+        return await here(work)
+
+    async def together(self, work: Callable[[A], Coroutine[Any, Any, T]], items: Sequence[A], most: int) -> Sequence[T]:
+        with ThreadPoolExecutor(most, thread_name_prefix="kiln") as pool:
+            return list(pool.map(lambda item: run(work(item)), items))
+
+
+class BlockingLine:
+    """Connections that any thread may use."""
+
+    def __init__(self, address: Address, headers: Mapping[str, str]) -> None:
+        # No TLS runs over a socket file: without this, building the client spends its time on loading certificates.
+        local = httpx2.HTTPTransport(uds=address.socket, verify=False) if address.socket is not None else None
+        self._http = httpx2.Client(base_url=address.url, headers=headers, transport=local)
+
+    @asynccontextmanager
+    async def stream(self, request: Outgoing) -> AsyncGenerator[Incoming]:
+        with self._http.stream(
+            request.method,
+            request.path,
+            content=request.content,
+            headers=request.headers,
+            timeout=request.timeout,
+        ) as response:
+            yield Incoming(response, Immediate(response.iter_bytes()), Immediate(httpx2.EventSource(response)))
+
+    async def close(self) -> None:
+        self._http.close()
+
+
+def retrying(decide: Decide) -> Any:
+    """What `stamina` gives to repeat a block by: an iterable and an asynchronous iterable of contexts."""
+    return stamina.retry_context(
+        on=decide,
+        attempts=None,
+        timeout=None,
+        wait_initial=BACKOFF_INITIAL_S,
+        wait_max=BACKOFF_MAX_S,
+        wait_jitter=BACKOFF_INITIAL_S,
+    )
