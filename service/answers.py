@@ -95,6 +95,15 @@ class Health(Answer):
     status: Literal["ok"] = "ok"
 
 
+class CallerAnswer(Answer):
+    """A caller. `is_local` is everybody, at a service that asks for no credential."""
+
+    name: str
+    tenant: str
+    scopes: tuple[str, ...]
+    is_local: bool
+
+
 class Problem(BaseModel):
     """An error, as RFC 9457 has it. `code` is stable; `pointers` are JSON Pointers into the graph or the request."""
 

@@ -13,13 +13,28 @@ from .capabilities import describe
 from .engine.engine import WARM_UP, Engine
 from .identity.authenticator import Authenticator
 from .identity.guard import Guard
+from .identity.policy import PUBLIC
+from .observe.export import telemetry
+from .observe.requests import Requests
 from .openapi import document
-from .routes import artifacts, capabilities, compile, explain, health, jobs, keys, programs, validate
+from .routes import artifacts, capabilities, compile, explain, health, jobs, keys, metrics, programs, validate, whoami
 from .sandbox.sandbox import Sandbox
 from .settings import Settings
 from .store.upkeep import upkeep
 
-_ROUTERS: Final = (compile, explain, validate, jobs, programs, artifacts, keys, capabilities, health)
+_ROUTERS: Final = (
+    compile,
+    explain,
+    validate,
+    jobs,
+    programs,
+    artifacts,
+    keys,
+    capabilities,
+    health,
+    metrics,
+    whoami,
+)
 
 
 def create_app(settings: Settings, *, warm_ups: tuple[str, ...] = (WARM_UP,)) -> FastAPI:
@@ -45,11 +60,22 @@ def create_app(settings: Settings, *, warm_ups: tuple[str, ...] = (WARM_UP,)) ->
         finally:
             await engine.close()
 
-    app = FastAPI(title="tensorkiln", lifespan=lifespan, redoc_url=None, redirect_slashes=False)
+    app = FastAPI(
+        title="tensorkiln",
+        lifespan=lifespan,
+        redoc_url=None,
+        redirect_slashes=False,
+        telemetry=telemetry(tracing=settings.tracing),
+    )
     app.state.settings = settings
-    app.add_middleware(Guard, authenticator=authenticator)
+    app.add_middleware(Guard, authenticator=authenticator, public=PUBLIC | _also_public(settings))
+    app.add_middleware(Requests)
     problems.install(app)
     for module in _ROUTERS:
         app.include_router(module.router)
     app.openapi = lambda: document(app)
     return app
+
+
+def _also_public(settings: Settings) -> frozenset[str]:
+    return frozenset({metrics.PATH}) if settings.metrics == "public" else frozenset()

@@ -5,16 +5,16 @@ from __future__ import annotations
 import logging
 import signal
 import socket
-import sys
 from typing import Final
 
-import structlog
 import uvicorn
 from fastapi import FastAPI
 
 from .app import create_app
 from .identity.authenticator import require_private_address
 from .listen import BACKLOG, Listener, listen
+from .observe.export import require_exporter
+from .observe.log import configure_log
 from .settings import Settings
 
 # The code of a process that a signal has ended, less than what a shell reports of it.
@@ -40,7 +40,9 @@ class _Server(uvicorn.Server):
 
 def serve(settings: Settings, host: str, port: int, uds: str | None) -> int:
     """Serve until a signal; the exit status. UnavailableError when the address or the store cannot be used."""
-    _configure_log()
+    configure_log(settings.log)
+    if settings.tracing:
+        require_exporter()
     require_private_address(settings, host, uds)
     listener = listen(host, port, uds)
     try:
@@ -68,17 +70,3 @@ def _serve(settings: Settings, listener: Listener) -> int:
     except KeyboardInterrupt:
         return _INTERRUPTED
     return 0
-
-
-def _configure_log() -> None:
-    processors: list[structlog.typing.Processor] = [
-        structlog.processors.add_log_level,
-        structlog.processors.TimeStamper(fmt="iso"),
-        structlog.processors.format_exc_info,
-    ]
-    render = structlog.processors.JSONRenderer()
-    structlog.configure(processors=[*processors, render], logger_factory=structlog.WriteLoggerFactory(sys.stderr))
-    # What uvicorn and asyncio have to say.
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(structlog.stdlib.ProcessorFormatter(render, foreign_pre_chain=processors))
-    logging.basicConfig(level=logging.WARNING, handlers=[handler])

@@ -70,6 +70,17 @@ class Settings(BaseSettings):
         default=Level.PROCESS, description="Level of isolation without which the service does not start."
     )
     shutdown_grace_s: float = Field(default=70.0, ge=0, description="Seconds that requests may take after SIGTERM.")
+    disk_floor_mib: int = Field(default=2048, ge=0, description="MiB that must be free where the store lies.")
+    ready_queue_age_s: float = Field(
+        default=30.0, gt=0, description="Seconds that a compile may have waited while the service calls itself ready."
+    )
+    metrics: Literal["admin", "public"] = Field(
+        default="admin", description="public: GET /metrics asks for no credential."
+    )
+    log: Literal["debug", "info", "warning", "error"] = Field(
+        default="info", description="The least level of what is logged; every request is info."
+    )
+    tracing: bool = Field(default=False, description="Send traces to where the variables OTEL_* say.")
     test_hooks: bool = Field(default=False, description="Let requests crash their compile on purpose. For tests only.")
 
     @property

@@ -134,7 +134,9 @@ def _spawn(path: Path, log: Path, home: Path) -> subprocess.Popen[bytes]:
 
 def _environment(home: Path, inherited: Mapping[str, str] = os.environ) -> dict[str, str]:
     # Its socket is for this user alone: whoever opens it has shown who they are.
-    return {**inherited, "KILN_HOME": str(home), "KILN_AUTH": "off"}
+    # Its log is a file that nobody looks at until it fails, and its user's disk may be as full as they like.
+    quiet = {"KILN_LOG": "warning", "KILN_DISK_FLOOR_MIB": "64"}
+    return {**quiet, **inherited, "KILN_HOME": str(home), "KILN_AUTH": "off"}
 
 
 def _await_ready(process: subprocess.Popen[bytes], path: Path, log: Path, timeout_s: float) -> None:

@@ -16,6 +16,7 @@ import httpx2
 
 from .errors import UnavailableError
 from .refusal import Refusal, refusal
+from .tracing import request_span
 from .wire import BACKOFF_INITIAL_S, BACKOFF_MAX_S, Address, Decide, Incoming, Line, Outgoing, Wire
 
 ATTEMPTS: Final = 5
@@ -82,8 +83,9 @@ class Transport:
         line, sent = await self._prepared(headers)
         left = max(deadline - time.monotonic(), 0.001)
         timeout = httpx2.Timeout(left, connect=min(CONNECT_TIMEOUT_S, left))
-        async with line.stream(Outgoing(method, path, body, sent, timeout)) as incoming:
-            answer = await _whole(incoming, deadline)
+        with request_span(method, path) as trace:
+            async with line.stream(Outgoing(method, path, body, {**sent, **trace}, timeout)) as incoming:
+                answer = await _whole(incoming, deadline)
         if incoming.response.status_code in _SUCCESS:
             return answer
         raise refusal(incoming.response, answer)

@@ -8,6 +8,7 @@ from typing import Any
 
 from service.fairness.turns import Turns
 from service.identity.tenancy import Tenancy
+from service.observe.instruments import count_cache
 from service.store.blobs import Blobs
 from service.store.programs import Miss, Programs
 
@@ -76,10 +77,12 @@ class Compiles:
         program = await self._blobs.get(found.program)
         if program is None:
             return await self._compile(wanted, missed(DAMAGED).model_dump(mode="json"), tell)
+        count_cache(HIT.status, HIT.reason)
         return Compiled(program, found.blobs, HIT.model_dump(mode="json"), None, found.signature)
 
     async def _compile(self, wanted: Wanted, cache: Mapping[str, Any], tell: Tell) -> Compiled:
         self._tenancy.require_compile()
+        count_cache(cache["status"], cache["reason"])
         self.started += 1
         order = Order(wanted, cache, replaces=not self._tenancy.reads_store)
         async with self._turns.turn(len(wanted.graph)) as turn:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any, Final, TypeAlias
@@ -14,7 +13,9 @@ from service.build_id import build
 from service.fairness.turns import Fairness
 from service.identity.keyring import Keyring as ApiKeyring
 from service.identity.tenancy import Tenancy
-from service.sandbox.control import Limits, Ready
+from service.observe.instruments import count_cache
+from service.readiness.readiness import Readiness
+from service.sandbox.control import Ready
 from service.sandbox.frames import Message
 from service.sandbox.sandbox import Sandbox
 from service.settings import Settings
@@ -48,10 +49,6 @@ WARM_UP: Final = "service.sandbox.jobs.rehearsal:rehearse"
 
 News: TypeAlias = dict[str, Any]
 
-# How long one look at the fork server and the store is good for.
-_CHECK_S: Final = 5.0
-_CHECK_LIMITS: Final = Limits(deadline_s=5.0, memory_mib=256, file_mib=1)
-
 
 class Engine:
     """The compiler with its store. Every method raises TensorkilnError alone."""
@@ -79,13 +76,21 @@ class Engine:
         job_records = JobRecords(self._store, self._records)
         most = settings.concurrency + settings.queue
         self.jobs = Jobs(self._make, job_records, self.blobs, self.fairness.jobs, most)
-        self._checked_at = float("-inf")
+        self._readiness = Readiness(
+            sandbox,
+            self._store,
+            self._records,
+            disk_floor_mib=settings.disk_floor_mib,
+            queue_age_s=settings.ready_queue_age_s,
+            oldest_s=lambda: self.fairness.compiles.load().oldest_s,
+            takes_orders=self._engine.check,
+        )
         self._is_closing = False
 
     async def start(self) -> Ready:
         """Start the sandbox and see that everything works."""
         ready = await self._sandbox.start()
-        await self.check()
+        await self._readiness.require_start()
         self.notary.isolation = ready.level
         self.keyring.signer()
         await self.jobs.start()
@@ -94,6 +99,7 @@ class Engine:
     async def close(self) -> None:
         """Cancel what is under way and end every process."""
         self._is_closing = True
+        await self._readiness.close()
         await self.jobs.close()
         await self._answers.close()
         await self.compiles.close()
@@ -106,16 +112,10 @@ class Engine:
         self.jobs.drain()
 
     async def check(self) -> None:
-        """UnavailableError when the service is shutting down, forks no process, or cannot write to its store."""
+        """UnavailableError when the service is shutting down, or a part of it fails that a compile needs."""
         if self._is_closing:
             raise UnavailableError("The service is shutting down.")
-        if time.monotonic() - self._checked_at < _CHECK_S:
-            return
-        await self._sandbox.run("ping", Message(), _CHECK_LIMITS)
-        await self._records.put("canary", {"build_id": build().build_id})
-        if await self._records.get("canary") is None:
-            raise UnavailableError("The store does not keep what is written to it.")
-        self._checked_at = time.monotonic()
+        await self._readiness.require()
 
     async def compile(self, body: Body, hook: str | None = None, tell: Tell = lambda _: None) -> bytes:
         """The body of the answer to a compile request. `hook` is the test hook that its compile is to run into.
@@ -167,7 +167,10 @@ class Engine:
     async def _repeated(self, body: Body, hook: str | None) -> bytes | None:
         if hook is not None or not self.tenancy.reads_store:
             return None
-        return await self._repeats.find(self._repeats.key(self.tenancy.request_digest(body.digest)))
+        found = await self._repeats.find(self._repeats.key(self.tenancy.request_digest(body.digest)))
+        if found is not None:
+            count_cache("hit", "same request")
+        return found
 
     async def _make(self, body: Body, hook: str | None, tell: Tell) -> bytes:
         async with self.tenancy.reproducers():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import suppress
 from dataclasses import replace
@@ -11,10 +12,12 @@ from secrets import token_hex
 from typing import Any, Final, TypeAlias, TypeVar
 
 import structlog
+from structlog.contextvars import bind_contextvars
 
 from service.body import Body
 from service.fairness.turns import Turns
 from service.identity.caller import Caller, acting_as, caller
+from service.observe.traces import continuing, traceparent
 from service.store.blobs import Blobs
 from service.store.job_records import Event, JobRecord, JobRecords
 from tensorkiln.errors import (
@@ -78,7 +81,9 @@ class Jobs:
                 details={"waiting": len(self._jobs), "queue": self._most},
             )
         digest = await self._blobs.put(body.content)
-        job = Job(JobRecord(token_hex(16), digest, time.time(), caller().to_record(), hook, owner=self._owner))
+        identifier, who = token_hex(16), caller().to_record()
+        bind_contextvars(job=identifier)
+        job = Job(JobRecord(identifier, digest, time.time(), who, hook, owner=self._owner, trace=traceparent()))
         if answer is not None:
             job.ends("done", answer=await self._blobs.put(answer))
             job.settle(await self._records.end(job.record))
@@ -97,6 +102,7 @@ class Jobs:
             job = Job(record) if record is not None else None
         if job is None or not _may_see(caller(), Caller.from_record(job.record.caller)):
             raise NotFoundError(f"There is no job {identifier}.")
+        bind_contextvars(job=job.record.id)
         return job
 
     async def cancel(self, identifier: str) -> Job:
@@ -138,6 +144,12 @@ class Jobs:
             ending.cancel()
             closing.cancel()
 
+    def open(self) -> Counter[str]:
+        """How many jobs are queued and running here."""
+        counted = Counter({"queued": 0, "running": 0})
+        counted.update(job.record.state for job in self._jobs.values())
+        return counted
+
     def drain(self) -> None:
         """Accept nothing more, and let nobody wait any longer."""
         self.is_closing.set()
@@ -167,7 +179,10 @@ class Jobs:
             self._jobs.pop(job.record.id, None)
 
     async def _see_through(self, job: Job) -> None:
-        with acting_as(Caller.from_record(job.record.caller)):
+        who = Caller.from_record(job.record.caller)
+        # A job that was taken up has neither from the request that it was made by.
+        bind_contextvars(job=job.record.id, tenant=who.tenant)
+        with acting_as(who), continuing(job.record.trace):
             state, changes = await self._patiently(lambda: self._in_turn(job))
         job.ends(state, **changes)
         job.settle(await self._patiently(lambda: self._records.end(job.record)))

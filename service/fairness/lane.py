@@ -37,6 +37,15 @@ class Bounds:
     tenant_width: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Load:
+    """How many jobs wait and run in a lane, and for how many seconds the oldest of those that wait has."""
+
+    waiting: int
+    running: int
+    oldest_s: float
+
+
 class FairLane:
     """Turns in the order of `FairQueue`. `on_spent` hears of every tenant's seconds when they are spent.
 
@@ -48,6 +57,11 @@ class FairLane:
         self._on_spent = on_spent
         self._queue: FairQueue[asyncio.Future[None]] = FairQueue(bounds.tenant_width)
         self._running = 0
+
+    def load(self) -> Load:
+        """The lane at this moment."""
+        oldest = self._queue.oldest()
+        return Load(len(self._queue), self._running, 0.0 if oldest is None else time.monotonic() - oldest)
 
     @asynccontextmanager
     async def admit(self, share: Share, cost_s: float) -> AsyncGenerator[Turn]:

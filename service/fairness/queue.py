@@ -7,6 +7,7 @@ them (P. Goyal, H. Vin, H. Cheng, "Start-time fair queueing", SIGCOMM 1996, with
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
@@ -24,11 +25,12 @@ class Share:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Waiting(Generic[T]):
-    """Something that waits for its turn, which is estimated to cost this many seconds."""
+    """Something that waits for its turn, which is estimated to cost this many seconds, since a moment (monotonic)."""
 
     share: Share
     cost: float
     item: T
+    since: float = field(default_factory=time.monotonic)
 
 
 @dataclass(slots=True)
@@ -107,6 +109,10 @@ class FairQueue(Generic[T]):
         """Seconds that a tenant, or all together, have waiting."""
         flows = self._flows.values() if tenant is None else [self._flows[tenant]] if tenant in self._flows else []
         return sum(waiting.cost for flow in flows for waiting in flow.queue)
+
+    def oldest(self) -> float | None:
+        """Since when the one waits that has waited longest; None when nothing waits."""
+        return min((flow.queue[0].since for flow in self._flows.values() if flow.queue), default=None)
 
     def _may_run(self, flow: _Flow[T]) -> bool:
         return not self._most_running or flow.running < self._most_running

@@ -11,7 +11,7 @@ from service.settings import Settings
 
 from .estimate import Estimate
 from .gate import Allowance, Gate
-from .lane import Bounds, FairLane, Turn
+from .lane import Bounds, FairLane, Load, Turn
 from .queue import Share
 
 
@@ -22,6 +22,10 @@ class Turns:
         self._lane = lane
         self._tenant = tenant
         self._estimate = Estimate()
+
+    def load(self) -> Load:
+        """What waits and runs at this moment."""
+        return self._lane.load()
 
     @asynccontextmanager
     async def turn(self, size: int) -> AsyncGenerator[Turn]:
@@ -51,6 +55,7 @@ class Fairness:
         # What was accepted waits as long as it takes; its costs are counted where they arise.
         accepted = Bounds(settings.concurrency, settings.concurrency + settings.queue)
         self.jobs = Turns(FairLane(accepted), tenant)
+        self.lanes = {"compiles": self.compiles, "short_jobs": self.short_jobs, "jobs": self.jobs}
 
     @contextmanager
     def request(self) -> Generator[None]:

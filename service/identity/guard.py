@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Collection
 from contextlib import suppress
 from typing import Final
 
 import structlog
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from structlog.contextvars import bind_contextvars
 
 from service.problems import respond
 from tensorkiln.errors import TensorkilnError
@@ -25,10 +27,14 @@ _log = structlog.get_logger()
 
 
 class Guard:
-    """Has every request run on behalf of its caller, or answers it with the reason why not."""
+    """Has every request run on behalf of its caller, or answers it with the reason why not.
 
-    def __init__(self, app: ASGIApp, authenticator: Authenticator) -> None:
+    The paths in `public` are for everybody.
+    """
+
+    def __init__(self, app: ASGIApp, authenticator: Authenticator, public: Collection[str] = PUBLIC) -> None:
         self._app = app
+        self._public = public
         self._authenticator = authenticator
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -38,7 +44,7 @@ class Guard:
             return
         path = scope["path"]
         try:
-            caller = LOCAL if path in PUBLIC else await self._caller(scope)
+            caller = LOCAL if path in self._public else await self._caller(scope)
             if not caller.is_local:
                 check(caller, path)
         except TensorkilnError as error:
@@ -48,6 +54,7 @@ class Guard:
                     await _discard(receive)
             await respond(error)(scope, receive, send)
             return
+        bind_contextvars(tenant=caller.tenant)
         with acting_as(caller):
             await self._app(scope, receive, send)
 

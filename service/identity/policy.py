@@ -11,7 +11,7 @@ PUBLIC: Final = frozenset({"/healthz", "/readyz", "/capabilities"})
 """For everybody: probes have no credential, and what the service can do is no secret of a tenant."""
 
 # For everybody who is known at all: what the interface is, and the public keys that programs are signed with.
-_KNOWN: Final = frozenset({"/docs", "/docs/oauth2-redirect", "/openapi.json", "/keys"})
+_KNOWN: Final = frozenset({"/docs", "/docs/oauth2-redirect", "/openapi.json", "/keys", "/whoami"})
 _ANY: Final = frozenset[Scope]()
 _WORK: Final = frozenset({Scope.COMPILE, Scope.CACHE_READ})
 _ONE_OF: Final = {

@@ -10,6 +10,8 @@ from typing import Final
 
 import structlog
 
+from service.observe.instruments import FORK_SERVER_RESTARTS
+from service.observe.watch import Watch as Seen
 from tensorkiln.errors import LostWorkerError, TensorkilnError, UnavailableError
 
 from . import verdict
@@ -76,10 +78,11 @@ class Sandbox:
         that, each with `stage`, `signal` and what else is known in `details`. LostWorkerError when the fork server
         died twice under it.
         """
-        try:
-            return await self._attempt(await self._connect(), kind, request, limits, on_stage)
-        except LostWorkerError:
-            return await self._attempt(await self._connect(), kind, request, limits, on_stage)
+        with Seen(kind, request.header, on_stage) as seen:
+            try:
+                return await self._attempt(await self._connect(), kind, request, limits, seen.begins)
+            except LostWorkerError:
+                return await self._attempt(await self._connect(), kind, request, limits, seen.begins)
 
     async def close(self) -> None:
         """End the fork server and every job."""
@@ -100,6 +103,7 @@ class Sandbox:
             if self._connection is None or self._connection.is_lost:
                 if self._connection is not None:
                     self.restarts += 1
+                    FORK_SERVER_RESTARTS.inc()
                     _log.warning("the fork server is gone and is started again", restarts=self.restarts)
                     await self._connection.close()
                 connection, ready = await Connection.open(

@@ -14,6 +14,8 @@ from typing import Final, TypeAlias
 import structlog
 from obstore.store import LocalStore
 
+from service.observe.instruments import count_corrupt
+
 from .location import ObjectStore, explained
 
 _log = structlog.get_logger()
@@ -62,6 +64,7 @@ class Blobs:
         if await _digest(content) == digest:
             return content
         self.corrupt += 1
+        count_corrupt("blob")
         self._verified.pop(digest, None)
         _log.error("a stored blob was damaged and is removed", digest=digest)
         with explained("The store does not remove a damaged blob"), suppress(FileNotFoundError):

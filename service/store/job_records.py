@@ -38,7 +38,7 @@ class JobRecord:
     """A job. `body` is the digest of its request, `answer` that of its answer; both are blobs. `caller` is whose it is.
 
     `accepted` is in seconds since the epoch, `attempt` counts the services that have taken it up. `owner` is the one
-    that has it, empty for none. `error` is a problem document.
+    that has it, empty for none. `error` is a problem document. `trace` is the `traceparent` of the request.
     """
 
     id: str
@@ -54,6 +54,7 @@ class JobRecord:
     answer: str | None = None
     error: Mapping[str, Any] | None = None
     events: tuple[Event, ...] = ()
+    trace: str = ""
 
     @property
     def has_ended(self) -> bool:

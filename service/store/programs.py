@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from service.action import Action
+from service.observe.instruments import count_corrupt
 from service.trust.notary import Notary, matches
 from tensorkiln.trust import SignedRecord
 
@@ -63,6 +64,7 @@ class Programs:
         if with_dumps and not entry.stages:
             return Miss("the stored program has no stage dumps")
         if not await self._blobs.holds(entry.blobs):
+            count_corrupt("incomplete")
             return Miss("the stored program was missing a blob or had a damaged one")
         self._records.touch(_path(action.digest))
         return entry

@@ -15,6 +15,8 @@ import structlog
 from obstore.exceptions import AlreadyExistsError
 from obstore.store import LocalStore
 
+from service.observe.instruments import count_corrupt
+
 from .location import ObjectStore, explained
 
 _log = structlog.get_logger()
@@ -58,6 +60,7 @@ class Records:
         if content is not None:
             return content
         self.corrupt += 1
+        count_corrupt("record")
         _log.error("a stored record was damaged and is removed", path=path)
         await self.delete(path)
         return None

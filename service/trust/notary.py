@@ -10,6 +10,7 @@ import structlog
 from pydantic import ValidationError
 
 from service.action import Action
+from service.observe.instruments import count_corrupt
 from tensorkiln.errors import UntrustedArtifactError
 from tensorkiln.trust import ActionRecord, RequestedAction, SignedRecord, signed_bytes, verify
 from tensorkiln.trust.encoding import canonical_json
@@ -64,6 +65,7 @@ class Notary:
             )
         except (ValidationError, UntrustedArtifactError) as error:
             self.refused += 1
+            count_corrupt("program")
             reason = error.details["reason"] if isinstance(error, UntrustedArtifactError) else "malformed"
             _log.error("a stored program is not trusted and is made again", digest=action, reason=reason)
             return None
@@ -81,6 +83,7 @@ class Notary:
         if key is not None and key.has_signed(message, seal.get("signature", "")):
             return True
         self.refused += 1
+        count_corrupt("answer")
         _log.error("a stored answer is not trusted and is made again")
         return False
 

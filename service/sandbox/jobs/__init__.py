@@ -10,6 +10,7 @@ from .hook import hook
 from .ping import ping
 from .prepare import prepare
 from .render import render
+from .trial import trial
 from .validate import validate
 
 JOBS: Mapping[str, Job] = {
@@ -19,5 +20,6 @@ JOBS: Mapping[str, Job] = {
     "ping": ping,
     "prepare": prepare,
     "render": render,
+    "trial": trial,
     "validate": validate,
 }

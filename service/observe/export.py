@@ -1,0 +1,47 @@
+"""Where traces go."""
+
+from __future__ import annotations
+
+import os
+from importlib.util import find_spec
+from typing import Final
+
+from fastapi.telemetry import TelemetryConfig
+
+from tensorkiln.errors import UnavailableError
+
+_NEEDED: Final = ("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http")
+_PROBES: Final = ("/healthz", "/readyz", "/metrics")
+_ENDPOINTS: Final = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
+
+
+def telemetry(*, tracing: bool) -> TelemetryConfig:
+    """What FastAPI is to do: spans of requests where there is a tracer, and with `tracing` make one by `OTEL_*`.
+
+    Figures are at /metrics and lines in the log, which know no paths and no texts of exceptions.
+    """
+    return {
+        "metrics": False,
+        "logs": False,
+        "operation_spans": False,
+        "auto_configure": tracing,
+        "exclude": lambda scope: scope.get("path") in _PROBES,
+    }
+
+
+def require_exporter() -> None:
+    """UnavailableError when traces are to be sent and cannot be: nothing to send them with, or nowhere to send them."""
+    missing = [name for name in _NEEDED if not _is_installed(name)]
+    if missing:
+        raise UnavailableError(
+            f"KILN_TRACING needs {' and '.join(missing)}: run `pip install 'tensorkiln-server[tracing]'`."
+        )
+    if not any(os.environ.get(name) for name in _ENDPOINTS):
+        raise UnavailableError("KILN_TRACING needs to know where traces go: set OTEL_EXPORTER_OTLP_ENDPOINT.")
+
+
+def _is_installed(name: str) -> bool:
+    try:
+        return find_spec(name) is not None
+    except ModuleNotFoundError:
+        return False

@@ -1,0 +1,84 @@
+"""What is counted in this process. `kiln_…` names are part of the interface: docs/observability.md lists them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics
+from prometheus_client.gc_collector import GCCollector
+from prometheus_client.platform_collector import PlatformCollector
+from prometheus_client.process_collector import ProcessCollector
+
+from . import labels
+
+# When a counter began is known from the process.
+disable_created_metrics()
+
+REGISTRY: Final = CollectorRegistry()
+ProcessCollector(registry=REGISTRY)
+PlatformCollector(registry=REGISTRY)
+GCCollector(registry=REGISTRY)
+
+_SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
+
+COMPILE_SECONDS: Final = Histogram(
+    "kiln_compile_seconds",
+    "Seconds of one stage of a compile; the outcome of all but the last stage is ok.",
+    ("stage", "target", "outcome"),
+    registry=REGISTRY,
+    buckets=_SECONDS,
+)
+JOB_SECONDS: Final = Histogram(
+    "kiln_job_seconds",
+    "Seconds of one job of the sandbox, without its time in a queue.",
+    ("kind", "outcome"),
+    registry=REGISTRY,
+    buckets=_SECONDS,
+)
+SANDBOX_KILLS: Final = Counter(
+    "kiln_sandbox_kills_total", "Jobs that were ended for what they used.", ("cause",), registry=REGISTRY
+)
+CRASHES: Final = Counter(
+    "kiln_crashes_total", "Jobs that died, or gave no answer.", ("signal", "stage"), registry=REGISTRY
+)
+FORK_SERVER_RESTARTS: Final = Counter(
+    "kiln_fork_server_restarts_total", "Fork servers that were gone and were started again.", registry=REGISTRY
+)
+CACHE_REQUESTS: Final = Counter(
+    "kiln_cache_requests_total", "Programs that were looked for in the store.", ("result", "reason"), registry=REGISTRY
+)
+CACHE_CORRUPT: Final = Counter(
+    "kiln_cache_corrupt_total",
+    "Entries of the store that are of no use and made again: a damaged blob or record, a program or an answer whose "
+    "signature is not believed, a program that lacks one of its blobs.",
+    ("kind",),
+    registry=REGISTRY,
+)
+HTTP_REQUESTS: Final = Counter(
+    "kiln_http_requests_total", "Requests that were answered.", ("method", "route", "status"), registry=REGISTRY
+)
+HTTP_SECONDS: Final = Histogram(
+    "kiln_http_request_seconds",
+    "Seconds until the end of an answer.",
+    ("method", "route"),
+    registry=REGISTRY,
+    buckets=_SECONDS,
+)
+HTTP_IN_FLIGHT: Final = Gauge("kiln_http_requests_in_flight", "Requests that are under way.", registry=REGISTRY)
+READY: Final = Gauge("kiln_ready", "1 when a check of readiness has passed, 0 when not.", ("check",), registry=REGISTRY)
+
+# A rate over a counter that is not there yet is no rate: what is rare is there from the start.
+for _cause in ("deadline", "memory", "file", "output"):
+    SANDBOX_KILLS.labels(_cause)
+for _kind in ("blob", "record", "program", "answer", "incomplete"):
+    CACHE_CORRUPT.labels(_kind)
+
+
+def count_cache(status: str, reason: str) -> None:
+    """A program was looked for: `status` is hit or miss, `reason` that of the answer."""
+    CACHE_REQUESTS.labels(status, labels.reason(reason)).inc()
+
+
+def count_corrupt(kind: str) -> None:
+    """An entry of the store was found to be of no use: `blob`, `record`, `program`, `answer` or `incomplete`."""
+    CACHE_CORRUPT.labels(kind).inc()

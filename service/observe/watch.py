@@ -1,0 +1,58 @@
+"""One job of the sandbox as it is seen from outside: how long its stages took, and how it ended."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from types import TracebackType
+from typing import Any, Final, Self
+
+from tensorkiln.errors import CrashedError, DeadlineExceededError, ResourceExhaustedError
+
+from . import labels
+from .instruments import COMPILE_SECONDS, CRASHES, JOB_SECONDS, SANDBOX_KILLS
+from .traces import JobTrace
+
+_FIRST: Final = "start"
+_COMPILE: Final = "compile"
+
+
+class Watch:
+    """Counts and traces a job while the block runs; a stage lasts until the next one begins.
+
+    `kind` and `header` are those of the job, and `on_stage` is told what `begins` is told.
+    """
+
+    def __init__(self, kind: str, header: Mapping[str, Any], on_stage: Callable[[str], None]) -> None:
+        self._kind = kind
+        self._target = labels.target(header.get("target"))
+        self._on_stage = on_stage
+        self._stages: list[tuple[str, float]] = []
+
+    def begins(self, stage: str) -> None:
+        """A stage begins, as the job says."""
+        self._stages.append((labels.stage(stage), time.perf_counter()))
+        self._on_stage(stage)
+
+    def __enter__(self) -> Self:
+        self._stages.append((_FIRST, time.perf_counter()))
+        self._trace = JobTrace(self._kind, self._target)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        end, outcome = time.perf_counter(), labels.outcome(error)
+        begins = [begin for _, begin in self._stages]
+        JOB_SECONDS.labels(self._kind, outcome).observe(end - begins[0])
+        outcomes = [labels.OK] * (len(begins) - 1) + [outcome]
+        for (stage, begin), stop, how in zip(self._stages, [*begins[1:], end], outcomes, strict=True):
+            self._trace.stage(stage, begin, stop, how)
+            if self._kind == _COMPILE:
+                COMPILE_SECONDS.labels(stage, self._target, how).observe(stop - begin)
+        self._trace.end(end, outcome)
+        last = self._stages[-1][0]
+        if isinstance(error, CrashedError):
+            CRASHES.labels(labels.signal_of(error), last).inc()
+        elif isinstance(error, DeadlineExceededError | ResourceExhaustedError):
+            SANDBOX_KILLS.labels(labels.cause(error)).inc()

@@ -1,0 +1,1 @@
+"""Whether compiles can be sent here."""

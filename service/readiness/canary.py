@@ -1,0 +1,42 @@
+"""A tiny graph through the whole compiler, in a process of the sandbox and past the store."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import Final
+
+from service.engine.stated import Stated
+from service.sandbox.control import Limits
+from service.sandbox.frames import Message
+from service.sandbox.sandbox import Sandbox
+from tensorkiln.errors import TensorkilnError
+
+from .check import Failure
+
+LIMITS: Final = Limits(deadline_s=5.0, memory_mib=256, file_mib=1)
+_WHAT: Final = "a small graph is not compiled"
+
+
+class Canary:
+    """Compiles in `sandbox`, and holds every compile to the bytes of the first."""
+
+    def __init__(self, sandbox: Sandbox) -> None:
+        self._sandbox = sandbox
+        self._first: tuple[str, ...] = ()
+
+    async def look(self) -> Failure | None:
+        """Why nothing can be compiled now; None when it can."""
+        try:
+            answer = await self._sandbox.run("trial", Message(), LIMITS)
+            artifacts = Stated.of(answer.header).artifacts
+        except TensorkilnError as error:
+            return Failure.of(_WHAT, error)
+        given = {name: sha256(content).hexdigest() for name, content in answer.parts.items()}
+        if not artifacts or any(given.get(f"artifact:{digest}") != digest for digest in artifacts):
+            wrong = "a compile gives other bytes than it says"
+            return Failure(wrong, wrong)
+        self._first = self._first or artifacts
+        if artifacts != self._first:
+            wrong = "a small graph is compiled to other bytes than before"
+            return Failure(wrong, f"{wrong}: {', '.join(artifacts)} in place of {', '.join(self._first)}")
+        return None

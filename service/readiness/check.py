@@ -1,0 +1,75 @@
+"""One look at a part that the service cannot do without, whose verdict is good for a while."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Final
+
+import structlog
+
+from service.observe.instruments import READY
+from tensorkiln.errors import TensorkilnError
+
+PATIENCE_S: Final = 4.0
+"""A look that takes longer has failed for the time being: who asks for readiness does not wait for it."""
+
+_log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a part fails: what everybody may know, and the reason for the operator."""
+
+    told: str
+    reason: str
+
+    @staticmethod
+    def of(what: str, error: TensorkilnError) -> Failure:
+        """`what` fails, by `error`."""
+        return Failure(f"{what} ({error.code})", f"{what}: {error.message}")
+
+
+class Check:
+    """`look` says why the part called `name` fails, or None; its verdict is good for `good_for_s` seconds."""
+
+    def __init__(self, name: str, look: Callable[[], Awaitable[Failure | None]], good_for_s: float = 0.0) -> None:
+        self.name = name
+        self._look = look
+        self._good_for_s = good_for_s
+        self._looking: asyncio.Task[Failure | None] | None = None
+        self._begun_at = self._ended_at = float("-inf")
+
+    async def failure(self) -> Failure | None:
+        """Why the part fails; None when it works."""
+        looking = self._current()
+        left = self._begun_at + PATIENCE_S - time.monotonic()
+        done, _ = await asyncio.wait({looking}, timeout=max(left, 0.0))
+        if done:
+            return looking.result()
+        READY.labels(self.name).set(0)
+        slow = f"there is no verdict after {PATIENCE_S:g} s"
+        return Failure(slow, slow)
+
+    async def close(self) -> None:
+        """Stop looking."""
+        if self._looking is not None:
+            self._looking.cancel()
+            await asyncio.gather(self._looking, return_exceptions=True)
+
+    def _current(self) -> asyncio.Task[Failure | None]:
+        now = time.monotonic()
+        if self._looking is None or (self._looking.done() and now - self._ended_at >= self._good_for_s):
+            self._begun_at = now
+            self._looking = asyncio.create_task(self._verdict())
+        return self._looking
+
+    async def _verdict(self) -> Failure | None:
+        failure = await self._look()
+        self._ended_at = time.monotonic()
+        READY.labels(self.name).set(failure is None)
+        if failure is not None:
+            _log.error("a check of readiness failed", check=self.name, reason=failure.reason)
+        return failure

@@ -1,0 +1,128 @@
+"""Everything that has to work before compiles are sent here."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from secrets import token_hex
+from typing import Final
+
+from obstore.store import LocalStore
+
+from service.sandbox.sandbox import Sandbox
+from service.store.location import ObjectStore
+from service.store.records import Records
+from tensorkiln.errors import TensorkilnError, UnavailableError
+
+from .canary import Canary
+from .check import Check, Failure
+
+CHECKS: Final = ("canary", "store", "engine", "disk", "queue")
+EVERY_S: Final = 10.0
+"""The compiler, the store and the engine are tried at most this often."""
+_MIB: Final = 1 << 20
+
+
+class Readiness:
+    """The checks `canary`, `store`, `engine`, `disk` and `queue`.
+
+    `disk_floor_mib` MiB have to be free where a store in a directory lies, and no compile may have waited longer than
+    `queue_age_s` seconds; `oldest_s` says how long one has. `takes_orders` raises a TensorkilnError when the engine
+    would not take one.
+    """
+
+    def __init__(
+        self,
+        sandbox: Sandbox,
+        store: ObjectStore,
+        records: Records,
+        *,
+        disk_floor_mib: int,
+        queue_age_s: float,
+        oldest_s: Callable[[], float],
+        takes_orders: Callable[[], Awaitable[None]],
+    ) -> None:
+        async def disk() -> Failure | None:
+            return await _disk(store, disk_floor_mib)
+
+        async def engine() -> Failure | None:
+            try:
+                await takes_orders()
+            except TensorkilnError as error:
+                return Failure.of("the engine takes no orders", error)
+            return None
+
+        async def queue() -> Failure | None:
+            return _queue(oldest_s(), queue_age_s)
+
+        self._vital = (
+            Check("canary", Canary(sandbox).look, EVERY_S),
+            Check("store", _StoreLook(records).look, EVERY_S),
+        )
+        self._checks = (*self._vital, Check("engine", engine, EVERY_S), Check("disk", disk), Check("queue", queue))
+        assert tuple(check.name for check in self._checks) == CHECKS
+
+    async def require_start(self) -> None:
+        """UnavailableError when the compiler or the store fails: without them there is no use in starting."""
+        for check in self._vital:
+            failure = await check.failure()
+            if failure is not None:
+                raise UnavailableError(f"The service cannot start, as {failure.reason}")
+
+    async def require(self) -> None:
+        """UnavailableError with the checks that fail in `details.failed`, by name."""
+        failures = await asyncio.gather(*(check.failure() for check in self._checks))
+        failed = {
+            check.name: failure.told
+            for check, failure in zip(self._checks, failures, strict=True)
+            if failure is not None
+        }
+        if failed:
+            told = "; ".join(f"{name}: {reason}" for name, reason in failed.items())
+            raise UnavailableError(f"The service is not ready: {told}.", details={"failed": failed})
+
+    async def close(self) -> None:
+        """Stop looking."""
+        for check in self._checks:
+            await check.close()
+
+
+class _StoreLook:
+    def __init__(self, records: Records) -> None:
+        self._records = records
+        # Services that share a store do not read each other's.
+        self._path = f"canary/{token_hex(8)}"
+
+    async def look(self) -> Failure | None:
+        written = {"value": token_hex(16)}
+        try:
+            await self._records.put(self._path, written)
+            kept = await self._records.get(self._path) == written
+            await self._records.delete(self._path)
+        except TensorkilnError as error:
+            return Failure.of("the store does not take what is written to it", error)
+        lost = "the store does not keep what is written to it"
+        return None if kept else Failure(lost, lost)
+
+
+async def _disk(store: ObjectStore, floor_mib: int) -> Failure | None:
+    prefix = store.prefix if isinstance(store, LocalStore) else None
+    if prefix is None:
+        return None
+    try:
+        free = (await asyncio.to_thread(shutil.disk_usage, Path(prefix))).free // _MIB
+    except OSError as error:
+        return Failure("the disk of the store cannot be seen", f"the disk of the store cannot be seen: {error}")
+    if free >= floor_mib:
+        return None
+    low = f"{free} MiB are free on the disk of the store, and KILN_DISK_FLOOR_MIB is {floor_mib}"
+    return Failure(low, low)
+
+
+def _queue(oldest_s: float, bound_s: float) -> Failure | None:
+    if oldest_s <= bound_s:
+        return None
+    late = f"a compile has waited for {oldest_s:.0f} s, and KILN_READY_QUEUE_AGE_S is {bound_s:g}"
+    return Failure(late, late)

@@ -1,0 +1,28 @@
+"""GET /metrics"""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Response
+from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
+
+from service.observe.engine_figures import exposition
+from service.problems import documented
+from tensorkiln.errors import TensorkilnError
+
+from .engine_of import EngineOf
+
+PATH = "/metrics"
+
+router = APIRouter()
+
+
+@router.get(
+    PATH,
+    operation_id="metrics",
+    summary="Figures for Prometheus",
+    response_class=Response,
+    responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}, **documented(TensorkilnError)},
+)
+async def metrics(engine: EngineOf) -> Response:
+    """Counters, histograms and gauges of this process, in the text format 0.0.4. No label holds what a user wrote."""
+    return Response(exposition(engine), media_type=CONTENT_TYPE_PLAIN_0_0_4)

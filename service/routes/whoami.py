@@ -1,0 +1,24 @@
+"""GET /whoami"""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+
+from service.answers import CallerAnswer
+from service.identity.caller import caller
+from service.problems import documented
+from tensorkiln.errors import TensorkilnError
+
+router = APIRouter()
+
+
+@router.get(
+    "/whoami",
+    operation_id="whoami",
+    summary="Who the service takes the caller for",
+    responses=documented(TensorkilnError),
+)
+async def whoami() -> CallerAnswer:
+    """The name and the tenant of the credential, and what it is good for."""
+    who = caller()
+    return CallerAnswer(name=who.name, tenant=who.tenant, scopes=tuple(sorted(who.scopes)), is_local=who.is_local)

@@ -1,0 +1,77 @@
+"""The page on seeing the service says what is so."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from service.observe.instruments import REGISTRY
+from service.readiness.readiness import CHECKS
+from tests.observe.figures import Figures
+from tests.observe.test_log import lines
+from tests.service.bodies import compile_body, encoded
+from tests.service.server import Server
+from tests.snippets import ANYTHING, ROOT, blocks
+
+PAGE = ROOT / "docs" / "observability.md"
+SERVE = "python -m service --port 8080 &"
+
+
+def commands() -> list[tuple[str, str]]:
+    """The commands of the page, each with what it is said to print."""
+    text = "".join(block.text for block in blocks(PAGE, "console"))
+    parts = re.split(r"^\$ ", text, flags=re.M)[1:]
+    return [(part.partition("\n")[0], part.partition("\n")[2].rstrip("\n")) for part in parts]
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="there is no curl")
+def test_every_command_of_the_page_prints_what_it_says(home: Path) -> None:
+    mark = "--- next ---"
+    shown = [(command, printed) for command, printed in commands() if command != SERVE]
+    with Server(home) as server:
+        assert server.compile(encoded(compile_body())).status_code == 200
+        script = "".join(f"{command}\necho; echo '{mark}'\n" for command, _ in shown)
+        script = script.replace("http://127.0.0.1:8080", server.url).replace("service.log", str(home / "log"))
+        done = subprocess.run(["bash", "-c", script], env={**os.environ}, capture_output=True, text=True, timeout=60)
+    printed = [part.strip("\n") for part in done.stdout.split(mark)[:-1]]
+    for (command, expected), actual in zip(shown, printed, strict=True):
+        pattern = ".*".join(re.escape(part) for part in expected.split(ANYTHING))
+        assert re.fullmatch(pattern, actual, re.DOTALL), f"$ {command}\n{actual}"
+
+
+def test_the_line_of_the_page_is_that_of_a_request(home: Path) -> None:
+    (block,) = blocks(PAGE, "json", "line")
+    with Server(home) as server:
+        server.compile(encoded(compile_body()))
+        (line,) = lines(server, 1, event="request")
+    stated = json.loads(block.text)
+    assert stated.keys() == line.keys()
+    assert (stated["method"], stated["route"]) == (line["method"], line["route"])
+
+
+def test_every_figure_is_on_the_page_with_its_labels(server: Server) -> None:
+    rows = re.findall(r"^\| (`kiln_.*?) \| (.*?) \|", PAGE.read_text("utf-8"), re.MULTILINE)
+    stated = {
+        name: set(re.findall(r"`(\w+)`", named)) for names, named in rows for name in re.findall(r"`(\w+)`", names)
+    }
+    server.compile(encoded(compile_body()), "segfault")
+    found: dict[str, set[str]] = {}
+    for sample in Figures(server).samples:
+        if sample.name.startswith("kiln_"):
+            name = re.sub(r"_(bucket|count|sum)$", "", sample.name)
+            found.setdefault(name, set()).update(sample.labels.keys() - {"le"})
+    assert found == stated
+    assert {name for name in stated if name.endswith("_total")} >= {
+        f"{family.name}_total" for family in REGISTRY.collect() if family.type == "counter" and "kiln" in family.name
+    }
+
+
+def test_every_check_is_on_the_page() -> None:
+    table = PAGE.read_text("utf-8").partition("| check | what is tried |")[2].partition("\n\n")[0]
+    assert tuple(re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)) == CHECKS
