@@ -13,7 +13,6 @@ from math import ceil
 from passes.schedule.contraction import Contraction
 from passes.schedule.domain import extent_of
 from tensorkiln import expr
-from tensorkiln.dtypes import DType
 from tensorkiln.expr import Dim
 
 from .machine import VectorUnit
@@ -41,8 +40,9 @@ class Blocking:
     block_depth: int
 
 
-def choose_blocking(contraction: Contraction, dtype: DType, unit: VectorUnit) -> Blocking:
-    """The blocks for a contraction of `dtype`, no larger than its extents ask for."""
+def choose_blocking(contraction: Contraction, unit: VectorUnit) -> Blocking:
+    """The blocks for a contraction, no larger than its extents ask for."""
+    dtype = contraction.dtype
     lanes = unit.lanes(dtype)
     # Accumulators fill the registers but for the vectors of the right operand, one broadcast, and one to spare.
     tile_rows = (unit.registers - VECTORS_PER_TILE - 2) // VECTORS_PER_TILE

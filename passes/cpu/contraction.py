@@ -14,6 +14,7 @@ from passes.schedule.choice import Choice, Scratch, kernel_item, stage_flops
 from passes.schedule.contraction import Contraction, contraction_of
 from passes.schedule.domain import Loop, extent_of
 from passes.schedule.stages import KernelBody, Stage, Store, trace_stage
+from passes.to_linalg.accumulation import Product
 from passes.to_linalg.index_emission import IndexEmitter
 from passes.to_linalg.index_space import linear_form
 from passes.to_linalg.memory import Memory, strided_view
@@ -28,7 +29,7 @@ from .frame import Frame
 from .machine import Machine
 from .micro_kernel import micro_kernel
 from .offset_table import fill_tables
-from .pack_function import pack
+from .pack_function import Panels, pack
 from .packing import MAX_ELEMENTS, Source, source_of
 from .shared_functions import module_of
 
@@ -41,7 +42,6 @@ class Problem:
 
     body: KernelBody
     parts: Contraction
-    dtype: DType
     left: Source
     right: Source
 
@@ -62,7 +62,7 @@ def _problem(body: KernelBody) -> Problem | None:
         return None
     left = source_of(parts.left, parts.rows, parts.depth)
     right = source_of(parts.right, parts.depth, parts.columns)
-    return Problem(body, parts, stage.elements[0].dtype, left, right)
+    return Problem(body, parts, left, right)
 
 
 def _storable(parts: Contraction, stage: Stage) -> Contraction:
@@ -82,7 +82,7 @@ def choose(body: KernelBody, machine: Machine) -> Choice:
     """Block for the registers and caches of the machine."""
     problem = _problem(body)
     assert problem is not None, "the strategy matches"
-    parts, blocking = problem.parts, choose_blocking(problem.parts, problem.dtype, machine.vectors)
+    parts, blocking = problem.parts, choose_blocking(problem.parts, machine.vectors)
     groups = expr.mul(*group_counts(parts, blocking))
     tiles: dict[str, tuple[Dim, ...]] = {}
     for loops, sizes in (
@@ -99,7 +99,7 @@ def choose(body: KernelBody, machine: Machine) -> Choice:
 
 def _scratch(problem: Problem, blocking: Blocking) -> list[Scratch]:
     """Packed left and right blocks, the result block, then the tables of both operands."""
-    dtype = problem.dtype
+    dtype = problem.parts.dtype
     blocks = [
         Scratch(dtype, blocking.block_rows * blocking.block_depth),
         Scratch(dtype, blocking.block_depth * blocking.block_columns),
@@ -139,7 +139,9 @@ class _Emission:
         count = len(problem.left.forms) + problem.left.inner_tables
         self.left_tables, self.right_tables = tables[:count], tables[count:]
         self.module = module_of(frame.entry)
-        self.kernel = micro_kernel(self.module, problem.dtype, blocking)
+        self.traits = frame.machine.traits
+        product = Product(problem.parts.dtype, problem.parts.rounding, self.traits)
+        self.kernel = micro_kernel(self.module, product, blocking)
 
     def groups(self) -> None:
         space, parts, blocking = self.problem.body.space, self.problem.parts, self.blocking
@@ -198,7 +200,9 @@ class _Emission:
         """Zero the result block."""
         blocking = self.blocking
         kind = ir.VectorType.get([blocking.lanes], ir.MemRefType(self.block.type).element_type)
-        zero = vector.BroadcastOp(kind, arith.constant(kind.element_type, 0.0 if self.problem.dtype.is_float else 0))
+        zero = vector.BroadcastOp(
+            kind, arith.constant(kind.element_type, 0.0 if self.problem.parts.dtype.is_float else 0)
+        )
         end = arith.muli(rows, index(blocking.block_columns))
         loop = scf.ForOp(index(0), end, index(blocking.lanes))
         with ir.InsertionPoint(loop.body):
@@ -224,18 +228,28 @@ class _Emission:
         blocking, tile = self.blocking, self.blocking.tile_columns
         counts = (symbol("steps"), symbol("columns"), expr.mul(column_tiles, tile))
         layout = (tile, tile, blocking.block_depth * tile)
-        source = self.problem.right
-        memory, tables, start = self.bases[source.operand], self.right_tables, symbol("first_column")
-        pack(self.module, source, memory, self.packed_right, tables, counts, start, layout, blocking.lanes, index)
+        self._pack(self.problem.right, self.packed_right, self.right_tables, counts, "first_column", layout, index)
 
     def _pack_left(self, padded_rows: Dim, index: IndexEmitter) -> None:
         """`[row][block_depth]`; the rows that fill up the last tile repeat the last row, whose products are dropped"""
         depth = self.blocking.block_depth
         counts = (padded_rows, symbol("steps"), symbol("steps"))
-        source = self.problem.left
-        memory, tables, start = self.bases[source.operand], self.left_tables, symbol("first_step")
-        layout, lanes = (depth, depth, 0), self.blocking.lanes
-        pack(self.module, source, memory, self.packed_left, tables, counts, start, layout, lanes, index)
+        layout = (depth, depth, 0)
+        self._pack(self.problem.left, self.packed_left, self.left_tables, counts, "first_step", layout, index)
+
+    def _pack(
+        self,
+        source: Source,
+        packed: ir.Value,
+        tables: Sequence[ir.Value],
+        counts: tuple[Dim, Dim, Dim],
+        first: str,
+        layout: tuple[int, int, int],
+        index: IndexEmitter,
+    ) -> None:
+        memory = self.bases[source.operand]
+        panels = Panels(self.problem.parts.dtype, layout, self.blocking.lanes, self.traits)
+        pack(self.module, source, memory, packed, tables, counts, symbol(first), panels, index)
 
     def _finish(self, index: IndexEmitter) -> None:
         """Store the block, and compute from it what the kernel's maps make of it."""

@@ -4,34 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dialect.mlir import arith, ir, memref, scf, vector
+from dialect.mlir import ir, memref, scf, vector
 from passes.scalar import mlir_scalar
+from passes.to_linalg.accumulation import Product
 from passes.to_linalg.index_emission import IndexEmitter
 from passes.to_linalg.index_space import IndexSpace
 from passes.to_linalg.memory import strided_view
-from tensorkiln.dtypes import DType
 from tensorkiln.expr import symbol
 
 from .blocking import VECTORS_PER_TILE, Blocking
 from .shared_functions import shared_function
 
 
-def micro_kernel(module: ir.Operation, dtype: DType, blocking: Blocking) -> str:
+def micro_kernel(module: ir.Operation, product: Product, blocking: Blocking) -> str:
     """The name of the function for these sizes in `module`, which is added when it is not there.
 
     `f(left, right, result, row tiles, column tiles, depth)` adds the product of packed panels to the result block. The
     left panels hold `tile_rows` rows of `block_depth` elements, the right ones `block_depth` rows of `tile_columns`.
     """
-    name = f"multiply_{dtype}_{blocking.tile_rows}x{blocking.tile_columns}_{blocking.lanes}"
-    pointer, index = ir.MemRefType.get([], mlir_scalar(dtype)), ir.IndexType.get()
+    name = f"multiply_{product}_{blocking.tile_rows}x{blocking.tile_columns}_{blocking.lanes}"
+    pointer, index = ir.MemRefType.get([], mlir_scalar(product.dtype)), ir.IndexType.get()
 
     def define(arguments: Sequence[ir.Value]) -> None:
-        _define(arguments, dtype, blocking)
+        _define(arguments, product, blocking)
 
     return shared_function(module, name, [pointer] * 3 + [index] * 3, define)
 
 
-def _define(arguments: Sequence[ir.Value], dtype: DType, blocking: Blocking) -> None:
+def _define(arguments: Sequence[ir.Value], product: Product, blocking: Blocking) -> None:
     left, right, result, row_tiles, column_tiles, depth = arguments
     emit = IndexEmitter(IndexSpace({}), {})
     columns = scf.ForOp(emit(0), column_tiles, emit(1))
@@ -39,13 +39,13 @@ def _define(arguments: Sequence[ir.Value], dtype: DType, blocking: Blocking) -> 
         rows = scf.ForOp(emit(0), row_tiles, emit(1))
         with ir.InsertionPoint(rows.body):
             names = {"row": rows.induction_variable, "column": columns.induction_variable}
-            _tile(dtype, blocking, (left, right, result), depth, emit.inside(names))
+            _tile(product, blocking, (left, right, result), depth, emit.inside(names))
             scf.YieldOp([])
         scf.YieldOp([])
 
 
 def _tile(
-    dtype: DType,
+    product: Product,
     blocking: Blocking,
     operands: tuple[ir.Value, ir.Value, ir.Value],
     depth: ir.Value,
@@ -54,7 +54,7 @@ def _tile(
     """One register tile over the whole packed depth."""
     left, right, result = operands
     lanes, stride = blocking.lanes, blocking.block_columns
-    kind = ir.VectorType.get([lanes], mlir_scalar(dtype))
+    kind = ir.VectorType.get([lanes], mlir_scalar(product.dtype))
     places = [(row, part) for row in range(blocking.tile_rows) for part in range(VECTORS_PER_TILE)]
     corner = symbol("row") * (blocking.tile_rows * stride) + symbol("column") * blocking.tile_columns
     views = [
@@ -77,16 +77,7 @@ def _tile(
             repeated = vector.BroadcastOp(kind, memref.load(view, [])).result
             for part in range(VECTORS_PER_TILE):
                 accumulator = steps.inner_iter_args[row * VECTORS_PER_TILE + part]
-                after.append(_multiply_add(dtype, repeated, vectors[part], accumulator))
+                after.append(product.added(repeated, vectors[part], accumulator))
         scf.YieldOp(after)
     for value, view in zip(steps.results, views, strict=True):
         vector.StoreOp(value, view, [index(0)])
-
-
-def _multiply_add(dtype: DType, left: ir.Value, right: ir.Value, accumulator: ir.Value) -> ir.Value:
-    """Fused where the target can, two roundings elsewhere: the order of a sum is free, and so is its rounding."""
-    if not dtype.is_float:
-        return arith.addi(accumulator, arith.muli(left, right))
-    contract = ir.Attribute.parse("#arith.fastmath<contract>")
-    product = arith.MulFOp(left, right, fastmath=contract).result
-    return arith.AddFOp(accumulator, product, fastmath=contract).result

@@ -1,13 +1,16 @@
-"""Copy a block of an operand into panels by its tables: one function per element type and shape of panel."""
+"""Copy a block of an operand into panels by its tables, widening it on the way: one function per dtypes and shape."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from dialect.mlir import arith, func, ir, memref, scf, vector
+from passes.scalar import cast
+from passes.scalar.traits import Traits
 from passes.to_linalg.index_emission import IndexEmitter
 from passes.to_linalg.index_space import IndexSpace
-from passes.to_linalg.memory import stored_type, strided_view
+from passes.to_linalg.memory import stored_type, strided_view, to_scalar
 from tensorkiln import expr
 from tensorkiln.dtypes import DType
 from tensorkiln.expr import Dim, symbol
@@ -18,6 +21,20 @@ from .shared_functions import shared_function
 WORD_BITS = 32
 
 
+@dataclass(frozen=True, slots=True)
+class Panels:
+    """How packed elements lie, and of which dtype they are.
+
+    Inner entry `i` of outer entry `o` is at `o * outer stride + (i // tile) * panel + i % tile`, with `layout` being
+    `(outer stride, tile, panel)`. They are stored `lanes` at a time.
+    """
+
+    dtype: DType
+    layout: tuple[int, int, int]
+    lanes: int
+    traits: Traits
+
+
 def pack(
     module: ir.Operation,
     source: Source,
@@ -26,45 +43,36 @@ def pack(
     tables: Sequence[ir.Value],
     counts: tuple[Dim, Dim, Dim],
     start: Dim,
-    layout: tuple[int, int, int],
-    lanes: int,
+    panels: Panels,
     index: IndexEmitter,
 ) -> None:
     """Pack the block whose tables are filled.
 
     `tables` are those of the outer index, then those of the inner one. `counts` are the outer entries, the inner ones,
-    and the inner ones rounded up to whole tiles, which are filled with zeros. Inner entry `i` of outer entry `o` goes
-    to `o * outer stride + (i // tile) * panel + i % tile`, with `layout` being `(outer stride, tile, panel)`. `start`
-    is the first inner index, which a contiguous read adds to the outer part.
+    and the inner ones rounded up to whole tiles, which are filled with zeros. `start` is the first inner index, which a
+    contiguous read adds to the outer part.
     """
     forms, inner = len(source.forms), source.inner_tables
-    name = f"pack_{source.dtype}_{'x'.join(map(str, layout))}_{forms}_{inner}_{lanes}"
+    layout = "x".join(map(str, panels.layout))
+    name = f"pack_{source.dtype}_{panels.dtype}_{layout}_{forms}_{inner}_{panels.lanes}"
     word = ir.MemRefType.get([], ir.IntegerType.get_signless(WORD_BITS))
-    element = ir.MemRefType.get([], stored_type(source.dtype))
-    types = [element, element, *[word] * (forms + inner), *[ir.IndexType.get()] * 4]
+    elements = [ir.MemRefType.get([], stored_type(dtype)) for dtype in (source.dtype, panels.dtype)]
+    types = [*elements, *[word] * (forms + inner), *[ir.IndexType.get()] * 4]
 
     def define(arguments: Sequence[ir.Value]) -> None:
-        _PackFunction(source.dtype, arguments, forms, inner, layout, lanes).define()
+        _PackFunction(source.dtype, arguments, forms, inner, panels).define()
 
     shared_function(module, name, types, define)
     func.CallOp([], name, [memory, packed, *tables, *(index(dim) for dim in (*counts, start))])
 
 
 class _PackFunction:
-    def __init__(
-        self,
-        dtype: DType,
-        arguments: Sequence[ir.Value],
-        forms: int,
-        inner: int,
-        layout: tuple[int, int, int],
-        lanes: int,
-    ) -> None:
+    def __init__(self, source: DType, arguments: Sequence[ir.Value], forms: int, inner: int, panels: Panels) -> None:
         self.memory, self.packed, *rest = arguments
         self.outer_tables, self.inner_tables = rest[:forms], rest[forms : forms + inner]
         outer, entries, padded, start = rest[forms + inner :]
         self.names = {"outer_count": outer, "entries": entries, "padded": padded, "start": start}
-        self.layout, self.lanes, self.dtype = layout, lanes, dtype
+        self.source, self.panels, self.lanes = source, panels, panels.lanes
         self.word = ir.IntegerType.get_signless(WORD_BITS)
 
     def define(self) -> None:
@@ -83,19 +91,20 @@ class _PackFunction:
             scf.YieldOp([])
 
     def _vector(self, parts: Sequence[ir.Value], index: IndexEmitter) -> None:
-        lanes, element = self.lanes, stored_type(self.dtype)
+        lanes, element = self.lanes, stored_type(self.source)
         kind = ir.VectorType.get([lanes], element)
         flags = ir.VectorType.get([lanes], ir.IntegerType.get_signless(1))
         mask = vector.CreateMaskOp(flags, [index(expr.sub(symbol("entries"), symbol("place")))]).result
         for number, part in enumerate(parts[1:], 1):
             mask = arith.andi(mask, self._holds(part, number, index))
-        filler = arith.constant(element, 0.0 if self.dtype.is_float else 0)
-        zero = vector.BroadcastOp(kind, filler).result
-        outer_stride, tile, panel = self.layout
+        zero = vector.BroadcastOp(kind, arith.constant(element, 0.0 if isinstance(element, ir.FloatType) else 0)).result
+        outer_stride, tile, panel = self.panels.layout
         quotient, lane = index.space.divide(symbol("place"), tile)
         at = expr.add(expr.mul(symbol("outer"), outer_stride), expr.mul(quotient, panel), lane)
         target = strided_view(self.packed, at, (lanes,), (1,), index)
-        vector.StoreOp(self._elements(parts[0], kind, mask, zero, index), target, [index(0)])
+        values = to_scalar(self.source, self._elements(parts[0], kind, mask, zero, index))
+        wide = cast(self.source, self.panels.dtype, values, traits=self.panels.traits)
+        vector.StoreOp(wide, target, [index(0)])
 
     def _elements(self, part: ir.Value, kind: ir.Type, mask: ir.Value, zero: ir.Value, index: IndexEmitter) -> ir.Value:
         first = arith.index_cast(ir.IndexType.get(), part)

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from tensorkiln import expr
 from tensorkiln.dtypes import DType
 
+from ..schedule.contraction import is_exact_widening
 from ..to_linalg.index_space import IndexSpace
 from ..values import Function, Value
 from .joining import store_what_joins_in_place
@@ -127,8 +128,11 @@ def _repeated(value: Value, users: Mapping[Value, list[Value]], costs: _Costs, s
         return []
     if not _grows(source, value, space):
         return []
-    limit = 0 if _feeds_contraction(value, users) else _HOISTED_COST if _is_hoistable(value) else _REPEATED_COST
-    return [_computed(source, costs.stored)] if costs.work[source] > limit else []
+    computed = _computed(source, costs.stored)
+    if _feeds_contraction(value, users) and not (_is_conversion(computed) and costs.work[computed] == 1):
+        return [computed]
+    limit = _HOISTED_COST if _is_hoistable(value) else _REPEATED_COST
+    return [computed] if costs.work[source] > limit else []
 
 
 def _grows(source: Value, value: Value, space: IndexSpace) -> bool:
@@ -141,6 +145,11 @@ def _computed(value: Value, stored: set[Value]) -> Value:
     while value.kind in ("reshape", "permute", "expand", "flip", "detach", "fuse") and value not in stored:
         value = value.operands[0]
     return value
+
+
+def _is_conversion(value: Value) -> bool:
+    """Whether a contraction computes the value as it reads what is behind it."""
+    return value.kind == "cast" and is_exact_widening(value.operands[0].dtype, value.dtype)
 
 
 def _is_hoistable(value: Value) -> bool:

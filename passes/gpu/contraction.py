@@ -15,7 +15,6 @@ from passes.schedule.contraction import Contraction, contraction_of
 from passes.schedule.domain import Loop, extent_of
 from passes.schedule.stages import KernelBody
 from tensorkiln import expr
-from tensorkiln.dtypes import DType
 from tensorkiln.expr import Dim
 from tensorkiln.schedule import KernelItem, SharedArray
 
@@ -37,10 +36,6 @@ class Problem:
 
     body: KernelBody
     parts: Contraction
-
-    @property
-    def dtype(self) -> DType:
-        return self.body.stages[0].elements[0].dtype
 
 
 def matches(body: KernelBody) -> bool:
@@ -64,9 +59,9 @@ def choose(body: KernelBody, machine: Machine) -> Choice:
         PlacedAxis("depth", extent_of(parts.depth), "serial", is_reduction=True, tiles=(tiles.depth,)),
     ]
     shared = [
-        SharedArray(dtype=problem.dtype, elements=tiles.depth * tiles.rows),
-        SharedArray(dtype=problem.dtype, elements=tiles.depth * tiles.columns),
-        SharedArray(dtype=problem.dtype, elements=tiles.rows * tiles.columns),
+        SharedArray(dtype=problem.parts.dtype, elements=tiles.depth * tiles.rows),
+        SharedArray(dtype=problem.parts.dtype, elements=tiles.depth * tiles.columns),
+        SharedArray(dtype=problem.parts.dtype, elements=tiles.rows * tiles.columns),
     ]
     flops = reduce(expr.add, (stage_flops(problem.body, stage) for stage in problem.body.stages), 0)
     return Choice(NAME, kernel_item(body.function.name, axes, groups, SIDE * SIDE, shared), (), groups, flops)
@@ -79,7 +74,7 @@ def realise(body: KernelBody, item: KernelItem, frame: Frame) -> None:
     columns, thread_columns = tiles_of(item, "column_tile")
     (depth,) = tiles_of(item, "depth")
     tiles = Tiles(rows, columns, depth, thread_rows, thread_columns)
-    ContractionEmission(problem.body, problem.parts, problem.dtype, tiles, frame).emit()
+    ContractionEmission(problem.body, problem.parts, tiles, frame).emit()
 
 
 def _problem(body: KernelBody) -> Problem:
@@ -91,7 +86,7 @@ def _problem(body: KernelBody) -> Problem:
 def _tiles(problem: Problem) -> Tiles:
     thread_rows = _per_thread(problem, problem.parts.rows)
     thread_columns = _per_thread(problem, problem.parts.columns)
-    depth = DEPTH_BYTES // problem.dtype.itemsize
+    depth = DEPTH_BYTES // problem.parts.dtype.itemsize
     return Tiles(SIDE * thread_rows, SIDE * thread_columns, depth, thread_rows, thread_columns)
 
 

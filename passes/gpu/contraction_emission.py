@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from dialect.mlir import arith, ir, scf
+from dialect.mlir import ir, scf
+from passes.scalar import cast
 from passes.schedule.accesses import Access
 from passes.schedule.contraction import Contraction
 from passes.schedule.domain import Loop, extent_of
 from passes.schedule.stages import KernelBody
-from passes.to_linalg.accumulation import identity
+from passes.to_linalg.accumulation import Product, identity
 from passes.to_linalg.emission import Emitter
 from passes.to_linalg.index_emission import IndexEmitter
 from passes.to_linalg.memory import (
@@ -42,8 +43,9 @@ FIRST_ROW, FIRST_COLUMN, FIRST_STEP = "first_row", "first_column", "first_step"
 class ContractionEmission:
     """Emits one kernel. Shared memory: the left tile `[step][row]`, the right `[step][column]`, the result's."""
 
-    def __init__(self, body: KernelBody, parts: Contraction, dtype: DType, tiles: Tiles, frame: Frame) -> None:
-        self.body, self.parts, self.dtype, self.tiles, self.frame = body, parts, dtype, tiles, frame
+    def __init__(self, body: KernelBody, parts: Contraction, tiles: Tiles, frame: Frame) -> None:
+        self.body, self.parts, self.dtype, self.tiles, self.frame = body, parts, parts.dtype, tiles, frame
+        self.product = Product(parts.dtype, parts.rounding, frame.machine.traits)
         self.left, self.right, self.result = frame.shared
         self.count = {"row": extent_of(parts.rows), "column": extent_of(parts.columns), "step": extent_of(parts.depth)}
 
@@ -108,12 +110,15 @@ class ContractionEmission:
             with ir.InsertionPoint(branch.then_block):
                 names = self._within(at, {name: across, "step": self.parts.depth}, here)
                 emitter = self._emitter(here.inside(names), self._inputs())
-                scf.YieldOp([to_memory(self.dtype, emitter(access.load))])
+                scf.YieldOp([to_memory(self.dtype, self._widened(access.load.dtype, emitter(access.load)))])
             with ir.InsertionPoint(branch.else_block):
                 scf.YieldOp([to_memory(self.dtype, zero(self.dtype))])
             value = from_memory(self.dtype, branch.results[0])
             store(self.dtype, value, tile, expr.add(expr.mul(step, width), inside), here)
             scf.YieldOp([])
+
+    def _widened(self, source: DType, value: ir.Value) -> ir.Value:
+        return to_register(self.dtype, cast(source, self.dtype, to_scalar(source, value), traits=self.product.traits))
 
     def _is_contiguous(self, access: Access, across: Sequence[Loop]) -> bool:
         """Whether memory runs along `across` rather than along the depth."""
@@ -145,7 +150,7 @@ class ContractionEmission:
                 lefts = self._share(self.left, step, tiles.rows, tiles.thread_rows, self._thread_row, here)
                 rights = self._share(self.right, step, tiles.columns, tiles.thread_columns, self._thread_column, here)
                 pairs = [(left, right) for left in lefts for right in rights]
-                totals = [self._add(total, *pair) for total, pair in zip(totals, pairs, strict=True)]
+                totals = [self.product.added(*pair, total) for total, pair in zip(totals, pairs, strict=True)]
             scf.YieldOp(totals)
         return list(loop.results)
 
@@ -160,13 +165,6 @@ class ContractionEmission:
         return [
             to_scalar(self.dtype, load(self.dtype, tile, expr.add(first, number), index)) for number in range(count)
         ]
-
-    def _add(self, total: ir.Value, left: ir.Value, right: ir.Value) -> ir.Value:
-        if not self.dtype.is_float:
-            return arith.addi(total, arith.muli(left, right))
-        # A sum of products may be rounded in any order, and once for both operations.
-        contract = arith.FastMathFlags.contract | arith.FastMathFlags.reassoc
-        return arith.addf(total, arith.mulf(left, right, fastmath=contract), fastmath=contract)
 
     def _keep_result(self, sums: Sequence[ir.Value], index: IndexEmitter) -> None:
         """Store the thread's results to the shared tile."""

@@ -1,8 +1,8 @@
-"""The machine types that scalar code computes in."""
+"""The machine types that scalar code computes in, one value or a vector of them at a time."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dialect.mlir import ir
 from tensorkiln.dtypes import DType
@@ -11,11 +11,12 @@ from tensorkiln.errors import UnsupportedGraphError
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """A signless integer of `bits`, or an IEEE 754 float with `fraction` stored bits."""
+    """A signless integer of `bits`, or an IEEE 754 float with `fraction` stored bits; `lanes` of them, or 0 for one."""
 
     name: str
     bits: int
     fraction: int = 0
+    lanes: int = 0
 
     @property
     def is_float(self) -> bool:
@@ -24,14 +25,17 @@ class Form:
     @property
     def type(self) -> ir.Type:
         """The MLIR type, in the active context."""
-        if self.is_float:
-            return _FLOAT_TYPES[self.name].get()
-        return ir.IntegerType.get_signless(self.bits)
+        element = _FLOAT_TYPES[self.name].get() if self.is_float else ir.IntegerType.get_signless(self.bits)
+        return ir.VectorType.get([self.lanes], element) if self.lanes else element
+
+    def over(self, lanes: int) -> Form:
+        """As many of the same."""
+        return self if lanes == self.lanes else replace(self, lanes=lanes)
 
     @property
     def integer(self) -> Form:
         """The integer as wide as this."""
-        return integer(self.bits)
+        return integer(self.bits).over(self.lanes)
 
     @property
     def bias(self) -> int:

@@ -5,7 +5,7 @@ call into the compiler's run time.
 from __future__ import annotations
 
 from .form import F16, F32, I16, I32
-from .number import Number, choose, literal
+from .number import Number, choose
 from .traits import Traits
 
 _REBIAS = F32.bias - F16.bias
@@ -24,7 +24,7 @@ def half_to_single(traits: Traits, half: Number) -> Number:
     special = magnitude + ((_EXPONENT_32 - _EXPONENT_16) << F32.fraction)
     # A denormal's fraction, put under the exponent of the least normal number, is that number too large.
     least = (_REBIAS + 1) << F32.fraction
-    denormal = ((magnitude + least).reinterpreted(F32) - literal(I32, least).reinterpreted(F32)).bits()
+    denormal = ((magnitude + least).reinterpreted(F32) - magnitude.literal(least).reinterpreted(F32)).bits()
     is_special = (pattern & F16.infinity).equals(F16.infinity)
     is_denormal = (pattern & F16.infinity).equals(0)
     finite = choose(is_denormal, denormal, normal)
@@ -42,13 +42,13 @@ def single_to_half(traits: Traits, single: Number) -> Number:
     normal = (magnitude + odd + (((1 << (_SHIFT - 1)) - 1) - (_REBIAS << F32.fraction))) >> _SHIFT
     # Adding a power of two whose unit in the last place is float16's least denormal lets the FPU do the rounding.
     aligner = (_REBIAS + _SHIFT + 1) << F32.fraction
-    aligned = magnitude.reinterpreted(F32) + literal(I32, aligner).reinterpreted(F32)
+    aligned = magnitude.reinterpreted(F32) + magnitude.literal(aligner).reinterpreted(F32)
     denormal = aligned.bits() - aligner
     least_normal = (_REBIAS + 1) << F32.fraction
     first_overflow = (F32.bias + 16) << F32.fraction
     finite = choose(magnitude.below(least_normal), denormal, normal)
     quiet_nan = (magnitude >> _SHIFT) & 0x3FF | 0x7E00
-    special = choose(literal(I32, F32.infinity).below(magnitude), quiet_nan, F16.infinity)
+    special = choose(magnitude.literal(F32.infinity).below(magnitude), quiet_nan, F16.infinity)
     result = choose(magnitude.below(first_overflow), finite, special)
     sign = (pattern >> 16) & 0x8000
     return (result | sign).truncated(I16).reinterpreted(F16)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from dialect.mlir import arith, ir, math
@@ -79,8 +80,11 @@ class Number:
     def _compared(self, float_name: str, integer_name: str, other: Number | float) -> Number:
         right = self.operand(other).value
         if self.form.is_float:
-            return Number(arith.cmpf(getattr(arith.CmpFPredicate, float_name), self.value, right), BOOLEAN)
-        return Number(arith.cmpi(getattr(arith.CmpIPredicate, integer_name), self.value, right), BOOLEAN)
+            return self._truth(arith.cmpf(getattr(arith.CmpFPredicate, float_name), self.value, right))
+        return self._truth(arith.cmpi(getattr(arith.CmpIPredicate, integer_name), self.value, right))
+
+    def _truth(self, value: ir.Value) -> Number:
+        return Number(value, BOOLEAN.over(self.form.lanes))
 
     def less(self, other: Number | float) -> Number:
         return self._compared("OLT", "slt", other)
@@ -102,7 +106,7 @@ class Number:
         return self._compared("OLT", "ult", other)
 
     def is_nan(self) -> Number:
-        return Number(arith.cmpf(arith.CmpFPredicate.UNO, self.value, self.value), BOOLEAN)
+        return self._truth(arith.cmpf(arith.CmpFPredicate.UNO, self.value, self.value))
 
     def absolute(self) -> Number:
         """Of a float: without its sign."""
@@ -117,33 +121,38 @@ class Number:
 
     def reinterpreted(self, form: Form) -> Number:
         """The same bits in another form of the same width."""
-        return self if form == self.form else Number(arith.bitcast(form.type, self.value), form)
+        return self._converted(arith.bitcast, form)
 
     def zero_extended(self, form: Form) -> Number:
-        return self if form == self.form else Number(arith.extui(form.type, self.value), form)
+        return self._converted(arith.extui, form)
 
     def sign_extended(self, form: Form) -> Number:
-        return self if form == self.form else Number(arith.extsi(form.type, self.value), form)
+        return self._converted(arith.extsi, form)
 
     def truncated(self, form: Form) -> Number:
         """The low bits of an integer."""
-        return self if form == self.form else Number(arith.trunci(form.type, self.value), form)
+        return self._converted(arith.trunci, form)
 
     def widened(self, form: Form) -> Number:
         """A float in a wider form."""
-        return self if form == self.form else Number(arith.extf(form.type, self.value), form)
+        return self._converted(arith.extf, form)
 
     def narrowed(self, form: Form) -> Number:
         """A float rounded to a narrower form."""
-        return self if form == self.form else Number(arith.truncf(form.type, self.value), form)
+        return self._converted(arith.truncf, form)
 
     def to_integer(self, form: Form) -> Number:
         """A float truncated to a signed integer. Poison unless it fits: guard before."""
-        return Number(arith.fptosi(form.type, self.value), form)
+        return self._converted(arith.fptosi, form)
 
     def to_float(self, form: Form, *, signed: bool) -> Number:
         """An integer rounded to a float."""
-        return Number((arith.sitofp if signed else arith.uitofp)(form.type, self.value), form)
+        return self._converted(arith.sitofp if signed else arith.uitofp, form)
+
+    def _converted(self, emit: Callable[[ir.Type, ir.Value], ir.Value], form: Form) -> Number:
+        """In `form`, one of which is meant: as many as there are of this."""
+        form = form.over(self.form.lanes)
+        return self if form == self.form else Number(emit(form.type, self.value), form)
 
 
 BOOLEAN = Form("i1", 1)
@@ -151,12 +160,15 @@ BOOLEAN = Form("i1", 1)
 
 def literal(form: Form, value: float) -> Number:
     """A constant; an integer is taken modulo its width, so patterns may be written in hexadecimal."""
+    element = form.over(0).type
     if form.is_float:
-        attribute = ir.FloatAttr.get(form.type, float(value))
+        attribute: ir.Attribute = ir.FloatAttr.get(element, float(value))
     else:
         wrapped = int(value) & ((1 << form.bits) - 1)
         signed = wrapped - (1 << form.bits) if wrapped >> (form.bits - 1) else wrapped
-        attribute = ir.IntegerAttr.get(form.type, signed)
+        attribute = ir.IntegerAttr.get(element, signed)
+    if form.lanes:
+        attribute = ir.DenseElementsAttr.get_splat(form.type, attribute)
     return Number(arith.ConstantOp(form.type, attribute).result, form)
 
 

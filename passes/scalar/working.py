@@ -18,10 +18,11 @@ from .traits import Traits
 
 def load(traits: Traits, dtype: DType, value: ir.Value) -> Number:
     """A value of `dtype` in the form it is computed in."""
-    number = Number(value, form_of(dtype))
-    if number.form == F16:
+    form = form_of(dtype)
+    number = Number(value, form.over(_lanes(value)))
+    if form == F16:
         return half_to_single(traits, number)
-    return bfloat_to_single(number) if number.form == BF16 else number
+    return bfloat_to_single(number) if form == BF16 else number
 
 
 def store(traits: Traits, dtype: DType, number: Number) -> ir.Value:
@@ -30,7 +31,7 @@ def store(traits: Traits, dtype: DType, number: Number) -> ir.Value:
 
 
 def _to_form(traits: Traits, number: Number, form: Form) -> Number:
-    if number.form == form:
+    if number.form.over(0) == form:
         return number
     if form == F16:
         return single_to_half(traits, _to_single_for(number, dropped_bits=29))
@@ -46,9 +47,13 @@ def _to_single_for(number: Number, *, dropped_bits: int) -> Number:
     1 + 2**-8 + 2**-40 to float32 first would lose that it lies above the middle of two bfloat16 numbers. For bfloat16
     more bits are dropped than float32 needs, because its denormals are also denormals of float32, which holds fewer.
     """
-    if number.form == F32:
+    if number.form.over(0) == F32:
         return number
     pattern = number.bits()
     dropped = pattern & ((1 << dropped_bits) - 1)
     folded = (pattern ^ dropped) | choose(dropped.differs(0), pattern.literal(1 << dropped_bits), 0)
     return folded.reinterpreted(F64).narrowed(F32)
+
+
+def _lanes(value: ir.Value) -> int:
+    return ir.VectorType(value.type).shape[0] if isinstance(value.type, ir.VectorType) else 0

@@ -20,12 +20,19 @@ MIN_DEPTH = 4
 """Below these extents the packing that makes a contraction fast costs more than it saves."""
 
 _SUPPORTED = frozenset({DType.FLOAT32, DType.FLOAT64, DType.INT32, DType.UINT32, DType.INT64, DType.UINT64})
+_NARROW_FLOATS = frozenset({DType.FLOAT16, DType.BFLOAT16})
 
 
 @dataclass(frozen=True, slots=True)
 class Contraction:
-    """`out[batch, row, column] = sum over depth of left[batch, row, depth] * right[batch, depth, column]`."""
+    """`out[batch, row, column] = sum over depth of left[batch, row, depth] * right[batch, depth, column]`.
 
+    The factors are converted to `dtype` as they are read, and multiplied and summed in it. Where `rounding` is a
+    narrower float, every product is rounded to it: it is what the graph multiplies in.
+    """
+
+    dtype: DType
+    rounding: DType | None
     batch: tuple[Loop, ...]
     rows: tuple[Loop, ...]
     columns: tuple[Loop, ...]
@@ -50,16 +57,47 @@ def match_contraction(
     domain: Domain, combine: str | None, element: Node, nodes: Interner, space: IndexSpace
 ) -> Contraction | None:
     """The contraction that a stage is, or None when it is none or too small for one."""
-    if combine != "sum" or not isinstance(element, Apply) or element.op != "binop" or element.attributes[0] != "mul":
+    dtype, product = element.dtype, _without_rounding(element)
+    if combine != "sum" or dtype not in _SUPPORTED or not isinstance(product, Apply):
         return None
-    first, second = element.args
-    if element.dtype not in _SUPPORTED or not isinstance(first, Load) or not isinstance(second, Load):
+    if product.op != "binop" or product.attributes[0] != "mul":
+        return None
+    first, second = (_read(factor) for factor in product.args)
+    if first is None or second is None:
         return None
     names = [loop.name for loop in domain.loops]
     accesses = [linear_access(load, nodes, names) for load in (first, second)]
     if accesses[0] is None or accesses[1] is None or not _separable(first, second, nodes, names):
         return None
-    return _oriented(domain, accesses[0], accesses[1], space)
+    rounding = product.dtype if product is not element else None
+    return _oriented(domain, accesses[0], accesses[1], space, dtype, rounding)
+
+
+def _without_rounding(element: Node) -> Node:
+    """The product that is rounded to a narrow float before it is summed, or the element itself."""
+    if isinstance(element, Apply) and element.op == "cast" and element.dtype is DType.FLOAT32:
+        (inner,) = element.args
+        # float32 holds the product of two 16-bit floats exactly, so that it is rounded once either way.
+        if inner.dtype in _NARROW_FLOATS:
+            return inner
+    return element
+
+
+def _read(factor: Node) -> Load | None:
+    """The load that a factor is, or is the exact conversion of."""
+    if isinstance(factor, Apply) and factor.op == "cast":
+        (inner,) = factor.args
+        return inner if isinstance(inner, Load) and is_exact_widening(inner.dtype, factor.dtype) else None
+    return factor if isinstance(factor, Load) else None
+
+
+def is_exact_widening(source: DType, target: DType) -> bool:
+    """Whether every value of `source` is one of `target`, which takes more bytes; of a bool there are other ways."""
+    if source.is_bool or target not in _SUPPORTED or source.itemsize >= target.itemsize:
+        return False
+    if source.is_float or target.is_float:
+        return target.is_float
+    return target.is_signed or not source.is_signed
 
 
 def _separable(first: Load, second: Load, nodes: Interner, names: list[str]) -> bool:
@@ -78,7 +116,9 @@ def _uses(access: Access, domain: Domain) -> list[bool]:
     return [stride != 0 or loop.name in conditioned for stride, loop in zip(access.strides, domain.loops, strict=True)]
 
 
-def _oriented(domain: Domain, first: Access, second: Access, space: IndexSpace) -> Contraction | None:
+def _oriented(
+    domain: Domain, first: Access, second: Access, space: IndexSpace, dtype: DType, rounding: DType | None
+) -> Contraction | None:
     in_first, in_second = _uses(first, domain), _uses(second, domain)
     batch: list[Loop] = []
     only_first: list[Loop] = []
@@ -103,7 +143,8 @@ def _oriented(domain: Domain, first: Access, second: Access, space: IndexSpace) 
         first, second, only_first, only_second = second, first, only_second, only_first
     if not (only_first and only_second and depth) or not _worthwhile(only_first, only_second, depth, space):
         return None
-    return Contraction(tuple(batch), tuple(only_first), tuple(only_second), tuple(depth), first, second)
+    loops = (tuple(batch), tuple(only_first), tuple(only_second), tuple(depth))
+    return Contraction(dtype, rounding, *loops, first, second)
 
 
 def _worthwhile(rows: list[Loop], columns: list[Loop], depth: list[Loop], space: IndexSpace) -> bool:

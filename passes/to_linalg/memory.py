@@ -31,8 +31,13 @@ def to_register(dtype: DType, value: ir.Value) -> ir.Value:
 
 
 def to_scalar(dtype: DType, value: ir.Value) -> ir.Value:
-    """A travelling value as the scalar to compute with."""
-    return arith.bitcast(mlir_scalar(dtype), value) if dtype in _NARROW_FLOATS else value
+    """A travelling value, or a vector of them, as what to compute with."""
+    if dtype not in _NARROW_FLOATS:
+        return value
+    kind = mlir_scalar(dtype)
+    if isinstance(value.type, ir.VectorType):
+        kind = ir.VectorType.get(ir.VectorType(value.type).shape, kind)
+    return arith.bitcast(kind, value)
 
 
 def constant(dtype: DType, value: int | float | bool) -> ir.Value:

@@ -10,7 +10,14 @@ from passes.cpu import contraction as strategy
 from passes.cpu.blocking import VECTORS_PER_TILE, choose_blocking, group_counts
 from passes.cpu.machine import VectorUnit, vector_unit
 from passes.schedule.accesses import Access
-from passes.schedule.contraction import MIN_COLUMNS, MIN_DEPTH, MIN_ROWS, Contraction, match_contraction
+from passes.schedule.contraction import (
+    MIN_COLUMNS,
+    MIN_DEPTH,
+    MIN_ROWS,
+    Contraction,
+    is_exact_widening,
+    match_contraction,
+)
 from passes.schedule.domain import Domain, Loop
 from passes.schedule.stages import KernelBody
 from passes.to_linalg.index_space import IndexSpace
@@ -108,9 +115,38 @@ def test_small_products_are_left_to_the_loops() -> None:
     assert matched("mk,kn->mn", (MIN_ROWS, MIN_DEPTH), (MIN_DEPTH, MIN_COLUMNS - 1)) is None
 
 
-@pytest.mark.parametrize("dtype", ["int8", "uint16"])
-def test_a_dtype_without_vector_products_is_refused(dtype: str) -> None:
-    assert matched("mk,kn->mn", (32, 64), (64, 48), dtype) is None
+@pytest.mark.parametrize(
+    ("dtype", "wide"), [("int8", "int32"), ("uint16", "uint32"), ("float16", "float32"), ("bfloat16", "float32")]
+)
+def test_narrow_factors_are_read_as_they_are_and_multiplied_wide(dtype: str, wide: str) -> None:
+    b = Builder("narrow")
+    x, w = b.input(dtype, (32, 64, 1)).expand(32, 64, 48), b.input(dtype, (1, 64, 48)).expand(32, 64, 48)
+    (kernel,) = bodies(output(b, (x * w).sum(1)))
+    found = match(kernel)
+    assert found is not None
+    assert found.dtype is DType(wide)
+    assert [access.load.dtype for access in (found.left, found.right)] == [DType(dtype)] * 2
+    # Floats are multiplied in their own dtype, as the graph says; the low bits of an integer product stay the same.
+    assert found.rounding is (DType(dtype) if DType(dtype).is_float else None)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "float16", "bfloat16"])
+def test_a_conversion_of_a_factor_is_a_part_of_reading_it(dtype: str) -> None:
+    b = Builder("converted")
+    wide = "int32" if dtype == "int8" else "float32"
+    x, w = b.input(dtype, (32, 64)).cast(wide), b.input(dtype, (64, 48)).cast(wide)
+    (kernel,) = bodies(output(b, matmul(x, w)))
+    found = match(kernel)
+    assert found is not None
+    assert (found.dtype, found.rounding, found.left.load.dtype) == (DType(wide), None, DType(dtype))
+
+
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [("float32", "float16"), ("int32", "float32"), ("int8", "uint32"), ("bool", "int32"), ("float16", "int32")],
+)
+def test_a_conversion_that_may_change_a_value_is_none(source: str, target: str) -> None:
+    assert not is_exact_widening(DType(source), DType(target))
 
 
 def test_a_product_with_a_vector_is_refused() -> None:
@@ -191,11 +227,11 @@ DTYPES = st.sampled_from([DType.FLOAT32, DType.FLOAT64, DType.INT32, DType.INT64
 UNITS = st.sampled_from([vector_unit(Target.parse(name)) for name in TARGETS])
 
 
-def shaped(rows: Dim, columns: Dim, depth: Dim, batch: Dim = 1) -> Contraction:
+def shaped(dtype: DType, rows: Dim, columns: Dim, depth: Dim, batch: Dim = 1) -> Contraction:
     load = Interner().load(DType.FLOAT32, 0, 0, ())
     access = Access(load, 0, ())
     loops = [(Loop(name, extent),) for name, extent in zip("brcd", (batch, rows, columns, depth), strict=True)]
-    return Contraction(loops[0], loops[1], loops[2], loops[3], access, access)
+    return Contraction(dtype, None, loops[0], loops[1], loops[2], loops[3], access, access)
 
 
 EXTENT = st.one_of(st.integers(4, 40), st.integers(4, 3000))
@@ -205,7 +241,7 @@ EXTENT = st.one_of(st.integers(4, 40), st.integers(4, 3000))
 def test_a_register_tile_fits_in_the_registers(
     rows: int, columns: int, depth: int, dtype: DType, unit: VectorUnit
 ) -> None:
-    blocking = choose_blocking(shaped(rows, columns, depth), dtype, unit)
+    blocking = choose_blocking(shaped(dtype, rows, columns, depth), unit)
     accumulators = blocking.tile_rows * VECTORS_PER_TILE
     assert accumulators + VECTORS_PER_TILE + 1 <= unit.registers
     assert blocking.lanes * dtype.bits == unit.bits
@@ -216,8 +252,8 @@ def test_a_register_tile_fits_in_the_registers(
 def test_blocks_are_multiples_of_tiles_and_cover_the_result(
     rows: int, columns: int, depth: int, dtype: DType, unit: VectorUnit
 ) -> None:
-    found = shaped(rows, columns, depth, 3)
-    blocking = choose_blocking(found, dtype, unit)
+    found = shaped(dtype, rows, columns, depth, 3)
+    blocking = choose_blocking(found, unit)
     assert blocking.block_rows % blocking.tile_rows == 0
     assert blocking.block_columns % blocking.tile_columns == 0
     assert blocking.block_depth % blocking.lanes == 0
@@ -229,20 +265,20 @@ def test_blocks_are_multiples_of_tiles_and_cover_the_result(
 
 @given(DTYPES, UNITS)
 def test_symbolic_rows_take_whole_blocks(dtype: DType, unit: VectorUnit) -> None:
-    blocking = choose_blocking(shaped(symbol("n"), 64, 64), dtype, unit)
+    blocking = choose_blocking(shaped(dtype, symbol("n"), 64, 64), unit)
     assert blocking.block_rows % blocking.tile_rows == 0
-    assert blocking == choose_blocking(shaped(symbol("n"), symbol("n"), 5000), dtype, unit)
+    assert blocking == choose_blocking(shaped(dtype, symbol("n"), symbol("n"), 5000), unit)
 
 
 def test_rows_fewer_than_a_tile_are_one_tile() -> None:
-    blocking = choose_blocking(shaped(5, 64, 64), DType.FLOAT32, VectorUnit(256, 16))
+    blocking = choose_blocking(shaped(DType.FLOAT32, 5, 64, 64), VectorUnit(256, 16))
     assert (blocking.tile_rows, blocking.block_rows) == (5, 5)
 
 
 @given(EXTENT, EXTENT, DTYPES, UNITS)
 def test_blocks_of_rows_are_of_nearly_equal_size(rows: int, columns: int, dtype: DType, unit: VectorUnit) -> None:
-    found = shaped(rows, columns, 64)
-    blocking = choose_blocking(found, dtype, unit)
+    found = shaped(dtype, rows, columns, 64)
+    blocking = choose_blocking(found, unit)
     count = expr.evaluate(group_counts(found, blocking)[1], {})
     assert count * blocking.block_rows - rows < count * blocking.tile_rows
 
