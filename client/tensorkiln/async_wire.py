@@ -28,6 +28,9 @@ class AsyncWire:
     def attempts(self, decide: Decide) -> AsyncIterable[AbstractContextManager[None]]:
         return retrying(decide)
 
+    async def pause(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
     async def apart(self, work: Callable[[], T], /) -> T:
         return await asyncio.to_thread(work)
 

@@ -22,6 +22,7 @@
     ├── RateLimitedError          rate.limited                 429
     ├── DeviceError               device.unavailable           424
     ├── UntrustedArtifactError    artifact.untrusted           502
+    ├── JobCancelledError         job.cancelled                409
     └── CallError
         ├── CallBoundsError           call.bounds                  422
         └── CallInputError            call.input                   422
@@ -214,6 +215,12 @@ class UntrustedArtifactError(TensorkilnError):
     code, status, title = "artifact.untrusted", 502, "The program is not trusted"
 
 
+class JobCancelledError(TensorkilnError):
+    """A job that is waited for was cancelled, by whoever; `details.job` is its id."""
+
+    code, status, title = "job.cancelled", 409, "The job was cancelled"
+
+
 class CallError(TensorkilnError):
     """A program was called with arguments that do not fit it."""
 
@@ -239,11 +246,25 @@ def _tree(error: type[TensorkilnError]) -> Iterator[type[TensorkilnError]]:
 
 
 def error_from_problem(problem: Mapping[str, Any]) -> TensorkilnError:
-    """The error that a problem document describes; an unknown code gives a plain `TensorkilnError`."""
+    """The error that a problem document describes.
+
+    A code that this version does not know gives the class of its family, a CompileError for `compile.*`, or a plain
+    `TensorkilnError`; `details.code` says which it was.
+    """
     classes = {error.code: error for error in _tree(TensorkilnError) if "code" in vars(error)}
-    error = classes.get(str(problem.get("code")), TensorkilnError)
+    code = str(problem.get("code"))
+    error = classes.get(code, _FAMILIES.get(code.partition(".")[0], TensorkilnError))
+    unknown = {} if code in classes else {"code": code}
     return error(
         str(problem.get("detail") or problem.get("title") or "unknown error"),
         pointers=[str(pointer) for pointer in problem.get("pointers") or ()],
-        details=problem.get("details") or {},
+        details={**(problem.get("details") or {}), **unknown},
     )
+
+
+_FAMILIES: dict[str, type[TensorkilnError]] = {
+    "auth": AuthError,
+    "call": CallError,
+    "compile": CompileError,
+    "infra": InfrastructureError,
+}

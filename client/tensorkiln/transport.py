@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import os
 import random
 import threading
 import time
-from collections.abc import Callable, Generator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping
+from contextlib import AsyncExitStack, contextmanager, suppress
 from importlib.metadata import PackageNotFoundError, version
 from types import MappingProxyType
 from typing import Final
@@ -20,11 +21,18 @@ from .tracing import request_span
 from .wire import BACKOFF_INITIAL_S, BACKOFF_MAX_S, Address, Decide, Incoming, Line, Outgoing, Wire
 
 ATTEMPTS: Final = 5
+PATIENT_ATTEMPTS: Final = 40
+"""As often a stream of events is opened: a job outlives a restart of its service, and so does the wait for it."""
 CONNECT_TIMEOUT_S: Final = 5.0
+QUIET_S: Final = 45.0
+"""A stream of events that says nothing for so long is broken: a service sends a comment every 15 seconds."""
+CHECK_S: Final = 10.0
+"""How long a stream may say nothing when there is a deadline to look at, too; less than a comment takes to come."""
 
 # Every request is a function of its content (a compile is named by what is compiled), so sending one twice is harmless.
 # A request that timed out is left out: the time it may take is spent.
 _LOST: Final = (httpx2.NetworkError, httpx2.RemoteProtocolError, httpx2.ConnectTimeout)
+_BROKEN_OFF: Final = (httpx2.NetworkError, httpx2.RemoteProtocolError, httpx2.ReadTimeout)
 _SUCCESS: Final = frozenset({200, 202})
 _NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
 _JSON: Final[Mapping[str, str]] = MappingProxyType({"Content-Type": "application/json"})
@@ -61,6 +69,50 @@ class Transport:
         """Like `get`, with a JSON body; 202 is success too."""
         return await self._call("POST", path, body, {**_JSON, **headers})
 
+    async def delete(self, path: str, *, timeout_s: float | None = None) -> bytes:
+        """Like `get`; `timeout_s` replaces that of the transport."""
+        return await self._call("DELETE", path, None, _NO_HEADERS, timeout_s)
+
+    async def events(
+        self, path: str, last: str = "", timeout_s: float | None = None
+    ) -> AsyncGenerator[httpx2.ServerSentEvent]:
+        """The server-sent events after the one with the id `last`, up to one called `done`.
+
+        A stream that breaks off is opened again. UnavailableError when the service stays away, and after `timeout_s`
+        seconds, if they are given.
+        """
+        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        empty = 0
+        while empty < PATIENT_ATTEMPTS:
+            async with AsyncExitStack() as stack:
+                with self._explained("GET", path, timeout_s):
+                    incoming = await self._stream_opened(path, last, deadline, stack)
+                    with suppress(*_BROKEN_OFF):
+                        async for event in incoming.events:
+                            empty, last = 0, event.id or last
+                            yield event
+                            if event.event == "done":
+                                return
+            if deadline is not None and time.monotonic() > deadline:
+                raise UnavailableError(f"{path} did not come to its end within {timeout_s:g} s.")
+            await self._wire.pause(min(BACKOFF_INITIAL_S * 2**empty, BACKOFF_MAX_S) * random.uniform(0.5, 1.0))
+            empty += 1
+        raise UnavailableError(f"{self._name()} breaks off {path} again and again.")
+
+    async def _stream_opened(self, path: str, last: str, deadline: float | None, stack: AsyncExitStack) -> Incoming:
+        """An answer whose events can be read. `stack` closes it."""
+        stated = {"Accept": "text/event-stream", **({"Last-Event-ID": last} if last else {})}
+        async for attempt in self._wire.attempts(_patience(deadline, PATIENT_ATTEMPTS)):
+            with attempt:
+                line, headers = await self._prepared(stated)
+                left = QUIET_S if deadline is None else max(min(deadline - time.monotonic(), CHECK_S), 0.001)
+                timeout = httpx2.Timeout(left, connect=min(CONNECT_TIMEOUT_S, left))
+                incoming = await stack.enter_async_context(line.stream(Outgoing("GET", path, None, headers, timeout)))
+                if incoming.response.status_code == 200:
+                    return incoming
+                raise refusal(incoming.response, await _whole(incoming, time.monotonic() + left))
+        raise AssertionError("there is at least one attempt")
+
     async def close(self) -> None:
         """Close the connections; a later call raises `UnavailableError`."""
         with self._lock:
@@ -69,9 +121,12 @@ class Transport:
         if opened is not None and opened[0] == self._here():
             await opened[2].close()
 
-    async def _call(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> bytes:
-        deadline = time.monotonic() + self._timeout_s
-        with self._explained(method, path):
+    async def _call(
+        self, method: str, path: str, body: bytes | None, headers: Mapping[str, str], timeout_s: float | None = None
+    ) -> bytes:
+        seconds = self._timeout_s if timeout_s is None else timeout_s
+        deadline = time.monotonic() + seconds
+        with self._explained(method, path, seconds):
             async for attempt in self._wire.attempts(_patience(deadline)):
                 with attempt:
                     return await self._once(method, path, body, headers, deadline)
@@ -107,17 +162,15 @@ class Transport:
         return os.getpid(), self._wire.place
 
     @contextmanager
-    def _explained(self, method: str, path: str) -> Generator[None]:
+    def _explained(self, method: str, path: str, seconds: float | None) -> Generator[None]:
         """Have what goes wrong with a request be a TensorkilnError."""
         try:
             yield
         except Refusal as refused:
             raise refused.error from None
         except httpx2.TimeoutException:
-            raise UnavailableError(
-                f"{self._name()} did not answer {method} {path} within {self._timeout_s:g} s; "
-                "give the client a longer timeout_s."
-            ) from None
+            within = "in time" if seconds is None else f"within {seconds:g} s; give the client a longer timeout_s"
+            raise UnavailableError(f"{self._name()} did not answer {method} {path} {within}.") from None
         except httpx2.HTTPError as error:
             raise UnavailableError(f"{self._name()} cannot be reached for {method} {path}: {error}.") from None
 
@@ -129,8 +182,8 @@ class Transport:
 _ACCEPTED: Final = "application/json, application/octet-stream"
 
 
-def _patience(deadline: float) -> Decide:
-    """What is tried again: a lost connection, and an answer that asks for it, ATTEMPTS times in all.
+def _patience(deadline: float | None, attempts: int = ATTEMPTS) -> Decide:
+    """What is tried again: a lost connection, and an answer that asks for it, `attempts` times in all.
 
     A service that says when to come again is there and busy: it is asked until the deadline, and never earlier than it
     says. Those whom it told so at once do not come at once.
@@ -139,14 +192,14 @@ def _patience(deadline: float) -> Decide:
 
     def decide(error: Exception) -> bool | float:
         nonlocal silent
-        left = deadline - time.monotonic() - BACKOFF_MAX_S
+        left = math.inf if deadline is None else deadline - time.monotonic() - BACKOFF_MAX_S
         if isinstance(error, Refusal) and error.after_s is not None:
             return (
                 error.after_s + random.uniform(0, BACKOFF_INITIAL_S) if error.again and error.after_s < left else False
             )
         silent += 1
         again = isinstance(error, _LOST) or (isinstance(error, Refusal) and error.again)
-        return again and left > 0 and silent < ATTEMPTS
+        return again and left > 0 and silent < attempts
 
     return decide
 

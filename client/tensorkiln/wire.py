@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncGenerator, AsyncIterable, Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager
@@ -79,6 +80,10 @@ class Wire(Protocol):
         """Contexts for one attempt each, with the waits between them, as long as `decide` wants another."""
         ...
 
+    async def pause(self, seconds: float) -> None:
+        """Wait for so long."""
+        ...
+
     async def apart(self, work: Callable[[], T], /) -> T:
         """The result of work that takes a while."""
         ...
@@ -98,6 +103,9 @@ class BlockingWire:
 
     def attempts(self, decide: Decide) -> Immediate[AbstractContextManager[None]]:
         return Immediate(retrying(decide))
+
+    async def pause(self, seconds: float) -> None:
+        time.sleep(seconds)
 
     async def apart(self, work: Callable[[], T], /) -> T:
         return await here(work)

@@ -70,7 +70,7 @@ def test_a_call_outside_the_bounds_of_a_symbol_is_refused(client: Client, layer:
 
 
 def test_several_targets_give_their_programs_in_order(client: Client, layer: Graph) -> None:
-    older, newer, arm = client.compile_many(layer, ["cpu:x86-64-v2", "cpu:x86-64-v3", "cpu:aarch64"])
+    older, newer, arm = client.compile_for(layer, ["cpu:x86-64-v2", "cpu:x86-64-v3", "cpu:aarch64"])
     assert (older.target.cpu, newer.target.cpu) == ("x86-64-v2", "x86-64-v3")
     assert arm.target.triple is not None
     assert arm.target.triple.startswith("aarch64")
@@ -82,7 +82,7 @@ def test_several_targets_give_their_programs_in_order(client: Client, layer: Gra
 
 def test_no_target_and_an_unknown_target_and_an_unknown_option_are_refused(client: Client, layer: Graph) -> None:
     with pytest.raises(RequestError, match="at least one target"):
-        client.compile_many(layer, [])
+        client.compile_for(layer, [])
     with pytest.raises(RequestError, match="cpu:pentium"):
         client.compile(layer, "cpu:pentium")
     with pytest.raises(RequestError, match="'speed'"):

@@ -20,9 +20,9 @@ HOOK = "Kiln-Test-Hook"
 
 
 class Server:
-    """`python -m service` on a free port, with its store in `home` and KILN_* variables from `settings`."""
+    """`python -m service` on `port`, or a free one, with its store in `home` and KILN_* variables from `settings`."""
 
-    def __init__(self, home: Path, **settings: Any) -> None:
+    def __init__(self, home: Path, *, port: int = 0, **settings: Any) -> None:
         self.home = home
         self._log = home / "log"
         home.mkdir(exist_ok=True)
@@ -30,7 +30,7 @@ class Server:
         variables = {f"KILN_{name.upper()}": str(value) for name, value in settings.items()}
         with self._log.open("ab") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-W", "error", "-m", "service", "--port", "0"],
+                [sys.executable, "-W", "error", "-m", "service", "--port", str(port)],
                 stdout=subprocess.PIPE,
                 stderr=log,
                 text=True,

@@ -30,7 +30,7 @@ def gone(tmp_path: Path, small: Graph) -> str:
     """The URL of a service that compiled `small` for a client with its home in `mine`, and is there no more."""
     with Server(tmp_path / "server") as server, Client(server.url, cache_dir=tmp_path / "mine") as client:
         client.compile(small)
-        client.compile_many(Graph.model_validate(graph("sqrt")), ["cpu:x86-64-v3"])
+        client.compile_for(Graph.model_validate(graph("sqrt")), ["cpu:x86-64-v3"])
         return server.url
 
 
@@ -66,7 +66,7 @@ def test_what_is_not_kept_is_named_offline(gone: str, small: Graph, tmp_path: Pa
             client.compile(Graph.model_validate(graph("sin")))
         with pytest.raises(NotFoundError, match=r"not compiled for .* before"):
             client.compile(small, options={"fast_math": True})
-        (compiled,) = client.compile_many(Graph.model_validate(graph("sqrt")), ["cpu:x86-64-v3"])
+        (compiled,) = client.compile_for(Graph.model_validate(graph("sqrt")), ["cpu:x86-64-v3"])
         with pytest.raises(NotFoundError, match=r"artifact .* not kept"):
             client.load(compiled)
         with pytest.raises(NotFoundError, match="not kept"):

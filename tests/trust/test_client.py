@@ -110,7 +110,7 @@ def test_the_true_program_of_another_graph_is_refused(server: Server, small: Gra
         assert reason(lambda: client.compile(small, "cpu:x86-64-v3")) == "swapped_action"
         assert reason(lambda: client.compile(other, "cpu:x86-64-v2")) == "swapped_action"
         assert reason(lambda: client.compile(other, "cpu:x86-64-v3", {"fast_math": True})) == "swapped_action"
-        assert client.compile_many(other, ["cpu:x86-64-v3"])
+        assert client.compile_for(other, ["cpu:x86-64-v3"])
 
 
 def test_what_an_answer_says_beside_its_record_counts_for_nothing(server: Server, small: Graph, tmp_path: Path) -> None:
@@ -146,8 +146,8 @@ def test_programs_and_artifacts_with_other_bytes_are_refused(server: Server, sma
 
 def test_a_program_that_names_foreign_code_is_not_loaded(server: Server, small: Graph, tmp_path: Path) -> None:
     with Client(server.url, cache_dir=tmp_path) as client:
-        (mine,) = client.compile_many(small, ["cpu:x86-64-v3"])
-        (other,) = client.compile_many(Graph.model_validate(graph("sin", rows=5)), ["cpu:x86-64-v3"])
+        (mine,) = client.compile_for(small, ["cpu:x86-64-v3"])
+        (other,) = client.compile_for(Graph.model_validate(graph("sin", rows=5)), ["cpu:x86-64-v3"])
         mixed = mine.model_copy(update={"kernels": other.kernels})
         assert reason(lambda: client.load(mixed)) == "swapped_artifact"
 

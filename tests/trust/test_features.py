@@ -31,7 +31,7 @@ def test_a_program_for_another_processor_is_refused_with_what_is_missing(
         with pytest.raises(DeviceError, match=f"lacks {foreign}") as refused:
             client.compile(small, target)
         assert refused.value.details == {"missing_features": [foreign]}
-        (compiled,) = client.compile_many(small, [target])
+        (compiled,) = client.compile_for(small, [target])
         with pytest.raises(DeviceError, match=foreign):
             client.load(compiled)
 

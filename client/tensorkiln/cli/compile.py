@@ -15,7 +15,7 @@ from ..sdk import NATIVE, Client
 from ..spec import CompiledProgram
 from .model import read_model
 from .options import FastMath, GraphFile, TimeoutS, Url
-from .report import output, reported
+from .report import output, reported, shown
 
 
 def compile_graph(
@@ -57,7 +57,9 @@ def compile_graph(
         model = read_model(graph)
         step(f"compiling {graph.name} for {', '.join(targets)}")
         options = {"fast_math": fast_math, "dump_stages": dump_stages is not None, "cubin": cubin}
-        programs = client.compile_many(model.graph, targets, options)
+        programs = client.compile_for(
+            model.graph, targets, options, on_progress=shown(step, f"compiling {graph.name}", targets)
+        )
         if out is not None:
             out.write_text(json.dumps({"programs": [program.model_dump(mode="json") for program in programs]}))
         if artifacts is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 
 import stamina.instrumentation
@@ -25,6 +25,7 @@ from ..errors import (
     UnsupportedGraphError,
     UntrustedArtifactError,
 )
+from ..sdk.job_records import JobEvent
 
 REFUSED, USAGE, UNAVAILABLE, UNTRUSTED, MISFIT, INTERRUPTED = 1, 2, 3, 5, 6, 130
 
@@ -79,6 +80,16 @@ def reported() -> Generator[Step, None, None]:
         raise typer.Exit(INTERRUPTED) from None
     finally:
         stamina.instrumentation.set_on_retry_hooks(None)
+
+
+def shown(step: Step, what: str, targets: Sequence[str]) -> Callable[[JobEvent], None]:
+    """Shows how a job goes on."""
+
+    def show(event: JobEvent) -> None:
+        target = f" for {targets[event.target]}" if event.target is not None else ""
+        step(f"{what}{target}: {event.stage or event.kind}")
+
+    return show
 
 
 def _stepper(status: Status) -> Step:

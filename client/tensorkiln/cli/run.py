@@ -20,7 +20,7 @@ from .arrays import as_dtype, random_array, read_arrays, write_arrays
 from .model import read_model
 from .options import FastMath, TimeoutS, Url
 from .profile_table import output_table, profile_table
-from .report import output, reported
+from .report import output, reported, shown
 
 
 def run(
@@ -63,8 +63,9 @@ def run(
         else:
             model = read_model(graph)
             client = stack.enter_context(Client(url, timeout_s=timeout))
-            step(f"compiling {graph.name}")
-            program = client.compile(model.graph, NATIVE, {"fast_math": fast_math}, threads=threads)
+            progress = shown(step, f"compiling {graph.name}", [NATIVE])
+            options = {"fast_math": fast_math}
+            program = client.compile(model.graph, NATIVE, options, threads=threads, on_progress=progress)
             parameters = model.parameters
         free = [binding for binding in program.compiled.inputs if binding.var not in parameters]
         if parameters:

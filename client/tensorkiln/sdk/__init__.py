@@ -8,5 +8,7 @@ from __future__ import annotations
 
 from .asked import NATIVE, OptionsSource, TargetSource
 from .client import Client
+from .job import Job
+from .job_records import JobEvent, JobStatus
 
-__all__ = ["NATIVE", "Client", "OptionsSource", "TargetSource"]
+__all__ = ["NATIVE", "Client", "Job", "JobEvent", "JobStatus", "OptionsSource", "TargetSource"]

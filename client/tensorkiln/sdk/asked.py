@@ -28,11 +28,15 @@ class Asked:
     body: bytes
 
     @staticmethod
-    def of(graph: GraphSource, targets: Sequence[TargetSource], options: OptionsSource | None) -> Asked:
-        """RequestError for a target or an option that does not exist; an error of the graph when it is not JSON."""
+    def of(graph: GraphSource, target: TargetSource | Sequence[TargetSource], options: OptionsSource | None) -> Asked:
+        """What is asked for, for one target or several.
+
+        RequestError for a target or an option that does not exist; an error of the graph when it is not JSON.
+        """
+        targets = [target] if isinstance(target, str | Mapping | Target) else target
         if not targets:
             raise RequestError("compile needs at least one target.")
-        parsed = tuple(target if isinstance(target, Target) else Target.parse(target) for target in targets)
+        parsed = tuple(each if isinstance(each, Target) else Target.parse(each) for each in targets)
         wanted = _options(options)
         return Asked(graph, parsed, wanted, compile_body(graph, parsed, wanted))
 

@@ -8,8 +8,10 @@ from types import TracebackType
 from typing import Self
 
 from ..async_wire import AsyncWire
+from .async_job import AsyncJob
 from .calls import Calls
 from .client import Client
+from .job import Job
 
 
 class AsyncClient(Calls):
@@ -53,11 +55,11 @@ class AsyncClient(Calls):
         await self.close()
 
 
-def _describe() -> None:
-    for name, method in vars(Client).items():
-        described = vars(Calls).get(name)
-        if described is not None and not name.startswith("_"):
-            described.__doc__ = method.__doc__
+def _describe(described: type, by: type) -> None:
+    for name, method in vars(by).items():
+        if not name.startswith("_") and callable(method):
+            getattr(described, name).__doc__ = method.__doc__
 
 
-_describe()
+_describe(Calls, Client)
+_describe(AsyncJob, Job)

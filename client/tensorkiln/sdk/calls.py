@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
 from ..embedded import embedded_service
-from ..errors import UnavailableError
+from ..errors import RequestError, UnavailableError
 from ..program import Program
 from ..request import GraphSource, validate_body
 from ..settings import checked_key, resolve_settings
@@ -20,11 +20,14 @@ from ..trust.question import Question
 from ..wire import Address, Wire
 from .answers import Fields, Programs, read
 from .asked import NATIVE, Asked, OptionsSource, TargetSource
+from .async_job import AsyncJob
+from .job_records import JobEvent, JobStatus
 
 if TYPE_CHECKING:
     from ..runtime.cuda import Driver
 
 _PARALLEL_FETCHES: Final = 8
+_AS_JOB: Final = {"Prefer": "respond-async"}
 
 
 class Calls:
@@ -57,6 +60,7 @@ class Calls:
             return None if settings.url is None else checked_key(token()) if token is not None else settings.api_key
 
         self._wire = wire
+        self._timeout_s = settings.timeout_s
         self._transport = transport = Transport(wire, locate, settings.timeout_s, credential)
         policy = resolve_policy(
             settings.home,
@@ -79,17 +83,44 @@ class Calls:
         *,
         threads: int | None = None,
         device: int | Driver | None = None,
+        on_progress: Callable[[JobEvent], None] | None = None,
     ) -> Program:
-        (compiled,) = await self.compile_many(graph, [target], options)
+        (compiled,) = await self.compile_for(graph, [target], options, on_progress=on_progress)
         return await self.load(compiled, threads=threads, device=device)
 
-    async def compile_many(
-        self, graph: GraphSource, targets: Sequence[TargetSource], options: OptionsSource | None = None
+    async def compile_for(
+        self,
+        graph: GraphSource,
+        targets: Sequence[TargetSource],
+        options: OptionsSource | None = None,
+        *,
+        on_progress: Callable[[JobEvent], None] | None = None,
     ) -> tuple[CompiledProgram, ...]:
         asked = await self._wire.apart(lambda: Asked.of(graph, targets, options))
         if self._offline:
             return await self._trusted.kept(await self._question(asked))
+        if on_progress is not None:
+            return await self._seen_through(asked, on_progress)
         return await self._believed(asked, await self._transport.post("/compile", asked.body))
+
+    async def submit(
+        self,
+        graph: GraphSource,
+        target: TargetSource | Sequence[TargetSource] = NATIVE,
+        options: OptionsSource | None = None,
+    ) -> AsyncJob:
+        if self._offline:
+            raise RequestError("A job needs a service, and offline is set.")
+        return await self._submitted(await self._wire.apart(lambda: Asked.of(graph, target, options)))
+
+    async def explain(
+        self,
+        graph: GraphSource,
+        target: TargetSource | Sequence[TargetSource] = NATIVE,
+        options: OptionsSource | None = None,
+    ) -> dict[str, Any]:
+        asked = await self._wire.apart(lambda: Asked.of(graph, target, options))
+        return read(Fields, await self._transport.post("/explain", asked.body)).root
 
     async def load(
         self, compiled: CompiledProgram, *, threads: int | None = None, device: int | Driver | None = None
@@ -119,6 +150,19 @@ class Calls:
 
     async def close(self) -> None:
         await self._transport.close()
+
+    async def _submitted(self, asked: Asked) -> AsyncJob:
+        answer = await self._transport.post("/compile", asked.body, _AS_JOB)
+        return AsyncJob(read(JobStatus, answer), self._transport, lambda content: self._believed(asked, content))
+
+    async def _seen_through(self, asked: Asked, on_progress: Callable[[JobEvent], None]) -> tuple[CompiledProgram, ...]:
+        """A job that is given up when its caller leaves, by Ctrl-C for one, or has no more time."""
+        job = await self._submitted(asked)
+        try:
+            return await job.wait(self._timeout_s, on_progress)
+        except BaseException:
+            await job.give_up()
+            raise
 
     async def _believed(self, asked: Asked, content: bytes) -> tuple[CompiledProgram, ...]:
         """The programs of an answer, if they are signed and those that were asked for."""

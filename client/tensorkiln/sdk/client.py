@@ -15,6 +15,8 @@ from ..spec import CompiledProgram
 from ..wire import BlockingWire
 from .asked import NATIVE, OptionsSource, TargetSource
 from .calls import Calls
+from .job import Job
+from .job_records import JobEvent
 
 if TYPE_CHECKING:
     from ..runtime.cuda import Driver
@@ -69,23 +71,50 @@ class Client:
         *,
         threads: int | None = None,
         device: int | Driver | None = None,
+        on_progress: Callable[[JobEvent], None] | None = None,
     ) -> Program:
         """The program of `graph` for `target`, ready to be called with arrays.
 
         JSON (text, bytes or an object) is validated by the service. `cpu:native` means the CPU of this machine.
         `threads` is the number of threads that a CPU program may use, `device` the GPU that a CUDA program runs on;
         None leaves it to the program.
-        """
-        return run(self._calls.compile(graph, target, options, threads=threads, device=device))
 
-    def compile_many(
-        self, graph: GraphSource, targets: Sequence[TargetSource], options: OptionsSource | None = None
+        With `on_progress` the compile is a job, and that is called with what happens to it. When it raises, on Ctrl-C,
+        and after `timeout_s`, the job is cancelled at the service.
+        """
+        return run(self._calls.compile(graph, target, options, threads=threads, device=device, on_progress=on_progress))
+
+    def submit(
+        self,
+        graph: GraphSource,
+        target: TargetSource | Sequence[TargetSource] = NATIVE,
+        options: OptionsSource | None = None,
+    ) -> Job:
+        """A job that compiles `graph` for a target or several. Once this returns, the service will see it through."""
+        return Job(run(self._calls.submit(graph, target, options)))
+
+    def explain(
+        self,
+        graph: GraphSource,
+        target: TargetSource | Sequence[TargetSource] = NATIVE,
+        options: OptionsSource | None = None,
+    ) -> dict[str, Any]:
+        """What a compile would find in the service's store, and why not more. Nothing is compiled."""
+        return run(self._calls.explain(graph, target, options))
+
+    def compile_for(
+        self,
+        graph: GraphSource,
+        targets: Sequence[TargetSource],
+        options: OptionsSource | None = None,
+        *,
+        on_progress: Callable[[JobEvent], None] | None = None,
     ) -> tuple[CompiledProgram, ...]:
-        """The compiled program for each target, in order, from one request.
+        """The compiled program for each target, in order, from one request; `on_progress` as for `compile`.
 
         They are records, for any machine: `load` makes one callable on the machine that it was compiled for.
         """
-        return run(self._calls.compile_many(graph, targets, options))
+        return run(self._calls.compile_for(graph, targets, options, on_progress=on_progress))
 
     def load(
         self, compiled: CompiledProgram, *, threads: int | None = None, device: int | Driver | None = None

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from hashlib import sha256
 from threading import Lock
 from time import time
-from typing import Final
+from typing import Annotated, Any, Final
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
 from ..artifacts import ArtifactCache
 from ..cache import LocalCache
@@ -35,7 +35,14 @@ class Answered(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     digest: str
-    cache: CacheInfo
+    cache: Annotated[CacheInfo, BeforeValidator(lambda stated: _known(stated))]
+
+
+def _known(stated: Any) -> Any:
+    """What is said about the cache, without what a later service may add to it."""
+    return (
+        {name: stated[name] for name in CacheInfo.model_fields.keys() & stated} if isinstance(stated, dict) else stated
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,86 @@
+"""A compile that is not waited for, in coroutines."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing, suppress
+from typing import Final
+
+from ..errors import JobCancelledError, TensorkilnError, UnavailableError, error_from_problem
+from ..spec import CompiledProgram
+from ..transport import Transport
+from .answers import read
+from .job_records import JobEvent, JobStatus
+
+CANCEL_S: Final = 5.0
+"""How long somebody who gives a job up waits for the service to hear of it."""
+
+Finish = Callable[[bytes], Awaitable[tuple[CompiledProgram, ...]]]
+
+
+class AsyncJob:
+    """A compile that a service has accepted: `Job` in an event loop.
+
+    `accepted` is how it stood when it was; `finish` reads the programs of the answer.
+    """
+
+    def __init__(self, accepted: JobStatus, transport: Transport, finish: Finish) -> None:
+        self._transport = transport
+        self._finish = finish
+        self._path = f"/jobs/{accepted.id}"
+        self.accepted = accepted
+
+    @property
+    def id(self) -> str:
+        return self.accepted.id
+
+    async def status(self) -> JobStatus:
+        return read(JobStatus, await self._transport.get(self._path))
+
+    async def cancel(self) -> JobStatus:
+        return read(JobStatus, await self._transport.delete(self._path))
+
+    async def events(self, after: str = "", timeout_s: float | None = None) -> AsyncGenerator[JobEvent]:
+        stream = self._transport.events(f"{self._path}/events", after, timeout_s)
+        async with aclosing(stream):
+            async for event in stream:
+                yield _event(event.id, event.event, event.data)
+
+    async def wait(
+        self, timeout_s: float | None = None, on_progress: Callable[[JobEvent], None] | None = None
+    ) -> tuple[CompiledProgram, ...]:
+        if not self.accepted.is_over:
+            await self._end(timeout_s, on_progress)
+        content = await self._transport.get(self._path)
+        status = read(JobStatus, content)
+        if status.error is not None:
+            raise error_from_problem(status.error)
+        if status.state == "cancelled":
+            raise JobCancelledError(f"The job {self.id} was cancelled.", details={"job": self.id})
+        if status.state != "done":
+            raise UnavailableError(f"The job {self.id} is {status.state}, though its service said that it was over.")
+        return await self._finish(content)
+
+    async def give_up(self) -> None:
+        """Cancel for somebody who is leaving: a service that does not answer holds nobody up for long."""
+        with suppress(TensorkilnError):
+            await self._transport.delete(self._path, timeout_s=CANCEL_S)
+
+    async def _end(self, timeout_s: float | None, on_progress: Callable[[JobEvent], None] | None) -> None:
+        """Wait until it is over."""
+        events = self.events(timeout_s=timeout_s)
+        async with aclosing(events):
+            async for event in events:
+                if on_progress is not None:
+                    on_progress(event)
+
+
+def _event(identifier: str, kind: str, data: str) -> JobEvent:
+    try:
+        told = json.loads(data)
+    except ValueError:
+        told = None
+    if not isinstance(told, dict):
+        raise UnavailableError(f"The service's event {identifier!r} is not one that this SDK understands: {data[:200]}")
+    return JobEvent(identifier, kind, told)

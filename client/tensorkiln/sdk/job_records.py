@@ -1,0 +1,52 @@
+"""What a service says about a job."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from pydantic import BaseModel, ConfigDict
+
+State: TypeAlias = Literal["queued", "running", "done", "failed", "cancelled"]
+
+
+class JobStatus(BaseModel):
+    """How a job stands.
+
+    `attempt` counts how often its work was taken up. `queue_ms` and `run_ms` are milliseconds, None while they are not
+    known. `error` is the problem (RFC 9457) of a job that has failed.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    id: str
+    state: State
+    attempt: int = 1
+    queue_ms: float | None = None
+    run_ms: float | None = None
+    error: dict[str, Any] | None = None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more will happen."""
+        return self.state in ("done", "failed", "cancelled")
+
+
+@dataclass(frozen=True, slots=True)
+class JobEvent:
+    """Something that has happened to a job: `kind` is `queued`, `started`, `stage` or `done`."""
+
+    id: str
+    kind: str
+    data: Mapping[str, Any]
+
+    @property
+    def stage(self) -> str | None:
+        """The stage of the compile that has begun; None for other kinds."""
+        return self.data.get("stage")
+
+    @property
+    def target(self) -> int | None:
+        """The position of the target that the stage is for; None while the request is read."""
+        return self.data.get("target")

@@ -1,0 +1,268 @@
+"""Compiles that are not waited for, followed by both clients."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import numpy as np
+import pytest
+
+from tensorkiln import AsyncClient, Client, Graph
+from tensorkiln.errors import CrashedError, JobCancelledError, RequestError, UnavailableError
+from tensorkiln.sdk import JobEvent
+from tests.sdk.scripted import ScriptedServer
+from tests.service.bodies import compile_body, encoded, graph
+from tests.service.server import HOOK, JSON, Server
+
+JOB = "0" * 32
+
+
+@pytest.fixture(scope="module")
+def busy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A service that does one thing at a time, and has begun one that hangs: other jobs of it wait."""
+    with Server(tmp_path_factory.mktemp("busy"), test_hooks=1, concurrency=1, compile_deadline_s=600) as server:
+        hung = server.post("/compile", encoded(compile_body()), **{HOOK: "hang", "Prefer": "respond-async"})
+        await_state(server, hung.json()["id"], "running")
+        yield server
+        server.http.delete(f"/jobs/{hung.json()['id']}")
+
+
+def await_state(server: Server, job: str, state: str) -> None:
+    while server.http.get(f"/jobs/{job}").json()["state"] != state:
+        time.sleep(0.02)
+
+
+def told(state: str = "queued", **fields: Any) -> bytes:
+    """A job as a service answers with it."""
+    return json.dumps({"id": JOB, "state": state, "programs": [], **fields}).encode()
+
+
+def test_a_job_is_waited_for_and_its_program_runs(served: str, layer: Graph, tmp_path: Path) -> None:
+    x, w = np.ones((4, 8), np.float32), np.full((8, 3), 0.5, np.float32)
+    with Client(served, cache_dir=tmp_path) as client:
+        job = client.submit(layer)
+        (compiled,) = job.wait(60)
+        np.testing.assert_array_equal(client.load(compiled)(x, w, n=4)[0], np.full((4, 3), 4, np.float32))
+        assert job.status().state == "done"
+        assert [event.kind for event in job.events()][-1] == "done"
+        assert job.cancel().state == "done"
+        again = client.submit(layer, ["cpu:x86-64-v2", "cpu:aarch64"]).wait(60)
+        assert [len(each.target.features) > 0 for each in again] == [True, True]
+
+
+def test_progress_is_told_stage_by_stage(served: str, tmp_path: Path) -> None:
+    events: list[JobEvent] = []
+    with Client(served, cache_dir=tmp_path) as client:
+        program = client.compile(graph("sqrt", rows=51), on_progress=events.append)
+        assert program.compiled.cache.status == "miss"
+        assert [event.kind for event in events][:2] == ["queued", "started"]
+        assert events[-1].data["state"] == "done"
+        stages = [event.stage for event in events if event.kind == "stage"]
+        assert stages[0] == "parse"
+        assert "codegen" in stages
+        assert {event.target for event in events if event.kind == "stage"} == {None, 0}
+
+
+def test_a_job_is_followed_in_a_loop(served: str, tmp_path: Path) -> None:
+    async def follow() -> None:
+        async with AsyncClient(served, cache_dir=tmp_path) as client:
+            job = await client.submit(graph("sqrt", rows=52))
+            kinds = [event.kind async for event in job.events()]
+            assert (kinds[0], kinds[-1]) == ("queued", "done")
+            (compiled,) = await job.wait()
+            assert (await job.status()).state == "done"
+            assert (await client.load(compiled)).compiled.digest == compiled.digest
+
+    asyncio.run(follow())
+
+
+def test_what_a_compile_would_find_is_explained(served: str, tmp_path: Path) -> None:
+    with Client(served, cache_dir=tmp_path) as client:
+        wire = graph("sqrt", rows=53)
+        (before,) = client.explain(wire)["actions"]
+        assert not before["stored"]
+        assert client.compile(wire).compiled.digest == before["digest"]
+        assert client.explain(wire)["actions"][0]["stored"]
+
+
+def test_a_job_that_is_cancelled_says_so_to_those_who_wait(busy: Server, tmp_path: Path) -> None:
+    with Client(busy.url, cache_dir=tmp_path) as client:
+        job = client.submit(graph("sqrt", rows=54), "cpu")
+        assert job.status().state == "queued"
+        with pytest.raises(UnavailableError, match=r"did not come to its end within 0\.2 s"):
+            job.wait(0.2)
+        assert job.cancel().state == "cancelled"
+        with pytest.raises(JobCancelledError, match=job.id):
+            job.wait()
+
+
+def test_a_progress_that_raises_cancels_the_job(busy: Server, tmp_path: Path) -> None:
+    seen: list[str] = []
+
+    def stop(event: JobEvent) -> None:
+        seen.append(event.kind)
+        raise ZeroDivisionError
+
+    with Client(busy.url, cache_dir=tmp_path) as client:
+        before = opened(busy)
+        with pytest.raises(ZeroDivisionError):
+            client.compile(graph("sqrt", rows=55), "cpu", on_progress=stop)
+        assert seen == ["queued"]
+        assert opened(busy) == before
+
+
+def test_a_compile_that_has_no_more_time_cancels_the_job(busy: Server, tmp_path: Path) -> None:
+    with Client(busy.url, cache_dir=tmp_path, timeout_s=0.5) as client:
+        before = opened(busy)
+        with pytest.raises(UnavailableError, match="within"):
+            client.compile(graph("sqrt", rows=56), "cpu", on_progress=lambda _: None)
+        assert opened(busy) == before
+
+
+def test_a_task_that_is_cancelled_cancels_its_job(busy: Server, tmp_path: Path) -> None:
+    async def leave() -> None:
+        async with AsyncClient(busy.url, cache_dir=tmp_path) as client:
+            queued = asyncio.Event()
+            task = asyncio.create_task(
+                client.compile(graph("sqrt", rows=57), "cpu", on_progress=lambda _: queued.set())
+            )
+            await queued.wait()
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+
+    before = opened(busy)
+    asyncio.run(leave())
+    assert opened(busy) == before
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_ctrl_c_cancels_the_job_at_the_service(busy: Server, tmp_path: Path, is_async: bool) -> None:
+    waiting = """
+import asyncio, sys
+from tensorkiln import AsyncClient, Client
+from tests.service.bodies import graph
+def told(event): print(event.kind, flush=True)
+async def compile():
+    async with AsyncClient(sys.argv[1], cache_dir=sys.argv[2]) as client:
+        await client.compile(graph("sqrt", rows=58), "cpu", on_progress=told)
+if sys.argv[3] == "True":
+    asyncio.run(compile())
+else:
+    with Client(sys.argv[1], cache_dir=sys.argv[2]) as client:
+        client.compile(graph("sqrt", rows=58), "cpu", on_progress=told)
+"""
+    before = opened(busy)
+    command = [sys.executable, "-W", "error", "-c", waiting, busy.url, str(tmp_path), str(is_async)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == "queued\n"
+        assert len(opened(busy) - before) == 1
+        child.send_signal(signal.SIGINT)
+        _, err = child.communicate(timeout=60)
+    assert child.returncode == -signal.SIGINT
+    assert err.rstrip().endswith("KeyboardInterrupt")
+    assert opened(busy) == before
+
+
+def test_the_command_cancels_its_job_on_ctrl_c(busy: Server, tmp_path: Path) -> None:
+    (tmp_path / "graph.json").write_text(json.dumps(graph("sqrt", rows=59)))
+    before = opened(busy)
+    command = [sys.executable, "-m", "tensorkiln.cli", "compile", "graph.json", "-t", "cpu", "--url", busy.url]
+    environment = {**os.environ, "KILN_HOME": str(tmp_path)}
+    with subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True) as child:
+        while opened(busy) == before:
+            assert child.poll() is None
+            time.sleep(0.02)
+        child.send_signal(signal.SIGINT)
+        _, err = child.communicate(timeout=60)
+    assert (child.returncode, err) == (130, "interrupted\n")
+    while opened(busy) != before:
+        time.sleep(0.02)
+
+
+def opened(server: Server) -> frozenset[str]:
+    """The jobs of a service that are not over."""
+    return frozenset(path.name for path in (server.home / "store" / "jobs" / "open").iterdir())
+
+
+def test_a_compile_that_fails_fails_its_job(scripted: ScriptedServer, tmp_path: Path) -> None:
+    problem = CrashedError("It crashed.", details={"signal": "SIGSEGV"}).to_problem()
+    scripted.answers_with(told(), status=202)
+    scripted.tells([("1.1", "queued", {}), ("1.2", "done", {"state": "failed"})])
+    scripted.answers_with(told("failed", error=problem))
+    with Client(scripted.url, cache_dir=tmp_path) as client, pytest.raises(CrashedError) as crashed:
+        client.submit(graph()).wait()
+    assert crashed.value.details == {"signal": "SIGSEGV"}
+    assert scripted.received[0].headers["prefer"] == "respond-async"
+    assert [each.path for each in scripted.received[1:]] == [f"/jobs/{JOB}/events", f"/jobs/{JOB}"]
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_events_go_on_where_a_connection_was_lost(scripted: ScriptedServer, tmp_path: Path, is_async: bool) -> None:
+    scripted.answers_with(told(), status=202)
+    scripted.tells([("1.1", "queued", {}), ("1.2", "started", {"queue_ms": 1})])
+    scripted.answers_with(cut=True)
+    scripted.refuses_with(503, "infra.unavailable", "restarting", retry_after="0")
+    scripted.tells([("1.3", "stage", {"stage": "parse", "target": None})])
+    scripted.tells([("1.4", "done", {"state": "done"})])
+
+    async def follow() -> list[str]:
+        async with AsyncClient(scripted.url, cache_dir=tmp_path) as client:
+            return [event.id async for event in (await client.submit(graph())).events()]
+
+    def wait() -> list[str]:
+        with Client(scripted.url, cache_dir=tmp_path) as client:
+            return [event.id for event in client.submit(graph()).events()]
+
+    assert (asyncio.run(follow()) if is_async else wait()) == ["1.1", "1.2", "1.3", "1.4"]
+    resumed = [each.headers.get("last-event-id") for each in scripted.received[1:]]
+    assert resumed == [None, "1.2", "1.2", "1.2", "1.3"]
+    assert {each.headers["accept"] for each in scripted.received[1:]} == {"text/event-stream"}
+
+
+def test_what_is_no_event_is_refused(scripted: ScriptedServer, tmp_path: Path) -> None:
+    scripted.answers_with(told(), status=202)
+    scripted.answers_with(b"event: stage\ndata: [1\n\n", headers={"Content-Type": "text/event-stream"}, stays_s=0.0)
+    with Client(scripted.url, cache_dir=tmp_path) as client, pytest.raises(UnavailableError, match="event"):
+        client.submit(graph()).wait()
+
+
+def test_a_page_that_is_no_stream_is_refused(scripted: ScriptedServer, tmp_path: Path) -> None:
+    scripted.answers_with(told(), status=202)
+    scripted.answers_with(b"<html>", headers={"Content-Type": "text/html"})
+    with Client(scripted.url, cache_dir=tmp_path) as client, pytest.raises(UnavailableError, match="text/event-stream"):
+        client.submit(graph()).wait()
+
+
+def test_a_client_that_is_offline_has_no_jobs(tmp_path: Path) -> None:
+    with Client(cache_dir=tmp_path, offline=True) as client, pytest.raises(RequestError, match="offline"):
+        client.submit(graph())
+
+
+def test_a_job_outlives_a_restart_of_its_service(tmp_path: Path) -> None:
+    home = tmp_path / "server"
+    with Server(home, test_hooks=1, concurrency=1, compile_deadline_s=600) as server:
+        hung = httpx2.post(
+            f"{server.url}/compile",
+            content=encoded(compile_body()),
+            headers={**JSON, HOOK: "hang", "Prefer": "respond-async"},
+        )
+        await_state(server, hung.json()["id"], "running")
+        with Client(server.url, cache_dir=tmp_path / "mine") as client:
+            job = client.submit(graph("sqrt", rows=60), "cpu")
+            server.http.delete(f"/jobs/{hung.json()['id']}")
+            server.stop(signal.SIGKILL)
+            with Server(home, port=int(server.url.rpartition(":")[2])):
+                (compiled,) = job.wait(120)
+            assert compiled.target.kind == "cpu"
