@@ -38,7 +38,7 @@ def main(home: Path) -> None:
             time.sleep(0.01)
         url = f"http://127.0.0.1:{listening.getsockname()[1]}"
         with Client(url, cache_dir=home / "cache") as client, provider.get_tracer("test").start_as_current_span("user"):
-            client.compile_many(graph(), ["cpu:x86-64-v3"])
+            client.compile_for(graph(), ["cpu:x86-64-v3"])
         server.should_exit = True
         thread.join()
     print(json.dumps([described(span) for span in exporter.get_finished_spans()]))
