@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format bench serve clean
+.PHONY: help setup demo test check format bench serve farm faults clean
 
 help: ## what the targets do
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -21,7 +21,7 @@ demo: $(STAMP) ## compile SqueezeNet, run it, and compare with the output shippe
 	$(BIN)/python -m tensorkiln.demo
 
 test: $(STAMP) ## every test
-	$(BIN)/python -m pytest -W error -n auto
+	$(BIN)/python -m pytest -W error -n auto --dist loadgroup
 
 check: $(STAMP) ## ruff and pyright
 	$(BIN)/ruff check .
@@ -37,6 +37,12 @@ bench: $(STAMP) ## run and compile times beside NumPy's, on one core
 
 serve: $(STAMP) ## the service on http://127.0.0.1:8080
 	$(BIN)/kiln serve
+
+farm: $(STAMP) ## RabbitMQ, two services and four workers on this machine, until Ctrl-C
+	$(BIN)/python -m tests.farm
+
+faults: $(STAMP) ## what a farm survives, at full size, with the figures
+	KILN_FAULTS=full $(BIN)/python -m pytest -W error -s --timeout 1800 tests/faults
 
 clean: ## remove the virtual environment and caches
 	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis

@@ -10,7 +10,7 @@ from fastapi import FastAPI
 
 from . import problems
 from .capabilities import describe
-from .engine.engine import WARM_UP, Engine
+from .engine.engine import READ_ONLY_WARM_UP, WARM_UP, Engine
 from .identity.authenticator import Authenticator
 from .identity.guard import Guard
 from .identity.policy import PUBLIC
@@ -37,9 +37,11 @@ _ROUTERS: Final = (
 )
 
 
-def create_app(settings: Settings, *, warm_ups: tuple[str, ...] = (WARM_UP,)) -> FastAPI:
+def create_app(settings: Settings, *, warm_ups: tuple[str, ...] | None = None) -> FastAPI:
     """The service with these settings. Its fork server, which calls `warm_ups` first, starts and ends with it."""
 
+    if warm_ups is None:
+        warm_ups = (READ_ONLY_WARM_UP if settings.broker.get_secret_value() else WARM_UP,)
     authenticator = Authenticator(settings)
 
     @asynccontextmanager

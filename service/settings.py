@@ -7,7 +7,7 @@ import platform
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from .identity.issuer import Issuer
@@ -45,6 +45,12 @@ class Settings(BaseSettings):
     )
     queue: int = Field(default=256, ge=0, description="Compiles that may wait; more are answered 503.")
     queue_age_s: float = Field(default=60.0, gt=0, description="Seconds that a compile may wait before it is refused.")
+    broker: SecretStr = Field(
+        default=SecretStr(""), description="amqp:// URL of the broker of a farm, whose workers compile; empty: no farm."
+    )
+    farm_width: int = Field(
+        default=64, ge=1, le=10_000, description="Compiles of this service that the farm has at a time."
+    )
     auth: Literal["auto", "off"] = Field(
         default="auto", description="off: ask for no credential whatever keys there are, on the loopback only."
     )
@@ -97,6 +103,11 @@ class Settings(BaseSettings):
     def identity_directory(self) -> Path:
         """Where the API keys and tenants are."""
         return self.identity or self.home / "identity"
+
+    @property
+    def width(self) -> int:
+        """How many compiles this service has under way at a time, here or in a farm."""
+        return self.farm_width if self.broker.get_secret_value() else self.concurrency
 
     @property
     def limits(self) -> Limits:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
 from service.action import Action
@@ -31,9 +32,11 @@ from service.trust.attach import with_signatures
 from service.trust.keyring import Keyring
 from service.trust.notary import Notary
 from tensorkiln.errors import TensorkilnError, UnavailableError
+from tensorkiln.trust import SignedRecord
 
 from .compiles import Compiled, Compiles
 from .explain import explain
+from .farm.make import farm_engine
 from .flights import Flights
 from .job import Job
 from .jobs import Jobs, Tell
@@ -46,6 +49,8 @@ from .reproducer import needs_reproducer, with_reproducer
 
 WARM_UP: Final = "service.sandbox.jobs.rehearsal:rehearse"
 """What the fork server calls before it forks."""
+READ_ONLY_WARM_UP: Final = "service.sandbox.jobs.reading:rehearse"
+"""What it calls where a farm compiles: the compiler is not loaded."""
 
 News: TypeAlias = dict[str, Any]
 
@@ -55,6 +60,7 @@ class Engine:
 
     def __init__(self, settings: Settings, sandbox: Sandbox, api_keys: ApiKeyring) -> None:
         self._settings = settings
+        self._is_farm = bool(settings.broker.get_secret_value())
         self._sandbox = sandbox
         self._store = open_store(settings.store_location)
         self._records = Records(self._store)
@@ -67,14 +73,19 @@ class Engine:
         self.tenancy = Tenancy(api_keys, self._records, settings.salt)
         self.fairness = Fairness(settings, api_keys.tenant)
         crashes = Crashes(self._records, self.notary)
-        self._engine: CompileEngine = LocalEngine(sandbox, settings.limits, self.blobs, self.programs, crashes)
+        self._engine: CompileEngine
+        if self._is_farm:
+            self.notary.isolation = settings.require_isolation
+            self._engine = farm_engine(settings, self._store, self._records, self.blobs, self.programs)
+        else:
+            self._engine = LocalEngine(sandbox, settings.limits, self.blobs, self.programs, crashes)
         self._misses = Misses(Nearest(self._records, self._is_stored), self.tenancy)
         self.compiles = Compiles(
             self._engine, self.fairness.compiles, self.tenancy, self.blobs, self.programs, self._misses
         )
         self._answers: Flights[bytes, News] = Flights()
         job_records = JobRecords(self._store, self._records)
-        most = settings.concurrency + settings.queue
+        most = settings.width + settings.queue
         self.jobs = Jobs(self._make, job_records, self.blobs, self.fairness.jobs, most)
         self._readiness = Readiness(
             sandbox,
@@ -84,6 +95,7 @@ class Engine:
             queue_age_s=settings.ready_queue_age_s,
             oldest_s=lambda: self.fairness.compiles.load().oldest_s,
             takes_orders=self._engine.check,
+            compiles_here=not self._is_farm,
         )
         self._is_closing = False
 
@@ -91,9 +103,13 @@ class Engine:
         """Start the sandbox and see that everything works."""
         ready = await self._sandbox.start()
         await self._readiness.require_start()
+        await self._engine.start()
+        await self.jobs.start()
+        if self._is_farm:
+            # What compiles is a worker; of those, what is less confined is not believed.
+            return replace(ready, level=self.notary.isolation, mechanisms=(), shortcomings=())
         self.notary.isolation = ready.level
         self.keyring.signer()
-        await self.jobs.start()
         return ready
 
     async def close(self) -> None:
@@ -133,6 +149,7 @@ class Engine:
         repeated = await self._repeated(body, hook)
         if repeated is not None:
             return await self.jobs.accept(body, hook, repeated)
+        await self._engine.check()
         with ExitStack() as counted:
             counted.enter_context(self.fairness.request())
             job = await self.jobs.accept(body, hook)
@@ -204,7 +221,7 @@ class Engine:
         blobs = dict.fromkeys(digest for each in compiled for digest in each.blobs)
         await self.tenancy.grant([*(action.digest for action in actions), *blobs])
         if key is not None:
-            await self._repeats.save(key, with_signatures(rendered.repeat, signatures), tuple(blobs))
+            await self._keep(key, with_signatures(rendered.repeat, signatures), signatures, tuple(blobs))
         return with_signatures(rendered.answer, signatures)
 
     async def _prepare(
@@ -213,6 +230,13 @@ class Engine:
         header = {"build_id": build().build_id, "salt": self.tenancy.salt, **(more or {})}
         prepared = await self._run("prepare", Message(header, {"body": body.content}), body, _of_no_target(tell))
         return [Action.from_components(components) for components in prepared.header["actions"]], prepared
+
+    async def _keep(self, key: str, repeat: bytes, signatures: Sequence[str], blobs: Sequence[str]) -> None:
+        if self._is_farm:
+            vouching = SignedRecord.model_validate_json(signatures[0]).record.key
+            self._repeats.remember(key, repeat, blobs, vouching)
+        else:
+            await self._repeats.save(key, repeat, blobs)
 
     async def _render(self, compiled: Sequence[Compiled], renaming: bytes, body: Body) -> Rendered:
         parts = {f"program:{position}": each.program for position, each in enumerate(compiled)}

@@ -34,6 +34,8 @@ from .job import Job, follow
 LEASE_S: Final = 5.0
 """A service that has not said for so long that it lives has lost its jobs to the others."""
 BEAT_S: Final = 1.5
+TELL_S: Final = 0.5
+"""How often other services hear how far a job is."""
 MAX_ATTEMPTS: Final = 5
 """Services, or processes of one, that may be lost over a job."""
 _FIRST_PAUSE_S: Final = 0.2
@@ -60,13 +62,13 @@ class Jobs:
         self._most = most
         self._owner = token_hex(16)
         self._jobs: dict[str, Job] = {}
-        self._watching: asyncio.Task[None] | None = None
+        self._watching: list[asyncio.Task[None]] = []
         self.is_closing = asyncio.Event()
 
     async def start(self) -> None:
         """Take up what services that are no more have left, now and from now on."""
         await self._look_around()
-        self._watching = asyncio.create_task(self._watch())
+        self._watching = [asyncio.create_task(each) for each in (self._watch(), self._tell_others())]
 
     async def accept(self, body: Body, hook: str | None, answer: bytes | None = None) -> Job:
         """A job for a request; once this returns, it will be done. `answer` is what it comes to, if that is known.
@@ -129,9 +131,9 @@ class Jobs:
                 yield event
             if job.is_over or self.is_closing.is_set():
                 return
-            # It is another service's: what it tells is seen when the job has ended.
+            # It is another service's, which says now and then how far it is.
             with suppress(TimeoutError):
-                await asyncio.wait_for(self.is_closing.wait(), BEAT_S)
+                await asyncio.wait_for(self.is_closing.wait(), TELL_S)
             job = await self.find(identifier)
 
     async def end(self, job: Job, seconds: float) -> None:
@@ -160,8 +162,7 @@ class Jobs:
         """Stop, and leave what has not ended to the next service."""
         self.drain()
         tasks = [job.task for job in self._jobs.values() if job.task is not None]
-        if self._watching is not None:
-            tasks.append(self._watching)
+        tasks += self._watching
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -206,7 +207,8 @@ class Jobs:
             error = working.exception()
             if error is None:
                 return "done", {"answer": working.result()}
-            lost += isinstance(error, LostWorkerError)
+            if isinstance(error, LostWorkerError):
+                lost += int(error.details.get("attempts", 1))
             may_pass = isinstance(error, InfrastructureError | RateLimitedError)
             if not may_pass or lost + job.record.attempt > MAX_ATTEMPTS:
                 return "failed", {"error": _problem(job, error)}
@@ -240,6 +242,21 @@ class Jobs:
                 await self._look_around()
             except UnavailableError as error:
                 _log.error("the store does not show its jobs", reason=error.message)
+
+    async def _tell_others(self) -> None:
+        told: dict[str, int] = {}
+        while True:
+            await asyncio.sleep(TELL_S)
+            under_way = {job.record.id: job for job in self._jobs.values() if job.record.state == "running"}
+            told = {identifier: count for identifier, count in told.items() if identifier in under_way}
+            for identifier, job in under_way.items():
+                record = job.record
+                if not record.has_ended and told.get(identifier) != len(record.events):
+                    told[identifier] = len(record.events)
+                    with suppress(UnavailableError):
+                        await self._records.tell(record)
+                        if identifier not in self._jobs:
+                            await self._records.tell_no_more(identifier)
 
     async def _look_around(self) -> None:
         """Say that this service lives, give up jobs that somebody has cancelled, and take up those that nobody has."""

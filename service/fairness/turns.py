@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
 
 from service.identity.caller import caller
 from service.identity.register import TenantRecord
@@ -48,12 +49,13 @@ class Fairness:
         self._settings = settings
         self._tenant = tenant
         self._gate = Gate()
-        bounds = Bounds(settings.concurrency, settings.queue, settings.queue_age_s, settings.tenant_concurrency)
+        bounds = Bounds(settings.width, settings.queue, settings.queue_age_s, settings.tenant_concurrency)
         self.compiles = Turns(FairLane(bounds, self._gate.charge), tenant)
         # Apart from the compiles, so that a hit does not wait for them.
-        self.short_jobs = Turns(FairLane(bounds, self._gate.charge), tenant)
+        here = replace(bounds, width=settings.concurrency)
+        self.short_jobs = Turns(FairLane(here, self._gate.charge), tenant)
         # What was accepted waits as long as it takes; its costs are counted where they arise.
-        accepted = Bounds(settings.concurrency, settings.concurrency + settings.queue)
+        accepted = Bounds(settings.width, settings.width + settings.queue)
         self.jobs = Turns(FairLane(accepted), tenant)
         self.lanes = {"compiles": self.compiles, "short_jobs": self.short_jobs, "jobs": self.jobs}
 

@@ -40,3 +40,18 @@ class Canary:
             wrong = "a small graph is compiled to other bytes than before"
             return Failure(wrong, f"{wrong}: {', '.join(artifacts)} in place of {', '.join(self._first)}")
         return None
+
+
+class Ping:
+    """Looks whether processes can be forked at all: of a service whose compiles are a farm's."""
+
+    def __init__(self, sandbox: Sandbox) -> None:
+        self._sandbox = sandbox
+
+    async def look(self) -> Failure | None:
+        """Why no process does anything now; None when one does."""
+        try:
+            await self._sandbox.run("ping", Message(), LIMITS)
+        except TensorkilnError as error:
+            return Failure.of("no process is forked", error)
+        return None

@@ -16,7 +16,7 @@ from service.store.location import ObjectStore
 from service.store.records import Records
 from tensorkiln.errors import TensorkilnError, UnavailableError
 
-from .canary import Canary
+from .canary import Canary, Ping
 from .check import Check, Failure
 
 CHECKS: Final = ("canary", "store", "engine", "disk", "queue")
@@ -30,7 +30,7 @@ class Readiness:
 
     `disk_floor_mib` MiB have to be free where a store in a directory lies, and no compile may have waited longer than
     `queue_age_s` seconds; `oldest_s` says how long one has. `takes_orders` raises a TensorkilnError when the engine
-    would not take one.
+    would not take one. The canary compiles where `compiles_here`, and is a process that does nothing otherwise.
     """
 
     def __init__(
@@ -43,6 +43,7 @@ class Readiness:
         queue_age_s: float,
         oldest_s: Callable[[], float],
         takes_orders: Callable[[], Awaitable[None]],
+        compiles_here: bool = True,
     ) -> None:
         async def disk() -> Failure | None:
             return await _disk(store, disk_floor_mib)
@@ -58,7 +59,7 @@ class Readiness:
             return _queue(oldest_s(), queue_age_s)
 
         self._vital = (
-            Check("canary", Canary(sandbox).look, EVERY_S),
+            Check("canary", (Canary if compiles_here else Ping)(sandbox).look, EVERY_S),
             Check("store", _StoreLook(records).look, EVERY_S),
         )
         self._checks = (*self._vital, Check("engine", engine, EVERY_S), Check("disk", disk), Check("queue", queue))

@@ -1,7 +1,8 @@
 """Jobs as the store has them: an accepted job is there until it has ended, whatever becomes of the service.
 
 `jobs/open` has what is to be done, `jobs/ended` what is over, `jobs/owners` until when each service is known to live,
-`jobs/claims` who took up a job that somebody left: a file that only one service can create.
+`jobs/claims` who took up a job that somebody left: a file that only one service can create. `jobs/progress` has how far
+a job is, for services that do not have it; nothing depends on it.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ MAX_OPEN: Final = 100_000
 
 _OPEN: Final = "jobs/open"
 _CLAIMS: Final = "jobs/claims"
+_PROGRESS: Final = "jobs/progress"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +74,20 @@ class JobRecords:
     async def find(self, job: str) -> JobRecord | None:
         """The record of a job, ended or open."""
         content = await self._records.get(_ended(job)) or await self._records.get(f"{_OPEN}/{job}")
-        return _read(content) if content is not None else None
+        if content is None:
+            return None
+        record = _read(content)
+        told = await self._records.get(f"{_PROGRESS}/{job}") if not record.has_ended else None
+        further = _read(told) if told is not None else record
+        return further if further.attempt >= record.attempt else record
+
+    async def tell(self, record: JobRecord) -> None:
+        """Have other services know how far an open job is."""
+        await self._records.put(f"{_PROGRESS}/{record.id}", asdict(record))
+
+    async def tell_no_more(self, job: str) -> None:
+        """A job was over before it could be told how far it is."""
+        await self._records.delete(f"{_PROGRESS}/{job}")
 
     async def write(self, record: JobRecord) -> None:
         """Keep an open job as it is now."""
@@ -80,9 +95,11 @@ class JobRecords:
 
     async def end(self, record: JobRecord) -> JobRecord:
         """Keep how a job has ended, unless it has already; the record that stands."""
-        earlier = await self._records.get(_ended(record.id))
-        if earlier is None:
-            await self._records.put(_ended(record.id), asdict(record))
+        earlier: dict[str, Any] | None = None
+        while not await self._records.create(_ended(record.id), asdict(record)):
+            earlier = await self._records.get(_ended(record.id))
+            if earlier is not None:
+                break  # Otherwise it was damaged, and is not there any more.
         await self._close(record)
         return record if earlier is None else _read(earlier)
 
@@ -134,6 +151,7 @@ class JobRecords:
 
     async def _close(self, record: JobRecord) -> None:
         await self._records.delete(f"{_OPEN}/{record.id}")
+        await self._records.delete(f"{_PROGRESS}/{record.id}")
         if record.attempt > 1:
             claims = await self._records.names(_CLAIMS, MAX_OPEN)
             for claim in claims:

@@ -57,6 +57,13 @@ class Repeats:
         self._records.touch(_path(key))
         return repeat.answer
 
+    def remember(self, key: str, answer: bytes, blobs: Sequence[str], vouching: str) -> None:
+        """Give `answer` to requests with this key while this service lives and the key with the id `vouching` is valid.
+
+        For a service of a farm: it has no key to seal an answer with.
+        """
+        self._remember(key, Repeat(answer, tuple(blobs), vouching))
+
     async def save(self, key: str, answer: bytes, blobs: Sequence[str]) -> None:
         """Give `answer` to requests with this key from now on."""
         digest = await self._blobs.put(answer)

@@ -1,0 +1,131 @@
+"""The Celery application that services and workers share: its queue, and every setting with its reason."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import structlog
+from celery import Celery
+from kombu.connection import Connection
+from kombu.entity import Exchange, Queue
+
+from service.settings import Settings
+from tensorkiln.errors import UnavailableError
+
+from .message import queue_name
+
+_DEAD: Final = "kiln.dead"
+_MAX_QUEUED: Final = 50_000
+# A queue of a build that neither services nor workers have used for so long is removed.
+_EXPIRES_MS: Final = 7 * 86_400_000
+_DEAD_MS: Final = 86_400_000
+_AMQP: Final = frozenset({"amqp", "amqps", "pyamqp"})
+_REDIS: Final = frozenset({"redis", "rediss"})
+CONNECT_TIMEOUT_S: Final = 2.0
+
+_log = structlog.get_logger()
+
+
+def farm_app(settings: Settings) -> Celery:
+    """The application on KILN_BROKER. UnavailableError when the URL names no broker that is known here."""
+    url = settings.broker.get_secret_value()
+    scheme = urlsplit(url).scheme
+    if scheme not in _AMQP | _REDIS:
+        raise UnavailableError(
+            f"KILN_BROKER has the scheme {scheme!r}; use amqp://, amqps:// for RabbitMQ, or redis:// to develop."
+        )
+    is_redis = scheme in _REDIS
+    if is_redis:
+        _log.warning(
+            "Redis is a broker for development only: a message may be lost between the broker and a worker that "
+            "stalls. What was accepted is sent again, seconds later; use RabbitMQ."
+        )
+    app = Celery("kiln", set_as_current=False)
+    app.conf.update(_settings(settings, url), **(_redis(settings) if is_redis else _rabbit()))
+    return app
+
+
+def _settings(settings: Settings, url: str) -> dict[str, Any]:
+    # An attempt may begin a crashing compile twice.
+    longest_s = 2 * settings.compile_deadline_s
+    return {
+        "broker_url": url,
+        "task_serializer": "json",
+        "accept_content": ["json"],
+        "result_serializer": "json",
+        # Results are in the store: nothing waits for a result backend.
+        "task_ignore_result": True,
+        # A message is acknowledged when its work is over, however that went: the store knows what is left to do.
+        "task_acks_late": True,
+        "task_acks_on_failure": True,
+        "task_acks_on_timeout": True,
+        "task_reject_on_worker_lost": True,
+        "worker_prefetch_multiplier": 1,
+        "worker_lost_wait": 0.5,
+        # The sandbox keeps the deadline; this ends a worker process that does not.
+        "task_time_limit": longest_s + 15,
+        "task_soft_time_limit": None,
+        "worker_max_tasks_per_child": 500,
+        "worker_max_memory_per_child": 400_000,
+        "worker_proc_alive_timeout": 60.0,
+        # The broker delivers again what a worker had that it lost sight of.
+        "worker_cancel_long_running_tasks_on_connection_loss": True,
+        "worker_soft_shutdown_timeout": settings.compile_deadline_s,
+        "worker_enable_soft_shutdown_on_idle": True,
+        "broker_connection_retry_on_startup": True,
+        "broker_connection_max_retries": None,
+        "broker_connection_timeout": CONNECT_TIMEOUT_S,
+        "broker_heartbeat": 10,
+        "task_publish_retry": True,
+        "task_publish_retry_policy": {"max_retries": 3, "interval_start": 0, "interval_step": 0.2, "interval_max": 1},
+        "worker_hijack_root_logger": False,
+        "worker_redirect_stdouts": False,
+        "worker_enable_remote_control": False,
+        "worker_send_task_events": False,
+        "task_create_missing_queues": False,
+        "task_default_queue": queue_name(),
+    }
+
+
+def declare(app: Celery, connection: Connection) -> None:
+    """Have the broker know the queues: the farm's, and the one for what no worker could finish."""
+    opened: Any = connection.channel()
+    with opened as channel:
+        if connection.transport.driver_type == "amqp":
+            kept = {"x-message-ttl": _DEAD_MS, "x-max-length": _MAX_QUEUED}
+            Queue(_DEAD, Exchange(_DEAD, type="fanout"), queue_arguments=kept)(channel).declare()
+        app.amqp.queues[queue_name()](channel).declare()
+
+
+def _rabbit() -> dict[str, Any]:
+    arguments = {
+        "x-queue-type": "quorum",
+        "x-delivery-limit": 3,
+        "x-dead-letter-exchange": _DEAD,
+        "x-overflow": "reject-publish",
+        "x-max-length": _MAX_QUEUED,
+        "x-expires": _EXPIRES_MS,
+    }
+    return {
+        "broker_transport_options": {"confirm_publish": True},
+        "task_queues": [
+            Queue(queue_name(), Exchange("kiln", type="direct"), routing_key=queue_name(), queue_arguments=arguments)
+        ],
+        "task_default_exchange": "kiln",
+        "task_default_routing_key": queue_name(),
+    }
+
+
+def _redis(settings: Settings) -> dict[str, Any]:
+    return {
+        "broker_transport_options": {
+            "visibility_timeout": 2 * settings.compile_deadline_s + 60,
+            "unacked_restore_interval": 1,
+            "unacked_restore_throttle": 1,
+            "socket_timeout": 5,
+            "socket_keepalive": True,
+            "health_check_interval": 10,
+        },
+        "task_queues": [Queue(queue_name(), routing_key=queue_name())],
+    }

@@ -1,0 +1,189 @@
+"""The engine that is a farm: its workers take orders from a queue, and what becomes of them is read in the store."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import suppress
+from secrets import token_hex
+from typing import Final
+
+import structlog
+
+from service.engine.order import Made, Order
+from service.engine.protocol import Tell
+from service.observe.traces import traceparent
+from service.store.blobs import Blobs
+from service.store.programs import Entry, Programs
+from tensorkiln.errors import InfrastructureError, TensorkilnError, UnavailableError, error_from_problem
+
+from .broker import Broker
+from .ledger import Ledger, Result, Task
+from .message import Message
+from .pending import Pending
+from .reaper import Reaper
+
+# A directory is listed in a tenth of a millisecond, a bucket in tens of them.
+_LOOK_EVERY_S: Final = {True: 0.02, False: 0.25}
+_WATCH_EVERY_S: Final = 0.25
+_REAP_EVERY_S: Final = 1.0
+_SWEEP_EVERY_S: Final = 3600.0
+_PAUSE_S: Final = 1.0
+
+_log = structlog.get_logger()
+
+
+class CeleryEngine:
+    """Announces orders by `broker` and keeps them in `ledger`; the results are in `programs` and `blobs`.
+
+    `deadline_s` is what one attempt of a compile may take, `is_near` whether the store is a directory.
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        broker: Broker,
+        programs: Programs,
+        blobs: Blobs,
+        *,
+        deadline_s: float,
+        is_near: bool,
+    ) -> None:
+        self._ledger = ledger
+        self._broker = broker
+        self._programs = programs
+        self._blobs = blobs
+        self._deadline_s = deadline_s
+        self._look_every_s = _LOOK_EVERY_S[is_near]
+        self._owner = token_hex(16)
+        self._pending: dict[str, Pending] = {}
+        self._reaper = Reaper(ledger, broker, self._owner, self._pending)
+        self._is_busy = asyncio.Event()
+        self._watching: list[asyncio.Task[None]] = []
+
+    async def start(self) -> None:
+        """Begin to watch. The broker need not be there yet: what is stored can be served without it."""
+        self._watching = [asyncio.create_task(each) for each in (self._watch(), self._sweep())]
+        with suppress(UnavailableError):
+            await self._broker.check()
+
+    async def check(self) -> None:
+        """As the protocol has it."""
+        await self._broker.check()
+
+    async def submit(self, order: Order, tell: Tell) -> str:
+        """Write the order down, then announce it. What cannot be announced is taken back."""
+        wanted = order.wanted
+        identifier = token_hex(16)
+        deadline_s = self._deadline_s
+        task = Task(
+            owner=self._owner,
+            id=identifier,
+            action=wanted.action.components,
+            with_dumps=wanted.with_dumps,
+            hook=wanted.hook,
+            is_poison=wanted.is_poison,
+            replaces=order.replaces,
+            deadline_s=deadline_s,
+        )
+        await self._broker.check()
+        await self._blobs.put(wanted.graph)
+        message = Message(self._owner, identifier, 1, wanted.action.digest, deadline_s, traceparent())
+        pending = Pending(order, message, tell)
+        await self._ledger.open(task)
+        self._pending[identifier] = pending
+        try:
+            await self._broker.send(message)
+        except BaseException:
+            await asyncio.shield(self.cancel(identifier))
+            raise
+        self._is_busy.set()
+        return identifier
+
+    async def wait(self, ticket: str) -> Made:
+        """As the protocol has it. Attempts whose worker was lost are made again before this ends."""
+        pending = self._pending[ticket]
+        result = await pending.result
+        try:
+            if result.problem is not None:
+                raise error_from_problem(result.problem)
+            return await self._made(pending, result)
+        finally:
+            await self._forget(ticket)
+
+    async def cancel(self, ticket: str) -> None:
+        """Take the order back; the worker that is at it sees that within half a second."""
+        with suppress(UnavailableError):
+            await self._forget(ticket)
+
+    async def close(self) -> None:
+        """Stop watching. Workers go on: what they make is found in the store."""
+        for task in self._watching:
+            task.cancel()
+        await asyncio.gather(*self._watching, return_exceptions=True)
+        self._broker.close()
+
+    async def _forget(self, ticket: str) -> None:
+        pending = self._pending.pop(ticket, None)
+        if not self._pending:
+            self._is_busy.clear()
+        if pending is not None:
+            pending.result.cancel()
+            await self._ledger.close(self._owner, ticket, pending.message.attempt)
+
+    async def _made(self, pending: Pending, result: Result) -> Made:
+        wanted = pending.order.wanted
+        found = result.entry if wanted.hook is not None else None
+        if found is None:
+            found = await self._programs.find(wanted.action, with_dumps=wanted.with_dumps)
+        program = await self._blobs.get(found.program) if isinstance(found, Entry) else None
+        if not isinstance(found, Entry) or program is None:
+            raise UnavailableError("What the farm has made is not in the store, or not to be believed; try again.")
+        return Made(program, found, None, result.run_s, pending.message.attempt + result.attempts - 1)
+
+    async def _watch(self) -> None:
+        """See what has ended, what goes on, and what has to be announced again."""
+        watch_at = reap_at = time.monotonic()
+        while True:
+            await self._is_busy.wait()
+            try:
+                await self._collect()
+                now = time.monotonic()
+                if now >= watch_at:
+                    await self._reaper.look()
+                    watch_at = now + _WATCH_EVERY_S
+                if now >= reap_at:
+                    await self._reaper.reap()
+                    reap_at = now + _REAP_EVERY_S
+            except UnavailableError as error:
+                _log.error("the farm is out of sight", reason=error.message)
+                await asyncio.sleep(_PAUSE_S)
+            await asyncio.sleep(self._look_every_s)
+
+    async def _collect(self) -> None:
+        for identifier in await self._ledger.finished(self._owner):
+            result = await self._ledger.result(self._owner, identifier)
+            pending = self._pending.get(identifier)
+            if pending is None:
+                # Of a worker that did not see in time that the order was taken back.
+                await self._ledger.close(self._owner, identifier, result.attempt if result is not None else 0)
+            elif result is not None and not pending.result.done():
+                pending.hear(result.news)
+                if _may_pass(result):
+                    await self._ledger.reopen(self._owner, identifier)
+                    if await self._reaper.again(pending):
+                        continue
+                pending.result.set_result(result)
+
+    async def _sweep(self) -> None:
+        while True:
+            try:
+                await self._ledger.sweep()
+            except UnavailableError as error:
+                _log.warning("what services left behind could not be removed", reason=error.message)
+            await asyncio.sleep(_SWEEP_EVERY_S)
+
+
+def _may_pass(result: Result) -> bool:
+    error: TensorkilnError | None = error_from_problem(result.problem) if result.problem is not None else None
+    return isinstance(error, InfrastructureError)

@@ -1,0 +1,35 @@
+"""What is said over the broker: digests and names, no bytes of anybody's graph."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+from service.build_id import build
+
+TASK: Final = "kiln.compile"
+"""The name of the only Celery task."""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """The announcement of an attempt: whose task it is, the digest of its action, seconds that a compile may take.
+
+    `trace` is the trace context of whoever asked, as the header `traceparent`.
+    """
+
+    owner: str
+    task: str
+    attempt: int
+    action: str
+    deadline_s: float
+    trace: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """What `Message(**…)` takes."""
+        return asdict(self)
+
+
+def queue_name() -> str:
+    """The queue of this build: workers of another build of the compiler do not get its orders."""
+    return f"{TASK}.{build().build_id[:16]}"

@@ -1,0 +1,56 @@
+"""An order that the farm has, as the service that submitted it sees it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from service.engine.order import Order
+from service.engine.protocol import Tell
+
+from .ledger import Result, State
+from .message import Message
+
+
+class Pending:
+    """`message` announced the present attempt, at `sent_at`; `result` is set at the end. Times are monotonic, in s."""
+
+    def __init__(self, order: Order, message: Message, tell: Tell) -> None:
+        self.order = order
+        self.message = message
+        self.result: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
+        self.sent_at = time.monotonic()
+        self.is_claimed = False
+        self.seen_at = self.sent_at
+        self._tell = tell
+        self._beat = -1
+        self._told = 0
+
+    def claim(self) -> None:
+        """A worker has begun the attempt."""
+        if not self.is_claimed:
+            self.is_claimed = True
+            self.seen_at = time.monotonic()
+
+    def see(self, state: State) -> None:
+        """A worker gave a sign of life, maybe the one that is known already."""
+        if state.attempt == self.message.attempt and state.beat != self._beat:
+            self._beat = state.beat
+            self.seen_at = time.monotonic()
+            self.hear(state.news)
+
+    def hear(self, news: Sequence[Mapping[str, Any]]) -> None:
+        """All news of this attempt, of which the first have been told."""
+        for each in news[self._told :]:
+            self._tell(each)
+        self._told = max(self._told, len(news))
+
+    def next_attempt(self) -> None:
+        """The present one is lost."""
+        self.message = replace(self.message, attempt=self.message.attempt + 1)
+        self.is_claimed, self._beat, self._told = False, -1, 0
+        self.sent_at = self.seen_at = time.monotonic()
+        self._tell({"stage": "retry", "attempt": self.message.attempt})

@@ -1,0 +1,89 @@
+"""Announces again what was lost: a message that never came, or a worker that went.
+
+Every service reaps its own orders, so that none has to lead; orders of a service that is gone are made again by the
+one that takes up its jobs. An order that is announced twice is begun once.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Final
+
+import structlog
+
+from tensorkiln.errors import LostWorkerError, UnavailableError
+
+from .broker import Broker
+from .ledger import Ledger, Result
+from .pending import Pending
+
+LEASE_S: Final = 5.0
+"""A worker that has not been heard of for so long has lost its order; a message so old may have been lost."""
+MAX_ATTEMPTS: Final = 5
+"""How many workers may be lost over an order."""
+# A message that was overtaken by one that was sent so much later is not waiting for its turn.
+_OVERTAKEN_S: Final = 1.0
+
+_log = structlog.get_logger()
+
+
+class Reaper:
+    """Looks after the orders of `owner` in `pending`, by task."""
+
+    def __init__(self, ledger: Ledger, broker: Broker, owner: str, pending: Mapping[str, Pending]) -> None:
+        self._ledger = ledger
+        self._broker = broker
+        self._owner = owner
+        self._pending = pending
+        self._newest_claimed = float("-inf")
+
+    async def look(self) -> None:
+        """See which orders have been begun, and which of those are worked on still."""
+        claimed = await self._ledger.claimed(self._owner)
+        for identifier, pending in tuple(self._pending.items()):
+            if (identifier, pending.message.attempt) not in claimed:
+                continue
+            if not pending.is_claimed:
+                self._newest_claimed = max(self._newest_claimed, pending.sent_at)
+            pending.claim()
+            state = await self._ledger.state(self._owner, identifier)
+            if state is not None:
+                pending.see(state)
+
+    async def reap(self) -> None:
+        """Announce what is due. A broker that does not answer is asked again the next time."""
+        now = time.monotonic()
+        silent = [each for each in self._pending.values() if now - each.seen_at > LEASE_S and not each.result.done()]
+        lost = [each for each in silent if each.is_claimed]
+        unclaimed = [each for each in silent if not each.is_claimed]
+        overtaken = [each for each in unclaimed if each.sent_at + _OVERTAKEN_S < self._newest_claimed]
+        try:
+            for pending in lost:
+                _log.warning("a worker was lost", attempt=pending.message.attempt, digest=pending.message.action)
+                if not await self.again(pending):
+                    pending.result.set_result(_given_up(pending))
+            if unclaimed and (overtaken or await self._broker.waiting() == 0):
+                for pending in overtaken or unclaimed:
+                    _log.warning("a message was lost and is sent again", digest=pending.message.action)
+                    await self._broker.send(pending.message)
+                    pending.sent_at = pending.seen_at = time.monotonic()
+        except UnavailableError:
+            return
+
+    async def again(self, pending: Pending) -> bool:
+        """Announce another attempt; False when there were enough. UnavailableError leaves it for later."""
+        if pending.message.attempt >= MAX_ATTEMPTS:
+            return False
+        await self._broker.check()
+        pending.next_attempt()
+        await self._broker.send(pending.message)
+        return True
+
+
+def _given_up(pending: Pending) -> Result:
+    error = LostWorkerError(
+        f"{MAX_ATTEMPTS} workers were lost over this compile; it is not begun again.",
+        details={"attempts": MAX_ATTEMPTS},
+    )
+    return Result(pending.message.attempt, "", problem=error.to_problem())

@@ -1,0 +1,42 @@
+"""`python -m service.worker`: compile what the services of a farm ask for, until SIGTERM or Ctrl-C."""
+
+from __future__ import annotations
+
+import sys
+
+from pydantic import ValidationError
+
+from service.observe.log import configure_log
+from service.settings import Settings
+from tensorkiln.errors import UnavailableError
+
+
+def main() -> int:
+    """The exit status."""
+    try:
+        settings = Settings()
+    except ValidationError as error:
+        for problem in error.errors(include_url=False, include_input=False):
+            print(f"KILN_{'_'.join(str(step) for step in problem['loc']).upper()}: {problem['msg']}", file=sys.stderr)
+        return 1
+    configure_log(settings.log)
+    try:
+        return work(settings)
+    except UnavailableError as error:
+        print(error, file=sys.stderr)
+        return 1
+
+
+def work(settings: Settings) -> int:
+    """Work until a signal; the exit status. UnavailableError without a broker, or without Celery."""
+    if not settings.broker.get_secret_value():
+        raise UnavailableError("A worker takes its orders from a broker: set KILN_BROKER to an amqp:// URL.")
+    try:
+        from .serve import serve
+    except ModuleNotFoundError as error:
+        raise UnavailableError(f"{error}: install tensorkiln-server[farm].") from None
+    return serve(settings)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

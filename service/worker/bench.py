@@ -1,0 +1,135 @@
+"""Where one process of a worker works: its sandbox, the store, and a key to sign with."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from secrets import token_hex
+from typing import Any, Final
+
+import structlog
+
+from service.action import Action
+from service.build_id import build
+from service.engine.farm.ledger import Ledger, Result, State, Task
+from service.engine.farm.message import Message
+from service.engine.local import LocalEngine
+from service.engine.order import Made, Order, Wanted
+from service.observe.traces import continuing
+from service.sandbox.sandbox import Sandbox
+from service.settings import Settings
+from service.store.blobs import Blobs
+from service.store.crashes import Crashes
+from service.store.location import open_store
+from service.store.programs import Entry, Programs
+from service.store.records import Records
+from service.trust.keyring import Keyring
+from service.trust.notary import Notary
+from tensorkiln.errors import InfrastructureError, TensorkilnError, UnavailableError
+
+WARM_UP: Final = "service.sandbox.jobs.rehearsal:rehearse"
+BEAT_S: Final = 0.5
+"""How often a worker says that it is at an order, and looks whether that is wanted still: well below a lease."""
+
+_log = structlog.get_logger()
+
+
+class Bench:
+    """Carries orders out with these settings. Only what is signed here is believed by the services of the farm."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        store = open_store(settings.store_location)
+        records = Records(store)
+        self._blobs = Blobs(store)
+        self._keyring = Keyring(settings.keys_directory)
+        self._notary = Notary(self._keyring, settings.worker, "process")
+        self._programs = Programs(records, self._blobs, self._notary)
+        self._crashes = Crashes(records, self._notary)
+        self._ledger = Ledger(store, records)
+        self._name = f"{settings.worker}.{os.getpid()}.{token_hex(4)}"
+        self._sandbox = Sandbox(
+            (WARM_UP,),
+            max_output_mib=settings.compile_output_mib,
+            wall=settings.isolation,
+            required=settings.require_isolation,
+            test_hooks=settings.test_hooks,
+        )
+
+    async def start(self) -> None:
+        """Start the fork server. UnavailableError when it or the key cannot be used."""
+        self._notary.isolation = (await self._sandbox.start()).level
+        self._keyring.signer()
+
+    async def close(self) -> None:
+        """End the fork server."""
+        await self._sandbox.close()
+
+    async def work(self, message: Message) -> str:
+        """What became of the attempt that a message announces.
+
+        TensorkilnError when the store fails: then the service that announced it does so again.
+        """
+        with continuing(message.trace):
+            return await self._work(message)
+
+    async def _work(self, message: Message) -> str:
+        task = await self._ledger.find(message.owner, message.task)
+        if task is None:
+            return "not wanted any more"
+        action = Action.from_components(task.action)
+        if action.digest != message.action or action.build_id != build().build_id:
+            _log.error("an order is not what its message says", digest=message.action)
+            return "refused"
+        if not await self._ledger.claim(task.owner, task.id, message.attempt, self._name):
+            return "begun by another"
+        news: list[Mapping[str, Any]] = []
+        making = asyncio.create_task(self._make(task, action, news.append))
+        beating = asyncio.create_task(self._beat(task, message.attempt, news, making))
+        try:
+            await asyncio.wait({making})
+        finally:
+            making.cancel()
+            beating.cancel()
+        if making.cancelled() or await self._ledger.find(task.owner, task.id) is None:
+            return "given up"
+        error = making.exception()
+        if error is not None and not isinstance(error, TensorkilnError):
+            raise error
+        about = Result(message.attempt, self._name, news)
+        if error is not None:
+            await self._ledger.finish(task.owner, task.id, replace(about, problem=error.to_problem()))
+            return error.code
+        made = making.result()
+        done = replace(about, entry=made.entry, run_s=made.run_s, attempts=made.attempts)
+        await self._ledger.finish(task.owner, task.id, done)
+        return "done"
+
+    async def _make(self, task: Task, action: Action, tell: Any) -> Made:
+        if task.hook is None and not task.replaces:
+            found = await self._programs.find(action, with_dumps=task.with_dumps)
+            if isinstance(found, Entry):
+                return Made(b"", found, None, 0.0)
+        graph = await self._blobs.get(action.graph)
+        if graph is None:
+            raise UnavailableError("The graph of an order is gone from the store; send the request again.")
+        limits = replace(self._settings.limits, deadline_s=min(task.deadline_s, self._settings.compile_deadline_s))
+        engine = LocalEngine(self._sandbox, limits, self._blobs, self._programs, self._crashes)
+        wanted = Wanted(action, graph, task.with_dumps, task.hook, None, task.is_poison)
+        return await engine.make(Order(wanted, {}, task.replaces), tell)
+
+    async def _beat(self, task: Task, attempt: int, news: list[Mapping[str, Any]], making: asyncio.Task[Made]) -> None:
+        """Say that the worker lives, until the order is given up. What ends before the first beat needs none."""
+        beat = 0
+        while True:
+            await asyncio.sleep(BEAT_S)
+            beat += 1
+            try:
+                if await self._ledger.find(task.owner, task.id) is None:
+                    making.cancel()
+                    return
+                await self._ledger.beat(task.owner, task.id, State(attempt, beat, tuple(news)))
+            except InfrastructureError as error:
+                _log.error("a sign of life could not be given", reason=error.message)

@@ -1,0 +1,41 @@
+"""A Celery worker with its processes."""
+
+from __future__ import annotations
+
+import os
+
+from celery.signals import worker_ready
+
+from service.engine.farm.app import declare, farm_app
+from service.engine.farm.message import queue_name
+from service.settings import Settings
+
+from .station import Station
+
+
+def serve(settings: Settings) -> int:
+    """Work in `settings.concurrency` processes until SIGTERM, which lets what is begun come to its end."""
+    app = farm_app(settings)
+    station = Station(settings)
+    station.install(app)
+    worker_ready.connect(lambda **_: _ready(), weak=False)
+    with app.connection_for_write() as connection:
+        connection.ensure_connection(interval_start=0.2, interval_step=0.2, interval_max=5)
+        declare(app, connection)
+    worker = app.Worker(
+        hostname=f"{settings.worker}.{os.getpid()}",
+        pool="prefork",
+        concurrency=settings.concurrency,
+        queues=[queue_name()],
+        loglevel="WARNING",
+        without_gossip=True,
+        without_mingle=True,
+        without_heartbeat=True,
+        quiet=True,
+    )
+    worker.start()
+    return worker.exitcode or 0
+
+
+def _ready() -> None:
+    print("tensorkiln worker is ready", flush=True)

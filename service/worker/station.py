@@ -1,0 +1,50 @@
+"""A process of a worker: one bench, and the loop that it works in."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import structlog
+from celery import Celery
+from celery.signals import worker_process_init, worker_process_shutdown
+
+from service.engine.farm.message import TASK, Message
+from service.settings import Settings
+
+from .bench import Bench
+
+_log = structlog.get_logger()
+
+
+class Station:
+    """Begun in each process after it was forked: nothing of the store or of an event loop survives a fork."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._runner: asyncio.Runner | None = None
+        self._bench: Bench | None = None
+
+    def install(self, app: Celery) -> None:
+        """Have the processes of the worker on `app` carry out its only task."""
+        # Held by the signals weakly otherwise, and lost.
+        worker_process_init.connect(self._begin, weak=False)
+        worker_process_shutdown.connect(self._end, weak=False)
+        app.task(name=TASK, acks_late=True, ignore_result=True)(self._carry_out)
+
+    def _begin(self, **_: Any) -> None:
+        self._runner = asyncio.Runner()
+        self._bench = Bench(self._settings)
+        self._runner.run(self._bench.start())
+
+    def _end(self, **_: Any) -> None:
+        if self._runner is not None and self._bench is not None:
+            self._runner.run(self._bench.close())
+            self._runner.close()
+
+    def _carry_out(self, **content: Any) -> None:
+        assert self._runner is not None
+        assert self._bench is not None
+        message = Message(**content)
+        outcome = self._runner.run(self._bench.work(message))
+        _log.info("an order is over", outcome=outcome, digest=message.action, attempt=message.attempt)

@@ -1,0 +1,60 @@
+"""`python -m tests.farm`: a farm on this machine until Ctrl-C."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+import tempfile
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from tests.faults.requests import body, post
+
+from .brokers import missing
+from .topology import Farm
+
+
+def main() -> int:
+    """The exit status."""
+    parser = argparse.ArgumentParser(prog="python -m tests.farm", description="Run a farm on this machine.")
+    parser.add_argument("--broker", choices=("rabbit", "redis"), default="rabbit", help="default: %(default)s")
+    parser.add_argument("--services", type=int, default=2, help="processes that answer HTTP (default: %(default)s)")
+    parser.add_argument("--workers", type=int, default=4, help="processes that compile (default: %(default)s)")
+    parser.add_argument("--home", type=Path, help="directory of store, keys, broker and logs (default: a new one)")
+    parser.add_argument("--check", action="store_true", help="compile one graph by each service, and stop")
+    arguments = parser.parse_args()
+    lacking = missing(arguments.broker)
+    if lacking:
+        print(lacking, file=sys.stderr)
+        return 1
+    with tempfile.TemporaryDirectory(prefix="kiln-farm-") as temporary:
+        home: Path = arguments.home or Path(temporary)
+        with Farm(home, kind=arguments.broker, services=arguments.services, workers=arguments.workers) as farm:
+            return _stay(farm, arguments.check)
+
+
+def _stay(farm: Farm, only_check: bool) -> int:
+    for url in farm.urls:
+        begin = time.monotonic()
+        answer = post(url, body(0))
+        print(f"{url}  compiles: {answer.status_code} in {(time.monotonic() - begin) * 1e3:.0f} ms")
+        if answer.status_code != 200:
+            print(answer.text, file=sys.stderr)
+            return 1
+    print(f"broker {farm.broker.url}, {len(farm.workers)} workers, store {farm.store}, logs {farm.home}/*.log")
+    if not only_check:
+        print("Ctrl-C stops it.", flush=True)
+        with suppress(KeyboardInterrupt):
+            while True:
+                signal.pause()
+    statuses = farm.stop()
+    print(f"stopped with {statuses}")
+    return 0 if not any(statuses) else 1
+
+
+if __name__ == "__main__":
+    # As Ctrl-C, so that whatever it interrupts is ended in order.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    sys.exit(main())

@@ -1,0 +1,84 @@
+"""The processes of a farm: services and workers, each a process group of its own."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+
+_STOP_S = 60.0
+
+
+class Member:
+    """`python -m MODULE` with these KILN_* variables. It prints a line when it is ready; its log is in `log`."""
+
+    def __init__(self, module: str, arguments: list[str], variables: Mapping[str, str], log: Path) -> None:
+        self._command = [sys.executable, "-m", module, *arguments]
+        clean = {name: value for name, value in os.environ.items() if not name.startswith("KILN_")}
+        self._environment = {**clean, **variables}
+        self.log = log
+        self._process: subprocess.Popen[str] | None = None
+
+    def start(self) -> None:
+        """Start it, without waiting until it is ready."""
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                self._command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+                env=self._environment,
+                start_new_session=True,
+            )
+
+    def await_ready(self) -> None:
+        """Wait until it says that it is ready. RuntimeError with the end of its log when it ends instead."""
+        assert self._process is not None
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            if "is ready" in line:
+                return
+        raise RuntimeError(f"{' '.join(self._command)} ended with {self._process.wait()}:\n{self._end_of_log()}")
+
+    @property
+    def pid(self) -> int:
+        """Its process, and its process group."""
+        assert self._process is not None
+        return self._process.pid
+
+    def signal(self, number: signal.Signals) -> None:
+        """A signal to the whole group."""
+        with suppress(ProcessLookupError):
+            os.killpg(self.pid, number)
+
+    def kill(self) -> None:
+        """SIGKILL to the whole group, and wait."""
+        if self._process is not None and self._process.poll() is None:
+            self.signal(signal.SIGKILL)
+            self._finish()
+
+    def stop(self) -> int:
+        """SIGTERM, as an orchestrator does; the exit status."""
+        assert self._process is not None
+        if self._process.poll() is None:
+            self._process.terminate()
+        return self._finish()
+
+    def _finish(self) -> int:
+        assert self._process is not None
+        try:
+            status = self._process.wait(_STOP_S)
+        except subprocess.TimeoutExpired:
+            self.signal(signal.SIGKILL)
+            status = self._process.wait()
+        if self._process.stdout is not None:
+            self._process.stdout.close()
+        return status
+
+    def _end_of_log(self) -> str:
+        return self.log.read_text(errors="replace")[-4000:]

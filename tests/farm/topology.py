@@ -1,0 +1,74 @@
+"""A farm: a broker, services, workers, and a store on a disk that they share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from .brokers import Broker, broker
+from .members import Member
+from .ports import free_port
+
+
+class Farm:
+    """Started by `start`, or as a context. `settings` are KILN_* variables of all, by their names in lower case.
+
+    A worker has one process: killing the group of one is losing one place to compile at.
+    """
+
+    def __init__(self, home: Path, *, kind: str = "rabbit", services: int = 2, workers: int = 4, **settings: Any):
+        home.mkdir(parents=True, exist_ok=True)
+        self.home = home
+        self.store = home / "store"
+        self.broker: Broker = broker(kind, home / kind)
+        shared = {"KILN_HOME": str(home), "KILN_STORE": str(self.store), "KILN_BROKER": self.broker.url}
+        shared |= {f"KILN_{name.upper()}": str(value) for name, value in settings.items()}
+        ports = [free_port() for _ in range(services)]
+        self.urls = [f"http://127.0.0.1:{port}" for port in ports]
+        self.services = [
+            Member("service", ["--port", str(port)], shared, home / f"service-{number}.log")
+            for number, port in enumerate(ports, 1)
+        ]
+        self.workers = [
+            Member(
+                "service.worker",
+                [],
+                {**shared, "KILN_WORKER": f"worker-{number}", "KILN_CONCURRENCY": "1"},
+                home / f"worker-{number}.log",
+            )
+            for number in range(1, workers + 1)
+        ]
+
+    def start(self) -> None:
+        """Start everything, and wait until it is ready."""
+        self.broker.start()
+        for member in (*self.services, *self.workers):
+            member.start()
+        for member in (*self.services, *self.workers):
+            member.await_ready()
+
+    def close(self) -> None:
+        """End everything at once."""
+        for member in (*self.services, *self.workers):
+            member.kill()
+        self.broker.close()
+
+    def stop(self) -> list[int]:
+        """Stop everything as an orchestrator does; the exit statuses of services and workers."""
+        statuses = [member.stop() for member in (*self.services, *self.workers)]
+        self.broker.close()
+        return statuses
+
+    def __enter__(self) -> Self:
+        try:
+            self.start()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

@@ -1,0 +1,62 @@
+"""What the fault tests send to a farm, and how they wait for it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from typing import Any
+
+import httpx2
+
+from tests.service.bodies import compile_body, encoded, graph
+from tests.service.server import HOOK, JSON
+
+ENDED = ("done", "failed", "cancelled")
+
+
+def body(number: int, op: str = "exp2") -> bytes:
+    """A request that differs from every other with another number."""
+    return encoded(compile_body(graph(op, rows=number + 1)))
+
+
+def slow_body(number: int, length: int = 600) -> bytes:
+    """A request whose compile takes long enough to be met at it."""
+    nodes: list[dict[str, Any]] = [{"node": "placeholder", "out_var": 0, "dtype": "float32", "shape": [number + 1]}]
+    nodes += [
+        {"node": "unary", "op": "sqrt", "in_var": var, "out_var": var + 1, "dtype": "float32"} for var in range(length)
+    ]
+    wire = {"schema": 1, "name": "chain", "nodes": nodes, "input_vars": [0], "output_vars": [length]}
+    return encoded(compile_body(wire))
+
+
+def post(url: str, content: bytes, hook: str | None = None, **headers: str) -> httpx2.Response:
+    """One POST /compile on a connection of its own."""
+    named = {**JSON, **headers, **({HOOK: hook} if hook is not None else {})}
+    return httpx2.post(f"{url}/compile", content=content, headers=named, timeout=120)
+
+
+def accept(url: str, content: bytes, hook: str | None = None) -> str:
+    """The id of a job, which is accepted."""
+    answer = post(url, content, hook, Prefer="respond-async")
+    assert answer.status_code in (200, 202), answer.text
+    return answer.json()["id"]
+
+
+def job(urls: Iterable[str], identifier: str) -> dict[str, Any]:
+    """A job as the first service tells that answers."""
+    for url in urls:
+        try:
+            answer = httpx2.get(f"{url}/jobs/{identifier}", timeout=30)
+        except httpx2.TransportError:
+            continue
+        if answer.status_code == 200:
+            return answer.json()
+    return {"state": "unknown"}
+
+
+def ended(urls: Iterable[str], identifier: str, seconds: float = 120.0) -> dict[str, Any]:
+    """A job once it has ended; as it is after so many seconds otherwise."""
+    urls, end = list(urls), time.monotonic() + seconds
+    while (found := job(urls, identifier))["state"] not in ENDED and time.monotonic() < end:
+        time.sleep(0.05)
+    return found

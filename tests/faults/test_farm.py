@@ -1,0 +1,87 @@
+"""A farm does what one service does: compiles, refuses, tells its progress, cancels, whichever service is asked."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from tests.farm.topology import Farm
+from tests.faults.requests import accept, body, ended, job, post
+
+pytestmark = pytest.mark.xdist_group("farm")
+
+
+def test_a_compile_is_done_by_a_worker_and_found_by_every_service(farm: Farm) -> None:
+    first, second = (post(url, body(1)) for url in farm.urls)
+    assert (first.status_code, second.status_code) == (200, 200), (first.text, second.text)
+    (made,), (found,) = first.json()["programs"], second.json()["programs"]
+    assert (made["cache"]["status"], found["cache"]) == ("miss", {"status": "hit", "reason": "same action"})
+    assert {**made, "cache": None} == {**found, "cache": None}
+    (signed,) = first.json()["signatures"]
+    assert signed["record"]["worker"].startswith("worker-")
+    assert signed == second.json()["signatures"][0]
+    again = post(farm.urls[1], body(1)).json()["programs"][0]
+    assert again["cache"] == {"status": "hit", "reason": "same request"}
+
+
+def test_what_is_wrong_with_a_graph_is_told_without_a_worker(farm: Farm) -> None:
+    answer = post(farm.urls[0], b'{"graph": {}, "target": "cpu"}')
+    assert (answer.status_code, answer.json()["code"]) == (422, "graph.invalid")
+
+
+def test_a_failed_compile_is_told_with_a_reproducer(farm: Farm) -> None:
+    problem = post(farm.urls[0], body(2), "refuse").json()
+    assert (problem["code"], problem["pointers"]) == ("compile.diagnostic", ["/nodes/1/in_var"])
+    problem = post(farm.urls[0], body(2), "abort").json()
+    assert (problem["code"], problem["details"]["signal"]) == ("compile.crashed", "SIGABRT")
+    reproducer = httpx2.get(f"{farm.urls[1]}/artifacts/{problem['details']['reproducer']}")
+    assert post(farm.urls[1], reproducer.content).status_code == 200
+
+
+def test_progress_is_told_by_the_service_that_does_not_have_the_job(farm: Farm) -> None:
+    identifier = accept(farm.urls[0], body(3), "hang")
+    with httpx2.stream("GET", f"{farm.urls[1]}/jobs/{identifier}/events", timeout=60) as stream:
+        lines = stream.iter_lines()
+        while "test-hook" not in next(lines):
+            continue
+        assert job(farm.urls[1:], identifier)["state"] == "running"
+        cancelled = httpx2.delete(f"{farm.urls[1]}/jobs/{identifier}").json()
+        assert cancelled["state"] == "cancelled"
+        assert any("cancelled" in line for line in lines)
+    assert ended(farm.urls[:1], identifier)["state"] == "cancelled"
+
+
+def test_a_cancelled_compile_leaves_its_worker(farm: Farm) -> None:
+    hanging = [accept(farm.urls[0], body(4), "hang") for _ in farm.workers]
+    for identifier in hanging:
+        while job(farm.urls, identifier)["state"] != "running":
+            time.sleep(0.05)
+    for identifier in hanging:
+        httpx2.delete(f"{farm.urls[1]}/jobs/{identifier}")
+    assert post(farm.urls[0], body(5)).status_code == 200
+
+
+def test_nothing_is_left_of_orders_that_are_over(farm: Farm) -> None:
+    assert post(farm.urls[0], body(6)).status_code == 200
+    folder: Path = farm.store / "farm"
+    end = time.monotonic() + 30
+    while (left := [path for path in folder.rglob("*") if path.is_file()]) and time.monotonic() < end:
+        time.sleep(0.1)
+    assert left == []
+
+
+def test_no_service_loads_the_compiler_and_no_worker_process_does(farm: Farm) -> None:
+    for member in (*farm.services, *farm.workers):
+        for pid in [member.pid, *children(member.pid)]:
+            command = Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")
+            loaded = "libLLVM" in (maps := Path(f"/proc/{pid}/maps").read_text()) or "torch_mlir" in maps
+            is_compiler = "rehearsal" in command or "kiln" in Path(f"/proc/{pid}/comm").read_text()
+            assert not loaded or is_compiler, command
+
+
+def children(pid: int) -> list[int]:
+    """The children of a process."""
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
