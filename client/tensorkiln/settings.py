@@ -1,6 +1,6 @@
 """Where the client finds its service and keeps its files.
 
-An argument wins over an environment variable, which wins over the default:
+An argument wins over an environment variable, which wins over the file `config.toml`, which wins over the default:
 
 | variable | meaning | default |
 |---|---|---|
@@ -20,6 +20,7 @@ from math import isfinite
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from .config_file import Variables
 from .errors import RequestError
 from .places import user_cache_directory
 
@@ -51,14 +52,21 @@ def resolve_settings(
 ) -> Settings:
     """The settings of a client made with these arguments; `RequestError` names a value that cannot be used.
 
-    An empty `url` asks for an embedded service whatever the environment says.
+    An empty `url` asks for an embedded service whatever the environment says. The API key of the file is for the URL of
+    the file, and for no other.
     """
+    variables = Variables.of(environment)
+    chosen = _url(variables.get("KILN_URL") if url is None else url)
+    key = variables.get("KILN_API_KEY") if api_key is None else api_key
+    is_of_file = api_key is None and "KILN_API_KEY" not in environment
+    if is_of_file and chosen != _url(variables.file.get("KILN_URL")):
+        key = None
     return Settings(
-        url=_url(environment.get("KILN_URL") if url is None else url),
-        home=_home(cache_dir, environment),
-        timeout_s=_seconds("timeout_s", timeout_s, "KILN_TIMEOUT_S", environment, TIMEOUT_S),
-        startup_timeout_s=_seconds("startup_timeout_s", None, "KILN_STARTUP_TIMEOUT_S", environment, STARTUP_TIMEOUT_S),
-        api_key=checked_key(environment.get("KILN_API_KEY") if api_key is None else api_key),
+        url=chosen,
+        home=_home(cache_dir, variables),
+        timeout_s=_seconds("timeout_s", timeout_s, "KILN_TIMEOUT_S", variables, TIMEOUT_S),
+        startup_timeout_s=_seconds("startup_timeout_s", None, "KILN_STARTUP_TIMEOUT_S", variables, STARTUP_TIMEOUT_S),
+        api_key=checked_key(key),
     )
 
 
@@ -81,17 +89,16 @@ def _url(text: str | None) -> str | None:
     return text.rstrip("/")
 
 
-def _home(cache_dir: str | os.PathLike[str] | None, environment: Mapping[str, str]) -> Path:
-    chosen = cache_dir or environment.get("KILN_HOME")
+def _home(cache_dir: str | os.PathLike[str] | None, variables: Variables) -> Path:
+    chosen = cache_dir or variables.get("KILN_HOME")
     if chosen:
         return Path(chosen).expanduser().absolute()
-    return user_cache_directory(environment)
+    return user_cache_directory(variables.environment)
 
 
-def _seconds(
-    argument: str, value: float | None, variable: str, environment: Mapping[str, str], default: float
-) -> float:
-    name, written = (argument, value) if value is not None else (variable, environment.get(variable) or default)
+def _seconds(argument: str, value: float | None, variable: str, variables: Variables, default: float) -> float:
+    stated = variables.get(variable) or default
+    name, written = (argument, value) if value is not None else (variables.name(variable), stated)
     try:
         seconds = float(written)
     except ValueError:

@@ -4,7 +4,7 @@
 |---|---|---|
 | `KILN_TRUSTED_KEYS` | the only keys to believe, with commas between: in base64url, or files of JSON Web Keys | unset |
 | `KILN_MIN_ISOLATION` | the least isolation of a compile: none, process, landlock+seccomp, external | `process` |
-| `KILN_CONFIG_DIR` | directory of the keys that services showed at first use | `~/.config/kiln` or the system's |
+| `KILN_CONFIG_DIR` | `config.toml` and the keys that services showed at first use | `~/.config/kiln` or the system's |
 | `KILN_CACHE_DIR` | directory of the programs and artifacts that are kept | `$KILN_HOME` |
 | `KILN_CACHE_MIB` | MiB of artifacts kept there | 1024 |
 | `KILN_OFFLINE` | `1`: use what is kept there and no service | unset |
@@ -20,8 +20,8 @@ from typing import Final
 
 from pydantic import ValidationError
 
+from ..config_file import Variables, config_directory
 from ..errors import RequestError
-from ..places import user_config_directory
 from .isolation import LEVELS
 from .keys import KeySet, PublicKey
 
@@ -53,18 +53,19 @@ def resolve_policy(
     environment: Mapping[str, str] = os.environ,
 ) -> Policy:
     """The policy of a client made with these arguments; `RequestError` names a value that cannot be used."""
-    stated = environment.get("KILN_TRUSTED_KEYS", "").split(",") if trusted_keys is None else trusted_keys
-    level = min_isolation or environment.get("KILN_MIN_ISOLATION") or MINIMUM_ISOLATION
+    variables = Variables.of(environment)
+    stated = (variables.get("KILN_TRUSTED_KEYS") or "").split(",") if trusted_keys is None else trusted_keys
+    level = min_isolation or variables.get("KILN_MIN_ISOLATION") or MINIMUM_ISOLATION
     if level not in LEVELS:
         raise RequestError(f"The least isolation is {level!r}; the levels are {', '.join(LEVELS)}.")
-    config, cache = environment.get("KILN_CONFIG_DIR"), cache_dir or environment.get("KILN_CACHE_DIR")
+    cache = cache_dir or variables.get("KILN_CACHE_DIR")
     return Policy(
         pins=tuple(key for text in stated if text.strip() for key in _keys(text.strip())),
         minimum_isolation=level,
-        config=Path(config).expanduser().absolute() if config else user_config_directory(environment),
+        config=config_directory(environment),
         cache=Path(cache).expanduser().absolute() if cache else home,
-        cache_bytes=_mebibytes(environment.get("KILN_CACHE_MIB") or str(CACHE_MIB)) << 20,
-        offline=_is_offline(environment.get("KILN_OFFLINE", "")) if offline is None else offline,
+        cache_bytes=_mebibytes(variables) << 20,
+        offline=_is_offline(variables) if offline is None else offline,
     )
 
 
@@ -86,13 +87,15 @@ def _keys(text: str) -> tuple[PublicKey, ...]:
         ) from None
 
 
-def _mebibytes(text: str) -> int:
+def _mebibytes(variables: Variables) -> int:
+    text = variables.get("KILN_CACHE_MIB") or str(CACHE_MIB)
     if not text.isascii() or not text.isdigit() or int(text) > _MAX_MIB:
-        raise RequestError(f"KILN_CACHE_MIB is {text!r}: give a number of MiB.")
+        raise RequestError(f"{variables.name('KILN_CACHE_MIB')} is {text!r}: give a number of MiB.")
     return int(text)
 
 
-def _is_offline(text: str) -> bool:
+def _is_offline(variables: Variables) -> bool:
+    text = variables.get("KILN_OFFLINE") or ""
     if text.lower() not in _YES:
-        raise RequestError(f"KILN_OFFLINE is {text!r}: give 1 or 0.")
+        raise RequestError(f"{variables.name('KILN_OFFLINE')} is {text!r}: give 1 or 0.")
     return _YES[text.lower()]

@@ -1,0 +1,112 @@
+"""The settings that a user keeps: `config.toml` in the configuration directory, below the environment.
+
+The file has the variables of `tensorkiln.settings` and `tensorkiln.trust.policy` as keys, without `KILN_` and in lower
+case. A variable that is set, be it to nothing, wins over its key.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from .errors import RequestError
+from .places import user_config_directory
+
+FILE: Final = "config.toml"
+_NUMBER: Final = (int, float)
+_TYPES: Final[Mapping[str, tuple[type, ...]]] = {
+    "url": (str,),
+    "api_key": (str,),
+    "timeout_s": _NUMBER,
+    "startup_timeout_s": _NUMBER,
+    "home": (str,),
+    "cache_dir": (str,),
+    "cache_mib": (int,),
+    "trusted_keys": (str, list),
+    "min_isolation": (str,),
+    "offline": (bool,),
+}
+_NAMES: Final = {str: "a string", int: "a whole number", float: "a number", bool: "true or false", list: "an array"}
+
+
+@dataclass(frozen=True, slots=True)
+class Variables:
+    """The variables of the environment, and below them those of the file at `path`."""
+
+    environment: Mapping[str, str]
+    file: Mapping[str, str]
+    path: Path
+
+    @staticmethod
+    def of(environment: Mapping[str, str]) -> Variables:
+        """RequestError when there is a file that cannot be used, or that shows its API key to others."""
+        path = config_directory(environment) / FILE
+        return Variables(environment, _read(path), path)
+
+    def get(self, variable: str) -> str | None:
+        """What a variable is set to."""
+        return self.environment.get(variable, self.file.get(variable))
+
+    def name(self, variable: str) -> str:
+        """What to call it where it is wrong."""
+        if variable in self.environment or variable not in self.file:
+            return variable
+        return f"{variable.removeprefix('KILN_').lower()} in {self.path}"
+
+
+def config_directory(environment: Mapping[str, str]) -> Path:
+    """Where the file lies, and the keys that services showed: `KILN_CONFIG_DIR` or what is usual on the system."""
+    stated = environment.get("KILN_CONFIG_DIR")
+    return Path(stated).expanduser().absolute() if stated else user_config_directory(environment)
+
+
+def _read(path: Path) -> dict[str, str]:
+    try:
+        with path.open("rb") as file:
+            content, status = file.read(), os.fstat(file.fileno())
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+    except OSError as error:
+        raise RequestError(f"The configuration {path} cannot be read: {error}.") from None
+    import tomllib
+
+    try:
+        stated = tomllib.loads(content.decode())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise RequestError(f"The configuration {path} is no TOML: {error}.") from None
+    if "api_key" in stated:
+        _require_private(path, status)
+        if "url" not in stated:
+            raise RequestError(f"The configuration {path} has an api_key and no url: name the service that it is for.")
+    return {f"KILN_{key.upper()}": _text(key, value, path) for key, value in stated.items()}
+
+
+def _require_private(path: Path, status: os.stat_result) -> None:
+    """A key that others can read, or have written, is not one's own."""
+    if os.name != "posix":
+        return
+    if status.st_mode & 0o077:
+        raise RequestError(f"Others may read the api_key in {path}: run `chmod 600 {path}`, and think of a new key.")
+    if status.st_uid != os.geteuid():
+        raise RequestError(f"The configuration {path} has an api_key and belongs to another user.")
+
+
+def _text(key: str, value: Any, path: Path) -> str:
+    """A value as its variable would have it."""
+    types = _TYPES.get(key)
+    if types is None:
+        raise RequestError(f"The configuration {path} has the key {key!r}; the keys are {', '.join(sorted(_TYPES))}.")
+    # True is an int, to Python.
+    if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
+        wanted = " or ".join(_NAMES[each] for each in types)
+        raise RequestError(f"{key} in {path} is {value!r}: write {wanted}.")
+    if isinstance(value, bool):
+        return str(int(value))
+    if isinstance(value, list):
+        if not all(isinstance(each, str) and "," not in each for each in value):
+            raise RequestError(f"{key} in {path} is {value!r}: write an array of strings.")
+        return ",".join(value)
+    return str(value)
