@@ -34,7 +34,7 @@ def test_every_python_block_of_the_sdk_page_runs(
 
 
 def test_every_command_of_the_cli_page_runs(home: Path, tmp_path: Path) -> None:
-    environment = {**os.environ, "KILN_HOME": str(home)}
+    environment = {**os.environ, "KILN_HOME": str(home), "KILN_CONFIG_DIR": str(home / "config")}
     port = str(free_port())
     ran: set[str] = set()
     with ExitStack() as services:
@@ -55,7 +55,7 @@ def test_every_command_of_the_cli_page_runs(home: Path, tmp_path: Path) -> None:
                 stated = STATED_EXIT_CODE.search(command)
                 expected = int(stated[1]) if stated else 0
                 assert done.returncode == expected, f"kiln {command}\n{done.stdout}{done.stderr}"
-    assert ran == {"serve", "compile", "run", "validate"}
+    assert ran == {"serve", "compile", "run", "validate", "doctor"}
 
 
 def free_port() -> int:

@@ -8,7 +8,7 @@ from importlib.util import find_spec
 
 def main() -> None:
     """Run `kiln` with the arguments of this process; ends with the exit code of the command."""
-    missing = [package for package in ("typer", "rich") if find_spec(package) is None]
+    missing = [package for package in ("typer", "rich", "packaging") if find_spec(package) is None]
     if missing:
         sys.exit(f"kiln needs {' and '.join(missing)}: run `pip install 'tensorkiln[cli]'`.")
     from .app import run_command

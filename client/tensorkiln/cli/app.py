@@ -8,6 +8,7 @@ import typer
 
 from ..transport import sdk_version
 from .compile import compile_graph
+from .doctor import doctor
 from .run import run
 from .serve import serve
 from .validate import validate
@@ -25,6 +26,7 @@ app.command("serve")(serve)
 app.command("compile")(compile_graph)
 app.command("run")(run)
 app.command("validate")(validate)
+app.command("doctor")(doctor)
 
 
 def _print_version(asked: bool) -> None:

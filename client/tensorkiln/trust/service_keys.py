@@ -45,6 +45,18 @@ class ServiceKeys:
         self._known: dict[str, PublicKey] | None = None
         self._refreshed = 0.0
 
+    @property
+    def path(self) -> Path:
+        """The file of the keys that were shown at first use."""
+        return self._path
+
+    def known(self) -> Mapping[str, PublicKey]:
+        """The keys that are believed already, by `kid`: nobody is asked, and nothing is kept.
+
+        UntrustedArtifactError when the file of keys is damaged.
+        """
+        return self._pins or self._load()
+
     async def look_up(self, kid: str) -> Mapping[str, PublicKey]:
         """The believed keys by `kid`, after asking the service when `kid` is not among them or they are old.
 

@@ -1,0 +1,55 @@
+"""`kiln doctor`: does everything work that compiles and runs need?"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from ..doctor import Finding, Status, examine
+from .options import TimeoutS, Url
+from .report import REFUSED, output, reported
+
+_STYLES = {Status.OK: "green", Status.WARN: "yellow", Status.FAIL: "red"}
+
+
+def doctor(
+    url: Url = None,
+    timeout: TimeoutS = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False,
+) -> None:
+    """Check this machine and its way to the service, and say what to do.
+
+    Ends with 1 when something fails without which graphs are not compiled or programs do not run.
+    """
+    findings: list[Finding] = []
+    with reported() as step:
+        for finding in examine(url, timeout):
+            findings.append(finding)
+            step(f"looked at {finding.part}")
+    if as_json:
+        typer.echo(json.dumps({"findings": [asdict(finding) for finding in findings], **_counts(findings)}, indent=2))
+    else:
+        _print(findings)
+    if any(finding.status is Status.FAIL for finding in findings):
+        raise typer.Exit(REFUSED)
+
+
+def _counts(findings: list[Finding]) -> dict[str, int]:
+    counted = Counter(finding.status for finding in findings)
+    return {str(status): counted[status] for status in Status}
+
+
+def _print(findings: list[Finding]) -> None:
+    table = Table("part", "", "found", "what to do")
+    for finding in findings:
+        status = f"[{_STYLES[finding.status]}]{finding.status}[/]"
+        table.add_row(finding.part, status, escape(finding.found), escape(finding.advice))
+    console = output()
+    console.print(table)
+    console.print(", ".join(f"{count} {status}" for status, count in _counts(findings).items()))

@@ -1,0 +1,226 @@
+"""`kiln doctor` says what is wrong with a real machine and a real service, and ends with 1 when something is."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import httpx2
+import pytest
+
+from service.identity.scopes import Scope
+from tensorkiln import Client, Graph
+from tensorkiln.doctor.packages import DISTRIBUTION, SERVER
+from tests.identity.guarded import Guarded
+from tests.service.server import Server
+
+PARTS = {"python", "packages", "cpu", "gpu", "nvjitlink", "ptxas", "cache", "service", "isolation", "readiness"}
+LAST = {"clock", "credential", "signing keys"}
+
+Doctor: TypeAlias = Callable[..., "tuple[int, dict[str, dict[str, str]]]"]
+"""Runs the command with variables of the environment: its exit status, and the worst finding of each part."""
+
+
+@pytest.fixture
+def doctor(tmp_path: Path) -> Doctor:
+    def run(**variables: str) -> tuple[int, dict[str, dict[str, str]]]:
+        done = kiln(tmp_path, "doctor", "--json", **variables)
+        assert done.stderr == "", done.stderr
+        answer = json.loads(done.stdout)
+        statuses = ("ok", "warn", "fail")
+        counted = [sum(finding["status"] == status for finding in answer["findings"]) for status in statuses]
+        assert counted == [answer[status] for status in statuses]
+        return done.returncode, {
+            finding["part"]: finding
+            for finding in sorted(answer["findings"], key=lambda finding: statuses.index(finding["status"]))
+        }
+
+    return run
+
+
+def kiln(home: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("KILN_")}
+    own = {"KILN_HOME": str(home / "home"), "KILN_CONFIG_DIR": str(home / "config"), "COLUMNS": "240", "NO_COLOR": "1"}
+    command = [sys.executable, "-W", "error", "-m", "tensorkiln.cli", *arguments]
+    environment = {**clean, **own, **variables}
+    return subprocess.run(command, cwd=home, env=environment, capture_output=True, text=True, timeout=120)
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
+    with Guarded(tmp_path_factory.mktemp("doctor")) as running:
+        yield running
+
+
+def test_where_all_is_well_every_part_is_named_and_none_fails(tmp_path: Path) -> None:
+    done = kiln(tmp_path, "doctor")
+    assert (done.returncode, done.stderr) == (0, "")
+    named = {line.split("│")[1].strip() for line in done.stdout.splitlines() if line.startswith("│")}
+    assert named >= PARTS | LAST
+    assert "0 fail" in done.stdout.splitlines()[-1]
+    assert "embedded: build" in done.stdout
+
+
+def test_a_service_that_is_not_there_is_a_failure_with_advice(doctor: Doctor) -> None:
+    status, parts = doctor(KILN_URL="http://127.0.0.1:1")
+    assert status == 1
+    assert parts["service"]["status"] == "fail"
+    assert "KILN_URL, which is http://127.0.0.1:1" in parts["service"]["advice"]
+    assert not parts.keys() & LAST
+
+
+def test_a_credential_is_tried_and_its_scopes_are_told(doctor: Doctor, guarded: Guarded) -> None:
+    status, parts = doctor(KILN_URL=guarded.url)
+    assert (status, parts["credential"]["status"]) == (1, "fail")
+    assert "KILN_API_KEY" in parts["credential"]["advice"]
+    status, parts = doctor(KILN_URL=guarded.url, KILN_API_KEY=guarded.key("acme", Scope.CACHE_READ))
+    assert (status, parts["credential"]["status"]) == (0, "warn")
+    assert "compile" in parts["credential"]["advice"]
+    key = guarded.key("acme")
+    status, parts = doctor(KILN_URL=guarded.url, KILN_API_KEY=key)
+    assert (status, parts["credential"]["status"]) == (0, "ok")
+    assert "of acme, with cache:read, cache:write, compile" in parts["credential"]["found"]
+    assert key not in json.dumps(parts)
+
+
+def test_a_service_that_is_not_ready_is_told_with_its_check(doctor: Doctor, tmp_path: Path) -> None:
+    with Server(tmp_path / "served", disk_floor_mib=1 << 40) as server:
+        status, parts = doctor(KILN_URL=server.url)
+    assert (status, parts["readiness"]["status"]) == (1, "fail")
+    assert "disk: " in parts["readiness"]["found"]
+
+
+def test_too_weak_an_isolation_is_a_failure(doctor: Doctor, guarded: Guarded) -> None:
+    _, parts = doctor(KILN_URL=guarded.url, KILN_MIN_ISOLATION="external")
+    assert parts["isolation"]["status"] == "fail"
+
+
+def test_directories_that_cannot_be_written_are_told(doctor: Doctor, guarded: Guarded, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    beside = str(tmp_path / "file" / "below")
+    key = guarded.key("acme")
+    status, parts = doctor(KILN_URL=guarded.url, KILN_API_KEY=key, KILN_CACHE_DIR=beside)
+    assert (status, parts["cache"]["status"]) == (0, "warn")
+    status, parts = doctor(KILN_URL=guarded.url, KILN_API_KEY=key, KILN_CONFIG_DIR=beside)
+    assert (status, parts["trusted keys"]["status"]) == (1, "fail")
+
+
+def test_a_damaged_file_of_the_cache_is_found(
+    doctor: Doctor, guarded: Guarded, tmp_path: Path, layer: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache, key = tmp_path / "cache", guarded.key("acme")
+    monkeypatch.setenv("KILN_CONFIG_DIR", str(tmp_path / "config"))
+    with Client(guarded.url, api_key=key, cache_dir=cache) as client:
+        client.compile(layer, "cpu:native")
+    variables = {"KILN_URL": guarded.url, "KILN_API_KEY": key, "KILN_CACHE_DIR": str(cache)}
+    _, parts = doctor(**variables)
+    assert parts["cache"]["status"] == "ok"
+    assert not parts["cache"]["found"].endswith(" 0 files in it are whole")
+    assert "known from an earlier use" in parts["signing keys"]["found"]
+    (cache / "artifacts" / ("0" * 64)).write_bytes(b"not that")
+    _, parts = doctor(**variables)
+    assert parts["cache"]["status"] == "warn"
+    assert "1 of " in parts["cache"]["found"]
+    # Another service under the same name.
+    (known,) = (tmp_path / "config" / "services").iterdir()
+    known.write_text((tmp_path / "config" / "services" / known.name).read_text().replace('"keys":', '"none":'))
+    status, parts = doctor(**variables)
+    assert (status, parts["signing keys"]["status"]) == (1, "fail")
+    assert "damaged" in parts["signing keys"]["found"]
+
+
+def test_a_key_that_nobody_vouches_for_is_a_failure(doctor: Doctor, guarded: Guarded, tmp_path: Path) -> None:
+    variables = {"KILN_URL": guarded.url, "KILN_API_KEY": guarded.key("acme")}
+    _, parts = doctor(**variables)
+    assert "will be believed" in parts["signing keys"]["found"]
+    published = guarded.send(guarded.key("acme"), "GET", "/keys").json()["keys"]
+    status, parts = doctor(**variables, KILN_TRUSTED_KEYS=published[0]["x"])
+    assert (status, parts["signing keys"]["status"]) == (0, "ok")
+    status, parts = doctor(**variables, KILN_TRUSTED_KEYS="A" * 43)
+    assert (status, parts["signing keys"]["status"]) == (1, "fail")
+    assert list((tmp_path / "config").rglob("*.json")) == []  # looking is not trusting
+
+
+@contextmanager
+def off_by(seconds: float, url: str | None) -> Generator[str]:
+    """The URL of a server whose clock is ahead: it passes on what the service at `url` answers, or answers nothing."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            answer = httpx2.get(f"{url}{self.path}") if url is not None else None
+            content = answer.content if answer is not None else b"{}"
+            self.send_response(answer.status_code if answer is not None else 200)
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        def date_time_string(self, timestamp: float | None = None) -> str:
+            return super().date_time_string((timestamp or time.time()) + seconds)
+
+        def log_message(self, format: str, *args: Any) -> None:
+            del format, args
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+@pytest.mark.parametrize(
+    ("seconds", "status", "word"), [(0, "ok", "agrees"), (30, "warn", "behind"), (-300, "fail", "ahead of")]
+)
+def test_clocks_that_differ_are_told(doctor: Doctor, served: str, seconds: float, status: str, word: str) -> None:
+    with off_by(seconds, served) as url:
+        code, parts = doctor(KILN_URL=url)
+    assert code == (1 if status == "fail" else 0)
+    assert parts["clock"]["status"] == status
+    assert word in parts["clock"]["found"]
+
+
+def test_another_kind_of_server_is_no_service(doctor: Doctor) -> None:
+    with off_by(0, None) as url:
+        status, parts = doctor(KILN_URL=url)
+    assert (status, parts["service"]["status"]) == (1, "fail")
+    assert "no tensorkiln service" in parts["service"]["advice"]
+
+
+def test_a_setting_that_cannot_be_used_is_a_failure(doctor: Doctor) -> None:
+    status, parts = doctor(KILN_URL="host:8080")
+    assert (status, parts["settings"]["status"]) == (1, "fail")
+
+
+def test_packages_that_are_missing_or_old_are_told_by_what_needs_them(doctor: Doctor, tmp_path: Path) -> None:
+    needs = {
+        DISTRIBUTION: ["numpy>=999", "pydantic>=2", 'no-such-package; extra == "cpu"', 'rich; extra == "onnx"'],
+        SERVER: ['another-missing>=3; sys_platform != "none"', 'never; sys_platform == "none"'],
+    }
+    site = tmp_path / "site"
+    for name, requirements in needs.items():
+        folder = site / f"{name.replace('-', '_')}-7.dist-info"
+        folder.mkdir(parents=True)
+        lines = ["Metadata-Version: 2.1", f"Name: {name}", "Version: 7", "Provides-Extra: cpu", "Provides-Extra: onnx"]
+        (folder / "METADATA").write_text("\n".join([*lines, *(f"Requires-Dist: {text}" for text in requirements), ""]))
+    path = os.pathsep.join([str(site), *filter(None, sys.path)])
+    status, parts = doctor(PYTHONPATH=path, KILN_OFFLINE="1")
+    assert status == 1
+    assert parts[DISTRIBUTION]["status"] == "fail"
+    assert "needs numpy>=999, and has 2" in parts[DISTRIBUTION]["found"]
+    assert parts[f"{DISTRIBUTION}[cpu]"]["status"] == "warn"
+    assert "no-such-package" in parts[f"{DISTRIBUTION}[cpu]"]["found"]
+    assert parts[f"{DISTRIBUTION}[onnx]"]["status"] == "ok"
+    assert parts[SERVER]["found"] == "needs another-missing>=3, and has none"
+    assert "none is asked" in parts["service"]["found"]
