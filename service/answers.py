@@ -70,7 +70,8 @@ class Isolation(Answer):
 class Capabilities(Answer):
     """What this service can do.
 
-    `ptxas` is the version of the assembler that the option `cubin` needs; null where there is none.
+    `ptxas` is the version of the assembler that the option `cubin` needs; null where there is none. `content_codings`
+    are those in which bodies may be sent.
     """
 
     build_id: str
@@ -84,6 +85,7 @@ class Capabilities(Answer):
     dtypes: tuple[str, ...]
     limits: dict[str, int | float]
     isolation: Isolation
+    content_codings: tuple[str, ...]
     digest_function: Literal["sha256"] = "sha256"
     keys: KeySet
     test_hooks: bool

@@ -10,6 +10,7 @@ from fastapi import FastAPI
 
 from . import problems
 from .capabilities import describe
+from .coding.encode import Encode
 from .engine.engine import READ_ONLY_WARM_UP, WARM_UP, Engine
 from .identity.authenticator import Authenticator
 from .identity.guard import Guard
@@ -70,6 +71,7 @@ def create_app(settings: Settings, *, warm_ups: tuple[str, ...] | None = None) -
         telemetry=telemetry(tracing=settings.tracing),
     )
     app.state.settings = settings
+    app.add_middleware(Encode)
     app.add_middleware(Guard, authenticator=authenticator, public=PUBLIC | _also_public(settings))
     app.add_middleware(Requests)
     problems.install(app)

@@ -12,7 +12,8 @@ from typing import Final
 from fastapi import Request
 from starlette.requests import ClientDisconnect
 
-from tensorkiln.errors import LimitExceededError, RequestError
+from service.coding.decode import codings_of, decoded
+from tensorkiln.errors import LimitExceededError, RequestError, TensorkilnError
 from tensorkiln.limits import MAX_BODY_BYTES
 
 # A client that is still sending reads no answer: what it sends beyond the limit is thrown away for a while.
@@ -35,7 +36,10 @@ class Body:
 
 
 async def read_body(request: Request, limit: int = MAX_BODY_BYTES) -> Body:
-    """The body of `request`. MediaTypeError unless it is plain JSON; LimitExceededError above `limit` bytes."""
+    """The body of `request`, decoded. LimitExceededError above `limit` bytes.
+
+    MediaTypeError unless it is JSON, CodingError when it is in a content coding that the service does not read.
+    """
     _check_media_type(request)
     try:
         return await _read(request, limit)
@@ -51,12 +55,20 @@ async def _read(request: Request, limit: int) -> Body:
         raise _too_long(int(stated), limit)
     content, digest = bytearray(), sha256()
     chunks = request.stream()
-    async for chunk in chunks:
-        content += chunk
-        digest.update(chunk)
-        if len(content) > limit:
-            await _discard(chunks)
-            raise _too_long(len(content), limit)
+    try:
+        codings = codings_of(request.headers.get("content-encoding", ""))
+        async for chunk in decoded(chunks, codings, limit):
+            content += chunk
+            if len(content) > limit:
+                raise _too_long(len(content), limit)
+            if not codings:
+                digest.update(chunk)
+    except TensorkilnError:
+        await _discard(chunks)
+        raise
+    if codings:
+        # What is coded arrives in little time, and most of what is refused swells in even less.
+        await asyncio.to_thread(digest.update, content)
     return Body(bytes(content), digest.hexdigest())
 
 
@@ -67,8 +79,6 @@ def _check_media_type(request: Request) -> None:
     charset = parameters.strip().lower().replace('"', "")
     if charset.startswith("charset=") and charset != "charset=utf-8":
         raise MediaTypeError("The body must be UTF-8.")
-    if request.headers.get("content-encoding", "identity").strip().lower() != "identity":
-        raise MediaTypeError("The body must be sent without Content-Encoding.")
 
 
 async def _discard(chunks: AsyncIterator[bytes]) -> None:

@@ -16,6 +16,8 @@ from tensorkiln.trust import KeySet
 
 from .answers import Capabilities, Isolation
 from .build_id import build
+from .coding.decode import CODINGS
+from .coding.limits import MAX_FRAMES, MAX_RATIO, MAX_WINDOW_BYTES
 from .limits import MAX_TARGETS
 from .sandbox.control import Ready
 from .sandbox.levels import Level
@@ -48,12 +50,16 @@ def describe(settings: Settings, ready: Ready) -> Capabilities:
             "elements": limits.MAX_ELEMENTS,
             "buffer_bytes": limits.MAX_BUFFER_BYTES,
             "body_bytes": limits.MAX_BODY_BYTES,
+            "body_ratio": MAX_RATIO,
+            "body_window_bytes": MAX_WINDOW_BYTES,
+            "body_frames": MAX_FRAMES,
             "targets": MAX_TARGETS,
             "compile_deadline_s": settings.compile_deadline_s,
             "compile_memory_mib": settings.compile_memory_mib,
             "compile_output_mib": settings.compile_output_mib,
         },
         isolation=Isolation(level=Level(ready.level), mechanisms=ready.mechanisms, shortcomings=ready.shortcomings),
+        content_codings=CODINGS,
         keys=KeySet(keys=()),
         test_hooks=settings.test_hooks,
     )

@@ -14,6 +14,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.routing import compile_path
 
+from service.coding.decode import CODINGS, CodingError
 from service.identity.challenge import refusal_headers
 from tensorkiln.errors import InfrastructureError, NotFoundError, RequestError, TensorkilnError
 
@@ -60,7 +61,7 @@ def documented(*errors: type[TensorkilnError], statuses: Mapping[int, str] | Non
 
 async def _on_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, TensorkilnError)
-    return respond(error)
+    return respond(error, headers={"Accept-Encoding": ", ".join(CODINGS)} if isinstance(error, CodingError) else None)
 
 
 async def _on_http_error(request: Request, error: Exception) -> Response:

@@ -33,7 +33,7 @@ def refusals(*more: type[TensorkilnError]) -> dict[int | str, Any]:
         UnavailableError,
         LostWorkerError,
         TensorkilnError,
-        statuses={415: "`request.invalid`: the body is not declared as application/json."},
+        statuses={415: "`request.invalid`: the body is not application/json, or in an unknown content coding."},
     )
 
 

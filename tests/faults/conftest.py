@@ -1,7 +1,10 @@
+"""Faults at two sizes: one that fits a pipeline, and with KILN_FAULTS=full the one that the figures are stated for."""
+
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Final
 
 import pytest
 
@@ -9,6 +12,22 @@ from tests.farm.brokers import missing
 from tests.farm.topology import Farm
 
 REQUIRED = "KILN_REQUIRE_BROKERS"
+FULL: Final = os.environ.get("KILN_FAULTS") == "full"
+_FULL_TIMEOUT_S: Final = 3600
+
+
+@pytest.fixture(scope="session")
+def size() -> Callable[[int, int], int]:
+    """Of a number for a pipeline and the full one, that which is asked for."""
+    return lambda small, full: full if FULL else small
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give faults at full size the time that they take."""
+    if FULL:
+        for item in items:
+            if "faults" in item.path.parts:
+                item.add_marker(pytest.mark.timeout(_FULL_TIMEOUT_S))
 
 
 def require(kind: str) -> None:

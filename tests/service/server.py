@@ -40,7 +40,8 @@ class Server:
         line = self.process.stdout.readline()
         assert line.startswith("tensorkiln is ready on http://127.0.0.1:"), self.log()
         self.url = line.split()[-1]
-        self.http = httpx2.Client(base_url=self.url, timeout=60)
+        # Plain answers, unless a test asks for others.
+        self.http = httpx2.Client(base_url=self.url, timeout=60, headers={"Accept-Encoding": "identity"})
 
     @property
     def pid(self) -> int:

@@ -1,0 +1,93 @@
+"""Small bodies that would be large: `python -m tests.faults.bombs` prints how fast and how cheaply each is refused."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+from service.coding.zstandard import zstd
+from tests.faults.memory import forget_peak, peak_mib, resident_mib
+from tests.service.server import Server
+
+PLAIN_BYTES = 256 << 20
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """How one bomb fared: milliseconds of each time it was sent, and MiB that the service grew by at the peak."""
+
+    bomb: str
+    sent_bytes: int
+    status: int
+    code: str
+    limit: str
+    milliseconds: tuple[float, ...]
+    grown_mib: float
+
+
+def streamed(content: bytes, window_log: int = 21) -> bytes:
+    """zstd that states no size of its content."""
+    options: dict[int, int] = {zstd.CompressionParameter.window_log: window_log}
+    compressor = zstd.ZstdCompressor(options=options)
+    return compressor.compress(content) + compressor.flush()
+
+
+def bombs() -> Iterator[tuple[str, str, bytes]]:
+    """Each with its name and its Content-Encoding."""
+    zeros = bytes(PLAIN_BYTES)
+    once = gzip.compress(zeros, mtime=0)
+    yield "zstd, size stated", "zstd", zstd.compress(zeros)
+    yield "zstd, no size stated", "zstd", streamed(zeros)
+    yield "zstd after a little that does not swell", "zstd", streamed(os.urandom(100_000) + zeros)
+    yield "zstd, window of 128 MiB", "zstd", streamed(os.urandom(1000), window_log=27)
+    yield "zstd, 100 000 empty frames", "zstd", zstd.compress(b"") * 100_000
+    yield "gzip", "gzip", once
+    yield "gzip in gzip", "gzip, gzip", gzip.compress(once, mtime=0)
+    yield "gzip in zstd", "gzip, zstd", zstd.compress(once)
+    yield "zstd in zstd", "zstd, zstd", zstd.compress(streamed(zeros))
+
+
+def measure(server: Server, times: int) -> Iterator[Refusal]:
+    """Every bomb, sent so many times."""
+    for name, coding, content in bombs():
+        server.post("/validate", b"{}")
+        before = resident_mib(server.pid)
+        forget_peak(server.pid)
+        took: list[float] = []
+        answers: set[tuple[int, str, str]] = set()
+        for _ in range(times):
+            begin = time.perf_counter()
+            answer = server.post("/validate", content, Content_Encoding=coding)
+            took.append((time.perf_counter() - begin) * 1e3)
+            problem = answer.json()
+            answers.add((answer.status_code, problem["code"], problem["details"].get("limit", "")))
+        ((status, code, limit),) = answers
+        yield Refusal(name, len(content), status, code, limit, tuple(took), peak_mib(server.pid) - before)
+
+
+def shown(refusal: Refusal) -> str:
+    """One line."""
+    return (
+        f"{refusal.bomb:<42} {refusal.sent_bytes:>9} bytes  {refusal.status} {refusal.limit:<18}"
+        f" median {median(refusal.milliseconds):6.1f} ms, most {max(refusal.milliseconds):6.1f} ms,"
+        f" {refusal.grown_mib:5.1f} MiB more"
+    )
+
+
+def main() -> int:
+    """The exit status."""
+    with tempfile.TemporaryDirectory() as home, Server(Path(home) / "kiln") as server:
+        for refusal in measure(server, 20):
+            print(shown(refusal), flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

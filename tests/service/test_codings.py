@@ -1,0 +1,199 @@
+"""Bodies in zstd and gzip: what is within the bounds is read, what swells beyond them is not made."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import os
+import zlib
+from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
+from functools import partial
+from hashlib import sha256
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from service.coding.decode import CodingError, codings_of, decoded
+from service.coding.limits import FREE_BYTES, MAX_FRAMES, MAX_RATIO, MAX_WINDOW_BYTES
+from service.coding.zstandard import read_frame, zstd
+from tensorkiln.errors import LimitExceededError, RequestError
+from tests.service.bodies import compile_body, encoded, graph
+from tests.service.server import Server, cache
+
+LIMIT = 4 << 20
+CODERS: dict[str, Callable[[bytes], bytes]] = {"zstd": zstd.compress, "gzip": partial(gzip.compress, mtime=0)}
+NOISE = os.urandom(3 << 20)
+
+
+def streamed(content: bytes) -> bytes:
+    """zstd that does not state the size of its content."""
+    compressor = zstd.ZstdCompressor()
+    return compressor.compress(content) + compressor.flush()
+
+
+def with_window(log: int, content: bytes) -> bytes:
+    options: dict[int, int] = {zstd.CompressionParameter.window_log: log}
+    compressor = zstd.ZstdCompressor(options=options)
+    return compressor.compress(content) + compressor.flush()
+
+
+def read(content: bytes, *codings: str, chunk: int = 1 << 14) -> bytes:
+    async def chunks() -> AsyncIterator[bytes]:
+        for begin in range(0, len(content), chunk):
+            yield content[begin : begin + chunk]
+
+    async def whole() -> bytes:
+        return b"".join([piece async for piece in decoded(chunks(), codings, LIMIT)])
+
+    return asyncio.run(whole())
+
+
+def refused(content: bytes, *codings: str) -> dict[str, int]:
+    with pytest.raises(LimitExceededError) as caught:
+        read(content, *codings)
+    return caught.value.details
+
+
+@pytest.mark.parametrize("coder", [*CODERS, "streamed"])
+@pytest.mark.parametrize("chunk", [1, 7, 1 << 14])
+@pytest.mark.parametrize("content", [b"", b"a", b"abc" * 1000, NOISE[:5000]])
+def test_what_was_coded_comes_back(coder: str, chunk: int, content: bytes) -> None:
+    coded = CODERS.get(coder, streamed)(content)
+    assert read(coded, coder if coder in CODERS else "zstd", chunk=chunk) == content
+
+
+@pytest.mark.parametrize("coding", CODERS)
+def test_large_content_and_several_frames_come_back(coding: str) -> None:
+    code = CODERS[coding]
+    assert read(code(NOISE), coding) == NOISE
+    frames = b"".join(code(NOISE[begin : begin + 100_000]) for begin in range(0, 1_000_000, 100_000))
+    assert read(frames, coding) == NOISE[:1_000_000]
+    assert read(code(code(b"twice")), coding, coding) == b"twice"
+
+
+def test_a_skippable_frame_is_skipped() -> None:
+    assert read(b"\x50\x2a\x4d\x18\x03\x00\x00\x00abc" + zstd.compress(b"content"), "zstd") == b"content"
+
+
+@pytest.mark.parametrize("coding", CODERS)
+def test_what_is_not_in_its_coding_is_refused(coding: str) -> None:
+    coded = CODERS[coding](b"content" * 100)
+    for broken in (b"", b"{}", b"\x00" * 100, coded[:-1], coded[:10], coded[:3], coded + b"more bytes than a header"):
+        with pytest.raises(RequestError):
+            read(broken, coding)
+
+
+@given(st.sampled_from([*CODERS]), st.binary(min_size=1, max_size=40), st.integers(0, 10_000))
+@settings(max_examples=100, deadline=None)
+def test_damaged_bytes_are_read_or_refused(coding: str, damage: bytes, place: int) -> None:
+    coded = bytearray(CODERS[coding](b"some content, " * 40))
+    begin = place % len(coded)
+    coded[begin : begin + len(damage)] = damage
+    with suppress(RequestError, LimitExceededError):
+        read(bytes(coded), coding)
+
+
+def test_a_stated_size_beyond_the_limit_is_not_even_begun() -> None:
+    bomb = zstd.compress(bytes(256 << 20))
+    assert len(bomb) < 10_000
+    assert refused(bomb, "zstd") == {"limit": "body_bytes", "maximum": LIMIT, "actual": 256 << 20}
+
+
+@pytest.mark.parametrize("coder", ["gzip", "streamed"])
+def test_what_swells_too_much_is_given_up_early(coder: str) -> None:
+    coded = CODERS.get(coder, streamed)(bytes(64 << 20))
+    details = refused(coded, coder if coder in CODERS else "zstd")
+    assert (details["limit"], details["maximum"]) == ("body_ratio", MAX_RATIO)
+    assert read(CODERS.get(coder, streamed)(bytes(FREE_BYTES)), coder if coder in CODERS else "zstd") == bytes(
+        FREE_BYTES
+    )
+
+
+def test_what_is_too_long_is_refused_whatever_it_states() -> None:
+    dense = os.urandom(1 << 16) * (LIMIT // (1 << 16)) + b"x"
+    details = refused(streamed(dense + NOISE[: 1 << 20]), "zstd")
+    assert details["limit"] in ("body_bytes", "body_ratio")
+    details = refused(gzip.compress(NOISE + NOISE[: 1 << 20] + b"x"), "gzip")
+    assert (details["limit"], details["maximum"]) == ("body_bytes", LIMIT)
+
+
+def test_a_wide_window_is_refused() -> None:
+    for log in (24, 27):
+        details = refused(with_window(log, b"abc" * 1000), "zstd")
+        assert details == {"limit": "body_window_bytes", "maximum": MAX_WINDOW_BYTES, "actual": 1 << log}
+    assert read(with_window(23, b"abc" * 1000), "zstd") == b"abc" * 1000
+
+
+@pytest.mark.parametrize("coding", CODERS)
+def test_empty_frames_without_end_are_refused(coding: str) -> None:
+    empty = CODERS[coding](b"")
+    assert read(empty * MAX_FRAMES, coding) == b""
+    details = refused(empty * (MAX_FRAMES + 1), coding)
+    assert details == {"limit": "body_frames", "maximum": MAX_FRAMES, "actual": MAX_FRAMES + 1}
+
+
+def test_empty_blocks_without_end_are_refused() -> None:
+    head = b"\x28\xb5\x2f\xfd\x00\x58"
+    assert refused(head + b"\x00\x00\x00" * (LIMIT // 3 + 10), "zstd")["limit"] == "body_bytes"
+
+
+@given(st.integers(0, 3), st.integers(0, 1 << 20), st.integers(10, 22), st.booleans())
+@settings(max_examples=50, deadline=None)
+def test_a_frame_states_what_the_library_reads_in_it(level: int, size: int, log: int, stated: bool) -> None:
+    keys = zstd.CompressionParameter
+    options: dict[int, int] = {keys.compression_level: level, keys.window_log: log, keys.content_size_flag: int(stated)}
+    content = bytes(size)
+    coded = zstd.compress(content, options=options)
+    frame = read_frame(coded[:18])
+    assert frame is not None
+    assert frame.content == zstd.get_frame_info(coded).decompressed_size
+    assert frame.window <= max(1 << log, size)
+    assert stated or frame.content is None
+    for end in range(18):
+        early = read_frame(coded[:end])
+        assert early in (None, frame)
+
+
+@pytest.mark.parametrize(
+    "header", ["br", "deflate", "compress", "gzip, br", "zstd, zstd, zstd", "x", "\x00", "a" * 9000]
+)
+def test_an_unknown_coding_is_named(header: str) -> None:
+    with pytest.raises(CodingError, match="zstd, gzip"):
+        codings_of(header)
+
+
+def test_codings_are_named_in_any_case_and_identity_is_none() -> None:
+    assert codings_of("") == codings_of("identity") == codings_of(" Identity ,") == ()
+    assert codings_of("ZSTD") == ("zstd",)
+    assert codings_of("gzip, X-GZIP") == ("gzip", "x-gzip")
+
+
+@pytest.mark.parametrize("coding", CODERS)
+@pytest.mark.parametrize("path", ["/compile", "/validate", "/explain"])
+def test_every_route_with_a_body_takes_it_coded(server: Server, path: str, coding: str) -> None:
+    wire = compile_body(graph("exp2", rows=21))
+    body = encoded(wire if path != "/validate" else {"graph": wire["graph"]})
+    plain = server.post(path, body)
+    coded = server.post(path, CODERS[coding](body), Content_Encoding=coding)
+    assert (plain.status_code, coded.status_code) == (200, 200), coded.text
+    if path == "/compile":
+        assert cache(coded) == ("hit", "same request"), "the same bytes once they are decoded"
+
+
+def test_an_unknown_coding_is_answered_with_those_that_are_known(server: Server) -> None:
+    answer = server.post("/validate", zlib.compress(b"{}"), Content_Encoding="deflate")
+    assert (answer.status_code, answer.json()["code"]) == (415, "request.invalid")
+    assert answer.headers["Accept-Encoding"] == "zstd, gzip"
+    stated = server.http.get("/capabilities").json()
+    assert stated["content_codings"] == ["zstd", "gzip"]
+    assert stated["limits"]["body_ratio"] == MAX_RATIO
+
+
+def test_a_coded_body_in_a_reproducer_is_stored_plain(server: Server) -> None:
+    body = encoded(compile_body(graph("exp2", rows=22)))
+    answer = server.post("/compile", zstd.compress(body), Content_Encoding="zstd", Kiln_Test_Hook="prepare:segfault")
+    reproducer = answer.json()["details"]["reproducer"]
+    assert reproducer == sha256(body).hexdigest()
+    assert server.http.get(f"/artifacts/{reproducer}").content == body
