@@ -41,7 +41,7 @@ serve: $(STAMP) ## the service on http://127.0.0.1:8080
 farm: $(STAMP) ## RabbitMQ, two services and four workers on this machine, until Ctrl-C
 	$(BIN)/python -m tests.farm
 
-faults: $(STAMP) ## what a farm survives, at full size, with the figures
+faults: $(STAMP) ## what the service and a farm survive, at full size, with the figures
 	KILN_FAULTS=full $(BIN)/python -m pytest -W error -s --timeout 1800 tests/faults
 
 clean: ## remove the virtual environment and caches

@@ -18,13 +18,27 @@ from .identity.policy import PUBLIC
 from .observe.export import telemetry
 from .observe.requests import Requests
 from .openapi import document
-from .routes import artifacts, capabilities, compile, explain, health, jobs, keys, metrics, programs, validate, whoami
+from .routes import (
+    artifacts,
+    batch,
+    capabilities,
+    compile,
+    explain,
+    health,
+    jobs,
+    keys,
+    metrics,
+    programs,
+    validate,
+    whoami,
+)
 from .sandbox.sandbox import Sandbox
 from .settings import Settings
 from .store.upkeep import upkeep
 
 _ROUTERS: Final = (
     compile,
+    batch,
     explain,
     validate,
     jobs,

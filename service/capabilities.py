@@ -18,7 +18,7 @@ from .answers import Capabilities, Isolation
 from .build_id import build
 from .coding.decode import CODINGS
 from .coding.limits import MAX_FRAMES, MAX_RATIO, MAX_WINDOW_BYTES
-from .limits import MAX_TARGETS
+from .limits import MAX_BATCH, MAX_TARGETS
 from .sandbox.control import Ready
 from .sandbox.levels import Level
 from .settings import Settings
@@ -54,6 +54,7 @@ def describe(settings: Settings, ready: Ready) -> Capabilities:
             "body_window_bytes": MAX_WINDOW_BYTES,
             "body_frames": MAX_FRAMES,
             "targets": MAX_TARGETS,
+            "batch": MAX_BATCH,
             "compile_deadline_s": settings.compile_deadline_s,
             "compile_memory_mib": settings.compile_memory_mib,
             "compile_output_mib": settings.compile_output_mib,

@@ -4,3 +4,6 @@ from __future__ import annotations
 
 MAX_TARGETS = 16
 """Targets that one request may name."""
+
+MAX_BATCH = 256
+"""Compile requests in one batch."""

@@ -13,7 +13,7 @@ from tensorkiln.target import Target
 
 from .answers import Problem
 from .identity.described import describe_credentials
-from .limits import MAX_TARGETS
+from .limits import MAX_BATCH, MAX_TARGETS
 
 _COMPONENTS: Final = "#/components/schemas/"
 
@@ -61,6 +61,19 @@ def _request_schemas() -> dict[str, Any]:
                 "options": {"$ref": f"{_COMPONENTS}CompileOptions"},
             },
             "required": ["graph", "target"],
+            "additionalProperties": False,
+        },
+        "BatchBody": {
+            "type": "object",
+            "properties": {
+                "requests": {
+                    "type": "array",
+                    "items": {"description": "A body of `POST /compile`. Each is accepted or refused on its own."},
+                    "minItems": 1,
+                    "maxItems": MAX_BATCH,
+                },
+            },
+            "required": ["requests"],
             "additionalProperties": False,
         },
         "ValidateBody": {

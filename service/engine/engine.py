@@ -34,6 +34,7 @@ from service.trust.notary import Notary
 from tensorkiln.errors import TensorkilnError, UnavailableError
 from tensorkiln.trust import SignedRecord
 
+from .batch import bodies_of
 from .compiles import Compiled, Compiles
 from .explain import explain
 from .farm.make import farm_engine
@@ -157,6 +158,12 @@ class Engine:
                 until_its_end = counted.pop_all()
                 job.task.add_done_callback(lambda _: until_its_end.close())
         return job
+
+    async def split(self, body: Body) -> tuple[Body | TensorkilnError, ...]:
+        """The compile requests of a batch, each a body or what is wrong with it, in their order."""
+        async with self.tenancy.reproducers():
+            with self.fairness.request():
+                return await bodies_of(await self._run("split", Message({}, {"body": body.content}), body))
 
     async def validate(self, body: Body) -> bytes:
         """The body of the answer to a validation."""

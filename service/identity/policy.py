@@ -19,6 +19,7 @@ _ONE_OF: Final = {
     "compile": _WORK,
     "explain": _WORK,
     "jobs": _WORK,
+    "jobs:batch": _WORK,
     "programs": _WORK,
     "artifacts": _WORK,
 }

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from service.limits import MAX_TARGETS
+from service.limits import MAX_BATCH, MAX_TARGETS
 from tensorkiln import limits
 from tests.contract.test_structure import kernel, nested_expression
 from tests.contract.wire import Wire, placeholder, wire
@@ -56,6 +56,11 @@ def of_targets(count: int) -> bytes:
     return encoded(compile_body(graph(rows=2), [V3] * count))
 
 
+def of_requests(count: int) -> bytes:
+    """Requests of which each is refused; at the limit the batch is not."""
+    return encoded({"requests": [{}] * count})
+
+
 def of_brackets(depth: int) -> bytes:
     """Not a graph; at the limit it is read far enough for that to be said."""
     return b'{"graph":' + b"[" * (depth - 1) + b"]" * (depth - 1) + b"}"
@@ -76,6 +81,7 @@ CASES: dict[str, tuple[int, str, Body]] = {
     "json_depth": (limits.MAX_JSON_DEPTH, "/validate", of_brackets),
     "body_bytes": (limits.MAX_BODY_BYTES, "/validate", of_length),
     "targets": (MAX_TARGETS, "/compile", of_targets),
+    "batch": (MAX_BATCH, "/jobs:batch", of_requests),
 }
 OF_THE_PROCESS = {"compile_deadline_s", "compile_memory_mib", "compile_output_mib"}
 """Limits of a compile itself: the tests of faults reach them."""

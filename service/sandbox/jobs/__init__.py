@@ -10,6 +10,7 @@ from .hook import hook
 from .ping import ping
 from .prepare import prepare
 from .render import render
+from .split import split
 from .trial import trial
 from .validate import validate
 
@@ -20,6 +21,7 @@ JOBS: Mapping[str, Job] = {
     "ping": ping,
     "prepare": prepare,
     "render": render,
+    "split": split,
     "trial": trial,
     "validate": validate,
 }

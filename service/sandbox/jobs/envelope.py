@@ -17,9 +17,19 @@ from tensorkiln.target import Target
 NATIVE: Final = "cpu:native"
 
 
+OF_COMPILE: Final = (("graph", "target"), ("options",))
+"""The required and the optional fields of a compile request."""
+
+
 def parse_envelope(body: bytes, required: Collection[str], optional: Collection[str] = ()) -> dict[str, Any]:
     """The fields of a body; RequestError when one is missing or unknown."""
-    fields = parse_object(body)
+    return check_fields(parse_object(body), required, optional)
+
+
+def check_fields(fields: Any, required: Collection[str], optional: Collection[str] = ()) -> dict[str, Any]:
+    """`fields` itself; RequestError when it is no object, or one of its fields is missing or unknown."""
+    if not isinstance(fields, dict):
+        raise RequestError("The request is not a JSON object.")
     missing = [name for name in required if name not in fields]
     if missing:
         raise RequestError(f"The body lacks {', '.join(missing)}.", pointers=[f"/{name}" for name in missing])

@@ -11,7 +11,7 @@ from service.sandbox.frames import Message
 from tensorkiln.canonical import Canonical, canonicalize, graph_digest
 from tensorkiln.spec.compiled_program import ABI_VERSION
 
-from .envelope import parse_envelope, parse_graph, parse_options, parse_targets
+from .envelope import OF_COMPILE, parse_envelope, parse_graph, parse_options, parse_targets
 
 
 def prepare(request: Message, outlet: Outlet) -> Message:
@@ -23,7 +23,7 @@ def prepare(request: Message, outlet: Outlet) -> Message:
     if "hook" in request.header:
         hooks.run(request.header["hook"], outlet)
     outlet.stage("parse")
-    fields = parse_envelope(request.parts["body"], ("graph", "target"), ("options",))
+    fields = parse_envelope(request.parts["body"], *OF_COMPILE)
     targets = parse_targets(fields["target"])
     options = parse_options(fields.get("options", {}))
     outlet.stage("validate")

@@ -1,0 +1,68 @@
+"""POST /jobs:batch"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from fastapi import APIRouter, Request, Response
+
+from service.answers import Answer, Problem
+from service.body import Body, read_body
+from service.engine.engine import Engine
+from tensorkiln.errors import TensorkilnError
+
+from .engine_of import EngineOf
+from .graph_body import refusals, takes
+
+router = APIRouter()
+
+
+class BatchedJob(Answer):
+    """What became of one request: a job by its `id`, to be asked for at `location`, or an `error`.
+
+    `status` is 202 for a job that was accepted, 200 for one that is done, and that of the error otherwise.
+    """
+
+    status: int
+    id: str | None = None
+    location: str | None = None
+    state: Literal["queued", "running", "done", "failed", "cancelled"] | None = None
+    error: Problem | None = None
+
+
+class BatchAnswer(Answer):
+    """One entry for each request, in their order."""
+
+    jobs: tuple[BatchedJob, ...]
+
+
+@router.post(
+    "/jobs:batch",
+    operation_id="batch",
+    summary="Have many graphs compiled as jobs",
+    response_model=BatchAnswer,
+    responses=refusals(),
+    openapi_extra=takes("BatchBody"),
+)
+async def batch(request: Request, engine: EngineOf) -> Response:
+    """A job for each request that is accepted; the others are refused one by one.
+
+    Every job in the answer is accepted for good, also when the client leaves before it reads the answer.
+    """
+    wanted = await engine.split(await read_body(request))
+    answer = BatchAnswer(jobs=tuple([await _submitted(engine, each) for each in wanted]))
+    return Response(
+        answer.model_dump_json(exclude_none=True), headers={"Cache-Control": "no-store"}, media_type="application/json"
+    )
+
+
+async def _submitted(engine: Engine, wanted: Body | TensorkilnError) -> BatchedJob:
+    try:
+        if isinstance(wanted, TensorkilnError):
+            raise wanted
+        job = await engine.submit(wanted)
+    except TensorkilnError as error:
+        return BatchedJob(status=error.status, error=Problem.model_validate(error.to_problem()))
+    record = job.record
+    status = 200 if job.is_over else 202
+    return BatchedJob(status=status, id=record.id, location=f"/jobs/{record.id}", state=record.state)
