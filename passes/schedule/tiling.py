@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tensorkiln import expr
-from tensorkiln.expr import Dim
+from tensorkiln.expr import Dim, free_symbols
 
 from .accesses import linear_access, loads
 from .domain import Loop, extent_of
@@ -55,10 +55,18 @@ def choose_rows(body: KernelBody) -> Rows:
         kept = count - 1
     else:
         kept = count
-    limit = COLUMN_CHUNK if reductions else CHUNK
-    is_cut = kept == count - 1 and (bool(reductions) or kept == 0)
-    is_long = is_cut and body.space.largest(body.rows[kept].extent) > 2 * limit
-    return (ROW,) * kept + ((limit if is_long else WHOLE,) + (WHOLE,) * (count - kept - 1) if kept < count else ())
+    if kept == count:
+        return (ROW,) * count
+    return (*(ROW,) * kept, _cut(body, kept, COLUMN_CHUNK if reductions else CHUNK), *(WHOLE,) * (count - kept - 1))
+
+
+def _cut(body: KernelBody, number: int, limit: int) -> int:
+    """How to cut a row's outermost loop, the shared one with this number, so that a piece has about `limit` points."""
+    inside = extent_of(body.rows[number + 1 :])
+    points = expr.mul(body.rows[number].extent, inside)
+    if not isinstance(inside, int) or not 0 < inside <= limit or body.space.largest(points) <= 2 * limit:
+        return WHOLE
+    return limit // inside
 
 
 def with_rows(body: KernelBody, rows: Rows) -> KernelBody:
@@ -112,7 +120,7 @@ def _transposed(body: KernelBody) -> int | None:
 
 def rows_per_group(body: KernelBody) -> int:
     """How many rows a work-group takes."""
-    points = sum(_typical(inner_loops(body, stage)) for stage in body.stages)
+    points = sum(_typical(body, inner_loops(body, stage)) for stage in body.stages)
     return max(1, GROUP_POINTS // max(points, 1))
 
 
@@ -144,9 +152,14 @@ def _prefers_columns(body: KernelBody, stage: Stage) -> bool:
     return is_wide and (strided_columns < strided_reductions or is_short)
 
 
-def _typical(loops: Sequence[Loop]) -> int:
-    """The points of the loops, a symbolic extent being taken for `SYMBOLIC_EXTENT`."""
+def _typical(body: KernelBody, loops: Sequence[Loop]) -> int:
+    """The points of the loops: a piece is taken for a whole one, another symbolic extent for `SYMBOLIC_EXTENT`."""
+    rows = {loop.name for loop in body.rows}
     points = 1
     for loop in loops:
-        points *= loop.extent if isinstance(loop.extent, int) else SYMBOLIC_EXTENT
+        if isinstance(loop.extent, int):
+            points *= loop.extent
+        else:
+            is_piece = not free_symbols(loop.extent).isdisjoint(rows)
+            points *= body.space.largest(loop.extent) if is_piece else SYMBOLIC_EXTENT
     return points

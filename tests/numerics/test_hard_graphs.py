@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tensorkiln.build import Builder, Tensor, cat, conv2d, einsum, pad
+from tensorkiln.build import Builder, Tensor, cat, conv2d, einsum, flip, pad, relu
 from tensorkiln.reference import evaluate
 from tests import compiled, emulated
 
@@ -92,3 +92,25 @@ def test_a_cat_of_many_parts(run: Run) -> None:
     arrays = [draw(1 + number % 3, 5) for number in range(200)]
     (actual,) = run(b.graph(), *arrays)
     np.testing.assert_array_equal(actual, np.concatenate(arrays))
+
+
+def test_several_maps_of_many_short_rows(run: Run) -> None:
+    b = Builder("short_rows")
+    x = pad(b.input("float32", (30_001, 3)), [(1, 0), (0, 1)])
+    y = relu(x * 0.5)
+    b.output(y, flip(y * 2.0 + x, [1]), y.cast("float64"))
+    image = draw(30_001, 3)
+    for actual, expected in zip(run(b.graph(), image), evaluate(b.graph(), image), strict=True):
+        np.testing.assert_array_equal(actual, expected)
+
+
+def test_products_of_halves_overflow_before_they_are_summed(run: Run) -> None:
+    b = Builder("halves")
+    x, y = b.input("float16", (20, 30, 1)).expand(20, 30, 17), b.input("float16", (1, 30, 17)).expand(20, 30, 17)
+    b.output((x * y).sum(1))
+    arrays = [(draw(*shape) * 120).astype(np.float16) for shape in ((20, 30, 1), (1, 30, 17))]
+    (expected,) = evaluate(b.graph(), *arrays)
+    assert np.isinf(expected).any()
+    assert np.isfinite(expected).any()
+    (actual,) = run(b.graph(), *arrays)
+    np.testing.assert_allclose(actual, expected, rtol=2e-3, atol=2)

@@ -23,7 +23,7 @@ from passes.schedule.tiling import (
     with_rows,
 )
 from tensorkiln import expr
-from tensorkiln.build import Builder, flip, softmax
+from tensorkiln.build import Builder, flip, pad, softmax
 from tensorkiln.expr import Dim, symbol
 from tests.passes.modules import body, output
 
@@ -77,6 +77,32 @@ def test_a_long_single_loop_is_cut_in_pieces() -> None:
     (store,) = cut.stages[0].stores
     assert store.operand == 1
     assert cut.stages[0].domain.address == CHUNK * symbol(block.name) + symbol(piece.name)
+
+
+@pytest.mark.parametrize(
+    ("shape", "expected"),
+    [
+        ((100_000, 3), (CHUNK // 4, WHOLE)),
+        ((N, 30), (CHUNK // 31, WHOLE)),
+        ((7, CHUNK, 3), (ROW, CHUNK // 4, WHOLE)),
+        ((7, 1024, 3), (ROW, WHOLE, WHOLE)),
+    ],
+)
+def test_a_long_row_of_several_loops_is_cut_along_the_outermost(
+    shape: tuple[Dim, ...], expected: tuple[int, ...]
+) -> None:
+    b = Builder("padded")
+    b.symbol("n", 1, 1 << 20)
+    kernel = collapse(body(output(b, pad(b.input("float32", shape), [(0, 1)] * len(shape)))))
+    assert choose_rows(kernel) == expected
+
+
+@pytest.mark.parametrize("count", [1_000_000, N])
+def test_pieces_of_a_long_map_are_shared_between_work_groups(count: Dim) -> None:
+    b = Builder("long")
+    b.symbol("n", 1, 1 << 20)
+    kernel = collapse(body(output(b, -b.input("float32", (count,)))))
+    assert rows_per_group(with_rows(kernel, choose_rows(kernel))) == GROUP_POINTS // CHUNK
 
 
 def test_a_loop_of_two_pieces_or_less_is_not_cut() -> None:
