@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 MAX_WAIT_S: Final = 600
-"""Seconds that an answer is held back at most, whatever is preferred."""
+"""Seconds that an answer is held back at most, whatever is preferred, and however long the ladder of time-outs is."""
 
 _ENTRY: Final = re.compile(r'\s*([\w!#$%&\'*+.^`|~-]+)\s*(?:=\s*(?:"([^"]*)"|([^\s;,"]*))\s*)?(?:;[^,]*)?')
 
@@ -21,11 +21,11 @@ class Preference:
     applied: str
 
 
-def parse_prefer(headers: Sequence[str]) -> Preference | None:
+def parse_prefer(headers: Sequence[str], most_s: int = MAX_WAIT_S) -> Preference | None:
     """What the Prefer headers of a request ask for; None when they leave the answer as it is.
 
-    `respond-async` alone waits for nothing, `wait=N` waits N seconds, up to MAX_WAIT_S. Of a preference that is stated
-    twice the first counts, and one that is not understood is ignored, as the RFC has it.
+    `respond-async` alone waits for nothing, `wait=N` waits N seconds, up to `most_s` and MAX_WAIT_S. Of a preference
+    that is stated twice the first counts, and one that is not understood is ignored, as the RFC has it.
     """
     stated: dict[str, str] = {}
     for entry in ",".join(headers).split(","):
@@ -36,6 +36,6 @@ def parse_prefer(headers: Sequence[str]) -> Preference | None:
     waits = re.fullmatch(r"\d{1,9}", wait, re.ASCII) is not None
     if not waits and "respond-async" not in stated:
         return None
-    seconds = min(int(wait), MAX_WAIT_S) if waits else 0
+    seconds = min(int(wait), most_s, MAX_WAIT_S) if waits else 0
     applied = ["respond-async"] if "respond-async" in stated else []
     return Preference(seconds, ", ".join([*applied, f"wait={seconds}"] if waits else applied))

@@ -7,6 +7,7 @@ import signal
 import socket
 from typing import Final
 
+import structlog
 import uvicorn
 from fastapi import FastAPI
 
@@ -19,6 +20,8 @@ from .settings import Settings
 
 # The code of a process that a signal has ended, less than what a shell reports of it.
 _INTERRUPTED: Final = 130
+
+_log = structlog.get_logger()
 
 
 class _Server(uvicorn.Server):
@@ -52,6 +55,12 @@ def serve(settings: Settings, host: str, port: int, uds: str | None) -> int:
 
 
 def _serve(settings: Settings, listener: Listener) -> int:
+    if settings.shutdown_grace_s < settings.ladder.sandbox_s:
+        _log.warning(
+            "a compile may take longer than KILN_SHUTDOWN_GRACE_S, and is then cut off by a shutdown",
+            shutdown_grace_s=settings.shutdown_grace_s,
+            compile_s=settings.ladder.sandbox_s,
+        )
     app = create_app(settings)
     config = uvicorn.Config(
         app,

@@ -11,6 +11,7 @@ from pydantic import Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from .identity.issuer import Issuer
+from .ladder import Ladder
 from .sandbox.control import Limits
 from .sandbox.levels import Level, Wall
 
@@ -108,6 +109,11 @@ class Settings(BaseSettings):
     def width(self) -> int:
         """How many compiles this service has under way at a time, here or in a farm."""
         return self.farm_width if self.broker.get_secret_value() else self.concurrency
+
+    @property
+    def ladder(self) -> Ladder:
+        """How long everybody waits for whom."""
+        return Ladder.of(self.compile_deadline_s, self.queue_age_s)
 
     @property
     def limits(self) -> Limits:

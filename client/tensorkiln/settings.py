@@ -7,7 +7,7 @@ An argument wins over an environment variable, which wins over the file `config.
 | `KILN_URL` | base URL of a service | unset: an embedded service |
 | `KILN_HOME` | directory of caches and of the embedded service's store | `$XDG_CACHE_HOME/kiln` or `~/.cache/kiln` |
 | `KILN_API_KEY` | API key or token that is sent to the service at that URL | unset: none |
-| `KILN_TIMEOUT_S` | seconds that one call may take, retries included | 120 |
+| `KILN_TIMEOUT_S` | seconds that one call may take, retries included | 220 |
 | `KILN_STARTUP_TIMEOUT_S` | seconds that an embedded service may take to start | 60 |
 """
 
@@ -24,7 +24,7 @@ from .config_file import Variables
 from .errors import RequestError
 from .places import user_cache_directory
 
-TIMEOUT_S = 120.0
+TIMEOUT_S = 220.0
 STARTUP_TIMEOUT_S = 60.0
 
 

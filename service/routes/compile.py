@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
+from collections.abc import Awaitable
 from typing import Annotated, Final
 
 from fastapi import APIRouter, Header, Request, Response
@@ -14,7 +16,7 @@ from service.job_answer import JobAnswer
 from service.prefer import Preference, parse_prefer
 from service.problems import respond
 from service.settings import Settings
-from tensorkiln.errors import DiagnosticError, RequestError, error_from_problem
+from tensorkiln.errors import DiagnosticError, RequestError, UnavailableError, error_from_problem
 
 from .engine_of import EngineOf
 from .graph_body import refusals, takes
@@ -48,14 +50,27 @@ async def compile_graph(
     settings: Settings = request.app.state.settings
     if hook is not None and not settings.test_hooks:
         raise RequestError(f"{HOOK_HEADER} is for a service that runs with KILN_TEST_HOOKS=1.")
-    preference = parse_prefer(request.headers.getlist("prefer"))
+    preference = parse_prefer(request.headers.getlist("prefer"), int(settings.ladder.answer_s))
     body = await read_body(request)
     if preference is not None:
         return await _as_job(engine, body, hook, preference)
-    answer = await engine.compile(body, hook)
+    answer = await in_time(engine.compile(body, hook), settings.ladder.answer_s)
     milliseconds = (time.perf_counter() - begin) * 1e3
     headers = {"Server-Timing": f"total;dur={milliseconds:.2f}", "Cache-Control": "no-store"}
     return Response(answer, headers=headers, media_type="application/json")
+
+
+async def in_time(answer: Awaitable[bytes], seconds: float) -> bytes:
+    """The answer, before a proxy makes one of its own."""
+    try:
+        async with asyncio.timeout(seconds):
+            return await answer
+    except TimeoutError:
+        raise UnavailableError(
+            f"The programs were not there within {seconds:g} s, their time in the queue included; send the request "
+            "again, or make it a job with Prefer: respond-async.",
+            details={"answer_s": seconds},
+        ) from None
 
 
 async def _as_job(engine: Engine, body: Body, hook: str | None, preference: Preference) -> Response:

@@ -10,6 +10,7 @@ from typing import Final
 
 import structlog
 
+from service.ladder import OVERDUE_S
 from service.observe.instruments import FORK_SERVER_RESTARTS
 from service.observe.watch import Watch as Seen
 from tensorkiln.errors import LostWorkerError, TensorkilnError, UnavailableError
@@ -23,8 +24,7 @@ from .levels import Level, Wall
 from .reply import OutOfMemory, Reply, TooMuchOutput
 
 START_TIMEOUT_S: Final = 60.0
-# A fork server that lets a deadline pass by this much does not do its work.
-OVERDUE_S: Final = 5.0
+
 # The process of a job whose socket is closed is about to be reaped, unless it only closed its socket.
 REAP_S: Final = 0.02
 

@@ -9,7 +9,7 @@ import pytest
 from tensorkiln import Client
 from tensorkiln.config_file import Variables
 from tensorkiln.errors import RequestError
-from tensorkiln.settings import resolve_settings
+from tensorkiln.settings import TIMEOUT_S, resolve_settings
 from tensorkiln.trust.policy import resolve_policy
 from tests.sdk.scripted import ScriptedServer
 from tests.snippets import ROOT, blocks
@@ -46,7 +46,7 @@ def test_an_argument_wins_over_a_variable_which_wins_over_the_file(write: Write)
 def test_a_variable_that_is_set_to_nothing_hides_the_file(write: Write) -> None:
     environment = write('url = "http://file:1"\ntimeout_s = 7') | {"KILN_URL": "", "KILN_TIMEOUT_S": ""}
     settings = resolve_settings(environment=environment)
-    assert (settings.url, settings.timeout_s) == (None, 120.0)
+    assert (settings.url, settings.timeout_s) == (None, TIMEOUT_S)
 
 
 def test_what_is_demanded_of_programs_may_stand_in_the_file(write: Write, tmp_path: Path) -> None:

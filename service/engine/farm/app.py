@@ -47,8 +47,6 @@ def farm_app(settings: Settings) -> Celery:
 
 
 def _settings(settings: Settings, url: str) -> dict[str, Any]:
-    # An attempt may begin a crashing compile twice.
-    longest_s = 2 * settings.compile_deadline_s
     return {
         "broker_url": url,
         "task_serializer": "json",
@@ -64,7 +62,7 @@ def _settings(settings: Settings, url: str) -> dict[str, Any]:
         "worker_prefetch_multiplier": 1,
         "worker_lost_wait": 0.5,
         # The sandbox keeps the deadline; this ends a worker process that does not.
-        "task_time_limit": longest_s + 15,
+        "task_time_limit": settings.ladder.worker_s,
         "task_soft_time_limit": None,
         "worker_max_tasks_per_child": 500,
         "worker_max_memory_per_child": 400_000,

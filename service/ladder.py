@@ -1,0 +1,56 @@
+"""The ladder of time-outs: each is longer than the one inside it, so that whoever knows most about a delay tells of it.
+
+    compile < sandbox < worker < answer < proxy < balancer < client
+
+A proxy that gives up first answers with a page of its own, and nobody knows what became of the compile.
+"""
+
+from __future__ import annotations
+
+from dataclasses import astuple, dataclass
+from itertools import pairwise
+from typing import Final
+
+OVERDUE_S: Final = 5.0
+"""A fork server that lets a deadline pass by this much does not do its work, and is killed."""
+ATTEMPTS: Final = 2
+"""A compile that crashes is begun so many times in one attempt of a worker."""
+WORKER_S: Final = 15.0
+"""What a worker's process may take beyond its compiles before the farm ends it."""
+ANSWER_S: Final = 5.0
+"""What reading a request and writing its answer may take beside queue and compile."""
+PROXY_S: Final = 5.0
+BALANCER_S: Final = 5.0
+CLIENT_S: Final = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Ladder:
+    """Seconds, from the inside out.
+
+    `compile_s` is the deadline of one compile, `sandbox_s` when its fork server is given up, `worker_s` when the worker
+    is, `answer_s` how long an answer is held back at most, time in the queue included. `proxy_s` and `balancer_s` are
+    what stands before the service may wait for it, `client_s` what a client should.
+    """
+
+    compile_s: float
+    sandbox_s: float
+    worker_s: float
+    answer_s: float
+    proxy_s: float
+    balancer_s: float
+    client_s: float
+
+    @staticmethod
+    def of(compile_s: float, queue_s: float) -> Ladder:
+        """The ladder over a deadline for compiles, where one may wait `queue_s` for its turn."""
+        worker = ATTEMPTS * compile_s + WORKER_S
+        answer = queue_s + worker + ANSWER_S
+        proxy = answer + PROXY_S
+        balancer = proxy + BALANCER_S
+        return Ladder(compile_s, compile_s + OVERDUE_S, worker, answer, proxy, balancer, balancer + CLIENT_S)
+
+    @property
+    def is_rising(self) -> bool:
+        """Whether every rung is above the one before it."""
+        return all(lower < upper for lower, upper in pairwise(astuple(self)))

@@ -1,0 +1,106 @@
+"""Every time-out is longer than the one inside it, and is the one that is used."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from dataclasses import astuple
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import SecretStr
+
+from service.engine.farm.app import farm_app
+from service.ladder import ATTEMPTS, OVERDUE_S, Ladder
+from service.routes.compile import in_time
+from service.settings import Settings
+from service.store.crashes import MAX_CRASHES
+from tensorkiln import settings as client_settings
+from tensorkiln.errors import UnavailableError
+from tensorkiln.transport import QUIET_S
+from tests.service.bodies import compile_body, encoded, graph
+from tests.service.server import Server
+
+ROOT = Path(__file__).parents[2]
+SSE_COMMENT_S = 15.0
+"""An event stream says so often that it lives: FastAPI's, and what docs/http.md states."""
+
+
+@pytest.fixture(autouse=True)
+def _no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("KILN_COMPILE_DEADLINE_S", "KILN_QUEUE_AGE_S", "KILN_SHUTDOWN_GRACE_S"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@given(st.floats(0.001, 3600), st.floats(0.001, 86_400))
+def test_the_ladder_rises_whatever_the_deadline_and_the_queue(compile_s: float, queue_s: float) -> None:
+    ladder = Ladder.of(compile_s, queue_s)
+    assert ladder.is_rising
+    # A compile that began as late as it may, crashes late, and is begun again, ends before its answer is given up.
+    assert queue_s + ATTEMPTS * (compile_s + OVERDUE_S) < ladder.answer_s
+
+
+def test_a_ladder_that_does_not_rise_is_seen() -> None:
+    rungs: list[Any] = list(astuple(Ladder.of(60, 60)))
+    for place in range(len(rungs) - 1):
+        swapped = [*rungs[:place], rungs[place + 1], rungs[place], *rungs[place + 2 :]]
+        assert not Ladder(*swapped).is_rising
+
+
+def test_what_stands_around_the_service_fits_the_defaults() -> None:
+    settings = Settings()
+    ladder = settings.ladder
+    assert ladder.is_rising
+    assert ladder.client_s <= client_settings.TIMEOUT_S
+    assert ladder.sandbox_s < settings.shutdown_grace_s
+    assert SSE_COMMENT_S * 2 < QUIET_S
+    assert ATTEMPTS == MAX_CRASHES
+    compose = (ROOT / "docker" / "compose.yaml").read_text()
+    grace = re.search(r'KILN_SHUTDOWN_GRACE_S: "?(\d+)', compose)
+    stop = re.search(r"stop_grace_period: (\d+)s", compose)
+    assert grace is not None
+    assert stop is not None
+    assert ladder.sandbox_s < int(grace[1]) < int(stop[1])
+
+
+@pytest.mark.parametrize("url", ["amqp://nobody@localhost", "redis://localhost"])
+def test_a_worker_is_ended_by_the_farm_where_the_ladder_says(url: str) -> None:
+    settings = Settings(compile_deadline_s=7, broker=SecretStr(url))
+    conf = farm_app(settings).conf
+    assert conf.task_time_limit == settings.ladder.worker_s
+    if url.startswith("redis"):
+        # Delivered again only when no worker can still be at it.
+        assert settings.ladder.worker_s < conf.broker_transport_options["visibility_timeout"]
+
+
+def test_the_documents_state_the_ladder() -> None:
+    rows = re.findall(r"^\| .* \| .* \| (\d+) s \|$", (ROOT / "docs" / "operations.md").read_text(), re.MULTILINE)
+    assert [float(row) for row in rows] == list(astuple(Settings().ladder))
+
+
+def test_no_answer_is_held_back_longer_than_a_proxy_waits(server: Server) -> None:
+    answer = server.post("/compile", encoded(compile_body(graph("exp2", rows=61))), Prefer="wait=9999")
+    longest = Settings(compile_deadline_s=3).ladder.answer_s
+    assert answer.headers["Preference-Applied"] == f"wait={longest:g}"
+
+
+def test_what_is_late_is_told_by_the_service() -> None:
+    async def never() -> bytes:
+        await asyncio.Event().wait()
+        return b""
+
+    async def soon() -> bytes:
+        return b"answer"
+
+    assert asyncio.run(in_time(soon(), 5.0)) == b"answer"
+    with pytest.raises(UnavailableError, match="respond-async") as caught:
+        asyncio.run(in_time(never(), 0.01))
+    assert caught.value.details == {"answer_s": 0.01}
+
+
+def test_a_grace_below_a_compile_is_told_at_start(home: Path) -> None:
+    with Server(home, shutdown_grace_s=3) as server:
+        assert "cut off by a shutdown" in server.log()
