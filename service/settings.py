@@ -84,6 +84,9 @@ class Settings(BaseSettings):
     metrics: Literal["admin", "public"] = Field(
         default="admin", description="public: GET /metrics asks for no credential."
     )
+    worker_metrics: str = Field(
+        default="", description="Address and port at which a worker tells its figures to everybody; empty: nowhere."
+    )
     log: Literal["debug", "info", "warning", "error"] = Field(
         default="info", description="The least level of what is logged; every request is info."
     )

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from importlib.util import find_spec
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from fastapi.telemetry import TelemetryConfig
+from opentelemetry import trace
 
 from tensorkiln.errors import UnavailableError
+
+if TYPE_CHECKING:
+    # Workers send spans, too, and answer no HTTP.
+    from fastapi.telemetry import TelemetryConfig
 
 _NEEDED: Final = ("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http")
 _PROBES: Final = ("/healthz", "/readyz", "/metrics")
@@ -27,6 +32,21 @@ def telemetry(*, tracing: bool) -> TelemetryConfig:
         "auto_configure": tracing,
         "exclude": lambda scope: scope.get("path") in _PROBES,
     }
+
+
+def record_spans() -> Callable[[], None]:
+    """Send the spans of this process by `OTEL_*`, which FastAPI does where it is; the function that ends it.
+
+    After `require_exporter`, and in the process that makes the spans: what sends them does not survive a fork.
+    """
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor
+
+    provider = TracerProvider(shutdown_on_exit=False)
+    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+    trace.set_tracer_provider(provider)
+    return provider.shutdown
 
 
 def require_exporter() -> None:

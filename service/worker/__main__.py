@@ -6,9 +6,12 @@ import sys
 
 from pydantic import ValidationError
 
+from service.observe.export import require_exporter
 from service.observe.log import configure_log
 from service.settings import Settings
 from tensorkiln.errors import UnavailableError
+
+from .figures import figures
 
 
 def main() -> int:
@@ -31,11 +34,14 @@ def work(settings: Settings) -> int:
     """Work until a signal; the exit status. UnavailableError without a broker, or without Celery."""
     if not settings.broker.get_secret_value():
         raise UnavailableError("A worker takes its orders from a broker: set KILN_BROKER to an amqp:// URL.")
-    try:
-        from .serve import serve
-    except ModuleNotFoundError as error:
-        raise UnavailableError(f"{error}: install tensorkiln-server[farm].") from None
-    return serve(settings)
+    if settings.tracing:
+        require_exporter()
+    with figures(settings.worker_metrics):
+        try:
+            from .serve import serve
+        except ModuleNotFoundError as error:
+            raise UnavailableError(f"{error}: install tensorkiln-server[farm].") from None
+        return serve(settings)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,8 @@ from celery import Celery
 from celery.signals import worker_process_init, worker_process_shutdown
 
 from service.engine.farm.message import TASK, Message
+from service.observe.export import record_spans
+from service.observe.traces import continuing
 from service.settings import Settings
 
 from .bench import Bench
@@ -24,6 +26,7 @@ class Station:
         self._settings = settings
         self._runner: asyncio.Runner | None = None
         self._bench: Bench | None = None
+        self._end_spans = _nothing
 
     def install(self, app: Celery) -> None:
         """Have the processes of the worker on `app` carry out its only task."""
@@ -33,6 +36,8 @@ class Station:
         app.task(name=TASK, acks_late=True, ignore_result=True)(self._carry_out)
 
     def _begin(self, **_: Any) -> None:
+        if self._settings.tracing:
+            self._end_spans = record_spans()
         self._runner = asyncio.Runner()
         self._bench = Bench(self._settings)
         self._runner.run(self._bench.start())
@@ -41,10 +46,16 @@ class Station:
         if self._runner is not None and self._bench is not None:
             self._runner.run(self._bench.close())
             self._runner.close()
+        self._end_spans()
 
     def _carry_out(self, **content: Any) -> None:
         assert self._runner is not None
         assert self._bench is not None
         message = Message(**content)
-        outcome = self._runner.run(self._bench.work(message))
-        _log.info("an order is over", outcome=outcome, digest=message.action, attempt=message.attempt)
+        with continuing(message.trace):
+            outcome = self._runner.run(self._bench.work(message))
+            _log.info("an order is over", outcome=outcome, digest=message.action, attempt=message.attempt)
+
+
+def _nothing() -> None:
+    """Where there are no spans."""

@@ -6,13 +6,12 @@ import json
 import os
 import subprocess
 import sys
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+import pytest
 
+from tests.observe.collector import collector
 from tests.service.bodies import compile_body, encoded
 from tests.service.server import Server
 from tests.snippets import ROOT
@@ -72,38 +71,14 @@ def test_without_tracing_nothing_of_it_is_imported() -> None:
     subprocess.run([sys.executable, "-W", "error", "-c", script], check=True)
 
 
-def test_spans_are_sent_to_a_collector_and_one_that_is_away_fails_no_request(home: Path, monkeypatch: Any) -> None:
-    received: list[bytes] = []
-
-    class Collector(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            received.append(self.rfile.read(int(self.headers["Content-Length"])))
-            self.send_response(200)
-            self.end_headers()
-
-        def log_message(self, format: str, *args: Any) -> None:
-            del format, args
-
-    collector = HTTPServer(("127.0.0.1", 0), Collector)
-    thread = Thread(target=collector.serve_forever)
-    thread.start()
-    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{collector.server_address[1]}")
-    monkeypatch.setenv("OTEL_EXPORTER_OTLP_COMPRESSION", "none")
-    try:
+def test_spans_are_sent_to_a_collector_and_one_that_is_away_fails_no_request(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with collector() as spans:
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", spans.url)
         with Server(home, tracing="1") as server:
             assert server.compile(encoded(compile_body())).status_code == 200
-    finally:
-        collector.shutdown()
-        thread.join()
-        collector.server_close()
-    spans = [
-        span.name
-        for message in received
-        for resource in ExportTraceServiceRequest.FromString(message).resource_spans
-        for scope in resource.scope_spans
-        for span in scope.spans
-    ]
-    assert {"POST /compile", "sandbox compile", "stage codegen"} <= set(spans)
+    assert {"POST /compile", "sandbox compile", "stage codegen"} <= {span.name for span in spans.received}
     with Server(home, tracing="1") as server:
         assert server.compile(encoded(compile_body(fast_math=True))).status_code == 200
         assert server.stop() == 0

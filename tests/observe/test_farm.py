@@ -1,0 +1,49 @@
+"""What is seen of a farm: the workers' figures, and spans of a trace that began at a service."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import httpx2
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from tests.farm.brokers import missing
+from tests.farm.ports import free_port
+from tests.farm.topology import Farm
+from tests.observe.collector import collector
+from tests.service.bodies import compile_body, encoded
+
+TRACE = "0af7651916cd43dd8448eb211c80319c"
+
+
+@pytest.mark.skipif(missing("rabbit") != "", reason=missing("rabbit"))
+def test_a_worker_tells_its_figures_and_sends_the_spans_of_its_compiles(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    address = f"127.0.0.1:{free_port()}"
+    seen = {"tracing": 1, "worker_metrics": address}
+    with collector() as spans:
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", spans.url)
+        with Farm(tmp_path, services=1, workers=1, **seen) as farm:
+            headers = {"Content-Type": "application/json", "traceparent": f"00-{TRACE}-b7ad6b7169203331-01"}
+            sent = encoded(compile_body())
+            answer = httpx2.post(f"{farm.urls[0]}/compile", content=sent, headers=headers, timeout=120)
+            assert answer.status_code == 200, answer.text
+            figures = httpx2.get(f"http://{address}/metrics", timeout=30).text
+            served = httpx2.get(f"{farm.urls[0]}/metrics", timeout=30).text
+            log = farm.workers[0].log
+            while '"an order is over"' not in log.read_text():
+                time.sleep(0.05)
+            assert farm.stop() == [0, 0]
+    assert counted(figures, "kiln_compile_seconds_count", "codegen") == 1
+    assert counted(served, "kiln_compile_seconds_count", "codegen") == 0
+    assert [line for line in log.read_text().splitlines() if '"an order is over"' in line and TRACE in line]
+    traced = {span.name for span in spans.received if span.trace == TRACE}
+    assert {"POST /compile", "sandbox prepare", "sandbox compile", "stage codegen"} <= traced
+
+
+def counted(text: str, name: str, stage: str) -> float:
+    samples = (sample for family in text_string_to_metric_families(text) for sample in family.samples)
+    return sum(sample.value for sample in samples if sample.name == name and sample.labels["stage"] == stage)
