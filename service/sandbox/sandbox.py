@@ -145,7 +145,13 @@ class Sandbox:
         except TensorkilnError:
             ours.close()
             raise
-        reader, writer = await asyncio.open_unix_connection(sock=ours)
+        try:
+            reader, writer = await asyncio.open_unix_connection(sock=ours)
+        except BaseException:
+            # Whoever waited for the job has left.
+            ours.close()
+            connection.cancel(watch)
+            raise
         sending = asyncio.create_task(_send(writer, request))
         reply = Reply(self._max_output_mib * MIB, on_stage)
         try:
