@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import Any
 
 import httpx2
 import pytest
@@ -23,7 +24,7 @@ def test_a_worker_tells_its_figures_and_sends_the_spans_of_its_compiles(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     address = f"127.0.0.1:{free_port()}"
-    seen = {"tracing": 1, "worker_metrics": address}
+    seen: dict[str, Any] = {"tracing": 1, "worker_metrics": address}
     with collector() as spans:
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", spans.url)
         with Farm(tmp_path, services=1, workers=1, **seen) as farm:

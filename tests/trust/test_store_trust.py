@@ -59,8 +59,8 @@ def test_a_record_that_is_not_as_it_was_signed_is_no_hit(tmp_path: Path, name: s
         # Sealed as every record is: what gives it away is the signature alone.
         await stocked.records.put(path, {"signed": forged})
         found = await stocked.programs.find(wanted, with_dumps=False)
-        assert isinstance(found, Miss)
-        assert found.reason == "the stored program was damaged"
+        # Why it is one is told by what else is stored: see service.engine.misses.
+        assert found == Miss("")
         if name != "another build":
             assert await stocked.programs.entry(wanted.digest) is None
             assert stocked.notary.refused == 2
