@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from dialect.mlir import ir
 from passes.schedule.attach import attach_schedules
@@ -13,30 +13,44 @@ from passes.schedule.in_place import Reuse
 from passes.schedule.stages import KernelBody
 from tensorkiln.schedule import KernelItem
 
+Problem = TypeVar("Problem")
 Machine = TypeVar("Machine")
 Frame = TypeVar("Frame")
 
 
 @dataclass(frozen=True, slots=True)
-class Strategy(Generic[Machine, Frame]):
-    """`matches` says whether it can run a body, `choose` decides how, `realise` emits what was decided."""
+class Strategy(Generic[Problem, Machine, Frame]):
+    """`find` sees in a body what the strategy can run, or None; `choose` decides how; `realise` emits what it decided.
 
-    matches: Callable[[KernelBody], bool]
-    choose: Callable[[KernelBody, Machine], Choice]
-    realise: Callable[[KernelBody, KernelItem, Frame], None]
+    What is found depends on the body alone, so that it is the same when a kernel is scheduled and when it is emitted.
+    """
+
+    find: Callable[[KernelBody], Problem | None]
+    choose: Callable[[Problem, Machine], Choice]
+    realise: Callable[[Problem, KernelItem, Frame], None]
+
+    def emit(self, body: KernelBody, item: KernelItem, frame: Frame) -> None:
+        """Emit a kernel that this strategy was chosen for."""
+        problem = self.find(body)
+        assert problem is not None, "the strategy was chosen for this kernel"
+        self.realise(problem, item, frame)
 
 
-def schedule(
-    module: ir.Module, strategies: Mapping[str, Strategy[Machine, Frame]], machine: Machine, reuse: Reuse
-) -> ir.Module:
+Strategies = Mapping[str, Strategy[Any, Machine, Frame]]
+
+
+def schedule(module: ir.Module, strategies: Strategies[Machine, Frame], machine: Machine, reuse: Reuse) -> ir.Module:
     """Have the first strategy that can run a kernel choose how; the choice is written on the kernel's function.
 
     `reuse` is what the strategies allow a kernel to compute in place.
     """
 
     def choose(body: KernelBody) -> Choice:
-        strategy = next(strategy for strategy in strategies.values() if strategy.matches(body))
-        return strategy.choose(body, machine)
+        for strategy in strategies.values():
+            problem = strategy.find(body)
+            if problem is not None:
+                return strategy.choose(problem, machine)
+        raise AssertionError("the last strategy of a table runs every kernel")
 
     attach_schedules(module, choose, reuse)
     return module

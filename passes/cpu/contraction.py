@@ -46,12 +46,8 @@ class Problem:
     right: Source
 
 
-def matches(body: KernelBody) -> bool:
+def find(body: KernelBody) -> Problem | None:
     """A contraction first, then only maps over its parallel loops."""
-    return _problem(body) is not None
-
-
-def _problem(body: KernelBody) -> Problem | None:
     found = contraction_of(body)
     if found is None:
         return None
@@ -78,10 +74,8 @@ def _storable(parts: Contraction, stage: Stage) -> Contraction:
     return replace(parts, batch=tuple(batch), columns=tuple(columns))
 
 
-def choose(body: KernelBody, machine: Machine) -> Choice:
+def choose(problem: Problem, machine: Machine) -> Choice:
     """Block for the registers and caches of the machine."""
-    problem = _problem(body)
-    assert problem is not None, "the strategy matches"
     parts, blocking = problem.parts, choose_blocking(problem.parts, machine.vectors)
     groups = expr.mul(*group_counts(parts, blocking))
     tiles: dict[str, tuple[Dim, ...]] = {}
@@ -92,7 +86,9 @@ def choose(body: KernelBody, machine: Machine) -> Choice:
     ):
         tiles[loops[-1].name] = sizes
     outer = (*parts.batch, *parts.rows)
-    item = kernel_item(body.function.name, outer, [(*parts.depth, *parts.columns)], tiles, groups, 1, blocking.lanes)
+    item = kernel_item(
+        problem.body.function.name, outer, [(*parts.depth, *parts.columns)], tiles, groups, 1, blocking.lanes
+    )
     flops = reduce(expr.add, (stage_flops(problem.body, stage) for stage in problem.body.stages), 0)
     return Choice(NAME, item, tuple(_scratch(problem, blocking)), groups, flops)
 
@@ -114,10 +110,8 @@ def _scratch(problem: Problem, blocking: Blocking) -> list[Scratch]:
     return blocks
 
 
-def realise(body: KernelBody, item: KernelItem, frame: Frame) -> None:
+def realise(problem: Problem, item: KernelItem, frame: Frame) -> None:
     """Emit the work-groups of the frame, whose buffers are the operands that leave the kernel, then scratch."""
-    problem = _problem(body)
-    assert problem is not None, "the strategy matches"
     _Emission(problem, _recorded(problem.parts, item), frame).groups()
 
 

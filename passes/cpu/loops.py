@@ -28,14 +28,13 @@ from .rows import for_each_row
 NAME = "loops"
 
 
-def matches(body: KernelBody) -> bool:
-    """Maps and reductions of every kind."""
-    return True
+def find(body: KernelBody) -> KernelBody:
+    """Maps and reductions of every kind, after their loops have been merged."""
+    return collapse(body)
 
 
-def choose(body: KernelBody, machine: Machine) -> Choice:
+def choose(shared: KernelBody, machine: Machine) -> Choice:
     """Spread rows over work-groups so that a row walks contiguous memory and a group amortises its start."""
-    shared = collapse(body)
     rows = choose_rows(shared)
     body = with_rows(shared, rows)
     per_group = rows_per_group(body)
@@ -73,7 +72,6 @@ def _recorded(loop: Loop, block: set[str], sizes: Mapping[str, tuple[Dim, ...]])
 
 def realise(body: KernelBody, item: KernelItem, frame: Frame) -> None:
     """Emit the work-groups of the frame, whose buffers are the body's operands but for those that live in registers."""
-    body = collapse(body)
     body = with_rows(body, _rows_of(body, item))
     in_registers = [number for number in locals_of(body) if row_size(body, number) == 1]
     given = iter(frame.buffers)

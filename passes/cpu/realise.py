@@ -39,7 +39,7 @@ def _realise(kernel: ScheduledKernel, buffers: Sequence[Buffer], symbols: Sequen
     ) -> None:
         pointers = operand_pointers(kernel.step, buffers, arguments)
         frame = Frame(entry, pointers, dict(zip(symbols, values, strict=True)), first, last, machine)
-        STRATEGIES[kernel.strategy].realise(kernel.body, kernel.item, frame)
+        STRATEGIES[kernel.strategy].emit(kernel.body, kernel.item, frame)
 
     dtypes = [buffers[number].dtype for number in kernel.step.arguments]
     kernel_function(kernel.name, dtypes, len(symbols), emit)

@@ -26,9 +26,9 @@ NAME = "scatter"
 GROUP_POINTS = 16384
 
 
-def matches(body: KernelBody) -> bool:
+def find(body: KernelBody) -> KernelBody | None:
     """A kernel whose root is a scatter."""
-    return is_scatter(body)
+    return body if is_scatter(body) else None
 
 
 def choose(body: KernelBody, machine: Machine) -> Choice:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from passes.strategy import Strategy
+from passes.strategy import Strategies, Strategy
 
 from . import contraction, loops, scatter
 from .frame import Frame
 from .machine import Machine
 
-STRATEGIES: dict[str, Strategy[Machine, Frame]] = {
-    scatter.NAME: Strategy(scatter.matches, scatter.choose, scatter.realise),
-    contraction.NAME: Strategy(contraction.matches, contraction.choose, contraction.realise),
-    loops.NAME: Strategy(loops.matches, loops.choose, loops.realise),
+STRATEGIES: Strategies[Machine, Frame] = {
+    scatter.NAME: Strategy(scatter.find, scatter.choose, scatter.realise),
+    contraction.NAME: Strategy(contraction.find, contraction.choose, contraction.realise),
+    loops.NAME: Strategy(loops.find, loops.choose, loops.realise),
 }

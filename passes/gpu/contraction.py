@@ -38,14 +38,14 @@ class Problem:
     parts: Contraction
 
 
-def matches(body: KernelBody) -> bool:
+def find(body: KernelBody) -> Problem | None:
     """A contraction first, then only maps over its parallel loops."""
-    return contraction_of(body) is not None
+    found = contraction_of(body)
+    return Problem(*found) if found is not None else None
 
 
-def choose(body: KernelBody, machine: Machine) -> Choice:
+def choose(problem: Problem, machine: Machine) -> Choice:
     """Tiles as large as the extents can fill, up to 64 by 64."""
-    problem = _problem(body)
     parts, tiles = problem.parts, _tiles(problem)
     row_tiles = expr.ceildiv(extent_of(parts.rows), tiles.rows)
     column_tiles = expr.ceildiv(extent_of(parts.columns), tiles.columns)
@@ -64,23 +64,16 @@ def choose(body: KernelBody, machine: Machine) -> Choice:
         SharedArray(dtype=problem.parts.dtype, elements=tiles.rows * tiles.columns),
     ]
     flops = reduce(expr.add, (stage_flops(problem.body, stage) for stage in problem.body.stages), 0)
-    return Choice(NAME, kernel_item(body.function.name, axes, groups, SIDE * SIDE, shared), (), groups, flops)
+    return Choice(NAME, kernel_item(problem.body.function.name, axes, groups, SIDE * SIDE, shared), (), groups, flops)
 
 
-def realise(body: KernelBody, item: KernelItem, frame: Frame) -> None:
+def realise(problem: Problem, item: KernelItem, frame: Frame) -> None:
     """Emit the tile of one work-group."""
-    problem = _problem(body)
     rows, thread_rows = tiles_of(item, "row_tile")
     columns, thread_columns = tiles_of(item, "column_tile")
     (depth,) = tiles_of(item, "depth")
     tiles = Tiles(rows, columns, depth, thread_rows, thread_columns)
     ContractionEmission(problem.body, problem.parts, tiles, frame).emit()
-
-
-def _problem(body: KernelBody) -> Problem:
-    found = contraction_of(body)
-    assert found is not None, "the strategy matches"
-    return Problem(*found)
 
 
 def _tiles(problem: Problem) -> Tiles:

@@ -34,14 +34,14 @@ ITEM = "item"
 """The name of the index of a thread's first element, in units of the elements per thread."""
 
 
-def matches(body: KernelBody) -> bool:
-    """Maps whose loops are all rows."""
-    return all(stage.combine is None and stage.domain.loops == body.rows for stage in body.stages)
+def find(body: KernelBody) -> KernelBody | None:
+    """Maps whose loops are all rows, after they have been merged."""
+    is_map = all(stage.combine is None and stage.domain.loops == body.rows for stage in body.stages)
+    return collapse(body) if is_map else None
 
 
 def choose(body: KernelBody, machine: Machine) -> Choice:
     """Cut all points into work-groups of whole warps."""
-    body = collapse(body)
     width = vector_access(body).width if body.rows else 1
     groups = expr.ceildiv(extent_of(body.rows), THREADS * width)
     axes = [PlacedAxis("group", groups, "block"), PlacedAxis("thread", THREADS, "thread")]
@@ -53,7 +53,6 @@ def choose(body: KernelBody, machine: Machine) -> Choice:
 
 def realise(body: KernelBody, item: KernelItem, frame: Frame) -> None:
     """Emit the points of one work-group."""
-    body = collapse(body)
     width = constant_extent(item, "element")
     access = vector_access(body) if width > 1 else SCALAR
     assert access.width == width, "the record says what was chosen"

@@ -44,7 +44,7 @@ def _realise(kernel: ScheduledKernel, buffers: Sequence[Buffer], symbols: Sequen
         pointers = operand_pointers(step, buffers, arguments)
         alignments = [_alignment(buffers[number]) for number in (*step.reads, *step.writes, *step.scratch)]
         frame = Frame(entry, pointers, alignments, shared, names, threads, machine)
-        STRATEGIES[kernel.strategy].realise(kernel.body, item, frame)
+        STRATEGIES[kernel.strategy].emit(kernel.body, item, frame)
 
     parameters = [
         Argument(buffers[number].dtype, _alignment(buffers[number]), number in written) for number in step.arguments

@@ -40,14 +40,13 @@ SHARED_BUDGET = STATIC_SHARED_BYTES // 2
 """Bytes that rows may take: a larger share would leave room for one work-group on a multiprocessor."""
 
 
-def matches(body: KernelBody) -> bool:
-    """Maps and reductions of every kind."""
-    return True
+def find(body: KernelBody) -> KernelBody:
+    """Maps and reductions of every kind, after their loops have been merged."""
+    return collapse(body)
 
 
 def choose(body: KernelBody, machine: Machine) -> Choice:
     """Give a row as many lanes as keep each of them busy."""
-    body = collapse(body)
     lanes = _lanes(body)
     row_count = extent_of(body.rows)
     groups = expr.ceildiv(row_count, lanes.rows)
@@ -71,7 +70,6 @@ def choose(body: KernelBody, machine: Machine) -> Choice:
 
 def realise(body: KernelBody, item: KernelItem, frame: Frame) -> None:
     """Emit the kernel for the rows of one work-group."""
-    body = collapse(body)
     lanes = Lanes(constant_extent(item, "row"), constant_extent(item, "lane"))
     exchanges = exchange_arrays(body, lanes)
     arrays = [number for number, _ in shared_rows(body, lanes)]

@@ -36,9 +36,9 @@ NONE = -1
 """The number kept for an element that no update goes to."""
 
 
-def matches(body: KernelBody) -> bool:
+def find(body: KernelBody) -> KernelBody | None:
     """A kernel whose root is a scatter."""
-    return is_scatter(body)
+    return body if is_scatter(body) else None
 
 
 def choose(body: KernelBody, machine: Machine) -> Choice:

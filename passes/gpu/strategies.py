@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from passes.strategy import Strategy
+from passes.strategy import Strategies, Strategy
 
 from . import contraction, points, rows, scatter
 from .frame import Frame
 from .machine import Machine
 
-STRATEGIES: dict[str, Strategy[Machine, Frame]] = {
-    scatter.NAME: Strategy(scatter.matches, scatter.choose, scatter.realise),
-    contraction.NAME: Strategy(contraction.matches, contraction.choose, contraction.realise),
-    points.NAME: Strategy(points.matches, points.choose, points.realise),
-    rows.NAME: Strategy(rows.matches, rows.choose, rows.realise),
+STRATEGIES: Strategies[Machine, Frame] = {
+    scatter.NAME: Strategy(scatter.find, scatter.choose, scatter.realise),
+    contraction.NAME: Strategy(contraction.find, contraction.choose, contraction.realise),
+    points.NAME: Strategy(points.find, points.choose, points.realise),
+    rows.NAME: Strategy(rows.find, rows.choose, rows.realise),
 }

@@ -47,6 +47,8 @@ def contraction_of(body: KernelBody) -> tuple[KernelBody, Contraction] | None:
         return None
     if any(stage.combine is not None or stage.domain.loops != body.rows for stage in body.stages[1:]):
         return None
+    if _factors(body.stages[0].combine, body.stages[0].elements[0]) is None:
+        return None
     body = collapse(body)
     stage = body.stages[0]
     parts = match_contraction(stage.domain, stage.combine, stage.elements[0], body.nodes, body.space)
@@ -57,20 +59,27 @@ def match_contraction(
     domain: Domain, combine: str | None, element: Node, nodes: Interner, space: IndexSpace
 ) -> Contraction | None:
     """The contraction that a stage is, or None when it is none or too small for one."""
-    dtype, product = element.dtype, _without_rounding(element)
-    if combine != "sum" or dtype not in _SUPPORTED or not isinstance(product, Apply):
+    factors = _factors(combine, element)
+    if factors is None:
         return None
-    if product.op != "binop" or product.attributes[0] != "mul":
-        return None
-    first, second = (_read(factor) for factor in product.args)
-    if first is None or second is None:
-        return None
+    first, second, multiplied = factors
     names = [loop.name for loop in domain.loops]
     accesses = [linear_access(load, nodes, names) for load in (first, second)]
     if accesses[0] is None or accesses[1] is None or not _separable(first, second, nodes, names):
         return None
-    rounding = product.dtype if product is not element else None
-    return _oriented(domain, accesses[0], accesses[1], space, dtype, rounding)
+    rounding = multiplied if multiplied is not element.dtype else None
+    return _oriented(domain, accesses[0], accesses[1], space, element.dtype, rounding)
+
+
+def _factors(combine: str | None, element: Node) -> tuple[Load, Load, DType] | None:
+    """The reads whose products are summed, and the dtype in which they are multiplied; None of anything else."""
+    product = _without_rounding(element)
+    if combine != "sum" or element.dtype not in _SUPPORTED or not isinstance(product, Apply):
+        return None
+    if product.op != "binop" or product.attributes[0] != "mul":
+        return None
+    first, second = (_read(factor) for factor in product.args)
+    return None if first is None or second is None else (first, second, product.dtype)
 
 
 def _without_rounding(element: Node) -> Node:
