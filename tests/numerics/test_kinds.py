@@ -1,0 +1,65 @@
+"""Every node kind, on every dtype and variant, static and symbolic: compiled code against the reference.
+
+For this machine, and for a GPU, whose code is emulated.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis.strategies import SearchStrategy
+
+from tensorkiln.dtypes import DType
+from tensorkiln.reference import evaluate
+from tests import compiled, emulated
+
+from .cases import CHAINS, Case, chain_for, compare, graph_for
+from .cases.kinds import KINDS, variants
+
+Run = Callable[..., tuple[Any, ...]]
+
+EXAMPLES = {compiled.run: 2, emulated.run: 1}
+"""How many graphs are drawn for a variant, unless KILN_EXAMPLES says."""
+SHAPES = pytest.mark.parametrize("symbolic", [False, True], ids=["static", "symbolic"])
+MACHINES = pytest.mark.parametrize("run", list(EXAMPLES), ids=["cpu", "gpu"])
+
+
+def name_of(value: object) -> str:
+    return str(value) or "-"
+
+
+def agree(run: Run, cases: SearchStrategy[Case]) -> None:
+    """What is run of every case is what the reference evaluates."""
+
+    @settings(max_examples=int(os.environ.get("KILN_EXAMPLES", EXAMPLES[run])))
+    @given(cases)
+    def agrees(case: Case) -> None:
+        expected = evaluate(case.graph, *case.arrays, **case.symbols)
+        compare(run(case.graph, *case.arrays, **case.symbols), expected, case.tolerance)
+
+    agrees()
+
+
+def test_the_suite_covers_every_kind_and_dtype() -> None:
+    assert len(KINDS) == 44
+    assert {dtype for _, dtype, _ in variants()} == set(DType)
+
+
+@MACHINES
+@SHAPES
+@pytest.mark.parametrize(("kind", "dtype", "op"), variants(), ids=name_of)
+def test_a_node_computes_what_the_reference_does(kind: str, dtype: DType, op: str, symbolic: bool, run: Run) -> None:
+    agree(run, graph_for(kind, dtype, symbolic, op))
+
+
+@MACHINES
+@SHAPES
+@pytest.mark.parametrize(
+    ("name", "dtype"), [(name, dtype) for name, chain in CHAINS.items() for dtype in chain.dtypes], ids=name_of
+)
+def test_a_network_computes_what_the_reference_does(name: str, dtype: DType, symbolic: bool, run: Run) -> None:
+    agree(run, chain_for(name, dtype, symbolic))

@@ -1,0 +1,33 @@
+"""Every node kind on every dtype for each kind of CPU: an object, and what it computes where it can run."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+
+from tensorkiln.dtypes import DType
+from tensorkiln.reference import evaluate
+from tests.compiled import compiled, program, runs_here
+
+from .cases import Case, compare, graph_for
+from .cases.kinds import variants
+
+TARGETS = ("cpu:x86-64-v2", "cpu:x86-64-v3", "cpu:x86-64-v4", "cpu:aarch64")
+KINDS_AND_DTYPES = list(dict.fromkeys((kind, dtype) for kind, dtype, _ in variants()))
+"""The op of a kind is drawn."""
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(("kind", "dtype"), KINDS_AND_DTYPES, ids=str)
+def test_an_object_for_every_target(kind: str, dtype: DType, target: str) -> None:
+    @settings(max_examples=1)
+    @given(graph_for(kind, dtype, symbolic=True))
+    def compiles(case: Case) -> None:
+        compilation = compiled(case.graph, target)
+        if compilation.program.kernels:
+            assert compilation.artifacts[str(compilation.program.kernels[0].artifact)][:4] == b"\x7fELF"
+        if runs_here(target):
+            expected = evaluate(case.graph, *case.arrays, **case.symbols)
+            compare(program(compilation)(*case.arrays, **case.symbols), expected, case.tolerance)
+
+    compiles()
