@@ -18,7 +18,7 @@ _STREAMS: Final[Mapping[str, Callable[[int], Stream]]] = {
 }
 CODINGS: Final = ("zstd", "gzip")
 """What bodies may be sent in."""
-_FED_BYTES: Final = 16 << 10
+_FED_BYTES: Final = 4 << 10
 
 
 class CodingError(RequestError):

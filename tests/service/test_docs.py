@@ -14,7 +14,7 @@ import pytest
 
 from service.app import create_app
 from service.settings import Settings
-from tensorkiln.errors import CallError, DeviceError, TensorkilnError, UntrustedArtifactError
+from tensorkiln.errors import CallError, DeviceError, JobCancelledError, TensorkilnError, UntrustedArtifactError
 from tests.service.bodies import compile_body, encoded
 from tests.service.server import Server
 from tests.snippets import ROOT, disagreement, every_block
@@ -109,7 +109,7 @@ def errors(kind: type[TensorkilnError] = TensorkilnError) -> Iterator[type[Tenso
 
 
 def test_every_code_that_the_service_sends_is_documented_with_its_status_and_an_example() -> None:
-    of_the_sdk = {*errors(CallError), *errors(DeviceError), *errors(UntrustedArtifactError)}
+    of_the_sdk = {*errors(CallError), *errors(DeviceError), *errors(UntrustedArtifactError), JobCancelledError}
     for error in set(errors()) - of_the_sdk:
         if "code" not in vars(error):
             continue

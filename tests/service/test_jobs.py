@@ -254,7 +254,7 @@ def test_services_that_share_a_store_know_one_anothers_jobs_and_take_over_those_
 ) -> None:
     store = tmp_path / "store"
     with ExitStack() as running:
-        settings = {"test_hooks": 1, "store": store}
+        settings: dict[str, Any] = {"test_hooks": 1, "store": store}
         one = running.enter_context(Server(tmp_path / "one", concurrency=1, **settings))
         two = running.enter_context(Server(tmp_path / "two", concurrency=2, **settings))
         cancelled = accepted(one, encoded(compile_body()), "hang")

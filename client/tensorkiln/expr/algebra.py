@@ -7,6 +7,8 @@ from functools import reduce
 from typing import Final, TypeAlias
 
 MAX_TERMS = 1024
+MAX_FACTORS = 64
+"""Factors of one term: a value of so many dims, each 2 or more, is beyond any limit of elements."""
 MAX_COEFFICIENT = 1 << 128
 
 Dim: TypeAlias = "int | Expr"
@@ -173,6 +175,8 @@ def _mul(left: Dim, right: Dim) -> Dim:
     total: _Terms = {}
     for left_monomial, left_coefficient in _terms(left).items():
         for right_monomial, right_coefficient in _terms(right).items():
+            if len(left_monomial) + len(right_monomial) > MAX_FACTORS:
+                raise ExprError(f"the expression has a product of more than {MAX_FACTORS} factors")
             monomial = tuple(sorted(left_monomial + right_monomial, key=lambda atom: atom.key))
             total[monomial] = total.get(monomial, 0) + left_coefficient * right_coefficient
     return _from_terms(total)

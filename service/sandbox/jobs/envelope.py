@@ -9,12 +9,15 @@ from pydantic import ValidationError
 
 from service.limits import MAX_TARGETS
 from service.strict_json import parse_object
-from tensorkiln.errors import LimitExceededError, RequestError, TensorkilnError
+from tensorkiln.errors import InvalidGraphError, LimitExceededError, RequestError, TensorkilnError
 from tensorkiln.graph import Graph
+from tensorkiln.limits import MAX_NODES, MAX_SYMBOLS
 from tensorkiln.options import CompileOptions
 from tensorkiln.target import Target
 
 NATIVE: Final = "cpu:native"
+_BOUNDED: Final = {"nodes": MAX_NODES, "symbolic_vars": MAX_SYMBOLS}
+_LIMITS: Final = {"nodes": "nodes", "symbolic_vars": "symbols"}
 
 
 OF_COMPILE: Final = (("graph", "target"), ("options",))
@@ -43,7 +46,29 @@ def check_fields(fields: Any, required: Collection[str], optional: Collection[st
 
 def parse_graph(value: Any) -> Graph:
     """The graph of a request. InvalidGraphError, UnsupportedGraphError or LimitExceededError as the contract says."""
+    if isinstance(value, dict):
+        for name, most in _BOUNDED.items():
+            _refuse_at_a_glance(name, value.get(name), most)
     return Graph.model_validate(value)
+
+
+def _refuse_at_a_glance(name: str, entries: Any, most: int) -> None:
+    """What is wrong with a list as a whole: the contract looks into every entry first, and has a word for each."""
+    if not isinstance(entries, list):
+        return
+    found: list[Any] = entries
+    if len(found) > most:
+        limit = _LIMITS[name]
+        raise LimitExceededError(
+            f"the {limit} limit is {most}, the graph has {len(found)}",
+            pointers=[f"/{name}"],
+            limit=limit,
+            maximum=most,
+            actual=len(found),
+        )
+    strange = next((place for place, entry in enumerate(found) if not isinstance(entry, dict)), None)
+    if strange is not None:
+        raise InvalidGraphError(f"{name} has an entry that is no object", pointers=[f"/{name}/{strange}"])
 
 
 def parse_targets(value: Any) -> tuple[Target, ...]:

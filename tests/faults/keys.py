@@ -1,0 +1,120 @@
+"""Is a digest what it should be? `python -m tests.faults.keys [GRAPHS]` prints how many forms of how many graphs agree.
+
+In a process of its own for each PYTHONHASHSEED, and with every change of what matters.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import sys
+from collections.abc import Iterator, Mapping
+from copy import deepcopy
+from random import Random
+from typing import Any, Final
+
+from service.action import Action
+from service.sandbox.child import Outlet
+from service.sandbox.frames import Message
+from service.sandbox.jobs.prepare import prepare
+from tensorkiln.canonical import canonicalize
+from tensorkiln.errors import TensorkilnError
+from tensorkiln.graph import Graph
+from tests.contract.random_graphs import random_graph
+from tests.trust.test_identical import DIGESTS, output
+
+SEEDS: Final = 10
+TARGETS: Final[tuple[Any, ...]] = (
+    "cpu:x86-64-v2",
+    "cpu:x86-64-v3",
+    "cpu:x86-64-v4",
+    "cpu:aarch64",
+    "cuda:sm_80",
+    "cuda:sm_90",
+    {"kind": "cpu", "triple": "x86_64-unknown-linux-gnu", "cpu": "x86-64-v3", "features": ["avx", "avx2"]},
+    {"kind": "cpu", "triple": "x86_64-unknown-linux-gnu", "cpu": "x86-64-v3", "features": ["avx"]},
+    {"kind": "cpu", "triple": "x86_64-unknown-linux-musl", "cpu": "x86-64-v3", "features": ["avx"]},
+)
+OPTIONS: Final[tuple[Mapping[str, bool], ...]] = ({}, {"fast_math": True}, {"cubin": True})
+HEADERS: Final[tuple[Mapping[str, str], ...]] = (
+    {"build_id": "a", "salt": ""},
+    {"build_id": "b", "salt": ""},
+    {"build_id": "a", "salt": "s"},
+)
+
+
+def digests_by_seed(graphs: int) -> list[list[str]]:
+    """The digests of so many graphs, each written in four ways that agreed, for every PYTHONHASHSEED."""
+    return [output(DIGESTS, str(graphs), seed=str(seed)).split() for seed in range(SEEDS)]
+
+
+def digest(wire: Any, target: Any = "cpu:x86-64-v3", header: Mapping[str, str] = HEADERS[0], **options: bool) -> str:
+    """The action digest of a request."""
+    body = json.dumps({"graph": wire, "target": target, "options": options}).encode()
+    left, right = socket.socketpair()
+    with left, right:
+        answer = prepare(Message(dict(header), {"body": body}), Outlet(left))
+    (components,) = answer.header["actions"]
+    return Action.from_components(components).digest
+
+
+def requests(wire: Any) -> Iterator[str]:
+    """The digests of one graph under everything else that goes into one."""
+    for target in TARGETS:
+        for options in OPTIONS:
+            for header in HEADERS:
+                yield digest(wire, target, header, **options)
+
+
+def changes(seed: int) -> Iterator[tuple[str, str, str]]:
+    """A graph with nothing dead, and each of its changes: what was changed, the digest before and that after."""
+    live = json.loads(canonicalize(Graph.model_validate(random_graph(Random(seed)))).graph.to_json())
+    del live["vars_metadata"]
+    before = digest(live)
+    for what, changed in _changed(live):
+        try:
+            yield what, before, digest(changed)
+        except TensorkilnError:
+            continue  # a graph no longer
+
+
+def _changed(wire: Any) -> Iterator[tuple[str, Any]]:
+    text = json.dumps(wire)
+    yield "dtype", json.loads(text.replace('"int32"', '"int64"'))
+    for place, node in enumerate(wire["nodes"]):
+        for name, value in node.items():
+            for other in _others(name, value):
+                changed = deepcopy(wire)
+                changed["nodes"][place][name] = other
+                yield f"{node['node']}.{name}", changed
+    for place, symbol in enumerate(wire["symbolic_vars"]):
+        changed = deepcopy(wire)
+        changed["symbolic_vars"][place]["max_val"] = symbol["max_val"] + 3
+        yield "symbol", changed
+    if '"shape": [3]' in text:
+        yield "shape", json.loads(text.replace('"shape": [3]', '"shape": [5]'))
+
+
+def _others(name: str, value: Any) -> Iterator[Any]:
+    if name == "op":
+        yield from (op for op in ("add", "sub", "mul", "neg", "exp2") if op != value)
+    elif name == "value" and isinstance(value, int):
+        yield value + 3
+
+
+def main() -> int:
+    """The exit status: 1 when two digests are alike that should not be, or the other way round."""
+    graphs = int(sys.argv[1]) if len(sys.argv) > 1 else 500
+    found = digests_by_seed(graphs)
+    agree = sum(len({digests[place] for digests in found}) == 1 for place in range(graphs))
+    print(f"{agree} of {graphs} graphs have one digest in 4 forms and with {SEEDS} hash seeds")
+    made = [change for seed in range(graphs) for change in changes(seed)]
+    told = sum(before != after for _, before, after in made)
+    print(f"{told} of {len(made)} changes of a graph change its digest")
+    apart = list(requests(random_graph(Random(0))))
+    print(f"{len(set(apart))} of {len(apart)} combinations of what else goes into a digest have one of their own")
+    return 0 if (agree, told, len(set(apart))) == (graphs, len(made), len(apart)) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
