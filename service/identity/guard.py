@@ -48,7 +48,7 @@ class Guard:
             if not caller.is_local:
                 check(caller, path)
         except TensorkilnError as error:
-            _log.info("a request was refused", code=error.code, path=path, peer=(scope.get("client") or [None])[0])
+            _log.info("a request was refused", code=error.code, peer=(scope.get("client") or [None])[0])
             with suppress(TimeoutError):
                 async with asyncio.timeout(_DISCARD_S):
                     await _discard(receive)

@@ -7,74 +7,21 @@ import shutil
 import signal
 import threading
 import time
-from collections.abc import Generator
-from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
+from tests.observe.readiness import await_green, await_red, failed, without_fork_server
 from tests.service.bodies import compile_body, encoded
-from tests.service.server import Server, children, jobs
-
-RED_WITHIN_S = 15.0
-
-
-def failed(server: Server) -> dict[str, str]:
-    """The checks that fail now, with their reasons."""
-    answer = server.http.get("/readyz")
-    if answer.status_code == 200:
-        return {}
-    assert answer.status_code == 503
-    assert answer.headers["content-type"] == "application/problem+json"
-    problem = answer.json()
-    assert (problem["code"], problem["retryable"]) == ("infra.unavailable", True)
-    assert all(name in problem["detail"] for name in problem["details"]["failed"])
-    return problem["details"]["failed"]
-
-
-def await_red(server: Server, check: str) -> str:
-    """The reason of a check once it fails, which is soon."""
-    begin = time.monotonic()
-    while check not in (found := failed(server)):
-        assert time.monotonic() - begin < RED_WITHIN_S
-        time.sleep(0.1)
-    assert time.monotonic() - begin < RED_WITHIN_S
-    return found[check]
-
-
-def await_green(server: Server) -> None:
-    """Come back when nothing fails any more; never is for the time-out of the test."""
-    while failed(server):
-        time.sleep(0.1)
-
-
-@contextmanager
-def without_fork_server(server: Server) -> Generator[None]:
-    """No fork server lives for long inside the block."""
-    over = threading.Event()
-
-    def hunt() -> None:
-        while not over.is_set():
-            for child in children(server.pid):
-                with suppress(ProcessLookupError):
-                    os.kill(child, signal.SIGKILL)
-            time.sleep(0.01)
-
-    hunter = threading.Thread(target=hunt)
-    hunter.start()
-    try:
-        yield
-    finally:
-        over.set()
-        hunter.join()
+from tests.service.server import Server, jobs
 
 
 def test_a_fork_server_that_dies_and_dies_again_is_seen(home: Path) -> None:
     with Server(home) as server:
-        assert failed(server) == {}
-        with without_fork_server(server):
-            assert "small graph" in await_red(server, "canary")
-        await_green(server)
+        assert failed(server.url) == {}
+        with without_fork_server(server.pid):
+            assert "small graph" in await_red(server.url, "canary")
+        await_green(server.url)
         assert server.compile(encoded(compile_body())).status_code == 200
 
 
@@ -82,8 +29,8 @@ def test_a_fork_server_that_stands_still_is_seen_and_replaced(home: Path) -> Non
     with Server(home) as server:
         first = server.fork_server
         os.kill(first, signal.SIGSTOP)
-        assert "no verdict" in await_red(server, "canary")
-        await_green(server)
+        assert "no verdict" in await_red(server.url, "canary")
+        await_green(server.url)
         assert server.fork_server != first
 
 
@@ -96,7 +43,7 @@ def test_a_store_that_takes_nothing_is_seen(home: Path) -> None:
             store.write_text("")
         else:
             store.chmod(0o500)
-        assert await_red(server, "store") == "the store does not take what is written to it (infra.unavailable)"
+        assert await_red(server.url, "store") == "the store does not take what is written to it (infra.unavailable)"
         assert str(home) not in server.http.get("/readyz").text
         assert str(home) in server.log()
         if os.geteuid() == 0:
@@ -104,12 +51,12 @@ def test_a_store_that_takes_nothing_is_seen(home: Path) -> None:
             aside.rename(store)
         else:
             store.chmod(0o700)
-        await_green(server)
+        await_green(server.url)
 
 
 def test_a_floor_above_what_is_free_is_told_with_both_figures(home: Path) -> None:
     with Server(home, disk_floor_mib=1 << 40) as server:
-        assert f"KILN_DISK_FLOOR_MIB is {1 << 40}" in await_red(server, "disk")
+        assert f"KILN_DISK_FLOOR_MIB is {1 << 40}" in await_red(server.url, "disk")
         assert server.compile(encoded(compile_body())).status_code == 200
 
 
@@ -121,15 +68,15 @@ def test_a_disk_that_fills_is_seen_until_there_is_room_again(home: Path) -> None
         pytest.skip("the disk has no room for the file")
     ballast = home / "ballast"
     with Server(home, disk_floor_mib=(free - 4 * gib) >> 20) as server:
-        assert failed(server) == {}
+        assert failed(server.url) == {}
         with ballast.open("wb") as file:
             try:
                 os.posix_fallocate(file.fileno(), 0, 8 * gib)
             except OSError as error:
                 pytest.skip(f"the file system keeps no room: {error}")
-        assert "MiB are free" in await_red(server, "disk")
+        assert "MiB are free" in await_red(server.url, "disk")
         ballast.unlink()
-        await_green(server)
+        await_green(server.url)
 
 
 def test_a_queue_that_does_not_move_is_seen(home: Path) -> None:
@@ -138,10 +85,10 @@ def test_a_queue_that_does_not_move_is_seen(home: Path) -> None:
         threads = [threading.Thread(target=server.compile, args=(body, "hang")) for _ in range(2)]
         for thread in threads:
             thread.start()
-        assert "KILN_READY_QUEUE_AGE_S is 0.3" in await_red(server, "queue")
+        assert "KILN_READY_QUEUE_AGE_S is 0.3" in await_red(server.url, "queue")
         for thread in threads:
             thread.join()
-        await_green(server)
+        await_green(server.url)
 
 
 def test_the_canary_is_compiled_at_most_once_in_ten_seconds_and_is_not_stored(home: Path) -> None:
@@ -149,7 +96,7 @@ def test_the_canary_is_compiled_at_most_once_in_ten_seconds_and_is_not_stored(ho
         compiled: set[int] = set()
         begin = time.monotonic()
         while time.monotonic() - begin < 3:
-            assert failed(server) == {}
+            assert failed(server.url) == {}
             compiled |= set(jobs(server.fork_server, "trial"))
         assert compiled == set()
         assert 'kiln_job_seconds_count{kind="trial",outcome="ok"} 1.0' in server.http.get("/metrics").text
