@@ -1,0 +1,96 @@
+"""The compositions agree with the images and the settings."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from check_jsonschema import main as check_jsonschema
+from click.testing import CliRunner
+
+from service.identity.keyring import Keyring
+from service.settings import Settings
+from tests.snippets import ROOT
+
+from .files import DOCKER, VARIABLES, compose, value
+
+FILES = ("compose.yaml", "compose.farm.yaml")
+OURS = [("compose.yaml", "kiln"), ("compose.farm.yaml", "api"), ("compose.farm.yaml", "worker")]
+
+
+def service(file: str, name: str) -> dict[str, Any]:
+    return compose(file)["services"][name]
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_a_composition_is_one(file: str) -> None:
+    arguments = ["--builtin-schema", "vendor.compose-spec", str(DOCKER / file)]
+    checked = CliRunner().invoke(check_jsonschema, arguments)
+    assert checked.exit_code == 0, checked.output
+
+
+@pytest.mark.parametrize(("file", "name"), [*OURS, ("compose.yaml", "key"), ("compose.farm.yaml", "key")])
+def test_nothing_may_be_written_or_gained(file: str, name: str) -> None:
+    ours = service(file, name)
+    assert ours["read_only"]
+    assert ours["init"]
+    assert ours["cap_drop"] == ["ALL"]
+    assert ours["security_opt"] == ["no-new-privileges:true"]
+    assert ours["build"]["target"] == ("worker" if name == "worker" else "api")
+
+
+@pytest.mark.parametrize(("file", "name"), OURS)
+def test_the_store_is_a_volume_of_the_composition(file: str, name: str) -> None:
+    (volume,) = service(file, name)["volumes"]
+    source, _, place = volume.partition(":")
+    assert place == value("api", "VOLUME")
+    assert source in compose(file)["volumes"]
+
+
+@pytest.mark.parametrize(("file", "name"), OURS)
+def test_what_is_set_is_known_and_keeps_the_ladder_of_time_outs(file: str, name: str) -> None:
+    ours = service(file, name)
+    environment: dict[str, str] = ours["environment"]
+    assert environment.keys() <= VARIABLES
+    grace = float(environment.get("KILN_SHUTDOWN_GRACE_S", environment["KILN_COMPILE_DEADLINE_S"]))
+    stop = float(ours["stop_grace_period"].removesuffix("s"))
+    assert float(environment["KILN_COMPILE_DEADLINE_S"]) <= grace < stop
+    if "KILN_COMPILE_MEMORY_MIB" in environment:
+        needed_mib = int(environment["KILN_CONCURRENCY"]) * int(environment["KILN_COMPILE_MEMORY_MIB"]) + 512
+        assert needed_mib <= int(ours["mem_limit"].removesuffix("g")) * 1024
+
+
+@pytest.mark.parametrize(("file", "name"), OURS[:2])
+def test_the_service_is_published_on_this_machine_alone(file: str, name: str) -> None:
+    port = json.loads(value("api", "CMD"))[-1]
+    (published,) = service(file, name)["ports"]
+    assert re.fullmatch(rf"127\.0\.0\.1:[\d-]+:{port}", published)
+    assert f"127.0.0.1:{port}/readyz" in " ".join(service(file, name)["healthcheck"]["test"])
+
+
+def test_services_and_workers_meet_at_the_broker() -> None:
+    urls = {service("compose.farm.yaml", name)["environment"]["KILN_BROKER"] for name in ("api", "worker")}
+    (url,) = urls
+    broker = service("compose.farm.yaml", "broker")
+    assert url.startswith(f"amqp://{broker['environment']['RABBITMQ_DEFAULT_USER']}:${{KILN_BROKER_PASSWORD:?")
+    assert broker["environment"]["RABBITMQ_DEFAULT_PASS"].startswith("${KILN_BROKER_PASSWORD:?")
+    for name in ("api", "worker"):
+        assert service("compose.farm.yaml", name)["depends_on"] == {"broker": {"condition": "service_healthy"}}
+
+
+@pytest.mark.parametrize(("file", "name"), OURS[:2])
+def test_the_maker_of_keys_writes_where_the_service_reads(file: str, name: str, tmp_path: Path) -> None:
+    key = service(file, "key")
+    assert key["volumes"] == service(file, name)["volumes"]
+    python, *arguments = key["entrypoint"] + key["command"]
+    assert python == "python"
+    environment = {**os.environ, "KILN_HOME": str(tmp_path)}
+    made = subprocess.run([sys.executable, *arguments], cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert made.returncode == 0, made.stderr
+    assert Keyring(Settings(home=tmp_path).identity_directory).register.keys[0].last4 == made.stdout.strip()[-4:]

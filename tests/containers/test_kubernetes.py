@@ -1,0 +1,153 @@
+"""The manifests are valid, hold the restricted pod security standard, and agree with images, settings and routes."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from typing import Any
+
+import kubernetes_validate
+import pytest
+import yaml
+
+from service.app import create_app
+from service.settings import Settings
+from tests.snippets import ROOT
+
+from .files import KUBERNETES, VARIABLES, compose, documents, manifests, value
+
+VERSION = "1.34"
+WORKLOADS = ("kiln-api", "kiln-worker")
+FOLDERS = ("base", "components/first-key", "components/keda")
+OBJECTS = [*manifests(), *manifests("components/first-key")]
+
+
+def of_kind(kind: str) -> dict[str, dict[str, Any]]:
+    return {each["metadata"]["name"]: each for each in OBJECTS if each["kind"] == kind}
+
+
+def pod(name: str) -> dict[str, Any]:
+    return {**of_kind("Deployment"), **of_kind("Job")}[name]["spec"]["template"]["spec"]
+
+
+def container(name: str) -> dict[str, Any]:
+    (only,) = pod(name)["containers"]
+    return only
+
+
+def settings() -> dict[str, str]:
+    (kustomization,) = documents(KUBERNETES / "base/kustomization.yaml")
+    (generated,) = kustomization["configMapGenerator"]
+    return dict(literal.split("=", 1) for literal in generated["literals"])
+
+
+@pytest.mark.parametrize("manifest", OBJECTS, ids=lambda each: f"{each['kind']}-{each['metadata']['name']}")
+def test_a_manifest_is_valid(manifest: dict[str, Any]) -> None:
+    kubernetes_validate.validate(manifest, VERSION, strict=True)
+
+
+def test_every_file_is_a_resource() -> None:
+    for folder in FOLDERS:
+        (kustomization,) = documents(KUBERNETES / folder / "kustomization.yaml")
+        files = {path.name for path in (KUBERNETES / folder).glob("*.yaml")} - {"kustomization.yaml"}
+        assert set(kustomization["resources"]) == files
+
+
+def test_the_overlay_builds() -> None:
+    kubectl = shutil.which("kubectl")
+    if kubectl is None:
+        pytest.skip("kubectl is not installed")
+    built = subprocess.run([kubectl, "kustomize", KUBERNETES / "overlays/example"], capture_output=True, text=True)
+    assert built.returncode == 0, built.stderr
+    made = list(yaml.safe_load_all(built.stdout))
+    assert len(made) == len(manifests()) + 3, "the base, its settings, the secret, and what scales workers"
+    assert {each["metadata"]["namespace"] for each in made} == {"kiln"}
+    images = [
+        each["spec"]["template"]["spec"]["containers"][0]["image"] for each in made if each["kind"] == "Deployment"
+    ]
+    assert all(re.fullmatch(r"registry\.example\.org/tensorkiln(-worker)?:[\d.]+", image) for image in images)
+
+
+@pytest.mark.parametrize("name", [*WORKLOADS, "kiln-first-key"])
+def test_a_pod_holds_the_restricted_standard(name: str) -> None:
+    assert not pod(name)["automountServiceAccountToken"]
+    assert pod(name)["securityContext"]["runAsNonRoot"]
+    assert pod(name)["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    user = pod(name)["securityContext"]["runAsUser"]
+    assert value("api", "USER") == f"{user}:{pod(name)['securityContext']['runAsGroup']}"
+    assert container(name)["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+
+
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_volumes_are_mounted_where_the_settings_say(name: str) -> None:
+    mounted = {mount["mountPath"] for mount in container(name)["volumeMounts"]}
+    assert {volume["name"] for volume in pod(name)["volumes"]} == {m["name"] for m in container(name)["volumeMounts"]}
+    assert settings()["KILN_KEYS"] in mounted
+    assert value("api", "VOLUME") in mounted
+    assert (settings()["KILN_IDENTITY"] in mounted) == (name == "kiln-api")
+
+
+def test_the_first_key_is_made_where_services_read() -> None:
+    (mount,) = container("kiln-first-key")["volumeMounts"]
+    (volume,) = pod("kiln-first-key")["volumes"]
+    assert mount["mountPath"] == settings()["KILN_IDENTITY"]
+    assert volume in pod("kiln-api")["volumes"]
+    assert container("kiln-first-key")["command"] == compose("compose.yaml")["services"]["key"]["entrypoint"]
+    assert container("kiln-first-key")["args"] == compose("compose.yaml")["services"]["key"]["command"]
+
+
+def test_a_service_reads_the_keys_that_workers_sign_with() -> None:
+    (mount,) = [mount for mount in container("kiln-api")["volumeMounts"] if mount["name"] == "keys"]
+    assert mount["readOnly"]
+
+
+def test_what_is_set_is_known_and_keeps_the_ladder_of_time_outs() -> None:
+    own = {entry["name"] for name in WORKLOADS for entry in container(name).get("env", ())}
+    assert own | settings().keys() <= VARIABLES
+    grace, deadline = float(settings()["KILN_SHUTDOWN_GRACE_S"]), float(settings()["KILN_COMPILE_DEADLINE_S"])
+    pause = container("kiln-api")["lifecycle"]["preStop"]["sleep"]["seconds"]
+    assert deadline < grace < pod("kiln-api")["terminationGracePeriodSeconds"] - pause
+    assert deadline < pod("kiln-worker")["terminationGracePeriodSeconds"]
+
+
+def test_a_compile_fits_into_the_memory_of_a_worker() -> None:
+    limit = container("kiln-worker")["resources"]["limits"]["memory"]
+    assert int(settings()["KILN_COMPILE_MEMORY_MIB"]) + 512 <= int(limit.removesuffix("Gi")) * 1024
+
+
+def test_probes_ask_what_is_served() -> None:
+    routes = set(create_app(Settings()).openapi()["paths"])
+    for name, stage in (("kiln-api", "api"), ("kiln-worker", "worker")):
+        (port,) = container(name)["ports"]
+        assert str(port["containerPort"]) == value(stage, "EXPOSE")
+        probes = [probe for key, probe in container(name).items() if key.endswith("Probe")]
+        assert len(probes) >= 2
+        for probe in probes:
+            assert probe["httpGet"]["port"] == port["name"]
+            assert probe["httpGet"]["path"] in routes
+
+
+def test_everything_that_selects_pods_selects_some() -> None:
+    for kind in ("PodDisruptionBudget", "NetworkPolicy"):
+        selected = {
+            (each["spec"].get("selector") or each["spec"]["podSelector"])["matchLabels"]["app.kubernetes.io/name"]
+            for each in of_kind(kind).values()
+        }
+        assert selected == set(WORKLOADS)
+    assert of_kind("Service")["kiln"]["spec"]["selector"] == {"app.kubernetes.io/name": "kiln-api"}
+    assert of_kind("HorizontalPodAutoscaler")["kiln-api"]["spec"]["scaleTargetRef"]["name"] == "kiln-api"
+
+
+def test_workers_are_scaled_by_a_figure_that_is_told() -> None:
+    (scaled,) = documents(KUBERNETES / "components/keda/workers.yaml")
+    assert scaled["spec"]["scaleTargetRef"]["name"] in of_kind("Deployment")
+    (trigger,) = scaled["spec"]["triggers"]
+    told = set(re.findall(r"`(kiln_\w+)`", (ROOT / "docs/observability.md").read_text()))
+    asked = set(re.findall(r"kiln_\w+", trigger["metadata"]["query"]))
+    assert asked
+    assert asked <= told
