@@ -12,7 +12,8 @@ from service.store.job_records import JobRecord
 class JobAnswer(CompileAnswer):
     """A compile that was accepted. `programs` are there when its `state` is `done`, `error` when it is `failed`.
 
-    `attempt` counts the services that have taken it up. `queue_ms` is the time until its work began, `run_ms` the time
+    `attempt` counts how often its work was begun: it is more than 1 when a service, a worker or a compile was
+    lost. `queue_ms` is the time until its work began, `run_ms` the time
     that the work took, both null while they are not known.
     """
 

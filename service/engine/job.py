@@ -34,6 +34,11 @@ class Job:
         self.record = replace(self.record, events=(*self.record.events, event), **changes)
         self.wake()
 
+    def hears(self, news: Mapping[str, Any]) -> None:
+        """What the work tells: a stage that begins, or that a compile is begun once more."""
+        again = "attempt" in news
+        self.happens("stage", news, **({"attempt": self.record.attempt + 1} if again else {}))
+
     def begins(self) -> None:
         """The work starts."""
         self._begun_at = time.monotonic()

@@ -62,13 +62,14 @@ class Jobs:
         self._most = most
         self._owner = token_hex(16)
         self._jobs: dict[str, Job] = {}
+        self._others: dict[str, str] = {}
         self._watching: list[asyncio.Task[None]] = []
         self.is_closing = asyncio.Event()
 
     async def start(self) -> None:
         """Take up what services that are no more have left, now and from now on."""
         await self._look_around()
-        self._watching = [asyncio.create_task(each) for each in (self._watch(), self._tell_others())]
+        self._watching = [asyncio.create_task(each) for each in (self._live(), self._watch(), self._tell_others())]
 
     async def accept(self, body: Body, hook: str | None, answer: bytes | None = None) -> Job:
         """A job for a request; once this returns, it will be done. `answer` is what it comes to, if that is known.
@@ -219,9 +220,7 @@ class Jobs:
         content = await self._blobs.get(job.record.body)
         if content is None:
             raise NotFoundError("The request of this job is gone from the store; send it again.")
-        answer = await self._work(
-            Body(content, job.record.body), job.record.hook, lambda news: job.happens("stage", news)
-        )
+        answer = await self._work(Body(content, job.record.body), job.record.hook, job.hears)
         return await self._blobs.put(answer)
 
     async def _patiently(self, attempt: Callable[[], Awaitable[T]]) -> T:
@@ -234,6 +233,14 @@ class Jobs:
                 _log.error("a job has to wait", reason=error.message)
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, _MAX_PAUSE_S)
+
+    async def _live(self) -> None:
+        """Say that this service lives while it has jobs; apart from all that may take its time."""
+        while True:
+            if self._jobs:
+                with suppress(UnavailableError):
+                    await self._records.beat(self._owner, time.time() + LEASE_S)
+            await asyncio.sleep(BEAT_S)
 
     async def _watch(self) -> None:
         while True:
@@ -259,16 +266,19 @@ class Jobs:
                             await self._records.tell_no_more(identifier)
 
     async def _look_around(self) -> None:
-        """Say that this service lives, give up jobs that somebody has cancelled, and take up those that nobody has."""
+        """Give up jobs that somebody has cancelled, and take up those that nobody has."""
         opened = set(await self._records.opened())
         now = time.time()
-        if opened:
-            await self._records.beat(self._owner, now + LEASE_S)
+        await self._records.beat(self._owner, now + LEASE_S)
+        alive: dict[str, bool] = {}
+        self._others = {each: owner for each, owner in self._others.items() if each in opened}
         for identifier in [each for each, job in self._jobs.items() if each not in opened and not job.is_over]:
             await self._give_up(identifier)
         for identifier in opened - self._jobs.keys():
             if len(self._jobs) >= self._most:
                 return  # The rest is for others, or for later.
+            if await self._has_living_owner(identifier, alive, now):
+                continue
             record = await self._records.orphan(identifier, self._owner, now)
             if record is None:
                 continue
@@ -278,6 +288,16 @@ class Jobs:
             else:
                 _log.warning("a job that was left is taken up", job=identifier, attempt=record.attempt)
                 self._begin(Job(record))
+
+    async def _has_living_owner(self, identifier: str, alive: dict[str, bool], now: float) -> bool:
+        """Whether a job is in good hands. `alive` is what is known of owners in this round."""
+        owner = self._others.get(identifier) or await self._records.owner(identifier)
+        if owner not in alive:
+            alive[owner] = await self._records.lives(owner, now)
+        self._others[identifier] = owner
+        if not alive[owner]:
+            del self._others[identifier]
+        return alive[owner]
 
     async def _give_up(self, identifier: str) -> None:
         record = await self._records.find(identifier)

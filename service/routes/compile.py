@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable
-from typing import Annotated, Final
+from collections.abc import Awaitable, Mapping
+from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Header, Request, Response
 
@@ -23,6 +23,8 @@ from .graph_body import refusals, takes
 from .jobs import job_body
 
 HOOK_HEADER: Final = "Kiln-Test-Hook"
+ATTEMPTS_HEADER: Final = "Kiln-Attempts"
+"""How often the compile was begun until it gave the answer."""
 
 router = APIRouter()
 
@@ -54,9 +56,12 @@ async def compile_graph(
     body = await read_body(request)
     if preference is not None:
         return await _as_job(engine, body, hook, preference)
-    answer = await in_time(engine.compile(body, hook), settings.ladder.answer_s)
+    again: list[Mapping[str, Any]] = []
+    making = engine.compile(body, hook, lambda news: again.append(news) if "attempt" in news else None)
+    answer = await in_time(making, settings.ladder.answer_s)
     milliseconds = (time.perf_counter() - begin) * 1e3
     headers = {"Server-Timing": f"total;dur={milliseconds:.2f}", "Cache-Control": "no-store"}
+    headers[ATTEMPTS_HEADER] = str(1 + len(again))
     return Response(answer, headers=headers, media_type="application/json")
 
 

@@ -39,7 +39,7 @@ class Event:
 class JobRecord:
     """A job. `body` is the digest of its request, `answer` that of its answer; both are blobs. `caller` is whose it is.
 
-    `accepted` is in seconds since the epoch, `attempt` counts the services that have taken it up. `owner` is the one
+    `accepted` is in seconds since the epoch, `attempt` counts how often its work was begun. `owner` is the one
     that has it, empty for none. `error` is a problem document. `trace` is the `traceparent` of the request.
     """
 
@@ -116,7 +116,7 @@ class JobRecords:
         if await self._records.get(_ended(job)) is not None:
             await self._close(record)  # the service that ended it was gone before it could
             return None
-        if await self._lives(record.owner, now) or not await self._claim(record, owner, now):
+        if await self.lives(record.owner, now) or not await self._claim(record, owner, now):
             return None
         taken = replace(record, owner=owner, attempt=record.attempt + 1, state="queued", events=())
         await self.write(taken)
@@ -130,7 +130,13 @@ class JobRecords:
         """What `owner` still has is for others from now on."""
         await self._records.delete(f"jobs/owners/{owner}")
 
-    async def _lives(self, owner: str, now: float) -> bool:
+    async def owner(self, job: str) -> str:
+        """Who has an open job; empty for nobody."""
+        content = await self._records.get(f"{_OPEN}/{job}")
+        return content["owner"] if content is not None else ""
+
+    async def lives(self, owner: str, now: float) -> bool:
+        """Whether a service said that it lives at this time."""
         found = await self._records.get(f"jobs/owners/{owner}") if owner else None
         return found is not None and found["until"] > now
 
@@ -145,7 +151,7 @@ class JobRecords:
                     claimer = (await (await self._store.get_async(path)).bytes_async()).to_bytes().decode()
                 else:
                     return True
-            if await self._lives(claimer, now):
+            if await self.lives(claimer, now):
                 return False
         raise AssertionError("count() has no end")
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
+from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 _STOP_S = 60.0
 
@@ -68,6 +71,16 @@ class Member:
         if self._process.poll() is None:
             self._process.terminate()
         return self._finish()
+
+    def lines(self, event: str) -> list[dict[str, Any]]:
+        """The lines of the log with this event; `at` is their time in seconds since the epoch."""
+        found: list[dict[str, Any]] = []
+        for text in self.log.read_text(errors="replace").splitlines():
+            with suppress(ValueError):
+                line: dict[str, Any] = json.loads(text)
+                if line.get("event") == event:
+                    found.append({**line, "at": datetime.fromisoformat(line["timestamp"]).timestamp()})
+        return found
 
     def _finish(self) -> int:
         assert self._process is not None

@@ -6,7 +6,8 @@ import asyncio
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Final, TypeVar
+from threading import Lock
+from typing import Any, Final, TypeVar
 
 import structlog
 from amqp.exceptions import AMQPError
@@ -23,7 +24,8 @@ _PATIENCE_S: Final = 0.8
 # How long the broker is taken for what it was when it was asked last.
 _ASK_EVERY_S: Final = 1.0
 _THREADS: Final = 4
-_FAILURES: Final = (KombuError, AMQPError, RedisError, OSError)
+# What pyamqp does with a connection that was lost is an AttributeError now and then; kombu says so too.
+_FAILURES: Final = (KombuError, AMQPError, RedisError, OSError, AttributeError)
 
 T = TypeVar("T")
 
@@ -39,6 +41,8 @@ class Broker:
         self._threads = ThreadPoolExecutor(_THREADS, "broker")
         self._asked_at = float("-inf")
         self._is_down = False
+        self._probe = app.connection_for_write()
+        self._probing = Lock()
 
     async def send(self, message: Message) -> None:
         """Have the broker take a message: with RabbitMQ it is on its disk then."""
@@ -77,10 +81,20 @@ class Broker:
         return answer
 
     def _count(self) -> int:
-        with self._app.pool.acquire(block=True) as connection:
-            declare(self._app, connection)  # a broker that is new has no queue yet
-            with connection.channel() as channel:
-                return channel.queue_declare(queue=queue_name(), passive=True).message_count
+        with self._probing:
+            try:
+                return self._messages()
+            except _FAILURES:
+                # Of an earlier life of the broker: with a new connection it is seen whether there is a new one.
+                self._probe.collect()
+                self._probe = self._app.connection_for_write()
+                return self._messages()
+
+    def _messages(self) -> int:
+        declare(self._app, self._probe)  # a broker that is new has no queue yet
+        channel: Any = self._probe.channel()
+        with channel:
+            return channel.queue_declare(queue=queue_name(), passive=True).message_count
 
 
 def _forget(asked: asyncio.Future[T]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from secrets import token_hex
 from typing import Final
@@ -63,7 +64,7 @@ class CeleryEngine:
 
     async def start(self) -> None:
         """Begin to watch. The broker need not be there yet: what is stored can be served without it."""
-        self._watching = [asyncio.create_task(each) for each in (self._watch(), self._sweep())]
+        self._watching = [asyncio.create_task(_keep_up(each)) for each in (self._watch, self._sweep)]
         with suppress(UnavailableError):
             await self._broker.check()
 
@@ -182,6 +183,18 @@ class CeleryEngine:
             except UnavailableError as error:
                 _log.warning("what services left behind could not be removed", reason=error.message)
             await asyncio.sleep(_SWEEP_EVERY_S)
+
+
+async def _keep_up(work: Callable[[], Coroutine[None, None, None]]) -> None:
+    """Do work that never ends; begin it again if a defect ends it, for without it nobody gets an answer."""
+    while True:
+        working = asyncio.create_task(work())
+        try:
+            await asyncio.wait({working})
+        finally:
+            working.cancel()
+        _log.error("the farm's watch met a defect of the service", exc_info=working.exception())
+        await asyncio.sleep(_PAUSE_S)
 
 
 def _may_pass(result: Result) -> bool:

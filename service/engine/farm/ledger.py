@@ -90,6 +90,11 @@ class Ledger:
         """Whether `worker` is the one that makes this attempt."""
         return await self._records.create(_path("claims", owner, f"{task}.{attempt}"), {"worker": worker})
 
+    async def worker(self, owner: str, task: str, attempt: int) -> str:
+        """Who makes this attempt; empty when nobody does."""
+        content = await self._records.get(_path("claims", owner, f"{task}.{attempt}"))
+        return content["worker"] if content is not None else ""
+
     async def claimed(self, owner: str) -> set[tuple[str, int]]:
         """The attempts that have been begun, of what is open."""
         names = await self._records.names(_path("claims", owner), _MOST)

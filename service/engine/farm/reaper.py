@@ -16,6 +16,7 @@ from tensorkiln.errors import LostWorkerError, UnavailableError
 
 from .broker import Broker
 from .ledger import Ledger, Result
+from .message import Message
 from .pending import Pending
 
 LEASE_S: Final = 5.0
@@ -60,7 +61,7 @@ class Reaper:
         overtaken = [each for each in unclaimed if each.sent_at + _OVERTAKEN_S < self._newest_claimed]
         try:
             for pending in lost:
-                _log.warning("a worker was lost", attempt=pending.message.attempt, digest=pending.message.action)
+                await self._say_lost(pending.message)
                 if not await self.again(pending):
                     pending.result.set_result(_given_up(pending))
             if unclaimed and (overtaken or await self._broker.waiting() == 0):
@@ -70,6 +71,10 @@ class Reaper:
                     pending.sent_at = pending.seen_at = time.monotonic()
         except UnavailableError:
             return
+
+    async def _say_lost(self, message: Message) -> None:
+        worker = await self._ledger.worker(message.owner, message.task, message.attempt)
+        _log.warning("a worker was lost", worker=worker, attempt=message.attempt, digest=message.action)
 
     async def again(self, pending: Pending) -> bool:
         """Announce another attempt; False when there were enough. UnavailableError leaves it for later."""

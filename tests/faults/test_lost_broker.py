@@ -1,0 +1,73 @@
+"""A broker that dies takes nothing with it: what is stored is served, the rest is refused at once, jobs wait."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+
+import httpx2
+import pytest
+
+from tests.farm.topology import Farm
+from tests.faults.requests import accept, body, ended, job, post, slow_body
+from tests.faults.size import figures, sized
+
+pytestmark = pytest.mark.xdist_group("farm")
+
+
+def runs(farm: Farm) -> Counter[str]:
+    """How often each action was compiled to its end, by the logs of the workers."""
+    lines = [line for worker in farm.workers for line in worker.lines("an order is over")]
+    return Counter(line["digest"] for line in lines if line["outcome"] == "done")
+
+
+def test_a_broker_that_is_killed_loses_nothing(farm: Farm) -> None:
+    running, queued = len(farm.workers), sized(24, 500)
+    stored = body(9)
+    assert post(farm.urls[0], stored).status_code == 200
+    before = runs(farm)
+    jobs = [accept(farm.urls[0], slow_body(number, 900)) for number in range(2, 2 + running)]
+    while not all(job(farm.urls, each)["state"] == "running" for each in jobs):
+        time.sleep(0.05)
+    with ThreadPoolExecutor(4) as pool:
+        jobs += pool.map(lambda number: accept(farm.urls[number % 2], body(100 + number, "sin")), range(queued))
+    farm.broker.kill()
+    refusals: list[float] = []
+    for number in range(5):
+        begin = time.monotonic()
+        refused = post(farm.urls[number % 2], body(5000 + number))
+        refusals.append(time.monotonic() - begin)
+        assert (refused.status_code, refused.json()["code"]) == (503, "infra.unavailable"), refused.text
+        assert refused.headers["Content-Type"] == "application/problem+json"
+        assert int(refused.headers["Retry-After"]) >= 1
+        assert post(farm.urls[number % 2], stored).status_code == 200
+    assert post(farm.urls[0], body(5000), Prefer="respond-async").status_code == 503
+    begin = time.monotonic()
+    while httpx2.get(f"{farm.urls[0]}/readyz", timeout=30).status_code == 200 and time.monotonic() - begin < 60:
+        time.sleep(0.2)
+    noticed = time.monotonic() - begin
+    farm.broker.start()
+    begin = time.monotonic()
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda each: ended(farm.urls, each, 900), jobs))
+    took = time.monotonic() - begin
+    done = [each for each in found if each["state"] == "done"]
+    twice = sum(count - 1 for count in (runs(farm) - before).values() if count > 1)
+    figures(
+        "broker killed",
+        done=len(done),
+        of=len(jobs),
+        compiled_twice=twice,
+        worst_refusal_s=max(refusals),
+        not_ready_after_s=noticed,
+        seconds_after_its_return=took,
+    )
+    assert len(done) == len(jobs), [each for each in found if each["state"] != "done"]
+    assert twice <= running
+    assert max(refusals) < sized(3.0, 1.0)
+    assert noticed < sized(30.0, 15.0)
+    for number in (3, 4, 5):
+        programs = post(farm.urls[1], body(100 + number, "sin")).json()["programs"]
+        (same,) = [each for each in done if each["programs"][0]["digest"] == programs[0]["digest"]]
+        assert same["programs"][0]["kernels"] == programs[0]["kernels"]
