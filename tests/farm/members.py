@@ -25,9 +25,11 @@ class Member:
         self._environment = {**clean, **variables}
         self.log = log
         self._process: subprocess.Popen[str] | None = None
+        self._is_ready = False
 
     def start(self) -> None:
         """Start it, without waiting until it is ready."""
+        self._is_ready = False
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
                 self._command,
@@ -43,8 +45,11 @@ class Member:
         """Wait until it says that it is ready. RuntimeError with the end of its log when it ends instead."""
         assert self._process is not None
         assert self._process.stdout is not None
+        if self._is_ready:
+            return
         for line in self._process.stdout:
             if "is ready" in line:
+                self._is_ready = True
                 return
         raise RuntimeError(f"{' '.join(self._command)} ended with {self._process.wait()}:\n{self._end_of_log()}")
 

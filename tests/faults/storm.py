@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from tests.farm.members import Member
 from tests.farm.topology import Farm
+from tests.service.server import children
 
 EVERY_S = 2.0
 _FROZEN_S = 1.0
@@ -17,7 +18,7 @@ _FROZEN_S = 1.0
 
 @dataclass
 class Storm:
-    """`hit` has when each worker was struck, by the beginning of its name: seconds since the epoch."""
+    """`hit` has when each process of a worker was struck, by the beginning of its name: seconds since the epoch."""
 
     farm: Farm
     restarts: int
@@ -44,7 +45,8 @@ class Storm:
             restarted += 1
 
     def _strike(self, name: str, worker: Member, *, freeze: bool) -> None:
-        self.hit.append((name, time.time()))
+        now = time.time()
+        self.hit += [(f"{name}{child}.", now) for child in children(worker.pid)]
         if freeze:
             worker.signal(signal.SIGSTOP)
             time.sleep(_FROZEN_S)
@@ -63,7 +65,5 @@ class Storm:
         found: list[float] = []
         for service in self.farm.services:
             for line in service.lines("a worker was lost"):
-                struck = [at for name, at in self.hit if line["worker"].startswith(name) and at <= line["at"]]
-                if struck:
-                    found.append(line["at"] - max(struck))
+                found += [line["at"] - at for name, at in self.hit if line["worker"].startswith(name)]
         return found

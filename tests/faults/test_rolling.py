@@ -63,8 +63,8 @@ def test_a_rolling_restart_fails_no_request_and_loses_no_job(farm: Farm) -> None
     thread.start()
     jobs = [accept(farm.urls[number % 2], body(4000 + number, "sqrt")) for number in range(sized(10, 100))]
     statuses: list[int] = []
-    # The workers first, two at a time, then one service after the other.
-    members = [*farm.workers, *farm.services]
+    # The workers first, as they have to know what a new service may ask for.
+    members = [*farm.workers[: sized(1, None)], *farm.services]
     for member in members:
         statuses.append(member.stop())
         member.start()

@@ -94,7 +94,9 @@ class Broker:
         declare(self._app, self._probe)  # a broker that is new has no queue yet
         channel: Any = self._probe.channel()
         with channel:
-            return channel.queue_declare(queue=queue_name(), passive=True).message_count
+            # Of Redis, an empty queue is none.
+            is_there = self._probe.transport.driver_type == "amqp"
+            return channel.queue_declare(queue=queue_name(), passive=is_there).message_count
 
 
 def _forget(asked: asyncio.Future[T]) -> None:
