@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import signal
 import socket
+import time
 from typing import Final
 
 import structlog
@@ -20,6 +22,8 @@ from .settings import Settings
 
 # The code of a process that a signal has ended, less than what a shell reports of it.
 _INTERRUPTED: Final = 130
+# How soon a second Ctrl-C is heard.
+_LOOK_EVERY_S: Final = 0.05
 
 _log = structlog.get_logger()
 
@@ -27,16 +31,21 @@ _log = structlog.get_logger()
 class _Server(uvicorn.Server):
     """Says when it is ready, and stops being ready before it stops."""
 
-    def __init__(self, config: uvicorn.Config, app: FastAPI, address: str) -> None:
+    def __init__(self, config: uvicorn.Config, app: FastAPI, address: str, notice_s: float) -> None:
         super().__init__(config)
         self._app = app
         self._address = address
+        self._notice_s = notice_s
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         print(f"tensorkiln is ready on {self._address}", flush=True)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._app.state.engine.announce_end()
+        end = time.monotonic() + self._notice_s
+        while time.monotonic() < end and not self.force_exit:
+            await asyncio.sleep(_LOOK_EVERY_S)
         self._app.state.engine.drain()
         await super().shutdown(sockets)
 
@@ -71,7 +80,7 @@ def _serve(settings: Settings, listener: Listener) -> int:
         backlog=BACKLOG,
         timeout_graceful_shutdown=round(settings.shutdown_grace_s),
     )
-    server = _Server(config, app, listener.address)
+    server = _Server(config, app, listener.address, settings.shutdown_notice_s)
     # uvicorn raises the signal again once it has stopped: by then there is nothing left to do.
     signal.signal(signal.SIGTERM, lambda _number, _frame: None)
     try:

@@ -76,6 +76,9 @@ class Settings(BaseSettings):
     require_isolation: Level = Field(
         default=Level.PROCESS, description="Level of isolation without which the service does not start."
     )
+    shutdown_notice_s: float = Field(
+        default=0.0, ge=0, description="Seconds that everybody is served after SIGTERM, while /readyz says 503."
+    )
     shutdown_grace_s: float = Field(default=70.0, ge=0, description="Seconds that requests may take after SIGTERM.")
     disk_floor_mib: int = Field(default=2048, ge=0, description="MiB that must be free where the store lies.")
     ready_queue_age_s: float = Field(

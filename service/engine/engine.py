@@ -123,9 +123,13 @@ class Engine:
         await self._engine.close()
         await self._sandbox.close()
 
-    def drain(self) -> None:
-        """From now on the service does not call itself ready, accepts no job, and holds no answer back."""
+    def announce_end(self) -> None:
+        """From now on the service does not call itself ready; whoever has not heard of it is served."""
         self._is_closing = True
+
+    def drain(self) -> None:
+        """From now on the service accepts no job either, and holds no answer back."""
+        self.announce_end()
         self.jobs.drain()
 
     async def check(self) -> None:

@@ -1,0 +1,80 @@
+"""A service that is asked to stop: it says so, serves whoever has not heard, finishes what it has, and ends with 0."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from tests.service.bodies import compile_body, encoded, graph
+from tests.service.server import JSON, Server, jobs
+
+
+def fresh(server: Server, method: str, path: str, body: bytes | None = None, **headers: str) -> httpx2.Response:
+    """The answer to a request over a connection of its own."""
+    return httpx2.request(method, server.url + path, content=body, headers={**JSON, **headers}, timeout=30)
+
+
+def accepts(server: Server) -> bool:
+    """Whether a new connection finds somebody."""
+    try:
+        return fresh(server, "GET", "/healthz").status_code == 200
+    except httpx2.TransportError:
+        return False
+
+
+def test_during_the_notice_readiness_is_gone_and_everybody_is_served(home: Path) -> None:
+    with Server(home, shutdown_notice_s=4) as server:
+        assert fresh(server, "GET", "/readyz").status_code == 200
+        os.kill(server.pid, signal.SIGTERM)
+        begin = time.monotonic()
+        while (ready := fresh(server, "GET", "/readyz")).status_code == 200:
+            assert time.monotonic() - begin < 3
+        assert (ready.status_code, ready.json()["code"], ready.json()["retryable"]) == (503, "infra.unavailable", True)
+        assert "Retry-After" in ready.headers
+        assert fresh(server, "GET", "/healthz").status_code == 200
+        assert fresh(server, "POST", "/compile", encoded(compile_body())).status_code == 200
+        later = fresh(server, "POST", "/compile", encoded(compile_body(graph("sqrt"))), Prefer="respond-async")
+        assert later.status_code in (200, 202)
+        assert server.process.wait(30) == 0
+        assert time.monotonic() - begin > 3.5
+        with pytest.raises(httpx2.ConnectError):
+            fresh(server, "GET", "/readyz")
+    with Server(home) as again:
+        job = again.http.get(f"/jobs/{later.json()['id']}/events")
+        assert b'"state":"done"' in job.content.replace(b" ", b"")
+
+
+def test_without_a_notice_nobody_new_is_accepted_and_what_is_under_way_is_finished(home: Path) -> None:
+    with Server(home, test_hooks=1, compile_deadline_s=4) as server, ThreadPoolExecutor() as pool:
+        under_way = pool.submit(server.compile, encoded(compile_body()), "hang")
+        while not jobs(server.fork_server, "compile"):
+            time.sleep(0.01)
+        os.kill(server.pid, signal.SIGTERM)
+        begin = time.monotonic()
+        while accepts(server):
+            assert time.monotonic() - begin < 3
+            time.sleep(0.02)
+        answer = under_way.result()
+        assert (answer.status_code, answer.json()["code"]) == (422, "compile.deadline_exceeded")
+        assert server.stop() == 0
+        assert "defect" not in server.log()
+
+
+def test_what_outlives_the_grace_is_cut_off_and_the_end_is_orderly_all_the_same(home: Path) -> None:
+    with Server(home, test_hooks=1, compile_deadline_s=60, shutdown_grace_s=1) as server, ThreadPoolExecutor() as pool:
+        under_way = pool.submit(server.compile, encoded(compile_body()), "hang")
+        while not jobs(server.fork_server, "compile"):
+            time.sleep(0.01)
+        begin = time.monotonic()
+        assert server.process.poll() is None
+        os.kill(server.pid, signal.SIGTERM)
+        assert server.process.wait(30) == 0
+        assert 0.9 < time.monotonic() - begin < 20
+        error = under_way.exception(30)
+        assert error is not None or under_way.result().status_code >= 500
