@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import httpx2
 
 from .wire import Address, Decide, Incoming, Outgoing, retrying
+
+SETTLE_S: Final = 5.0
+"""How long somebody who is cancelled waits for the end of work that has to be undone."""
 
 A = TypeVar("A")
 T = TypeVar("T")
@@ -33,6 +36,16 @@ class AsyncWire:
 
     async def apart(self, work: Callable[[], T], /) -> T:
         return await asyncio.to_thread(work)
+
+    async def wholly(self, work: Coroutine[Any, Any, T], undo: Callable[[T], Awaitable[None]]) -> T:
+        task = asyncio.create_task(work)
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            await asyncio.wait({task}, timeout=SETTLE_S)
+            if not task.cancel() and not task.cancelled() and task.exception() is None:
+                await undo(task.result())
+            raise
 
     async def together(self, work: Callable[[A], Coroutine[Any, Any, T]], items: Sequence[A], most: int) -> Sequence[T]:
         free = asyncio.Semaphore(most)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncGenerator, AsyncIterable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager
 from dataclasses import dataclass
@@ -88,6 +88,10 @@ class Wire(Protocol):
         """The result of work that takes a while."""
         ...
 
+    async def wholly(self, work: Coroutine[Any, Any, T], undo: Callable[[T], Awaitable[None]]) -> T:
+        """The result of work that is not to be left half done: who is cancelled meanwhile gets it undone."""
+        ...
+
     async def together(self, work: Callable[[A], Coroutine[Any, Any, T]], items: Sequence[A], most: int) -> Sequence[T]:
         """The results of `work` for every item, in order; at most `most` are under way at once."""
         ...
@@ -109,6 +113,9 @@ class BlockingWire:
 
     async def apart(self, work: Callable[[], T], /) -> T:
         return await here(work)
+
+    async def wholly(self, work: Coroutine[Any, Any, T], undo: Callable[[T], Awaitable[None]]) -> T:
+        return await work
 
     async def together(self, work: Callable[[A], Coroutine[Any, Any, T]], items: Sequence[A], most: int) -> Sequence[T]:
         with ThreadPoolExecutor(most, thread_name_prefix="kiln") as pool:

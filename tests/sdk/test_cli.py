@@ -50,7 +50,9 @@ def graph_file(tmp_path: Path, layer: Graph) -> Path:
     return path
 
 
-@pytest.mark.parametrize("command", [(), ("serve",), ("compile",), ("run",), ("validate",), ("doctor",)])
+@pytest.mark.parametrize(
+    "command", [(), ("serve",), ("compile",), ("compile-all",), ("run",), ("validate",), ("doctor",)]
+)
 def test_every_command_has_help(kiln: Kiln, command: tuple[str, ...]) -> None:
     shown = kiln(*command, "--help")
     assert shown.returncode == 0

@@ -8,6 +8,7 @@ import typer
 
 from ..transport import sdk_version
 from .compile import compile_graph
+from .compile_all.command import compile_folder
 from .doctor import doctor
 from .run import run
 from .serve import serve
@@ -20,10 +21,12 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Compile tensor graphs and run them.",
     epilog="Exit codes: 0 done; 1 the graph was refused or not compiled; 2 wrong usage; 3 no service; "
-    "6 the inputs or this machine do not fit the program; 130 interrupted.",
+    "4 a policy of compile-all; 5 a program that is not signed; 6 the inputs or this machine do not fit the program; "
+    "130 interrupted.",
 )
 app.command("serve")(serve)
 app.command("compile")(compile_graph)
+app.command("compile-all")(compile_folder)
 app.command("run")(run)
 app.command("validate")(validate)
 app.command("doctor")(doctor)

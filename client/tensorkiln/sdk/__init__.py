@@ -10,5 +10,6 @@ from .asked import NATIVE, OptionsSource, TargetSource
 from .client import Client
 from .job import Job
 from .job_records import JobEvent, JobStatus
+from .outcome import Outcome
 
-__all__ = ["NATIVE", "Client", "Job", "JobEvent", "JobStatus", "OptionsSource", "TargetSource"]
+__all__ = ["NATIVE", "Client", "Job", "JobEvent", "JobStatus", "OptionsSource", "Outcome", "TargetSource"]

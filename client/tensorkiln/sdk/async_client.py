@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from types import TracebackType
 from typing import Self
 
 from ..async_wire import AsyncWire
+from .asked import OptionsSource, TargetSource
 from .async_job import AsyncJob
+from .batch import outcomes
 from .calls import Calls
 from .client import Client
 from .job import Job
+from .outcome import LaterGraph, Outcome
 
 
 class AsyncClient(Calls):
@@ -46,6 +49,16 @@ class AsyncClient(Calls):
             offline=offline,
         )
 
+    def compile_many(
+        self,
+        graphs: Iterable[LaterGraph],
+        targets: Sequence[TargetSource],
+        options: OptionsSource | None = None,
+        *,
+        concurrency: int = 8,
+    ) -> AsyncGenerator[Outcome]:
+        return outcomes(self, graphs, targets, options, concurrency)
+
     async def __aenter__(self) -> Self:
         return self
 
@@ -61,5 +74,5 @@ def _describe(described: type, by: type) -> None:
             getattr(described, name).__doc__ = method.__doc__
 
 
-_describe(Calls, Client)
+_describe(AsyncClient, Client)
 _describe(AsyncJob, Job)

@@ -22,24 +22,25 @@ Finish = Callable[[bytes], Awaitable[tuple[CompiledProgram, ...]]]
 class AsyncJob:
     """A compile that a service has accepted: `Job` in an event loop.
 
-    `accepted` is how it stood when it was; `finish` reads the programs of the answer.
+    `accepted` is how it stood when it was; `finish` reads the programs of the answer. `latest` is how it stood when
+    the service was last asked.
     """
 
     def __init__(self, accepted: JobStatus, transport: Transport, finish: Finish) -> None:
         self._transport = transport
         self._finish = finish
         self._path = f"/jobs/{accepted.id}"
-        self.accepted = accepted
+        self.latest = accepted
 
     @property
     def id(self) -> str:
-        return self.accepted.id
+        return self.latest.id
 
     async def status(self) -> JobStatus:
-        return read(JobStatus, await self._transport.get(self._path))
+        return self._stands(await self._transport.get(self._path))
 
     async def cancel(self) -> JobStatus:
-        return read(JobStatus, await self._transport.delete(self._path))
+        return self._stands(await self._transport.delete(self._path))
 
     async def events(self, after: str = "", timeout_s: float | None = None) -> AsyncGenerator[JobEvent]:
         stream = self._transport.events(f"{self._path}/events", after, timeout_s)
@@ -50,10 +51,10 @@ class AsyncJob:
     async def wait(
         self, timeout_s: float | None = None, on_progress: Callable[[JobEvent], None] | None = None
     ) -> tuple[CompiledProgram, ...]:
-        if not self.accepted.is_over:
+        if not self.latest.is_over:
             await self._end(timeout_s, on_progress)
         content = await self._transport.get(self._path)
-        status = read(JobStatus, content)
+        status = self._stands(content)
         if status.error is not None:
             raise error_from_problem(status.error)
         if status.state == "cancelled":
@@ -66,6 +67,10 @@ class AsyncJob:
         """Cancel for somebody who is leaving: a service that does not answer holds nobody up for long."""
         with suppress(TensorkilnError):
             await self._transport.delete(self._path, timeout_s=CANCEL_S)
+
+    def _stands(self, content: bytes) -> JobStatus:
+        self.latest = read(JobStatus, content)
+        return self.latest
 
     async def _end(self, timeout_s: float | None, on_progress: Callable[[JobEvent], None] | None) -> None:
         """Wait until it is over."""

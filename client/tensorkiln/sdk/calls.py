@@ -17,6 +17,7 @@ from ..transport import Transport
 from ..trust.connected import connect
 from ..trust.policy import resolve_policy
 from ..trust.question import Question
+from ..trust.record import SignedRecord
 from ..wire import Address, Wire
 from .answers import Fields, Programs, read
 from .asked import NATIVE, Asked, OptionsSource, TargetSource
@@ -100,8 +101,19 @@ class Calls:
         if self._offline:
             return await self._trusted.kept(await self._question(asked))
         if on_progress is not None:
-            return await self._seen_through(asked, on_progress)
+            return (await self._seen_through(asked, on_progress))[0]
         return await self._believed(asked, await self._transport.post("/compile", asked.body))
+
+    async def compile_and_tell(
+        self, graph: GraphSource, targets: Sequence[TargetSource], options: OptionsSource | None
+    ) -> tuple[tuple[CompiledProgram, ...], JobStatus | None]:
+        """Like `compile_for` by a job, with how the job ended; None without a service."""
+        if self._offline:
+            return await self.compile_for(graph, targets, options), None
+        return await self._seen_through(await self._wire.apart(lambda: Asked.of(graph, targets, options)), None)
+
+    async def signature(self, digest: str) -> SignedRecord:
+        return await self._trusted.signed(digest)
 
     async def submit(
         self,
@@ -155,13 +167,16 @@ class Calls:
         answer = await self._transport.post("/compile", asked.body, _AS_JOB)
         return AsyncJob(read(JobStatus, answer), self._transport, lambda content: self._believed(asked, content))
 
-    async def _seen_through(self, asked: Asked, on_progress: Callable[[JobEvent], None]) -> tuple[CompiledProgram, ...]:
+    async def _seen_through(
+        self, asked: Asked, on_progress: Callable[[JobEvent], None] | None
+    ) -> tuple[tuple[CompiledProgram, ...], JobStatus]:
         """A job that is given up when its caller leaves, by Ctrl-C for one, or has no more time."""
-        job = await self._submitted(asked)
+        job = await self._wire.wholly(self._submitted(asked), AsyncJob.give_up)
         try:
-            return await job.wait(self._timeout_s, on_progress)
+            return await job.wait(self._timeout_s, on_progress), job.latest
         except BaseException:
-            await job.give_up()
+            if not job.latest.is_over:
+                await job.give_up()
             raise
 
     async def _believed(self, asked: Asked, content: bytes) -> tuple[CompiledProgram, ...]:

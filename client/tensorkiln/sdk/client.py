@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -12,11 +12,13 @@ from ..immediate import run
 from ..program import Program
 from ..request import GraphSource
 from ..spec import CompiledProgram
-from ..wire import BlockingWire
+from ..trust.record import SignedRecord
+from ..wire import BlockingWire, Wire
 from .asked import NATIVE, OptionsSource, TargetSource
 from .calls import Calls
 from .job import Job
 from .job_records import JobEvent
+from .outcome import LaterGraph, Outcome
 
 if TYPE_CHECKING:
     from ..runtime.cuda import Driver
@@ -51,16 +53,20 @@ class Client:
         min_isolation: str | None = None,
         offline: bool | None = None,
     ) -> None:
-        self._calls = calls = Calls(
-            BlockingWire(),
-            url,
-            timeout_s=timeout_s,
-            cache_dir=cache_dir,
-            api_key=api_key,
-            trusted_keys=trusted_keys,
-            min_isolation=min_isolation,
-            offline=offline,
-        )
+        def make(wire: Wire) -> Calls:
+            return Calls(
+                wire,
+                url,
+                timeout_s=timeout_s,
+                cache_dir=cache_dir,
+                api_key=api_key,
+                trusted_keys=trusted_keys,
+                min_isolation=min_isolation,
+                offline=offline,
+            )
+
+        self._make = make
+        self._calls = calls = make(BlockingWire())
         weakref.finalize(self, lambda: run(calls.close()))
 
     def compile(
@@ -83,6 +89,26 @@ class Client:
         and after `timeout_s`, the job is cancelled at the service.
         """
         return run(self._calls.compile(graph, target, options, threads=threads, device=device, on_progress=on_progress))
+
+    def compile_many(
+        self,
+        graphs: Iterable[LaterGraph],
+        targets: Sequence[TargetSource],
+        options: OptionsSource | None = None,
+        *,
+        concurrency: int = 8,
+    ) -> Generator[Outcome]:
+        """What comes of every graph for every target, as it comes; `concurrency` compiles (1 to 64) are under way.
+
+        A graph may be a function that gives it when its turn comes. One that fails ends none of the others: its outcome
+        has the error. When the generator is closed, and on Ctrl-C, what is under way is cancelled at the service.
+        """
+        from ..async_wire import AsyncWire
+        from .batch import outcomes
+        from .portal import iterate_in_thread
+
+        calls = self._make(AsyncWire())
+        return iterate_in_thread(outcomes(calls, graphs, targets, options, concurrency), calls.close)
 
     def submit(
         self,
@@ -128,6 +154,10 @@ class Client:
     def program(self, digest: str, *, threads: int | None = None, device: int | Driver | None = None) -> Program:
         """A program that was compiled before, by its digest, with the canonical names of its symbols and vars."""
         return run(self._calls.program(digest, threads=threads, device=device))
+
+    def signature(self, digest: str) -> SignedRecord:
+        """The signed record of a compile, by the digest of its program."""
+        return run(self._calls.signature(digest))
 
     def stage(self, digest: str, name: str) -> str:
         """The IR text of one stage of a program that was compiled with `dump_stages`."""

@@ -132,12 +132,17 @@ class TrustedPrograms:
         return await self._sources.apart(lambda: question.in_its_names(program, cache))
 
     async def _record(self, action: str) -> ActionRecord:
-        """The record that is kept, or the service's."""
+        return (await self.signed(action)).record
+
+    async def signed(self, action: str) -> SignedRecord:
+        """The signed record of an action digest that is kept, or the service's. NotFoundError when there is none."""
         name = self._name(f"record {action}")
         kept = self._sources.kept.read(name)
         if kept is not None:
             try:
-                return await self._believe(action, SignedRecord.model_validate_json(kept))
+                signed = SignedRecord.model_validate_json(kept)
+                await self._believe(action, signed)
+                return signed
             except ValidationError:
                 self._sources.kept.remove(name)
             except UntrustedArtifactError:
@@ -146,7 +151,9 @@ class TrustedPrograms:
                     raise
         if self._sources.signed is None:
             raise NotFoundError(f"The program {action} of {self._authority} is not kept here, and offline is set.")
-        return await self._believe(action, await self._sources.signed(action))
+        signed = await self._sources.signed(action)
+        await self._believe(action, signed)
+        return signed
 
     async def _believe(self, action: str, signed: SignedRecord | None) -> ActionRecord:
         keys = await self._keys.look_up(signed.record.key) if signed is not None else {}

@@ -1,0 +1,172 @@
+"""The command."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Annotated, Any, Final, NoReturn
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from ...errors import TensorkilnError
+from ...options import CompileOptions
+from ...sdk import Client
+from ...target import Target
+from ..options import FastMath, TimeoutS, Url
+from ..report import output, reported
+from .farm import Wanted, compile_all, write_manifest
+from .files import find_graphs, write_whole
+from .github import summary, workflow_commands
+from .junit import junit
+from .lock import Lock, read_lock, renewed
+from .progress import Progress
+from .result import Result
+from .verdict import FailOn, Verdict, judge
+
+_KINDS: Final = {"sm_": "cuda:", "gfx": "rocm:", "x86-64": "cpu:", "aarch64": "cpu:"}
+
+
+def compile_folder(
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="A folder of .json and .onnx graphs.", exists=True, file_okay=False)
+    ],
+    targets: Annotated[
+        list[str],
+        typer.Option("--targets", "-t", help="x86-64-v3, cpu:aarch64, sm_90 and others, by commas."),
+    ],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Where the programs are written.")] = Path("dist"),
+    lock: Annotated[Path | None, typer.Option("--lock", help="The lock file to compare with and to renew.")] = None,
+    junit_file: Annotated[Path | None, typer.Option("--junit", help="Write a report as JUnit's XML.")] = None,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write a report as JSON.")] = None,
+    jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, max=64, help="Compiles under way at once.")] = 8,
+    fail_on: Annotated[
+        list[str] | None,
+        typer.Option("--fail-on", help="error (default), warning, cache-miss, size-regression, with commas between."),
+    ] = None,
+    check: Annotated[
+        bool, typer.Option("--check", help="Compare with the lock file; write no program and no lock.")
+    ] = False,
+    offline: Annotated[bool, typer.Option("--offline", help="Use what is kept here, and no service.")] = False,
+    fast_math: FastMath = False,
+    cubin: Annotated[
+        bool, typer.Option("--cubin", help="Assemble the code of CUDA targets too; the server needs ptxas.")
+    ] = False,
+    url: Url = None,
+    timeout: TimeoutS = None,
+) -> None:
+    """Compile every graph of a folder for several targets.
+
+    Exit codes: 0 done; 1 a graph was refused or not compiled; 2 wrong usage; 3 no service; 4 --fail-on or --check;
+    5 a program that is not signed, or not the one that was locked; 130 interrupted, with the reports written.
+    """
+    if check and lock is None:
+        raise typer.BadParameter("--check compares with a lock file: name it with --lock.")
+    policies = _policies(fail_on or [])
+    names = tuple(dict.fromkeys(_target(name) for text in targets for name in text.split(",") if name.strip()))
+    with reported() as step, _ended_by_signal():
+        for name in names:
+            Target.parse(name)
+        options = CompileOptions(fast_math=fast_math, cubin=cubin)
+        files = find_graphs(folder, [path for path in (out, lock, json_file) if path is not None])
+        known = read_lock(lock, options) if lock is not None else Lock(options=options)
+        wanted = Wanted(files, names, options, known, None if check else out, jobs)
+        results, ended_by = wanted.results(), None
+        progress = Progress(len(results), step, is_annotated=_is_github())
+        with Client(url, timeout_s=timeout, offline=offline or None) as client:
+            try:
+                if not offline:
+                    client.capabilities()
+                compile_all(client, wanted, results, progress.tell)
+            except (KeyboardInterrupt, TensorkilnError) as error:
+                ended_by = error
+            found = list(results.values())
+            if not check:
+                write_manifest(client, out, found)
+        after = renewed(known, {(each.file.name, each.target): each.made for each in found})
+        verdict = judge(found, policies, is_check=check, is_stale=known.pairs > after.pairs, ended_by=ended_by)
+        if lock is not None and not check:
+            write_whole(lock, after.to_json())
+        _report(found, verdict, junit_file, json_file)
+        if ended_by is not None:
+            raise ended_by
+    raise typer.Exit(verdict.code)
+
+
+def _target(text: str) -> str:
+    """A target by its name, or by the part of it that says enough."""
+    name = text.strip()
+    prefix = next((kind for begin, kind in _KINDS.items() if name.startswith(begin)), "")
+    return prefix + name
+
+
+def _policies(texts: Sequence[str]) -> tuple[FailOn, ...]:
+    names = [name.strip() for text in texts for name in text.split(",") if name.strip()]
+    unknown = [name for name in names if name not in list(FailOn)]
+    if unknown:
+        raise typer.BadParameter(f"--fail-on {unknown[0]}: use {', '.join(FailOn)}.")
+    return tuple(FailOn(name) for name in names)
+
+
+def _is_github() -> bool:
+    return os.environ.get("GITHUB_ACTIONS") == "true"
+
+
+@contextmanager
+def _ended_by_signal() -> Generator[None]:
+    """Have SIGTERM, which follows an interrupt on build machines, be one: reports are written then, too."""
+
+    def interrupt(number: int, frame: FrameType | None) -> NoReturn:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _report(results: Sequence[Result], verdict: Verdict, junit_file: Path | None, json_file: Path | None) -> None:
+    if junit_file is not None:
+        write_whole(junit_file, junit(results))
+    if json_file is not None:
+        write_whole(json_file, json.dumps(_as_json(results, verdict), indent=1) + "\n")
+    page = os.environ.get("GITHUB_STEP_SUMMARY")
+    if page:
+        with open(page, "a", encoding="utf-8") as file:
+            file.write(summary(results, verdict))
+    if _is_github():
+        for line in workflow_commands(results):
+            typer.echo(line)
+    console = output()
+    console.print(_table(results))
+    for violation in verdict.violations:
+        console.print(Text(violation), soft_wrap=True)
+
+
+def _as_json(results: Sequence[Result], verdict: Verdict) -> dict[str, Any]:
+    hits = sum(each.cache is not None and each.cache.status == "hit" for each in results)
+    counts = {status: sum(each.status == status for each in results) for status in ("ok", "failed", "not run")}
+    return {
+        "version": 1,
+        "exit_code": verdict.code,
+        "violations": list(verdict.violations),
+        "totals": {"results": len(results), **counts, "hits": hits},
+        "results": [each.to_json() for each in results],
+    }
+
+
+def _table(results: Sequence[Result]) -> Table:
+    table = Table("graph", "target", "result", "cache", "bytes", "digest")
+    for each in results:
+        cache = f"{each.cache.status} ({each.cache.reason})" if each.cache is not None else ""
+        told = each.error.code if each.error is not None else each.status
+        size, digest = (str(each.made.bytes), each.made.digest[:12]) if each.made is not None else ("", "")
+        table.add_row(Text(each.file.name), each.target, told, Text(cache), size, digest)
+    return table

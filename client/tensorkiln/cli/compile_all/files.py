@@ -1,0 +1,69 @@
+"""The graphs of a folder, and files that appear whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from ...errors import RequestError
+from ...request import GraphSource
+from ..model import read_model
+
+_SUFFIXES: Final = (".json", ".onnx")
+
+
+@dataclass(frozen=True, slots=True)
+class GraphFile:
+    """A file with a graph. `name` is its path in the folder without the suffix, with slashes."""
+
+    name: str
+    path: Path
+
+    def read(self) -> GraphSource:
+        """Its graph. RequestError when it cannot be read, an error of the graph when it holds none."""
+        try:
+            return read_model(self.path).graph
+        except OSError as error:
+            raise RequestError(f"{self.path} cannot be read: {error}.") from None
+
+
+def find_graphs(folder: Path, apart_from: Iterable[Path]) -> tuple[GraphFile, ...]:
+    """The `.json` and `.onnx` files in `folder` and below, by name, without hidden ones and those in `apart_from`.
+
+    RequestError when there are none, or two have the same name.
+    """
+    left_out = {path.absolute() for path in apart_from}
+    found: dict[str, GraphFile] = {}
+    for path in sorted(folder.rglob("*")):
+        inside = path.relative_to(folder)
+        if path.suffix.lower() not in _SUFFIXES or not path.is_file() or any(part[0] == "." for part in inside.parts):
+            continue
+        if left_out & {path.absolute(), *path.absolute().parents}:
+            continue
+        name = inside.with_suffix("").as_posix()
+        if name in found:
+            raise RequestError(f"{path} and {found[name].path} would have the same name; rename one.")
+        found[name] = GraphFile(name, path)
+    if not found:
+        raise RequestError(f"{folder} has no graphs: no .json and no .onnx files.")
+    return tuple(found.values())
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file that others see as it was or as it is now, and nothing between. OSError when that fails."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, unfinished = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(unfinished, 0o644)
+        os.replace(unfinished, path)
+    except BaseException:
+        os.unlink(unfinished)
+        raise

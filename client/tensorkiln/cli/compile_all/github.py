@@ -1,0 +1,80 @@
+"""What GitHub shows of a run: annotations on the lines of its log, and a table on the page of the job."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from .result import Result
+from .verdict import Verdict
+
+
+def workflow_commands(results: Sequence[Result]) -> Iterator[str]:
+    """The annotations, one a line."""
+    for each in results:
+        where = f"file={_property(each.file.path.as_posix())}"
+        if each.error is not None:
+            title = _property(f"{each.error.code} for {each.target}")
+            yield f"::error {where},title={title}::{_message(str(each.error))}"
+        for warning in each.warnings():
+            yield f"::warning {where},title={_property(each.target)}::{_message(warning)}"
+
+
+def summary(results: Sequence[Result], verdict: Verdict) -> str:
+    """A page of Markdown: how the cache did, what was not kept to, and a row for every graph and target."""
+    known = [each.cache for each in results if each.cache is not None]
+    hits = sum(cache.status == "hit" for cache in known)
+    harmed = [cache for cache in known if "damaged" in cache.reason or "missing" in cache.reason]
+    counts = {status: sum(each.status == status for each in results) for status in ("ok", "failed", "not run")}
+    lines = [
+        "## kiln compile-all",
+        "",
+        ", ".join(f"{count} {status}" for status, count in counts.items() if count or status == "ok"),
+        "",
+        f"Cache: {hits} hits of {len(known)}" + (f" ({hits / len(known):.0%})" if known else ""),
+        f"Cache healthy: {'no' if harmed else 'yes'}",
+        "",
+        *(f"- {_cell(violation)}" for violation in verdict.violations),
+        *([""] if verdict.violations else []),
+        "| graph | target | result | cache | reason | queue ms | compile ms | bytes | growth |",
+        "|---|---|---|---|---|---:|---:|---:|---:|",
+        *(_row(each) for each in results),
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _row(result: Result) -> str:
+    cache, outcome, made = result.cache, result.outcome, result.made
+    told = f"{result.error.code}: {result.error.message}" if result.error is not None else result.status
+    cells = [
+        result.file.name,
+        result.target,
+        told,
+        cache.status if cache else "",
+        cache.reason if cache else "",
+        _number(outcome.queue_ms if outcome else None),
+        _number(outcome.run_ms if outcome else None),
+        _number(made.bytes if made else None),
+        "" if result.growth is None else f"{result.growth:+d}",
+    ]
+    return f"| {' | '.join(_cell(cell) for cell in cells)} |"
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.0f}"
+
+
+def _cell(text: str) -> str:
+    """Text that ends no cell and begins no markup."""
+    plain = " ".join(text.split())[:300]
+    for sign in "\\`*_[]<>|~#":
+        plain = plain.replace(sign, f"\\{sign}")
+    return plain
+
+
+def _message(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _message(text).replace(":", "%3A").replace(",", "%2C")

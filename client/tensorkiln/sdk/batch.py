@@ -1,0 +1,76 @@
+"""Many compiles at once, in an event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
+from typing import Final
+
+from ..errors import RequestError, TensorkilnError
+from ..target import Target
+from .asked import OptionsSource, TargetSource
+from .calls import Calls
+from .job_records import JobStatus
+from .outcome import LaterGraph, Outcome
+
+MAX_CONCURRENCY: Final = 64
+"""Every compile under way has a connection that its events come by, and takes another now and then."""
+
+
+async def outcomes(
+    calls: Calls,
+    graphs: Iterable[LaterGraph],
+    targets: Sequence[TargetSource],
+    options: OptionsSource | None,
+    concurrency: int,
+) -> AsyncGenerator[Outcome]:
+    """What comes of every graph for every target, as it comes; `concurrency` compiles are under way at once.
+
+    A graph is asked for when its turn comes. When the generator is closed, what is under way is cancelled, at the
+    service too. RequestError for a target that does not exist.
+    """
+    if not 1 <= concurrency <= MAX_CONCURRENCY:
+        raise RequestError(f"The concurrency is {concurrency}: give a number from 1 to {MAX_CONCURRENCY}.")
+    parsed = [Target.parse(target) for target in targets]
+    if not parsed:
+        raise RequestError("compile needs at least one target.")
+    waiting = _turns(graphs, len(parsed))
+    running: set[asyncio.Task[Outcome]] = set()
+    try:
+        while True:
+            while len(running) < concurrency and (turn := next(waiting, None)) is not None:
+                place, graph, target = turn
+                running.add(asyncio.create_task(_outcome(calls, place, graph, target, parsed[target], options)))
+            if not running:
+                return
+            done, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                yield task.result()
+    finally:
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+
+
+def _turns(graphs: Iterable[LaterGraph], targets: int) -> Iterator[tuple[int, LaterGraph, int]]:
+    for place, graph in enumerate(graphs):
+        for target in range(targets):
+            yield place, graph, target
+
+
+async def _outcome(
+    calls: Calls, place: int, graph: LaterGraph, position: int, target: Target, options: OptionsSource | None
+) -> Outcome:
+    began = time.monotonic()
+    status: JobStatus | None = None
+    compiled, error = None, None
+    try:
+        source = await asyncio.to_thread(graph) if callable(graph) else graph
+        (compiled,), status = await calls.compile_and_tell(source, [target], options)
+    except TensorkilnError as failure:
+        error = failure
+    seconds = time.monotonic() - began
+    if status is None:
+        return Outcome(place, position, compiled, error, seconds)
+    return Outcome(place, position, compiled, error, seconds, status.queue_ms, status.run_ms, status.attempt)

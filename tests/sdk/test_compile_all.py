@@ -1,0 +1,273 @@
+"""`kiln compile-all`, as a build machine runs it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from tensorkiln.bundle import read_bundle
+from tensorkiln.errors import CrashedError
+from tensorkiln.trust import SignedRecord
+from tests.sdk.scripted import ScriptedServer
+from tests.sdk.test_batch import broken
+from tests.sdk.test_jobs import busy, opened
+from tests.service.bodies import graph
+from tests.service.server import Server
+
+__all__ = ["busy"]
+
+TARGETS = "x86-64-v2,cpu:x86-64-v3"
+Kiln = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+def command(*arguments: str) -> list[str]:
+    return [sys.executable, "-W", "error", "-m", "tensorkiln.cli", "compile-all", *arguments]
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("GITHUB_")}
+    return {**clean, "KILN_HOME": str(tmp_path / "home"), "COLUMNS": "200", "NO_COLOR": "1"}
+
+
+@pytest.fixture
+def kiln(tmp_path: Path, served: str, environment: dict[str, str]) -> Kiln:
+    def run(*arguments: str, url: str = served, **variables: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            command(*arguments, *(["--url", url] if url else [])),
+            cwd=tmp_path,
+            env={**environment, **variables},
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+
+    return run
+
+
+@pytest.fixture
+def graphs(tmp_path: Path) -> Path:
+    """Two graphs, one of them in a folder of the folder, and what is not to be found."""
+    folder = tmp_path / "graphs"
+    (folder / "deep").mkdir(parents=True)
+    (folder / ".hidden").mkdir()
+    (folder / "one.json").write_text(json.dumps(graph("sqrt", name="one", rows=101)))
+    (folder / "deep" / "two.json").write_text(json.dumps(graph("sqrt", name="two", rows=102)))
+    (folder / ".hidden" / "three.json").write_text("{}")
+    (folder / "notes.txt").write_text("none")
+    return folder
+
+
+def report(tmp_path: Path) -> dict[str, Any]:
+    return json.loads((tmp_path / "report.json").read_text())
+
+
+REPORTS = ("--json", "report.json", "--junit", "report.xml")
+
+
+def test_a_folder_is_compiled_written_and_locked(kiln: Kiln, graphs: Path, tmp_path: Path) -> None:
+    done = kiln("graphs", "--targets", TARGETS, "--lock", "kiln.lock", *REPORTS)
+    assert (done.returncode, done.stderr) == (0, "")
+    told = report(tmp_path)
+    assert told["totals"] == {"results": 4, "ok": 4, "failed": 0, "not run": 0, "hits": 0}
+    assert {(each["graph"], each["target"]) for each in told["results"]} == {
+        (name, target) for name in ("one", "deep/two") for target in ("cpu:x86-64-v2", "cpu:x86-64-v3")
+    }
+    manifest = json.loads((tmp_path / "dist" / "manifest.json").read_text())["programs"]
+    lock = json.loads((tmp_path / "kiln.lock").read_text())["graphs"]
+    for name, targets in manifest.items():
+        for target, entry in targets.items():
+            bundle = read_bundle(tmp_path / "dist" / entry["file"])
+            assert entry["file"] == f"{name}/{target.replace(':', '-')}/{entry['digest']}.kiln"
+            assert bundle.program.digest == entry["digest"]
+            assert sha256(bundle.program.model_dump_json().encode()).hexdigest() == entry["program"]
+            assert sum(map(len, bundle.artifacts.values())) == entry["bytes"]
+            assert SignedRecord.model_validate_json(json.dumps(entry["signature"])).record.action == entry["digest"]
+            assert lock[name][target]["digest"] == entry["digest"]
+    suites = ElementTree.parse(tmp_path / "report.xml").getroot()
+    assert [suite.get("name") for suite in suites] == ["cpu:x86-64-v2", "cpu:x86-64-v3"]
+    assert all(suite.get("tests") == "2" and suite.get("failures") == "0" for suite in suites)
+
+    before = {path: path.read_bytes() for path in (tmp_path / "dist").rglob("*") if path.is_file()}
+    again = kiln("graphs", "-t", TARGETS, "--lock", "kiln.lock", "--fail-on", "cache-miss,size-regression", *REPORTS)
+    assert again.returncode == 0, again.stdout
+    assert report(tmp_path)["totals"]["hits"] == 4
+    assert {path: path.read_bytes() for path in (tmp_path / "dist").rglob("*") if path.is_file()} == before
+    assert list(tmp_path.glob(".*")) == []
+
+
+def test_a_check_compares_with_the_lock_and_writes_nothing(kiln: Kiln, graphs: Path, tmp_path: Path) -> None:
+    asked = ("graphs", "-t", "cpu:x86-64-v3", "--lock", "kiln.lock")
+    assert kiln(*asked, "--check").returncode == 4
+    assert not (tmp_path / "kiln.lock").exists()
+    assert kiln(*asked).returncode == 0
+    lock = (tmp_path / "kiln.lock").read_text()
+    checked = kiln(*asked, "--check", "--out", "other")
+    assert (checked.returncode, checked.stderr) == (0, "")
+    assert not (tmp_path / "other").exists()
+
+    (graphs / "one.json").write_text(json.dumps(graph("sqrt", rows=103)))
+    changed = kiln(*asked, "--check")
+    assert changed.returncode == 4
+    assert "one for cpu:x86-64-v3 is locked as" in changed.stdout
+    assert kiln(*asked).returncode == 0
+    (graphs / "one.json").unlink()
+    assert "not asked for" in kiln(*asked, "--check").stdout
+    assert (tmp_path / "kiln.lock").read_text() != lock
+
+
+def test_another_program_for_a_locked_question_fails_verification(kiln: Kiln, graphs: Path, tmp_path: Path) -> None:
+    asked = ("graphs", "-t", "cpu:x86-64-v3", "--lock", "kiln.lock")
+    assert kiln(*asked).returncode == 0
+    lock = json.loads((tmp_path / "kiln.lock").read_text())
+    lock["graphs"]["one"]["cpu:x86-64-v3"]["program"] = "0" * 64
+    (tmp_path / "kiln.lock").write_text(json.dumps(lock))
+    assert kiln(*asked, "--check").returncode == 5
+
+
+def test_one_graph_that_fails_ends_no_other_and_is_reported(kiln: Kiln, graphs: Path, tmp_path: Path) -> None:
+    (graphs / "one.json").write_text(json.dumps(graph("sqrt", rows=105)))
+    (graphs / "deep" / "two.json").write_text(json.dumps(graph("sqrt", rows=106)))
+    (graphs / "broken|%.json").write_text(json.dumps(broken()))
+    page = tmp_path / "summary.md"
+    done = kiln(
+        *("graphs", "-t", "x86-64-v3", "--lock", "kiln.lock", *REPORTS),
+        GITHUB_ACTIONS="true",
+        GITHUB_STEP_SUMMARY=str(page),
+    )
+    assert (done.returncode, done.stderr) == (1, "")
+    told = report(tmp_path)
+    assert told["exit_code"] == 1
+    assert told["totals"] == {"results": 3, "ok": 2, "failed": 1, "not run": 0, "hits": 0}
+    (failed,) = [each for each in told["results"] if each["status"] == "failed"]
+    assert (failed["graph"], failed["error"]["code"]) == ("broken|%", "graph.invalid")
+    (line,) = [line for line in done.stdout.splitlines() if line.startswith("::error")]
+    assert line.startswith("::error file=graphs/broken|%25.json,title=graph.invalid for cpu%3Ax86-64-v3::")
+    assert "/nodes/1/in_var" in line
+    text = page.read_text()
+    assert "| broken\\|% | cpu:x86-64-v3 | graph.invalid: " in text
+    assert "| one | cpu:x86-64-v3 | ok | miss | " in text
+    assert "Cache: 0 hits of 2 (0%)" in text
+    assert "Cache healthy: yes" in text
+    (suite,) = ElementTree.parse(tmp_path / "report.xml").getroot()
+    assert (suite.get("failures"), suite.get("errors")) == ("1", "0")
+    (failure,) = suite.iter("failure")
+    assert failure.get("type") == "graph.invalid"
+    assert json.loads((tmp_path / "kiln.lock").read_text())["graphs"].keys() == {"one", "deep/two"}
+    outside = kiln("graphs", "-t", "x86-64-v3")
+    assert "graphs/broken|%.json for cpu:x86-64-v3: error[graph.invalid]" in outside.stderr
+    assert "::error" not in outside.stdout
+
+
+def test_policies_have_an_exit_code_of_their_own(kiln: Kiln, graphs: Path, tmp_path: Path) -> None:
+    asked = ("graphs", "-t", "x86-64-v2", "--lock", "kiln.lock", *REPORTS)
+    (graphs / "one.json").write_text(json.dumps(graph("sqrt", rows=104)))
+    missed = kiln(*asked, "--fail-on", "cache-miss")
+    assert missed.returncode == 4
+    assert "one for cpu:x86-64-v2 was not in the cache" in missed.stdout
+    lock = json.loads((tmp_path / "kiln.lock").read_text())
+    lock["graphs"]["one"]["cpu:x86-64-v2"]["bytes"] -= 10
+    (tmp_path / "kiln.lock").write_text(json.dumps(lock))
+    assert kiln(*asked, "--check").returncode == 0
+    for policy in ("size-regression", "warning"):
+        assert kiln(*asked, "--check", "--fail-on", policy).returncode == 4
+    (violation,) = report(tmp_path)["violations"]
+    assert "grown by 10 bytes" in violation
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("nowhere", "-t", "cpu"),
+        ("graphs", "-t", "cpu:pentium"),
+        ("graphs",),
+        ("graphs", "-t", "cpu", "--fail-on", "rain"),
+        ("graphs", "-t", "cpu", "--check"),
+        ("graphs", "-t", "cpu", "--jobs", "0"),
+        ("graphs/.hidden/..", "-t", "cpu", "--lock", "graphs/notes.txt"),
+        ("empty", "-t", "cpu"),
+        ("twice", "-t", "cpu"),
+    ],
+)
+def test_wrong_usage_is_refused_before_anything_is_compiled(
+    kiln: Kiln, graphs: Path, tmp_path: Path, arguments: tuple[str, ...]
+) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "twice").mkdir()
+    for name in ("a.json", "a.onnx"):
+        (tmp_path / "twice" / name).write_text("{}")
+    refused = kiln(*arguments, url="http://127.0.0.1:1")
+    assert refused.returncode == 2, refused.stderr
+    assert not (tmp_path / "dist").exists()
+
+
+def test_without_a_service_nothing_has_run_and_the_report_says_so(kiln: Kiln, graphs: Path, tmp_path: Path) -> None:
+    done = kiln("graphs", "-t", "cpu", *REPORTS, url="http://127.0.0.1:1")
+    assert done.returncode == 3
+    assert "error[infra.unavailable]" in done.stderr
+    told = report(tmp_path)
+    assert (told["exit_code"], told["totals"]["not run"]) == (3, 2)
+    (suite,) = ElementTree.parse(tmp_path / "report.xml").getroot()
+    assert suite.get("skipped") == "2"
+
+
+def test_offline_gives_what_was_compiled_here_before(kiln: Kiln, graphs: Path, served: str, tmp_path: Path) -> None:
+    assert kiln("graphs", "-t", "cpu", "--lock", "kiln.lock").returncode == 0
+    again = kiln("graphs", "-t", "cpu", "--lock", "kiln.lock", "--check", "--offline")
+    assert (again.returncode, again.stderr) == (0, "")
+    assert kiln("graphs", "-t", "x86-64-v4", "--offline").returncode == 1
+
+
+def test_another_service_comes_to_the_same_programs(kiln: Kiln, graphs: Path, tmp_path: Path) -> None:
+    asked = ("graphs", "-t", TARGETS, "--lock", "kiln.lock")
+    assert kiln(*asked).returncode == 0
+    checked = kiln(*asked, "--check", url="")
+    assert (checked.returncode, checked.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_run_cancels_its_jobs_and_writes_what_it_has(
+    busy: Server, graphs: Path, tmp_path: Path, environment: dict[str, str], number: signal.Signals
+) -> None:
+    (graphs / "broken.json").write_text("no JSON")
+    before = opened(busy)
+    arguments = command("graphs", "-t", "x86-64-v3", "--lock", "kiln.lock", "--url", busy.url, *REPORTS)
+    with subprocess.Popen(arguments, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True) as child:
+        while len(opened(busy) - before) < 2:
+            assert child.poll() is None
+            time.sleep(0.02)
+        child.send_signal(number)
+        _, err = child.communicate(timeout=60)
+    assert child.returncode == 130
+    assert err.endswith("interrupted\n")
+    assert opened(busy) == before
+    told = report(tmp_path)
+    assert told["exit_code"] == 130
+    assert told["totals"] == {"results": 3, "ok": 0, "failed": 1, "not run": 2, "hits": 0}
+    assert (tmp_path / "report.xml").is_file()
+
+
+def test_a_compiler_that_crashes_fails_the_graph(
+    scripted: ScriptedServer, graphs: Path, tmp_path: Path, kiln: Kiln
+) -> None:
+    (graphs / "deep" / "two.json").unlink()
+    problem = CrashedError("It \x00 crashed.", details={"reproducer": "f" * 64}).to_problem()
+    scripted.answers_with(b"{}")
+    job = {"id": "0" * 32, "state": "failed", "error": problem, "programs": []}
+    scripted.answers_with(json.dumps(job).encode())
+    done = kiln("graphs", "-t", "cpu", *REPORTS, url=scripted.url)
+    assert done.returncode == 1
+    (failure,) = ElementTree.parse(tmp_path / "report.xml").getroot().iter("failure")
+    assert failure.get("message") == "It � crashed."
+    assert f"reproducer: {'f' * 64}" in (failure.text or "")
