@@ -33,6 +33,7 @@ def test_every_python_block_of_the_sdk_page_runs(
     assert capsys.readouterr().out
 
 
+@pytest.mark.timeout(600)
 def test_every_command_of_the_cli_page_runs(home: Path, tmp_path: Path) -> None:
     environment = {**os.environ, "KILN_HOME": str(home), "KILN_CONFIG_DIR": str(home / "config")}
     port = str(free_port())
