@@ -10,6 +10,7 @@ import pytest
 
 from tests.farm.brokers import missing
 from tests.farm.topology import Farm
+from tests.faults.size import sized
 
 REQUIRED = "KILN_REQUIRE_BROKERS"
 FULL: Final = os.environ.get("KILN_FAULTS") == "full"
@@ -41,7 +42,8 @@ def require(kind: str) -> None:
 
 @pytest.fixture(scope="session")
 def farm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Farm]:
-    """RabbitMQ, two services and four workers, for tests that leave as many as there were."""
+    """RabbitMQ, two services and four workers, or eight, for tests that leave as many as there were."""
     require("rabbit")
-    with Farm(tmp_path_factory.mktemp("farm"), test_hooks=1, queue=4000, farm_width=600, queue_age_s=600) as running:
+    home, workers = tmp_path_factory.mktemp("farm"), sized(4, 8)
+    with Farm(home, workers=workers, test_hooks=1, queue=4000, farm_width=600, queue_age_s=600) as running:
         yield running

@@ -8,10 +8,14 @@ from typing import Any
 
 import httpx2
 
+from tests.farm.topology import Farm
 from tests.service.bodies import compile_body, encoded, graph
 from tests.service.server import HOOK, JSON
 
 ENDED = ("done", "failed", "cancelled")
+
+HTTP = httpx2.Client(verify=False, timeout=120, limits=httpx2.Limits(max_keepalive_connections=0))
+"""Each request has a connection of its own: a service that was replaced is not asked on one of its predecessor's."""
 
 
 def body(number: int, op: str = "exp2") -> bytes:
@@ -32,7 +36,7 @@ def slow_body(number: int, length: int = 600) -> bytes:
 def post(url: str, content: bytes, hook: str | None = None, **headers: str) -> httpx2.Response:
     """One POST /compile on a connection of its own."""
     named = {**JSON, **headers, **({HOOK: hook} if hook is not None else {})}
-    return httpx2.post(f"{url}/compile", content=content, headers=named, timeout=120)
+    return HTTP.post(f"{url}/compile", content=content, headers=named)
 
 
 def accept(url: str, content: bytes, hook: str | None = None) -> str:
@@ -46,7 +50,7 @@ def job(urls: Iterable[str], identifier: str) -> dict[str, Any]:
     """A job as the first service tells that answers."""
     for url in urls:
         try:
-            answer = httpx2.get(f"{url}/jobs/{identifier}", timeout=30)
+            answer = HTTP.get(f"{url}/jobs/{identifier}")
         except httpx2.TransportError:
             continue
         if answer.status_code == 200:
@@ -60,3 +64,9 @@ def ended(urls: Iterable[str], identifier: str, seconds: float = 120.0) -> dict[
     while (found := job(urls, identifier))["state"] not in ENDED and time.monotonic() < end:
         time.sleep(0.05)
     return found
+
+
+def claimers(farm: Farm, before: float) -> list[str]:
+    """The names of the workers that have begun an order since that time."""
+    claims = [path for path in farm.store.glob("farm/*/claims/*") if path.stat().st_mtime >= before]
+    return [path.read_text().partition('"worker":"')[2].partition('"')[0] for path in claims]

@@ -18,7 +18,7 @@ from tensorkiln import Client
 from tensorkiln.graph import Graph
 from tests.farm.topology import Farm
 from tests.faults.conftest import require
-from tests.faults.requests import accept, body, ended, job, post, slow_body
+from tests.faults.requests import HTTP, accept, body, claimers, ended, job, post, slow_body
 from tests.faults.size import FULL, figures, sized
 from tests.faults.storm import Storm
 from tests.service.bodies import graph
@@ -68,7 +68,7 @@ def test_every_accepted_job_is_done_under_a_storm_of_kills(farm: Farm, tmp_path:
     assert len(done) == count, [each for each in found if each["state"] != "done"]
     for each in done:
         artifact = each["programs"][0]["kernels"][0]["artifact"]
-        assert sha256(httpx2.get(f"{farm.urls[0]}/artifacts/{artifact}").content).hexdigest() == artifact
+        assert sha256(HTTP.get(f"{farm.urls[0]}/artifacts/{artifact}").content).hexdigest() == artifact
     with Client(farm.urls[0]) as client:
         for number in range(0, count, max(1, count // 5)):
             x = np.linspace(1, 2, (number + 1) * 8, dtype=np.float32).reshape(number + 1, 8)
@@ -79,17 +79,11 @@ def test_every_accepted_job_is_done_under_a_storm_of_kills(farm: Farm, tmp_path:
     assert max(recoveries, default=0.0) <= LEASE_S + 2 + (0 if FULL else 3)
 
 
-def _claimers(farm: Farm, before: float) -> list[str]:
-    """The names of the workers that have begun an order since that time."""
-    claims = [path for path in farm.store.glob("farm/*/claims/*") if path.stat().st_mtime >= before]
-    return [path.read_text().partition('"worker":"')[2].partition('"')[0] for path in claims]
-
-
 def test_a_request_is_answered_though_its_worker_is_killed_in_the_middle(farm: Farm) -> None:
     before = time.time()
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(post, farm.urls[0], slow_body(1, 3000))
-        while not (names := _claimers(farm, before)):
+        while not (names := claimers(farm, before)):
             time.sleep(0.01)
         time.sleep(0.2)
         place = int(names[0].partition(".")[0].removeprefix("worker-")) - 1

@@ -1,0 +1,47 @@
+"""The commands of a farm as its page has them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.faults.conftest import require
+
+
+def run(module: str, *arguments: str, home: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("KILN_")}
+    return subprocess.run(
+        [sys.executable, "-m", module, *arguments],
+        capture_output=True,
+        text=True,
+        env={**clean, "KILN_HOME": str(home), **variables},
+        timeout=120,
+    )
+
+
+@pytest.mark.xdist_group("farm")
+def test_the_script_runs_a_farm_and_ends_it(tmp_path: Path) -> None:
+    require("redis")
+    arguments = ("--broker", "redis", "--services", "2", "--workers", "1", "--home", str(tmp_path / "farm"), "--check")
+    done = run("tests.farm", *arguments, home=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("compiles: 200") == 2
+    assert "stopped with [0, 0, 0]" in done.stdout
+
+
+def test_a_worker_without_a_broker_says_what_it_needs(tmp_path: Path) -> None:
+    done = run("service.worker", home=tmp_path)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == "A worker takes its orders from a broker: set KILN_BROKER to an amqp:// URL.\n"
+
+
+@pytest.mark.parametrize("module", ["service", "service.worker"])
+def test_a_broker_of_an_unknown_kind_is_refused_without_its_password(tmp_path: Path, module: str) -> None:
+    done = run(module, home=tmp_path, KILN_BROKER="sqs://me:secret@queue")
+    assert done.returncode != 0
+    assert "KILN_BROKER has the scheme 'sqs'" in done.stderr
+    assert "secret" not in done.stderr
