@@ -40,8 +40,10 @@ def post(url: str, content: bytes, hook: str | None = None, **headers: str) -> h
 
 
 def accept(url: str, content: bytes, hook: str | None = None) -> str:
-    """The id of a job, which is accepted."""
-    answer = post(url, content, hook, Prefer="respond-async")
+    """The id of a job, which is accepted; as a client does, this comes again when the service is busy."""
+    end = time.monotonic() + 60
+    while (answer := post(url, content, hook, Prefer="respond-async")).status_code == 503 and time.monotonic() < end:
+        time.sleep(int(answer.headers["Retry-After"]))
     assert answer.status_code in (200, 202), answer.text
     return answer.json()["id"]
 

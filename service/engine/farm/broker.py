@@ -20,7 +20,7 @@ from tensorkiln.errors import UnavailableError
 from .app import declare
 from .message import TASK, Message, queue_name
 
-_PATIENCE_S: Final = 0.8
+_PATIENCE_S: Final = 0.6
 # How long the broker is taken for what it was when it was asked last.
 _ASK_EVERY_S: Final = 1.0
 _THREADS: Final = 4
@@ -38,7 +38,9 @@ class Broker:
     def __init__(self, app: Celery) -> None:
         self._app = app
         # Celery blocks; a broker that hangs must not hold up the threads that the store works with.
-        self._threads = ThreadPoolExecutor(_THREADS, "broker")
+        self._threads = ThreadPoolExecutor(_THREADS + 1, "broker")
+        self._slots = asyncio.Semaphore(_THREADS)
+        self._checking = asyncio.Lock()
         self._asked_at = float("-inf")
         self._is_down = False
         self._probe = app.connection_for_write()
@@ -49,14 +51,19 @@ class Broker:
         if self._is_down:
             await self.check()
         content = message.to_json()
-        await self._ask(lambda: self._app.send_task(TASK, kwargs=content, queue=queue_name()))
+        # The wait for a thread is not the broker's; those who wait learn from those before them that it is gone.
+        async with self._slots:
+            if self._is_down:
+                raise _down()
+            await self._ask(lambda: self._app.send_task(TASK, kwargs=content, queue=queue_name()))
 
     async def check(self) -> None:
         """UnavailableError when the broker could not be reached a moment ago."""
-        if time.monotonic() - self._asked_at > _ASK_EVERY_S:
-            await self.waiting()
-        elif self._is_down:
-            raise _down()
+        async with self._checking:
+            if time.monotonic() - self._asked_at > _ASK_EVERY_S:
+                await self.waiting()
+            elif self._is_down:
+                raise _down()
 
     async def waiting(self) -> int:
         """How many messages no worker has taken yet."""
@@ -88,6 +95,8 @@ class Broker:
                 # Of an earlier life of the broker: with a new connection it is seen whether there is a new one.
                 self._probe.collect()
                 self._probe = self._app.connection_for_write()
+                # Left to itself, kombu waits two seconds before it says that there is nobody.
+                self._probe.ensure_connection(max_retries=1, interval_start=0, interval_step=0)
                 return self._messages()
 
     def _messages(self) -> int:

@@ -174,7 +174,7 @@ class CeleryEngine:
                     await self._ledger.reopen(self._owner, identifier)
                     if await self._reaper.again(pending):
                         continue
-                pending.result.set_result(result)
+                pending.settle(result)
 
     async def _sweep(self) -> None:
         while True:

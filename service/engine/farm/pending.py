@@ -48,6 +48,11 @@ class Pending:
             self._tell(each)
         self._told = max(self._told, len(news))
 
+    def settle(self, result: Result) -> None:
+        """This is how it ended, unless it was given up meanwhile."""
+        if not self.result.done():
+            self.result.set_result(result)
+
     def next_attempt(self) -> None:
         """The present one is lost."""
         self.message = replace(self.message, attempt=self.message.attempt + 1)

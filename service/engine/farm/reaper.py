@@ -59,11 +59,14 @@ class Reaper:
         lost = [each for each in silent if each.is_claimed]
         unclaimed = [each for each in silent if not each.is_claimed]
         overtaken = [each for each in unclaimed if each.sent_at + _OVERTAKEN_S < self._newest_claimed]
+        if not silent:
+            return
         try:
+            await self._broker.check()
             for pending in lost:
                 await self._say_lost(pending.message)
                 if not await self.again(pending):
-                    pending.result.set_result(_given_up(pending))
+                    pending.settle(_given_up(pending))
             if unclaimed and (overtaken or await self._broker.waiting() == 0):
                 for pending in overtaken or unclaimed:
                     _log.warning("a message was lost and is sent again", digest=pending.message.action)
