@@ -20,8 +20,7 @@ from .external import needs_bwrap
 def test_a_compile_at_each_level_says_so_and_its_crash_can_be_repeated(
     tmp_path: Path, wall: Wall, level: Level
 ) -> None:
-    settings = {"isolation": wall.value, "require_isolation": level.value, "test_hooks": 1}
-    with Server(tmp_path / "kiln", **settings) as server:
+    with Server(tmp_path / "kiln", isolation=wall.value, require_isolation=level.value, test_hooks=1) as server:
         isolation = server.http.get("/capabilities").json()["isolation"]
         assert isolation["level"] == level
         assert "seccomp" in isolation["mechanisms"]
