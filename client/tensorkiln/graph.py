@@ -117,7 +117,8 @@ class Graph(Record):
             graph = super().model_validate_json(
                 json_data, strict=strict, extra=extra, context=context, by_alias=by_alias, by_name=by_name
             )
-            strict_json.refuse_repeated_keys(json_data)
+            if _known_keys(graph) < strict_json.most_keys(json_data):
+                strict_json.refuse_repeated_keys(json_data)
         except ValidationError as error:
             raise translate_json(error, json_data if isinstance(json_data, str) else bytes(json_data)) from error
         except strict_json.RepeatedKeyError as error:
@@ -142,6 +143,12 @@ class Graph(Record):
     def to_json(self) -> str:
         """The JSON text of the graph."""
         return self.model_dump_json(by_alias=True)
+
+
+def _known_keys(graph: Graph) -> int:
+    """How many keys of its objects the text of a graph has at the least: those that its records were made of."""
+    records = (graph, *graph.nodes, *graph.vars_metadata.values(), *graph.symbolic_vars)
+    return len(graph.vars_metadata) + sum(len(record.model_fields_set) for record in records)
 
 
 @cache

@@ -38,6 +38,14 @@ def parse(text: str | bytes | bytearray) -> Any:
     return value
 
 
+def most_keys(text: str | bytes | bytearray) -> int:
+    """How many keys the objects of a JSON text have at the most: each is followed by a colon.
+
+    A text of no more than so many different keys repeats none, which is seen much faster than by reading it.
+    """
+    return text.count(":") if isinstance(text, str) else text.count(b":")
+
+
 def refuse_repeated_keys(text: str | bytes | bytearray) -> None:
     """RepeatedKeyError when an object of a JSON text has a key twice. Builds nothing, and so is faster than `parse`."""
 
