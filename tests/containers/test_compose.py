@@ -15,6 +15,7 @@ from check_jsonschema import main as check_jsonschema
 from click.testing import CliRunner
 
 from service.identity.keyring import Keyring
+from service.ladder import Ladder
 from service.settings import Settings
 from tests.snippets import ROOT
 
@@ -58,9 +59,12 @@ def test_what_is_set_is_known_and_keeps_the_ladder_of_time_outs(file: str, name:
     ours = service(file, name)
     environment: dict[str, str] = ours["environment"]
     assert environment.keys() <= VARIABLES
-    grace = float(environment.get("KILN_SHUTDOWN_GRACE_S", environment["KILN_COMPILE_DEADLINE_S"]))
     stop = float(ours["stop_grace_period"].removesuffix("s"))
-    assert float(environment["KILN_COMPILE_DEADLINE_S"]) <= grace < stop
+    ladder = Ladder.of(float(environment["KILN_COMPILE_DEADLINE_S"]), float(environment.get("KILN_QUEUE_AGE_S", 0)))
+    if "KILN_SHUTDOWN_GRACE_S" in environment:
+        assert ladder.answer_s < float(environment["KILN_SHUTDOWN_GRACE_S"]) < stop
+    else:
+        assert ladder.worker_s < stop
     if "KILN_COMPILE_MEMORY_MIB" in environment:
         needed_mib = int(environment["KILN_CONCURRENCY"]) * int(environment["KILN_COMPILE_MEMORY_MIB"]) + 512
         assert needed_mib <= int(ours["mem_limit"].removesuffix("g")) * 1024

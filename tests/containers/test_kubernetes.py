@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from service.app import create_app
+from service.ladder import Ladder
 from service.settings import Settings
 from tests.snippets import ROOT
 
@@ -61,7 +62,7 @@ def test_the_overlay_builds() -> None:
     built = subprocess.run([kubectl, "kustomize", KUBERNETES / "overlays/example"], capture_output=True, text=True)
     assert built.returncode == 0, built.stderr
     made = list(yaml.safe_load_all(built.stdout))
-    assert len(made) == len(manifests()) + 3, "the base, its settings, the secret, and what scales workers"
+    assert len(made) == len(manifests()) + 5, "the base, its settings, the secret, what scales workers, and by what"
     assert {each["metadata"]["namespace"] for each in made} == {"kiln"}
     images = [
         each["spec"]["template"]["spec"]["containers"][0]["image"] for each in made if each["kind"] == "Deployment"
@@ -109,10 +110,11 @@ def test_a_service_reads_the_keys_that_workers_sign_with() -> None:
 def test_what_is_set_is_known_and_keeps_the_ladder_of_time_outs() -> None:
     own = {entry["name"] for name in WORKLOADS for entry in container(name).get("env", ())}
     assert own | settings().keys() <= VARIABLES
-    grace, deadline = float(settings()["KILN_SHUTDOWN_GRACE_S"]), float(settings()["KILN_COMPILE_DEADLINE_S"])
+    ladder = Ladder.of(float(settings()["KILN_COMPILE_DEADLINE_S"]), float(settings()["KILN_QUEUE_AGE_S"]))
     pause = container("kiln-api")["lifecycle"]["preStop"]["sleep"]["seconds"]
-    assert deadline < grace < pod("kiln-api")["terminationGracePeriodSeconds"] - pause
-    assert deadline < pod("kiln-worker")["terminationGracePeriodSeconds"]
+    stopped = pod("kiln-api")["terminationGracePeriodSeconds"] - pause
+    assert ladder.answer_s < float(settings()["KILN_SHUTDOWN_GRACE_S"]) < stopped
+    assert ladder.worker_s < pod("kiln-worker")["terminationGracePeriodSeconds"]
 
 
 def test_a_compile_fits_into_the_memory_of_a_worker() -> None:
@@ -141,6 +143,23 @@ def test_everything_that_selects_pods_selects_some() -> None:
         assert selected == set(WORKLOADS)
     assert of_kind("Service")["kiln"]["spec"]["selector"] == {"app.kubernetes.io/name": "kiln-api"}
     assert of_kind("HorizontalPodAutoscaler")["kiln-api"]["spec"]["scaleTargetRef"]["name"] == "kiln-api"
+
+
+def test_what_is_scaled_is_not_counted_by_hand_too() -> None:
+    assert not any("replicas" in of_kind("Deployment")[name]["spec"] for name in WORKLOADS)
+
+
+def test_the_figures_that_workers_are_scaled_by_are_gathered() -> None:
+    monitors = documents(KUBERNETES / "components/keda/monitors.yaml")
+    for name, monitor in zip(WORKLOADS, monitors, strict=True):
+        assert monitor["spec"]["selector"]["matchLabels"] == {"app.kubernetes.io/name": name}
+        (endpoint,) = monitor["spec"]["podMetricsEndpoints"]
+        assert endpoint["port"] in {port["name"] for port in container(name)["ports"]}
+        (ingress,) = of_kind("NetworkPolicy")[name]["spec"]["ingress"]
+        admitted = [each["namespaceSelector"]["matchLabels"] for each in ingress["from"]]
+        assert {"kiln-monitoring": "true"} in admitted
+        assert {"port": endpoint["port"]} in ingress["ports"]
+    assert settings()["KILN_METRICS"] == "public", "a monitor has no credential"
 
 
 def test_workers_are_scaled_by_a_figure_that_is_told() -> None:
