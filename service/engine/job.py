@@ -15,10 +15,15 @@ MAX_EVENTS: Final = 1000
 
 
 class Job:
-    """`record` is what the store has, or is about to have. `task` does the work."""
+    """`record` is what the store has, or is about to have. `task` does the work.
+
+    `services_lost` is how many had the job before this one. The attempt of the record also counts compiles that were
+    begun again: it is shown, and bounds nothing here.
+    """
 
     def __init__(self, record: JobRecord) -> None:
         self.record = record
+        self.services_lost = record.attempt - 1
         self.task: asyncio.Task[None] | None = None
         self.is_over = record.has_ended
         self.news = asyncio.Event()

@@ -198,7 +198,7 @@ class Jobs:
 
     async def _outcome(self, job: Job) -> tuple[str, dict[str, Any]]:
         """How the work ends, tried again while the infrastructure fails it."""
-        pause, lost = _FIRST_PAUSE_S, 0
+        pause, lost = _FIRST_PAUSE_S, job.services_lost
         while True:
             working = asyncio.create_task(self._answer(job))
             try:
@@ -211,7 +211,7 @@ class Jobs:
             if isinstance(error, LostWorkerError):
                 lost += int(error.details.get("attempts", 1))
             may_pass = isinstance(error, InfrastructureError | RateLimitedError)
-            if not may_pass or lost + job.record.attempt > MAX_ATTEMPTS:
+            if not may_pass or lost >= MAX_ATTEMPTS:
                 return "failed", {"error": _problem(job, error)}
             await asyncio.sleep(pause)
             pause = min(2 * pause, _MAX_PAUSE_S)

@@ -1,0 +1,69 @@
+"""What ends an accepted job: services and workers that are lost over it, not how often a compile was begun again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from service.body import Body
+from service.engine.job import Job
+from service.engine.jobs import MAX_ATTEMPTS, Jobs, Tell
+from service.fairness.turns import Fairness
+from service.identity.caller import LOCAL, acting_as
+from service.identity.register import TenantRecord
+from service.settings import Settings
+from service.store.blobs import Blobs
+from service.store.job_records import JobRecords
+from service.store.location import open_store
+from service.store.records import Records
+from tensorkiln.errors import LostWorkerError, UnavailableError
+
+
+def ended(home: Path, work: Callable[[Body, str | None, Tell], Awaitable[bytes]]) -> Job:
+    """A job once it is over, of which `work` makes the answer."""
+
+    async def run() -> Job:
+        store = open_store(str(home))
+        records = Records(store)
+        turns = Fairness(Settings(), lambda _: TenantRecord()).jobs
+        jobs = Jobs(work, JobRecords(store, records), Blobs(store), turns, most=8)
+        await jobs.start()
+        with acting_as(LOCAL):
+            job = await jobs.accept(Body(b"{}", "0" * 64), None)
+        assert await job.end(30)
+        await jobs.close()
+        return job
+
+    return asyncio.run(run())
+
+
+def test_a_compile_that_was_begun_again_often_does_not_use_up_the_job(tmp_path: Path) -> None:
+    calls = 0
+
+    async def work(body: Body, hook: str | None, tell: Tell) -> bytes:
+        nonlocal calls
+        calls += 1
+        if calls > 1:
+            return b"answer"
+        for attempt in range(2, MAX_ATTEMPTS + 2):
+            tell({"stage": "retry", "attempt": attempt})
+        raise UnavailableError("The store is away for a moment.")
+
+    job = ended(tmp_path, work)
+    assert (job.record.state, job.record.attempt, calls) == ("done", MAX_ATTEMPTS + 1, 2)
+
+
+def test_a_job_ends_when_enough_workers_are_lost_over_it(tmp_path: Path) -> None:
+    calls = 0
+
+    async def work(body: Body, hook: str | None, tell: Tell) -> bytes:
+        nonlocal calls
+        calls += 1
+        tell({"stage": "retry", "attempt": 2})
+        raise LostWorkerError("Two were lost.", details={"attempts": 2})
+
+    job = ended(tmp_path, work)
+    assert (job.record.state, calls) == ("failed", 3)
+    assert job.record.error is not None
+    assert job.record.error["code"] == "infra.lost_worker"
