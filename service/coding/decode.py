@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from dataclasses import dataclass
 from typing import Final
 
 from tensorkiln.errors import LimitExceededError, RequestError
@@ -19,6 +20,13 @@ _STREAMS: Final[Mapping[str, Callable[[int], Stream]]] = {
 CODINGS: Final = ("zstd", "gzip")
 """What bodies may be sent in."""
 _FED_BYTES: Final = 4 << 10
+
+
+@dataclass(slots=True)
+class _Sent:
+    """The bytes of a body that have arrived, before any coding is undone."""
+
+    bytes: int = 0
 
 
 class CodingError(RequestError):
@@ -39,16 +47,29 @@ def codings_of(header: str) -> tuple[str, ...]:
 
 
 def decoded(chunks: AsyncIterator[bytes], codings: tuple[str, ...], limit: int) -> AsyncIterator[bytes]:
-    """The plain bytes of `chunks`. They are at most `limit` at every stage, and no more than MAX_RATIO times as many.
+    """The plain bytes of `chunks`. They are at most `limit` at every stage, and no more than MAX_RATIO times `chunks`.
 
     LimitExceededError beyond that, RequestError for bytes that are not in their coding.
     """
+    if not codings:
+        return chunks
+    # Every stage is held to what was sent: if each were to what it is fed, two would swell to the square of the ratio.
+    sent = _Sent()
+    chunks = _counted(chunks, sent)
     for coding in reversed(codings):
-        chunks = _decoded(chunks, _STREAMS[coding](limit), limit)
+        chunks = _decoded(chunks, _STREAMS[coding](limit), sent, limit)
     return chunks
 
 
-async def _decoded(chunks: AsyncIterator[bytes], stream: Stream, limit: int) -> AsyncGenerator[bytes]:
+async def _counted(chunks: AsyncIterator[bytes], sent: _Sent) -> AsyncGenerator[bytes]:
+    async for chunk in chunks:
+        for begin in range(0, len(chunk), _FED_BYTES):
+            fed = chunk[begin : begin + _FED_BYTES]
+            sent.bytes += len(fed)
+            yield fed
+
+
+async def _decoded(chunks: AsyncIterator[bytes], stream: Stream, sent: _Sent, limit: int) -> AsyncGenerator[bytes]:
     taken = made = 0
     async for chunk in chunks:
         for begin in range(0, len(chunk), _FED_BYTES):
@@ -56,14 +77,14 @@ async def _decoded(chunks: AsyncIterator[bytes], stream: Stream, limit: int) -> 
             taken += len(fed)
             for piece in stream.feed(fed):
                 made += len(piece)
-                _check(taken, made, limit)
+                _check(sent, taken, made, limit)
                 yield piece
                 await asyncio.sleep(0)  # others are served while a large body is decoded
-        _check(taken, made, limit)
+        _check(sent, taken, made, limit)
     stream.finish()
 
 
-def _check(taken: int, made: int, limit: int) -> None:
+def _check(sent: _Sent, taken: int, made: int, limit: int) -> None:
     if max(taken, made) > limit:
         raise LimitExceededError(
             f"The body is {max(taken, made)} bytes or more; the limit is {limit}.",
@@ -71,11 +92,11 @@ def _check(taken: int, made: int, limit: int) -> None:
             maximum=limit,
             actual=max(taken, made),
         )
-    if made > FREE_BYTES and made > MAX_RATIO * taken:
+    if made > FREE_BYTES and made > MAX_RATIO * sent.bytes:
         raise LimitExceededError(
-            f"The body swells to {made // taken} times what was sent, or more; the limit is {MAX_RATIO}. "
+            f"The body swells to {made // sent.bytes} times what was sent, or more; the limit is {MAX_RATIO}. "
             "Send it without Content-Encoding.",
             limit="body_ratio",
             maximum=MAX_RATIO,
-            actual=made // taken,
+            actual=made // sent.bytes,
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 MAX_RATIO: Final = 200
-"""Decoded bytes for each that was sent, once there are FREE_BYTES of them. Graphs come to about 50."""
+"""Decoded bytes for each that was sent, in however many codings, once there are FREE_BYTES. Graphs come to about 50."""
 FREE_BYTES: Final = 1 << 20
 MAX_WINDOW_BYTES: Final = 8 << 20
 """What RFC 9659 lets a zstd encoder ask of its reader."""

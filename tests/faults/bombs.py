@@ -7,6 +7,7 @@ import os
 import sys
 import tempfile
 import time
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,8 @@ from tests.faults.memory import forget_peak, peak_mib, resident_mib
 from tests.service.server import Server
 
 PLAIN_BYTES = 256 << 20
+LAYERED_BYTES = 63 << 20
+_FLUSHED_BYTES = 4096
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,17 @@ def streamed(content: bytes, window_log: int = 21) -> bytes:
     return compressor.compress(content) + compressor.flush()
 
 
+def layered(size: int) -> bytes:
+    """About a hundred bytes of zstd that come to `size` zeros through gzip, each of the two within its bounds.
+
+    What gzip makes of a piece is the same for every piece, so that zstd has but one to say.
+    """
+    coder = zlib.compressobj(9, wbits=31)
+    zeros = bytes(_FLUSHED_BYTES)
+    pieces = [coder.compress(zeros) + coder.flush(zlib.Z_FULL_FLUSH) for _ in range(size // _FLUSHED_BYTES)]
+    return zstd.compress(b"".join((*pieces, coder.flush())))
+
+
 def bombs() -> Iterator[tuple[str, str, bytes]]:
     """Each with its name and its Content-Encoding."""
     zeros = bytes(PLAIN_BYTES)
@@ -52,6 +66,7 @@ def bombs() -> Iterator[tuple[str, str, bytes]]:
     yield "gzip in gzip", "gzip, gzip", gzip.compress(once, mtime=0)
     yield "gzip in zstd", "gzip, zstd", zstd.compress(once)
     yield "zstd in zstd", "zstd, zstd", zstd.compress(streamed(zeros))
+    yield "gzip in zstd, a little of each", "gzip, zstd", layered(LAYERED_BYTES)
 
 
 def measure(server: Server, times: int) -> Iterator[Refusal]:

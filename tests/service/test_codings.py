@@ -19,6 +19,7 @@ from service.coding.decode import CodingError, codings_of, decoded
 from service.coding.limits import FREE_BYTES, MAX_FRAMES, MAX_RATIO, MAX_WINDOW_BYTES
 from service.coding.zstandard import read_frame, zstd
 from tensorkiln.errors import LimitExceededError, RequestError
+from tests.faults.bombs import layered
 from tests.service.bodies import compile_body, encoded, graph
 from tests.service.server import Server, cache
 
@@ -109,6 +110,18 @@ def test_what_swells_too_much_is_given_up_early(coder: str) -> None:
     assert read(CODERS.get(coder, streamed)(bytes(FREE_BYTES)), coder if coder in CODERS else "zstd") == bytes(
         FREE_BYTES
     )
+
+
+def test_two_codings_may_swell_no_more_than_one() -> None:
+    bomb = layered(LIMIT)
+    assert len(bomb) < 200
+    assert FREE_BYTES > len(read(bomb, "zstd")) > LIMIT // MAX_RATIO, "each coding by itself keeps within the bounds"
+    details = refused(bomb, "gzip", "zstd")
+    assert (details["limit"], details["maximum"]) == ("body_ratio", MAX_RATIO)
+    assert details["actual"] >= FREE_BYTES // len(bomb)
+    assert read(layered(FREE_BYTES), "gzip", "zstd") == bytes(FREE_BYTES)
+    dense = NOISE[: 3 << 18] * 4
+    assert read(CODERS["gzip"](CODERS["zstd"](dense)), "zstd", "gzip") == dense
 
 
 def test_what_is_too_long_is_refused_whatever_it_states() -> None:
