@@ -16,6 +16,7 @@ MAX_CRASHES: Final = 2
 """How often a compile that crashes is begun, by all workers together."""
 REMEMBERED_S: Final = 600.0
 """Seconds after which a crash is forgotten. The compiler's build is part of the action: another one starts afresh."""
+FOLDER: Final = "crashes/"
 _SEAL: Final = "seal"
 
 
@@ -63,4 +64,4 @@ class Crashes:
 
 def _path(key: str) -> str:
     name = sha256(key.encode()).hexdigest()
-    return f"crashes/{name[:2]}/{name}"
+    return f"{FOLDER}{name[:2]}/{name}"

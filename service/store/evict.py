@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import Counter
 from collections.abc import Iterable
@@ -10,13 +11,18 @@ from dataclasses import dataclass
 from typing import Final
 
 from .blobs import FRESH_S
+from .crashes import FOLDER as CRASHES
+from .crashes import REMEMBERED_S
 from .inventory import PROGRAMS, Inventory, Item, read, take_inventory
+from .job_records import ENDED_FOLDER
 from .location import ObjectStore, explained
 from .nearest import forget
 from .records import Records
 
 GRACE_S: Final = 2 * FRESH_S
 """A blob is written before the record that names it: none that is younger than this is removed."""
+ENDED_KEPT_S: Final = 86400.0
+"""How long whoever asked for a job may take to ask what came of it, however small the store is to be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +46,7 @@ class Evicted:
 async def evict(store: ObjectStore, bounds: Bounds, *, grace_s: float = GRACE_S) -> Evicted:
     """Remove records that are too old, then the oldest until the rest fits, then the blobs that no record names.
 
+    Crashes go as soon as they are forgotten. A job that has ended has ENDED_KEPT_S before it is a record like others.
     A record goes before the blobs that only it needs, so whoever finds a record finds its blobs, or compiles again.
     What is used or written meanwhile stays.
     """
@@ -47,7 +54,7 @@ async def evict(store: ObjectStore, bounds: Bounds, *, grace_s: float = GRACE_S)
     now = time.time()
     chosen = _chosen(inventory, bounds, now)
     unexplained = await _forget(store, inventory, chosen)
-    gone = [path for path in chosen if await _remove(store, inventory.records[path])]
+    gone = {path for path in chosen if await _remove(store, inventory.records[path])}
     staying = {digest for path, needed in inventory.needs.items() if path not in gone for digest in needed}
     staying |= inventory.others
     forgotten = [
@@ -71,7 +78,10 @@ def _chosen(inventory: Inventory, bounds: Bounds, now: float) -> list[str]:
     for path, item in sorted(inventory.records.items(), key=lambda entry: (entry[1].used, entry[0])):
         if path in inventory.explains:
             continue  # it goes with the last of its programs
-        is_old = bounds.max_age_s is not None and now - item.used > bounds.max_age_s
+        age = now - item.used
+        if age <= _kept_s(path):
+            continue
+        is_old = path.startswith(CRASHES) or (bounds.max_age_s is not None and age > bounds.max_age_s)
         if not is_old and (bounds.max_bytes is None or held <= bounds.max_bytes):
             continue
         chosen.append(path)
@@ -80,6 +90,13 @@ def _chosen(inventory: Inventory, bounds: Bounds, now: float) -> list[str]:
             users[digest] -= 1
             held -= sizes.get(digest, 0) if not users[digest] else 0
     return chosen
+
+
+def _kept_s(path: str) -> float:
+    """The age up to which a record is kept whatever the bounds are."""
+    if path.startswith(CRASHES):
+        return REMEMBERED_S
+    return ENDED_KEPT_S if path.startswith(ENDED_FOLDER) else -math.inf
 
 
 async def _forget(store: ObjectStore, inventory: Inventory, chosen: Iterable[str]) -> int:

@@ -8,6 +8,8 @@ from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from .crashes import FOLDER as CRASHES
+from .job_records import ENDED_FOLDER
 from .location import ObjectStore, explained
 from .nearest import FOLDER as NEAREST
 from .nearest import digests_of
@@ -17,6 +19,8 @@ BLOBS: Final = "blobs/"
 PROGRAMS: Final = "programs/"
 REQUESTS: Final = "requests/"
 RECORDS: Final = (PROGRAMS, REQUESTS, NEAREST)
+HISTORY: Final = (CRASHES, ENDED_FOLDER)
+"""Records of what has been: nothing is wrong with one whose blobs are gone."""
 QUARANTINE: Final = "quarantine/"
 
 _DIGEST: Final = re.compile(rb"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
@@ -61,13 +65,13 @@ async def take_inventory(store: ObjectStore) -> Inventory:
         if item.path.startswith((BLOBS, QUARANTINE)):
             continue
         content = await read(store, item.path) or b""
-        if item.path.startswith(RECORDS):
+        if item.path.startswith((*RECORDS, *HISTORY)):
             records[item.path] = item
             needs[item.path] = needed_blobs(item.path, content)
             if item.path.startswith(NEAREST):
                 explains[item.path] = digests_of(unsealed(content))
         else:
-            others |= {digest.decode() for digest in _DIGEST.findall(content)}
+            others.update(_named_in(content))
     # The blobs after the records: what was put in between is not taken for forgotten, it is new.
     blobs = {item.path.rpartition("/")[2]: item async for item in items(store, BLOBS)}
     return Inventory(blobs, records, needs, frozenset(others), explains)
@@ -95,7 +99,13 @@ def needed_blobs(path: str, content: bytes) -> tuple[str, ...]:
     record = unsealed(content)
     if record is None or path.startswith(NEAREST):
         return ()
+    if path.startswith(HISTORY):
+        return _named_in(content)
     if path.startswith(REQUESTS):
         return (record["answer"], *record["blobs"])
     signed: Mapping[str, Any] = json.loads(record.get("signed", "{}")).get("record", {})
     return (signed["program"], *signed["artifacts"], *signed["stages"].values()) if signed else ()
+
+
+def _named_in(content: bytes) -> tuple[str, ...]:
+    return tuple(digest.decode() for digest in _DIGEST.findall(content))

@@ -21,6 +21,7 @@ State = Literal["queued", "running", "done", "failed", "cancelled"]
 ENDED: Final[frozenset[State]] = frozenset({"done", "failed", "cancelled"})
 MAX_OPEN: Final = 100_000
 
+ENDED_FOLDER: Final = "jobs/ended/"
 _OPEN: Final = "jobs/open"
 _CLAIMS: Final = "jobs/claims"
 _PROGRESS: Final = "jobs/progress"
@@ -166,7 +167,7 @@ class JobRecords:
 
 
 def _ended(job: str) -> str:
-    return f"jobs/ended/{job[:2]}/{job}"
+    return f"{ENDED_FOLDER}{job[:2]}/{job}"
 
 
 def _read(content: Mapping[str, Any]) -> JobRecord:

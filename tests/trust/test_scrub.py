@@ -7,12 +7,15 @@ import json
 import os
 import subprocess
 import sys
+import time
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from service.settings import Settings
+from service.store.crashes import REMEMBERED_S, Crash, Crashes
 from service.store.evict import GRACE_S, Bounds, evict
 from service.store.scrub import scrub
 from service.store.upkeep import upkeep
@@ -132,6 +135,55 @@ def test_blobs_that_no_record_names_yet_and_those_that_a_job_names_stay(tmp_path
         assert await stocked.blobs.put(b"forgotten") == again
         await evict(stocked.store, Bounds(max_bytes=0))
         assert await stocked.blobs.get(again) == b"forgotten"
+
+    asyncio.run(run())
+
+
+def test_a_crash_that_is_forgotten_goes_with_its_reproducer_and_one_that_is_not_stays(tmp_path: Path) -> None:
+    async def run() -> None:
+        stocked = Stocked.at(tmp_path / "store")
+        crashes = Crashes(stocked.records, stocked.notary)
+        for key, seconds in (("old", REMEMBERED_S + 60), ("new", REMEMBERED_S - 60)):
+            told = {"details": {"reproducer": await stocked.blobs.put(key.encode())}}
+            await crashes.save(key, Crash(2, told, time.time() - seconds))
+            name = sha256(key.encode()).hexdigest()
+            age(stocked.root / "crashes" / name[:2] / name, seconds)
+        age_blobs(stocked)
+        evicted = await evict(stocked.store, Bounds(max_bytes=0))
+        assert (evicted.records, evicted.blobs) == (1, 1)
+        assert await crashes.find("old") is None
+        crash = await crashes.find("new")
+        assert crash is not None
+        assert await stocked.blobs.get(crash.problem["details"]["reproducer"]) == b"new"
+        assert evicted.held_bytes == sum(path.stat().st_size for path in stocked.files())
+        assert (await scrub(stocked.store, stocked.notary)).is_clean
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("bounds", "left"),
+    [
+        (Bounds(max_age_s=HOUR_S), {"hours"}),
+        (Bounds(max_age_s=60 * HOUR_S), {"hours", "days"}),
+        (Bounds(max_bytes=0), {"hours"}),
+        (Bounds(max_bytes=1 << 20), {"hours", "days", "weeks"}),
+    ],
+)
+def test_a_job_that_has_ended_is_kept_for_a_day_and_then_like_a_program(
+    tmp_path: Path, bounds: Bounds, left: set[str]
+) -> None:
+    async def run() -> None:
+        stocked = Stocked.at(tmp_path / "store")
+        answers: dict[str, str] = {}
+        for job, hours in (("hours", 23), ("days", 50), ("weeks", 500)):
+            answers[job] = await stocked.blobs.put(job.encode())
+            await stocked.records.put(f"jobs/ended/{job[:2]}/{job}", {"answer": answers[job]})
+            age(stocked.root / "jobs" / "ended" / job[:2] / job, hours * HOUR_S)
+        age_blobs(stocked)
+        await evict(stocked.store, bounds)
+        assert {path.name for path in stocked.files("jobs/ended")} == left
+        assert {job for job, answer in answers.items() if await stocked.blobs.get(answer)} == left
 
     asyncio.run(run())
 
