@@ -36,7 +36,8 @@ class CompileEngine(Protocol):
 
     async def wait(self, ticket: str) -> Made:
         """What the order came to, or the error that it ended with: CompileError of the compile's own, LostWorkerError
-        when one worker after the other was lost over it. Asked once for every ticket.
+        when one worker after the other was lost over it, UntrustedArtifactError when what workers make is not believed
+        here. Asked once for every ticket.
         """
         ...
 

@@ -16,7 +16,13 @@ from service.job_answer import JobAnswer
 from service.prefer import Preference, parse_prefer
 from service.problems import respond
 from service.settings import Settings
-from tensorkiln.errors import DiagnosticError, RequestError, UnavailableError, error_from_problem
+from tensorkiln.errors import (
+    DiagnosticError,
+    RequestError,
+    UnavailableError,
+    UntrustedArtifactError,
+    error_from_problem,
+)
 
 from .engine_of import EngineOf
 from .graph_body import refusals, takes
@@ -34,7 +40,10 @@ router = APIRouter()
     operation_id="compile",
     summary="Compile a graph for one target or several",
     response_model=CompileAnswer,
-    responses={202: {"description": "A job that is not done yet.", "model": JobAnswer}, **refusals(DiagnosticError)},
+    responses={
+        202: {"description": "A job that is not done yet.", "model": JobAnswer},
+        **refusals(DiagnosticError, UntrustedArtifactError),
+    },
     openapi_extra=takes("CompileBody"),
 )
 async def compile_graph(

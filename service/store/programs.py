@@ -9,6 +9,7 @@ from typing import Final
 from service.action import Action
 from service.observe.instruments import count_corrupt
 from service.trust.notary import Notary, matches
+from tensorkiln.errors import UntrustedArtifactError
 from tensorkiln.trust import SignedRecord
 
 from .blobs import Blobs
@@ -84,6 +85,11 @@ class Programs:
             if isinstance(earlier, Entry):
                 return earlier
         return await self.save(action, entry)
+
+    async def doubt(self, action: Action) -> UntrustedArtifactError | None:
+        """Why what is stored of `action` is not believed here, where settings or keys are the reason."""
+        record = await self._records.get(_path(action.digest))
+        return self._notary.doubt(record.get(_SIGNED, ""), action.digest) if record is not None else None
 
     async def _signed(self, digest: str) -> SignedRecord | None:
         record = await self._records.get(_path(digest))

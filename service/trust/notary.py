@@ -18,6 +18,8 @@ from tensorkiln.trust.encoding import canonical_json
 from .keyring import Keyring
 
 _log = structlog.get_logger()
+# With the same settings and keys, whoever signed it would have been believed.
+_MATTERS_OF_SETTINGS = frozenset({"unknown_key", "expired_key", "isolation"})
 _SEAL_DOMAIN = b"tensorkiln answer v1\0"
 
 
@@ -56,13 +58,7 @@ class Notary:
         """The stored record (JSON) of the action with this digest; None when it is not to be believed."""
         try:
             signed = SignedRecord.model_validate_json(stored)
-            verify(
-                signed,
-                self._keyring.public(),
-                action=action,
-                now=self._clock(),
-                minimum_isolation=self.isolation,
-            )
+            self._verify(signed, action)
         except (ValidationError, UntrustedArtifactError) as error:
             self.refused += 1
             count_corrupt("program")
@@ -70,6 +66,24 @@ class Notary:
             _log.error("a stored program is not trusted and is made again", digest=action, reason=reason)
             return None
         return signed
+
+    def doubt(self, stored: str, action: str) -> UntrustedArtifactError | None:
+        """What is wrong with a stored record (JSON) that another service or worker may believe nevertheless.
+
+        None when it is believed, or is one that nobody would believe.
+        """
+        try:
+            signed = SignedRecord.model_validate_json(stored)
+            self._verify(signed, action)
+        except UntrustedArtifactError as error:
+            return error if error.details["reason"] in _MATTERS_OF_SETTINGS else None
+        except ValidationError:
+            return None
+        return None
+
+    def _verify(self, signed: SignedRecord, action: str) -> None:
+        keys = self._keyring.public()
+        verify(signed, keys, action=action, now=self._clock(), minimum_isolation=self.isolation)
 
     def seal(self, content: Mapping[str, Any]) -> dict[str, str]:
         """This service's word that it wrote `content` (JSON) itself."""

@@ -11,12 +11,18 @@ from typing import Final
 
 import structlog
 
-from service.engine.order import Made, Order
+from service.engine.order import Made, Order, Wanted
 from service.engine.protocol import Tell
 from service.observe.traces import traceparent
 from service.store.blobs import Blobs
-from service.store.programs import Entry, Programs
-from tensorkiln.errors import InfrastructureError, TensorkilnError, UnavailableError, error_from_problem
+from service.store.programs import Entry, Miss, Programs
+from tensorkiln.errors import (
+    InfrastructureError,
+    TensorkilnError,
+    UnavailableError,
+    UntrustedArtifactError,
+    error_from_problem,
+)
 
 from .broker import Broker
 from .ledger import Ledger, Result, Task
@@ -30,6 +36,8 @@ _WATCH_EVERY_S: Final = 0.25
 _REAP_EVERY_S: Final = 1.0
 _SWEEP_EVERY_S: Final = 3600.0
 _PAUSE_S: Final = 1.0
+# A key that a worker has just made is seen a second later, where the directory is the same.
+_KEY_PATIENCE_S: Final = 3.0
 
 _log = structlog.get_logger()
 
@@ -136,11 +144,23 @@ class CeleryEngine:
         wanted = pending.order.wanted
         found = result.entry if wanted.hook is not None else None
         if found is None:
-            found = await self._programs.find(wanted.action, with_dumps=wanted.with_dumps)
+            found = await self._find(wanted)
         program = await self._blobs.get(found.program) if isinstance(found, Entry) else None
         if not isinstance(found, Entry) or program is None:
-            raise UnavailableError("What the farm has made is not in the store, or not to be believed; try again.")
+            raise UnavailableError("What the farm has made is not in the store; try again.")
         return Made(program, found, None, result.run_s, pending.message.attempt + result.attempts - 1)
+
+    async def _find(self, wanted: Wanted) -> Entry | Miss:
+        """What is stored of an order. UntrustedArtifactError when the farm's settings keep it from being believed."""
+        until = time.monotonic() + _KEY_PATIENCE_S
+        while True:
+            found = await self._programs.find(wanted.action, with_dumps=wanted.with_dumps)
+            doubt = await self._programs.doubt(wanted.action) if isinstance(found, Miss) else None
+            if doubt is None:
+                return found
+            if doubt.details["reason"] != "unknown_key" or time.monotonic() > until:
+                raise _unlike(doubt)
+            await asyncio.sleep(_PAUSE_S)
 
     async def _watch(self) -> None:
         """See what has ended, what goes on, and what has to be announced again."""
@@ -195,6 +215,14 @@ async def _keep_up(work: Callable[[], Coroutine[None, None, None]]) -> None:
             working.cancel()
         _log.error("the farm's watch met a defect of the service", exc_info=working.exception())
         await asyncio.sleep(_PAUSE_S)
+
+
+def _unlike(doubt: UntrustedArtifactError) -> UntrustedArtifactError:
+    """The end of an order that the same workers would only make again, to be believed no more than now."""
+    setting = "KILN_REQUIRE_ISOLATION" if doubt.details["reason"] == "isolation" else "KILN_KEYS"
+    return UntrustedArtifactError(
+        f"{doubt.message} Services and workers of a farm need the same {setting}.", details=doubt.details
+    )
 
 
 def _may_pass(result: Result) -> bool:
