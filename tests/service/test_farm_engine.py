@@ -120,3 +120,14 @@ def test_a_program_that_is_gone_may_be_made_again(tmp_path: Path) -> None:
             await asyncio.wait_for(rig.engine.wait(ticket), 20)
 
     with_rig(tmp_path, test)
+
+
+def test_a_store_that_does_not_forget_takes_nothing_from_the_answer(tmp_path: Path) -> None:
+    class Keeping(Ledger):
+        async def close(self, owner: str, task: str, attempts: int) -> None:
+            raise UnavailableError("The store does not delete.")
+
+    async def test(rig: Rig) -> None:
+        assert (await made(rig, tmp_path)).program == b"program"
+
+    with_rig(tmp_path, test, ledger=Keeping)

@@ -118,12 +118,17 @@ class CeleryEngine:
                 raise error_from_problem(result.problem)
             return await self._made(pending, result)
         finally:
-            await self._forget(ticket)
+            await self.cancel(ticket)
 
     async def cancel(self, ticket: str) -> None:
-        """Take the order back; the worker that is at it sees that within half a second."""
-        with suppress(UnavailableError):
+        """Take the order back; the worker that is at it sees that within half a second.
+
+        A store that does not forget it now takes nothing from how it ended: what is left is swept one day.
+        """
+        try:
             await self._forget(ticket)
+        except UnavailableError as error:
+            _log.warning("an order that is over could not be removed", reason=error.message)
 
     async def close(self) -> None:
         """Stop watching. Workers go on: what they make is found in the store."""
