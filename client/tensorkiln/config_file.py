@@ -29,6 +29,7 @@ _TYPES: Final[Mapping[str, tuple[type, ...]]] = {
     "min_isolation": (str,),
     "offline": (bool,),
 }
+_SECRET: Final = frozenset({"api_key"})
 _NAMES: Final = {str: "a string", int: "a whole number", float: "a number", bool: "true or false", list: "an array"}
 
 
@@ -102,7 +103,8 @@ def _text(key: str, value: Any, path: Path) -> str:
     # True is an int, to Python.
     if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
         wanted = " or ".join(_NAMES[each] for each in types)
-        raise RequestError(f"{key} in {path} is {value!r}: write {wanted}.")
+        shown = "of another type, and is not shown here" if key in _SECRET else repr(value)
+        raise RequestError(f"{key} in {path} is {shown}: write {wanted}.")
     if isinstance(value, bool):
         return str(int(value))
     if isinstance(value, list):

@@ -120,6 +120,14 @@ def test_a_file_that_cannot_be_used_is_named_with_the_key(
         resolve_policy(resolve_settings(environment=environment).home, environment=environment)
 
 
+@pytest.mark.parametrize("value", ['["kiln_secret"]', '{ key = "kiln_secret" }', "515051505150"])
+def test_what_stands_for_the_key_is_never_shown(write: Write, value: str) -> None:
+    environment = write(f'url = "http://file:1"\napi_key = {value}')
+    with pytest.raises(RequestError, match="not shown here: write a string") as caught:
+        resolve_settings(environment=environment)
+    assert not any(secret in repr(caught.value.to_problem()) for secret in ("kiln_secret", "515051505150"))
+
+
 def test_no_file_is_no_error_and_one_that_cannot_be_read_is(tmp_path: Path) -> None:
     assert Variables.of({"KILN_CONFIG_DIR": str(tmp_path / "none")}).file == {}
     assert Variables.of({"XDG_CONFIG_HOME": str(tmp_path)}).path == tmp_path / "kiln" / "config.toml"
