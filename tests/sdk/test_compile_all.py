@@ -9,15 +9,17 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 
+from tensorkiln import Client
 from tensorkiln.bundle import read_bundle
+from tensorkiln.cli.compile_all.result import locked
 from tensorkiln.errors import CrashedError
+from tensorkiln.spec import CacheInfo
 from tensorkiln.trust import SignedRecord
 from tests.sdk.scripted import ScriptedServer
 from tests.sdk.test_batch import broken
@@ -91,7 +93,7 @@ def test_a_folder_is_compiled_written_and_locked(kiln: Kiln, graphs: Path, tmp_p
             bundle = read_bundle(tmp_path / "dist" / entry["file"])
             assert entry["file"] == f"{name}/{target.replace(':', '-')}/{entry['digest']}.kiln"
             assert bundle.program.digest == entry["digest"]
-            assert sha256(bundle.program.model_dump_json().encode()).hexdigest() == entry["program"]
+            assert locked(bundle.program, entry["bytes"]).program == entry["program"]
             assert sum(map(len, bundle.artifacts.values())) == entry["bytes"]
             assert SignedRecord.model_validate_json(json.dumps(entry["signature"])).record.action == entry["digest"]
             assert lock[name][target]["digest"] == entry["digest"]
@@ -134,6 +136,21 @@ def test_another_program_for_a_locked_question_fails_verification(kiln: Kiln, gr
     lock["graphs"]["one"]["cpu:x86-64-v3"]["program"] = "0" * 64
     (tmp_path / "kiln.lock").write_text(json.dumps(lock))
     assert kiln(*asked, "--check").returncode == 5
+
+
+def test_a_program_is_the_same_however_it_was_asked_for_and_compiled(served: str, tmp_path: Path) -> None:
+    with Client(served, cache_dir=tmp_path) as client:
+        (program,) = client.compile_for(graph("sqrt", rows=104), ["cpu"])
+    before = locked(program, 1)
+    dumped = tuple(stage.model_copy(update={"dump": "a" * 64, "seconds": 7.0}) for stage in program.stages)
+    assert dumped
+    elsewhere = program.provenance.model_copy(update={"isolation": "external"})
+    same = program.model_copy(
+        update={"stages": dumped, "provenance": elsewhere, "cache": CacheInfo(status="hit", reason="same request")}
+    )
+    assert locked(same, 1) == before
+    other = program.model_copy(update={"name": "another"})
+    assert locked(other, 1).program != before.program
 
 
 def test_one_graph_that_fails_ends_no_other_and_is_reported(kiln: Kiln, graphs: Path, tmp_path: Path) -> None:

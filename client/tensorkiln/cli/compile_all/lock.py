@@ -18,7 +18,7 @@ _Sha256 = Annotated[str, Field(pattern=SHA256_PATTERN)]
 
 
 class Locked(Record):
-    """A program: its action digest, the SHA-256 of its record, the bytes of its artifacts, and the compiler's build."""
+    """A program: its action digest, the SHA-256 of what it does, the bytes of its artifacts, the compiler's build."""
 
     digest: _Sha256
     program: _Sha256

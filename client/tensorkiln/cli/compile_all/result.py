@@ -91,6 +91,14 @@ def repeatable(program: CompiledProgram) -> CompiledProgram:
 
 
 def locked(program: CompiledProgram, sizes: int) -> Locked:
-    """What the lock file says of a program whose artifacts have so many bytes."""
-    content = sha256(program.model_dump_json().encode()).hexdigest()
+    """What the lock file says of a program whose artifacts have so many bytes.
+
+    What is no part of the question may differ between two who asked it, and says nothing of what the program does: the
+    dumps, and how the compile was confined.
+    """
+    same = repeatable(program)
+    stages = tuple(stage.model_copy(update={"dump": None}) for stage in same.stages)
+    provenance = same.provenance.model_copy(update={"isolation": ""})
+    same = same.model_copy(update={"stages": stages, "provenance": provenance})
+    content = sha256(same.model_dump_json().encode()).hexdigest()
     return Locked(digest=program.digest, program=content, bytes=sizes, build_id=program.provenance.build_id)
