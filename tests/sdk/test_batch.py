@@ -49,6 +49,20 @@ def test_every_graph_comes_back_for_every_target_and_a_failure_ends_no_other(ser
         assert client.load(_compiled(by_place[0, 1])).compiled.digest
 
 
+@pytest.mark.parametrize("failure", [KeyError("weights"), OSError("no such disk"), StopIteration(), RuntimeError()])
+def test_a_function_that_fails_is_an_outcome_and_ends_no_other(served: str, tmp_path: Path, failure: Exception) -> None:
+    def fail() -> dict[str, Any]:
+        raise failure
+
+    with Client(served, cache_dir=tmp_path) as client:
+        found = list(client.compile_many([fail, graph("sqrt", rows=70)], ["cpu"], concurrency=1))
+    assert [each.graph for each in found] == [0, 1]
+    assert isinstance(found[0].error, RequestError)
+    assert type(failure).__name__ in found[0].error.message
+    assert found[0].error.__cause__ is failure
+    assert found[1].error is None
+
+
 def _compiled(outcome: Any) -> Any:
     return outcome.compiled
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 from ..errors import RequestError, TensorkilnError
+from ..request import GraphSource
 from ..target import Target
 from .asked import OptionsSource, TargetSource
 from .calls import Calls
@@ -59,6 +60,16 @@ def _turns(graphs: Iterable[LaterGraph], targets: int) -> Iterator[tuple[int, La
             yield place, graph, target
 
 
+def _given(graph: Callable[[], GraphSource]) -> GraphSource:
+    """The graph of a function of the caller's, which may raise anything; RequestError for what is no error of ours."""
+    try:
+        return graph()
+    except TensorkilnError:
+        raise
+    except Exception as failure:
+        raise RequestError(f"The function that gives the graph raised {type(failure).__name__}: {failure}") from failure
+
+
 async def _outcome(
     calls: Calls, place: int, graph: LaterGraph, position: int, target: Target, options: OptionsSource | None
 ) -> Outcome:
@@ -66,7 +77,7 @@ async def _outcome(
     status: JobStatus | None = None
     compiled, error = None, None
     try:
-        source = await asyncio.to_thread(graph) if callable(graph) else graph
+        source = await asyncio.to_thread(_given, graph) if callable(graph) else graph
         (compiled,), status = await calls.compile_and_tell(source, [target], options)
     except TensorkilnError as failure:
         error = failure
