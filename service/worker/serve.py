@@ -10,15 +10,20 @@ from service.engine.farm.app import declare, farm_app
 from service.engine.farm.message import queue_name
 from service.settings import Settings
 
+from .check import require_start
 from .station import Station
 
 
 def serve(settings: Settings) -> int:
-    """Work in `settings.concurrency` processes until SIGTERM, which lets what is begun come to its end."""
+    """Work in `settings.concurrency` processes until SIGTERM, which lets what is begun come to its end.
+
+    1 when one of the processes could not begin. UnavailableError when none could.
+    """
     app = farm_app(settings)
+    require_start()
     station = Station(settings)
     station.install(app)
-    worker_ready.connect(lambda **_: _ready(), weak=False)
+    worker_ready.connect(lambda **_: _ready(station), weak=False)
     with app.connection_for_write() as connection:
         connection.ensure_connection(interval_start=0.2, interval_step=0.2, interval_max=5)
         declare(app, connection)
@@ -34,8 +39,9 @@ def serve(settings: Settings) -> int:
         quiet=True,
     )
     worker.start()
-    return worker.exitcode or 0
+    return 1 if station.has_failed else worker.exitcode or 0
 
 
-def _ready() -> None:
-    print("tensorkiln worker is ready", flush=True)
+def _ready(station: Station) -> None:
+    if not station.has_failed:
+        print("tensorkiln worker is ready", flush=True)

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import os
+from mmap import mmap
+from signal import SIGTERM
 from typing import Any
 
 import structlog
 from celery import Celery
+from celery.exceptions import Reject
 from celery.signals import worker_process_init, worker_process_shutdown
 
 from service.engine.farm.message import TASK, Message
@@ -27,6 +31,13 @@ class Station:
         self._runner: asyncio.Runner | None = None
         self._bench: Bench | None = None
         self._end_spans = _nothing
+        # Seen by the worker and by all that it forks.
+        self._failed = mmap(-1, 1)
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether a process of the worker could not begin."""
+        return self._failed[0] != 0
 
     def install(self, app: Celery) -> None:
         """Have the processes of the worker on `app` carry out its only task."""
@@ -39,18 +50,28 @@ class Station:
         if self._settings.tracing:
             self._end_spans = record_spans()
         self._runner = asyncio.Runner()
-        self._bench = Bench(self._settings)
-        self._runner.run(self._bench.start())
+        try:
+            bench = Bench(self._settings)
+            self._runner.run(bench.start())
+        except Exception as error:
+            # Celery would go on without a bench, and begin this process again for ever if it ended.
+            _log.error("a process of the worker cannot begin; the worker ends", reason=str(error), exc_info=error)
+            self._failed[0] = 1
+            os.kill(os.getppid(), SIGTERM)
+            return
+        self._bench = bench
 
     def _end(self, **_: Any) -> None:
-        if self._runner is not None and self._bench is not None:
-            self._runner.run(self._bench.close())
+        if self._runner is not None:
+            if self._bench is not None:
+                self._runner.run(self._bench.close())
             self._runner.close()
         self._end_spans()
 
     def _carry_out(self, **content: Any) -> None:
         assert self._runner is not None
-        assert self._bench is not None
+        if self._bench is None:
+            raise Reject("this process could not begin", requeue=True)
         message = Message(**content)
         with continuing(message.trace):
             outcome = self._runner.run(self._bench.work(message))
