@@ -82,6 +82,11 @@ class Bench:
         action = Action.from_components(task.action)
         if action.digest != message.action or action.build_id != build().build_id:
             _log.error("an order is not what its message says", digest=message.action)
+            # Left without a result, it would be announced again for ever; every worker here would refuse it.
+            refusal = TensorkilnError("A worker of the farm refused an order that is not what its message says.")
+            await self._ledger.finish(
+                task.owner, task.id, Result(message.attempt, self._name, problem=refusal.to_problem())
+            )
             return "refused"
         if not await self._ledger.claim(task.owner, task.id, message.attempt, self._name):
             return "begun by another"
