@@ -48,7 +48,7 @@ class Crashes:
         if record is None:
             return None
         seal = record.pop(_SEAL, {})
-        if not self._notary.has_sealed({"crash": key, **record}, seal):
+        if not self._notary.has_sealed("crash", {"crash": key, **record}, seal):
             return None
         crash = Crash(**record)
         if self._clock() - crash.at < REMEMBERED_S:

@@ -77,7 +77,7 @@ class Repeats:
         if record is None:
             return None
         seal = record.pop(_SEAL, {})
-        if not self._notary.has_sealed({"request": key, **record}, seal):
+        if not self._notary.has_sealed("answer", {"request": key, **record}, seal):
             return None
         answer = await self._blobs.get(record["answer"])
         return Repeat(answer, tuple(record["blobs"]), seal["key"]) if answer is not None else None

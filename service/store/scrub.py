@@ -118,7 +118,7 @@ def _is_trusted(path: str, record: Mapping[str, Any], notary: Notary) -> bool:
     if not path.startswith(REQUESTS):
         return True
     content = {"request": path.rpartition("/")[2], **{name: value for name, value in record.items() if name != "seal"}}
-    return notary.has_sealed(content, record.get("seal", {}))
+    return notary.has_sealed("answer", content, record.get("seal", {}))
 
 
 async def _is_there(store: ObjectStore, digest: str) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from time import time
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import structlog
 from pydantic import ValidationError
@@ -16,6 +16,8 @@ from tensorkiln.trust import ActionRecord, RequestedAction, SignedRecord, signed
 from tensorkiln.trust.encoding import canonical_json
 
 from .keyring import Keyring
+
+Sealed: TypeAlias = Literal["answer", "crash"]
 
 _log = structlog.get_logger()
 # With the same settings and keys, whoever signed it would have been believed.
@@ -90,15 +92,15 @@ class Notary:
         key = self._keyring.signer()
         return {"key": key.kid, "signature": key.sign(_SEAL_DOMAIN + canonical_json(content))}
 
-    def has_sealed(self, content: Mapping[str, Any], seal: Mapping[str, str]) -> bool:
-        """Whether `seal` is that of `content`, by a key that is valid still."""
+    def has_sealed(self, kind: Sealed, content: Mapping[str, Any], seal: Mapping[str, str]) -> bool:
+        """Whether `seal` is that of `content`, by a key that is valid still. `kind` says what to call it if not."""
         key = self._keyring.public().get(seal.get("key", ""))
         message = _SEAL_DOMAIN + canonical_json(content)
         if key is not None and key.has_signed(message, seal.get("signature", "")):
             return True
         self.refused += 1
-        count_corrupt("answer")
-        _log.error("a stored answer is not trusted and is made again")
+        count_corrupt(kind)
+        _log.error("a sealed record is not trusted and is made again", kind=kind)
         return False
 
     def is_valid(self, kid: str) -> bool:

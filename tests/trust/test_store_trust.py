@@ -11,7 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
+from service.observe.instruments import REGISTRY
+from service.store.crashes import Crash, Crashes
 from service.store.programs import Entry, Miss
 from service.trust.key_file import KeyFile
 from service.trust.keyring import Keyring
@@ -115,6 +118,23 @@ def test_an_answer_that_the_service_did_not_write_is_not_repeated(tmp_path: Path
         await stocked.records.put(path, true)
         assert await stocked.repeats.find(key) == b"true"
         assert stocked.notary.refused == 4
+
+    asyncio.run(run())
+
+
+def test_a_crash_that_is_not_sealed_is_told_as_one(tmp_path: Path) -> None:
+    def counted() -> list[float | None]:
+        return [REGISTRY.get_sample_value("kiln_cache_corrupt_total", {"kind": kind}) for kind in ("crash", "answer")]
+
+    async def run() -> None:
+        stocked = Stocked.at(tmp_path / "store")
+        await Crashes(stocked.records, stocked.notary).save("key", Crash(2, {}, time.time()))
+        others = Crashes(stocked.records, Notary(Keyring(tmp_path / "other"), "there", "process"))
+        crashes, answers = counted()
+        with capture_logs() as logs:
+            assert await others.find("key") is None
+        assert counted() == [(crashes or 0) + 1, answers]
+        assert [entry["kind"] for entry in logs] == ["crash"]
 
     asyncio.run(run())
 
