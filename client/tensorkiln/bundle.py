@@ -163,7 +163,8 @@ def _content(
     _limit(entry.file_size, most, "bundle_entry_bytes", f"{path} in {name}")
     try:
         return archive.read(entry)
-    except (zipfile.BadZipFile, EOFError) as error:
+    # OSError: the place that the file states for it lies before the file's begin.
+    except (zipfile.BadZipFile, EOFError, OSError) as error:
         raise UnavailableError(f"{path} in {name} is corrupt: {error}") from error
 
 

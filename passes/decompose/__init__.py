@@ -9,20 +9,21 @@ from .contraction import CONTRACTION
 from .narrow_sums import NARROW_SUMS
 from .storage import STORAGE
 
-DECOMPOSITIONS = {**CONTRACTION, **NARROW_SUMS, **STORAGE}
-"""From an op to the value that replaces it, or to None where it stays."""
+DECOMPOSITIONS = (CONTRACTION, {**NARROW_SUMS, **STORAGE})
+"""From an op to the value that replaces it, or to None where it stays. Later ones see what earlier ones made."""
 
 
 def decompose(module: ir.Module) -> ir.Module:
     """Replace every op of `@graph` that has a decomposition; the new ops stand at its location."""
     block = graph_function(module).regions[0].blocks[0]
-    for op in list(block.operations):
-        replace = DECOMPOSITIONS.get(op.operation.name)
-        if replace is None:
-            continue
-        with ir.InsertionPoint(op), op.location:
-            value = replace(op)
-        if value is not None:
-            op.operation.results[0].replace_all_uses_with(value)
-            op.operation.erase()
+    for decompositions in DECOMPOSITIONS:
+        for op in list(block.operations):
+            replace = decompositions.get(op.operation.name)
+            if replace is None:
+                continue
+            with ir.InsertionPoint(op), op.location:
+                value = replace(op)
+            if value is not None:
+                op.operation.results[0].replace_all_uses_with(value)
+                op.operation.erase()
     return module

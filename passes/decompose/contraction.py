@@ -6,6 +6,7 @@ from typing import Any
 
 from dialect.mlir import ir
 from dialect.types import type_of
+from tensorkiln.dtypes import DType
 from tensorkiln.nodes import BinopKind, ReduceKind
 
 from . import builder
@@ -20,11 +21,26 @@ def decompose_contract(op: Any) -> ir.Value:
     right_kept = [axis for axis in range(type_of(right).rank) if axis not in right_axes]
     moved_left = builder.permute(left, [*left_kept, *left_axes])
     moved_right = builder.permute(right, [*right_kept, *right_axes])
-    return _product(moved_left, moved_right, len(pairs), op.tensor.shape)
+    wide = _accumulator(op.tensor.dtype)
+    return builder.cast(_product(moved_left, moved_right, len(pairs), op.tensor.shape, wide), op.tensor.dtype)
 
 
-def _product(left: ir.Value, right: ir.Value, depth: int, result: builder.Shape) -> ir.Value:
-    """The sum over the last `depth` dimensions of both, the other dimensions of left before those of right."""
+def decompose_wmma(op: Any) -> ir.Value:
+    """a (m x k) @ b (k x n) + c (m x n), computed in the dtype of c, and rounded once"""
+    a, b, c = op.operands
+    dtype, shape = op.tensor.dtype, op.tensor.shape
+    wide = _accumulator(dtype)
+    product = _product(a, builder.permute(builder.cast(b, wide), (1, 0)), 1, shape, wide)
+    return builder.cast(builder.binop(BinopKind.ADD, product, builder.cast(c, wide)), dtype)
+
+
+def _accumulator(dtype: DType) -> DType:
+    return DType.FLOAT32 if dtype in (DType.FLOAT16, DType.BFLOAT16) else dtype
+
+
+def _product(left: ir.Value, right: ir.Value, depth: int, result: builder.Shape, dtype: DType) -> ir.Value:
+    """The sum over the last `depth` dimensions of both in `dtype`, the other ones of left before those of right."""
+    left, right = builder.cast(left, dtype), builder.cast(right, dtype)
     left_shape, right_shape = type_of(left).shape, type_of(right).shape
     rows, columns = len(left_shape) - depth, len(right_shape) - depth
     whole = (*left_shape[:rows], *right_shape[:columns], *left_shape[rows:])
@@ -33,14 +49,6 @@ def _product(left: ir.Value, right: ir.Value, depth: int, result: builder.Shape)
     product = builder.binop(BinopKind.MUL, builder.expand(wide_left, whole), builder.expand(wide_right, whole))
     axes = range(rows + columns, len(whole))
     return builder.reduce(ReduceKind.SUM, product, list(axes), result) if depth else builder.reshape(product, result)
-
-
-def decompose_wmma(op: Any) -> ir.Value:
-    """a (m x k) @ b (k x n) + c (m x n), computed in the dtype of c"""
-    a, b, c = op.operands
-    wide = op.tensor.dtype
-    left, right = builder.cast(a, wide), builder.permute(builder.cast(b, wide), (1, 0))
-    return builder.binop(BinopKind.ADD, _product(left, right, 1, op.tensor.shape), c)
 
 
 CONTRACTION = {"kiln.contract": decompose_contract, "kiln.wmma": decompose_wmma}

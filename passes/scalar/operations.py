@@ -167,9 +167,11 @@ def ternary(
     Raises UnsupportedGraphError for any other kind.
     """
     if kind == "where":
-        condition = Number(a, form_of(condition_dtype)).differs(0)
+        condition = load(traits, condition_dtype, a).differs(0)
+        # By its bits: to move a 16-bit float, LLVM may convert it there and back, by calls.
         form = form_of(dtype)
-        return choose(condition, Number(b, form), Number(c, form)).value
+        first, second = (Number(value, form).reinterpreted(form.integer) for value in (b, c))
+        return choose(condition, first, second).reinterpreted(form).value
     if kind != "mulacc":
         raise UnsupportedGraphError(f"ternary {kind} is not known")
     if traits.contracts and dtype.is_float:

@@ -101,10 +101,10 @@ def _envelope(path: str, request: Any) -> Any:
 
 
 def _good(chance: Random) -> dict[str, Any]:
-    wire = (
-        graph(chance.choice(["exp2", "sqrt"])) if chance.random() < 0.5 else random_graph(Random(chance.randint(0, 9)))
-    )
-    return compile_body(wire)
+    if chance.random() < 0.5:
+        return compile_body(graph(chance.choice(["exp2", "sqrt"])))
+    # What is mutated must not be a part of the next graph too.
+    return compile_body(deepcopy(random_graph(Random(chance.randint(0, 9)))))
 
 
 def _tree(chance: Random) -> Any:

@@ -129,7 +129,7 @@ def test_what_the_framework_refuses_is_a_problem_too(
         {"Content-Type": "application/x-www-form-urlencoded"},
         {"Content-Type": ""},
         {"Content-Type": "application/json; charset=latin-1"},
-        {"Content-Type": "application/json", "Content-Encoding": "gzip"},
+        {"Content-Type": "application/json", "Content-Encoding": "br"},
     ],
 )
 def test_a_body_that_is_not_plain_json_by_its_headers_is_refused(server: Server, headers: dict[str, str]) -> None:

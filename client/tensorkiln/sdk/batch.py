@@ -78,7 +78,8 @@ async def _outcome(
     compiled, error = None, None
     try:
         source = await asyncio.to_thread(_given, graph) if callable(graph) else graph
-        (compiled,), status = await calls.compile_and_tell(source, [target], options)
+        # A part of `Calls` that is no part of a client.
+        (compiled,), status = await calls._told(source, [target], options)  # pyright: ignore[reportPrivateUsage]
     except TensorkilnError as failure:
         error = failure
     seconds = time.monotonic() - began

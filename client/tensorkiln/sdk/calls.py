@@ -104,7 +104,7 @@ class Calls:
             return (await self._seen_through(asked, on_progress))[0]
         return await self._believed(asked, await self._transport.post("/compile", asked.body))
 
-    async def compile_and_tell(
+    async def _told(
         self, graph: GraphSource, targets: Sequence[TargetSource], options: OptionsSource | None
     ) -> tuple[tuple[CompiledProgram, ...], JobStatus | None]:
         """Like `compile_for` by a job, with how the job ended; None without a service."""
