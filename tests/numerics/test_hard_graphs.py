@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tensorkiln.build import Builder, Tensor, cat, conv2d, einsum, flip, pad, relu
+from tensorkiln.build import Builder, Tensor, cat, conv2d, einsum, flip, pad, relu, where
+from tensorkiln.dtypes import DType
+from tensorkiln.graph import Graph
 from tensorkiln.reference import evaluate
 from tests import compiled, emulated
 
@@ -114,3 +116,39 @@ def test_products_of_halves_overflow_before_they_are_summed(run: Run) -> None:
     assert np.isfinite(expected).any()
     (actual,) = run(b.graph(), *arrays)
     np.testing.assert_allclose(actual, expected, rtol=2e-3, atol=2)
+
+
+def test_a_choice_between_narrow_floats_moves_their_bits(run: Run) -> None:
+    b = Builder("where")
+    condition, x, y = b.input("bool", ()), b.input("bfloat16", ()), b.input("bfloat16", (1, 2))
+    b.output(where(condition, x, y))
+    bfloat16 = DType.BFLOAT16.numpy
+    arrays = np.array(True), np.array(-0.0, bfloat16), np.array([[0.7, 2.6]], bfloat16)
+    (actual,) = run(b.graph(), *arrays)
+    np.testing.assert_array_equal(actual.view(np.uint16), [[0x8000, 0x8000]])
+
+
+def test_the_products_of_a_contraction_are_rounded_with_their_sum(run: Run) -> None:
+    shapes = {"dtype": "bfloat16", "shape": [4]}
+    contract = {"node": "contract", "in_vars": [0, 1], "contraction_axes": [[0, 0]], "out_var": 2, "dtype": "bfloat16"}
+    graph = Graph.model_validate(
+        {
+            "schema": 1,
+            "nodes": [
+                {"node": "placeholder", "out_var": 0, **shapes},
+                {"node": "placeholder", "out_var": 1, **shapes},
+                {
+                    "node": "contract",
+                    "in_vars": [0, 1],
+                    "contraction_axes": [[0, 0]],
+                    "out_var": 2,
+                    "dtype": "bfloat16",
+                },
+            ],
+            "input_vars": [0, 1],
+            "output_vars": [2],
+        }
+    )
+    left, right = ([2.875, 1.125, 0.125, -1.875], [-1.5, -3.75, -3.5, -3.875])
+    (actual,) = run(graph, *(np.array(each, DType.BFLOAT16.numpy) for each in (left, right)))
+    assert float(actual) == -1.703125
