@@ -130,7 +130,6 @@ def test_a_choice_between_narrow_floats_moves_their_bits(run: Run) -> None:
 
 def test_the_products_of_a_contraction_are_rounded_with_their_sum(run: Run) -> None:
     shapes = {"dtype": "bfloat16", "shape": [4]}
-    contract = {"node": "contract", "in_vars": [0, 1], "contraction_axes": [[0, 0]], "out_var": 2, "dtype": "bfloat16"}
     graph = Graph.model_validate(
         {
             "schema": 1,
