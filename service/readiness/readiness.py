@@ -94,7 +94,7 @@ class _StoreLook:
     def __init__(self, records: Records) -> None:
         self._records = records
         # Services that share a store do not read each other's.
-        self._path = f"canary/{token_hex(8)}"
+        self._path = f"readiness/{token_hex(8)}"
 
     async def look(self) -> Failure | None:
         written = {"value": token_hex(16)}

@@ -102,3 +102,10 @@ def test_the_canary_is_compiled_at_most_once_in_ten_seconds_and_is_not_stored(ho
         assert 'kiln_job_seconds_count{kind="trial",outcome="ok"} 1.0' in server.http.get("/metrics").text
         stored = [path for path in (home / "store").rglob("*") if path.is_file()]
         assert {path.parent.name for path in stored} <= {"owners"}, "a service writes that it lives, and nothing else"
+
+
+def test_a_store_with_a_record_that_services_once_wrote_is_taken(home: Path) -> None:
+    (home / "store").mkdir(parents=True)
+    (home / "store" / "canary").write_bytes(b"{}")
+    with Server(home) as server:
+        assert failed(server.url) == {}
