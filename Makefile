@@ -42,7 +42,7 @@ farm: $(STAMP) ## RabbitMQ, two services and four workers on this machine, until
 	$(BIN)/python -m tests.farm
 
 faults: $(STAMP) ## what the service and a farm survive, at full size, with the figures
-	KILN_FAULTS=full $(BIN)/python -m pytest -W error -s --timeout 1800 tests/faults
+	KILN_FAULTS=full $(BIN)/python -m pytest -W error -s -m faults
 
 clean: ## remove the virtual environment and caches
 	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from functools import cache
+from io import BytesIO
 from threading import Lock
+from typing import Final
 
 from .constants import ConstScalarOp, VconstOp
 from .conversion import BitcastOp, CastOp
@@ -11,7 +14,7 @@ from .elementwise import BinopOp, TernaryOp, UnaryOp
 from .indexing import GatherOp, GepOp, IndexOp, ScatterOp, ValidOp, VectorizeOp
 from .markers import ContiguousBackwardOp, DetachOp, DeviceOp, FuseOp, NoopOp, UniqueOp, UnrollOp
 from .memory import AssignOp, BufferOp, BufferViewOp, ContiguousOp, CopyOp, PlaceholderOp
-from .mlir import ir, search_dialects_in
+from .mlir import ir, irdl, search_dialects_in
 from .movement import CatOp, ExpandOp, FlipOp, PadOp, PermuteOp, ReshapeOp, ShrinkOp, ViewOp
 from .operation import IdentityOp, Kiln, KilnOp, MixedOperandsOp
 from .program import KernelOp, MultiOp, SinkOp
@@ -38,23 +41,41 @@ _LOADING = Lock()
 search_dialects_in(__package__ or "dialect")
 
 
+# What passes build by their own hand; dialects that only a pass of MLIR's makes it loads itself. A pass that looks for
+# the patterns of all loaded dialects, as `canonicalize` does, has little to look at.
+_DIALECTS: Final = ("arith", "func", "linalg", "llvm", "math", "memref", "nvvm", "scf", "vector")
+
+
+@cache
+def _definition() -> bytes:
+    """The dialect in IRDL, as bytecode: writing and simplifying it takes longer than the rest of a small compile."""
+    with ir.Context(load_on_create_dialects=("irdl",)), ir.Location.unknown():
+        Kiln.load()
+        # The class would keep this context alive.
+        definition = Kiln._mlir_module
+        del Kiln._mlir_module
+        written = BytesIO()
+        definition.operation.write_bytecode(written)
+    return written.getvalue()
+
+
 def load(context: ir.Context) -> None:
     """Load the dialect into `context`, unless it is there already. Safe to call from several threads."""
     # The bindings keep the definition being loaded on the class of the dialect.
     with _LOADING, context, ir.Location.unknown():
         if not context.is_dialect_loaded(Kiln.DIALECT_NAMESPACE):
-            Kiln.load()
-            # The definition would keep its context alive until the next one is loaded.
-            del Kiln._mlir_module
+            irdl.load_dialects(ir.Module.parse(_definition()))
+            for operation in Kiln.operations:
+                operation._attach_traits()
 
 
 def new_context() -> ir.Context:
-    """A context with the dialect and no thread pool.
+    """A context with the dialect and those that passes build, and no thread pool.
 
     Passes ask kiln ops for their effects in Python. A pool's thread would wait for the interpreter lock that the thread
     in `PassManager.run` holds, for ever.
     """
-    context = ir.Context()
+    context = ir.Context(load_on_create_dialects=_DIALECTS)
     context.enable_multithreading(False)
     load(context)
     return context

@@ -8,13 +8,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from hashlib import sha256
 from typing import Any
 
 GRAPH = "graph"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Action:
     """One thing to compile. `graph` is the digest of the canonical graph; `target` names every ISA feature.
 
@@ -34,7 +35,7 @@ class Action:
         """The components by name."""
         return asdict(self)
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """SHA-256 of the components as JSON with sorted keys."""
         return sha256(json.dumps(self.components, sort_keys=True, separators=(",", ":")).encode()).hexdigest()

@@ -11,7 +11,7 @@ from fastapi import FastAPI
 from . import problems
 from .capabilities import describe
 from .coding.encode import Encode
-from .engine.engine import READ_ONLY_WARM_UP, WARM_UP, Engine
+from .engine.engine import Engine
 from .identity.authenticator import Authenticator
 from .identity.guard import Guard
 from .identity.policy import PUBLIC
@@ -33,6 +33,7 @@ from .routes import (
     whoami,
 )
 from .sandbox.sandbox import Sandbox
+from .sandbox.warm_ups import COMPILING, READING
 from .settings import Settings
 from .store.upkeep import upkeep
 
@@ -56,7 +57,7 @@ def create_app(settings: Settings, *, warm_ups: tuple[str, ...] | None = None) -
     """The service with these settings. Its fork server, which calls `warm_ups` first, starts and ends with it."""
 
     if warm_ups is None:
-        warm_ups = (READ_ONLY_WARM_UP if settings.broker.get_secret_value() else WARM_UP,)
+        warm_ups = (READING if settings.broker.get_secret_value() else COMPILING,)
     authenticator = Authenticator(settings)
 
     @asynccontextmanager

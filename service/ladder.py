@@ -22,6 +22,13 @@ ANSWER_S: Final = 5.0
 PROXY_S: Final = 5.0
 BALANCER_S: Final = 5.0
 CLIENT_S: Final = 10.0
+ENDING_S: Final = 10.0
+"""What a service may take to end beyond the notice and the grace of its shutdown."""
+
+
+def stop_s(notice_s: float, grace_s: float) -> float:
+    """How long whoever stops a service has to wait before it kills it, notice and grace included."""
+    return notice_s + grace_s + ENDING_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +56,10 @@ class Ladder:
         proxy = answer + PROXY_S
         balancer = proxy + BALANCER_S
         return Ladder(compile_s, compile_s + OVERDUE_S, worker, answer, proxy, balancer, balancer + CLIENT_S)
+
+    def lets_finish(self, grace_s: float) -> bool:
+        """Whether a shutdown with this grace answers all that was asked before it: the longest answer fits."""
+        return grace_s >= self.answer_s
 
     @property
     def is_rising(self) -> bool:

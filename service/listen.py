@@ -39,7 +39,10 @@ def listen(host: str, port: int, uds: str | None) -> Listener:
         return _unix(Path(uds)) if uds is not None else _tcp(host, port)
     except OSError as error:
         where = uds if uds is not None else f"{host}:{port}"
-        raise UnavailableError(f"The service cannot listen on {where}: {error.strerror or error}.") from None
+        other = "another path with --uds" if uds is not None else "another address with --host and --port (0: any port)"
+        raise UnavailableError(
+            f"The service cannot listen on {where}: {error.strerror or error}; give it {other}."
+        ) from None
 
 
 def _tcp(host: str, port: int) -> Listener:

@@ -16,7 +16,7 @@ from starlette.routing import compile_path
 
 from service.coding.decode import CODINGS, CodingError
 from service.identity.challenge import refusal_headers
-from tensorkiln.errors import InfrastructureError, NotFoundError, RequestError, TensorkilnError
+from tensorkiln.errors import InfrastructureError, NotFoundError, RequestError, TensorkilnError, UnavailableError
 
 MEDIA_TYPE: Final = "application/problem+json"
 RETRY_AFTER_S: Final = 1
@@ -57,6 +57,12 @@ def documented(*errors: type[TensorkilnError], statuses: Mapping[int, str] | Non
         status: {"description": "\n\n".join(texts), "content": {MEDIA_TYPE: {"schema": schema}}}
         for status, texts in sorted(meanings.items())
     }
+
+
+LOOKUP_ERRORS: Final = documented(
+    NotFoundError, UnavailableError, TensorkilnError, statuses={422: "`request.invalid`: the path is malformed."}
+)
+"""The OpenAPI responses of a route that looks up what its path names."""
 
 
 async def _on_error(request: Request, error: Exception) -> Response:

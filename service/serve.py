@@ -7,6 +7,7 @@ import logging
 import signal
 import socket
 import time
+from math import ceil
 from typing import Final
 
 import structlog
@@ -19,11 +20,14 @@ from .listen import BACKLOG, Listener, listen
 from .observe.export import require_exporter
 from .observe.log import configure_log
 from .settings import Settings
+from .start import Start
 
 # The code of a process that a signal has ended, less than what a shell reports of it.
 _INTERRUPTED: Final = 130
 # How soon a second Ctrl-C is heard.
 _LOOK_EVERY_S: Final = 0.05
+# Within this, those who were let go have read why.
+_LET_GO_S: Final = 3
 
 _log = structlog.get_logger()
 
@@ -31,11 +35,12 @@ _log = structlog.get_logger()
 class _Server(uvicorn.Server):
     """Says when it is ready, and stops being ready before it stops."""
 
-    def __init__(self, config: uvicorn.Config, app: FastAPI, address: str, notice_s: float) -> None:
+    def __init__(self, config: uvicorn.Config, app: FastAPI, address: str, *, notice_s: float, grace_s: float) -> None:
         super().__init__(config)
         self._app = app
         self._address = address
         self._notice_s = notice_s
+        self._grace_s = grace_s
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
@@ -47,11 +52,17 @@ class _Server(uvicorn.Server):
         while time.monotonic() < end and not self.force_exit:
             await asyncio.sleep(_LOOK_EVERY_S)
         self._app.state.engine.drain()
+        # Before uvicorn cuts them off: whoever waits still is told to come again.
+        letting_go = asyncio.get_running_loop().call_later(self._grace_s, self._app.state.engine.ending.set)
         await super().shutdown(sockets)
+        letting_go.cancel()
 
 
 def serve(settings: Settings, host: str, port: int, uds: str | None) -> int:
-    """Serve until a signal; the exit status. UnavailableError when the address or the store cannot be used."""
+    """Serve until a signal; the exit status.
+
+    A TensorkilnError or an OSError when it cannot start; it says why.
+    """
     configure_log(settings.log)
     if settings.tracing:
         require_exporter()
@@ -64,13 +75,15 @@ def serve(settings: Settings, host: str, port: int, uds: str | None) -> int:
 
 
 def _serve(settings: Settings, listener: Listener) -> int:
-    if settings.shutdown_grace_s < settings.ladder.sandbox_s:
+    grace_s = settings.grace_s
+    if not settings.ladder.lets_finish(grace_s):
         _log.warning(
-            "a compile may take longer than KILN_SHUTDOWN_GRACE_S, and is then cut off by a shutdown",
-            shutdown_grace_s=settings.shutdown_grace_s,
-            compile_s=settings.ladder.sandbox_s,
+            "an answer may take longer than KILN_SHUTDOWN_GRACE_S, and is then cut short by a shutdown",
+            shutdown_grace_s=grace_s,
+            answer_s=settings.ladder.answer_s,
         )
     app = create_app(settings)
+    start = Start(app)
     config = uvicorn.Config(
         app,
         log_config=None,
@@ -78,13 +91,18 @@ def _serve(settings: Settings, listener: Listener) -> int:
         access_log=False,
         server_header=False,
         backlog=BACKLOG,
-        timeout_graceful_shutdown=round(settings.shutdown_grace_s),
+        timeout_graceful_shutdown=ceil(grace_s) + _LET_GO_S,
     )
-    server = _Server(config, app, listener.address, settings.shutdown_notice_s)
+    server = _Server(config, app, listener.address, notice_s=settings.shutdown_notice_s, grace_s=grace_s)
     # uvicorn raises the signal again once it has stopped: by then there is nothing left to do.
     signal.signal(signal.SIGTERM, lambda _number, _frame: None)
     try:
         server.run(sockets=[listener.socket])
     except KeyboardInterrupt:
         return _INTERRUPTED
+    except SystemExit:
+        # So uvicorn ends when the start failed; a defect it has logged.
+        if start.failure is not None:
+            raise start.failure from None
+        return 1
     return 0

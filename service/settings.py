@@ -50,7 +50,10 @@ class Settings(BaseSettings):
         default=SecretStr(""), description="amqp:// URL of the broker of a farm, whose workers compile; empty: no farm."
     )
     farm_width: int = Field(
-        default=64, ge=1, le=10_000, description="Compiles of this service that the farm has at a time."
+        default=64, ge=1, le=10_000, description="Compiles of this service that the farm has at a time, at most."
+    )
+    farm_ahead: float = Field(
+        default=2.0, ge=1.0, description="Compiles that the services hand out for each that the workers do at a time."
     )
     auth: Literal["auto", "off"] = Field(
         default="auto", description="off: ask for no credential whatever keys there are, on the loopback only."
@@ -79,7 +82,9 @@ class Settings(BaseSettings):
     shutdown_notice_s: float = Field(
         default=0.0, ge=0, description="Seconds that everybody is served after SIGTERM, while /readyz says 503."
     )
-    shutdown_grace_s: float = Field(default=70.0, ge=0, description="Seconds that requests may take after SIGTERM.")
+    shutdown_grace_s: float | None = Field(
+        default=None, ge=0, description="Seconds that requests may take after SIGTERM; unset: what an answer may take."
+    )
     disk_floor_mib: int = Field(default=2048, ge=0, description="MiB that must be free where the store lies.")
     ready_queue_age_s: float = Field(
         default=30.0, gt=0, description="Seconds that a compile may have waited while the service calls itself ready."
@@ -120,6 +125,11 @@ class Settings(BaseSettings):
     def ladder(self) -> Ladder:
         """How long everybody waits for whom."""
         return Ladder.of(self.compile_deadline_s, self.queue_age_s)
+
+    @property
+    def grace_s(self) -> float:
+        """How many seconds requests may take after SIGTERM."""
+        return self.ladder.answer_s if self.shutdown_grace_s is None else self.shutdown_grace_s
 
     @property
     def limits(self) -> Limits:

@@ -9,7 +9,7 @@ from pydantic_core import from_json
 from tensorkiln.errors import LimitExceededError, RequestError
 from tensorkiln.limits import MAX_JSON_DEPTH
 from tensorkiln.nodes.problems import json_depth
-from tensorkiln.strict_json import RepeatedKeyError, parse
+from tensorkiln.strict_json import RepeatedKeyError, keys_in, may_repeat_keys, refuse_repeated_keys
 
 _DEPTH_EXCEEDED: Final = "recursion limit"
 
@@ -20,9 +20,10 @@ def parse_object(text: bytes) -> dict[str, Any]:
     RequestError when it is no JSON, no object, or says something twice; LimitExceededError when it is nested too deep.
     """
     try:
-        # Before Python's parser, which has no limit of depth and takes unpaired surrogates.
-        from_json(text, allow_inf_nan=False)
-        content = parse(text)
+        # Unlike Python's parser, this one has a limit of depth and takes no unpaired surrogates.
+        content = from_json(text, allow_inf_nan=False)
+        if may_repeat_keys(text, keys_in(content)):
+            refuse_repeated_keys(text)
     except RepeatedKeyError as error:
         message = str(error)
         raise RequestError(f"{message[0].upper()}{message[1:]}.", pointers=[error.pointer]) from None

@@ -1,4 +1,4 @@
-"""What all tests share: hypothesis profiles, and room for the recursion of the tracer."""
+"""What all tests share: hypothesis profiles, room for the recursion of the tracer, and the size of fault tests."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ import shutil
 import sys
 import tempfile
 
+import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.faults.size import FULL
 
 # The compiler raises the limit when it runs; hypothesis warns of a limit that changes under a test.
 sys.setrecursionlimit(20_000)
@@ -28,3 +31,19 @@ settings.register_profile(
 )
 settings.register_profile("dev", parent=settings.get_profile("ci"), derandomize=False)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+_FULL_TIMEOUT_S = 3600
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """One process more than processors: a third of the tests wait for services and farms to come and go."""
+    return len(os.sched_getaffinity(0)) + 1
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark the folder of the fault tests as such, and at full size give every fault test the time that it takes."""
+    for item in items:
+        if item.path.is_relative_to(config.rootpath / "tests" / "faults"):
+            item.add_marker(pytest.mark.faults)
+        if FULL and item.get_closest_marker("faults"):
+            item.add_marker(pytest.mark.timeout(_FULL_TIMEOUT_S))

@@ -48,6 +48,11 @@ class DType(StrEnum):
         return _TRAITS[self].kind == "f"
 
     @property
+    def is_half(self) -> bool:
+        """True for the 16-bit floats: arithmetic on them is carried out in float32 and rounded once at the end."""
+        return self.is_float and self.bits == 16
+
+    @property
     def is_integer(self) -> bool:
         """True for signed and unsigned integers, not for bool."""
         return _TRAITS[self].kind in "iu"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
+from operator import attrgetter
 from typing import Annotated, Any, ClassVar, Literal, Self, cast
 
 from pydantic import ConfigDict, Field, GetCoreSchemaHandler, PrivateAttr, ValidationError
@@ -66,7 +67,8 @@ class Graph(Record):
     _inference: Inference = PrivateAttr()
 
     def model_post_init(self, context: Any, /) -> None:
-        self._inference = infer(self)
+        # Canonicalization knows already what inference would find, and says so as the context.
+        self._inference = context if isinstance(context, Inference) else infer(self)
 
     @classmethod
     def model_validate(
@@ -117,7 +119,7 @@ class Graph(Record):
             graph = super().model_validate_json(
                 json_data, strict=strict, extra=extra, context=context, by_alias=by_alias, by_name=by_name
             )
-            if _known_keys(graph) < strict_json.most_keys(json_data):
+            if strict_json.may_repeat_keys(json_data, _known_keys(graph)):
                 strict_json.refuse_repeated_keys(json_data)
         except ValidationError as error:
             raise translate_json(error, json_data if isinstance(json_data, str) else bytes(json_data)) from error
@@ -148,7 +150,10 @@ class Graph(Record):
 def _known_keys(graph: Graph) -> int:
     """How many keys of its objects the text of a graph has at the least: those that its records were made of."""
     records = (graph, *graph.nodes, *graph.vars_metadata.values(), *graph.symbolic_vars)
-    return len(graph.vars_metadata) + sum(len(record.model_fields_set) for record in records)
+    return len(graph.vars_metadata) + sum(map(len, map(_FIELDS_SET, records)))
+
+
+_FIELDS_SET = attrgetter("__pydantic_fields_set__")
 
 
 @cache

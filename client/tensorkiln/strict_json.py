@@ -7,7 +7,7 @@ is no contract, so the wire format has none.
 from __future__ import annotations
 
 import json
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from .nodes.problems import json_pointer
 
@@ -38,12 +38,34 @@ def parse(text: str | bytes | bytearray) -> Any:
     return value
 
 
-def most_keys(text: str | bytes | bytearray) -> int:
-    """How many keys the objects of a JSON text have at the most: each is followed by a colon.
+def may_repeat_keys(text: str | bytes | bytearray, known: int) -> bool:
+    """Whether an object of a JSON text may have a key twice, when its objects have `known` different keys at the least.
 
-    A text of no more than so many different keys repeats none, which is seen much faster than by reading it.
+    Seen much faster than by reading it. A colon follows each key, after a quotation mark or white space: there are no
+    more keys than colons, nor than such colons, which those inside of strings, as in a target's name, seldom are.
     """
-    return text.count(":") if isinstance(text, str) else text.count(b":")
+    content = text.encode() if isinstance(text, str) else text
+    if content.count(b":") <= known:
+        return False
+    return sum(content.count(b"%c:" % before) for before in b'" \t\n\r' if before in content) > known
+
+
+def keys_in(value: Any) -> int:
+    """How many keys the objects in a JSON value have."""
+    found, level = 0, [value]
+    while level := [each for each in level if type(each) in _CONTAINERS]:
+        inner: list[Any] = []
+        for each in level:
+            if type(each) is dict:
+                found += len(each)
+                inner += each.values()
+            else:
+                inner += each
+        level = inner
+    return found
+
+
+_CONTAINERS: Final = frozenset({dict, list})
 
 
 def refuse_repeated_keys(text: str | bytes | bytearray) -> None:

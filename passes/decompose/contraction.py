@@ -35,7 +35,7 @@ def decompose_wmma(op: Any) -> ir.Value:
 
 
 def _accumulator(dtype: DType) -> DType:
-    return DType.FLOAT32 if dtype in (DType.FLOAT16, DType.BFLOAT16) else dtype
+    return DType.FLOAT32 if dtype.is_half else dtype
 
 
 def _product(left: ir.Value, right: ir.Value, depth: int, result: builder.Shape, dtype: DType) -> ir.Value:

@@ -28,7 +28,7 @@ _INTEGERS = {
 def decompose_reduce_axis(op: Any) -> ir.Value | None:
     """reduce(x) -> cast(reduce(cast(x, wide))), or None for a reduction that stays."""
     dtype, kind = op.tensor.dtype, op.reduce_op_kind
-    if dtype in (DType.FLOAT16, DType.BFLOAT16) and kind is not ReduceKind.MAX:
+    if dtype.is_half and kind is not ReduceKind.MAX:
         wide = builder.cast(op.operands[0], DType.FLOAT32)
     elif dtype in _INTEGERS and kind is ReduceKind.SUM and (factors := _factors(op.operands[0])):
         wide = builder.binop(BinopKind.MUL, *(builder.cast(factor, _INTEGERS[dtype]) for factor in factors))

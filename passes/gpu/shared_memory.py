@@ -1,4 +1,7 @@
-"""The arrays of a work-group: those of a constant size each by itself, the others behind one another in one block."""
+"""The arrays of a work-group: each by itself where all have constant sizes, else behind one another in one block.
+
+Not both: between arrays of their own and the block the assembler leaves a gap that only it knows.
+"""
 
 from __future__ import annotations
 
@@ -20,15 +23,13 @@ DYNAMIC = "dynamic_shared_memory"
 
 
 def static_bytes(arrays: Sequence[SharedArray]) -> int:
-    """Bytes that the kernel takes whatever the symbols are."""
-    sizes = (size_bytes(array) for array in arrays)
-    return sum(size for size in sizes if isinstance(size, int))
+    """Bytes that the kernel takes whatever the launch adds."""
+    return 0 if _share_a_block(arrays) else sum(size for array in arrays if isinstance(size := size_bytes(array), int))
 
 
 def dynamic_bytes(arrays: Sequence[SharedArray]) -> Dim:
     """Bytes that a launch must add."""
-    sizes = (size_bytes(array) for array in arrays)
-    return expr.add(*(size for size in sizes if not isinstance(size, int)))
+    return expr.add(*map(size_bytes, arrays)) if _share_a_block(arrays) else 0
 
 
 def size_bytes(array: SharedArray) -> Dim:
@@ -39,28 +40,30 @@ def size_bytes(array: SharedArray) -> Dim:
 
 def declare_arrays(module: ir.Block, kernel: str, arrays: Sequence[SharedArray]) -> None:
     """Define in `module` what `array_bases` refers to."""
-    if dynamic_bytes(arrays) != 0 and not any(_name_of(op) == DYNAMIC for op in module.operations):
-        with ir.InsertionPoint.at_block_begin(module):
+    with ir.InsertionPoint.at_block_begin(module):
+        if not _share_a_block(arrays):
+            for number, array in enumerate(arrays):
+                _declare(_symbol(kernel, number), _type(array), is_external=False)
+        elif not any(_name_of(op) == DYNAMIC for op in module.operations):
             _declare(DYNAMIC, ir.MemRefType.get([0], _i8(), memory_space=_space()), is_external=True)
-    for number, array in enumerate(arrays):
-        if isinstance(array.elements, int):
-            with ir.InsertionPoint.at_block_begin(module):
-                _declare(_symbol(kernel, number), _type(array.elements, array), is_external=False)
 
 
 def array_bases(kernel: str, arrays: Sequence[SharedArray], index: IndexEmitter) -> list[ir.Value]:
     """The arrays as memrefs of which strided views may be taken, at the current insertion point."""
+    if not _share_a_block(arrays):
+        return [memref.get_global(_type(array), _symbol(kernel, number)) for number, array in enumerate(arrays)]
+    block = memref.get_global(ir.MemRefType.get([0], _i8(), memory_space=_space()), DYNAMIC)
     bases: list[ir.Value] = []
     start: Dim = 0
-    for number, array in enumerate(arrays):
-        if isinstance(array.elements, int):
-            bases.append(memref.get_global(_type(array.elements, array), _symbol(kernel, number)))
-        else:
-            block = memref.get_global(ir.MemRefType.get([0], _i8(), memory_space=_space()), DYNAMIC)
-            kind = ir.MemRefType.get([], stored_type(array.dtype), memory_space=_space())
-            bases.append(memref.view(kind, block, index(start), []))
-            start = expr.add(start, size_bytes(array))
+    for array in arrays:
+        kind = ir.MemRefType.get([], stored_type(array.dtype), memory_space=_space())
+        bases.append(memref.view(kind, block, index(start), []))
+        start = expr.add(start, size_bytes(array))
     return bases
+
+
+def _share_a_block(arrays: Sequence[SharedArray]) -> bool:
+    return not all(isinstance(array.elements, int) for array in arrays)
 
 
 def _declare(name: str, kind: ir.Type, *, is_external: bool) -> None:
@@ -79,8 +82,8 @@ def _symbol(kernel: str, number: int) -> str:
     return f"{kernel}_shared_{number}"
 
 
-def _type(elements: int, array: SharedArray) -> ir.MemRefType:
-    return ir.MemRefType.get([elements], stored_type(array.dtype), memory_space=_space())
+def _type(array: SharedArray) -> ir.MemRefType:
+    return ir.MemRefType.get([array.elements], stored_type(array.dtype), memory_space=_space())
 
 
 def _space() -> ir.Attribute:

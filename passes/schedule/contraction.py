@@ -20,7 +20,6 @@ MIN_DEPTH = 4
 """Below these extents the packing that makes a contraction fast costs more than it saves."""
 
 _SUPPORTED = frozenset({DType.FLOAT32, DType.FLOAT64, DType.INT32, DType.UINT32, DType.INT64, DType.UINT64})
-_NARROW_FLOATS = frozenset({DType.FLOAT16, DType.BFLOAT16})
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +86,7 @@ def _without_rounding(element: Node) -> Node:
     if isinstance(element, Apply) and element.op == "cast" and element.dtype is DType.FLOAT32:
         (inner,) = element.args
         # float32 holds the product of two 16-bit floats exactly, so that it is rounded once either way.
-        if inner.dtype in _NARROW_FLOATS:
+        if inner.dtype.is_half:
             return inner
     return element
 

@@ -13,8 +13,6 @@ from tensorkiln.expr import Dim, sub
 
 from .index_emission import IndexEmitter
 
-_NARROW_FLOATS = (DType.FLOAT16, DType.BFLOAT16)
-
 
 def register_type(dtype: DType) -> ir.Type:
     """The type of a value on its way through a kernel.
@@ -22,17 +20,17 @@ def register_type(dtype: DType) -> ir.Type:
     A 16-bit float is its bits until something is computed of it: to select or move one as a float, a code generator
     without instructions for it would convert to float32 and back, by calls that may even flush denormals.
     """
-    return ir.IntegerType.get_signless(16) if dtype in _NARROW_FLOATS else mlir_scalar(dtype)
+    return ir.IntegerType.get_signless(16) if dtype.is_half else mlir_scalar(dtype)
 
 
 def to_register(dtype: DType, value: ir.Value) -> ir.Value:
     """A scalar as it travels."""
-    return arith.bitcast(register_type(dtype), value) if dtype in _NARROW_FLOATS else value
+    return arith.bitcast(register_type(dtype), value) if dtype.is_half else value
 
 
 def to_scalar(dtype: DType, value: ir.Value) -> ir.Value:
     """A travelling value, or a vector of them, as what to compute with."""
-    if dtype not in _NARROW_FLOATS:
+    if not dtype.is_half:
         return value
     kind = mlir_scalar(dtype)
     if isinstance(value.type, ir.VectorType):

@@ -85,9 +85,13 @@ class Compiles:
         count_cache(cache["status"], cache["reason"])
         self.started += 1
         order = Order(wanted, cache, replaces=not self._tenancy.reads_store)
+        # Who has to be refused has not to wait for that.
+        await self._engine.check()
         async with self._turns.turn(len(wanted.graph)) as turn:
-            made = await carry_out(self._engine, order, tell)
-            turn.cost_s = made.run_s
+            try:
+                made = await carry_out(self._engine, order, tell)
+            finally:
+                turn.cost_s = order.cost.seconds
         if wanted.hook is None:
             await self._misses.remember(wanted.action)
         return Compiled(made.program, made.entry.blobs, cache, made.rendered, made.entry.signature)

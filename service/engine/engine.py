@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import Any, Final, TypeAlias
+from functools import partial
+from typing import Any, Final, TypeAlias, TypeVar
 
-from service.action import Action
 from service.body import Body
 from service.build_id import build
 from service.fairness.turns import Fairness
@@ -34,7 +34,6 @@ from service.trust.notary import Notary
 from tensorkiln.errors import TensorkilnError, UnavailableError
 from tensorkiln.trust import SignedRecord
 
-from .batch import bodies_of
 from .compiles import Compiled, Compiles
 from .explain import explain
 from .farm.make import farm_engine
@@ -47,13 +46,13 @@ from .order import Rendered, Wanted
 from .pointers import in_user_terms
 from .protocol import CompileEngine
 from .reproducer import needs_reproducer, with_reproducer
+from .returned import Prepared, Split, Validated, believable, rendered
 
-WARM_UP: Final = "service.sandbox.jobs.rehearsal:rehearse"
-"""What the fork server calls before it forks."""
-READ_ONLY_WARM_UP: Final = "service.sandbox.jobs.reading:rehearse"
-"""What it calls where a farm compiles: the compiler is not loaded."""
+INLINE_BYTES: Final = 256 << 10
+"""Hashing this many bytes takes about as long as handing them to a thread."""
 
 News: TypeAlias = dict[str, Any]
+T = TypeVar("T")
 
 
 class Engine:
@@ -72,7 +71,8 @@ class Engine:
         epoch = f"{build().build_id}\n{settings.salt}"
         self._repeats = Repeats(self._records, self.blobs, epoch, settings.answer_memory_mib << 20, self.notary)
         self.tenancy = Tenancy(api_keys, self._records, settings.salt)
-        self.fairness = Fairness(settings, api_keys.tenant)
+        width = (lambda: self._engine.width(settings.width)) if self._is_farm else None
+        self.fairness = Fairness(settings, api_keys.tenant, width)
         crashes = Crashes(self._records, self.notary)
         self._engine: CompileEngine
         if self._is_farm:
@@ -96,9 +96,12 @@ class Engine:
             queue_age_s=settings.ready_queue_age_s,
             oldest_s=lambda: self.fairness.compiles.load().oldest_s,
             takes_orders=self._engine.check,
+            lacks_workers=self._engine.lacks_workers,
             compiles_here=not self._is_farm,
         )
         self._is_closing = False
+        self.ending = asyncio.Event()
+        """Those who wait for an answer are let go."""
 
     async def start(self) -> Ready:
         """Start the sandbox and see that everything works."""
@@ -138,20 +141,27 @@ class Engine:
             raise UnavailableError("The service is shutting down.")
         await self._readiness.require()
 
-    async def compile(self, body: Body, hook: str | None = None, tell: Tell = lambda _: None) -> bytes:
-        """The body of the answer to a compile request. `hook` is the test hook that its compile is to run into.
+    async def repeated(self, body: Body, hook: str | None) -> bytes | None:
+        """The body of the answer to a request that was made before, byte for byte; None when there is none."""
+        if hook is not None or not self.tenancy.reads_store:
+            return None
+        found = await self._repeats.find(self._repeats.key(self.tenancy.request_digest(body.digest)))
+        if found is not None:
+            count_cache("hit", "same request")
+        return found
 
-        `tell` gets the stages as they begin: `stage`, and `target`, the position of the target that is compiled for.
+    async def compile(self, body: Body, hook: str | None = None, tell: Tell = lambda _: None) -> bytes:
+        """The body of the answer to a compile request that is no `repeated` one.
+
+        `hook` is the test hook that its compile is to run into. `tell` gets the stages as they begin: `stage`, and
+        `target`, the position of the target that is compiled for.
         """
-        repeated = await self._repeated(body, hook)
-        if repeated is not None:
-            return repeated
         with self.fairness.request():
             return await self._make(body, hook, tell)
 
     async def submit(self, body: Body, hook: str | None = None) -> Job:
         """A job that comes to the answer of a compile request; over already when the request is a repeated one."""
-        repeated = await self._repeated(body, hook)
+        repeated = await self.repeated(body, hook)
         if repeated is not None:
             return await self.jobs.accept(body, hook, repeated)
         await self._engine.check()
@@ -167,22 +177,22 @@ class Engine:
         """The compile requests of a batch, each a body or what is wrong with it, in their order."""
         async with self.tenancy.reproducers():
             with self.fairness.request():
-                return await bodies_of(await self._run("split", Message({}, {"body": body.content}), body))
+                return (await self._run("split", _reading(body), body, Split.from_message)).requests
 
     async def validate(self, body: Body) -> bytes:
         """The body of the answer to a validation."""
         async with self.tenancy.reproducers():
             with self.fairness.request():
-                return (await self._run("validate", Message({}, {"body": body.content}), body)).parts["answer"]
+                return (await self._run("validate", _reading(body), body, Validated.from_message)).answer
 
     async def explain(self, body: Body) -> bytes:
         """The body of the answer to the question what a compile request would come to."""
         async with self.tenancy.reproducers():
             with self.fairness.request():
-                actions, prepared = await self._prepare(body)
+                prepared = await self._prepare(body)
         explanation = await explain(
-            actions,
-            with_dumps=bool(prepared.header["dump_stages"]),
+            prepared.actions,
+            with_dumps=prepared.dump_stages,
             tenancy=self.tenancy,
             programs=self.programs,
             misses=self._misses,
@@ -191,14 +201,6 @@ class Engine:
 
     async def _is_stored(self, digest: str) -> bool:
         return await self.programs.entry(digest) is not None
-
-    async def _repeated(self, body: Body, hook: str | None) -> bytes | None:
-        if hook is not None or not self.tenancy.reads_store:
-            return None
-        found = await self._repeats.find(self._repeats.key(self.tenancy.request_digest(body.digest)))
-        if found is not None:
-            count_cache("hit", "same request")
-        return found
 
     async def _make(self, body: Body, hook: str | None, tell: Tell) -> bytes:
         async with self.tenancy.reproducers():
@@ -213,9 +215,9 @@ class Engine:
         more = {"hook": str(name)} if place == "prepare" else {}
         if more:
             name = None
-        actions, prepared = await self._prepare(body, more, tell)
-        graph, renaming = prepared.parts["graph"], prepared.parts["renaming"]
-        with_dumps = bool(prepared.header["dump_stages"])
+        prepared = await self._prepare(body, more, tell)
+        actions, graph, renaming = prepared.actions, prepared.graph, prepared.renaming
+        with_dumps = prepared.dump_stages
         alone = renaming if len(actions) == 1 else None
         poison = place == "poison"
         wanted = [Wanted(action, graph, with_dumps, name, alone, poison) for action in actions]
@@ -225,22 +227,25 @@ class Engine:
             )
         except TensorkilnError as error:
             raise in_user_terms(error, renaming) from None
-        rendered = compiled[0].rendered
-        if rendered is None or rendered.renaming != renaming:
-            rendered = await self._render(compiled, renaming, body)
+        answers = compiled[0].rendered
+        if answers is None or answers.renaming != renaming:
+            answers = await self._render(compiled, renaming, body)
+        else:
+            believable(answers)
         signatures = [each.signature for each in compiled]
         blobs = dict.fromkeys(digest for each in compiled for digest in each.blobs)
         await self.tenancy.grant([*(action.digest for action in actions), *blobs])
         if key is not None:
-            await self._keep(key, with_signatures(rendered.repeat, signatures), signatures, tuple(blobs))
-        return with_signatures(rendered.answer, signatures)
+            await self._keep(key, with_signatures(answers.repeat, signatures), signatures, tuple(blobs))
+        return with_signatures(answers.answer, signatures)
 
     async def _prepare(
         self, body: Body, more: Mapping[str, str] | None = None, tell: Tell = lambda _: None
-    ) -> tuple[list[Action], Message]:
-        header = {"build_id": build().build_id, "salt": self.tenancy.salt, **(more or {})}
-        prepared = await self._run("prepare", Message(header, {"body": body.content}), body, _of_no_target(tell))
-        return [Action.from_components(components) for components in prepared.header["actions"]], prepared
+    ) -> Prepared:
+        salt = self.tenancy.salt
+        request = _reading(body, {"build_id": build().build_id, "salt": salt, **(more or {})})
+        read = partial(Prepared.from_message, salt=salt)
+        return await self._run("prepare", request, body, read, _of_no_target(tell))
 
     async def _keep(self, key: str, repeat: bytes, signatures: Sequence[str], blobs: Sequence[str]) -> None:
         if self._is_farm:
@@ -252,19 +257,31 @@ class Engine:
     async def _render(self, compiled: Sequence[Compiled], renaming: bytes, body: Body) -> Rendered:
         parts = {f"program:{position}": each.program for position, each in enumerate(compiled)}
         request = Message({"caches": [dict(each.cache) for each in compiled]}, {"renaming": renaming, **parts})
-        answers = (await self._run("render", request, body)).parts
-        return Rendered(renaming, answers["answer"], answers["repeat"])
+        return await self._run("render", request, body, partial(rendered, renaming=renaming))
 
     async def _run(
-        self, kind: str, request: Message, body: Body, tell: Callable[[str], None] = lambda _: None
-    ) -> Message:
+        self,
+        kind: str,
+        request: Message,
+        body: Body,
+        read: Callable[[Message], T],
+        tell: Callable[[str], None] = lambda _: None,
+    ) -> T:
+        """What `read` makes of the answer of a job; it hashes, in a thread when there is much of it."""
         try:
             async with self.fairness.short_jobs.turn(len(body.content)):
-                return await self._sandbox.run(kind, request, self._settings.limits, tell)
+                answer = await self._sandbox.run(kind, request, self._settings.limits, tell)
+                if sum(map(len, answer.parts.values())) < INLINE_BYTES:
+                    return read(answer)
+                return await asyncio.to_thread(read, answer)
         except TensorkilnError as error:
             if not needs_reproducer(error):
                 raise
             raise await with_reproducer(error, body.content, self.blobs) from None
+
+
+def _reading(body: Body, header: Mapping[str, str] | None = None) -> Message:
+    return Message(header or {}, {"body": body.content})
 
 
 def _of_no_target(tell: Tell) -> Callable[[str], None]:

@@ -18,7 +18,8 @@ class Job:
     """`record` is what the store has, or is about to have. `task` does the work.
 
     `services_lost` is how many had the job before this one. The attempt of the record also counts compiles that were
-    begun again: it is shown, and bounds nothing here.
+    begun again: it is shown, and bounds nothing here. `is_cancelled` says that somebody wants it to end, `is_left` that
+    this service has lost hold of it.
     """
 
     def __init__(self, record: JobRecord) -> None:
@@ -26,6 +27,7 @@ class Job:
         self.services_lost = record.attempt - 1
         self.task: asyncio.Task[None] | None = None
         self.is_over = record.has_ended
+        self.is_cancelled = self.is_failing = self.is_left = False
         self.news = asyncio.Event()
         self._begun_at = self._accepted_at = time.monotonic()
         if not record.events:
@@ -55,6 +57,16 @@ class Job:
         began = self.record.queue_ms is not None
         run_ms = round((time.monotonic() - self._begun_at) * 1e3, 3) if began else None
         self.happens("done", {"state": state, "run_ms": run_ms}, state=state, run_ms=run_ms, **changes)
+
+    def fails(self, error: Mapping[str, Any]) -> None:
+        """The job is to end by a defect of the service, whatever else it was about to come to."""
+        self.is_failing = True
+        self.record = self.record.failed(error)
+
+    def leave(self) -> None:
+        """Nobody here works on it any more, though it has not ended."""
+        self.is_left = True
+        self.wake()
 
     def settle(self, record: JobRecord) -> None:
         """The store has it: `record` is how the job has ended."""
@@ -86,13 +98,13 @@ class Job:
 
 
 async def follow(job: Job, last: str, is_closing: asyncio.Event) -> AsyncGenerator[Event]:
-    """The events of a job after `last`, until its end or the service's."""
+    """The events of a job after `last`, until its end or the service's, or until it is left."""
     while True:
         # Taken before the look at the events, so that none is missed.
         news, is_over = job.news, job.is_over
         for event in job.events_after(last):
             last = event.id
             yield event
-        if is_over or is_closing.is_set():
+        if is_over or job.is_left or is_closing.is_set():
             return
         await news.wait()

@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from contextlib import suppress
-from dataclasses import replace
 from secrets import token_hex
 from typing import Any, Final, TypeAlias, TypeVar
 
@@ -30,6 +29,7 @@ from tensorkiln.errors import (
 )
 
 from .job import Job, follow
+from .rounds import in_rounds
 
 LEASE_S: Final = 5.0
 """A service that has not said for so long that it lives has lost its jobs to the others."""
@@ -38,12 +38,16 @@ TELL_S: Final = 0.5
 """How often other services hear how far a job is."""
 MAX_ATTEMPTS: Final = 5
 """Services, or processes of one, that may be lost over a job."""
+CANCEL_S: Final = 10.0
+"""So long somebody who cancels a job is held back by a store that does not take its end."""
 _FIRST_PAUSE_S: Final = 0.2
 _MAX_PAUSE_S: Final = 5.0
 
 T = TypeVar("T")
 Tell: TypeAlias = Callable[[dict[str, Any]], None]
 Work: TypeAlias = Callable[[Body, str | None, Tell], Awaitable[bytes]]
+
+_DEFECT: Final = TensorkilnError("The service has a defect; its log tells where.")
 
 _log = structlog.get_logger()
 
@@ -62,14 +66,22 @@ class Jobs:
         self._most = most
         self._owner = token_hex(16)
         self._jobs: dict[str, Job] = {}
+        self._accepting: set[str] = set()
         self._others: dict[str, str] = {}
         self._watching: list[asyncio.Task[None]] = []
         self.is_closing = asyncio.Event()
+        self._is_closed = False
 
     async def start(self) -> None:
         """Take up what services that are no more have left, now and from now on."""
         await self._look_around()
-        self._watching = [asyncio.create_task(each) for each in (self._live(), self._watch(), self._tell_others())]
+        told: dict[str, int] = {}
+        rounds = (
+            in_rounds("say that it lives", BEAT_S, self._live),
+            in_rounds("look after the jobs of its store", BEAT_S, self._look_around),
+            in_rounds("tell how far its jobs are", TELL_S, lambda: self._tell_others(told)),
+        )
+        self._watching = [asyncio.create_task(each) for each in rounds]
 
     async def accept(self, body: Body, hook: str | None, answer: bytes | None = None) -> Job:
         """A job for a request; once this returns, it will be done. `answer` is what it comes to, if that is known.
@@ -91,10 +103,15 @@ class Jobs:
             job.ends("done", answer=await self._blobs.put(answer))
             job.settle(await self._records.end(job.record))
             return job
-        if not self._jobs:
-            await self._records.beat(self._owner, time.time() + LEASE_S)
-        await self._records.write(job.record)
-        self._begin(job)
+        # Until it is begun, a record of ours that nobody has is not one that was lost: whoever asks may leave now.
+        self._accepting.add(identifier)
+        try:
+            if not self._jobs:
+                await self._records.beat(self._owner, time.time() + LEASE_S)
+            await self._records.write(job.record)
+            self._begin(job)
+        finally:
+            self._accepting.discard(identifier)
         return job
 
     async def find(self, identifier: str) -> Job:
@@ -103,24 +120,28 @@ class Jobs:
         if job is None:
             record = await self._records.find(identifier)
             job = Job(record) if record is not None else None
-        if job is None or not _may_see(caller(), Caller.from_record(job.record.caller)):
+        if job is None or not _may_see(caller(), job.record):
             raise NotFoundError(f"There is no job {identifier}.")
         bind_contextvars(job=job.record.id)
         return job
 
     async def cancel(self, identifier: str) -> Job:
-        """End a job that has not ended. What it compiles is given up, unless somebody else waits for it."""
+        """End a job that has not ended. What it compiles is given up, unless somebody else waits for it.
+
+        UnavailableError when the store does not take its end for CANCEL_S; it ends all the same.
+        """
         job = await self.find(identifier)
         if job.is_over:
             return job
-        if job.task is not None:
-            job.task.cancel()
-            await asyncio.wait([job.task])
-        if not job.is_over:
-            if not job.record.has_ended:
-                job.ends("cancelled")
+        if job.task is None:
+            job.ends("cancelled")
             job.settle(await self._records.end(job.record))
-        self._jobs.pop(identifier, None)
+            return job
+        if not job.is_cancelled:
+            job.is_cancelled = True
+            job.task.cancel()
+        if not await job.end(CANCEL_S):
+            raise UnavailableError("The job is given up, but the store does not take its end yet; look again later.")
         return job
 
     async def events(self, identifier: str, last: str) -> AsyncGenerator[Event]:
@@ -161,6 +182,7 @@ class Jobs:
 
     async def close(self) -> None:
         """Stop, and leave what has not ended to the next service."""
+        self._is_closed = True
         self.drain()
         tasks = [job.task for job in self._jobs.values() if job.task is not None]
         tasks += self._watching
@@ -172,13 +194,34 @@ class Jobs:
 
     def _begin(self, job: Job) -> None:
         self._jobs[job.record.id] = job
-        job.task = asyncio.create_task(self._see_through(job))
+        self._go_on(job, self._see_through(job))
+
+    def _go_on(self, job: Job, work: Coroutine[Any, Any, None]) -> None:
+        job.task = asyncio.create_task(work)
         job.task.add_done_callback(lambda task: self._land(job, task))
 
     def _land(self, job: Job, task: asyncio.Task[None]) -> None:
-        if not task.cancelled() and (error := task.exception()) is not None:
+        """See that a job ends though its task has broken off, by somebody who cancels it or by a defect.
+
+        One whose failure cannot be written either is left: sooner or later `_look_around` takes it up, as it does those
+        of others, and so often.
+        """
+        if job.is_over or self._is_closed:
+            return
+        if task.cancelled() and task.cancelling():
+            if not job.is_cancelled:
+                return  # given up: it has ended elsewhere
+            if not job.record.has_ended:
+                job.ends("cancelled")
+        else:
+            error = None if task.cancelled() else task.exception()
             _log.error("a job was left by a defect of the service", job=job.record.id, exc_info=error)
-            self._jobs.pop(job.record.id, None)
+            if job.is_failing:
+                self._jobs.pop(job.record.id, None)
+                job.leave()
+                return
+            job.fails(_DEFECT.to_problem())
+        self._go_on(job, self._conclude(job))
 
     async def _see_through(self, job: Job) -> None:
         who = Caller.from_record(job.record.caller)
@@ -187,8 +230,11 @@ class Jobs:
         with acting_as(who), continuing(job.record.trace):
             state, changes = await self._patiently(lambda: self._in_turn(job))
         job.ends(state, **changes)
+        await self._conclude(job)
+
+    async def _conclude(self, job: Job) -> None:
         job.settle(await self._patiently(lambda: self._records.end(job.record)))
-        del self._jobs[job.record.id]
+        self._jobs.pop(job.record.id, None)
 
     async def _in_turn(self, job: Job) -> tuple[str, dict[str, Any]]:
         async with self._turns.turn(0):
@@ -205,7 +251,8 @@ class Jobs:
                 await asyncio.wait({working})
             finally:
                 working.cancel()
-            error = working.exception()
+            # Nobody here has cancelled it, or this line is not reached: some part of the service gave its work up.
+            error = LostWorkerError("The work was given up.") if working.cancelled() else working.exception()
             if error is None:
                 return "done", {"answer": working.result()}
             if isinstance(error, LostWorkerError):
@@ -236,34 +283,21 @@ class Jobs:
 
     async def _live(self) -> None:
         """Say that this service lives while it has jobs; apart from all that may take its time."""
-        while True:
-            if self._jobs:
-                with suppress(UnavailableError):
-                    await self._records.beat(self._owner, time.time() + LEASE_S)
-            await asyncio.sleep(BEAT_S)
+        if self._jobs:
+            await self._records.beat(self._owner, time.time() + LEASE_S)
 
-    async def _watch(self) -> None:
-        while True:
-            await asyncio.sleep(BEAT_S)
-            try:
-                await self._look_around()
-            except UnavailableError as error:
-                _log.error("the store does not show its jobs", reason=error.message)
-
-    async def _tell_others(self) -> None:
-        told: dict[str, int] = {}
-        while True:
-            await asyncio.sleep(TELL_S)
-            under_way = {job.record.id: job for job in self._jobs.values() if job.record.state == "running"}
-            told = {identifier: count for identifier, count in told.items() if identifier in under_way}
-            for identifier, job in under_way.items():
-                record = job.record
-                if not record.has_ended and told.get(identifier) != len(record.events):
-                    told[identifier] = len(record.events)
-                    with suppress(UnavailableError):
-                        await self._records.tell(record)
-                        if identifier not in self._jobs:
-                            await self._records.tell_no_more(identifier)
+    async def _tell_others(self, told: dict[str, int]) -> None:
+        """Tell how far the jobs are of which more is known than was `told`, a count of events by job."""
+        under_way = {job.record.id: job for job in self._jobs.values() if job.record.state == "running"}
+        for identifier in told.keys() - under_way.keys():
+            del told[identifier]
+        for identifier, job in under_way.items():
+            record = job.record
+            if not record.has_ended and told.get(identifier) != len(record.events):
+                told[identifier] = len(record.events)
+                await self._records.tell(record)
+                if identifier not in self._jobs:
+                    await self._records.tell_no_more(identifier)
 
     async def _look_around(self) -> None:
         """Give up jobs that somebody has cancelled, and take up those that nobody has."""
@@ -274,24 +308,33 @@ class Jobs:
         self._others = {each: owner for each, owner in self._others.items() if each in opened}
         for identifier in [each for each, job in self._jobs.items() if each not in opened and not job.is_over]:
             await self._give_up(identifier)
-        for identifier in opened - self._jobs.keys():
+        for identifier in opened - self._jobs.keys() - self._accepting:
             if len(self._jobs) >= self._most:
                 return  # The rest is for others, or for later.
-            if await self._has_living_owner(identifier, alive, now):
-                continue
-            record = await self._records.orphan(identifier, self._owner, now)
-            if record is None:
-                continue
-            if record.attempt > MAX_ATTEMPTS:
-                lost = LostWorkerError(f"{MAX_ATTEMPTS} services were lost over this job.")
-                await self._records.end(replace(record, state="failed", error=lost.to_problem()))
-            else:
-                _log.warning("a job that was left is taken up", job=identifier, attempt=record.attempt)
-                self._begin(Job(record))
+            (error,) = await asyncio.gather(self._take_up(identifier, alive, now), return_exceptions=True)
+            if isinstance(error, UnavailableError):
+                raise error
+            if error is not None:  # The others are not to wait for it.
+                _log.error("a job cannot be taken up", job=identifier, exc_info=error)
+
+    async def _take_up(self, identifier: str, alive: dict[str, bool], now: float) -> None:
+        if await self._has_living_owner(identifier, alive, now):
+            return
+        record = await self._records.orphan(identifier, self._owner, now)
+        if record is None:
+            return
+        if record.attempt > MAX_ATTEMPTS:
+            lost = LostWorkerError(f"{MAX_ATTEMPTS} services were lost over this job.")
+            await self._records.end(record.failed(lost.to_problem()))
+        else:
+            _log.warning("a job that was left is taken up", job=identifier, attempt=record.attempt)
+            self._begin(Job(record))
 
     async def _has_living_owner(self, identifier: str, alive: dict[str, bool], now: float) -> bool:
         """Whether a job is in good hands. `alive` is what is known of owners in this round."""
         owner = self._others.get(identifier) or await self._records.owner(identifier)
+        if owner == self._owner:
+            return False  # This service has lost hold of it.
         if owner not in alive:
             alive[owner] = await self._records.lives(owner, now)
         self._others[identifier] = owner
@@ -310,8 +353,10 @@ class Jobs:
         self._jobs.pop(identifier, None)
 
 
-def _may_see(who: Caller, owner: Caller) -> bool:
-    return who.is_local or (who.tenant, who.namespace) == (owner.tenant, owner.namespace)
+def _may_see(who: Caller, record: JobRecord) -> bool:
+    # Of a job whose record was damaged nothing is known, and whoever has its id was given it.
+    owner = (record.caller.get("tenant"), record.caller.get("namespace"))
+    return who.is_local or not record.caller or (who.tenant, who.namespace) == owner
 
 
 async def _past(job: Job, last: str) -> AsyncGenerator[Event]:
@@ -323,4 +368,4 @@ def _problem(job: Job, error: BaseException) -> dict[str, Any]:
     if isinstance(error, TensorkilnError):
         return error.to_problem()
     _log.error("a job met a defect of the service", job=job.record.id, exc_info=error)
-    return TensorkilnError("The service has a defect; its log tells where.").to_problem()
+    return _DEFECT.to_problem()

@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable, Collection
 from secrets import token_hex
-from typing import Any
+from typing import Any, Final
 
 import structlog
 
@@ -14,6 +14,7 @@ from service.build_id import build
 from service.sandbox.control import Limits
 from service.sandbox.frames import Message
 from service.sandbox.sandbox import Sandbox
+from service.store.attempts import LEASE_S, Attempts
 from service.store.blobs import Blobs
 from service.store.crashes import MAX_CRASHES, Crash, Crashes
 from service.store.programs import Entry, Programs
@@ -23,6 +24,9 @@ from .order import Made, Order, Rendered, Wanted
 from .protocol import Tell
 from .reproducer import compile_reproducer, needs_reproducer, with_reproducer
 from .stated import Stated
+
+_LOOK_EVERY_S: Final = 0.1
+"""How often is seen what has come of a compile that others are at."""
 
 _log = structlog.get_logger()
 
@@ -43,6 +47,14 @@ class LocalEngine:
 
     async def check(self) -> None:
         """An order that can be forked can be taken, and that is seen to elsewhere."""
+
+    def lacks_workers(self) -> str:
+        """It does not: what compiles is the sandbox."""
+        return ""
+
+    def width(self, most: int) -> int:
+        """All that may be: they are begun at once."""
+        return most
 
     async def submit(self, order: Order, tell: Tell) -> str:
         """Begin at once."""
@@ -70,34 +82,59 @@ class LocalEngine:
         """End what is under way."""
         for ticket in tuple(self._making):
             await self.cancel(ticket)
+        await self._crashes.settle()
 
     async def make(self, order: Order, tell: Tell) -> Made:
         """Carry an order out. What crashes is begun MAX_CRASHES times in all, wherever that happens, and then known."""
-        wanted = order.wanted
-        key = _crash_key(wanted)
-        known = await self._crashes.find(key) if key is not None else None
-        if known is not None and known.is_final:
-            error = error_from_problem(known.problem)
-            raise type(error)(error.message, pointers=error.pointers, details={**error.details, "cached": True})
-        attempts = 1 + (known.attempts if known is not None else 0)
+        key = _crash_key(order.wanted)
+        if key is None:
+            return await self._explaining(order, 1, tell)
+        attempts = Attempts(self._crashes, key)
+        has_crashed = False
+        until = time.monotonic() + self._limits.deadline_s + LEASE_S
         while True:
-            try:
-                return await self._attempt(order, attempts, tell)
-            except TensorkilnError as error:
-                told = await self._explained(wanted, error, attempts)
-                if key is None or not isinstance(error, CrashedError):
-                    raise told from None
-                await self._crashes.save(key, Crash(attempts, told.to_problem(), time.time()))
-                if attempts >= MAX_CRASHES:
-                    raise told from None
-                attempts += 1
-                tell({"stage": "retry", "attempt": attempts})
+            attempt = await attempts.begin()
+            if isinstance(attempt, Crash):
+                raise _final(attempt, **({} if has_crashed else {"cached": True}))
+            if attempt is None:
+                made = await self._made_by_another(order)
+                if made is not None:
+                    return made
+                if time.monotonic() > until:
+                    raise UnavailableError("Others have been at this compile for too long; send the request again.")
+                await asyncio.sleep(_LOOK_EVERY_S)
+                continue
+            if has_crashed:
+                tell({"stage": "retry", "attempt": attempt.number})
+            async with attempt:
+                try:
+                    return await self._explaining(order, attempt.number, tell)
+                except CrashedError as error:
+                    has_crashed = True
+                    await attempt.crash(error.to_problem())
+
+    async def _made_by_another(self, order: Order) -> Made | None:
+        """What those who are at the same compile have come to, where the order is content with that."""
+        wanted = order.wanted
+        if wanted.hook is not None or order.replaces:
+            return None
+        found = await self._programs.find(wanted.action, with_dumps=wanted.with_dumps)
+        program = await self._blobs.get(found.program) if isinstance(found, Entry) else None
+        return Made(program, found, None) if isinstance(found, Entry) and program is not None else None
+
+    async def _explaining(self, order: Order, attempts: int, tell: Tell) -> Made:
+        try:
+            return await self._attempt(order, attempts, tell)
+        except TensorkilnError as error:
+            raise await self._explained(order.wanted, error, attempts) from None
 
     async def _attempt(self, order: Order, attempts: int, tell: Tell) -> Made:
         begin = time.monotonic()
         wanted = order.wanted
-        answer = await self._sandbox.run("compile", _request(order), self._limits, _stages(tell))
-        run_s = time.monotonic() - begin
+        try:
+            answer = await self._sandbox.run("compile", _request(order), self._limits, _stages(tell))
+        finally:
+            order.cost.seconds += time.monotonic() - begin
         entry = await self._store(answer, [] if wanted.renaming is None else ["answer", "repeat"])
         if wanted.hook is None:
             keep = self._programs.save if order.replaces else self._programs.offer
@@ -107,11 +144,11 @@ class LocalEngine:
                 earlier = await self._blobs.get(saved.program)
                 if earlier is None:
                     raise UnavailableError("The store lost a program; send the request again.")
-                return Made(earlier, saved, None, run_s, attempts)
+                return Made(earlier, saved, None, attempts)
             entry = saved
         parts, renaming = answer.parts, wanted.renaming
         rendered = Rendered(renaming, parts["answer"], parts["repeat"]) if renaming is not None else None
-        return Made(parts["program"], entry, rendered, run_s, attempts)
+        return Made(parts["program"], entry, rendered, attempts)
 
     async def _explained(self, wanted: Wanted, error: TensorkilnError, attempts: int) -> TensorkilnError:
         digest, stage = wanted.action.digest, error.details.get("stage")
@@ -136,6 +173,13 @@ class LocalEngine:
         if not await self._blobs.holds(entry.blobs):
             raise UnavailableError("The store lost what was written to it; send the request again.")
         return entry
+
+
+def _final(crash: Crash, **more: bool) -> TensorkilnError:
+    """The end of an order whose attempts, and those of others like it, have all crashed."""
+    error = error_from_problem(crash.problem)
+    details = {**error.details, "attempts": MAX_CRASHES, **more}
+    return type(error)(error.message, pointers=error.pointers, details=details)
 
 
 def _crash_key(wanted: Wanted) -> str | None:

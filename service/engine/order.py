@@ -26,16 +26,25 @@ class Wanted:
     is_poison: bool = False
 
 
+@dataclass(slots=True)
+class Cost:
+    """Processor seconds that attempts at an order have taken, however they ended; time in a queue is none."""
+
+    seconds: float = 0.0
+
+
 @dataclass(frozen=True, slots=True)
 class Order:
     """Something to compile, and what the answer is to say about the cache.
 
-    `replaces` is whether the caller is to get what is made now, though the store may have an equal program.
+    `replaces` is whether the caller is to get what is made now, though the store may have an equal program. Whoever
+    carries the order out adds to `cost`.
     """
 
     wanted: Wanted
     cache: Mapping[str, Any] = field(default_factory=dict[str, Any])
     replaces: bool = False
+    cost: Cost = field(default_factory=Cost)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +60,10 @@ class Rendered:
 class Made:
     """A program in canonical names, as JSON, and where the store has it; the entry is signed unless a hook was in it.
 
-    `rendered` is there when the program was made for one request alone, and here. `run_s` are seconds from the
-    beginning of the last attempt to its end; `attempts` is how often it was begun.
+    `rendered` is there when the program was made for one request alone, and here; `attempts` is how often it was begun.
     """
 
     program: bytes
     entry: Entry
     rendered: Rendered | None
-    run_s: float
     attempts: int = 1

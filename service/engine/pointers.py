@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import re
 from typing import Final
 
 from tensorkiln.errors import TensorkilnError
 
+from .returned import nodes_of
+
 _NODE: Final = re.compile(r"/nodes/(\d+)(?![\w])")
 
 
 def in_user_terms(error: TensorkilnError, renaming: bytes) -> TensorkilnError:
-    """The same error with the user's node indices in its pointers and wherever its message names a node so."""
-    nodes: list[int] = json.loads(renaming)["nodes"]
+    """The same error with the user's node indices in its pointers and wherever its message names a node so.
+
+    CrashedError when the renaming is none.
+    """
+    nodes = nodes_of(renaming)
 
     def rename(text: str) -> str:
         return _NODE.sub(lambda match: f"/nodes/{_at(nodes, int(match[1]))}", text)

@@ -27,6 +27,14 @@ class CompileEngine(Protocol):
         """UnavailableError when an order could not be taken now."""
         ...
 
+    def lacks_workers(self) -> str:
+        """Why nobody would begin an order now, as far as is known; empty where somebody would."""
+        ...
+
+    def width(self, most: int) -> int:
+        """How many orders are best given at a time now, of `most` that may be."""
+        ...
+
     async def submit(self, order: Order, tell: Tell) -> str:
         """Take an order, whose news go to `tell`; the ticket to wait for it with.
 

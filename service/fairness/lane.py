@@ -15,6 +15,8 @@ from tensorkiln.errors import RateLimitedError, TensorkilnError, UnavailableErro
 from .queue import FairQueue, Share, Waiting
 
 _MAX_RETRY_S: Final = 60
+_WIDER_S: Final = 1.0
+"""How soon is seen that a lane has become wider."""
 
 
 @dataclass(slots=True)
@@ -49,11 +51,21 @@ class Load:
 class FairLane:
     """Turns in the order of `FairQueue`. `on_spent` hears of every tenant's seconds when they are spent.
 
+    `width` says how many of `bounds.width` are best at a time now.
+
     What a named tenant cannot get is RateLimitedError; without tenants the service is full, UnavailableError.
     """
 
-    def __init__(self, bounds: Bounds, on_spent: Callable[[str, float], None] = lambda _tenant, _seconds: None) -> None:
+    def __init__(
+        self,
+        bounds: Bounds,
+        on_spent: Callable[[str, float], None] = lambda _tenant, _seconds: None,
+        width: Callable[[], int] | None = None,
+    ) -> None:
         self._bounds = bounds
+        self._width = width or (lambda: bounds.width)
+        self._may_widen = width is not None
+        self._looked_at = 0.0
         self._on_spent = on_spent
         self._queue: FairQueue[asyncio.Future[None]] = FairQueue(bounds.tenant_width)
         self._running = 0
@@ -76,13 +88,16 @@ class FairLane:
             self._on_spent(share.tenant, turn.cost_s)
 
     async def _turn(self, share: Share, cost_s: float) -> Waiting[asyncio.Future[None]]:
-        if self._running >= self._bounds.width and len(self._queue) >= self._bounds.queue:
+        if self._running >= self._width() and len(self._queue) >= self._bounds.queue:
             self._make_room(share, cost_s)
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         waiting = self._queue.push(share, cost_s, future)
         self._dispatch()
         try:
             async with asyncio.timeout(self._bounds.age_s):
+                while self._may_widen and not future.done():
+                    await asyncio.wait({future}, timeout=_WIDER_S)
+                    self._look_again()
                 await future
         except BaseException as error:
             self._leave(waiting)
@@ -107,8 +122,14 @@ class FairLane:
         if not victim.item.done():
             victim.item.set_exception(self._refusal(victim.share, *limit))
 
+    def _look_again(self) -> None:
+        """There may be more room than when a job last came or ended. One of those who wait looks for all."""
+        if time.monotonic() - self._looked_at >= _WIDER_S:
+            self._dispatch()
+
     def _dispatch(self) -> None:
-        while self._running < self._bounds.width:
+        self._looked_at = time.monotonic()
+        while self._running < self._width():
             waiting = self._queue.pop()
             if waiting is None:
                 return
@@ -133,6 +154,6 @@ class FairLane:
         if not share.tenant:
             details = {"waiting": len(self._queue), "queue": self._bounds.queue}
             return UnavailableError(f"{what}; send the request again in a moment.", details=details)
-        wait_s = min(max(1, math.ceil(self._queue.backlog() / self._bounds.width)), _MAX_RETRY_S)
+        wait_s = min(max(1, math.ceil(self._queue.backlog() / self._width())), _MAX_RETRY_S)
         details = {"limit": limit, "maximum": maximum, "actual": actual, "retry_after_s": wait_s}
         return RateLimitedError(f"{what}; come back in {wait_s} s.", details=details)

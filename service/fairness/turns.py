@@ -43,20 +43,25 @@ class Turns:
 
 
 class Fairness:
-    """The turns of an engine with these settings; `tenant` gives what a tenant has instead of the defaults."""
+    """The turns of an engine with these settings; `tenant` gives what a tenant has instead of the defaults.
 
-    def __init__(self, settings: Settings, tenant: Callable[[str], TenantRecord]) -> None:
+    `width` is how many compiles are best under way at a time now, of those that the settings allow.
+    """
+
+    def __init__(
+        self, settings: Settings, tenant: Callable[[str], TenantRecord], width: Callable[[], int] | None = None
+    ) -> None:
         self._settings = settings
         self._tenant = tenant
         self._gate = Gate()
         bounds = Bounds(settings.width, settings.queue, settings.queue_age_s, settings.tenant_concurrency)
-        self.compiles = Turns(FairLane(bounds, self._gate.charge), tenant)
+        self.compiles = Turns(FairLane(bounds, self._gate.charge, width), tenant)
         # Apart from the compiles, so that a hit does not wait for them.
         here = replace(bounds, width=settings.concurrency)
         self.short_jobs = Turns(FairLane(here, self._gate.charge), tenant)
         # What was accepted waits as long as it takes; its costs are counted where they arise.
         accepted = Bounds(settings.width, settings.width + settings.queue)
-        self.jobs = Turns(FairLane(accepted), tenant)
+        self.jobs = Turns(FairLane(accepted, width=width), tenant)
         self.lanes = {"compiles": self.compiles, "short_jobs": self.short_jobs, "jobs": self.jobs}
 
     @contextmanager

@@ -111,7 +111,9 @@ class Keyring:
             signature, register = None, Register()
         except (OSError, ValidationError) as error:
             reason = _first(error) if isinstance(error, ValidationError) else error.strerror
-            raise UnavailableError(f"The keys in {self._path} cannot be read: {reason}") from None
+            raise UnavailableError(
+                f"The keys in {self._path} (KILN_IDENTITY, or KILN_HOME) cannot be read: {reason}"
+            ) from None
         self._register, self._signature = register, signature
         self._by_id = {key.id: key for key in register.keys}
 

@@ -30,7 +30,8 @@ class Readiness:
 
     `disk_floor_mib` MiB have to be free where a store in a directory lies, and no compile may have waited longer than
     `queue_age_s` seconds; `oldest_s` says how long one has. `takes_orders` raises a TensorkilnError when the engine
-    would not take one. The canary compiles where `compiles_here`, and is a process that does nothing otherwise.
+    would not take one. The canary compiles where `compiles_here`. Otherwise a process is forked that does nothing, and
+    `lacks_workers` says why no worker compiles the canary; that is no reason not to start.
     """
 
     def __init__(
@@ -43,6 +44,7 @@ class Readiness:
         queue_age_s: float,
         oldest_s: Callable[[], float],
         takes_orders: Callable[[], Awaitable[None]],
+        lacks_workers: Callable[[], str],
         compiles_here: bool = True,
     ) -> None:
         async def disk() -> Failure | None:
@@ -58,11 +60,16 @@ class Readiness:
         async def queue() -> Failure | None:
             return _queue(oldest_s(), queue_age_s)
 
-        self._vital = (
-            Check("canary", (Canary if compiles_here else Ping)(sandbox).look, EVERY_S),
-            Check("store", _StoreLook(records).look, EVERY_S),
-        )
-        self._checks = (*self._vital, Check("engine", engine, EVERY_S), Check("disk", disk), Check("queue", queue))
+        here = Check("canary", (Canary if compiles_here else Ping)(sandbox).look, EVERY_S)
+
+        async def there() -> Failure | None:
+            lack = lacks_workers()
+            return await here.failure() or (Failure(lack, lack) if lack else None)
+
+        stored = Check("store", _StoreLook(records).look, EVERY_S)
+        self._vital = (here, stored)
+        canary = here if compiles_here else Check("canary", there)
+        self._checks = (canary, stored, Check("engine", engine, EVERY_S), Check("disk", disk), Check("queue", queue))
         assert tuple(check.name for check in self._checks) == CHECKS
 
     async def require_start(self) -> None:
@@ -86,7 +93,7 @@ class Readiness:
 
     async def close(self) -> None:
         """Stop looking."""
-        for check in self._checks:
+        for check in {*self._vital, *self._checks}:
             await check.close()
 
 

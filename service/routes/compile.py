@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Mapping
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, TypeVar
 
 from fastapi import APIRouter, Header, Request, Response
 
@@ -14,6 +14,7 @@ from service.body import Body, read_body
 from service.engine.engine import Engine
 from service.job_answer import JobAnswer
 from service.prefer import Preference, parse_prefer
+from service.presence import while_wanted
 from service.problems import respond
 from service.settings import Settings
 from tensorkiln.errors import (
@@ -31,6 +32,8 @@ from .jobs import job_body
 HOOK_HEADER: Final = "Kiln-Test-Hook"
 ATTEMPTS_HEADER: Final = "Kiln-Attempts"
 """How often the compile was begun until it gave the answer."""
+
+T = TypeVar("T")
 
 router = APIRouter()
 
@@ -54,6 +57,8 @@ async def compile_graph(
 ) -> Response:
     """One program per target, in the order of the request. The same request is compiled once.
 
+    What a client leaves before it is answered is given up, unless others wait for the same.
+
     With Prefer, the request becomes a job: the answer is the job, 200 when it is done within the seconds to wait, and
     202 with its Location otherwise.
     """
@@ -66,15 +71,18 @@ async def compile_graph(
     if preference is not None:
         return await _as_job(engine, body, hook, preference)
     again: list[Mapping[str, Any]] = []
-    making = engine.compile(body, hook, lambda news: again.append(news) if "attempt" in news else None)
-    answer = await in_time(making, settings.ladder.answer_s)
+    # Apart from what may take its time: with tasks of its own, a hit would wait for its turn among others after each.
+    answer = await in_time(engine.repeated(body, hook), settings.ladder.answer_s)
+    if answer is None:
+        making = engine.compile(body, hook, lambda news: again.append(news) if "attempt" in news else None)
+        answer = await in_time(while_wanted(request, making, engine.ending), settings.ladder.answer_s)
     milliseconds = (time.perf_counter() - begin) * 1e3
     headers = {"Server-Timing": f"total;dur={milliseconds:.2f}", "Cache-Control": "no-store"}
     headers[ATTEMPTS_HEADER] = str(1 + len(again))
     return Response(answer, headers=headers, media_type="application/json")
 
 
-async def in_time(answer: Awaitable[bytes], seconds: float) -> bytes:
+async def in_time(answer: Awaitable[T], seconds: float) -> T:
     """The answer, before a proxy makes one of its own."""
     try:
         async with asyncio.timeout(seconds):

@@ -6,6 +6,7 @@ from fastapi import APIRouter, Request, Response
 
 from service.body import read_body
 from service.explanation import Explanation
+from service.presence import while_wanted
 
 from .engine_of import EngineOf
 from .graph_body import refusals, takes
@@ -26,5 +27,6 @@ async def explain_request(request: Request, engine: EngineOf) -> Response:
 
     Nothing is compiled.
     """
-    answer = await engine.explain(await read_body(request))
+    body = await read_body(request)
+    answer = await while_wanted(request, engine.explain(body), engine.ending)
     return Response(answer, headers={"Cache-Control": "no-store"}, media_type="application/json")

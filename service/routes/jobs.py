@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 from dataclasses import replace
 from hashlib import sha256
-from typing import Annotated, Final
+from typing import Annotated
 
 from fastapi import APIRouter, Depends, Header, Path, Response
 from fastapi.sse import EventSourceResponse, ServerSentEvent
@@ -14,15 +14,12 @@ from service.conditional import matches
 from service.engine.engine import Engine
 from service.engine.job import Job
 from service.job_answer import JobAnswer, encode
-from service.problems import documented
+from service.problems import LOOKUP_ERRORS
 from service.store.job_records import JobRecord
-from tensorkiln.errors import NotFoundError, TensorkilnError, UnavailableError
+from tensorkiln.errors import NotFoundError
 
 from .engine_of import EngineOf
 
-_ERRORS: Final = documented(
-    NotFoundError, UnavailableError, TensorkilnError, statuses={422: "`request.invalid`: the path is malformed."}
-)
 JobId = Annotated[str, Path(pattern=r"^[0-9a-f]{32}$", description="The id of a job.")]
 
 router = APIRouter()
@@ -33,7 +30,7 @@ router = APIRouter()
     operation_id="job",
     summary="How a job stands",
     response_model=JobAnswer,
-    responses={304: {"description": "The client's copy is current."}, **_ERRORS},
+    responses={304: {"description": "The client's copy is current."}, **LOOKUP_ERRORS},
 )
 async def job(
     job: JobId,
@@ -49,7 +46,7 @@ async def job(
 
 
 @router.delete(
-    "/jobs/{job}", operation_id="cancel", summary="Cancel a job", response_model=JobAnswer, responses=_ERRORS
+    "/jobs/{job}", operation_id="cancel", summary="Cancel a job", response_model=JobAnswer, responses=LOOKUP_ERRORS
 )
 async def cancel(job: JobId, engine: EngineOf) -> Response:
     """The job, cancelled unless it had ended before. Its compile is given up, unless others wait for the same."""
@@ -67,7 +64,7 @@ async def _known(job: JobId, engine: EngineOf) -> str:
     operation_id="events",
     summary="What happens to a job, as it happens",
     response_class=EventSourceResponse,
-    responses=_ERRORS,
+    responses=LOOKUP_ERRORS,
 )
 async def events(
     job: Annotated[str, Depends(_known)],

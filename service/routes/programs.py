@@ -10,18 +10,15 @@ from fastapi.responses import PlainTextResponse
 
 from service.conditional import matches
 from service.engine.engine import Engine
-from service.problems import documented
+from service.problems import LOOKUP_ERRORS
 from service.store.programs import Entry
-from tensorkiln.errors import NotFoundError, TensorkilnError, UnavailableError
+from tensorkiln.errors import NotFoundError
 from tensorkiln.spec import CompiledProgram
 from tensorkiln.trust import SignedRecord
 
 from .engine_of import Digest, EngineOf
 
-_ERRORS: Final = documented(
-    NotFoundError, UnavailableError, TensorkilnError, statuses={422: "`request.invalid`: the path is malformed."}
-)
-_CONDITIONAL: Final = {304: {"description": "The client's copy is current."}, **_ERRORS}
+_CONDITIONAL: Final = {304: {"description": "The client's copy is current."}, **LOOKUP_ERRORS}
 Known = Annotated[str | None, Header(alias="If-None-Match", description="ETags of the client's copies.")]
 StageName = Annotated[str, Path(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$", description="The name of a stage.")]
 
@@ -50,7 +47,7 @@ async def program(digest: Digest, engine: EngineOf, known: Known = None) -> Resp
     operation_id="signature",
     summary="The signed record of a program",
     response_model=SignedRecord,
-    responses=_ERRORS,
+    responses=LOOKUP_ERRORS,
 )
 async def signature(digest: Digest, engine: EngineOf) -> Response:
     """What was compiled, by whom, and what came out, signed by one of the keys at `/keys`; docs/trust.md has more."""

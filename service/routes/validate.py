@@ -6,6 +6,7 @@ from fastapi import APIRouter, Request, Response
 
 from service.answers import ValidationReport
 from service.body import read_body
+from service.presence import while_wanted
 
 from .engine_of import EngineOf
 from .graph_body import refusals, takes
@@ -23,5 +24,6 @@ router = APIRouter()
 )
 async def validate_graph(request: Request, engine: EngineOf) -> Response:
     """What was inferred about a valid graph; an invalid one is answered with its error."""
-    answer = await engine.validate(await read_body(request))
+    body = await read_body(request)
+    answer = await while_wanted(request, engine.validate(body), engine.ending)
     return Response(answer, headers={"Cache-Control": "no-store"}, media_type="application/json")

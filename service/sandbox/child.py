@@ -30,6 +30,8 @@ EXIT_DEFECT: Final = 70
 _ASSIGNMENTS: Final = 3
 # A job ends soon and its memory with it; what a warm-up has left is frozen and looked at no more.
 _COLLECT_EVERY: Final = (50_000, 20, 100)
+_UNCOLLECTED: Final = frozenset({"prepare", "split", "validate"})
+"""Jobs that read graphs, whose objects have no cycles: to look for some takes a tenth of their time."""
 RESERVE: Final = "kiln reserve"
 """What a process without a job is called; one with a job is called `kiln ` and the kind of it."""
 _OUT_OF_MEMORY: Final = frames.encode(frames.OUT_OF_MEMORY)
@@ -109,6 +111,8 @@ def live(birth: Birth, jobs: Mapping[str, Job]) -> NoReturn:
         order, channel = _await_assignment()
         confine.limit_resources(order.limits, birth.baseline_bytes, birth.tasks)
         confine.call_process(f"kiln {order.kind}")
+        if order.kind in _UNCOLLECTED:
+            gc.disable()
         outlet = Outlet(channel, birth.confinement.level)
         outlet.done(jobs[order.kind](frames.receive_message(channel), outlet))
         status = 0

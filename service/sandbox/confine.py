@@ -7,6 +7,7 @@ import os
 import resource
 import signal
 import struct
+from contextlib import suppress
 from math import ceil
 from pathlib import Path
 from typing import Final
@@ -19,6 +20,8 @@ STACK_BYTES: Final = 64 * MIB
 CPU_GRACE_S: Final = 2
 TASKS: Final = 256
 """Processes and threads that the user may have beyond those that ran when the fork server started."""
+NICENESS: Final = 5
+"""Of a compile: beside one it gets a quarter of a processor, and all of it where nobody else wants it (nice(2))."""
 
 # <linux/prctl.h>
 _PR_SET_PDEATHSIG: Final = 1
@@ -76,6 +79,18 @@ def renounce_privileges() -> None:
 def call_process(name: str) -> None:
     """What `ps` shows of this process: up to 15 bytes."""
     _libc.prctl(_PR_SET_NAME, ctypes.c_char_p(name.encode()), 0, 0, 0)
+
+
+def give_way(pid: int) -> None:
+    """Have a process that computes for long let those go first that answer soon.
+
+    Where the kernel shares the processors among sessions before it shares them within one, its session does too
+    (sched(7), autogroup), once it has one of its own.
+    """
+    with suppress(OSError):  # it is gone; there are no such groups; not so often without privileges
+        os.setpriority(os.PRIO_PROCESS, pid, NICENESS)
+        if os.getsid(pid) == pid:
+            Path(f"/proc/{pid}/autogroup").write_text(str(NICENESS))
 
 
 def threads() -> int:

@@ -29,6 +29,7 @@ from .levels import Wall
 _MAX_REASON = 4 << 10
 # A request to compile needs two processes, the second a few milliseconds after the first.
 _RESERVES = 2
+_GIVING_WAY = frozenset({"compile"})
 
 
 class ForkServer:
@@ -96,6 +97,8 @@ class ForkServer:
         finally:
             os.close(channel)
         forked.begin(order)
+        if order.kind in _GIVING_WAY:
+            confine.give_way(forked.pid)
         self._running[order.job] = forked
         self._may_reserve = True
 

@@ -63,7 +63,7 @@ class Reply:
         if kind == frames.DONE:
             return Message(frames.decode_json(payload), self._parts)
         if kind == frames.FAILED:
-            return _error(frames.decode_json(payload))
+            return error_of(frames.decode_json(payload))
         if kind == frames.OUT_OF_MEMORY:
             raise OutOfMemory
         if kind == frames.PART:
@@ -79,8 +79,8 @@ class Reply:
         return None
 
 
-def _error(problem: dict[str, Any]) -> TensorkilnError:
-    """The error of a problem document, whose writer may be under foreign control."""
+def error_of(problem: dict[str, Any]) -> TensorkilnError:
+    """The error of a problem document, whose writer may be under foreign control. FrameError when it is none."""
     pointers, details = problem.get("pointers"), problem.get("details")
     if not isinstance(pointers or [], list) or not isinstance(details or {}, dict):
         raise FrameError("a problem document has pointers or details that are none")

@@ -51,6 +51,10 @@ class Blobs:
             if not (await self.holds([digest]) and await self._is_fresh(digest)):
                 with explained("The store does not take a blob"):
                     await self._store.put_async(_path(digest), content)
+                signature = await self._signature(digest)
+                if signature is not None and signature[-1] == len(content):
+                    # What has just been hashed need not be read to be verified.
+                    self._remember(digest, signature)
         return digest
 
     async def get(self, digest: str) -> bytes | None:
@@ -94,7 +98,7 @@ class Blobs:
             return True
 
     async def _signature(self, digest: str) -> _Signature | None:
-        """What changes when the blob's file does; None when there is none."""
+        """What changes when the blob's file does, its size the last; None when there is none."""
         if self._root is not None:
             # Two microseconds; the store's own way takes a hundred, for each of a program's kernels.
             try:

@@ -1,18 +1,21 @@
-"""Compiles that crashed, by action: how often, and with what, so that a graph that is poison is not tried for ever."""
+"""Compiles that crashed, by action, so that a graph that is poison is not tried for ever."""
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
-from hashlib import sha256
 from typing import Any, Final
 
+from service.ladder import ATTEMPTS
 from service.trust.notary import Notary
+from tensorkiln.errors import UnavailableError
 
 from .records import Records
 
-MAX_CRASHES: Final = 2
+MAX_CRASHES: Final = ATTEMPTS
 """How often a compile that crashes is begun, by all workers together."""
 REMEMBERED_S: Final = 600.0
 """Seconds after which a crash is forgotten. The compiler's build is part of the action: another one starts afresh."""
@@ -22,46 +25,54 @@ _SEAL: Final = "seal"
 
 @dataclass(frozen=True, slots=True)
 class Crash:
-    """`attempts` that have crashed, the problem document of the last, and its time in seconds since the epoch."""
+    """The problem document of an attempt that crashed, and its time in seconds since the epoch."""
 
-    attempts: int
     problem: Mapping[str, Any]
     at: float
 
-    @property
-    def is_final(self) -> bool:
-        """Whether it is not to be tried again."""
-        return self.attempts >= MAX_CRASHES
-
 
 class Crashes:
-    """Crashes in `records`, sealed by `notary`: one that is not is not believed."""
+    """Crashes in `records`, sealed by `notary`: one that is not is not believed. `clock` is in s since the epoch.
 
-    def __init__(self, records: Records, notary: Notary, clock: Callable[[], float] = time.time) -> None:
-        self._records = records
+    `now` is in s, and tells how long somebody has been silent.
+    """
+
+    def __init__(
+        self,
+        records: Records,
+        notary: Notary,
+        clock: Callable[[], float] = time.time,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.records = records
+        self.now = now
         self._notary = notary
         self._clock = clock
+        self._leaving: set[asyncio.Task[None]] = set()
 
-    async def find(self, key: str) -> Crash | None:
-        """The crashes under `key`; None when there are none, or the last is too long ago."""
-        record = await self._records.get(_path(key))
-        if record is None:
+    def read(self, key: str, record: Mapping[str, Any]) -> Crash | None:
+        """The crash that a record is; None when it is none, is not believed, or was too long ago."""
+        content = {name: value for name, value in record.items() if name != _SEAL}
+        if not self._notary.has_sealed("crash", {"crash": key, **content}, record.get(_SEAL, {})):
             return None
-        seal = record.pop(_SEAL, {})
-        if not self._notary.has_sealed("crash", {"crash": key, **record}, seal):
-            return None
-        crash = Crash(**record)
-        if self._clock() - crash.at < REMEMBERED_S:
-            return crash
-        await self._records.delete(_path(key))
-        return None
+        crash = Crash(**content)
+        return crash if self._clock() - crash.at < REMEMBERED_S else None
 
-    async def save(self, key: str, crash: Crash) -> None:
-        """Remember how often what is under `key` has crashed."""
-        content = asdict(crash)
-        await self._records.put(_path(key), {**content, _SEAL: self._notary.seal({"crash": key, **content})})
+    async def write(self, path: str, key: str, problem: Mapping[str, Any]) -> None:
+        """Remember a crash in a place."""
+        content = asdict(Crash(problem, self._clock()))
+        await self.records.put(path, {**content, _SEAL: self._notary.seal({"crash": key, **content})})
 
+    def leave(self, path: str) -> None:
+        """Give a place back, which nobody has to wait for."""
+        leaving = asyncio.create_task(self._remove(path))
+        self._leaving.add(leaving)
+        leaving.add_done_callback(self._leaving.discard)
 
-def _path(key: str) -> str:
-    name = sha256(key.encode()).hexdigest()
-    return f"{FOLDER}{name[:2]}/{name}"
+    async def settle(self) -> None:
+        """Come back when every place is given back that was left."""
+        await asyncio.gather(*self._leaving)
+
+    async def _remove(self, path: str) -> None:
+        with suppress(UnavailableError):  # the lease ends
+            await self.records.delete(path)

@@ -2,20 +2,25 @@
 
 `jobs/open` has what is to be done, `jobs/ended` what is over, `jobs/owners` until when each service is known to live,
 `jobs/claims` who took up a job that somebody left: a file that only one service can create. `jobs/progress` has how far
-a job is, for services that do not have it; nothing depends on it.
+a job is, for services that do not have it; nothing depends on it. A job whose record cannot be read has failed by that.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from itertools import count
 from typing import Any, Final, Literal
 
+import structlog
 from obstore.exceptions import AlreadyExistsError
+from pydantic import TypeAdapter, ValidationError
+
+from tensorkiln.errors import UnavailableError
 
 from .location import ObjectStore, explained
-from .records import Records
+from .records import DamagedRecord, Records
 
 State = Literal["queued", "running", "done", "failed", "cancelled"]
 ENDED: Final[frozenset[State]] = frozenset({"done", "failed", "cancelled"})
@@ -25,6 +30,8 @@ ENDED_FOLDER: Final = "jobs/ended/"
 _OPEN: Final = "jobs/open"
 _CLAIMS: Final = "jobs/claims"
 _PROGRESS: Final = "jobs/progress"
+
+_log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +48,8 @@ class JobRecord:
     """A job. `body` is the digest of its request, `answer` that of its answer; both are blobs. `caller` is whose it is.
 
     `accepted` is in seconds since the epoch, `attempt` counts how often its work was begun. `owner` is the one
-    that has it, empty for none. `error` is a problem document. `trace` is the `traceparent` of the request.
+    that has it, empty for none. `error` is a problem document. `trace` is the `traceparent` of the request. Of a job
+    whose record was damaged, body and caller are empty.
     """
 
     id: str
@@ -64,6 +72,15 @@ class JobRecord:
         """Whether nothing happens to it any more."""
         return self.state in ENDED
 
+    def failed(self, error: Mapping[str, Any]) -> JobRecord:
+        """The job once it has failed by `error`, a problem document, whatever else had come of it."""
+        told = tuple(event for event in self.events if event.kind != "done")
+        done = Event(f"{self.attempt}.{len(told) + 1}", "done", {"state": "failed", "run_ms": None})
+        return replace(self, state="failed", error=error, answer=None, run_ms=None, events=(*told, done))
+
+
+_JOB_RECORD: Final = TypeAdapter(JobRecord)
+
 
 class JobRecords:
     """The job records in a store."""
@@ -74,13 +91,14 @@ class JobRecords:
 
     async def find(self, job: str) -> JobRecord | None:
         """The record of a job, ended or open."""
-        content = await self._records.get(_ended(job)) or await self._records.get(f"{_OPEN}/{job}")
-        if content is None:
-            return None
-        record = _read(content)
-        told = await self._records.get(f"{_PROGRESS}/{job}") if not record.has_ended else None
-        further = _read(told) if told is not None else record
-        return further if further.attempt >= record.attempt else record
+        ended = await self._read(_ended(job))
+        if ended is not None:
+            return ended
+        record = await self._open(job)
+        if record is None:
+            return await self._read(_ended(job))  # it may have ended since
+        told = await self._read(f"{_PROGRESS}/{job}")
+        return told if told is not None and told.attempt >= record.attempt else record
 
     async def tell(self, record: JobRecord) -> None:
         """Have other services know how far an open job is."""
@@ -96,28 +114,31 @@ class JobRecords:
 
     async def end(self, record: JobRecord) -> JobRecord:
         """Keep how a job has ended, unless it has already; the record that stands."""
-        earlier: dict[str, Any] | None = None
+        earlier: JobRecord | None = None
         while not await self._records.create(_ended(record.id), asdict(record)):
-            earlier = await self._records.get(_ended(record.id))
+            earlier = await self._read(_ended(record.id))
             if earlier is not None:
                 break  # Otherwise it was damaged, and is not there any more.
         await self._close(record)
-        return record if earlier is None else _read(earlier)
+        return record if earlier is None else earlier
 
     async def opened(self) -> list[str]:
         """The ids of the open jobs."""
         return await self._records.names(_OPEN, MAX_OPEN)
 
     async def orphan(self, job: str, owner: str, now: float) -> JobRecord | None:
-        """An open job whose owner is no more, taken over by `owner`; None when there is nothing to take."""
-        content = await self._records.get(f"{_OPEN}/{job}")
-        if content is None:
+        """An open job whose owner is no more, taken over by `owner`; None when there is nothing to take.
+
+        A job that is `owner`'s already is one that it has lost hold of.
+        """
+        record = await self._open(job)
+        if record is None:
             return None
-        record = _read(content)
-        if await self._records.get(_ended(job)) is not None:
+        if await self._read(_ended(job)) is not None:
             await self._close(record)  # the service that ended it was gone before it could
             return None
-        if await self.lives(record.owner, now) or not await self._claim(record, owner, now):
+        is_anothers = record.owner != owner and await self.lives(record.owner, now)
+        if is_anothers or not await self._claim(record, owner, now):
             return None
         taken = replace(record, owner=owner, attempt=record.attempt + 1, state="queued", events=())
         await self.write(taken)
@@ -133,13 +154,39 @@ class JobRecords:
 
     async def owner(self, job: str) -> str:
         """Who has an open job; empty for nobody."""
-        content = await self._records.get(f"{_OPEN}/{job}")
-        return content["owner"] if content is not None else ""
+        record = await self._open(job)
+        return record.owner if record is not None else ""
 
     async def lives(self, owner: str, now: float) -> bool:
         """Whether a service said that it lives at this time."""
         found = await self._records.get(f"jobs/owners/{owner}") if owner else None
-        return found is not None and found["until"] > now
+        until = found.get("until") if found is not None else None
+        return isinstance(until, int | float) and until > now
+
+    async def _read(self, path: str) -> JobRecord | None:
+        """The record of a job at `path`; one that cannot be read is removed."""
+        content = await self._records.get(path)
+        try:
+            return _JOB_RECORD.validate_python(content) if content is not None else None
+        except ValidationError:
+            _log.error("the record of a job cannot be read and is removed", path=path)
+        await self._records.delete(path)
+        return None
+
+    async def _open(self, job: str) -> JobRecord | None:
+        """The record of an open job. One that cannot be read ends the job, unless its owner is known and lives."""
+        path = f"{_OPEN}/{job}"
+        try:
+            content = await self._records.intact(path)
+            return _JOB_RECORD.validate_python(content) if content is not None else None
+        except (DamagedRecord, ValidationError):
+            _log.error("the record of an open job cannot be read", path=path)
+        told = await self._read(f"{_PROGRESS}/{job}")
+        if told is not None and await self.lives(told.owner, time.time()):
+            return told
+        lost = UnavailableError("The record of this job was damaged in the store; send its request again.")
+        await self.end((told or JobRecord(job, "", time.time(), {})).failed(lost.to_problem()))
+        return None
 
     async def _claim(self, record: JobRecord, owner: str, now: float) -> bool:
         """Whether `owner` is the one that takes up a job; a claim of one that died before it did so is passed over."""
@@ -149,12 +196,22 @@ class JobRecords:
                 try:
                     await self._store.put_async(path, owner.encode(), mode="create")
                 except AlreadyExistsError:
-                    claimer = (await (await self._store.get_async(path)).bytes_async()).to_bytes().decode()
+                    claimer = await self._claimer(path)
                 else:
                     return True
-            if await self.lives(claimer, now):
+            if claimer == owner:
+                return True  # it could not write that it had the job
+            if claimer is None or await self.lives(claimer, now):
                 return False
         raise AssertionError("count() has no end")
+
+    async def _claimer(self, path: str) -> str | None:
+        """Who made a claim; None when it is not there any more, as the job has ended."""
+        try:
+            claim = (await (await self._store.get_async(path)).bytes_async()).to_bytes()
+        except FileNotFoundError:
+            return None
+        return claim.decode(errors="replace")
 
     async def _close(self, record: JobRecord) -> None:
         await self._records.delete(f"{_OPEN}/{record.id}")
@@ -168,8 +225,3 @@ class JobRecords:
 
 def _ended(job: str) -> str:
     return f"{ENDED_FOLDER}{job[:2]}/{job}"
-
-
-def _read(content: Mapping[str, Any]) -> JobRecord:
-    fields: dict[str, Any] = {**content, "events": tuple(Event(**event) for event in content["events"])}
-    return JobRecord(**fields)

@@ -23,7 +23,7 @@ def open_store(location: str) -> ObjectStore:
 
     A directory is made when it does not exist. UnavailableError when it cannot be used.
     """
-    with explained(f"The store at {location} cannot be opened"):
+    with explained(f"The store at {location} (KILN_STORE, or KILN_HOME) cannot be opened"):
         if urlsplit(location).scheme in ("", "file"):
             path = Path(urlsplit(location).path).expanduser().absolute()
             path.mkdir(mode=_DIRECTORY_MODE, parents=True, exist_ok=True)

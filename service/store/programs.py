@@ -72,24 +72,26 @@ class Programs:
 
     async def save(self, action: Action, entry: Entry) -> Entry:
         """Make `entry`, whose blobs are stored, the answer of `action`; the entry with its signature."""
-        signed = self._notary.sign(action, entry.program, entry.artifacts, entry.stages)
-        signature = signed.to_json().decode()
-        await self._records.put(_path(action.digest), {_SIGNED: signature})
-        return replace(entry, signature=signature)
+        signed = self._signed_now(action, entry)
+        await self._records.put(_path(action.digest), {_SIGNED: signed.signature})
+        return signed
 
     async def offer(self, action: Action, entry: Entry) -> Entry:
         """Make `entry` the answer of `action` unless it has one that is of use: of several workers the first counts."""
-        signed = self._notary.sign(action, entry.program, entry.artifacts, entry.stages)
-        if not await self._records.create(_path(action.digest), {_SIGNED: signed.to_json().decode()}):
-            earlier = await self.find(action, with_dumps=bool(entry.stages))
-            if isinstance(earlier, Entry):
-                return earlier
-        return await self.save(action, entry)
+        signed = self._signed_now(action, entry)
+        if await self._records.create(_path(action.digest), {_SIGNED: signed.signature}):
+            return signed
+        earlier = await self.find(action, with_dumps=bool(entry.stages))
+        return earlier if isinstance(earlier, Entry) else await self.save(action, entry)
 
     async def doubt(self, action: Action) -> UntrustedArtifactError | None:
         """Why what is stored of `action` is not believed here, where settings or keys are the reason."""
         record = await self._records.get(_path(action.digest))
         return self._notary.doubt(record.get(_SIGNED, ""), action.digest) if record is not None else None
+
+    def _signed_now(self, action: Action, entry: Entry) -> Entry:
+        signed = self._notary.sign(action, entry.program, entry.artifacts, entry.stages)
+        return replace(entry, signature=signed.to_json().decode())
 
     async def _signed(self, digest: str) -> SignedRecord | None:
         record = await self._records.get(_path(digest))

@@ -24,6 +24,10 @@ _SEAL_BYTES: Final = 64
 _TOUCH_EVERY_S: Final = 600.0
 
 
+class DamagedRecord(Exception):
+    """The bytes of a record are not those that were written."""
+
+
 class Records:
     """Records in `store`. Damaged ones are removed when they are met; `corrupt` counts them."""
 
@@ -51,19 +55,26 @@ class Records:
 
     async def get(self, path: str) -> dict[str, Any] | None:
         """The record at `path`; None when it is missing or damaged."""
+        try:
+            return await self.intact(path)
+        except DamagedRecord:
+            _log.error("a stored record was damaged and is removed", path=path)
+        await self.delete(path)
+        return None
+
+    async def intact(self, path: str) -> dict[str, Any] | None:
+        """The record at `path`; None when it is missing. DamagedRecord when it is damaged, and is left there."""
         with explained("The store does not give a record"):
             try:
                 sealed = (await (await self._store.get_async(path)).bytes_async()).to_bytes()
             except FileNotFoundError:
                 return None
         content = unsealed(sealed)
-        if content is not None:
-            return content
-        self.corrupt += 1
-        count_corrupt("record")
-        _log.error("a stored record was damaged and is removed", path=path)
-        await self.delete(path)
-        return None
+        if content is None:
+            self.corrupt += 1
+            count_corrupt("record")
+            raise DamagedRecord(path)
+        return content
 
     def touch(self, path: str) -> None:
         """Have eviction see that the record at `path` is in use. An object store keeps the time of its writing."""

@@ -96,7 +96,9 @@ class Keyring:
             paths = sorted(self._directory.glob(f"*{SUFFIX}"))
             stamp = tuple(number for path in paths for number in (path.stat().st_ino, path.stat().st_mtime_ns))
         except OSError as error:
-            raise UnavailableError(f"The keys in {self._directory} cannot be read: {error}.") from error
+            raise UnavailableError(
+                f"The keys in {self._directory} (KILN_KEYS, or KILN_HOME) cannot be read: {error}."
+            ) from error
         if stamp != self._stamp:
             self._keys = {key.kid: key for key in map(read_key, paths)}
             self._stamp = stamp
@@ -117,7 +119,9 @@ class Keyring:
             self._directory.mkdir(mode=_DIRECTORY_MODE, parents=True, exist_ok=True)
             descriptor = os.open(self._directory / ".lock", os.O_RDWR | os.O_CREAT, 0o600)
         except OSError as error:
-            raise UnavailableError(f"There can be no keys in {self._directory}: {error}.") from error
+            raise UnavailableError(
+                f"There can be no keys in {self._directory} (KILN_KEYS, or KILN_HOME): {error}."
+            ) from error
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
             self._looked_at = float("-inf")

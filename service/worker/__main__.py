@@ -5,10 +5,12 @@ from __future__ import annotations
 import sys
 
 from pydantic import ValidationError
+from pydantic_settings import SettingsError
 
 from service.observe.export import require_exporter
 from service.observe.log import configure_log
 from service.settings import Settings
+from service.start import told
 from tensorkiln.errors import UnavailableError
 
 from .figures import figures
@@ -18,9 +20,8 @@ def main() -> int:
     """The exit status."""
     try:
         settings = Settings()
-    except ValidationError as error:
-        for problem in error.errors(include_url=False, include_input=False):
-            print(f"KILN_{'_'.join(str(step) for step in problem['loc']).upper()}: {problem['msg']}", file=sys.stderr)
+    except (SettingsError, ValidationError) as error:
+        print(*told(error), sep="\n", file=sys.stderr)
         return 1
     configure_log(settings.log)
     try:

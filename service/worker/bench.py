@@ -15,9 +15,11 @@ from service.action import Action
 from service.build_id import build
 from service.engine.farm.ledger import Ledger, Result, State, Task
 from service.engine.farm.message import Message
+from service.engine.farm.roster import Roster
 from service.engine.local import LocalEngine
-from service.engine.order import Made, Order, Wanted
+from service.engine.order import Cost, Made, Order, Wanted
 from service.observe.traces import continuing
+from service.sandbox import warm_ups
 from service.sandbox.sandbox import Sandbox
 from service.settings import Settings
 from service.store.blobs import Blobs
@@ -29,7 +31,8 @@ from service.trust.keyring import Keyring
 from service.trust.notary import Notary
 from tensorkiln.errors import InfrastructureError, TensorkilnError, UnavailableError
 
-WARM_UP: Final = "service.sandbox.jobs.rehearsal:rehearse"
+from .presence import Presence
+
 BEAT_S: Final = 0.5
 """How often a worker says that it is at an order, and looks whether that is wanted still: well below a lease."""
 
@@ -51,20 +54,23 @@ class Bench:
         self._ledger = Ledger(store, records)
         self._name = f"{settings.worker}.{os.getpid()}.{token_hex(4)}"
         self._sandbox = Sandbox(
-            (WARM_UP,),
+            (warm_ups.COMPILING,),
             max_output_mib=settings.compile_output_mib,
             wall=settings.isolation,
             required=settings.require_isolation,
             test_hooks=settings.test_hooks,
         )
+        self._presence = Presence(self._sandbox, Roster(store, records), self._name)
 
     async def start(self) -> None:
-        """Start the fork server. UnavailableError when it or the key cannot be used."""
+        """Start the fork server, and sign in. UnavailableError when the fork server or the key cannot be used."""
         self._notary.isolation = (await self._sandbox.start()).level
         self._keyring.signer()
+        await self._presence.start()
 
     async def close(self) -> None:
-        """End the fork server."""
+        """Sign out, and end the fork server."""
+        await self._presence.close()
         await self._sandbox.close()
 
     async def work(self, message: Message) -> str:
@@ -72,8 +78,12 @@ class Bench:
 
         TensorkilnError when the store fails: then the service that announced it does so again.
         """
-        with continuing(message.trace):
-            return await self._work(message)
+        await self._presence.is_fit.wait()
+        with continuing(message.trace), self._presence.at_work():
+            try:
+                return await self._work(message)
+            finally:
+                await self._crashes.settle()
 
     async def _work(self, message: Message) -> str:
         task = await self._ledger.find(message.owner, message.task)
@@ -91,7 +101,8 @@ class Bench:
         if not await self._ledger.claim(task.owner, task.id, message.attempt, self._name):
             return "begun by another"
         news: list[Mapping[str, Any]] = []
-        making = asyncio.create_task(self._make(task, action, news.append))
+        cost = Cost()
+        making = asyncio.create_task(self._make(task, action, cost, news.append))
         beating = asyncio.create_task(self._beat(task, message.attempt, news, making))
         try:
             await asyncio.wait({making})
@@ -103,27 +114,27 @@ class Bench:
         error = making.exception()
         if error is not None and not isinstance(error, TensorkilnError):
             raise error
-        about = Result(message.attempt, self._name, news)
+        about = Result(message.attempt, self._name, news, cost.seconds)
         if error is not None:
             await self._ledger.finish(task.owner, task.id, replace(about, problem=error.to_problem()))
             return error.code
         made = making.result()
-        done = replace(about, entry=made.entry, run_s=made.run_s, attempts=made.attempts)
+        done = replace(about, entry=made.entry, attempts=made.attempts)
         await self._ledger.finish(task.owner, task.id, done)
         return "done"
 
-    async def _make(self, task: Task, action: Action, tell: Any) -> Made:
+    async def _make(self, task: Task, action: Action, cost: Cost, tell: Any) -> Made:
         if task.hook is None and not task.replaces:
             found = await self._programs.find(action, with_dumps=task.with_dumps)
             if isinstance(found, Entry):
-                return Made(b"", found, None, 0.0)
+                return Made(b"", found, None)
         graph = await self._blobs.get(action.graph)
         if graph is None:
             raise UnavailableError("The graph of an order is gone from the store; send the request again.")
         limits = replace(self._settings.limits, deadline_s=min(task.deadline_s, self._settings.compile_deadline_s))
         engine = LocalEngine(self._sandbox, limits, self._blobs, self._programs, self._crashes)
         wanted = Wanted(action, graph, task.with_dumps, task.hook, None, task.is_poison)
-        return await engine.make(Order(wanted, {}, task.replaces), tell)
+        return await engine.make(Order(wanted, {}, task.replaces, cost), tell)
 
     async def _beat(self, task: Task, attempt: int, news: list[Mapping[str, Any]], making: asyncio.Task[Made]) -> None:
         """Say that the worker lives, until the order is given up. What ends before the first beat needs none."""

@@ -19,11 +19,13 @@ from service.store.records import Records
 from service.trust.keyring import Keyring
 from tensorkiln.errors import UnavailableError
 
+from .probe import DIRECTORY
+
 
 def require_start() -> None:
     """UnavailableError with the reason when the isolation, the key or the store is not what a worker needs."""
     # The figures are those of the worker's own processes.
-    variables = {name: value for name, value in os.environ.items() if name != "PROMETHEUS_MULTIPROC_DIR"}
+    variables = {name: value for name, value in os.environ.items() if name != DIRECTORY}
     command = [sys.executable, "-P", "-m", "service.worker.check"]
     checked = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, env=variables, text=True)
     if checked.returncode != 0:
@@ -61,4 +63,8 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    status = main()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # The store's library aborts the process, now and then, when the interpreter is taken down under its threads.
+    os._exit(status)

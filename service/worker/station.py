@@ -1,12 +1,17 @@
-"""A process of a worker: one bench, and the loop that it works in."""
+"""A process of a worker: one bench, and the loop that it works in.
+
+The loop has a thread of its own: between two orders Celery waits for the next, and the bench signs that it lives.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Coroutine
 from mmap import mmap
 from signal import SIGTERM
-from typing import Any
+from threading import Thread
+from typing import Any, TypeVar
 
 import structlog
 from celery import Celery
@@ -20,6 +25,8 @@ from service.settings import Settings
 
 from .bench import Bench
 
+T = TypeVar("T")
+
 _log = structlog.get_logger()
 
 
@@ -28,7 +35,8 @@ class Station:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._runner: asyncio.Runner | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: Thread | None = None
         self._bench: Bench | None = None
         self._end_spans = _nothing
         # Seen by the worker and by all that it forks.
@@ -49,10 +57,12 @@ class Station:
     def _begin(self, **_: Any) -> None:
         if self._settings.tracing:
             self._end_spans = record_spans()
-        self._runner = asyncio.Runner()
+        self._loop = asyncio.new_event_loop()
+        self._thread = Thread(target=self._loop.run_forever, name="bench", daemon=True)
+        self._thread.start()
         try:
             bench = Bench(self._settings)
-            self._runner.run(bench.start())
+            self._run(bench.start())
         except Exception as error:
             # Celery would go on without a bench, and begin this process again for ever if it ended.
             _log.error("a process of the worker cannot begin; the worker ends", reason=str(error), exc_info=error)
@@ -62,20 +72,25 @@ class Station:
         self._bench = bench
 
     def _end(self, **_: Any) -> None:
-        if self._runner is not None:
-            if self._bench is not None:
-                self._runner.run(self._bench.close())
-            self._runner.close()
+        if self._bench is not None:
+            self._run(self._bench.close())
+        if self._loop is not None and self._thread is not None:
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
+            self._loop.close()
         self._end_spans()
 
     def _carry_out(self, **content: Any) -> None:
-        assert self._runner is not None
         if self._bench is None:
             raise Reject("this process could not begin", requeue=True)
         message = Message(**content)
         with continuing(message.trace):
-            outcome = self._runner.run(self._bench.work(message))
+            outcome = self._run(self._bench.work(message))
             _log.info("an order is over", outcome=outcome, digest=message.action, attempt=message.attempt)
+
+    def _run(self, work: Coroutine[Any, Any, T]) -> T:
+        assert self._loop is not None
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
 
 def _nothing() -> None:

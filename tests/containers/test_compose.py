@@ -15,7 +15,7 @@ from check_jsonschema import main as check_jsonschema
 from click.testing import CliRunner
 
 from service.identity.keyring import Keyring
-from service.ladder import Ladder
+from service.ladder import Ladder, stop_s
 from service.settings import Settings
 from tests.snippets import ROOT
 
@@ -62,7 +62,9 @@ def test_what_is_set_is_known_and_keeps_the_ladder_of_time_outs(file: str, name:
     stop = float(ours["stop_grace_period"].removesuffix("s"))
     ladder = Ladder.of(float(environment["KILN_COMPILE_DEADLINE_S"]), float(environment.get("KILN_QUEUE_AGE_S", 0)))
     if "KILN_SHUTDOWN_GRACE_S" in environment:
-        assert ladder.answer_s < float(environment["KILN_SHUTDOWN_GRACE_S"]) < stop
+        grace = float(environment["KILN_SHUTDOWN_GRACE_S"])
+        assert ladder.lets_finish(grace)
+        assert stop_s(float(environment.get("KILN_SHUTDOWN_NOTICE_S", 0)), grace) <= stop
     else:
         assert ladder.worker_s < stop
     if "KILN_COMPILE_MEMORY_MIB" in environment:

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from service.app import create_app
-from service.ladder import Ladder
+from service.ladder import Ladder, stop_s
 from service.settings import Settings
 from tests.snippets import ROOT
 
@@ -113,7 +113,9 @@ def test_what_is_set_is_known_and_keeps_the_ladder_of_time_outs() -> None:
     ladder = Ladder.of(float(settings()["KILN_COMPILE_DEADLINE_S"]), float(settings()["KILN_QUEUE_AGE_S"]))
     pause = container("kiln-api")["lifecycle"]["preStop"]["sleep"]["seconds"]
     stopped = pod("kiln-api")["terminationGracePeriodSeconds"] - pause
-    assert ladder.answer_s < float(settings()["KILN_SHUTDOWN_GRACE_S"]) < stopped
+    grace = float(settings()["KILN_SHUTDOWN_GRACE_S"])
+    assert ladder.lets_finish(grace)
+    assert stop_s(float(settings().get("KILN_SHUTDOWN_NOTICE_S", 0)), grace) <= stopped
     assert ladder.worker_s < pod("kiln-worker")["terminationGracePeriodSeconds"]
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from tensorkiln.errors import InvalidGraphError
 from tensorkiln.graph import Graph
-from tensorkiln.strict_json import RepeatedKeyError, parse, refuse_repeated_keys
+from tensorkiln.strict_json import RepeatedKeyError, keys_in, may_repeat_keys, parse, refuse_repeated_keys
 
 GRAPH: dict[str, Any] = {
     "schema": 1,
@@ -55,6 +55,21 @@ def test_a_repetition_inside_what_another_drops_is_found() -> None:
     for read in (parse, refuse_repeated_keys):
         with pytest.raises(RepeatedKeyError):
             read('{"a": {"b": 1, "b": 2}, "a": 3}')
+
+
+@pytest.mark.parametrize("layout", [{}, {"separators": (",", ":")}, {"indent": 1}, {"separators": (", ", "\t\r\n :")}])
+@pytest.mark.parametrize("content", [GRAPH, [], 7, [[{"a": {"b": [{}]}}, {"a": 2}]], {"cpu:a": "cuda:1", "": "a:"}])
+def test_what_is_spelled_once_is_not_suspected_of_a_repetition(content: Any, layout: dict[str, Any]) -> None:
+    text = json.dumps(content, **layout)
+    known = keys_in(json.loads(text))
+    assert not may_repeat_keys(text, known)
+    assert not may_repeat_keys(text.encode(), known)
+
+
+@pytest.mark.parametrize("space", ["", " ", "\t", "\n", "\r", " \r\n\t"])
+def test_a_repeated_key_is_suspected_wherever_its_colon_stands(space: str) -> None:
+    text = f'{{"a:b"{space}:"c:d","a:b"{space}:{{}}}}'
+    assert may_repeat_keys(text, keys_in(json.loads(text)))
 
 
 def test_what_is_no_json_is_a_value_error() -> None:

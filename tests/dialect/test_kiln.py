@@ -50,6 +50,12 @@ def test_a_context_goes_when_nobody_holds_it() -> None:
     assert gone() is None
 
 
+def test_a_context_has_the_dialects_that_passes_build_and_no_other(context: ir.Context) -> None:
+    assert all(context.is_dialect_loaded(name) for name in ("kiln", "arith", "llvm", "memref", "nvvm", "scf"))
+    # With each more, a pass that looks for the patterns of all that are loaded has more to look at.
+    assert not any(context.is_dialect_loaded(name) for name in ("transform", "tosa", "spirv", "sparse_tensor"))
+
+
 def test_an_op_is_made_from_python_values(context: ir.Context) -> None:
     module, block = empty_graph(ROW)
     at = {"ip": ir.InsertionPoint(block), "loc": ir.Location.name("/nodes/3")}

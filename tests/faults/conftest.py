@@ -3,32 +3,24 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterator
-from typing import Final
+from typing import Any
 
 import pytest
 
+from service.engine.farm.roster import SIGN_S
 from tests.farm.brokers import missing
 from tests.farm.topology import Farm
-from tests.faults.size import sized
+from tests.faults.size import FULL, sized
 
 REQUIRED = "KILN_REQUIRE_BROKERS"
-FULL: Final = os.environ.get("KILN_FAULTS") == "full"
-_FULL_TIMEOUT_S: Final = 3600
 
 
 @pytest.fixture(scope="session")
 def size() -> Callable[[int, int], int]:
     """Of a number for a pipeline and the full one, that which is asked for."""
     return lambda small, full: full if FULL else small
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Give faults at full size the time that they take."""
-    if FULL:
-        for item in items:
-            if "faults" in item.path.parts:
-                item.add_marker(pytest.mark.timeout(_FULL_TIMEOUT_S))
 
 
 def require(kind: str) -> None:
@@ -45,5 +37,10 @@ def farm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Farm]:
     """RabbitMQ, two services and four workers, or eight, for tests that leave as many as there were."""
     require("rabbit")
     home, workers = tmp_path_factory.mktemp("farm"), sized(4, 8)
-    with Farm(home, workers=workers, test_hooks=1, queue=4000, farm_width=600, queue_age_s=600) as running:
+    # All that the tests ask for is at the broker, as hundreds of orders are to be there when it goes.
+    width: dict[str, Any] = {"farm_width": 600, "farm_ahead": 10_000}
+    with Farm(home, workers=workers, test_hooks=1, queue=4000, queue_age_s=600, **width) as running:
+        while len(list(running.store.glob("members/*/worker.*"))) < workers:
+            time.sleep(0.05)
+        time.sleep(2 * SIGN_S)  # until the services have seen all of them
         yield running

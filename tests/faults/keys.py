@@ -21,6 +21,7 @@ from tensorkiln.canonical import canonicalize
 from tensorkiln.errors import TensorkilnError
 from tensorkiln.graph import Graph
 from tests.contract.random_graphs import random_graph
+from tests.faults.interpreters import NONE, other_interpreters, run
 from tests.trust.test_identical import DIGESTS, output
 
 SEEDS: Final = 10
@@ -46,6 +47,17 @@ HEADERS: Final[tuple[Mapping[str, str], ...]] = (
 def digests_by_seed(graphs: int) -> list[list[str]]:
     """The digests of so many graphs, each written in four ways that agreed, for every PYTHONHASHSEED."""
     return [output(DIGESTS, str(graphs), seed=str(seed)).split() for seed in range(SEEDS)]
+
+
+def digests_elsewhere(graphs: int) -> dict[str, list[str]]:
+    """The same by the version of every other interpreter there is. RuntimeError for one in which the forms disagree."""
+    found: dict[str, list[str]] = {}
+    for version, python in other_interpreters().items():
+        ran = run(python, DIGESTS, str(graphs))
+        if ran.returncode:
+            raise RuntimeError(f"Python {version}: {ran.stderr}")
+        found[version] = ran.stdout.split()
+    return found
 
 
 def digest(wire: Any, target: Any = "cpu:x86-64-v3", header: Mapping[str, str] = HEADERS[0], **options: bool) -> str:
@@ -108,12 +120,19 @@ def main() -> int:
     found = digests_by_seed(graphs)
     agree = sum(len({digests[place] for digests in found}) == 1 for place in range(graphs))
     print(f"{agree} of {graphs} graphs have one digest in 4 forms and with {SEEDS} hash seeds")
+    elsewhere = digests_elsewhere(graphs)
+    for version, digests in elsewhere.items():
+        same = sum(there == here for there, here in zip(digests, found[0], strict=True))
+        print(f"{same} of {graphs} have the same one with Python {version}, here {sys.version.split()[0]}")
+    if not elsewhere:
+        print(f"no other interpreter: {NONE}")
     made = [change for seed in range(graphs) for change in changes(seed)]
     told = sum(before != after for _, before, after in made)
     print(f"{told} of {len(made)} changes of a graph change its digest")
     apart = list(requests(random_graph(Random(0))))
     print(f"{len(set(apart))} of {len(apart)} combinations of what else goes into a digest have one of their own")
-    return 0 if (agree, told, len(set(apart))) == (graphs, len(made), len(apart)) else 1
+    alike = all(digests == found[0] for digests in elsewhere.values())
+    return 0 if alike and (agree, told, len(set(apart))) == (graphs, len(made), len(apart)) else 1
 
 
 if __name__ == "__main__":

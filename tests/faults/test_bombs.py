@@ -7,7 +7,7 @@ from pathlib import Path
 from statistics import median
 
 from tests.faults.bombs import measure, shown
-from tests.faults.conftest import FULL
+from tests.faults.size import FULL
 from tests.service.server import Server
 
 # At the small size a machine that is busy with other tests decides over all but the fastest, and over much of that.

@@ -45,3 +45,10 @@ def test_a_broker_of_an_unknown_kind_is_refused_without_its_password(tmp_path: P
     assert done.returncode != 0
     assert "KILN_BROKER has the scheme 'sqs'" in done.stderr
     assert "secret" not in done.stderr
+
+
+def test_a_worker_says_which_setting_it_cannot_read(tmp_path: Path) -> None:
+    done = run("service.worker", home=tmp_path, KILN_OIDC="{x")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("KILN_OIDC: ")
+    assert "Traceback" not in done.stderr

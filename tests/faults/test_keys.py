@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -12,9 +13,11 @@ from typing import Any
 import pytest
 
 from tests.contract.random_graphs import disguised, random_graph
-from tests.faults.keys import SEEDS, changes, digest, digests_by_seed, requests
+from tests.faults.interpreters import NONE, other_interpreters
+from tests.faults.keys import SEEDS, changes, digest, digests_by_seed, digests_elsewhere, requests
 from tests.service.bodies import compile_body, encoded
 from tests.service.server import Server
+from tests.trust.test_identical import DIGESTS, output
 
 
 def test_a_graph_has_one_digest_in_every_form_and_with_every_hash_seed(size: Callable[[int, int], int]) -> None:
@@ -23,6 +26,26 @@ def test_a_graph_has_one_digest_in_every_form_and_with_every_hash_seed(size: Cal
     assert len({tuple(digests) for digests in found}) == 1
     assert [len(digests) for digests in found] == [graphs] * SEEDS
     print(f"{graphs} of {graphs} graphs have one digest in 4 forms and with {SEEDS} hash seeds")
+
+
+def test_a_graph_has_one_digest_with_every_python(size: Callable[[int, int], int]) -> None:
+    graphs = size(20, 500)
+    elsewhere = digests_elsewhere(graphs)
+    if not elsewhere:
+        pytest.skip(NONE)
+    here = output(DIGESTS, str(graphs), seed="0").split()
+    assert len(here) == graphs
+    for version, digests in elsewhere.items():
+        assert digests == here, version
+        print(f"{graphs} of {graphs} graphs have one digest here and with Python {version}")
+
+
+def test_an_interpreter_that_is_named_and_cannot_read_a_request_is_no_reason_to_skip(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("KILN_PYTHONS", shutil.which("false") or "")
+    with pytest.raises(RuntimeError, match="false, which KILN_PYTHONS names, cannot read a request"):
+        other_interpreters()
 
 
 def test_every_change_of_a_graph_changes_its_digest(size: Callable[[int, int], int]) -> None:

@@ -32,21 +32,23 @@ def test_a_broker_that_is_killed_loses_nothing(farm: Farm) -> None:
     with ThreadPoolExecutor(4) as pool:
         jobs += pool.map(lambda number: accept(farm.urls[number % 2], body(100 + number, "sin")), range(queued))
     farm.broker.kill()
-    refusals: list[float] = []
-    for number in range(5):
+    try:
+        refusals: list[float] = []
+        for number in range(5):
+            begin = time.monotonic()
+            refused = post(farm.urls[number % 2], body(5000 + number))
+            refusals.append(time.monotonic() - begin)
+            assert (refused.status_code, refused.json()["code"]) == (503, "infra.unavailable"), refused.text
+            assert refused.headers["Content-Type"] == "application/problem+json"
+            assert int(refused.headers["Retry-After"]) >= 1
+            assert post(farm.urls[number % 2], stored).status_code == 200
+        assert post(farm.urls[0], body(5000), Prefer="respond-async").status_code == 503
         begin = time.monotonic()
-        refused = post(farm.urls[number % 2], body(5000 + number))
-        refusals.append(time.monotonic() - begin)
-        assert (refused.status_code, refused.json()["code"]) == (503, "infra.unavailable"), refused.text
-        assert refused.headers["Content-Type"] == "application/problem+json"
-        assert int(refused.headers["Retry-After"]) >= 1
-        assert post(farm.urls[number % 2], stored).status_code == 200
-    assert post(farm.urls[0], body(5000), Prefer="respond-async").status_code == 503
-    begin = time.monotonic()
-    while HTTP.get(f"{farm.urls[0]}/readyz").status_code == 200 and time.monotonic() - begin < 60:
-        time.sleep(0.2)
-    noticed = time.monotonic() - begin
-    farm.broker.start()
+        while HTTP.get(f"{farm.urls[0]}/readyz").status_code == 200 and time.monotonic() - begin < 60:
+            time.sleep(0.2)
+        noticed = time.monotonic() - begin
+    finally:
+        farm.broker.start()
     begin = time.monotonic()
     with ThreadPoolExecutor(4) as pool:
         found = list(pool.map(lambda each: ended(farm.urls, each, 900), jobs))

@@ -116,6 +116,22 @@ def test_poison_is_begun_twice_and_then_known(farm: Farm) -> None:
     assert (found["state"], found["attempt"]) == ("failed", 2)
 
 
+def test_poison_that_both_services_meet_at_once_is_begun_twice_in_all(farm: Farm) -> None:
+    def crashes() -> int:
+        return sum(len(worker.lines("a compile failed")) for worker in farm.workers)
+
+    trials = sized(3, 20)
+    with ThreadPoolExecutor(len(farm.urls)) as pool:
+        for number in range(trials):
+            before, content = crashes(), body(900 + number)
+            asked = [pool.submit(post, url, content, "poison:segfault") for url in farm.urls]
+            problems = [each.result().json() for each in asked]
+            assert [each["code"] for each in problems] == ["compile.crashed"] * len(farm.urls)
+            assert [each["details"]["attempts"] for each in problems] == [2] * len(farm.urls)
+            assert crashes() - before == 2
+    figures("poison at two services at once", attempts=f"2 in {trials} of {trials}")
+
+
 @pytest.mark.parametrize("kind", ["rabbit", "redis"])
 def test_a_message_that_a_frozen_worker_took_is_not_lost(kind: str, tmp_path: Path) -> None:
     require(kind)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.faults.conftest import FULL
 from tests.faults.mutations import FULL as REQUESTS
 from tests.faults.mutations import SETTINGS, run
+from tests.faults.size import FULL
 from tests.service.server import Server
 
 MAX_MIB = 256.0

@@ -7,15 +7,19 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.farm.topology import Farm
+from tests.faults.conftest import require
+from tests.faults.requests import accept, body, claimers, ended
 from tests.observe.readiness import RED_WITHIN_S, await_green, await_red, failed, without_fork_server
-from tests.service.server import Server
+from tests.service.bodies import compile_body, encoded
+from tests.service.server import Server, children
 
 
 @contextmanager
@@ -32,9 +36,12 @@ def without_store(home: Path) -> Any:
 
 
 Break = Callable[[Server], AbstractContextManager[Any]]
-BREAKS: dict[str, Break] = {
-    "canary": lambda server: without_fork_server(server.pid),
-    "store": lambda server: without_store(server.home),
+BREAKS: dict[str, tuple[str, Break]] = {
+    "canary": ("a small graph is not compiled", lambda server: without_fork_server(server.pid)),
+    "store": (
+        "the store does not take what is written to it (infra.unavailable)",
+        lambda server: without_store(server.home),
+    ),
 }
 
 
@@ -43,21 +50,100 @@ def test_what_breaks_in_a_service_is_seen(tmp_path: Path, check: str) -> None:
     with Server(tmp_path / "kiln") as server:
         assert failed(server.url) == {}
         assert doctor(server.url, tmp_path)[0] == 0
-        with BREAKS[check](server):
-            see(server.url, check)
+        reason, break_ = BREAKS[check]
+        with break_(server):
+            assert reason in see(server.url, check)
+            assert str(server.home) not in server.http.get("/readyz").text
+            assert check != "store" or str(server.home) in server.log()
             status, found = doctor(server.url, tmp_path)
             assert status == 1
             assert f"{check}: " in found
         await_green(server.url)
         assert doctor(server.url, tmp_path)[0] == 0
+        assert server.compile(encoded(compile_body())).status_code == 200
 
 
-def see(url: str, check: str) -> None:
-    """Wait for a check to fail, and print how long that took."""
+@pytest.fixture(scope="module")
+def small_farm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Farm]:
+    """One service and one worker."""
+    require("rabbit")
+    with Farm(tmp_path_factory.mktemp("small"), services=1, workers=1) as running:
+        yield running
+
+
+@contextmanager
+def without_broker(farm: Farm) -> Any:
+    farm.broker.kill()
+    try:
+        yield
+    finally:
+        farm.broker.start()
+
+
+@contextmanager
+def without_worker(farm: Farm) -> Any:
+    (worker,) = farm.workers
+    worker.kill()
+    try:
+        yield
+    finally:
+        worker.start()
+
+
+@contextmanager
+def without_compiler(farm: Farm) -> Any:
+    """The worker lives, and its fork server does not for long."""
+    (process,) = children(farm.workers[0].pid)
+    with without_fork_server(process):
+        yield
+
+
+FARM_BREAKS: dict[str, tuple[str, str, Callable[[Farm], AbstractContextManager[Any]]]] = {
+    "broker": ("engine", "takes no orders", without_broker),
+    "worker": ("canary", "no worker of the farm says that it lives", without_worker),
+    "compiler": ("canary", "none of them compiles", without_compiler),
+    "store": ("store", "does not take", lambda farm: without_store(farm.home)),
+}
+
+
+@pytest.mark.xdist_group("farm")
+@pytest.mark.parametrize("part", FARM_BREAKS)
+def test_what_breaks_in_a_farm_is_seen(small_farm: Farm, tmp_path: Path, part: str) -> None:
+    check, reason, break_ = FARM_BREAKS[part]
+    (url,) = small_farm.urls
+    await_green(url)
+    assert doctor(url, tmp_path)[0] == 0
+    with break_(small_farm):
+        see(url, check)
+        assert reason in failed(url)[check]
+        status, found = doctor(url, tmp_path)
+        assert status == 1
+        assert f"{check}: " in found
+    await_green(url)
+    assert doctor(url, tmp_path)[0] == 0
+
+
+@pytest.mark.xdist_group("farm")
+def test_a_worker_that_does_not_compile_begins_no_order_until_it_does(small_farm: Farm) -> None:
+    (url,) = small_farm.urls
+    await_green(url)
+    with without_compiler(small_farm):
+        see(url, "canary")
+        begin = time.time()
+        identifier = accept(url, body(30))
+        time.sleep(3)
+        assert claimers(small_farm, begin) == []
+    assert ended([url], identifier)["state"] == "done"
+    assert small_farm.services[0].lines("a worker was lost") == []
+
+
+def see(url: str, check: str) -> str:
+    """Wait for a check to fail, and print how long that took; the reason."""
     begin = time.monotonic()
-    await_red(url, check)
+    reason = await_red(url, check)
     took = time.monotonic() - begin
     print(f"{check} was seen to fail after {took:.1f} s of {RED_WITHIN_S:g}")
+    return reason
 
 
 def doctor(url: str, home: Path) -> tuple[int, str]:

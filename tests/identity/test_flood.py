@@ -1,12 +1,7 @@
-"""One tenant floods; another has its answers all the same. Figures are printed: run it with `-s` to see them.
-
-`KILN_TEST_FLOOD` is the number of compiles in the flood, from 24 clients at once; 10 000 at full size, where the other
-tenant sends ten times as much too.
-"""
+"""One tenant floods; another has its answers all the same."""
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import threading
@@ -19,17 +14,19 @@ from pathlib import Path
 from typing import Final
 
 import httpx2
+import pytest
 
+from tests.faults.size import sized
 from tests.identity.guarded import Guarded, refusal
 from tests.service.bodies import compile_body, encoded, graph
 from tests.service.server import HOOK, jobs
 
-FLOOD: Final = int(os.environ.get("KILN_TEST_FLOOD", "1000"))
+FLOOD: Final = sized(1000, 10_000)
 CLIENTS: Final = 24
-HITS, COMPILES = (400, 120) if FLOOD >= 10_000 else (40, 12)
-# Seconds; room for a machine of two cores that runs other tests beside this one.
-HIT_P95_S: Final = float(os.environ.get("KILN_TEST_HIT_P95_S", "1"))
-COMPILE_P95_S: Final = float(os.environ.get("KILN_TEST_COMPILE_P95_S", "5"))
+HITS, COMPILES = sized((40, 12), (400, 120))
+# Seconds; at the small size, room for a machine of two cores that runs other tests beside this one.
+HIT_P95_S: Final = sized(1.0, 0.05)
+COMPILE_P95_S: Final = sized(5.0, 1.0)
 
 _FLOODER: Final = """
 import sys, threading, time, httpx2
@@ -90,6 +87,7 @@ def measured(times: int, send: Callable[[], httpx2.Response]) -> list[float]:
     return samples
 
 
+@pytest.mark.faults
 def test_a_flood_of_one_tenant_does_not_keep_another_waiting(home: Path) -> None:
     with Guarded(home, concurrency=2, tenant_in_flight=16) as server:
         flooder, key = server.key("flood"), server.key("calm")

@@ -179,3 +179,23 @@ def test_an_estimate_follows_what_is_learned(seconds: float, sizes: list[int]) -
     for _ in range(100):
         estimate.learn(sizes[0], 2 * seconds)
     assert abs(estimate.seconds(sizes[0]) - 2 * seconds) < 0.01 * seconds
+
+
+def test_who_waits_has_a_turn_when_the_lane_becomes_wider_though_nothing_ends() -> None:
+    async def run() -> None:
+        width, begun = 1, asyncio.Event()
+        lane = FairLane(Bounds(2, 10), width=lambda: width)
+
+        async def second() -> None:
+            async with lane.admit(B, 0.01):
+                begun.set()
+
+        async with lane.admit(A, 0.01):
+            waiting = asyncio.create_task(second())
+            await asyncio.sleep(0)
+            assert not begun.is_set()
+            width = 2
+            await asyncio.wait_for(begun.wait(), 30)
+        await waiting
+
+    asyncio.run(run())

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Final
 
 import pytest
 
 from service.identity.scopes import Scope
+from tests.faults.size import sized
 from tests.identity.guarded import Guarded, artifacts, program, refusal
 from tests.service.bodies import compile_body, encoded, graph
 from tests.service.server import HOOK, Server
 
-PROBES: Final = int(os.environ.get("KILN_TEST_PROBES", "300"))
+PROBES: Final = sized(300, 10_000)
 UNEXPLAINED: Final = {"status": "miss", "reason": "first request", "nearest": None, "differs": []}
 DUMPED = encoded(compile_body(dump_stages=True))
 
@@ -29,6 +29,7 @@ def test_the_same_request_of_two_tenants_is_two_programs(guarded: Guarded) -> No
     assert artifacts(first) == artifacts(second)
 
 
+@pytest.mark.faults
 def test_no_probe_finds_what_another_tenant_has(guarded: Guarded) -> None:
     mine, theirs = guarded.key("a2"), guarded.key("b2")
     answer = guarded.send(mine, "POST", "/compile", encoded(compile_body(graph(rows=7), dump_stages=True)))

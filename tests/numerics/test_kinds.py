@@ -10,7 +10,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
 from hypothesis.strategies import SearchStrategy
 
 from tensorkiln.dtypes import DType
@@ -18,14 +17,15 @@ from tensorkiln.reference import evaluate
 from tests import compiled, emulated
 
 from .cases import CHAINS, Case, chain_for, compare, graph_for
+from .cases.drawn import for_each_of
 from .cases.kinds import KINDS, variants
 
 Run = Callable[..., tuple[Any, ...]]
 
-EXAMPLES = {compiled.run: 2, emulated.run: 1}
-"""How many graphs are drawn for a variant, unless KILN_EXAMPLES says."""
+EXAMPLES = int(os.environ.get("KILN_EXAMPLES", "1"))
+"""How many graphs are drawn for a variant."""
 SHAPES = pytest.mark.parametrize("symbolic", [False, True], ids=["static", "symbolic"])
-MACHINES = pytest.mark.parametrize("run", list(EXAMPLES), ids=["cpu", "gpu"])
+MACHINES = pytest.mark.parametrize("run", [compiled.run, emulated.run], ids=["cpu", "gpu"])
 
 
 def name_of(value: object) -> str:
@@ -35,13 +35,11 @@ def name_of(value: object) -> str:
 def agree(run: Run, cases: SearchStrategy[Case]) -> None:
     """What is run of every case is what the reference evaluates."""
 
-    @settings(max_examples=int(os.environ.get("KILN_EXAMPLES", EXAMPLES[run])))
-    @given(cases)
     def agrees(case: Case) -> None:
         expected = evaluate(case.graph, *case.arrays, **case.symbols)
         compare(run(case.graph, *case.arrays, **case.symbols), expected, case.tolerance)
 
-    agrees()
+    for_each_of(EXAMPLES, cases, agrees)
 
 
 def test_the_suite_covers_every_kind_and_dtype() -> None:

@@ -33,6 +33,7 @@ def test_a_worker_tells_its_figures_and_sends_the_spans_of_its_compiles(
             answer = httpx2.post(f"{farm.urls[0]}/compile", content=sent, headers=headers, timeout=120)
             assert answer.status_code == 200, answer.text
             figures = httpx2.get(f"http://{address}/metrics", timeout=30).text
+            assert httpx2.get(f"http://{address}/readyz", timeout=30).status_code == 200
             served = httpx2.get(f"{farm.urls[0]}/metrics", timeout=30).text
             log = farm.workers[0].log
             while '"an order is over"' not in log.read_text():

@@ -11,18 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.observe.readiness import await_green, await_red, failed, without_fork_server
+from tests.observe.readiness import await_green, await_red, failed
 from tests.service.bodies import compile_body, encoded
 from tests.service.server import Server, jobs
-
-
-def test_a_fork_server_that_dies_and_dies_again_is_seen(home: Path) -> None:
-    with Server(home) as server:
-        assert failed(server.url) == {}
-        with without_fork_server(server.pid):
-            assert "small graph" in await_red(server.url, "canary")
-        await_green(server.url)
-        assert server.compile(encoded(compile_body())).status_code == 200
 
 
 def test_a_fork_server_that_stands_still_is_seen_and_replaced(home: Path) -> None:
@@ -32,26 +23,6 @@ def test_a_fork_server_that_stands_still_is_seen_and_replaced(home: Path) -> Non
         assert "no verdict" in await_red(server.url, "canary")
         await_green(server.url)
         assert server.fork_server != first
-
-
-def test_a_store_that_takes_nothing_is_seen(home: Path) -> None:
-    store, aside = home / "store", home / "aside"
-    with Server(home) as server:
-        if os.geteuid() == 0:
-            # Permissions do not bind root: it finds no directory to write to.
-            store.rename(aside)
-            store.write_text("")
-        else:
-            store.chmod(0o500)
-        assert await_red(server.url, "store") == "the store does not take what is written to it (infra.unavailable)"
-        assert str(home) not in server.http.get("/readyz").text
-        assert str(home) in server.log()
-        if os.geteuid() == 0:
-            store.unlink()
-            aside.rename(store)
-        else:
-            store.chmod(0o700)
-        await_green(server.url)
 
 
 def test_a_floor_above_what_is_free_is_told_with_both_figures(home: Path) -> None:

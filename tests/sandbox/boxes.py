@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
@@ -15,11 +14,9 @@ from service.sandbox.frames import Message
 from service.sandbox.levels import Level, Wall
 from service.sandbox.sandbox import Sandbox
 from tensorkiln.errors import TensorkilnError
+from tests.faults.size import sized
 
-RUNS: Final = int(os.environ.get("KILN_SANDBOX_RUNS", "3"))
-"""100 makes the tests of this folder as long as the figures in docs/sandbox.md took."""
-MEASURED: Final = RUNS >= 100
-"""Whether there are runs enough to hold a percentile to its bound, which a busy machine breaks now and then."""
+RUNS: Final = sized(3, 100)
 LIMITS: Final = Limits(deadline_s=10.0, memory_mib=256, file_mib=4)
 
 needs_landlock: Final = pytest.mark.skipif(
@@ -27,11 +24,11 @@ needs_landlock: Final = pytest.mark.skipif(
 )
 
 
-def in_sandbox(test: Callable[[Sandbox], Awaitable[None]], **options: Any) -> None:
-    """Run a test with a started sandbox that has test hooks."""
+def in_sandbox(test: Callable[[Sandbox], Awaitable[None]], *, test_hooks: bool = True, **options: Any) -> None:
+    """Run a test with a started sandbox that has test hooks, unless the `options` of the Sandbox say otherwise."""
 
     async def run() -> None:
-        sandbox = Sandbox(test_hooks=True, **options)
+        sandbox = Sandbox(test_hooks=test_hooks, **options)
         try:
             await sandbox.start()
             await test(sandbox)

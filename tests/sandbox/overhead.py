@@ -22,12 +22,12 @@ from pydantic_core import from_json
 
 from passes.compile import CompileRequest, compile_request
 from service.action import Action
-from service.engine.engine import WARM_UP
 from service.sandbox.control import Limits
 from service.sandbox.frames import Message
 from service.sandbox.jobs.rehearsal import rehearse
 from service.sandbox.levels import Wall
 from service.sandbox.sandbox import Sandbox
+from service.sandbox.warm_ups import COMPILING
 from tensorkiln.build import Builder, softmax
 from tensorkiln.canonical import canonicalize, graph_digest
 from tensorkiln.graph import Graph
@@ -93,7 +93,7 @@ async def measure(runs: int) -> tuple[dict[str, list[float]], dict[str, float]]:
     """Seconds of each round by way of compiling, and processor time of a compile by way of compiling."""
     rehearse()
     message = request()
-    weak, strong = Sandbox((WARM_UP,), wall=Wall.PROCESS), Sandbox((WARM_UP,), wall=Wall.AUTO)
+    weak, strong = Sandbox((COMPILING,), wall=Wall.PROCESS), Sandbox((COMPILING,), wall=Wall.AUTO)
     levels = [(await sandbox.start()).level for sandbox in (weak, strong)]
 
     def job(sandbox: Sandbox) -> Callable[[Message], Awaitable[Any]]:

@@ -68,6 +68,7 @@ def surroundings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Su
         yield Surroundings(planted, tcp, udp, unix)
 
 
+@pytest.mark.faults
 @pytest.mark.parametrize(
     "wall", [pytest.param(Wall.AUTO, marks=needs_landlock), pytest.param(Wall.BWRAP, marks=needs_bwrap)]
 )

@@ -13,10 +13,12 @@ from service.sandbox.control import Limits
 from service.sandbox.levels import Level, Wall
 from service.sandbox.sandbox import Sandbox
 from tensorkiln.errors import CrashedError, ResourceExhaustedError
+from tests.faults.size import FULL, sized
 from tests.service.server import jobs
 
-from .boxes import MEASURED, RUNS, WALLS, failure, in_sandbox, needs_landlock, ping
+from .boxes import RUNS, WALLS, failure, in_sandbox, needs_landlock, ping
 
+pytestmark = pytest.mark.faults
 ENDINGS = {
     "abort": "SIGABRT",
     "segfault": "SIGSEGV",
@@ -90,7 +92,7 @@ def test_an_ending_is_detected_at_once() -> None:
         for hook, each in seconds.items():
             print(f"{hook}: p50 {each[len(each) // 2] * 1e3:.1f} ms, most {each[-1] * 1e3:.1f} ms")
         every = sorted(value for each in seconds.values() for value in each)
-        at_most = every[int(len(every) * 0.99) - 1] if MEASURED else every[len(every) // 2]
+        at_most = every[int(len(every) * 0.99) - 1] if FULL else every[len(every) // 2]
         print(f"p99 of {len(every)}: {every[int(len(every) * 0.99) - 1] * 1e3:.1f} ms")
         assert at_most < DETECTION_S
         await ping(sandbox)
@@ -101,7 +103,7 @@ def test_an_ending_is_detected_at_once() -> None:
 
 @pytest.mark.parametrize(("wall", "level"), WALLS)
 def test_memory_is_refused_at_the_limit_and_the_error_has_the_peak(wall: Wall, level: Level) -> None:
-    limit_mib = 1024 if MEASURED else 192
+    limit_mib = sized(192, 1024)
     limits = Limits(deadline_s=30.0, memory_mib=limit_mib, file_mib=4)
 
     async def eats(sandbox: Sandbox) -> None:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import threading
+import time
 from pathlib import Path
 
 import pytest
 
+from service.sandbox.confine import NICENESS
 from service.sandbox.levels import Level, Wall
 from tests.service.bodies import compile_body, encoded, graph
-from tests.service.server import Server
+from tests.service.server import Server, jobs
 
 from .boxes import WALLS
 from .external import needs_bwrap
@@ -44,3 +48,15 @@ def test_the_level_changes_no_byte_of_what_is_compiled(tmp_path: Path) -> None:
             (program,) = server.compile(body).json()["programs"]
             compiled.append((program["digest"], [kernel["artifact"] for kernel in program["kernels"]]))
     assert compiled[0] == compiled[1]
+
+
+@pytest.mark.parametrize(("hook", "kind", "niceness"), [("hang", "compile", NICENESS), ("prepare:hang", "prepare", 0)])
+def test_a_compile_gives_way_to_what_is_answered_soon(tmp_path: Path, hook: str, kind: str, niceness: int) -> None:
+    with Server(tmp_path / "kiln", test_hooks=1, compile_deadline_s=3) as server:
+        sending = threading.Thread(target=server.compile, args=(encoded(compile_body()), hook))
+        sending.start()
+        while not (running := jobs(server.fork_server, kind)):
+            time.sleep(0.01)
+        time.sleep(0.2)
+        assert os.getpriority(os.PRIO_PROCESS, running[0]) == niceness
+        sending.join()

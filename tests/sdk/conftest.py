@@ -4,7 +4,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -13,6 +13,8 @@ import stamina.instrumentation
 from tensorkiln import Client, Graph
 from tensorkiln.build import Builder, relu
 from tests.sdk.scripted import ScriptedServer
+
+Kiln = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
 @pytest.fixture
@@ -76,6 +78,31 @@ def layer() -> Graph:
     x, w = b.input("float32", (b.symbol("n", 1, 64), 8)), b.input("float32", (8, 3))
     b.output(relu(x @ w))
     return b.graph()
+
+
+@pytest.fixture
+def kiln(tmp_path: Path, served: str) -> Kiln:
+    """Runs `kiln` in the test's directory, by a running service unless `url` is empty."""
+
+    def run(*arguments: str, url: str = served) -> subprocess.CompletedProcess[str]:
+        environment = {"KILN_URL": url, "KILN_HOME": str(tmp_path / "home"), "COLUMNS": "200", "NO_COLOR": "1"}
+        return subprocess.run(
+            [sys.executable, "-W", "error", "-m", "tensorkiln.cli", *arguments],
+            cwd=tmp_path,
+            env={**os.environ, **environment},
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+
+    return run
+
+
+@pytest.fixture
+def graph_file(tmp_path: Path, layer: Graph) -> Path:
+    path = tmp_path / "layer.json"
+    path.write_text(layer.to_json())
+    return path
 
 
 @pytest.fixture(autouse=True)

@@ -123,7 +123,7 @@ def test_closing_the_results_cancels_what_is_under_way(busy: Server, tmp_path: P
     with Client(busy.url, cache_dir=tmp_path) as client:
         with closing(client.compile_many(["not JSON", *wires[1:]], ["cpu"], concurrency=3)) as results:
             assert next(results).graph == 0
-        assert opened(busy) == before
+        assert opened(busy) <= before
 
 
 def test_ctrl_c_cancels_every_job_under_way(busy: Server, tmp_path: Path) -> None:
@@ -145,4 +145,4 @@ with Client(sys.argv[1], cache_dir=sys.argv[2]) as client:
         out, err = child.communicate(timeout=60)
     assert (child.returncode, out) == (-signal.SIGINT, "")
     assert err.rstrip().endswith("KeyboardInterrupt")
-    assert opened(busy) == before
+    assert opened(busy) <= before

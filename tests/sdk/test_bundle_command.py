@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -16,27 +12,9 @@ from tensorkiln.bundle import read_bundle
 from tensorkiln.errors import DeviceError
 from tensorkiln.runtime.cuda import open_driver
 from tests.codegen.assemblers import needs_ptxas
+from tests.sdk.conftest import Kiln
 
-Kiln = Callable[..., "subprocess.CompletedProcess[str]"]
-
-
-@pytest.fixture
-def kiln(tmp_path: Path, served: str, layer: Graph) -> Kiln:
-    """Runs `kiln` in a directory with a graph, by a running service unless `url` names another."""
-    (tmp_path / "layer.json").write_text(layer.to_json())
-
-    def run(*arguments: str, url: str = served) -> subprocess.CompletedProcess[str]:
-        environment = {"KILN_URL": url, "KILN_HOME": str(tmp_path / "home"), "COLUMNS": "200", "NO_COLOR": "1"}
-        return subprocess.run(
-            [sys.executable, "-W", "error", "-m", "tensorkiln.cli", *arguments],
-            cwd=tmp_path,
-            env={**os.environ, **environment},
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
-
-    return run
+pytestmark = pytest.mark.usefixtures("graph_file")
 
 
 def test_a_bundle_runs_where_there_is_no_service(kiln: Kiln, tmp_path: Path, layer: Graph) -> None:

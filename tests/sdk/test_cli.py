@@ -1,12 +1,10 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,36 +16,10 @@ import pytest
 from tensorkiln import Graph, reference
 from tensorkiln.build import Builder
 from tensorkiln.spec import CompiledProgram
+from tests.sdk.conftest import Kiln
 
 if TYPE_CHECKING:
     from tests.sdk.scripted import ScriptedServer
-
-Kiln = Callable[..., "subprocess.CompletedProcess[str]"]
-
-
-@pytest.fixture
-def kiln(tmp_path: Path, served: str) -> Kiln:
-    """Runs `kiln` in the test's directory, by a running service unless `url` is empty."""
-
-    def run(*arguments: str, url: str = served) -> subprocess.CompletedProcess[str]:
-        environment = {"KILN_URL": url, "KILN_HOME": str(tmp_path / "home"), "COLUMNS": "200", "NO_COLOR": "1"}
-        return subprocess.run(
-            [sys.executable, "-W", "error", "-m", "tensorkiln.cli", *arguments],
-            cwd=tmp_path,
-            env={**os.environ, **environment},
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
-
-    return run
-
-
-@pytest.fixture
-def graph_file(tmp_path: Path, layer: Graph) -> Path:
-    path = tmp_path / "layer.json"
-    path.write_text(layer.to_json())
-    return path
 
 
 @pytest.mark.parametrize(

@@ -268,7 +268,7 @@ def test_an_interrupted_run_cancels_its_jobs_and_writes_what_it_has(
         _, err = child.communicate(timeout=60)
     assert child.returncode == 130
     assert err.endswith("interrupted\n")
-    assert opened(busy) == before
+    assert opened(busy) <= before
     told = report(tmp_path)
     assert told["exit_code"] == 130
     assert told["totals"] == {"results": 3, "ok": 0, "failed": 1, "not run": 2, "hits": 0}

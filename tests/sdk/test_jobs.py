@@ -118,7 +118,7 @@ def test_a_progress_that_raises_cancels_the_job(busy: Server, tmp_path: Path) ->
         with pytest.raises(ZeroDivisionError):
             client.compile(graph("sqrt", rows=55), "cpu", on_progress=stop)
         assert seen == ["queued"]
-        assert opened(busy) == before
+        assert opened(busy) <= before
 
 
 def test_a_compile_that_has_no_more_time_cancels_the_job(busy: Server, tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ def test_a_compile_that_has_no_more_time_cancels_the_job(busy: Server, tmp_path:
         before = opened(busy)
         with pytest.raises(UnavailableError, match="within"):
             client.compile(graph("sqrt", rows=56), "cpu", on_progress=lambda _: None)
-        assert opened(busy) == before
+        assert opened(busy) <= before
 
 
 def test_a_task_that_is_cancelled_cancels_its_job(busy: Server, tmp_path: Path) -> None:
@@ -143,7 +143,7 @@ def test_a_task_that_is_cancelled_cancels_its_job(busy: Server, tmp_path: Path) 
 
     before = opened(busy)
     asyncio.run(leave())
-    assert opened(busy) == before
+    assert opened(busy) <= before
 
 
 @pytest.mark.parametrize("is_async", [False, True])
@@ -172,7 +172,7 @@ else:
         _, err = child.communicate(timeout=60)
     assert child.returncode == -signal.SIGINT
     assert err.rstrip().endswith("KeyboardInterrupt")
-    assert opened(busy) == before
+    assert opened(busy) <= before
 
 
 def test_the_command_cancels_its_job_on_ctrl_c(busy: Server, tmp_path: Path) -> None:
@@ -181,13 +181,14 @@ def test_the_command_cancels_its_job_on_ctrl_c(busy: Server, tmp_path: Path) -> 
     command = [sys.executable, "-m", "tensorkiln.cli", "compile", "graph.json", "-t", "cpu", "--url", busy.url]
     environment = {**os.environ, "KILN_HOME": str(tmp_path)}
     with subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True) as child:
-        while opened(busy) == before:
+        # A job of an earlier test may end meanwhile.
+        while not (job := opened(busy) - before):
             assert child.poll() is None
             time.sleep(0.02)
         child.send_signal(signal.SIGINT)
         _, err = child.communicate(timeout=60)
     assert (child.returncode, err) == (130, "interrupted\n")
-    while opened(busy) != before:
+    while opened(busy) & job:
         time.sleep(0.02)
 
 

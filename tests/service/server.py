@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -81,8 +82,12 @@ class Server:
 
 
 def children(pid: int) -> list[int]:
-    """The direct children of a process."""
-    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    """The direct children of a process, by whichever of its threads; FileNotFoundError when it is gone."""
+    found: list[int] = []
+    for thread in sorted(Path(f"/proc/{pid}/task").iterdir()):
+        with suppress(FileNotFoundError, ProcessLookupError):  # the thread is over
+            found += [int(child) for child in (thread / "children").read_text().split()]
+    return found
 
 
 def jobs(fork_server: int, kind: str = "") -> list[int]:

@@ -66,7 +66,7 @@ def test_without_a_notice_nobody_new_is_accepted_and_what_is_under_way_is_finish
         assert "defect" not in server.log()
 
 
-def test_what_outlives_the_grace_is_cut_off_and_the_end_is_orderly_all_the_same(home: Path) -> None:
+def test_what_outlives_the_grace_is_told_to_come_again_and_the_end_is_orderly_all_the_same(home: Path) -> None:
     with Server(home, test_hooks=1, compile_deadline_s=60, shutdown_grace_s=1) as server, ThreadPoolExecutor() as pool:
         under_way = pool.submit(server.compile, encoded(compile_body()), "hang")
         while not jobs(server.fork_server, "compile"):
@@ -76,5 +76,11 @@ def test_what_outlives_the_grace_is_cut_off_and_the_end_is_orderly_all_the_same(
         os.kill(server.pid, signal.SIGTERM)
         assert server.process.wait(30) == 0
         assert 0.9 < time.monotonic() - begin < 20
-        error = under_way.exception(30)
-        assert error is not None or under_way.result().status_code >= 500
+        answer = under_way.result(30)
+        assert (answer.status_code, answer.json()["code"], answer.json()["retryable"]) == (
+            503,
+            "infra.unavailable",
+            True,
+        )
+        assert "Retry-After" in answer.headers
+        assert "defect" not in server.log()

@@ -4,25 +4,39 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
+from celery import Celery
 from pydantic import SecretStr
 
+from service.engine.compiles import Compiles
 from service.engine.farm.app import farm_app
 from service.engine.farm.broker import Broker
 from service.engine.farm.engine import CeleryEngine
 from service.engine.farm.ledger import Ledger, Result
+from service.engine.farm.message import queue_name
+from service.engine.farm.reaper import MAX_ATTEMPTS
+from service.engine.farm.roster import Role, Roster
+from service.engine.misses import Misses
 from service.engine.order import Made, Order, Wanted
+from service.fairness.lane import Bounds, FairLane
+from service.fairness.turns import Turns
+from service.identity.caller import LOCAL, acting_as
+from service.identity.keyring import Keyring as ApiKeyring
+from service.identity.tenancy import Tenancy
 from service.settings import Settings
 from service.store.blobs import Blobs
 from service.store.location import open_store
+from service.store.nearest import Nearest
 from service.store.programs import Entry, Programs
 from service.store.records import Records
 from service.trust.keyring import Keyring
 from service.trust.notary import Notary
-from tensorkiln.errors import UnavailableError, UntrustedArtifactError
+from tensorkiln.errors import DiagnosticError, LostWorkerError, UnavailableError, UntrustedArtifactError
 from tests.trust.stores import action
 
 WANTED = Wanted(action(1), b"graph", with_dumps=False)
@@ -36,6 +50,7 @@ class Rig:
     ledger: Ledger
     blobs: Blobs
     programs: Programs
+    app: Celery
 
     async def makes(self, task: tuple[str, str]) -> None:
         """What a worker does about the first attempt of a task."""
@@ -50,6 +65,7 @@ def with_rig(
     *,
     keys: str = "keys",
     level: str = "process",
+    signs: Role | None = None,
     ledger: type[Ledger] = Ledger,
 ) -> None:
     """Run a test with a service that believes the keys of this directory, and this level; a worker has `process`."""
@@ -63,15 +79,19 @@ def with_rig(
         app.conf.update(broker_url="memory://", broker_transport_options={})
         engine = CeleryEngine(
             ledger(store, records),
+            Roster(store, records),
             Broker(app),
             Programs(records, blobs, believing),
             blobs,
             deadline_s=5,
+            ahead=2.0,
             is_near=True,
         )
+        if signs is not None:
+            await Roster(store, records).sign(signs, "one")
         await engine.start()
         try:
-            await test(Rig(engine, Ledger(store, records), blobs, Programs(records, blobs, signing)))
+            await test(Rig(engine, Ledger(store, records), blobs, Programs(records, blobs, signing), app))
         finally:
             await engine.close()
 
@@ -131,3 +151,93 @@ def test_a_store_that_does_not_forget_takes_nothing_from_the_answer(tmp_path: Pa
         assert (await made(rig, tmp_path)).program == b"program"
 
     with_rig(tmp_path, test, ledger=Keeping)
+
+
+@pytest.mark.parametrize("ending", ["done", "failed", "cancelled"])
+def test_a_tenant_is_charged_for_the_attempts_and_not_for_the_queue_of_the_broker(tmp_path: Path, ending: str) -> None:
+    queued_s, run_s = 1.5, 0.25
+
+    async def test(rig: Rig) -> None:
+        spent: list[float] = []
+        store = open_store(str(tmp_path / "store"))
+        records, keyring = Records(store), ApiKeyring(tmp_path / "identity")
+        tenancy = Tenancy(keyring, records, "")
+        turns = Turns(FairLane(Bounds(1, 1), lambda _, seconds: spent.append(seconds)), keyring.tenant)
+
+        async def is_stored(digest: str) -> bool:
+            return await rig.programs.entry(digest) is not None
+
+        misses = Misses(Nearest(records, is_stored), tenancy)
+        compiles = Compiles(rig.engine, turns, tenancy, rig.blobs, rig.programs, misses)
+        with acting_as(LOCAL):
+            compiling = asyncio.create_task(compiles.program(WANTED))
+        while not (found := list((tmp_path / "store" / "farm").glob("*/open/*"))):
+            await asyncio.sleep(0.01)
+        task = (found[0].parts[-3], found[0].name)
+        await asyncio.sleep(queued_s)
+        assert await rig.ledger.claim(*task, 1, "worker")
+        if ending == "cancelled":
+            await asyncio.sleep(1.0)
+            compiling.cancel()
+        else:
+            entry = await rig.programs.save(WANTED.action, Entry(await rig.blobs.put(b"program"), ()))
+            problem = DiagnosticError("The graph is refused.").to_problem()
+            how: dict[str, Any] = {"entry": entry} if ending == "done" else {"problem": problem}
+            await rig.ledger.finish(*task, Result(1, "worker", run_s=run_s, **how))
+        with suppress(DiagnosticError, asyncio.CancelledError):
+            await compiling
+        while not spent:
+            await asyncio.sleep(0.01)
+        if ending == "cancelled":
+            assert 0 < spent[0] < queued_s
+        else:
+            assert spent == [run_s]
+
+    with_rig(tmp_path, test)
+
+
+async def takes_in_vain(app: Celery) -> None:
+    """Be a worker that takes messages and begins nothing."""
+    with app.connection_for_read() as connection, connection.channel() as channel:
+        while True:
+            message = channel.basic_get(queue_name(), no_ack=True)
+            await asyncio.sleep(0.01 if message is None else 0)
+
+
+@pytest.mark.parametrize("signs", ["worker", None])
+def test_an_order_that_is_taken_and_never_begun_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, signs: Role | None
+) -> None:
+    monkeypatch.setattr("service.engine.farm.reaper.LEASE_S", 0.2)
+    monkeypatch.setattr("service.engine.farm.roster.LEASE_S", 60.0)
+
+    async def test(rig: Rig) -> None:
+        taking = asyncio.create_task(takes_in_vain(rig.app))
+        ticket = await rig.engine.submit(Order(WANTED), lambda _: None)
+        with pytest.raises(LostWorkerError, match="no worker began") as caught:
+            await asyncio.wait_for(rig.engine.wait(ticket), 30)
+        assert caught.value.details == {"attempts": MAX_ATTEMPTS}
+        taking.cancel()
+
+    with_rig(tmp_path, test, signs=signs)
+
+
+@pytest.mark.parametrize("signs", ["unfit", None])
+def test_an_order_waits_as_long_as_it_is_queued_or_its_workers_say_that_they_do_not_compile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, signs: Role | None
+) -> None:
+    monkeypatch.setattr("service.engine.farm.reaper.LEASE_S", 0.2)
+    monkeypatch.setattr("service.engine.farm.roster.LEASE_S", 60.0)
+
+    async def test(rig: Rig) -> None:
+        taking = asyncio.create_task(takes_in_vain(rig.app) if signs == "unfit" else asyncio.sleep(0))
+        ticket = await rig.engine.submit(Order(WANTED), lambda _: None)
+        (opened,) = (tmp_path / "store" / "farm").glob(f"*/open/{ticket}")
+        waiting = asyncio.create_task(rig.engine.wait(ticket))
+        await asyncio.sleep(MAX_ATTEMPTS + 3)
+        assert not waiting.done()
+        taking.cancel()
+        await rig.makes((opened.parts[-3], ticket))
+        assert (await asyncio.wait_for(waiting, 20)).program == b"program"
+
+    with_rig(tmp_path, test, signs=signs)

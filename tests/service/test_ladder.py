@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pydantic import SecretStr
 
 from service.engine.farm.app import farm_app
-from service.ladder import ATTEMPTS, OVERDUE_S, Ladder
+from service.ladder import ATTEMPTS, OVERDUE_S, Ladder, stop_s
 from service.routes.compile import in_time
 from service.settings import Settings
 from service.store.crashes import MAX_CRASHES
@@ -55,7 +55,7 @@ def test_what_stands_around_the_service_fits_the_defaults() -> None:
     ladder = settings.ladder
     assert ladder.is_rising
     assert ladder.client_s <= client_settings.TIMEOUT_S
-    assert ladder.sandbox_s < settings.shutdown_grace_s
+    assert ladder.lets_finish(settings.grace_s)
     assert SSE_COMMENT_S * 2 < QUIET_S
     assert ATTEMPTS == MAX_CRASHES
     compose = (ROOT / "docker" / "compose.yaml").read_text()
@@ -63,7 +63,10 @@ def test_what_stands_around_the_service_fits_the_defaults() -> None:
     stop = re.search(r"stop_grace_period: (\d+)s", compose)
     assert grace is not None
     assert stop is not None
-    assert ladder.sandbox_s < int(grace[1]) < int(stop[1])
+    waits = re.search(r'KILN_QUEUE_AGE_S: "?(\d+)', compose)
+    assert waits is not None
+    assert Ladder.of(settings.compile_deadline_s, int(waits[1])).lets_finish(int(grace[1]))
+    assert stop_s(0, int(grace[1])) <= int(stop[1])
 
 
 @pytest.mark.parametrize("url", ["amqp://nobody@localhost", "redis://localhost"])
@@ -101,6 +104,20 @@ def test_what_is_late_is_told_by_the_service() -> None:
     assert caught.value.details == {"answer_s": 0.01}
 
 
-def test_a_grace_below_a_compile_is_told_at_start(home: Path) -> None:
-    with Server(home, shutdown_grace_s=3) as server:
-        assert "cut off by a shutdown" in server.log()
+@given(st.floats(0.001, 3600), st.floats(0.001, 86_400))
+def test_a_shutdown_waits_by_default_for_the_longest_answer(compile_s: float, queue_s: float) -> None:
+    settings = Settings(compile_deadline_s=compile_s, queue_age_s=queue_s)
+    assert settings.ladder.lets_finish(settings.grace_s)
+    assert settings.grace_s < stop_s(settings.shutdown_notice_s, settings.grace_s)
+
+
+@pytest.mark.parametrize(("grace", "is_told"), [({}, False), ({"shutdown_grace_s": 199}, True)])
+def test_a_grace_below_an_answer_is_told_at_start(home: Path, grace: dict[str, int], is_told: bool) -> None:
+    with Server(home, **grace) as server:
+        assert ("cut short by a shutdown" in server.log()) is is_told
+
+
+def test_the_documents_state_how_long_a_service_takes_to_stop() -> None:
+    text = (ROOT / "docs" / "operations.md").read_text()
+    assert f"what an answer may take, {Settings().grace_s:g} |" in text
+    assert f"not counted): {stop_s(0, Settings().grace_s):g} s by default" in text

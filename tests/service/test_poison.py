@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 from service.store.crashes import MAX_CRASHES
 from tests.service.bodies import compile_body, encoded, graph
@@ -36,3 +38,20 @@ def test_what_is_no_crash_is_begun_once_and_not_remembered(home: Path) -> None:
             problem = server.compile(body, "poison:refuse").json()
             assert problem["code"] == "compile.diagnostic"
             assert attempts(server) == count
+
+
+def test_services_on_one_store_that_meet_poison_at_once_begin_it_twice_in_all(home: Path) -> None:
+    shared: dict[str, Any] = {"store": home / "store", "keys": home / "keys", "test_hooks": 1}
+    home.mkdir()
+    with (
+        Server(home / "one", **shared) as one,
+        Server(home / "two", **shared) as two,
+        ThreadPoolExecutor(2) as pool,
+    ):
+        for number in range(1, 6):
+            body = encoded(compile_body(graph("exp2", rows=42 + number)))
+            asked = [pool.submit(server.compile, body, "poison:segfault") for server in (one, two)]
+            for each in asked:
+                problem = each.result().json()
+                assert (problem["code"], problem["details"]["attempts"]) == ("compile.crashed", MAX_CRASHES)
+            assert attempts(one) + attempts(two) == number * MAX_CRASHES

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -21,32 +20,10 @@ from tensorkiln.errors import (
     ResourceExhaustedError,
     TensorkilnError,
 )
+from tests.sandbox.boxes import failure, in_sandbox, ping
 from tests.service.server import alive, await_end, jobs
 
 LIMITS = Limits(deadline_s=5.0, memory_mib=64, file_mib=4)
-
-
-def in_sandbox(test: Callable[[Sandbox], Awaitable[None]], *modules: str, test_hooks: bool = True) -> None:
-    async def run() -> None:
-        sandbox = Sandbox(modules, max_output_mib=16, test_hooks=test_hooks)
-        try:
-            await sandbox.start()
-            await test(sandbox)
-        finally:
-            await sandbox.close()
-
-    asyncio.run(run())
-
-
-async def ping(sandbox: Sandbox) -> None:
-    assert await sandbox.run("ping", Message({"x": 1}), LIMITS) == Message({"x": 1})
-
-
-async def failure(sandbox: Sandbox, hook: str, limits: Limits = LIMITS) -> TensorkilnError:
-    """The error of a hook."""
-    with pytest.raises(TensorkilnError) as caught:
-        await sandbox.run("hook", Message({"hook": hook}), limits)
-    return caught.value
 
 
 @pytest.mark.parametrize(
@@ -78,7 +55,7 @@ def test_a_failure_of_native_code_has_its_own_error_and_the_next_job_runs(
             await ping(sandbox)
         assert sandbox.restarts == 0
 
-    in_sandbox(fails)
+    in_sandbox(fails, max_output_mib=16)
 
 
 @pytest.mark.parametrize("hook", ["hang", "stop"])

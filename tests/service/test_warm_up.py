@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from service.engine.engine import WARM_UP
 from service.sandbox.control import Limits
 from service.sandbox.frames import Message
 from service.sandbox.sandbox import Sandbox
+from service.sandbox.warm_ups import COMPILING
 from tensorkiln.errors import CrashedError, UnavailableError
 from tests.service.server import await_end, children, jobs
 from tests.service.warm_ups import HELD_MIB
@@ -78,9 +78,9 @@ def test_after_the_warm_up_there_is_no_context_and_one_thread() -> None:
 import json
 from pkgutil import resolve_name
 from dialect.mlir import ir
-from service.engine.engine import WARM_UP
+from service.sandbox.warm_ups import COMPILING
 from service.sandbox import confine
-resolve_name(WARM_UP)()
+resolve_name(COMPILING)()
 print(json.dumps([ir.Context._get_live_count(), confine.threads()]))
 """
     assert isolated(script) == [0, 1]
@@ -93,8 +93,8 @@ from tensorkiln.build import Builder, softmax
 from tensorkiln.target import Target
 if {warmed}:
     from pkgutil import resolve_name
-    from service.engine.engine import WARM_UP
-    resolve_name(WARM_UP)()
+    from service.sandbox.warm_ups import COMPILING
+    resolve_name(COMPILING)()
 builder = Builder("g")
 rows = builder.symbol("n", 1, 4096)
 x, w = builder.input("float32", (rows, 64)), builder.input("float32", (64, 48))
@@ -150,4 +150,4 @@ def reserves(fork_server: int, earlier: set[int]) -> set[int]:
 
 
 def test_the_service_names_a_warm_up_that_exists() -> None:
-    assert isolated(f"from pkgutil import resolve_name; print(int(callable(resolve_name({WARM_UP!r}))))") == 1
+    assert isolated(f"from pkgutil import resolve_name; print(int(callable(resolve_name({COMPILING!r}))))") == 1

@@ -39,8 +39,88 @@ LIES: dict[str, Callable[[dict[str, Any], dict[str, bytes]], object]] = {
     "unknown_bytes": lambda header, parts: header.update(artifacts=["0" * 64]),
     "no_program": lambda header, parts: parts.pop("program"),
     "no_answer": lambda header, parts: parts.pop("answer"),
+    "an_empty_answer": lambda header, parts: parts.update(answer=b""),
 }
 """What a compile under foreign control may say of itself, by the name of the hook that makes it."""
+
+
+def _first(header: dict[str, Any], **changes: Any) -> None:
+    header["actions"][0].update(changes)
+
+
+OTHER_LIES: dict[str, dict[str, Callable[[dict[str, Any], dict[str, bytes]], object]]] = {
+    "prepare": {
+        "no_actions": lambda header, parts: header.pop("actions"),
+        "actions_of_none": lambda header, parts: header.update(actions=[]),
+        "too_many_actions": lambda header, parts: header.update(actions=header["actions"] * 17),
+        "an_action_of_numbers": lambda header, parts: header.update(actions=[3]),
+        "an_action_that_lacks_its_salt": lambda header, parts: header["actions"][0].pop("salt"),
+        "an_action_with_more": lambda header, parts: _first(header, more=1),
+        "another_salt": lambda header, parts: _first(header, salt="of somebody else"),
+        "another_build": lambda header, parts: _first(header, build_id="0" * 64),
+        "another_abi": lambda header, parts: _first(header, abi=-1),
+        "another_schema": lambda header, parts: _first(header, schema=-1),
+        "another_graph": lambda header, parts: _first(header, graph="0" * 64),
+        "other_bytes": lambda header, parts: parts.update(graph=parts["graph"] + b" "),
+        "a_digest_of_a_path": lambda header, parts: _first(header, graph="../../keys"),
+        "a_target_of_nothing": lambda header, parts: _first(header, target={}),
+        "a_target_in_other_words": lambda header, parts: header["actions"][0]["target"]["features"].reverse(),
+        "options_of_lists": lambda header, parts: _first(header, options=[]),
+        "an_unknown_option": lambda header, parts: _first(header, options={"fast_math": False, "x": 1}),
+        "no_dump_stages": lambda header, parts: header.pop("dump_stages"),
+        "dump_stages_of_text": lambda header, parts: header.update(dump_stages="yes"),
+        "no_graph": lambda header, parts: parts.pop("graph"),
+        "no_renaming": lambda header, parts: parts.pop("renaming"),
+        "a_renaming_of_nothing": lambda header, parts: parts.update(renaming=b"{}"),
+    },
+    "render": {
+        "no_answer": lambda header, parts: parts.pop("answer"),
+        "no_repeat": lambda header, parts: parts.pop("repeat"),
+        "an_empty_answer": lambda header, parts: parts.update(answer=b""),
+        "a_repeat_of_nothing": lambda header, parts: parts.update(repeat=b"[]"),
+    },
+    "validate": {
+        "no_answer": lambda header, parts: parts.pop("answer"),
+        "an_empty_answer": lambda header, parts: parts.update(answer=b""),
+    },
+    "split": {
+        "no_refused": lambda header, parts: header.pop("refused"),
+        "refused_of_lists": lambda header, parts: header.update(refused=[]),
+        "refused_for_nothing": lambda header, parts: header.update(refused={"1": 3}),
+        "refused_with_odd_pointers": lambda header, parts: header.update(
+            refused={"1": {"code": "request.invalid", "pointers": 3}}
+        ),
+        "refused_by_the_service": lambda header, parts: header.update(refused={"1": {"code": "auth.missing"}}),
+        "a_request_before_the_first": lambda header, parts: header.update(refused={"-1": {"code": "request.invalid"}}),
+        "a_request_too_far": lambda header, parts: parts.update({"7": b"{}"}),
+        "no_request": lambda header, parts: parts.clear(),
+        "a_request_by_name": lambda header, parts: parts.update(x=b"{}"),
+        "too_many_requests": lambda header, parts: parts.update({str(position): b"{}" for position in range(300)}),
+    },
+}
+"""What the other jobs may say, by kind and by the name of the graph that has them say it, after LIE."""
+
+LIE = "lie."
+
+
+def lie_about_the_rest() -> None:
+    """Have the jobs of OTHER_LIES answer so to graphs with such names."""
+    jobs = cast(dict[str, Job], JOBS)
+
+    def lying(kind: str, honest: Job) -> Job:
+        def job(request: Message, outlet: Outlet) -> Message:
+            answer = honest(request, outlet)
+            said, parts = dict(answer.header), dict(answer.parts)
+            text = b"".join(request.parts.values())
+            for name, tell in OTHER_LIES[kind].items():
+                if f'"{LIE}{kind}.{name}"'.encode() in text:
+                    tell(said, parts)
+            return Message(said, parts)
+
+        return job
+
+    for kind in OTHER_LIES:
+        jobs[kind] = lying(kind, jobs[kind])
 
 
 def lie() -> None:

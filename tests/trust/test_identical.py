@@ -13,7 +13,7 @@ from service.action import Action
 from tests.contract.random_graphs import disguised, random_graph
 from tests.trust.stores import action
 
-GRAPHS = int(os.environ.get("KILN_TRUST_GRAPHS", "8"))
+GRAPHS = 8
 
 DIGESTS = """
 import json, socket, sys

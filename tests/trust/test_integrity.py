@@ -3,29 +3,33 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable
 from hashlib import sha256
+from math import ceil
 from pathlib import Path
+
+import pytest
 
 from service.store.programs import Entry, Miss
 from service.store.scrub import scrub
+from tests.faults.size import figures, sized
 from tests.service.test_store import flip, truncate
 from tests.trust.stores import Stocked, age
 
-BLOBS = int(os.environ.get("KILN_TRUST_BLOBS", "120"))
-PROCESSES = int(os.environ.get("KILN_TRUST_PROCESSES", "8"))
+pytestmark = pytest.mark.faults
+ENTRIES = sized(120, 1000)
+PROCESSES = sized(8, 64)
 DAMAGES: list[Callable[[Path], None]] = [flip, truncate, Path.unlink]
 
 
 def test_no_damage_to_any_blob_or_record_is_served_and_all_of_it_heals(tmp_path: Path) -> None:
     async def run() -> None:
         stocked = Stocked.at(tmp_path / "store")
-        count = max(1, BLOBS // 3)
+        count = ceil(ENTRIES / 3)
         actions = [await stocked.save(number) for number in range(count)]
         damaged = flipped = 0
         for number, wanted in enumerate(actions):
@@ -44,6 +48,7 @@ def test_no_damage_to_any_blob_or_record_is_served_and_all_of_it_heals(tmp_path:
         # A flip or a truncation is met once and counted once; what is gone leaves nothing to count.
         assert stocked.blobs.corrupt + stocked.records.corrupt == flipped
         assert (await scrub(stocked.store, stocked.notary)).is_clean
+        figures("damage", healed=damaged, of=3 * count, counted=flipped)
 
     asyncio.run(run())
 

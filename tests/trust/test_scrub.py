@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 
 from service.settings import Settings
-from service.store.crashes import REMEMBERED_S, Crash, Crashes
+from service.store.attempts import Attempt, Attempts
+from service.store.crashes import REMEMBERED_S, Crashes
 from service.store.evict import GRACE_S, Bounds, evict
 from service.store.scrub import scrub
 from service.store.upkeep import upkeep
@@ -142,19 +143,21 @@ def test_blobs_that_no_record_names_yet_and_those_that_a_job_names_stay(tmp_path
 def test_a_crash_that_is_forgotten_goes_with_its_reproducer_and_one_that_is_not_stays(tmp_path: Path) -> None:
     async def run() -> None:
         stocked = Stocked.at(tmp_path / "store")
-        crashes = Crashes(stocked.records, stocked.notary)
         for key, seconds in (("old", REMEMBERED_S + 60), ("new", REMEMBERED_S - 60)):
             told = {"details": {"reproducer": await stocked.blobs.put(key.encode())}}
-            await crashes.save(key, Crash(2, told, time.time() - seconds))
+            then = time.time() - seconds
+            attempt = await Attempts(Crashes(stocked.records, stocked.notary, lambda at=then: at), key).begin()
+            assert isinstance(attempt, Attempt)
+            async with attempt:
+                await attempt.crash(told)
             name = sha256(key.encode()).hexdigest()
             age(stocked.root / "crashes" / name[:2] / name, seconds)
         age_blobs(stocked)
         evicted = await evict(stocked.store, Bounds(max_bytes=0))
         assert (evicted.records, evicted.blobs) == (1, 1)
-        assert await crashes.find("old") is None
-        crash = await crashes.find("new")
-        assert crash is not None
-        assert await stocked.blobs.get(crash.problem["details"]["reproducer"]) == b"new"
+        kept = await stocked.records.get(f"crashes/{name[:2]}/{name}")
+        assert kept is not None
+        assert await stocked.blobs.get(kept["problem"]["details"]["reproducer"]) == b"new"
         assert evicted.held_bytes == sum(path.stat().st_size for path in stocked.files())
         assert (await scrub(stocked.store, stocked.notary)).is_clean
 

@@ -14,7 +14,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from service.observe.instruments import REGISTRY
-from service.store.crashes import Crash, Crashes
+from service.store.attempts import Attempt, Attempts
+from service.store.crashes import Crashes
 from service.store.programs import Entry, Miss
 from service.trust.key_file import KeyFile
 from service.trust.keyring import Keyring
@@ -128,11 +129,16 @@ def test_a_crash_that_is_not_sealed_is_told_as_one(tmp_path: Path) -> None:
 
     async def run() -> None:
         stocked = Stocked.at(tmp_path / "store")
-        await Crashes(stocked.records, stocked.notary).save("key", Crash(2, {}, time.time()))
+        attempt = await Attempts(Crashes(stocked.records, stocked.notary), "key").begin()
+        assert isinstance(attempt, Attempt)
+        async with attempt:
+            await attempt.crash({})
         others = Crashes(stocked.records, Notary(Keyring(tmp_path / "other"), "there", "process"))
         crashes, answers = counted()
         with capture_logs() as logs:
-            assert await others.find("key") is None
+            again = await Attempts(others, "key").begin()
+        assert isinstance(again, Attempt)
+        assert again.number == 1
         assert counted() == [(crashes or 0) + 1, answers]
         assert [entry["kind"] for entry in logs] == ["crash"]
 

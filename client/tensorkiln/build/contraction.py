@@ -10,7 +10,7 @@ from .arithmetic import mul
 from .broadcast import broadcast_shape
 from .conversion import cast
 from .movement import permute, reshape, transpose, unsqueeze
-from .operands import adopt, is_half, need
+from .operands import adopt, need
 from .reduction import sum_
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ def sum_of_products(a: Tensor, b: Tensor, axes: Sequence[int]) -> Tensor:
     """The sum over `axes` of `a * b` broadcast together; float16 and bfloat16 products and sums are float32 inside."""
     adopt(b, a)
     need(a, "a product of tensors", floats=True, integers=True)
-    accumulator = DType.FLOAT32 if is_half(a.dtype) else a.dtype
+    accumulator = DType.FLOAT32 if a.dtype.is_half else a.dtype
     return cast(sum_(mul(cast(a, accumulator), cast(b, accumulator)), axes), a.dtype)
 
 

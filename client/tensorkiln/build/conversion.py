@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ..dtypes import DType
-from .operands import is_half, need
+from .operands import need
 
 if TYPE_CHECKING:
     from .tensor import Tensor
@@ -25,4 +25,4 @@ def cast(x: Tensor, dtype: DType | str) -> Tensor:
 def in_float32(operation: Callable[[Tensor], Tensor], x: Tensor, name: str) -> Tensor:
     """A float operation of one operand; float16 and bfloat16 go through float32 and are rounded once."""
     need(x, name, floats=True)
-    return cast(operation(cast(x, DType.FLOAT32)), x.dtype) if is_half(x.dtype) else operation(x)
+    return cast(operation(cast(x, DType.FLOAT32)), x.dtype) if x.dtype.is_half else operation(x)

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from ..dtypes import DType
-
 if TYPE_CHECKING:
     from .tensor import Tensor
 
@@ -80,8 +78,3 @@ def axes_of(x: Tensor, axes: int | Sequence[int] | None) -> tuple[int, ...]:
     if len(set(found)) != len(found):
         raise x.builder.error(f"the axes {tuple(given)} name one axis twice")
     return found
-
-
-def is_half(dtype: DType) -> bool:
-    """Whether arithmetic on the dtype is carried out in float32 and rounded once at the end."""
-    return dtype in (DType.FLOAT16, DType.BFLOAT16)

@@ -16,7 +16,7 @@ from .conversion import cast
 from .convolution import SpatialPadding, spatial_padding
 from .filled import ones
 from .movement import reshape
-from .operands import is_half, need
+from .operands import need
 from .padding import pad
 from .reduction import max_, sum_
 from .shape import at_least, at_most
@@ -72,7 +72,7 @@ def avg_pool(
     given = spatial_padding(x, padding, rank)
     widths = _widths(x, over, given, ceil_mode)
     lead = len(x.shape) - rank
-    wide = cast(x, DType.FLOAT32) if is_half(x.dtype) else x
+    wide = cast(x, DType.FLOAT32) if x.dtype.is_half else x
     padded = pad(wide, [*((0, 0) for _ in range(lead)), *widths])
     total = sum_(plain_windows(padded, over), range(lead + rank, lead + 2 * rank))
     counted: Sequence[Pair] = given if count_padding else [(0, 0)] * rank

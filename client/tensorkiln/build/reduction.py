@@ -11,7 +11,7 @@ from .arithmetic import divide, mul, negate, sub
 from .bits import invert
 from .conversion import cast
 from .dimension import dim_value
-from .operands import axes_of, is_half, need
+from .operands import axes_of, need
 from .transcendental import sqrt
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def _reduce(kind: str, x: Tensor, axes: tuple[int, ...], keepdims: bool) -> Tens
 
 def _accumulate(kind: str, x: Tensor, axis: Axes, keepdims: bool, dtype: DType | str | None) -> Tensor:
     result = x.dtype if dtype is None else DType(dtype)
-    accumulator = DType.FLOAT32 if is_half(result) else result
+    accumulator = DType.FLOAT32 if result.is_half else result
     return cast(_reduce(kind, cast(x, accumulator), axes_of(x, axis), keepdims), result)
 
 
@@ -80,7 +80,7 @@ def mean(x: Tensor, axis: Axes = None, keepdims: bool = False) -> Tensor:
 
 
 def _wide(x: Tensor) -> Tensor:
-    return cast(x, DType.FLOAT32) if is_half(x.dtype) else x
+    return cast(x, DType.FLOAT32) if x.dtype.is_half else x
 
 
 def _mean(x: Tensor, axes: tuple[int, ...], keepdims: bool) -> Tensor:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 
 from ..graph import Graph
-from ..infer import innermost
+from ..infer import innermost, innermost_kinds
 from ..nodes import AnyNode, Assign, Buffer, BufferView, out_vars
 
 
@@ -39,12 +39,12 @@ class Dependencies:
 
 def dependencies(graph: Graph) -> Dependencies:
     """The dependencies of every node but declarations of destinations, repeated placeholders and sinks' own."""
-    found = Dependencies(definers=_definers(graph))
-    has_assigns = any(isinstance(innermost(node), Assign) for node in graph.nodes)
+    definers = _definers(graph)
+    found = Dependencies(definers)
+    has_assigns = Assign in innermost_kinds(graph.nodes)
     reading: dict[int, list[int]] = {}
     for index, node in enumerate(graph.nodes):
-        before = [found.definers[var] for var in node.operands]
-        found.before[index] = before
+        found.before[index] = [definers[var] for var in node.operands]
         if has_assigns:
             _order_in_memory(found, reading, index, node)
     return found
@@ -55,8 +55,8 @@ def _definers(graph: Graph) -> dict[int, int]:
     definers: dict[int, int] = {}
     for index, node in enumerate(graph.nodes):
         for var in out_vars(node):
-            first = definers.get(var)
-            if first is None or (isinstance(graph.nodes[first], Buffer) and not _is_update(node, var)):
+            first = definers.setdefault(var, index)
+            if first != index and isinstance(graph.nodes[first], Buffer) and not _is_update(node, var):
                 definers[var] = index
     return definers
 

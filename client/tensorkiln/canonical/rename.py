@@ -36,10 +36,16 @@ def _holds_vars(model: type[AnyNode], name: str) -> bool:
     return (name.endswith(("_var", "_vars")) and (model, name) != (DefineVar, "sym_var")) or name == "deps"
 
 
-_VARS: Final = _fields(_holds_vars)
+_OUTS: Final = frozenset({"out_var", "output_vars"})
+_VARS: Final = {model: tuple((name, name in _OUTS) for name in names) for model, names in _fields(_holds_vars).items()}
+"""The fields that hold vars, and whether the node defines these."""
+
 _DIMS: Final = _fields(lambda _, name: name in _DIM_FIELDS)
 _DEVICES: Final = _fields(lambda _, name: name in _DEVICE_FIELDS)
-_OUTS: Final = frozenset({"out_var", "output_vars"})
+_OTHERS: Final = frozenset(
+    {Assign, DefineVar, ConstScalar, Vconst, Kernel, *(model for model, names in _DEVICES.items() if names)}
+)
+"""The kinds in which more is to be replaced than vars and dims."""
 
 
 def dims_of(value: object) -> Iterator[Dim]:
@@ -70,7 +76,7 @@ def rename_dims(value: Any, rename: Callable[[Dim], Dim]) -> Any:
         return tuple(rename_dims(item, rename) for item in cast("tuple[object, ...]", value))
     if isinstance(value, Record):
         changed = {name: rename_dims(getattr(value, name), rename) for name in type(value).model_fields}
-        return value.model_copy(update=changed)
+        return value.replaced(changed)
     return value
 
 
@@ -87,13 +93,18 @@ def rename_node(
     Literals get their one spelling.
     """
     kind = type(node)
+    fields = node.__dict__
     changed: dict[str, Any] = {}
-    for name in _VARS[kind]:
-        names, value = writes if name in _OUTS else reads, getattr(node, name)
-        changed[name] = tuple(names[var] for var in value) if isinstance(value, tuple) else names.get(value)
+    for name, is_out in _VARS[kind]:
+        names, value = writes if is_out else reads, fields[name]
+        changed[name] = tuple([names[var] for var in value]) if type(value) is tuple else names.get(value)
     if dim is not None:
-        changed.update({name: rename_dims(getattr(node, name), dim) for name in _DIMS[kind]})
-    changed.update({name: device(getattr(node, name)) for name in _DEVICES[kind]})
+        for name in _DIMS[kind]:
+            changed[name] = rename_dims(fields[name], dim)
+    if kind not in _OTHERS:
+        return node.replaced(changed)
+    for name in _DEVICES[kind]:
+        changed[name] = device(fields[name])
     if isinstance(node, Assign):
         changed["updates"] = tuple((reads[source], reads[target], span) for source, target, span in node.updates)
     elif isinstance(node, DefineVar):
@@ -104,4 +115,4 @@ def rename_node(
         changed["values"] = tuple(canonical_literal(value, node.dtype) for value in node.values)
     elif isinstance(node, Kernel):
         changed["ast"] = rename_node(node.ast, reads, writes, dim, symbols, device)
-    return node.model_copy(update=changed)
+    return node.replaced(changed)

@@ -14,7 +14,7 @@ from ..bundle import SUFFIX, is_bundle, write_bundle
 from ..sdk import NATIVE, Client
 from ..spec import CompiledProgram
 from .model import read_model
-from .options import FastMath, GraphFile, TimeoutS, Url
+from .options import Cubin, FastMath, GraphFile, TimeoutS, Url
 from .report import output, reported, shown
 
 
@@ -42,9 +42,7 @@ def compile_graph(
         Path | None, typer.Option("--dump-stages", help="Write the IR after every stage into this folder.")
     ] = None,
     fast_math: FastMath = False,
-    cubin: Annotated[
-        bool, typer.Option("--cubin", help="Assemble the code of CUDA targets too; the server needs ptxas.")
-    ] = False,
+    cubin: Cubin = False,
     url: Url = None,
     timeout: TimeoutS = None,
 ) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from ..errors import InvalidGraphError
 from ..expr import mul, sub
 from ..nodes import AnyNode, Assign, Buffer, Kernel, Placeholder, Sink
@@ -98,6 +100,13 @@ def innermost(node: AnyNode) -> AnyNode:
     while isinstance(node, Kernel):
         node = node.ast
     return node
+
+
+def innermost_kinds(nodes: Iterable[AnyNode]) -> set[type[AnyNode]]:
+    """The kinds that occur, that of a kernel being the kind of what it wraps in the end."""
+    nodes = tuple(nodes)
+    kinds = set(map(type, nodes))
+    return {type(innermost(node)) for node in nodes} if Kernel in kinds else kinds
 
 
 def _updates(node: AnyNode, var: int) -> bool:

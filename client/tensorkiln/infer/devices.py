@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from ..errors import InvalidGraphError, UnsupportedGraphError
 from ..nodes import AnyNode, Buffer, Copy, Multi, Placeholder, Sink, out_vars
 from ..types import TensorType, canonical_device
-from .definitions import innermost
+from .definitions import innermost, innermost_kinds
 
 if TYPE_CHECKING:
     from ..graph import Graph
@@ -29,13 +29,18 @@ def place(graph: Graph, types: Mapping[int, TensorType]) -> dict[int, TensorType
 
 
 _NAMING: Final = frozenset({Buffer, Copy})
+_AT_HOME: Final = frozenset({Buffer, Placeholder})
 
 
 def home(graph: Graph) -> str | None:
     """The device that the inputs and the buffers name, in its one spelling; None when they name none."""
     found: dict[str, str] = {}
-    copied = {node.out_var for node in graph.nodes if isinstance(innermost(node), Copy)}
+    copied: set[int | None] = set()
+    if Copy in innermost_kinds(graph.nodes):
+        copied = {node.out_var for node in graph.nodes if isinstance(innermost(node), Copy)}
     for index, node in enumerate(graph.nodes):
+        if type(node) not in _AT_HOME:
+            continue
         if isinstance(node, Buffer) and node.out_var not in copied:
             found.setdefault(canonical_device(node.device), f"/nodes/{index}/device")
         elif isinstance(node, Placeholder) and (name := _stated(graph, node.out_var)) is not None:

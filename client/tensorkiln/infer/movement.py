@@ -20,10 +20,11 @@ def operand(scope: Scope, var: int, field: str = "in_var") -> TensorType:
 def reshape(node: Reshape, scope: Scope) -> TensorType:
     source = operand(scope, node.in_var)
     scope.require_dtype(node.dtype, source.dtype)
-    result = scope.type(source.dtype, node.new_shape)
-    if node.new_shape != source.shape:
-        message = f"cannot reshape {shape_text(source.shape)} to {shape_text(node.new_shape)}: different element counts"
-        scope.require_eq(mul(*source.shape), mul(*node.new_shape), message, "new_shape")
+    shape = node.new_shape
+    result = scope.type(source.dtype, shape)
+    if shape != source.shape and (given := mul(*source.shape)) != (wanted := mul(*shape)):
+        message = f"cannot reshape {shape_text(source.shape)} to {shape_text(shape)}: different element counts"
+        scope.require_eq(given, wanted, message, "new_shape")
     return result
 
 
@@ -32,7 +33,7 @@ def permute(node: Permute, scope: Scope) -> TensorType:
     scope.require_dtype(node.dtype, source.dtype)
     if sorted(axes) != list(range(source.rank)):
         scope.fail(f"{list(axes)} is not a permutation of the {source.rank} axes", "axes_permutation")
-    return scope.type(source.dtype, tuple(source.shape[axis] for axis in axes))
+    return scope.type(source.dtype, tuple([source.shape[axis] for axis in axes]))
 
 
 def expand(node: Expand, scope: Scope) -> TensorType:

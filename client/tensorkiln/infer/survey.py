@@ -26,6 +26,10 @@ class Survey:
 
 def survey(graph: Graph) -> Survey:
     """Surveys the graph. InvalidGraphError and LimitExceededError for its symbols."""
+    written = [node.out_var for node in graph.nodes if node.out_var is not None]
+    if len(set(written)) == len(written) and _SPECIAL.isdisjoint(map(type, graph.nodes)):
+        # Like most graphs: there is nothing to look for in its nodes.
+        return Survey(_declared(graph.symbolic_vars, []), frozenset(), frozenset())
     seen: set[int] = set()
     repeated: set[int] = set()
     updated: set[int] = set()

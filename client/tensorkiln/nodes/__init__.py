@@ -24,9 +24,10 @@ NODE_KINDS: dict[str, type[AnyNode]] = {model.model_fields["node"].default: mode
 
 def out_vars(node: AnyNode) -> tuple[int, ...]:
     """Every var that `node` defines: all `output_vars` of a kernel, nothing for a sink, else its `out_var`."""
-    if isinstance(node, Kernel):
+    if type(node) is Kernel:
         return node.output_vars
-    return () if node.out_var is None else (node.out_var,)
+    var = node.out_var
+    return () if var is None else (var,)
 
 
 __all__ = [

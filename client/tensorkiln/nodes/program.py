@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, TypeAlias
 
-from pydantic import Field
+from pydantic import Field, SerializeAsAny
 
 from ..dtypes import DType
 from .base import Record
@@ -89,7 +89,8 @@ AnyNode: TypeAlias = (
     | Unroll | Contract | Cat | Threefry | Gather | Scatter | Custom | Noop
 )  # fmt: skip
 
-Node: TypeAlias = Annotated[AnyNode, Field(discriminator="node")]
+# A node serializes as what it is: to look for its kind once more takes as long again.
+Node: TypeAlias = SerializeAsAny[Annotated[AnyNode, Field(discriminator="node")]]
 """Any node; the field `node` says which."""
 
 Kernel.model_rebuild()

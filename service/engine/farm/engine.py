@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from secrets import token_hex
 from typing import Final
@@ -13,6 +12,7 @@ import structlog
 
 from service.engine.order import Made, Order, Wanted
 from service.engine.protocol import Tell
+from service.engine.rounds import in_rounds
 from service.observe.traces import traceparent
 from service.store.blobs import Blobs
 from service.store.programs import Entry, Miss, Programs
@@ -29,6 +29,7 @@ from .ledger import Ledger, Result, Task
 from .message import Message
 from .pending import Pending
 from .reaper import Reaper
+from .roster import SIGN_S, Roster
 
 # A directory is listed in a tenth of a millisecond, a bucket in tens of them.
 _LOOK_EVERY_S: Final = {True: 0.02, False: 0.25}
@@ -45,40 +46,60 @@ _log = structlog.get_logger()
 class CeleryEngine:
     """Announces orders by `broker` and keeps them in `ledger`; the results are in `programs` and `blobs`.
 
-    `deadline_s` is what one attempt of a compile may take, `is_near` whether the store is a directory.
+    `deadline_s` is what one attempt of a compile may take, `ahead` how many orders all services announce for each
+    process of the workers in `roster`, `is_near` whether the store is a directory.
     """
 
     def __init__(
         self,
         ledger: Ledger,
+        roster: Roster,
         broker: Broker,
         programs: Programs,
         blobs: Blobs,
         *,
         deadline_s: float,
+        ahead: float,
         is_near: bool,
     ) -> None:
         self._ledger = ledger
+        self._roster = roster
         self._broker = broker
         self._programs = programs
         self._blobs = blobs
         self._deadline_s = deadline_s
+        self._ahead = ahead
         self._look_every_s = _LOOK_EVERY_S[is_near]
         self._owner = token_hex(16)
         self._pending: dict[str, Pending] = {}
-        self._reaper = Reaper(ledger, broker, self._owner, self._pending)
+        self._reaper = Reaper(ledger, roster, broker, self._owner, self._pending)
         self._is_busy = asyncio.Event()
+        self._has_signed = False
+        self._look_at = self._reap_at = 0.0
         self._watching: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
         """Begin to watch. The broker need not be there yet: what is stored can be served without it."""
-        self._watching = [asyncio.create_task(_keep_up(each)) for each in (self._watch, self._sweep)]
+        rounds = (
+            ("see what becomes of its orders", self._look_every_s, self._watch),
+            ("see who is there", SIGN_S, self._attend),
+            ("remove what services left behind", _SWEEP_EVERY_S, self._sweep),
+        )
+        self._watching = [asyncio.create_task(in_rounds(*each, at_once=True)) for each in rounds]
         with suppress(UnavailableError):
             await self._broker.check()
 
     async def check(self) -> None:
         """As the protocol has it."""
         await self._broker.check()
+
+    def lacks_workers(self) -> str:
+        """As the protocol has it, by what the processes of the workers say of themselves."""
+        return self._roster.lacks_workers()
+
+    def width(self, most: int) -> int:
+        """As the protocol has it: what the workers that live can soon do."""
+        return self._roster.width(most, self._ahead)
 
     async def submit(self, order: Order, tell: Tell) -> str:
         """Write the order down, then announce it. What cannot be announced is taken back."""
@@ -113,6 +134,7 @@ class CeleryEngine:
         """As the protocol has it. Attempts whose worker was lost are made again before this ends."""
         pending = self._pending[ticket]
         result = await pending.result
+        pending.order.cost.seconds += result.run_s
         try:
             if result.problem is not None:
                 raise error_from_problem(result.problem)
@@ -142,6 +164,8 @@ class CeleryEngine:
         if not self._pending:
             self._is_busy.clear()
         if pending is not None:
+            if pending.result.cancelled() or not pending.result.done():
+                pending.order.cost.seconds += pending.claimed_s()
             pending.result.cancel()
             await self._ledger.close(self._owner, ticket, pending.message.attempt)
 
@@ -153,7 +177,7 @@ class CeleryEngine:
         program = await self._blobs.get(found.program) if isinstance(found, Entry) else None
         if not isinstance(found, Entry) or program is None:
             raise UnavailableError("What the farm has made is not in the store; try again.")
-        return Made(program, found, None, result.run_s, pending.message.attempt + result.attempts - 1)
+        return Made(program, found, None, pending.message.attempt + result.attempts - 1)
 
     async def _find(self, wanted: Wanted) -> Entry | Miss:
         """What is stored of an order. UntrustedArtifactError when the farm's settings keep it from being believed."""
@@ -169,22 +193,15 @@ class CeleryEngine:
 
     async def _watch(self) -> None:
         """See what has ended, what goes on, and what has to be announced again."""
-        watch_at = reap_at = time.monotonic()
-        while True:
-            await self._is_busy.wait()
-            try:
-                await self._collect()
-                now = time.monotonic()
-                if now >= watch_at:
-                    await self._reaper.look()
-                    watch_at = now + _WATCH_EVERY_S
-                if now >= reap_at:
-                    await self._reaper.reap()
-                    reap_at = now + _REAP_EVERY_S
-            except UnavailableError as error:
-                _log.error("the farm is out of sight", reason=error.message)
-                await asyncio.sleep(_PAUSE_S)
-            await asyncio.sleep(self._look_every_s)
+        await self._is_busy.wait()
+        await self._collect()
+        now = time.monotonic()
+        if now >= self._look_at:
+            await self._reaper.look()
+            self._look_at = now + _WATCH_EVERY_S
+        if now >= self._reap_at:
+            await self._reaper.reap()
+            self._reap_at = now + _REAP_EVERY_S
 
     async def _collect(self) -> None:
         for identifier in await self._ledger.finished(self._owner):
@@ -201,25 +218,18 @@ class CeleryEngine:
                         continue
                 pending.settle(result)
 
+    async def _attend(self) -> None:
+        """See who is there, and be seen by the other services while the farm has orders of this one."""
+        if self._pending:
+            await self._roster.sign("service", self._owner)
+        elif self._has_signed:
+            await self._roster.leave("service", self._owner)
+        self._has_signed = bool(self._pending)
+        await self._roster.look()
+
     async def _sweep(self) -> None:
-        while True:
-            try:
-                await self._ledger.sweep()
-            except UnavailableError as error:
-                _log.warning("what services left behind could not be removed", reason=error.message)
-            await asyncio.sleep(_SWEEP_EVERY_S)
-
-
-async def _keep_up(work: Callable[[], Coroutine[None, None, None]]) -> None:
-    """Do work that never ends; begin it again if a defect ends it, for without it nobody gets an answer."""
-    while True:
-        working = asyncio.create_task(work())
-        try:
-            await asyncio.wait({working})
-        finally:
-            working.cancel()
-        _log.error("the farm's watch met a defect of the service", exc_info=working.exception())
-        await asyncio.sleep(_PAUSE_S)
+        await self._ledger.sweep()
+        await self._roster.sweep()
 
 
 def _unlike(doubt: UntrustedArtifactError) -> UntrustedArtifactError:

@@ -50,7 +50,8 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """How an attempt ended: with a `problem` document, or with what is in `entry`. `run_s` are seconds of its compile.
+    """How an attempt ended: with a `problem` document, or with what is in `entry`. `run_s` are seconds of its compile,
+    however it ended.
 
     `attempts` are those of the compile within it.
     """

@@ -13,6 +13,7 @@ from service.store.records import Records
 from tensorkiln.errors import UnavailableError
 
 from .ledger import Ledger
+from .roster import Roster
 
 
 def farm_engine(
@@ -27,9 +28,11 @@ def farm_engine(
         raise UnavailableError(f"KILN_BROKER is set, but {error}: install tensorkiln-server[farm].") from None
     return CeleryEngine(
         Ledger(store, records),
+        Roster(store, records),
         Broker(farm_app(settings)),
         programs,
         blobs,
         deadline_s=settings.compile_deadline_s,
+        ahead=settings.farm_ahead,
         is_near=isinstance(store, LocalStore),
     )

@@ -16,7 +16,10 @@ from .message import Message
 
 
 class Pending:
-    """`message` announced the present attempt, at `sent_at`; `result` is set at the end. Times are monotonic, in s."""
+    """`message` announced the present attempt, at `sent_at`; `result` is set at the end. Times are monotonic, in s.
+
+    `vain` counts the messages about it that workers took without beginning it.
+    """
 
     def __init__(self, order: Order, message: Message, tell: Tell) -> None:
         self.order = order
@@ -24,6 +27,8 @@ class Pending:
         self.result: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
         self.sent_at = time.monotonic()
         self.is_claimed = False
+        self.vain = 0
+        self.claimed_at = self.sent_at
         self.seen_at = self.sent_at
         self._tell = tell
         self._beat = -1
@@ -33,7 +38,11 @@ class Pending:
         """A worker has begun the attempt."""
         if not self.is_claimed:
             self.is_claimed = True
-            self.seen_at = time.monotonic()
+            self.claimed_at = self.seen_at = time.monotonic()
+
+    def claimed_s(self) -> float:
+        """Seconds for which a worker has been at the present attempt."""
+        return time.monotonic() - self.claimed_at if self.is_claimed else 0.0
 
     def see(self, state: State) -> None:
         """A worker gave a sign of life, maybe the one that is known already."""
@@ -54,8 +63,9 @@ class Pending:
             self.result.set_result(result)
 
     def next_attempt(self) -> None:
-        """The present one is lost."""
+        """The present one is lost, and is paid for all the same."""
+        self.order.cost.seconds += self.claimed_s()
         self.message = replace(self.message, attempt=self.message.attempt + 1)
-        self.is_claimed, self._beat, self._told = False, -1, 0
+        self.is_claimed, self.vain, self._beat, self._told = False, 0, -1, 0
         self.sent_at = self.seen_at = time.monotonic()
         self._tell({"stage": "retry", "attempt": self.message.attempt})

@@ -18,11 +18,12 @@ from .broker import Broker
 from .ledger import Ledger, Result
 from .message import Message
 from .pending import Pending
+from .roster import Roster
 
 LEASE_S: Final = 5.0
 """A worker that has not been heard of for so long has lost its order; a message so old may have been lost."""
 MAX_ATTEMPTS: Final = 5
-"""How many workers may be lost over an order."""
+"""How many workers may be lost over an order, or take it without beginning it."""
 # A message that was overtaken by one that was sent so much later is not waiting for its turn.
 _OVERTAKEN_S: Final = 1.0
 
@@ -32,8 +33,11 @@ _log = structlog.get_logger()
 class Reaper:
     """Looks after the orders of `owner` in `pending`, by task."""
 
-    def __init__(self, ledger: Ledger, broker: Broker, owner: str, pending: Mapping[str, Pending]) -> None:
+    def __init__(
+        self, ledger: Ledger, roster: Roster, broker: Broker, owner: str, pending: Mapping[str, Pending]
+    ) -> None:
         self._ledger = ledger
+        self._roster = roster
         self._broker = broker
         self._owner = owner
         self._pending = pending
@@ -66,14 +70,26 @@ class Reaper:
             for pending in lost:
                 await self._say_lost(pending.message)
                 if not await self.again(pending):
+                    pending.order.cost.seconds += pending.claimed_s()
                     pending.settle(_given_up(pending))
             if unclaimed and (overtaken or await self._broker.waiting() == 0):
                 for pending in overtaken or unclaimed:
-                    _log.warning("a message was lost and is sent again", digest=pending.message.action)
-                    await self._broker.send(pending.message)
-                    pending.sent_at = pending.seen_at = time.monotonic()
+                    await self._send_again(pending)
         except UnavailableError:
             return
+
+    async def _send_again(self, pending: Pending) -> None:
+        """Announce an attempt that nobody has begun though its message is not in the queue any more."""
+        # Workers that say themselves that they do not compile hold what they took, and begin it when they do.
+        is_vain = bool(self._roster.count("worker") or not self._roster.count("unfit"))
+        if is_vain and pending.vain + 1 >= MAX_ATTEMPTS:
+            _log.error("an order is taken again and again and never begun", digest=pending.message.action)
+            pending.settle(_never_begun(pending))
+            return
+        _log.warning("a message was lost and is sent again", digest=pending.message.action)
+        await self._broker.send(pending.message)
+        pending.sent_at = pending.seen_at = time.monotonic()
+        pending.vain += is_vain
 
     async def _say_lost(self, message: Message) -> None:
         worker = await self._ledger.worker(message.owner, message.task, message.attempt)
@@ -92,6 +108,15 @@ class Reaper:
 def _given_up(pending: Pending) -> Result:
     error = LostWorkerError(
         f"{MAX_ATTEMPTS} workers were lost over this compile; it is not begun again.",
+        details={"attempts": MAX_ATTEMPTS},
+    )
+    return Result(pending.message.attempt, "", problem=error.to_problem())
+
+
+def _never_begun(pending: Pending) -> Result:
+    error = LostWorkerError(
+        f"The farm was sent this compile {MAX_ATTEMPTS} times; each time the message was taken from the queue, and no "
+        "worker began. The workers' logs say why: they may not reach the store that this service has.",
         details={"attempts": MAX_ATTEMPTS},
     )
     return Result(pending.message.attempt, "", problem=error.to_problem())

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from hashlib import sha256
 
 from service.action import Action
 from service.sandbox import hooks
 from service.sandbox.child import Outlet
 from service.sandbox.frames import Message
-from tensorkiln.canonical import Canonical, canonicalize, graph_digest
+from tensorkiln.canonical import Canonical, canonicalize, graph_json
 from tensorkiln.spec.compiled_program import ABI_VERSION
 
 from .envelope import OF_COMPILE, parse_envelope, parse_graph, parse_options, parse_targets
@@ -30,7 +31,8 @@ def prepare(request: Message, outlet: Outlet) -> Message:
     graph = parse_graph(fields["graph"])
     outlet.stage("canonicalize")
     canonical = canonicalize(graph)
-    digest = graph_digest(canonical)
+    text = graph_json(canonical)
+    digest = sha256(text).hexdigest()
     actions = [
         Action(
             abi=ABI_VERSION,
@@ -45,7 +47,7 @@ def prepare(request: Message, outlet: Outlet) -> Message:
     ]
     return Message(
         {"actions": [action.components for action in actions], "dump_stages": options.dump_stages},
-        {"graph": canonical.graph.to_json().encode(), "renaming": _renaming(graph.name, canonical)},
+        {"graph": text, "renaming": _renaming(graph.name, canonical)},
     )
 
 

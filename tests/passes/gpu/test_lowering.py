@@ -7,6 +7,10 @@ import re
 import pytest
 
 from dialect.mlir import ir
+from passes.gpu.shared_memory import dynamic_bytes, static_bytes
+from tensorkiln.dtypes import DType
+from tensorkiln.expr import evaluate, symbol
+from tensorkiln.schedule import SharedArray
 from tests.filecheck import check_ir
 from tests.passes.modules import after
 
@@ -73,11 +77,22 @@ def test_shared_memory_of_symbolic_size_is_left_to_the_launch() -> None:
     check_ir(
         realised("softmax_symbolic"),
         """
+        // CHECK-NOT: memref.global "private"
         // CHECK: memref.global @dynamic_shared_memory : memref<0xi8, 3> {alignment = 16 : i64}
         // CHECK: memref.get_global @dynamic_shared_memory
         // CHECK: memref.view
         """,
     )
+
+
+def test_arrays_of_a_work_group_are_all_of_its_code_or_all_of_its_launch() -> None:
+    n = symbol("n")
+    constant, symbolic = SharedArray(dtype=DType.FLOAT16, elements=3), SharedArray(dtype=DType.FLOAT32, elements=n)
+    assert (static_bytes([]), dynamic_bytes([])) == (0, 0)
+    assert (static_bytes([constant, constant]), dynamic_bytes([constant, constant])) == (32, 0)
+    mixed = [constant, symbolic]
+    assert static_bytes(mixed) == 0
+    assert [evaluate(dynamic_bytes(mixed), {"n": value}) for value in (0, 1, 5)] == [16, 32, 48]
 
 
 def test_a_short_row_has_one_thread_and_no_barrier() -> None:

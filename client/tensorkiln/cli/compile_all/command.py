@@ -19,7 +19,7 @@ from ...errors import TensorkilnError
 from ...options import CompileOptions
 from ...sdk import Client
 from ...target import Target
-from ..options import FastMath, TimeoutS, Url
+from ..options import Cubin, FastMath, TimeoutS, Url
 from ..report import output, reported
 from .farm import Wanted, compile_all, write_manifest
 from .files import find_graphs, write_whole
@@ -55,9 +55,7 @@ def compile_folder(
     ] = False,
     offline: Annotated[bool, typer.Option("--offline", help="Use what is kept here, and no service.")] = False,
     fast_math: FastMath = False,
-    cubin: Annotated[
-        bool, typer.Option("--cubin", help="Assemble the code of CUDA targets too; the server needs ptxas.")
-    ] = False,
+    cubin: Cubin = False,
     url: Url = None,
     timeout: TimeoutS = None,
 ) -> None:

@@ -1,0 +1,191 @@
+"""What the short jobs return: written under foreign control, and read here as such, each kind in one place.
+
+A CrashedError says what is wrong with an answer; its stage is `return`, as for a compile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Annotated, Any, Final, Literal, Self, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+
+from service.action import Action
+from service.body import Body
+from service.build_id import build
+from service.limits import MAX_BATCH, MAX_TARGETS
+from service.sandbox.frames import FrameError, Message
+from service.sandbox.reply import error_of
+from tensorkiln.errors import CrashedError, TensorkilnError
+from tensorkiln.options import CompileOptions
+from tensorkiln.spec.compiled_program import ABI_VERSION
+from tensorkiln.target import Target
+
+from .order import Rendered
+
+_Model = TypeVar("_Model", bound=BaseModel)
+_PROGRAMS: Final = (b'{"programs":[', b"]}")
+_OBJECT: Final = (b"{", b"}")
+
+
+class _Components(BaseModel):
+    """Those of an action, as `Action` has them."""
+
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    abi: int
+    build_id: str
+    graph: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+    options: dict[str, Any]
+    salt: str
+    schema_version: Literal[1] = Field(alias="schema")
+    target: dict[str, Any]
+
+
+class _PreparedHeader(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    actions: Annotated[list[_Components], Field(min_length=1, max_length=MAX_TARGETS)]
+    dump_stages: bool
+
+
+class _SplitHeader(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    refused: Annotated[dict[str, dict[str, Any]], Field(max_length=MAX_BATCH)]
+
+
+class _Renaming(BaseModel):
+    model_config = ConfigDict(strict=True)
+
+    nodes: list[Annotated[int, Field(ge=0)]]
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What a compile request asks for: the actions in the order of its targets, the canonical graph and the renaming.
+
+    The graph is the one that every action names, and every action is one of this build and of this salt: what a request
+    asks for is its own affair, but not whose part of the store it comes from, nor what others find there.
+    """
+
+    actions: tuple[Action, ...]
+    dump_stages: bool
+    graph: bytes
+    renaming: bytes
+
+    @classmethod
+    def from_message(cls, message: Message, salt: str) -> Self:
+        """What the job `prepare` answered to a request whose actions have this salt."""
+        header = _header(_PreparedHeader, message.header)
+        graph, renaming = _part(message, "graph"), _part(message, "renaming")
+        right = (ABI_VERSION, build().build_id, salt, sha256(graph).hexdigest())
+        for each in header.actions:
+            if (each.abi, each.build_id, each.salt, each.graph) != right:
+                raise _crashed("It names an action that is not one of its request.")
+            _check(Target, each.target)
+            _check(CompileOptions, {**each.options, "dump_stages": header.dump_stages})
+        actions = (Action.from_components(each.model_dump(by_alias=True)) for each in header.actions)
+        return cls(tuple(actions), header.dump_stages, graph, renaming)
+
+
+@dataclass(frozen=True, slots=True)
+class Validated:
+    """The body of the answer to a validation."""
+
+    answer: bytes
+
+    @classmethod
+    def from_message(cls, message: Message) -> Self:
+        """What the job `validate` answered."""
+        return cls(_shaped(_part(message, "answer"), _OBJECT))
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """The compile requests of a batch, each a body or what is wrong with it, in their order."""
+
+    requests: tuple[Body | TensorkilnError, ...]
+
+    @classmethod
+    def from_message(cls, message: Message) -> Self:
+        """What the job `split` answered."""
+        refused = _header(_SplitHeader, message.header).refused
+        parts = message.parts
+        count = len(refused) + len(parts)
+        positions = [str(position) for position in range(count)]
+        if not 0 < count <= MAX_BATCH or {*refused, *parts} != {*positions}:
+            raise _crashed("Its requests are not numbered from 0 on.")
+        return cls(tuple(_refusal(refused[at]) if at in refused else _body(parts[at]) for at in positions))
+
+
+def rendered(message: Message, renaming: bytes) -> Rendered:
+    """What the job `render` answered."""
+    return believable(Rendered(renaming, _part(message, "answer"), _part(message, "repeat")))
+
+
+def believable(given: Rendered) -> Rendered:
+    """`given` itself, if its answers have the shape of some."""
+    _shaped(given.answer, _PROGRAMS)
+    _shaped(given.repeat, _PROGRAMS)
+    return given
+
+
+def nodes_of(renaming: bytes) -> list[int]:
+    """The user's node of each canonical one."""
+    try:
+        return _Renaming.model_validate_json(renaming).nodes
+    except ValidationError as error:
+        raise _invalid(error) from None
+
+
+def _header(model: type[_Model], header: Mapping[str, Any]) -> _Model:
+    try:
+        return model.model_validate(header)
+    except ValidationError as error:
+        raise _invalid(error) from None
+
+
+def _check(model: type[BaseModel], content: Mapping[str, Any]) -> None:
+    """That `content` is what `model` writes, less the options that do not change the bytes."""
+    found = _header(model, content).model_dump(mode="json")
+    if found != content:
+        raise _crashed("It names an action in other words than those of the service.")
+
+
+def _part(message: Message, name: str) -> bytes:
+    if name not in message.parts:
+        raise _crashed(f"It has no {name}.")
+    return message.parts[name]
+
+
+def _shaped(answer: bytes, ends: tuple[bytes, bytes]) -> bytes:
+    """`answer` itself. It is for whoever asked, and is not parsed; what is put around it has to stay JSON."""
+    if not (answer.startswith(ends[0]) and answer.endswith(ends[1])):
+        raise _crashed("It is not the JSON that it should be.")
+    return answer
+
+
+def _body(content: bytes) -> Body:
+    return Body(content, sha256(content).hexdigest())
+
+
+def _refusal(problem: dict[str, Any]) -> TensorkilnError:
+    try:
+        return error_of(problem)
+    except FrameError as error:
+        raise _crashed(f"{error}.") from None
+
+
+def _invalid(error: ValidationError) -> CrashedError:
+    what = ".".join(str(step) for step in error.errors(include_input=False)[0]["loc"])
+    return _crashed(f"It is wrong at {what[:64]!r}.")
+
+
+def _crashed(what: str) -> CrashedError:
+    return CrashedError(f"The process that read the request gave an answer that is none. {what}", details=_RETURN)
+
+
+_RETURN: Final = {"stage": "return"}

@@ -1,0 +1,104 @@
+"""A process of a worker as the services see it: that it lives, and that it compiles."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from typing import Final
+
+import structlog
+
+from service.engine.farm.roster import SIGN_S, Role, Roster
+from service.readiness.canary import Canary
+from service.readiness.check import Check
+from service.sandbox.sandbox import Sandbox
+from tensorkiln.errors import UnavailableError
+
+from .probe import tell
+
+TRY_EVERY_S: Final = 6.0
+"""With the patience of a check, and the time until a service looks, what breaks is seen within 15 s."""
+_AGAIN_S: Final = 1.0
+"""How soon a canary that was not compiled is tried again."""
+
+_log = structlog.get_logger()
+
+
+class Presence:
+    """Signs in `roster` as `name`, and compiles the canary in `sandbox` now and then, between orders.
+
+    `is_fit` is set while the last canary was compiled: until it is, the process begins no order.
+    """
+
+    def __init__(self, sandbox: Sandbox, roster: Roster, name: str) -> None:
+        self._roster = roster
+        self._name = name
+        self._canary = Check("canary", Canary(sandbox).look)
+        self._role: Role | None = None
+        self._attending: list[asyncio.Task[None]] = []
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._changed = asyncio.Event()
+        self.is_fit = asyncio.Event()
+        self.is_fit.set()
+
+    async def start(self) -> None:
+        """Compile the first canary, and sign from now on."""
+        await self._try()
+        self._attending = [asyncio.create_task(each) for each in (self._sign(), self._look())]
+
+    async def close(self) -> None:
+        """Be there no more."""
+        for each in self._attending:
+            each.cancel()
+        await asyncio.gather(*self._attending, return_exceptions=True)
+        await self._canary.close()
+        if self._role is not None:
+            with suppress(UnavailableError):  # the lease ends
+                await self._roster.leave(self._role, self._name)
+
+    @contextmanager
+    def at_work(self) -> Generator[None]:
+        """No canary is begun inside the block: the order may use all that there is."""
+        self._idle.clear()
+        try:
+            yield
+        finally:
+            self._idle.set()
+
+    async def _look(self) -> None:
+        while True:
+            await asyncio.sleep(TRY_EVERY_S if self.is_fit.is_set() else _AGAIN_S)
+            await self._idle.wait()
+            await self._try()
+
+    async def _try(self) -> None:
+        (failure,) = await asyncio.gather(self._canary.failure(), return_exceptions=True)
+        if isinstance(failure, BaseException):
+            _log.error("the canary met a defect of the worker", exc_info=failure)
+        if failure is None:
+            self._become(is_fit=True)
+        elif self.is_fit.is_set():
+            _log.error("a process of the worker does not compile, and begins no order until it does")
+            self._become(is_fit=False)
+
+    def _become(self, *, is_fit: bool) -> None:
+        if is_fit != self.is_fit.is_set():
+            self._changed.set()
+        (self.is_fit.set if is_fit else self.is_fit.clear)()
+
+    async def _sign(self) -> None:
+        while True:
+            self._changed.clear()
+            role: Role = "worker" if self.is_fit.is_set() else "unfit"
+            try:
+                await self._roster.sign(role, self._name)
+                if self._role is not None and self._role != role:
+                    await self._roster.leave(self._role, self._name)
+                self._role = role
+                tell(is_fit=role == "worker")
+            except (UnavailableError, OSError) as error:
+                _log.error("a sign of life could not be given", reason=str(error))
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._changed.wait(), SIGN_S)

@@ -1,0 +1,68 @@
+"""What reading a large graph leaves out would have changed nothing."""
+
+from __future__ import annotations
+
+import json
+from random import Random
+from typing import Any
+
+import pytest
+
+from tensorkiln.canonical import canonicalize, graph_json
+from tensorkiln.dtypes import DType
+from tensorkiln.graph import Graph, VarMetadata
+from tensorkiln.infer import infer
+from tests.bench.large_graph import large_graph
+from tests.contract.random_graphs import random_graph
+from tests.contract.test_golden_digests import graphs_by_kind
+from tests.contract.test_inferred_types import CASES
+from tests.contract.wire import Type, Wire, around
+
+GRAPHS: dict[str, Wire] = {
+    **graphs_by_kind(),
+    **{f"random {seed}": random_graph(Random(seed)) for seed in range(20)},
+    "large": json.loads(large_graph()),
+}
+CHANGES: dict[str, Any] = {"out_var": 7, "dtype": None}
+STATIC = [case for case in CASES if '"n"' not in json.dumps(case)]
+
+
+@pytest.mark.parametrize("wire", GRAPHS.values(), ids=GRAPHS)
+def test_the_json_of_a_canonical_graph_is_that_of_any_graph(wire: Wire) -> None:
+    found = canonicalize(Graph.model_validate(wire))
+    assert graph_json(found).decode() == found.graph.to_json()
+    assert Graph.model_validate_json(graph_json(found)) == found.graph
+
+
+@pytest.mark.parametrize("wire", GRAPHS.values(), ids=GRAPHS)
+def test_a_canonical_graph_has_what_is_inferred_from_it(wire: Wire) -> None:
+    _same_as_inferred(wire)
+
+
+@pytest.mark.parametrize(("tested", "inputs"), [case[:2] for case in STATIC], ids=[case[0]["node"] for case in STATIC])
+def test_a_canonical_graph_without_symbols_has_what_is_inferred_from_it(tested: Wire, inputs: list[Type]) -> None:
+    outless = {name: value for name, value in tested.items() if (tested["node"], name) != ("sink", "out_var")}
+    _same_as_inferred(around(outless, inputs))
+
+
+def _same_as_inferred(wire: Wire) -> None:
+    graph = canonicalize(Graph.model_validate(wire)).graph
+    found = infer(graph)
+    assert graph.types == found.types
+    assert list(graph.types) == list(found.types)
+    assert graph.constraints == found.constraints
+    assert graph.symbols == found.symbols
+
+
+@pytest.mark.parametrize("wire", graphs_by_kind().values(), ids=graphs_by_kind())
+def test_a_record_with_values_replaced_is_a_copy_with_an_update(wire: Wire) -> None:
+    unset = VarMetadata(dtype=DType.FLOAT32, shape=(4,))
+    for node, changes in [(unset, {"device": "CPU"}), *((node, CHANGES) for node in Graph.model_validate(wire).nodes)]:
+        mine, pydantics = node.replaced(changes), node.model_copy(update=changes)
+        assert type(mine) is type(pydantics)
+        assert mine == pydantics
+        assert mine.model_fields_set == pydantics.model_fields_set
+        assert mine.model_extra == pydantics.model_extra
+        assert list(vars(mine)) == list(vars(pydantics))
+        assert mine.model_dump(warnings=False) == pydantics.model_dump(warnings=False)
+        assert mine.model_copy() == mine

@@ -1,0 +1,34 @@
+"""What is drawn for the tests of kinds."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import strategies
+
+from tensorkiln.dtypes import DType
+
+from .cases import Case, graph_for
+from .cases.drawn import for_each_of
+
+
+def test_the_simplest_case_is_left_out() -> None:
+    seen: list[Case] = []
+    for_each_of(3, graph_for("binop", DType.INT32, symbolic=True, op="add"), seen.append)
+    assert len(seen) == 3
+    assert all(case.arrays[0].shape != (1,) for case in seen)
+
+
+def test_the_only_case_is_checked() -> None:
+    cases: list[Case] = []
+    for_each_of(1, graph_for("binop", DType.INT32, symbolic=True, op="add"), cases.append)
+    seen: list[Case] = []
+    for_each_of(3, strategies.just(cases[0]), seen.append)
+    assert len(seen) == 1
+
+
+def test_a_case_that_fails_is_told() -> None:
+    def refuse(case: Case) -> None:
+        raise ValueError(case.symbols)
+
+    with pytest.raises(ValueError, match="n"):
+        for_each_of(1, graph_for("binop", DType.INT32, symbolic=True, op="add"), refuse)

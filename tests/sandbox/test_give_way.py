@@ -1,0 +1,34 @@
+"""A compile lets those go first that answer soon, and takes nobody else down with it."""
+
+from __future__ import annotations
+
+import os
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from service.sandbox.confine import NICENESS
+from tests.service.bodies import compile_body, encoded
+from tests.service.server import Server, jobs
+
+
+def niceness(pid: int) -> tuple[int, str]:
+    """That of a process, and of its session where the kernel shares the processors among sessions."""
+    group = Path(f"/proc/{pid}/autogroup")
+    session = group.read_text().rpartition("nice ")[2].strip() if os.getsid(pid) == pid and group.exists() else ""
+    return os.getpriority(os.PRIO_PROCESS, pid), session
+
+
+def test_a_compile_gives_way_and_the_service_does_not(tmp_path: Path) -> None:
+    with Server(tmp_path / "kiln", test_hooks=1, compile_deadline_s=2) as server, ThreadPoolExecutor() as pool:
+        leader = os.getsid(server.pid)
+        others = (server.pid, server.fork_server, leader)
+        before = [niceness(pid) for pid in others]
+        answer = pool.submit(server.compile, encoded(compile_body()), "hang")
+        while not (compiling := jobs(server.fork_server, "compile")):
+            time.sleep(0.01)
+        found, session = niceness(compiling[0])
+        assert found == NICENESS
+        assert session in ("", str(NICENESS))
+        assert [niceness(pid) for pid in others] == before
+        assert answer.result().status_code == 422

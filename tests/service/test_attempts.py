@@ -1,0 +1,126 @@
+"""Who may begin a compile that may crash: at most two who crash, whoever they are and whatever becomes of them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from service.store.attempts import LEASE_S, Attempt, Attempts
+from service.store.crashes import MAX_CRASHES, REMEMBERED_S, Crash, Crashes
+from tests.trust.stores import Stocked
+
+PROBLEM = {"code": "compile.crashed"}
+
+
+class Clock:
+    """Seconds that pass when the test says so."""
+
+    def __init__(self) -> None:
+        self.at = 1000.0
+
+    def __call__(self) -> float:
+        return self.at
+
+
+Test = Callable[[Stocked, Crashes, Clock], Awaitable[None]]
+
+
+def with_store(home: Path, test: Test) -> None:
+    async def run() -> None:
+        stocked, clock = Stocked.at(home / "store"), Clock()
+        crashes = Crashes(stocked.records, stocked.notary, clock, clock)
+        await test(stocked, crashes, clock)
+        await crashes.settle()
+
+    asyncio.run(run())
+
+
+async def begun(attempts: Attempts) -> Attempt:
+    attempt = await attempts.begin()
+    assert isinstance(attempt, Attempt)
+    return attempt
+
+
+def test_two_may_be_at_a_compile_and_a_third_waits_until_both_have_crashed(tmp_path: Path) -> None:
+    async def test(_: Stocked, crashes: Crashes, clock: Clock) -> None:
+        first, second = await begun(Attempts(crashes, "key")), await begun(Attempts(crashes, "key"))
+        third = Attempts(crashes, "key")
+        assert await third.begin() is None
+        async with first:
+            await first.crash({**PROBLEM, "title": "the first"})
+        assert await third.begin() is None, "the second may crash as well"
+        clock.at += 1
+        async with second:
+            await second.crash({**PROBLEM, "title": "the second"})
+        assert await third.begin() == Crash({**PROBLEM, "title": "the second"}, clock.at)
+        clock.at += REMEMBERED_S
+        assert (await begun(third)).number == 1
+
+    with_store(tmp_path, test)
+
+
+def test_of_many_at_once_two_begin(tmp_path: Path) -> None:
+    async def test(_: Stocked, crashes: Crashes, clock: Clock) -> None:
+        found = await asyncio.gather(*(Attempts(crashes, "key").begin() for _ in range(16)))
+        assert sum(each is not None for each in found) == MAX_CRASHES
+        clock.at += LEASE_S
+
+    with_store(tmp_path, test)
+
+
+def test_a_compile_that_does_not_crash_gives_its_place_back(tmp_path: Path) -> None:
+    async def test(stocked: Stocked, crashes: Crashes, _: Clock) -> None:
+        for _attempt in range(MAX_CRASHES + 1):
+            async with await begun(Attempts(crashes, "key")) as attempt:
+                assert attempt.number == 1
+            await crashes.settle()
+        assert not [path for path in (stocked.root / "crashes").rglob("*") if path.is_file()]
+
+    with_store(tmp_path, test)
+
+
+def test_whoever_dies_at_an_attempt_does_not_count_once_the_lease_is_over(tmp_path: Path) -> None:
+    async def test(_: Stocked, crashes: Crashes, clock: Clock) -> None:
+        dead = await begun(Attempts(crashes, "key"))
+        async with await begun(Attempts(crashes, "key")) as attempt:
+            await attempt.crash(PROBLEM)
+        waiting = [Attempts(crashes, "key") for _ in range(8)]
+        assert [await each.begin() for each in waiting] == [None] * 8
+        clock.at += LEASE_S
+        assert [await each.begin() for each in waiting] == [None] * 8
+        clock.at += 1
+        found = await asyncio.gather(*(each.begin() for each in waiting))
+        (taken,) = [each for each in found if isinstance(each, Attempt)]
+        assert taken.number == 1, "the place before that of the crash"
+        # One that was frozen only is not heard any more.
+        await dead.crash(PROBLEM)
+        assert await Attempts(crashes, "key").begin() is None
+        async with taken:
+            await taken.crash(PROBLEM)
+        assert isinstance(await Attempts(crashes, "key").begin(), Crash)
+
+    with_store(tmp_path, test)
+
+
+def places(stocked: Stocked) -> list[str]:
+    """What stands in the places; not what is being written, whose name has a number."""
+    return [path.read_text() for path in sorted(stocked.root.glob("crashes/*/*")) if "#" not in path.name]
+
+
+def test_whoever_says_that_it_lives_keeps_its_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("service.store.attempts.BEAT_S", 0.01)
+
+    async def test(stocked: Stocked, crashes: Crashes, clock: Clock) -> None:
+        async with await begun(Attempts(crashes, "key")), await begun(Attempts(crashes, "key")):
+            other = Attempts(crashes, "key")
+            for _ in range(4):
+                before = places(stocked)
+                assert await other.begin() is None
+                clock.at += LEASE_S - 1
+                while any(text in before for text in places(stocked)):
+                    await asyncio.sleep(0.01)
+
+    with_store(tmp_path, test)

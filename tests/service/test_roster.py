@@ -1,0 +1,75 @@
+"""Who takes part in a farm is seen by what they write, and how many orders are handed out follows from that."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from service.engine.farm.roster import LEASE_S, Roster
+from service.store.location import open_store
+from service.store.records import Records
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.at = 0.0
+
+    def __call__(self) -> float:
+        return self.at
+
+
+def with_roster(home: Path, test: Callable[[Roster, Clock], Awaitable[None]]) -> None:
+    async def run() -> None:
+        store, clock = open_store(str(home)), Clock()
+        await test(Roster(store, Records(store), clock), clock)
+
+    asyncio.run(run())
+
+
+def test_whoever_does_not_sign_again_is_no_more_after_a_lease(tmp_path: Path) -> None:
+    async def test(roster: Roster, clock: Clock) -> None:
+        await roster.sign("worker", "one")
+        await roster.sign("worker", "two")
+        await roster.sign("unfit", "three")
+        await roster.look()
+        assert (roster.count("worker"), roster.count("unfit"), roster.count("service")) == (2, 1, 0)
+        clock.at += LEASE_S - 1
+        await roster.sign("worker", "two")
+        await roster.look()
+        clock.at += 2
+        await roster.look()
+        assert (roster.count("worker"), roster.count("unfit")) == (1, 0)
+        await roster.leave("worker", "two")
+        await roster.look()
+        assert roster.count("worker") == 0
+
+    with_roster(tmp_path, test)
+
+
+@pytest.mark.parametrize(
+    ("workers", "services", "ahead", "most", "width"),
+    [
+        (0, 1, 2.0, 64, 64),
+        (0, 0, 2.0, 1, 1),
+        (1, 1, 2.0, 64, 4),
+        (8, 2, 2.0, 64, 10),
+        (8, 0, 2.0, 64, 18),
+        (8, 1, 10_000.0, 600, 600),
+        (100, 1, 2.0, 64, 64),
+    ],
+)
+def test_a_service_hands_out_its_share_of_what_workers_can_soon_do(
+    tmp_path: Path, workers: int, services: int, ahead: float, most: int, width: int
+) -> None:
+    async def test(roster: Roster, _: Clock) -> None:
+        for number in range(workers):
+            await roster.sign("worker", str(number))
+        for number in range(services):
+            await roster.sign("service", str(number))
+        await roster.look()
+        assert roster.width(most, ahead) == width
+
+    with_roster(tmp_path, test)

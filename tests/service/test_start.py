@@ -1,0 +1,107 @@
+"""A service that cannot start says why in one line; a defect shows where it is."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.service.test_service import complaints
+
+SERVICE = ("-m", "service", "--port", "0")
+KILN = ("-m", "tensorkiln.cli", "serve", "--port", "0")
+DEFECT = """
+import sys
+from service.engine.engine import Engine
+async def start(self): return 1 // 0
+Engine.start = start
+from service.__main__ import main
+sys.argv = ["service", "--port", "0"]
+sys.exit(main())
+"""
+
+
+def failed(home: Path, command: tuple[str, ...], **settings: str) -> list[str]:
+    """What a service says that does not start."""
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("KILN_")}
+    environment = {**clean, "KILN_HOME": str(home), **settings}
+    result = subprocess.run(
+        [sys.executable, "-W", "error", *command], capture_output=True, text=True, env=environment, timeout=120
+    )
+    assert (result.returncode, result.stdout) == (1, "")
+    return complaints(result.stderr)
+
+
+@pytest.mark.parametrize("command", [SERVICE, KILN])
+@pytest.mark.parametrize(
+    ("setting", "value", "reason"),
+    [
+        ("KILN_STORE", "{home}/file/store", "Not a directory"),
+        ("KILN_KEYS", "{home}/file", "There can be no keys in"),
+        ("KILN_QUEUE", "-1", "greater than or equal to 0"),
+        ("KILN_OIDC", "{nonsense", "JSON"),
+    ],
+)
+def test_a_setting_that_does_not_do_is_named_in_one_line(
+    home: Path, command: tuple[str, ...], setting: str, value: str, reason: str
+) -> None:
+    home.mkdir()
+    (home / "file").write_text("")
+    (line,) = failed(home, command, **{setting: value.replace("{home}", str(home))})
+    assert setting in line
+    assert reason in line
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "reason"),
+    [
+        ("KILN_STORE", "s4://bucket", "KILN_STORE"),
+        ("KILN_IDENTITY", "{home}/file", "Not a directory"),
+        ("KILN_REQUIRE_ISOLATION", "external", "KILN_ISOLATION=bwrap"),
+        ("KILN_BROKER", "nonsense", "amqp://"),
+        ("KILN_TRACING", "1", "OTEL_EXPORTER_OTLP_ENDPOINT"),
+        ("KILN_LOG", "loud", "'debug', 'info'"),
+    ],
+)
+def test_so_are_the_others_and_what_to_do(home: Path, setting: str, value: str, reason: str) -> None:
+    home.mkdir()
+    (home / "file").write_text("")
+    (line,) = failed(home, SERVICE, **{setting: value.replace("{home}", str(home))})
+    assert setting in line
+    assert reason in line
+
+
+def test_keys_that_are_damaged_are_told_in_one_line(home: Path) -> None:
+    keys = home / "keys"
+    keys.mkdir(mode=0o700, parents=True)
+    (keys / "x.jwk").write_text("{}")
+    (keys / "x.jwk").chmod(0o600)
+    (line,) = failed(home, SERVICE)
+    assert str(keys) in line
+
+
+@pytest.mark.parametrize("command", [SERVICE, KILN])
+def test_an_address_that_cannot_be_had_is_told_in_one_line(home: Path, command: tuple[str, ...]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        (line,) = failed(home, (*command[:-1], port))
+    assert f"127.0.0.1:{port}" in line
+    assert "in use" in line
+    assert "--port" in line
+    (line,) = failed(home, (*command, "--uds", f"{home}/{'long' * 40}"))
+    assert "--uds" in line
+
+
+def test_every_setting_that_does_not_do_has_its_line(home: Path) -> None:
+    lines = failed(home, SERVICE, KILN_QUEUE="x", KILN_CONCURRENCY="0")
+    assert sorted(line.partition(":")[0] for line in lines) == ["KILN_CONCURRENCY", "KILN_QUEUE"]
+
+
+def test_a_defect_shows_its_traceback(home: Path) -> None:
+    told = "\n".join(failed(home, ("-c", DEFECT)))
+    assert "Traceback" in told
+    assert "ZeroDivisionError" in told
