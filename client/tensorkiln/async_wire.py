@@ -5,14 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 import httpx2
 
-from .wire import Address, Decide, Incoming, Outgoing, retrying
-
-SETTLE_S: Final = 5.0
-"""How long somebody who is cancelled waits for the end of work that has to be undone."""
+from .wire import SETTLE_S, Address, Decide, Incoming, Outgoing, retrying
 
 A = TypeVar("A")
 T = TypeVar("T")

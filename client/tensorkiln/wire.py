@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Coroutine, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager
+from contextvars import copy_context
 from dataclasses import dataclass
+from threading import Thread, current_thread, main_thread
 from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
 import httpx2
@@ -19,6 +21,8 @@ T = TypeVar("T")
 
 BACKOFF_INITIAL_S: Final = 0.1
 BACKOFF_MAX_S: Final = 1.0
+SETTLE_S: Final = 5.0
+"""How long somebody who is cancelled waits for the end of work that has to be undone."""
 
 Decide: TypeAlias = Callable[[Exception], bool | float]
 """Whether what failed so is tried again, and after how many seconds where that is not for the backoff to say."""
@@ -89,7 +93,10 @@ class Wire(Protocol):
         ...
 
     async def wholly(self, work: Coroutine[Any, Any, T], undo: Callable[[T], Awaitable[None]]) -> T:
-        """The result of work that is not to be left half done: who is cancelled meanwhile gets it undone."""
+        """The result of work that is not to be left half done: who is cancelled meanwhile gets it undone.
+
+        Whoever is cancelled waits SETTLE_S at most for the end of what is to be undone.
+        """
         ...
 
     async def together(self, work: Callable[[A], Coroutine[Any, Any, T]], items: Sequence[A], most: int) -> Sequence[T]:
@@ -115,7 +122,18 @@ class BlockingWire:
         return await here(work)
 
     async def wholly(self, work: Coroutine[Any, Any, T], undo: Callable[[T], Awaitable[None]]) -> T:
-        return await work
+        if current_thread() is not main_thread():
+            return await work
+        # Ctrl-C breaks off whatever the main thread waits for, so that it must not be the one that does the work.
+        result: Future[T] = Future()
+        Thread(target=copy_context().run, args=(_settle, result, work), name="kiln-whole", daemon=True).start()
+        try:
+            wait([result])
+        except BaseException:
+            if result in wait([result], SETTLE_S).done and result.exception() is None:
+                await undo(result.result())
+            raise
+        return result.result()
 
     async def together(self, work: Callable[[A], Coroutine[Any, Any, T]], items: Sequence[A], most: int) -> Sequence[T]:
         with ThreadPoolExecutor(most, thread_name_prefix="kiln") as pool:
@@ -143,6 +161,13 @@ class BlockingLine:
 
     async def close(self) -> None:
         self._http.close()
+
+
+def _settle(result: Future[T], work: Coroutine[Any, Any, T]) -> None:
+    try:
+        result.set_result(run(work))
+    except BaseException as error:
+        result.set_exception(error)
 
 
 def retrying(decide: Decide) -> Any:

@@ -146,9 +146,7 @@ def test_a_task_that_is_cancelled_cancels_its_job(busy: Server, tmp_path: Path) 
     assert opened(busy) <= before
 
 
-@pytest.mark.parametrize("is_async", [False, True])
-def test_ctrl_c_cancels_the_job_at_the_service(busy: Server, tmp_path: Path, is_async: bool) -> None:
-    waiting = """
+WAITING = """
 import asyncio, sys
 from tensorkiln import AsyncClient, Client
 from tests.service.bodies import graph
@@ -162,8 +160,12 @@ else:
     with Client(sys.argv[1], cache_dir=sys.argv[2]) as client:
         client.compile(graph("sqrt", rows=58), "cpu", on_progress=told)
 """
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_ctrl_c_cancels_the_job_at_the_service(busy: Server, tmp_path: Path, is_async: bool) -> None:
     before = opened(busy)
-    command = [sys.executable, "-W", "error", "-c", waiting, busy.url, str(tmp_path), str(is_async)]
+    command = [sys.executable, "-W", "error", "-c", WAITING, busy.url, str(tmp_path), str(is_async)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
         assert child.stdout is not None
         assert child.stdout.readline() == "queued\n"
@@ -173,6 +175,24 @@ else:
     assert child.returncode == -signal.SIGINT
     assert err.rstrip().endswith("KeyboardInterrupt")
     assert opened(busy) <= before
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_ctrl_c_cancels_a_job_that_its_client_has_not_heard_of_yet(
+    scripted: ScriptedServer, tmp_path: Path, is_async: bool
+) -> None:
+    scripted.answers_with(told(), status=202, delay_s=0.5)
+    scripted.answers_with(told("cancelled"))
+    command = [sys.executable, "-W", "error", "-c", WAITING, scripted.url, str(tmp_path), str(is_async)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as child:
+        while not scripted.received:
+            assert child.poll() is None
+            time.sleep(0.01)
+        child.send_signal(signal.SIGINT)
+        _, err = child.communicate(timeout=60)
+    assert child.returncode == -signal.SIGINT
+    assert err.rstrip().endswith("KeyboardInterrupt")
+    assert [each[:2] for each in scripted.requests] == [("POST", "/compile"), ("DELETE", f"/jobs/{JOB}")]
 
 
 def test_the_command_cancels_its_job_on_ctrl_c(busy: Server, tmp_path: Path) -> None:

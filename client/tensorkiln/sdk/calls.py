@@ -164,6 +164,10 @@ class Calls:
         await self._transport.close()
 
     async def _submitted(self, asked: Asked) -> AsyncJob:
+        """A job that somebody knows of: who leaves before it is accepted gives it up."""
+        return await self._wire.wholly(self._accepted(asked), AsyncJob.give_up)
+
+    async def _accepted(self, asked: Asked) -> AsyncJob:
         answer = await self._transport.post("/compile", asked.body, _AS_JOB)
         return AsyncJob(read(JobStatus, answer), self._transport, lambda content: self._believed(asked, content))
 
@@ -171,7 +175,7 @@ class Calls:
         self, asked: Asked, on_progress: Callable[[JobEvent], None] | None
     ) -> tuple[tuple[CompiledProgram, ...], JobStatus]:
         """A job that is given up when its caller leaves, by Ctrl-C for one, or has no more time."""
-        job = await self._wire.wholly(self._submitted(asked), AsyncJob.give_up)
+        job = await self._submitted(asked)
         try:
             return await job.wait(self._timeout_s, on_progress), job.latest
         except BaseException:
