@@ -53,23 +53,24 @@ _ROUTERS: Final = (
 )
 
 
-def create_app(settings: Settings, *, warm_ups: tuple[str, ...] | None = None) -> FastAPI:
-    """The service with these settings. Its fork server, which calls `warm_ups` first, starts and ends with it."""
+def create_app(settings: Settings) -> FastAPI:
+    """The service with these settings. Its fork servers start and end with it."""
 
-    if warm_ups is None:
-        warm_ups = (READING if settings.broker.get_secret_value() else COMPILING,)
     authenticator = Authenticator(settings)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncGenerator[None]:
-        sandbox = Sandbox(
-            warm_ups,
-            max_output_mib=settings.compile_output_mib,
-            wall=settings.isolation,
-            required=settings.require_isolation,
-            test_hooks=settings.test_hooks,
-        )
-        engine = Engine(settings, sandbox, authenticator.keyring)
+        def sandbox(warm_up: str) -> Sandbox:
+            return Sandbox(
+                (warm_up,),
+                max_output_mib=settings.compile_output_mib,
+                wall=settings.isolation,
+                required=settings.require_isolation,
+                test_hooks=settings.test_hooks,
+            )
+
+        compiler = None if settings.broker.get_secret_value() else sandbox(COMPILING)
+        engine = Engine(settings, sandbox(READING), compiler, authenticator.keyring)
         try:
             app.state.capabilities = describe(settings, await engine.start())
             app.state.engine = engine

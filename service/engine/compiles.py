@@ -33,6 +33,14 @@ class Compiled:
     signature: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What the store had when `ended` searches and compiles had ended."""
+
+    found: Compiled | Miss
+    ended: int
+
+
 class Compiles:
     """Finds programs in the store and compiles those that are not there, each once however many ask for it."""
 
@@ -52,32 +60,56 @@ class Compiles:
         self._blobs = blobs
         self._programs = programs
         self._flights: Flights[Compiled, News] = Flights()
+        self._ended = 0
         self.started = 0
 
-    async def program(self, wanted: Wanted, tell: Tell = lambda _: None) -> Compiled:
+    async def look(self, wanted: Wanted) -> Look | None:
+        """What the store has; None for what is compiled without a look at it."""
+        if wanted.hook is not None or not self._tenancy.reads_store:
+            return None
+        ended = self._ended
+        return Look(await self._find(wanted), ended)
+
+    async def program(self, wanted: Wanted, tell: Tell = lambda _: None, look: Look | None = None) -> Compiled:
         """The program that is wanted. A CompileError of its own when there is none. `tell` gets the news.
 
-        With a hook it is neither looked up nor kept.
+        With a hook it is neither looked up nor kept; what a `look` has found is not looked up again.
         """
         if wanted.hook is not None:
             return await self._compile(wanted, missed("test hook").model_dump(mode="json"), tell)
+        miss = None
+        if look is not None:
+            if isinstance(look.found, Compiled):
+                count_cache(HIT.status, HIT.reason)
+                return look.found
+            # What was missing then may have been made since.
+            miss = look.found if look.ended == self._ended else None
         key = (wanted.action.digest, wanted.with_dumps, self._tenancy.equals)
-        return await self._flights.join(key, lambda tell: self._find_or_compile(wanted, tell), tell)
+        return await self._flights.join(key, lambda tell: self._find_or_compile(wanted, miss, tell), tell)
 
     async def close(self) -> None:
         """Cancel what is under way."""
         await self._flights.close()
 
-    async def _find_or_compile(self, wanted: Wanted, tell: Tell) -> Compiled:
-        if not self._tenancy.reads_store:
-            return await self._compile(wanted, NOT_READ.model_dump(mode="json"), tell)
+    async def _find_or_compile(self, wanted: Wanted, miss: Miss | None, tell: Tell) -> Compiled:
+        try:
+            if not self._tenancy.reads_store:
+                return await self._compile(wanted, NOT_READ.model_dump(mode="json"), tell)
+            found = miss or await self._find(wanted)
+            if isinstance(found, Miss):
+                return await self._compile(wanted, await self._misses.explain(wanted.action, found), tell)
+            count_cache(HIT.status, HIT.reason)
+            return found
+        finally:
+            self._ended += 1
+
+    async def _find(self, wanted: Wanted) -> Compiled | Miss:
         found = await self._programs.find(wanted.action, with_dumps=wanted.with_dumps)
         if isinstance(found, Miss):
-            return await self._compile(wanted, await self._misses.explain(wanted.action, found), tell)
+            return found
         program = await self._blobs.get(found.program)
         if program is None:
-            return await self._compile(wanted, missed(DAMAGED).model_dump(mode="json"), tell)
-        count_cache(HIT.status, HIT.reason)
+            return Miss(DAMAGED)
         return Compiled(program, found.blobs, HIT.model_dump(mode="json"), None, found.signature)
 
     async def _compile(self, wanted: Wanted, cache: Mapping[str, Any], tell: Tell) -> Compiled:

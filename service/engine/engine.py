@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from service.body import Body
 from service.build_id import build
@@ -18,7 +18,8 @@ from service.observe.instruments import count_cache
 from service.readiness.readiness import Readiness
 from service.sandbox.control import Ready
 from service.sandbox.frames import Message
-from service.sandbox.sandbox import Sandbox
+from service.sandbox.levels import Level
+from service.sandbox.sandbox import Respond, Sandbox
 from service.settings import Settings
 from service.store.blobs import Blobs
 from service.store.crashes import Crashes
@@ -41,27 +42,29 @@ from .flights import Flights
 from .job import Job
 from .jobs import Jobs, Tell
 from .local import LocalEngine
+from .lookup import Answered, Asked, Lookup, to_render
 from .misses import Misses
 from .order import Rendered, Wanted
 from .pointers import in_user_terms
 from .protocol import CompileEngine
 from .reproducer import needs_reproducer, with_reproducer
-from .returned import Prepared, Split, Validated, believable, rendered
-
-INLINE_BYTES: Final = 256 << 10
-"""Hashing this many bytes takes about as long as handing them to a thread."""
+from .returned import Prepared, Split, Validated, believable, believed, rendered
 
 News: TypeAlias = dict[str, Any]
 T = TypeVar("T")
 
 
 class Engine:
-    """The compiler with its store. Every method raises TensorkilnError alone."""
+    """The compiler with its store. Every method raises TensorkilnError alone.
 
-    def __init__(self, settings: Settings, sandbox: Sandbox, api_keys: ApiKeyring) -> None:
+    Requests are read, and answers written, in `reader`; graphs are compiled in `compiler`, and without one by a farm.
+    """
+
+    def __init__(self, settings: Settings, reader: Sandbox, compiler: Sandbox | None, api_keys: ApiKeyring) -> None:
         self._settings = settings
-        self._is_farm = bool(settings.broker.get_secret_value())
-        self._sandbox = sandbox
+        self._is_farm = compiler is None
+        self._reader = reader
+        self._compiler = compiler
         self._store = open_store(settings.store_location)
         self._records = Records(self._store)
         self.blobs = Blobs(self._store)
@@ -75,11 +78,11 @@ class Engine:
         self.fairness = Fairness(settings, api_keys.tenant, width)
         crashes = Crashes(self._records, self.notary)
         self._engine: CompileEngine
-        if self._is_farm:
+        if compiler is None:
             self.notary.isolation = settings.require_isolation
             self._engine = farm_engine(settings, self._store, self._records, self.blobs, self.programs)
         else:
-            self._engine = LocalEngine(sandbox, settings.limits, self.blobs, self.programs, crashes)
+            self._engine = LocalEngine(compiler, settings.limits, self.blobs, self.programs, crashes)
         self._misses = Misses(Nearest(self._records, self._is_stored), self.tenancy)
         self.compiles = Compiles(
             self._engine, self.fairness.compiles, self.tenancy, self.blobs, self.programs, self._misses
@@ -89,7 +92,8 @@ class Engine:
         most = settings.width + settings.queue
         self.jobs = Jobs(self._make, job_records, self.blobs, self.fairness.jobs, most)
         self._readiness = Readiness(
-            sandbox,
+            reader,
+            compiler,
             self._store,
             self._records,
             disk_floor_mib=settings.disk_floor_mib,
@@ -97,15 +101,17 @@ class Engine:
             oldest_s=lambda: self.fairness.compiles.load().oldest_s,
             takes_orders=self._engine.check,
             lacks_workers=self._engine.lacks_workers,
-            compiles_here=not self._is_farm,
         )
         self._is_closing = False
         self.ending = asyncio.Event()
         """Those who wait for an answer are let go."""
 
     async def start(self) -> Ready:
-        """Start the sandbox and see that everything works."""
-        ready = await self._sandbox.start()
+        """Start the fork servers and see that everything works; what holds for the jobs of all."""
+        ready = min(
+            await asyncio.gather(*(sandbox.start() for sandbox in self._sandboxes)),
+            key=lambda each: Level(each.level).strength,
+        )
         await self._readiness.require_start()
         await self._engine.start()
         await self.jobs.start()
@@ -124,7 +130,7 @@ class Engine:
         await self._answers.close()
         await self.compiles.close()
         await self._engine.close()
-        await self._sandbox.close()
+        await asyncio.gather(*(sandbox.close() for sandbox in self._sandboxes))
 
     def announce_end(self) -> None:
         """From now on the service does not call itself ready; whoever has not heard of it is served."""
@@ -199,6 +205,10 @@ class Engine:
         )
         return explanation.model_dump_json(by_alias=True).encode()
 
+    @property
+    def _sandboxes(self) -> Sequence[Sandbox]:
+        return (self._reader,) if self._compiler is None else (self._compiler, self._reader)
+
     async def _is_stored(self, digest: str) -> bool:
         return await self.programs.entry(digest) is not None
 
@@ -215,37 +225,36 @@ class Engine:
         more = {"hook": str(name)} if place == "prepare" else {}
         if more:
             name = None
-        prepared = await self._prepare(body, more, tell)
-        actions, graph, renaming = prepared.actions, prepared.graph, prepared.renaming
-        with_dumps = prepared.dump_stages
-        alone = renaming if len(actions) == 1 else None
-        poison = place == "poison"
-        wanted = [Wanted(action, graph, with_dumps, name, alone, poison) for action in actions]
-        try:
-            compiled = await asyncio.gather(
-                *(self.compiles.program(each, _about_target(tell, place)) for place, each in enumerate(wanted))
-            )
-        except TensorkilnError as error:
-            raise in_user_terms(error, renaming) from None
-        answers = compiled[0].rendered
-        if answers is None or answers.renaming != renaming:
-            answers = await self._render(compiled, renaming, body)
-        else:
-            believable(answers)
-        signatures = [each.signature for each in compiled]
-        blobs = dict.fromkeys(digest for each in compiled for digest in each.blobs)
-        await self.tenancy.grant([*(action.digest for action in actions), *blobs])
+        salt = self.tenancy.salt
+        wanted = partial(_wanted, hook=name, is_poison=place == "poison")
+        lookup = Lookup(salt, wanted, self.compiles)
+        request = _reading(body, {**_of_actions(salt), **more})
+        asked, found = await self._run("answer", request, body, lookup.read, _of_no_target(tell), lookup.respond)
+        if found is None:
+            found = await self._compiled(asked, body, tell)
+        answers = found.answers
+        signatures = [each.signature for each in found.compiled]
+        blobs = dict.fromkeys(digest for each in found.compiled for digest in each.blobs)
+        await self.tenancy.grant([*(action.digest for action in asked.prepared.actions), *blobs])
         if key is not None:
             await self._keep(key, with_signatures(answers.repeat, signatures), signatures, tuple(blobs))
         return with_signatures(answers.answer, signatures)
 
-    async def _prepare(
-        self, body: Body, more: Mapping[str, str] | None = None, tell: Tell = lambda _: None
-    ) -> Prepared:
+    async def _compiled(self, asked: Asked, body: Body, tell: Tell) -> Answered:
+        renaming = asked.prepared.renaming
+        try:
+            compiled = await asked.programs(self.compiles, partial(_about_target, tell))
+        except TensorkilnError as error:
+            raise in_user_terms(error, renaming) from None
+        answers = compiled[0].rendered
+        if answers is None or answers.renaming != renaming:
+            return Answered(compiled, await self._render(compiled, renaming, body))
+        return Answered(compiled, believable(answers))
+
+    async def _prepare(self, body: Body) -> Prepared:
         salt = self.tenancy.salt
-        request = _reading(body, {"build_id": build().build_id, "salt": salt, **(more or {})})
         read = partial(Prepared.from_message, salt=salt)
-        return await self._run("prepare", request, body, read, _of_no_target(tell))
+        return await self._run("prepare", _reading(body, _of_actions(salt)), body, read)
 
     async def _keep(self, key: str, repeat: bytes, signatures: Sequence[str], blobs: Sequence[str]) -> None:
         if self._is_farm:
@@ -255,8 +264,8 @@ class Engine:
             await self._repeats.save(key, repeat, blobs)
 
     async def _render(self, compiled: Sequence[Compiled], renaming: bytes, body: Body) -> Rendered:
-        parts = {f"program:{position}": each.program for position, each in enumerate(compiled)}
-        request = Message({"caches": [dict(each.cache) for each in compiled]}, {"renaming": renaming, **parts})
+        programs = to_render(compiled)
+        request = Message(programs.header, {**programs.parts, "renaming": renaming})
         return await self._run("render", request, body, partial(rendered, renaming=renaming))
 
     async def _run(
@@ -266,14 +275,13 @@ class Engine:
         body: Body,
         read: Callable[[Message], T],
         tell: Callable[[str], None] = lambda _: None,
+        on_question: Respond | None = None,
     ) -> T:
-        """What `read` makes of the answer of a job; it hashes, in a thread when there is much of it."""
+        """What `read` makes of the answer of a job, whose question `on_question` answers."""
         try:
             async with self.fairness.short_jobs.turn(len(body.content)):
-                answer = await self._sandbox.run(kind, request, self._settings.limits, tell)
-                if sum(map(len, answer.parts.values())) < INLINE_BYTES:
-                    return read(answer)
-                return await asyncio.to_thread(read, answer)
+                answer = await self._reader.run(kind, request, self._settings.limits, tell, on_question)
+                return await believed(read, answer)
         except TensorkilnError as error:
             if not needs_reproducer(error):
                 raise
@@ -282,6 +290,16 @@ class Engine:
 
 def _reading(body: Body, header: Mapping[str, str] | None = None) -> Message:
     return Message(header or {}, {"body": body.content})
+
+
+def _of_actions(salt: str) -> dict[str, str]:
+    return {"build_id": build().build_id, "salt": salt}
+
+
+def _wanted(prepared: Prepared, hook: str | None, is_poison: bool) -> list[Wanted]:
+    graph, renaming, with_dumps = prepared.graph, prepared.renaming, prepared.dump_stages
+    alone = renaming if len(prepared.actions) == 1 else None
+    return [Wanted(action, graph, with_dumps, hook, alone, is_poison) for action in prepared.actions]
 
 
 def _of_no_target(tell: Tell) -> Callable[[str], None]:

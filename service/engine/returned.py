@@ -5,7 +5,8 @@ A CrashedError says what is wrong with an answer; its stage is `return`, as for 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Annotated, Any, Final, Literal, Self, TypeVar
@@ -25,6 +26,10 @@ from tensorkiln.target import Target
 
 from .order import Rendered
 
+INLINE_BYTES: Final = 256 << 10
+"""Hashing this many bytes takes about as long as handing them to a thread."""
+
+T = TypeVar("T")
 _Model = TypeVar("_Model", bound=BaseModel)
 _PROGRAMS: Final = (b'{"programs":[', b"]}")
 _OBJECT: Final = (b"{", b"}")
@@ -119,6 +124,18 @@ class Split:
         if not 0 < count <= MAX_BATCH or {*refused, *parts} != {*positions}:
             raise _crashed("Its requests are not numbered from 0 on.")
         return cls(tuple(_refusal(refused[at]) if at in refused else _body(parts[at]) for at in positions))
+
+
+async def believed(read: Callable[[Message], T], message: Message) -> T:
+    """What `read` makes of what a job says. It hashes, and does so in a thread when there is much of it."""
+    if sum(map(len, message.parts.values())) < INLINE_BYTES:
+        return read(message)
+    return await asyncio.to_thread(read, message)
+
+
+def asked_nothing() -> CrashedError:
+    """What the job `answer` has done wrong that never asked for a program."""
+    return _crashed("It names no action.")
 
 
 def rendered(message: Message, renaming: bytes) -> Rendered:

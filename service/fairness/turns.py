@@ -56,8 +56,10 @@ class Fairness:
         self._gate = Gate()
         bounds = Bounds(settings.width, settings.queue, settings.queue_age_s, settings.tenant_concurrency)
         self.compiles = Turns(FairLane(bounds, self._gate.charge, width), tenant)
-        # Apart from the compiles, so that a hit does not wait for them.
-        here = replace(bounds, width=settings.concurrency)
+        # Apart from the compiles, so that a hit does not wait for them, and with a place that no tenant has who has all
+        # the others, so that it does not wait for the requests of a flood either.
+        at_once = settings.tenant_concurrency or settings.concurrency
+        here = replace(bounds, width=settings.concurrency + 1, tenant_width=min(at_once, settings.concurrency))
         self.short_jobs = Turns(FairLane(here, self._gate.charge), tenant)
         # What was accepted waits as long as it takes; its costs are counted where they arise.
         accepted = Bounds(settings.width, settings.width + settings.queue)

@@ -43,7 +43,7 @@ class Canary:
 
 
 class Ping:
-    """Looks whether processes can be forked at all: of a service whose compiles are a farm's."""
+    """Looks whether processes are forked at all, in a sandbox that compiles nothing."""
 
     def __init__(self, sandbox: Sandbox) -> None:
         self._sandbox = sandbox

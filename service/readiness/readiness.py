@@ -30,13 +30,14 @@ class Readiness:
 
     `disk_floor_mib` MiB have to be free where a store in a directory lies, and no compile may have waited longer than
     `queue_age_s` seconds; `oldest_s` says how long one has. `takes_orders` raises a TensorkilnError when the engine
-    would not take one. The canary compiles where `compiles_here`. Otherwise a process is forked that does nothing, and
-    `lacks_workers` says why no worker compiles the canary; that is no reason not to start.
+    would not take one. The canary is a small graph that `compiler` compiles, and a process forked by `reader` that does
+    nothing. Without a compiler `lacks_workers` says why no worker compiles it; that is no reason not to start.
     """
 
     def __init__(
         self,
-        sandbox: Sandbox,
+        reader: Sandbox,
+        compiler: Sandbox | None,
         store: ObjectStore,
         records: Records,
         *,
@@ -45,7 +46,6 @@ class Readiness:
         oldest_s: Callable[[], float],
         takes_orders: Callable[[], Awaitable[None]],
         lacks_workers: Callable[[], str],
-        compiles_here: bool = True,
     ) -> None:
         async def disk() -> Failure | None:
             return await _disk(store, disk_floor_mib)
@@ -60,7 +60,13 @@ class Readiness:
         async def queue() -> Failure | None:
             return _queue(oldest_s(), queue_age_s)
 
-        here = Check("canary", (Canary if compiles_here else Ping)(sandbox).look, EVERY_S)
+        looks = (*([] if compiler is None else [Canary(compiler)]), Ping(reader))
+
+        async def forked() -> Failure | None:
+            failures = await asyncio.gather(*(each.look() for each in looks))
+            return next(filter(None, failures), None)
+
+        here = Check("canary", forked, EVERY_S)
 
         async def there() -> Failure | None:
             lack = lacks_workers()
@@ -68,7 +74,7 @@ class Readiness:
 
         stored = Check("store", _StoreLook(records).look, EVERY_S)
         self._vital = (here, stored)
-        canary = here if compiles_here else Check("canary", there)
+        canary = Check("canary", there) if compiler is None else here
         self._checks = (canary, stored, Check("engine", engine, EVERY_S), Check("disk", disk), Check("queue", queue))
         assert tuple(check.name for check in self._checks) == CHECKS
 

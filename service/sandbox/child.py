@@ -9,7 +9,7 @@ import signal
 import socket
 import tempfile
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NoReturn
@@ -21,6 +21,7 @@ from .confinement import Confinement
 from .control import Fork
 from .frames import Message
 from .levels import Level
+from .pages import Run, make_own
 
 EXIT_OUT_OF_MEMORY: Final = 97
 """The status of a job whose allocation failed while it was in the middle of a frame."""
@@ -30,7 +31,7 @@ EXIT_DEFECT: Final = 70
 _ASSIGNMENTS: Final = 3
 # A job ends soon and its memory with it; what a warm-up has left is frozen and looked at no more.
 _COLLECT_EVERY: Final = (50_000, 20, 100)
-_UNCOLLECTED: Final = frozenset({"prepare", "split", "validate"})
+_UNCOLLECTED: Final = frozenset({"answer", "prepare", "split", "validate"})
 """Jobs that read graphs, whose objects have no cycles: to look for some takes a tenth of their time."""
 RESERVE: Final = "kiln reserve"
 """What a process without a job is called; one with a job is called `kiln ` and the kind of it."""
@@ -55,6 +56,11 @@ class Outlet:
     def part(self, name: str, content: bytes) -> None:
         """Bytes that belong to the answer."""
         self._send(*frames.encode_part(name, content))
+
+    def ask(self, question: Message) -> Message:
+        """What the service says to a question; a job has one at most."""
+        self._send(*frames.encode_message(question, frames.QUESTION))
+        return frames.receive_message(self._channel)
 
     def done(self, answer: Message) -> None:
         """The answer; nothing follows it."""
@@ -91,6 +97,7 @@ class Birth:
     """What the fork server hands to a child. `scratch` is a directory that is the child's alone.
 
     At `assignments` its job arrives: a `Fork` order, and the socket at which the request is read and answered.
+    `written` is the memory that jobs write to; a job that `gives_way` computes for long.
     """
 
     parent: int
@@ -99,7 +106,9 @@ class Birth:
     scratch: Path
     confinement: Confinement
     baseline_bytes: int
+    written: Sequence[Run]
     tasks: int
+    gives_way: bool
 
 
 def live(birth: Birth, jobs: Mapping[str, Job]) -> NoReturn:
@@ -131,6 +140,8 @@ def live(birth: Birth, jobs: Mapping[str, Job]) -> NoReturn:
 def _settle(birth: Birth) -> None:
     os.setsid()
     confine.die_with_parent(birth.parent)
+    if birth.gives_way:
+        confine.give_way()
     _keep_only(birth.assignments, birth.stderr)
     confine.call_process(RESERVE)
     gc.set_threshold(*_COLLECT_EVERY)
@@ -144,6 +155,7 @@ def _settle(birth: Birth) -> None:
     confine.volunteer_for_oom_killer()
     confine.renounce_privileges()
     birth.confinement.enter(birth.scratch)
+    make_own(birth.written)
 
 
 def _await_assignment() -> tuple[Fork, socket.socket]:

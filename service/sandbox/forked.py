@@ -7,7 +7,7 @@ import shutil
 import signal
 import socket
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from math import inf
@@ -17,6 +17,7 @@ from . import confine, control
 from .child import Birth, Job, live
 from .confinement import Confinement
 from .control import Ended, Fork
+from .pages import Run
 
 _READ_BYTES = 64 << 10
 
@@ -109,13 +110,16 @@ class Forked:
 class Nursery:
     """Forks processes that live for one of `jobs`, each with a directory of its own below `scratch`.
 
-    They are confined by `confinement` as it is when they are forked.
+    They are confined by `confinement` as it is when they are forked, have the memory `written` for themselves, and let
+    others go first when `gives_way`.
     """
 
     def __init__(self, scratch: Path, jobs: Mapping[str, Job], confinement: Confinement) -> None:
         self._scratch = scratch
         self._jobs = jobs
         self.confinement = confinement
+        self.written: Sequence[Run] = ()
+        self.gives_way = False
         self._numbers = count()
         self._tasks = confine.user_tasks()
         self._inherited_mib = confine.anonymous_bytes() // confine.MIB
@@ -139,6 +143,7 @@ class Nursery:
                 os.close(stderr_of_child)
         if pid == 0:
             ends = theirs.fileno(), stderr_of_child
-            live(Birth(parent, *ends, scratch, self.confinement, self.baseline_bytes, self._tasks), self._jobs)
+            memory = (self.baseline_bytes, self.written)
+            live(Birth(parent, *ends, scratch, self.confinement, *memory, self._tasks, self.gives_way), self._jobs)
         os.set_blocking(stderr, False)
         return Forked(pid, os.pidfd_open(pid), stderr, scratch, self._inherited_mib, ours)

@@ -1,9 +1,9 @@
 """The fork server: `python -m service.sandbox.forkserver CONTROL SCRATCH WALL NAMESPACES WARM_UP...`.
 
-It calls the warm-ups once, has a canary try how well a job is confined, then forks one process per job, kills it at its
-deadline and reports how it ended. Some
-processes are in reserve, so that a job seldom waits for its own. The fork server has one thread, keeps no MLIR context,
-reads nothing that a user wrote, and ends when the service closes its socket.
+It calls the warm-ups, has a canary try how well a job is confined, then forks one process per job, kills it at its
+deadline and reports how it ended. Some processes are in reserve, with the memory copied that a job writes to, so that a
+job seldom waits for its own. The fork server has one thread, keeps no MLIR context, reads nothing that a user wrote,
+and ends when the service closes its socket.
 """
 
 from __future__ import annotations
@@ -20,16 +20,17 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from pkgutil import resolve_name
 
-from . import confine, control, probe
+from . import confine, control, pages, probe
 from .child import Job
 from .control import Cancel, Expired, Fork, Ready, Refused, Unready
 from .forked import Forked, Nursery
 from .levels import Wall
+from .warm_ups import COMPILING
 
 _MAX_REASON = 4 << 10
 # A request to compile needs two processes, the second a few milliseconds after the first.
 _RESERVES = 2
-_GIVING_WAY = frozenset({"compile"})
+_BREATH_S = 0.01
 
 
 class ForkServer:
@@ -53,7 +54,7 @@ class ForkServer:
         self._report(self._ready)
         while self._is_open:
             lacks_reserves = self._may_reserve and len(self._reserves) < _RESERVES
-            events = self._selector.select(0 if lacks_reserves else self._patience())
+            events = self._selector.select(self._breath() if lacks_reserves else self._patience())
             for key, _ in events:
                 # An event before this one may have closed its descriptor, and another may have it by now.
                 if self._selector.get_map().get(key.fd) is key:
@@ -64,6 +65,10 @@ class ForkServer:
         for forked in tuple(self._forked):
             self._bury(forked)
         shutil.rmtree(self._scratch, ignore_errors=True)
+
+    def _breath(self) -> float:
+        """Seconds until a reserve is laid in. While there is another, jobs go first, which want the processors too."""
+        return _BREATH_S if self._running and self._reserves else 0.0
 
     def _patience(self) -> float | None:
         """Seconds to the next deadline."""
@@ -97,8 +102,6 @@ class ForkServer:
         finally:
             os.close(channel)
         forked.begin(order)
-        if order.kind in _GIVING_WAY:
-            confine.give_way(forked.pid)
         self._running[order.job] = forked
         self._may_reserve = True
 
@@ -166,6 +169,10 @@ def main(arguments: Sequence[str]) -> None:
     gc.collect()
     gc.freeze()
     nursery, ready = probe.settle(Path(scratch), jobs, Wall(wall), tuple(namespaces.split(",")))
+    if COMPILING in warm_ups:
+        nursery.gives_way = True
+        # What reads or writes a request touches less than finding out and copying ahead would cost.
+        nursery.written = pages.written_by(resolve_name(COMPILING))
     ForkServer(orders, Path(scratch), nursery, ready).serve()
 
 

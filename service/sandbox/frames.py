@@ -21,12 +21,14 @@ PART: Final = b"P"
 """A name and bytes that belong to the header that follows."""
 DONE: Final = b"D"
 """The header of a complete message."""
+QUESTION: Final = b"Q"
+"""The header of a complete message of a job, which waits for another in return."""
 FAILED: Final = b"F"
 """A problem document: the job ended with a typed error."""
 OUT_OF_MEMORY: Final = b"M"
 """The job reached its memory limit."""
 
-KINDS: Final = frozenset({STAGE, PART, DONE, FAILED, OUT_OF_MEMORY})
+KINDS: Final = frozenset({STAGE, PART, DONE, QUESTION, FAILED, OUT_OF_MEMORY})
 
 
 class FrameError(Exception):
@@ -51,11 +53,11 @@ def encode_json(kind: bytes, content: Mapping[str, Any]) -> bytes:
     return encode(kind, json.dumps(content, separators=(",", ":")).encode())
 
 
-def encode_message(message: Message) -> Iterator[bytes]:
-    """The frames of a message, in pieces that do not copy its parts."""
+def encode_message(message: Message, end: bytes = DONE) -> Iterator[bytes]:
+    """The frames of a message whose header is of the kind `end`, in pieces that do not copy its parts."""
     for name, content in message.parts.items():
         yield from encode_part(name, content)
-    yield encode_json(DONE, message.header)
+    yield encode_json(end, message.header)
 
 
 def encode_part(name: str, content: bytes) -> tuple[bytes, bytes]:

@@ -12,10 +12,14 @@ class Level(StrEnum):
     LANDLOCK = "landlock+seccomp"
     EXTERNAL = "external"
 
+    @property
+    def strength(self) -> int:
+        """Its place among the levels: more is stronger."""
+        return list(Level).index(self)
+
     def reaches(self, other: Level) -> bool:
         """Whether this level is as strong as `other`."""
-        order = list(Level)
-        return order.index(self) >= order.index(other)
+        return self.strength >= other.strength
 
 
 class Wall(StrEnum):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 from tensorkiln.errors import (
@@ -34,11 +34,20 @@ class TooMuchOutput(Exception):
 
 
 class Reply:
-    """The answer of one job; `stage` is the last one that it began."""
+    """The answer of one job; `stage` is the last one that it began.
 
-    def __init__(self, max_bytes: int, on_stage: Callable[[str], None]) -> None:
+    `on_question` is given the question that the job may have, and sees that it gets its answer.
+    """
+
+    def __init__(
+        self,
+        max_bytes: int,
+        on_stage: Callable[[str], None],
+        on_question: Callable[[Message], Awaitable[None]] | None = None,
+    ) -> None:
         self._left = max_bytes
         self._on_stage = on_stage
+        self._on_question = on_question
         self._parts: dict[str, bytes] = {}
         self.stage = FIRST_STAGE
 
@@ -53,11 +62,20 @@ class Reply:
                 self._left -= length
                 if self._left < 0:
                     raise TooMuchOutput
-                answer = self._take(kind, await reader.readexactly(length))
-                if answer is not None:
+                payload = await reader.readexactly(length)
+                if kind == frames.QUESTION:
+                    await self._ask(payload)
+                elif (answer := self._take(kind, payload)) is not None:
                     return answer
         except (asyncio.IncompleteReadError, ConnectionError):
             return None
+
+    async def _ask(self, payload: bytes) -> None:
+        if self._on_question is None:
+            raise FrameError("a job asks something, which it may not, or has asked already")
+        on_question, self._on_question = self._on_question, None
+        question, self._parts = Message(frames.decode_json(payload), self._parts), {}
+        await on_question(question)
 
     def _take(self, kind: bytes, payload: bytes) -> Message | TensorkilnError | None:
         if kind == frames.DONE:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from typing import Final
+from functools import partial
+from typing import Final, TypeAlias
 
 import structlog
 
@@ -22,6 +23,8 @@ from .control import Ended, Limits, Ready
 from .frames import FrameError, Message, encode_message
 from .levels import Level, Wall
 from .reply import OutOfMemory, Reply, TooMuchOutput
+
+Respond: TypeAlias = Callable[[Message], Awaitable[Message]]
 
 START_TIMEOUT_S: Final = 60.0
 
@@ -70,9 +73,16 @@ class Sandbox:
         return self.ready
 
     async def run(
-        self, kind: str, request: Message, limits: Limits, on_stage: Callable[[str], None] = lambda _: None
+        self,
+        kind: str,
+        request: Message,
+        limits: Limits,
+        on_stage: Callable[[str], None] = lambda _: None,
+        on_question: Respond | None = None,
     ) -> Message:
         """The answer of a job of this kind, or the TensorkilnError that it raised.
+
+        `on_question` answers what a job asks while it runs, on the time of the job; what it raises ends the job.
 
         CrashedError when its process died, DeadlineExceededError and ResourceExhaustedError when it was ended for
         that, each with `stage`, `signal` and what else is known in `details`. LostWorkerError when the fork server
@@ -80,9 +90,9 @@ class Sandbox:
         """
         with Seen(kind, request.header, on_stage) as seen:
             try:
-                return await self._attempt(await self._connect(), kind, request, limits, seen.begins)
+                return await self._attempt(await self._connect(), kind, request, limits, seen.begins, on_question)
             except LostWorkerError:
-                return await self._attempt(await self._connect(), kind, request, limits, seen.begins)
+                return await self._attempt(await self._connect(), kind, request, limits, seen.begins, on_question)
 
     async def close(self) -> None:
         """End the fork server and every job."""
@@ -137,6 +147,7 @@ class Sandbox:
         request: Message,
         limits: Limits,
         on_stage: Callable[[str], None],
+        on_question: Respond | None,
     ) -> Message:
         ours, theirs = socket.socketpair()
         try:
@@ -153,7 +164,8 @@ class Sandbox:
             connection.cancel(watch)
             raise
         sending = asyncio.create_task(_send(writer, request))
-        reply = Reply(self._max_output_mib * MIB, on_stage)
+        respond = None if on_question is None else partial(_respond, on_question, sending, writer)
+        reply = Reply(self._max_output_mib * MIB, on_stage, respond)
         try:
             async with asyncio.timeout(limits.deadline_s + OVERDUE_S):
                 answer = await self._outcome(reply, reader, connection, watch, limits)
@@ -194,6 +206,14 @@ class Sandbox:
         """The end of a job that has nothing more to say, and is killed unless it has ended by itself."""
         connection.cancel(watch)
         return await asyncio.shield(watch.ended)
+
+
+async def _respond(
+    on_question: Respond, sending: asyncio.Task[None], writer: asyncio.StreamWriter, question: Message
+) -> None:
+    response = await on_question(question)
+    await sending
+    await _send(writer, response)
 
 
 async def _send(writer: asyncio.StreamWriter, request: Message) -> None:

@@ -8,6 +8,6 @@ from __future__ import annotations
 from typing import Final
 
 COMPILING: Final = "service.sandbox.jobs.rehearsal:rehearse"
-"""For every kind of job."""
+"""For those that compile."""
 READING: Final = "service.sandbox.jobs.reading:rehearse"
-"""For a service whose farm compiles: the compiler is not loaded."""
+"""For those that read requests and write answers: the compiler is not loaded."""

@@ -54,9 +54,9 @@ def _hits(server: Server, kind: str, bodies: Sequence[bytes]) -> Hits:
 
 
 def _processor_s(server: Server) -> float:
-    """Of the service and its fork server, with the jobs that have ended."""
+    """Of the service and its fork servers, with the jobs that have ended."""
     ticks = 0
-    for pid in (server.pid, server.fork_server):
+    for pid in (server.pid, *server.fork_servers):
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         ticks += sum(map(int, fields[11:15]))
     return ticks / os.sysconf("SC_CLK_TCK")

@@ -88,7 +88,7 @@ def run(server: Server, count: int, seed: int = 0) -> Campaign:
         answer = server.http.post(each.path, content=each.body, headers=each.headers)
         campaign.add(each, answer, (time.perf_counter() - begin) * 1e3)
     campaign.peak_mib = peak_mib(server.pid)
-    campaign.fork_server_mib = resident_mib(server.fork_server)
+    campaign.fork_server_mib = resident_mib(server.reader)
     return campaign
 
 

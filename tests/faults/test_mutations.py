@@ -19,7 +19,7 @@ def test_mutated_requests_are_refused_soon_with_a_problem_and_by_a_service_that_
     tmp_path: Path, size: Callable[[int, int], int]
 ) -> None:
     with Server(tmp_path / "kiln", **SETTINGS) as server:
-        fork_server = server.fork_server
+        fork_servers = server.fork_servers
         campaign = run(server, size(300, REQUESTS))
         print(campaign.shown())
         assert campaign.wrong == []
@@ -27,6 +27,6 @@ def test_mutated_requests_are_refused_soon_with_a_problem_and_by_a_service_that_
         assert len(campaign.rejected_ms) > campaign.sent / 2
         assert campaign.percentile(SHARE) < MAX_MS
         assert campaign.peak_mib < MAX_MIB
-        assert server.fork_server == fork_server, "no job took it along"
+        assert server.fork_servers == fork_servers, "no job took one along"
         assert server.http.get("/readyz").status_code == 200
         assert "defect" not in server.log()

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
 from typing import Final
@@ -19,7 +20,7 @@ import pytest
 from tests.faults.size import sized
 from tests.identity.guarded import Guarded, refusal
 from tests.service.bodies import compile_body, encoded, graph
-from tests.service.server import HOOK, jobs
+from tests.service.server import HOOK
 
 FLOOD: Final = sized(1000, 10_000)
 CLIENTS: Final = 24
@@ -123,27 +124,47 @@ def test_a_flood_of_one_tenant_does_not_keep_another_waiting(home: Path) -> None
 def test_what_is_beyond_a_tenants_limit_is_told_to_come_back(home: Path) -> None:
     with Guarded(home, concurrency=2, tenant_in_flight=2, test_hooks=1, compile_deadline_s=20) as server:
         key, other = server.key("greedy"), server.key("modest")
-        answers: list[httpx2.Response] = []
+        with hanging(server, key, "hang", 2):
+            while len(server.jobs("compile")) < 2:
+                time.sleep(0.05)
+            refused = server.send(key, "POST", "/compile", encoded(compile_body()))
+            assert refusal(refused) == (429, "rate.limited")
+            assert refused.headers["retry-after"] == "1"
+            problem = refused.json()
+            assert problem["retryable"] is True
+            assert problem["details"] == {"limit": "in_flight", "maximum": 2, "actual": 2, "retry_after_s": 1}
+            assert server.send(other, "POST", "/validate", encoded({"graph": graph()})).status_code == 200
 
-        def hang(rows: int) -> None:
-            body = encoded(compile_body(graph(rows=rows)))
-            with httpx2.Client(base_url=server.url, timeout=60) as http:
-                headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json", HOOK: "hang"}
-                answers.append(http.post("/compile", content=body, headers=headers))
 
-        threads = [threading.Thread(target=hang, args=(rows,)) for rows in (1, 2)]
-        for thread in threads:
-            thread.start()
-        while len(jobs(server.fork_server, "compile")) < 2:
-            time.sleep(0.05)
-        refused = server.send(key, "POST", "/compile", encoded(compile_body()))
-        assert refusal(refused) == (429, "rate.limited")
-        assert refused.headers["retry-after"] == "1"
-        problem = refused.json()
-        assert problem["retryable"] is True
-        assert problem["details"] == {"limit": "in_flight", "maximum": 2, "actual": 2, "retry_after_s": 1}
-        assert server.send(other, "POST", "/validate", encoded({"graph": graph()})).status_code == 200
-        server.stop()
+def test_requests_of_one_tenant_that_take_long_to_read_leave_a_place_to_the_others(home: Path) -> None:
+    with Guarded(home, concurrency=2, test_hooks=1, compile_deadline_s=10) as server:
+        key, other = server.key("slow"), server.key("quick")
+        assert server.send(other, "POST", "/compile", encoded(compile_body())).status_code == 200
+        with hanging(server, key, "prepare:hang", 3):
+            while len(held := server.jobs("answer")) < 2:
+                time.sleep(0.05)
+            renamed = server.send(other, "POST", "/compile", encoded(compile_body(graph(name="another"))))
+            assert renamed.json()["programs"][0]["cache"]["status"] == "hit"
+            assert {*held} <= {*server.jobs("answer")}
+
+
+@contextmanager
+def hanging(server: Guarded, key: str, hook: str, requests: int) -> Generator[None]:
+    """Compiles with a hook are under way in the block, at whose end the service is killed."""
+
+    def hang(rows: int) -> None:
+        body = encoded(compile_body(graph(rows=rows)))
+        headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json", HOOK: hook}
+        with suppress(httpx2.TransportError), httpx2.Client(base_url=server.url, timeout=60) as http:
+            http.post("/compile", content=body, headers=headers)
+
+    threads = [threading.Thread(target=hang, args=(rows,)) for rows in range(1, 1 + requests)]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        server.stop(signal.SIGKILL)
         for thread in threads:
             thread.join()
 

@@ -39,7 +39,9 @@ def test_a_compile_is_counted_by_stage_and_a_repeated_request_as_a_hit(home: Pat
         for stage in ("start", "load", "schedule", "codegen", "return"):
             assert figures("kiln_compile_seconds_count", stage=stage, target="cpu", outcome="ok") == 2
         assert figures("kiln_compile_seconds_sum", stage="codegen") > 0
-        assert figures("kiln_job_seconds_count", kind="prepare", outcome="ok") == 3
+        # Who reads a request of which all is stored writes its answer.
+        assert figures("kiln_job_seconds_count", kind="answer", outcome="ok") == 3
+        assert figures("kiln_job_seconds_count", kind="render") == 0
         assert figures("kiln_http_requests_total", route="/compile", method="POST", status="200") == 4
         assert figures("kiln_http_requests_in_flight") == 1  # the one that asks
         assert figures("kiln_ready", check="canary") == 1

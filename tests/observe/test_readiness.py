@@ -16,13 +16,14 @@ from tests.service.bodies import compile_body, encoded
 from tests.service.server import Server, jobs
 
 
-def test_a_fork_server_that_stands_still_is_seen_and_replaced(home: Path) -> None:
+@pytest.mark.parametrize("which", ["reader", "fork_server"])
+def test_a_fork_server_that_stands_still_is_seen_and_replaced(home: Path, which: str) -> None:
     with Server(home) as server:
-        first = server.fork_server
+        first = getattr(server, which)
         os.kill(first, signal.SIGSTOP)
         assert "no verdict" in await_red(server.url, "canary")
         await_green(server.url)
-        assert server.fork_server != first
+        assert getattr(server, which) != first
 
 
 def test_a_floor_above_what_is_free_is_told_with_both_figures(home: Path) -> None:

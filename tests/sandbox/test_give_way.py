@@ -22,7 +22,7 @@ def niceness(pid: int) -> tuple[int, str]:
 def test_a_compile_gives_way_and_the_service_does_not(tmp_path: Path) -> None:
     with Server(tmp_path / "kiln", test_hooks=1, compile_deadline_s=2) as server, ThreadPoolExecutor() as pool:
         leader = os.getsid(server.pid)
-        others = (server.pid, server.fork_server, leader)
+        others = (server.pid, *server.fork_servers, leader)
         before = [niceness(pid) for pid in others]
         answer = pool.submit(server.compile, encoded(compile_body()), "hang")
         while not (compiling := jobs(server.fork_server, "compile")):

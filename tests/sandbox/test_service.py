@@ -12,7 +12,7 @@ import pytest
 from service.sandbox.confine import NICENESS
 from service.sandbox.levels import Level, Wall
 from tests.service.bodies import compile_body, encoded, graph
-from tests.service.server import Server, jobs
+from tests.service.server import Server
 
 from .boxes import WALLS
 from .external import needs_bwrap
@@ -50,12 +50,12 @@ def test_the_level_changes_no_byte_of_what_is_compiled(tmp_path: Path) -> None:
     assert compiled[0] == compiled[1]
 
 
-@pytest.mark.parametrize(("hook", "kind", "niceness"), [("hang", "compile", NICENESS), ("prepare:hang", "prepare", 0)])
+@pytest.mark.parametrize(("hook", "kind", "niceness"), [("hang", "compile", NICENESS), ("prepare:hang", "answer", 0)])
 def test_a_compile_gives_way_to_what_is_answered_soon(tmp_path: Path, hook: str, kind: str, niceness: int) -> None:
     with Server(tmp_path / "kiln", test_hooks=1, compile_deadline_s=3) as server:
         sending = threading.Thread(target=server.compile, args=(encoded(compile_body()), hook))
         sending.start()
-        while not (running := jobs(server.fork_server, kind)):
+        while not (running := server.jobs(kind)):
             time.sleep(0.01)
         time.sleep(0.2)
         assert os.getpriority(os.PRIO_PROCESS, running[0]) == niceness

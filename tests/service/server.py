@@ -15,6 +15,7 @@ from typing import Any, Self
 import httpx2
 
 from service.sandbox.child import RESERVE
+from service.sandbox.warm_ups import READING
 
 JSON = {"Content-Type": "application/json"}
 HOOK = "Kiln-Test-Hook"
@@ -49,9 +50,24 @@ class Server:
         return self.process.pid
 
     @property
+    def fork_servers(self) -> frozenset[int]:
+        return frozenset(children(self.pid))
+
+    @property
     def fork_server(self) -> int:
-        (pid,) = children(self.pid)
+        """The one whose jobs compile."""
+        (pid,) = self.fork_servers - {self.reader}
         return pid
+
+    @property
+    def reader(self) -> int:
+        """The fork server whose jobs read requests and write answers."""
+        (pid,) = (pid for pid in self.fork_servers if READING.encode() in Path(f"/proc/{pid}/cmdline").read_bytes())
+        return pid
+
+    def jobs(self, kind: str = "") -> list[int]:
+        """The processes of its jobs of this kind, or of any."""
+        return [job for fork_server in self.fork_servers for job in jobs(fork_server, kind)]
 
     def log(self) -> str:
         return self._log.read_text()

@@ -68,14 +68,18 @@ def test_others_are_served_while_a_compile_hangs(home: Path) -> None:
         assert hanging.result().json()["details"]["signal"] == "SIGABRT"
 
 
-def test_a_fork_server_that_is_killed_costs_nobody_anything(home: Path) -> None:
+def test_fork_servers_that_are_killed_cost_nobody_anything(home: Path) -> None:
     with Server(home, test_hooks=1) as server:
         body = encoded(compile_body())
-        first = server.fork_server
-        os.kill(first, signal.SIGKILL)
+        first = server.fork_servers
+        for pid in first:
+            os.kill(pid, signal.SIGKILL)
         assert cache(server.compile(body)) == ("miss", "first request")
-        assert server.fork_server != first
-        os.kill(server.fork_server, signal.SIGKILL)
+        second = server.fork_servers
+        assert len(second) == 2
+        assert not first & second
+        for pid in second:
+            os.kill(pid, signal.SIGKILL)
         assert server.http.get("/readyz").status_code == 200
 
 
@@ -92,32 +96,32 @@ def test_a_fork_server_killed_under_a_compile_is_replaced_and_the_compile_done(h
 def test_nothing_survives_a_service_that_is_killed(home: Path) -> None:
     server = Server(home, test_hooks=1)
     with ThreadPoolExecutor(1) as pool:
-        fork_server = server.fork_server
+        fork_servers = server.fork_servers
         hanging = pool.submit(server.compile, encoded(compile_body()), "hang")
-        child = _await_compile(fork_server)
+        child = _await_compile(server.fork_server)
         os.kill(server.pid, signal.SIGKILL)
         with pytest.raises(Exception, match=r"disconnected|reset|closed"):
             hanging.result()
     server.stop()
-    await_end(fork_server)
-    await_end(child)
+    for pid in (*fork_servers, child):
+        await_end(pid)
 
 
 def test_a_service_that_is_asked_to_stop_finishes_what_it_has_and_leaves_nothing(home: Path) -> None:
     server = Server(home, test_hooks=1)
-    fork_server = server.fork_server
+    fork_servers = server.fork_servers
     answers: list[Any] = []
     bodies = [encoded(compile_body(_long_chain(length))) for length in (900, 1000)]
     threads = [threading.Thread(target=lambda body=body: answers.append(server.compile(body))) for body in bodies]
     for thread in threads:
         thread.start()
-    _await_compile(fork_server)
+    _await_compile(server.fork_server)
     os.kill(server.pid, signal.SIGTERM)
     for thread in threads:
         thread.join()
     assert [answer.status_code for answer in answers] == [200, 200]
     assert server.stop() == 0
-    assert not alive(fork_server)
+    assert not any(map(alive, fork_servers))
     with Server(home) as again:
         assert [cache(again.compile(body)) for body in bodies] == [("hit", "same request")] * 2
 
@@ -149,7 +153,7 @@ def _long_chain(length: int) -> dict[str, Any]:
 def _abort_jobs(server: Server, request: Future[Any]) -> None:
     """Abort every job of the service until the request has its answer."""
     while not request.done():
-        for child in jobs(server.fork_server):
+        for child in server.jobs():
             with suppress(ProcessLookupError):
                 os.kill(child, signal.SIGABRT)
         time.sleep(0.01)

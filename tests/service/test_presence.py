@@ -46,7 +46,7 @@ def chain(length: int = 3000) -> dict[str, Any]:
 
 
 def await_job(server: Server, kind: str) -> int:
-    while not (found := jobs(server.fork_server, kind)):
+    while not (found := server.jobs(kind)):
         time.sleep(0.005)
     return found[0]
 
@@ -63,7 +63,7 @@ def await_in_flight(server: Server, count: int) -> None:
         time.sleep(0.01)
 
 
-@pytest.mark.parametrize(("hook", "kind"), [("hang", "compile"), ("prepare:hang", "prepare")])
+@pytest.mark.parametrize(("hook", "kind"), [("hang", "compile"), ("prepare:hang", "answer")])
 def test_a_compile_that_nobody_waits_for_ends_with_its_process_and_frees_its_slot(
     home: Path, hook: str, kind: str
 ) -> None:

@@ -132,8 +132,9 @@ def test_a_store_that_cannot_be_used_is_told(home: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-def test_the_fork_server_goes_with_the_service(home: Path, number: signal.Signals) -> None:
+def test_the_fork_servers_go_with_the_service(home: Path, number: signal.Signals) -> None:
     server = Server(home)
-    fork_server = server.fork_server
+    fork_servers = server.fork_servers
     server.stop(number)
-    await_end(fork_server)
+    for pid in fork_servers:
+        await_end(pid)

@@ -13,9 +13,10 @@ from service.engine.engine import Engine
 from service.identity.authenticator import Authenticator
 from service.identity.caller import LOCAL, acting_as
 from service.sandbox.sandbox import Sandbox
-from service.sandbox.warm_ups import COMPILING
+from service.sandbox.warm_ups import COMPILING, READING
 from service.settings import Settings
 from tensorkiln.errors import CrashedError
+from tests.sandbox.boxes import in_sandbox, ping
 from tests.service.bodies import V3, compile_body, encoded, graph
 from tests.service.warm_ups import LIE, LIES, OTHER_LIES
 
@@ -31,7 +32,8 @@ def body(content: Any) -> Body:
 def with_engine(home: Path, warm_up: str, test: Callable[[Engine], Awaitable[None]]) -> None:
     async def run() -> None:
         settings = Settings(home=home, test_hooks=True)
-        engine = Engine(settings, Sandbox((COMPILING, warm_up), test_hooks=True), Authenticator(settings).keyring)
+        reader, compiler = (Sandbox((each, warm_up), test_hooks=True) for each in (READING, COMPILING))
+        engine = Engine(settings, reader, compiler, Authenticator(settings).keyring)
         try:
             await engine.start()
             with acting_as(LOCAL):
@@ -82,7 +84,33 @@ def test_a_job_that_reads_or_writes_for_a_request_is_not_believed_either(home: P
                 assert await engine.blobs.holds([error.details["reproducer"]])
                 if kind == "prepare":
                     await refused(lie, engine.explain(body(asked)))
+                elif kind == "render":
+                    # The programs are stored now: whoever reads the request writes the answer.
+                    await refused(lie, engine.compile(body(asked)))
         # The truth is believed.
         assert (await engine.compile(body(compile_body(target=[V3, "cpu:x86-64-v2"])))).startswith(b'{"programs"')
 
     with_engine(home, THE_REST, test)
+
+
+def test_a_job_that_reads_a_request_asks_once_what_is_stored_for_it(home: Path) -> None:
+    async def is_silent(engine: Engine) -> None:
+        error = await refused("silence", engine.compile(body(compile_body())))
+        assert "names no action" in error.message
+
+    async def asks_again(engine: Engine) -> None:
+        (error,) = await asyncio.gather(engine.compile(body(compile_body())), return_exceptions=True)
+        assert isinstance(error, CrashedError)
+        assert "asks something" in error.message
+
+    with_engine(home, "tests.service.warm_ups:ask_nothing", is_silent)
+    with_engine(home, "tests.service.warm_ups:ask_again", asks_again)
+
+
+def test_a_job_that_is_to_ask_nothing_gets_no_answer() -> None:
+    async def asks(sandbox: Sandbox) -> None:
+        (error,) = await asyncio.gather(ping(sandbox), return_exceptions=True)
+        assert isinstance(error, CrashedError)
+        assert "asks something" in error.message
+
+    in_sandbox(asks, warm_ups=("tests.service.warm_ups:ask_where_nothing_is_asked",))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any, cast
 
 from service.sandbox.child import Job, Outlet
@@ -121,6 +122,31 @@ def lie_about_the_rest() -> None:
 
     for kind in OTHER_LIES:
         jobs[kind] = lying(kind, jobs[kind])
+    # One job does what two of these do.
+    answer: Any = import_module("service.sandbox.jobs.answer")
+    answer.prepare, answer.render = jobs["prepare"], jobs["render"]
+
+
+def ask_nothing() -> None:
+    """Have the job that reads compile requests end without a question."""
+    cast(dict[str, Job], JOBS)["answer"] = lambda request, outlet: Message()
+
+
+def ask_again() -> None:
+    """Have the job that reads compile requests ask what it has asked already."""
+    jobs = cast(dict[str, Job], JOBS)
+
+    def asking(request: Message, outlet: Outlet) -> Message:
+        for _ in range(2):
+            outlet.ask(jobs["prepare"](request, outlet))
+        return Message()
+
+    jobs["answer"] = asking
+
+
+def ask_where_nothing_is_asked() -> None:
+    """Have the job `ping` ask something."""
+    cast(dict[str, Job], JOBS)["ping"] = lambda request, outlet: outlet.ask(request)
 
 
 def lie() -> None:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from service.sandbox.child import Job
 
+from .answer import answer
 from .canary import canary
 from .compile_action import compile_action
 from .hook import hook
@@ -15,6 +16,7 @@ from .trial import trial
 from .validate import validate
 
 JOBS: Mapping[str, Job] = {
+    "answer": answer,
     "canary": canary,
     "compile": compile_action,
     "hook": hook,

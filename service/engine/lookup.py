@@ -1,0 +1,84 @@
+"""What the process that has read a request is told of the store."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+from service.sandbox.frames import Message
+
+from .compiles import Compiled, Compiles, Look
+from .order import Rendered, Wanted
+from .protocol import Tell
+from .returned import Prepared, asked_nothing, believed, rendered
+
+LOOK_S: Final = 0.5
+"""So long the store may take; then the process ends without an answer, which another writes when all is there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """The programs that a request asks for, and the answers that they make."""
+
+    compiled: Sequence[Compiled]
+    answers: Rendered
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a request asks for, and what a look at the store has found of it."""
+
+    prepared: Prepared
+    wanted: Sequence[Wanted]
+    looks: Sequence[Look | None]
+
+    async def programs(self, compiles: Compiles, tell: Callable[[int], Tell]) -> Sequence[Compiled]:
+        """All programs; `tell` gives whom to tell what happens to the one at a position."""
+        found = zip(self.wanted, self.looks, strict=True)
+        making = (compiles.program(each, tell(place), look) for place, (each, look) in enumerate(found))
+        return await asyncio.gather(*making)
+
+
+class Lookup:
+    """The service's part in a job `answer`, about actions that have `salt`.
+
+    `wanted` says what a request wants of `compiles`.
+    """
+
+    def __init__(self, salt: str, wanted: Callable[[Prepared], Sequence[Wanted]], compiles: Compiles) -> None:
+        self._salt = salt
+        self._wanted = wanted
+        self._compiles = compiles
+        self._asked: Asked | None = None
+        self._compiled: Sequence[Compiled] = ()
+
+    async def respond(self, question: Message) -> Message:
+        """The programs that the job asks for, if all are there. TensorkilnError when it or the store is not right."""
+        prepared = await believed(partial(Prepared.from_message, salt=self._salt), question)
+        wanted = self._wanted(prepared)
+        self._asked, self._compiled = Asked(prepared, wanted, (None,) * len(wanted)), ()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LOOK_S):
+                looks = await asyncio.gather(*map(self._compiles.look, wanted))
+            self._asked = Asked(prepared, wanted, looks)
+            if all(look is not None and isinstance(look.found, Compiled) for look in looks):
+                self._compiled = await self._asked.programs(self._compiles, lambda _: lambda _: None)
+        return to_render(self._compiled)
+
+    def read(self, answer: Message) -> tuple[Asked, Answered | None]:
+        """What the request asks for, and its answer if that was there. CrashedError when the job is not right."""
+        if self._asked is None:
+            raise asked_nothing()
+        if not self._compiled:
+            return self._asked, None
+        return self._asked, Answered(self._compiled, rendered(answer, self._asked.prepared.renaming))
+
+
+def to_render(compiled: Sequence[Compiled]) -> Message:
+    """Programs as the job `render` takes them, less the renaming."""
+    parts = {f"program:{position}": each.program for position, each in enumerate(compiled)}
+    return Message({"caches": [dict(each.cache) for each in compiled]}, parts)

@@ -1,0 +1,106 @@
+"""A request that is read asks for what is stored, in a moment that the store may not draw out."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from hashlib import sha256
+from typing import Any, cast
+
+import pytest
+
+from service.build_id import build
+from service.engine import lookup
+from service.engine.compiles import Compiled, Compiles, Look
+from service.engine.lookup import Lookup
+from service.engine.misses import HIT
+from service.engine.order import Wanted
+from service.engine.returned import Prepared
+from service.sandbox.frames import Message
+from service.sandbox.jobs.prepare import prepare
+from service.sandbox.jobs.render import render
+from service.store.programs import Miss
+from tests.service.bodies import V3, compile_body, encoded
+
+SALT = "a salt"
+PROGRAM = Compiled(b"{}", ("0" * 64,), HIT.model_dump(mode="json"))
+
+
+class Unsaid:
+    """An outlet for a job that nobody listens to."""
+
+    def stage(self, name: str) -> None:
+        del name
+
+
+class Shelf:
+    """Instead of `Compiles`: what it has by the place of a target, given after a while."""
+
+    def __init__(self, *has: Compiled | Miss, after_s: float = 0.0) -> None:
+        self._has = has
+        self._after_s = after_s
+        self.looks = 0
+
+    async def look(self, wanted: Wanted) -> Look:
+        self.looks += 1
+        found = self._has[self.looks - 1]
+        await asyncio.sleep(self._after_s)
+        return Look(found, 0)
+
+    async def program(self, wanted: Wanted, tell: object, look: Look) -> Compiled:
+        assert isinstance(look.found, Compiled)
+        return look.found
+
+
+def question(targets: Sequence[str]) -> Message:
+    """What the job asks about a request for these targets."""
+    header = {"build_id": build().build_id, "salt": SALT}
+    return prepare(Message(header, {"body": encoded(compile_body(target=list(targets)))}), cast(Any, Unsaid()))
+
+
+def wanted(prepared: Prepared) -> list[Wanted]:
+    return [Wanted(action, prepared.graph, prepared.dump_stages) for action in prepared.actions]
+
+
+def asked(shelf: Shelf, targets: Sequence[str]) -> tuple[Lookup, Message]:
+    looking = Lookup(SALT, wanted, cast(Compiles, shelf))
+    return looking, asyncio.run(looking.respond(question(targets)))
+
+
+def test_all_programs_are_given_in_the_order_of_the_targets() -> None:
+    other = Compiled(b"[]", ("1" * 64,), HIT.model_dump(mode="json"))
+    looking, response = asked(Shelf(PROGRAM, other), [V3, "cpu:x86-64-v2"])
+    assert response.parts == {"program:0": b"{}", "program:1": b"[]"}
+    assert [cache["status"] for cache in response.header["caches"]] == ["hit", "hit"]
+    answer = {"answer": b'{"programs":[1]}', "repeat": b'{"programs":[2]}'}
+    found, answered = looking.read(Message({}, answer))
+    assert answered is not None
+    assert [each.program for each in answered.compiled] == [b"{}", b"[]"]
+    assert (answered.answers.answer, answered.answers.repeat) == tuple(answer.values())
+    assert sha256(found.prepared.graph).hexdigest() == found.wanted[0].action.graph
+
+
+def test_where_one_is_missing_nothing_is_given_and_nothing_looked_up_again() -> None:
+    shelf = Shelf(PROGRAM, Miss("damaged"))
+    looking, response = asked(shelf, [V3, "cpu:x86-64-v2"])
+    assert response == Message({"caches": []}, {})
+    found, answered = looking.read(Message())
+    assert answered is None
+    assert [None if look is None else look.found for look in found.looks] == [PROGRAM, Miss("damaged")]
+    assert shelf.looks == 2
+
+
+def test_a_store_that_takes_its_time_is_asked_again_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lookup, "LOOK_S", 0.05)
+    looking, response = asked(Shelf(PROGRAM, after_s=30.0), [V3])
+    assert response.parts == {}
+    found, answered = looking.read(Message())
+    assert answered is None
+    assert found.looks == (None,)
+    assert len(found.wanted) == 1
+
+
+def test_programs_that_are_given_make_an_answer() -> None:
+    _, response = asked(Shelf(PROGRAM), [V3])
+    with pytest.raises(ValueError, match="CompiledProgram"):
+        render(Message(response.header, {**response.parts, "renaming": b"{}"}), cast(Any, Unsaid()))
