@@ -7,6 +7,7 @@ is no contract, so the wire format has none.
 from __future__ import annotations
 
 import json
+import math
 from typing import Any, Final, cast
 
 from .nodes.problems import json_pointer
@@ -41,19 +42,25 @@ def parse(text: str | bytes | bytearray) -> Any:
 def may_repeat_keys(text: str | bytes | bytearray, known: int) -> bool:
     """Whether an object of a JSON text may have a key twice, when its objects have `known` different keys at the least.
 
-    Seen much faster than by reading it. A colon follows each key, after a quotation mark or white space: there are no
-    more keys than colons, nor than such colons, which those inside of strings, as in a target's name, seldom are.
+    Seen much faster than by reading it.
     """
     content = text.encode() if isinstance(text, str) else text
-    if content.count(b":") <= known:
-        return False
-    return sum(content.count(b"%c:" % before) for before in b'" \t\n\r' if before in content) > known
+    return content.count(b":") > known and most_keys(content) > known
 
 
-def keys_in(value: Any) -> int:
-    """How many keys the objects in a JSON value have."""
+def most_keys(text: bytes | bytearray) -> int:
+    """How many keys the objects of a JSON text may have, at the most.
+
+    A colon follows each, after a quotation mark or white space. Those inside of strings, as in a target's name, seldom
+    have one of these before them.
+    """
+    return sum(text.count(b"%c:" % before) for before in b'" \t\n\r' if before in text)
+
+
+def keys_in(value: Any, enough: float = math.inf) -> int:
+    """How many keys the objects in a JSON value have. Who has found `enough` looks no deeper."""
     found, level = 0, [value]
-    while level := [each for each in level if type(each) in _CONTAINERS]:
+    while found < enough and (level := [each for each in level if type(each) in _CONTAINERS]):
         inner: list[Any] = []
         for each in level:
             if type(each) is dict:

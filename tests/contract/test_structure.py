@@ -213,3 +213,10 @@ def test_a_graph_is_immutable_and_validated_once() -> None:
 def test_brackets_in_strings_do_not_nest() -> None:
     assert json_depth('{"a": "[[[[\\"[[", "b": [[]]}') == 3
     assert json_depth(b"") == 0
+
+
+@pytest.mark.parametrize("escape", ["", '"\\"[[", '])
+@pytest.mark.parametrize("depth", [0, 1, 200, 20_000, 100_000])
+def test_the_depth_of_a_long_text_is_found_wherever_it_is_deepest(depth: int, escape: str) -> None:
+    shallow, deep = ('{"[[": ["]{"]}, ' * 5_000, '[{"]": ' * depth + "0" + "}]" * depth)
+    assert json_depth(f"[{shallow}{escape}{deep}, {shallow}0]") == max(1 + 2 * depth, 3)
