@@ -113,6 +113,11 @@ class Transport:
                 raise refusal(incoming.response, await _whole(incoming, time.monotonic() + left))
         raise AssertionError("there is at least one attempt")
 
+    async def find(self) -> None:
+        """See where the service is, which may mean to start one, apart from any request."""
+        self._require_open()
+        await self._wire.apart(self._locate)
+
     async def close(self) -> None:
         """Close the connections; a later call raises `UnavailableError`."""
         with self._lock:
@@ -147,8 +152,7 @@ class Transport:
 
     async def _prepared(self, headers: Mapping[str, str]) -> tuple[Line, Mapping[str, str]]:
         """The line to send on, and the headers to send. To find them may mean to start a service."""
-        if self._closed:
-            raise UnavailableError("This client is closed; make another one.")
+        self._require_open()
         address, credential = await self._wire.apart(lambda: (self._locate(), self._credential()))
         with self._lock:
             # Connections inherited through a fork belong to the parent: they are dropped here, not shut down.
@@ -157,6 +161,10 @@ class Transport:
                 self._open = (self._here(), address, self._wire.open(address, common))
             line = self._open[2]
         return line, headers if credential is None else {**headers, "Authorization": f"Bearer {credential}"}
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise UnavailableError("This client is closed; make another one.")
 
     def _here(self) -> tuple[int, int]:
         return os.getpid(), self._wire.place

@@ -8,7 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager
 from contextvars import copy_context
 from dataclasses import dataclass
-from threading import Thread, current_thread, main_thread
+from threading import Event, Thread, current_thread, main_thread
 from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
 import httpx2
@@ -126,12 +126,15 @@ class BlockingWire:
             return await work
         # Ctrl-C breaks off whatever the main thread waits for, so that it must not be the one that does the work.
         result: Future[T] = Future()
-        Thread(target=copy_context().run, args=(_settle, result, work), name="kiln-whole", daemon=True).start()
+        worker = Thread(target=copy_context().run, args=(_settle, result, work), name="kiln-whole", daemon=True)
         try:
+            worker.start()
             wait([result])
         except BaseException:
-            if result in wait([result], SETTLE_S).done and result.exception() is None:
-                await undo(result.result())
+            undone = Event()
+            # However late it is done: by that time nobody may wait for this any more.
+            result.add_done_callback(lambda done: _undo(done, undo, undone))
+            undone.wait(SETTLE_S)
             raise
         return result.result()
 
@@ -168,6 +171,17 @@ def _settle(result: Future[T], work: Coroutine[Any, Any, T]) -> None:
         result.set_result(run(work))
     except BaseException as error:
         result.set_exception(error)
+
+
+def _undo(done: Future[T], undo: Callable[[T], Awaitable[None]], undone: Event) -> None:
+    async def undo_it() -> None:
+        await undo(done.result())
+
+    try:
+        if done.exception() is None:
+            run(undo_it())
+    finally:
+        undone.set()
 
 
 def retrying(decide: Decide) -> Any:

@@ -82,8 +82,8 @@ class Compiles:
             if isinstance(look.found, Compiled):
                 count_cache(HIT.status, HIT.reason)
                 return look.found
-            # What was missing then may have been made since.
-            miss = look.found if look.ended == self._ended else None
+            # What was missing then may have been made since; what is damaged is made again.
+            miss = look.found if look.found.reason or look.ended == self._ended else None
         key = (wanted.action.digest, wanted.with_dumps, self._tenancy.equals)
         return await self._flights.join(key, lambda tell: self._find_or_compile(wanted, miss, tell), tell)
 

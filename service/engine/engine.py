@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -19,7 +20,7 @@ from service.readiness.readiness import Readiness
 from service.sandbox.control import Ready
 from service.sandbox.frames import Message
 from service.sandbox.levels import Level
-from service.sandbox.sandbox import Respond, Sandbox
+from service.sandbox.sandbox import Sandbox
 from service.settings import Settings
 from service.store.blobs import Blobs
 from service.store.crashes import Crashes
@@ -229,7 +230,7 @@ class Engine:
         wanted = partial(_wanted, hook=name, is_poison=place == "poison")
         lookup = Lookup(salt, wanted, self.compiles)
         request = _reading(body, {**_of_actions(salt), **more})
-        asked, found = await self._run("answer", request, body, lookup.read, _of_no_target(tell), lookup.respond)
+        asked, found = await self._run("answer", request, body, lookup.read, _of_no_target(tell), lookup)
         if found is None:
             found = await self._compiled(asked, body, tell)
         answers = found.answers
@@ -275,13 +276,19 @@ class Engine:
         body: Body,
         read: Callable[[Message], T],
         tell: Callable[[str], None] = lambda _: None,
-        on_question: Respond | None = None,
+        lookup: Lookup | None = None,
     ) -> T:
-        """What `read` makes of the answer of a job, whose question `on_question` answers."""
+        """What `read` makes of the answer of a job, whose question is one for `lookup`."""
+        respond = None if lookup is None else lookup.respond
         try:
-            async with self.fairness.short_jobs.turn(len(body.content)):
-                answer = await self._reader.run(kind, request, self._settings.limits, tell, on_question)
-                return await believed(read, answer)
+            async with self.fairness.short_jobs.turn(len(body.content)) as turn:
+                begin = time.monotonic()
+                try:
+                    answer = await self._reader.run(kind, request, self._settings.limits, tell, respond)
+                    return await believed(read, answer)
+                finally:
+                    # What the store takes costs no processor.
+                    turn.cost_s = time.monotonic() - begin - (0.0 if lookup is None else lookup.waited_s)
         except TensorkilnError as error:
             if not needs_reproducer(error):
                 raise

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
+from service.observe.instruments import count_cache
 from service.sandbox.frames import Message
 
 from .compiles import Compiled, Compiles, Look
+from .misses import HIT
 from .order import Rendered, Wanted
 from .protocol import Tell
 from .returned import Prepared, asked_nothing, believed, rendered
 
-LOOK_S: Final = 0.5
+LOOK_S: Final = 0.25
 """So long the store may take; then the process ends without an answer, which another writes when all is there."""
 
 
@@ -55,9 +58,18 @@ class Lookup:
         self._compiles = compiles
         self._asked: Asked | None = None
         self._compiled: Sequence[Compiled] = ()
+        self.waited_s = 0.0
+        """For so long the job has waited for the service."""
 
     async def respond(self, question: Message) -> Message:
         """The programs that the job asks for, if all are there. TensorkilnError when it or the store is not right."""
+        begin = time.monotonic()
+        try:
+            return await self._respond(question)
+        finally:
+            self.waited_s += time.monotonic() - begin
+
+    async def _respond(self, question: Message) -> Message:
         prepared = await believed(partial(Prepared.from_message, salt=self._salt), question)
         wanted = self._wanted(prepared)
         self._asked, self._compiled = Asked(prepared, wanted, (None,) * len(wanted)), ()
@@ -65,8 +77,8 @@ class Lookup:
             async with asyncio.timeout(LOOK_S):
                 looks = await asyncio.gather(*map(self._compiles.look, wanted))
             self._asked = Asked(prepared, wanted, looks)
-            if all(look is not None and isinstance(look.found, Compiled) for look in looks):
-                self._compiled = await self._asked.programs(self._compiles, lambda _: lambda _: None)
+            found = [look.found for look in looks if look is not None and isinstance(look.found, Compiled)]
+            self._compiled = found if len(found) == len(looks) else ()
         return to_render(self._compiled)
 
     def read(self, answer: Message) -> tuple[Asked, Answered | None]:
@@ -75,7 +87,10 @@ class Lookup:
             raise asked_nothing()
         if not self._compiled:
             return self._asked, None
-        return self._asked, Answered(self._compiled, rendered(answer, self._asked.prepared.renaming))
+        answers = rendered(answer, self._asked.prepared.renaming)
+        for _ in self._compiled:
+            count_cache(HIT.status, HIT.reason)
+        return self._asked, Answered(self._compiled, answers)
 
 
 def to_render(compiled: Sequence[Compiled]) -> Message:

@@ -88,7 +88,8 @@ class FairLane:
             self._on_spent(share.tenant, turn.cost_s)
 
     async def _turn(self, share: Share, cost_s: float) -> Waiting[asyncio.Future[None]]:
-        if self._running >= self._width() and len(self._queue) >= self._bounds.queue:
+        has_to_wait = self._running >= self._width() or self._queue.is_full(share.tenant)
+        if has_to_wait and len(self._queue) >= self._bounds.queue:
             self._make_room(share, cost_s)
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         waiting = self._queue.push(share, cost_s, future)

@@ -114,6 +114,11 @@ class FairQueue(Generic[T]):
         """Since when the one waits that has waited longest; None when nothing waits."""
         return min((flow.queue[0].since for flow in self._flows.values() if flow.queue), default=None)
 
+    def is_full(self, tenant: str) -> bool:
+        """Whether a tenant has as much running as it may have."""
+        flow = self._flows.get(tenant)
+        return flow is not None and not self._may_run(flow)
+
     def _may_run(self, flow: _Flow[T]) -> bool:
         return not self._most_running or flow.running < self._most_running
 

@@ -15,7 +15,7 @@ OK: Final = "ok"
 
 STAGES: Final = frozenset(
     (
-        *("start", "parse", "validate", "canonicalize", "render", "load", "return", "canary", "test-hook"),
+        *("start", "parse", "validate", "canonicalize", "look-up", "render", "load", "return", "canary", "test-hook"),
         *("from-graph", "decompose", "split-reductions", "form-kernels", "schedule", "to-linalg", "lower", "entries"),
         *("translate", "codegen", "assemble"),
     )

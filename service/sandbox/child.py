@@ -31,8 +31,8 @@ EXIT_DEFECT: Final = 70
 _ASSIGNMENTS: Final = 3
 # A job ends soon and its memory with it; what a warm-up has left is frozen and looked at no more.
 _COLLECT_EVERY: Final = (50_000, 20, 100)
-_UNCOLLECTED: Final = frozenset({"answer", "prepare", "split", "validate"})
-"""Jobs that read graphs, whose objects have no cycles: to look for some takes a tenth of their time."""
+_UNCOLLECTED: Final = frozenset({"answer", "prepare", "render", "split", "validate"})
+"""Jobs that read graphs and programs, whose objects have no cycles: to look for some takes a tenth of their time."""
 RESERVE: Final = "kiln reserve"
 """What a process without a job is called; one with a job is called `kiln ` and the kind of it."""
 _OUT_OF_MEMORY: Final = frames.encode(frames.OUT_OF_MEMORY)
@@ -141,7 +141,7 @@ def _settle(birth: Birth) -> None:
     os.setsid()
     confine.die_with_parent(birth.parent)
     if birth.gives_way:
-        confine.give_way()
+        confine.give_way(os.getpid())
     _keep_only(birth.assignments, birth.stderr)
     confine.call_process(RESERVE)
     gc.set_threshold(*_COLLECT_EVERY)

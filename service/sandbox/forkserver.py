@@ -1,9 +1,9 @@
 """The fork server: `python -m service.sandbox.forkserver CONTROL SCRATCH WALL NAMESPACES WARM_UP...`.
 
 It calls the warm-ups, has a canary try how well a job is confined, then forks one process per job, kills it at its
-deadline and reports how it ended. Some processes are in reserve, with the memory copied that a job writes to, so that a
-job seldom waits for its own. The fork server has one thread, keeps no MLIR context, reads nothing that a user wrote,
-and ends when the service closes its socket.
+deadline and reports how it ended. Some processes are in reserve, those for compiles with the memory copied that one
+writes to, so that a job seldom waits for its own. The fork server has one thread, keeps no MLIR context, reads nothing
+that a user wrote, and ends when the service closes its socket.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from .levels import Wall
 from .warm_ups import COMPILING
 
 _MAX_REASON = 4 << 10
-# A request to compile needs two processes, the second a few milliseconds after the first.
+# Of two that are asked for at once, none waits for a fork.
 _RESERVES = 2
 _BREATH_S = 0.01
 
@@ -54,7 +54,7 @@ class ForkServer:
         self._report(self._ready)
         while self._is_open:
             lacks_reserves = self._may_reserve and len(self._reserves) < _RESERVES
-            events = self._selector.select(self._breath() if lacks_reserves else self._patience())
+            events = self._selector.select(self._breath() if lacks_reserves else self._to_deadline_s())
             for key, _ in events:
                 # An event before this one may have closed its descriptor, and another may have it by now.
                 if self._selector.get_map().get(key.fd) is key:
@@ -68,10 +68,13 @@ class ForkServer:
 
     def _breath(self) -> float:
         """Seconds until a reserve is laid in. While there is another, jobs go first, which want the processors too."""
-        return _BREATH_S if self._running and self._reserves else 0.0
+        if not self._running or not self._reserves:
+            return 0.0
+        to_deadline_s = self._to_deadline_s()
+        return _BREATH_S if to_deadline_s is None else min(_BREATH_S, to_deadline_s)
 
-    def _patience(self) -> float | None:
-        """Seconds to the next deadline."""
+    def _to_deadline_s(self) -> float | None:
+        """Seconds to the next deadline; None without one."""
         awaited = [running.deadline for running in self._running.values() if not running.is_expired]
         return max(min(awaited) - time.monotonic(), 0.0) if awaited else None
 
@@ -102,6 +105,9 @@ class ForkServer:
         finally:
             os.close(channel)
         forked.begin(order)
+        if self._nursery.gives_way:
+            # Again: the kernel may have had enough of that when the process was young.
+            confine.give_way(forked.pid)
         self._running[order.job] = forked
         self._may_reserve = True
 

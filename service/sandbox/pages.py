@@ -7,8 +7,13 @@ copies it. What a job writes to, another that does the same wrote to as well.
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
+import select
+import signal
 import struct
+import time
+import traceback
 from array import array
 from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
@@ -16,12 +21,17 @@ from mmap import PAGESIZE
 from pathlib import Path
 from typing import Final, TypeAlias
 
+from . import confine
+
 _MADV_POPULATE_WRITE: Final = 23
 """linux/mman.h, from Linux 5.14 on."""
 _OWN: Final = 1 << 63 | 1 << 56
 """Of an entry of /proc/PID/pagemap: in memory, and in no other process's (Documentation/admin-guide/mm/pagemap.rst)."""
 _ENTRY_BYTES: Final = 8
 _RUN: Final = struct.Struct("QQ")
+_COUNT: Final = struct.Struct("Q")
+_READ_BYTES: Final = 64 << 10
+PATIENCE_S: Final = 10.0
 _WRITABLE: Final = "rw-p"
 
 Run: TypeAlias = tuple[int, int]
@@ -34,31 +44,53 @@ _libc.madvise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
 def written_by(work: Callable[[], object]) -> tuple[Run, ...]:
     """The memory of this process that a fork of it writes to when it does `work`.
 
-    Nothing where the kernel does not tell, or the fork does not come to its end.
+    Nothing where the kernel does not tell, or there is no fork that comes to its end within PATIENCE_S.
     """
     areas = tuple(_writable())
-    reader, writer = os.pipe()
-    child = os.fork()
+    parent = os.getpid()
+    try:
+        reader, writer = os.pipe()
+        child = os.fork()
+    except OSError:
+        return ()
     if child == 0:
         try:
+            confine.die_with_parent(parent)
             os.close(reader)
             work()
-            with open(writer, "wb") as out:
-                out.writelines(_RUN.pack(*run) for run in _own(areas))
+            told = b"".join(_RUN.pack(*run) for run in _own(areas))
+            with open(writer, "wb", buffering=0) as out:
+                out.write(_COUNT.pack(len(told)) + told)
+        except BaseException:  # it is this process's last, and the service starts without it
+            traceback.print_exc()
         finally:
             os._exit(0)
     os.close(writer)
-    with open(reader, "rb") as told:
-        runs = told.read()
-    os.waitpid(child, 0)
-    return tuple(_RUN.iter_unpack(runs[: len(runs) // _RUN.size * _RUN.size]))
+    try:
+        return tuple(_RUN.iter_unpack(_told(reader)))
+    finally:
+        os.close(reader)
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
 
 
 def make_own(runs: Iterable[Run]) -> None:
     """Copy what is shared of this memory. A kernel that does not do so ahead does it when the memory is written."""
     for address, length in runs:
-        if _libc.madvise(address, length, _MADV_POPULATE_WRITE):
+        if _libc.madvise(address, length, _MADV_POPULATE_WRITE) and ctypes.get_errno() == errno.EINVAL:
             return
+
+
+def _told(reader: int) -> bytes:
+    """What the fork says, empty unless it says all of it in time."""
+    until, said = time.monotonic() + PATIENCE_S, b""
+    while len(said) < _COUNT.size or len(said) < _COUNT.size + _COUNT.unpack_from(said)[0]:
+        ready, _, _ = select.select([reader], [], [], max(until - time.monotonic(), 0.0))
+        more = os.read(reader, _READ_BYTES) if ready else b""
+        if not more:
+            return b""
+        said += more
+    return said[_COUNT.size :]
 
 
 def _writable() -> Iterator[Run]:

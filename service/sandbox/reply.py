@@ -45,7 +45,7 @@ class Reply:
         on_stage: Callable[[str], None],
         on_question: Callable[[Message], Awaitable[None]] | None = None,
     ) -> None:
-        self._left = max_bytes
+        self._max_bytes = self._left = max_bytes
         self._on_stage = on_stage
         self._on_question = on_question
         self._parts: dict[str, bytes] = {}
@@ -75,6 +75,8 @@ class Reply:
             raise FrameError("a job asks something, which it may not, or has asked already")
         on_question, self._on_question = self._on_question, None
         question, self._parts = Message(frames.decode_json(payload), self._parts), {}
+        # What has been said is in other hands now.
+        self._left = self._max_bytes
         await on_question(question)
 
     def _take(self, kind: bytes, payload: bytes) -> Message | TensorkilnError | None:

@@ -87,6 +87,29 @@ def test_without_tenants_a_full_lane_is_unavailable() -> None:
     asyncio.run(run())
 
 
+def test_a_tenant_that_has_all_it_may_have_fills_the_queue_though_there_is_a_place_for_others() -> None:
+    async def run() -> None:
+        lane = FairLane(Bounds(3, 1, tenant_width=2))
+        async with lane.admit(A, 1), lane.admit(A, 1):
+            waiting = asyncio.create_task(job(lane))
+            await asyncio.sleep(0.01)
+            assert lane.load().waiting == 1
+            with pytest.raises(RateLimitedError) as refused:
+                async with lane.admit(A, 1):
+                    raise AssertionError
+            assert refused.value.details["limit"] == "queue"
+            async with lane.admit(B, 1):
+                assert lane.load().running == 3
+            assert not waiting.done()
+        assert await waiting == "a"
+
+    async def job(lane: FairLane) -> str:
+        async with lane.admit(A, 1):
+            return A.tenant
+
+    asyncio.run(run())
+
+
 def test_nobody_waits_longer_than_the_bound() -> None:
     async def run() -> None:
         lane = FairLane(Bounds(1, 10, age_s=0.05))

@@ -22,9 +22,12 @@ HOOK = "Kiln-Test-Hook"
 
 
 class Server:
-    """`python -m service` on `port`, or a free one, with its store in `home` and KILN_* variables from `settings`."""
+    """`python -m service` on `port`, or a free one, with its store in `home` and KILN_* variables from `settings`.
 
-    def __init__(self, home: Path, *, port: int = 0, **settings: Any) -> None:
+    It is started at `niceness`.
+    """
+
+    def __init__(self, home: Path, *, port: int = 0, niceness: int = 0, **settings: Any) -> None:
         self.home = home
         self._log = home / "log"
         home.mkdir(exist_ok=True)
@@ -37,6 +40,7 @@ class Server:
                 stderr=log,
                 text=True,
                 env={**clean, "KILN_HOME": str(home), **variables},
+                preexec_fn=(lambda: os.nice(niceness)) if niceness else None,
             )
         assert self.process.stdout is not None
         line = self.process.stdout.readline()

@@ -47,10 +47,6 @@ class Shelf:
         await asyncio.sleep(self._after_s)
         return Look(found, 0)
 
-    async def program(self, wanted: Wanted, tell: object, look: Look) -> Compiled:
-        assert isinstance(look.found, Compiled)
-        return look.found
-
 
 def question(targets: Sequence[str]) -> Message:
     """What the job asks about a request for these targets."""

@@ -165,6 +165,8 @@ class Calls:
 
     async def _submitted(self, asked: Asked) -> AsyncJob:
         """A job that somebody knows of: who leaves before it is accepted gives it up."""
+        # A service that has to be started first has no job yet, and can be left at once.
+        await self._transport.find()
         return await self._wire.wholly(self._accepted(asked), AsyncJob.give_up)
 
     async def _accepted(self, asked: Asked) -> AsyncJob:

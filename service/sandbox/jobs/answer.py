@@ -16,6 +16,7 @@ def answer(request: Message, outlet: Outlet) -> Message:
     a response without programs there is none.
     """
     prepared = prepare(request, outlet)
+    outlet.stage("look-up")
     stored = outlet.ask(prepared)
     if not stored.parts:
         return Message()
