@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager
 from contextvars import copy_context
@@ -92,7 +92,7 @@ class Wire(Protocol):
         """The result of work that takes a while."""
         ...
 
-    async def wholly(self, work: Coroutine[Any, Any, T], undo: Callable[[T], Awaitable[None]]) -> T:
+    async def wholly(self, work: Coroutine[Any, Any, T], undo: Callable[[T], Coroutine[Any, Any, None]]) -> T:
         """The result of work that is not to be left half done: who is cancelled meanwhile gets it undone.
 
         Whoever is cancelled waits SETTLE_S at most for the end of what is to be undone.
@@ -121,7 +121,7 @@ class BlockingWire:
     async def apart(self, work: Callable[[], T], /) -> T:
         return await here(work)
 
-    async def wholly(self, work: Coroutine[Any, Any, T], undo: Callable[[T], Awaitable[None]]) -> T:
+    async def wholly(self, work: Coroutine[Any, Any, T], undo: Callable[[T], Coroutine[Any, Any, None]]) -> T:
         if current_thread() is not main_thread():
             return await work
         # Ctrl-C breaks off whatever the main thread waits for, so that it must not be the one that does the work.
@@ -173,13 +173,10 @@ def _settle(result: Future[T], work: Coroutine[Any, Any, T]) -> None:
         result.set_exception(error)
 
 
-def _undo(done: Future[T], undo: Callable[[T], Awaitable[None]], undone: Event) -> None:
-    async def undo_it() -> None:
-        await undo(done.result())
-
+def _undo(done: Future[T], undo: Callable[[T], Coroutine[Any, Any, None]], undone: Event) -> None:
     try:
         if done.exception() is None:
-            run(undo_it())
+            run(undo(done.result()))
     finally:
         undone.set()
 

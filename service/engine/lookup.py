@@ -39,6 +39,12 @@ class Asked:
     wanted: Sequence[Wanted]
     looks: Sequence[Look | None]
 
+    @property
+    def stored(self) -> Sequence[Compiled]:
+        """All programs, if the look has found them all, and none otherwise."""
+        found = [look.found for look in self.looks if look is not None and isinstance(look.found, Compiled)]
+        return found if len(found) == len(self.looks) else ()
+
     async def programs(self, compiles: Compiles, tell: Callable[[int], Tell]) -> Sequence[Compiled]:
         """All programs; `tell` gives whom to tell what happens to the one at a position."""
         found = zip(self.wanted, self.looks, strict=True)
@@ -57,7 +63,6 @@ class Lookup:
         self._wanted = wanted
         self._compiles = compiles
         self._asked: Asked | None = None
-        self._compiled: Sequence[Compiled] = ()
         self.waited_s = 0.0
         """For so long the job has waited for the service."""
 
@@ -72,25 +77,24 @@ class Lookup:
     async def _respond(self, question: Message) -> Message:
         prepared = await believed(partial(Prepared.from_message, salt=self._salt), question)
         wanted = self._wanted(prepared)
-        self._asked, self._compiled = Asked(prepared, wanted, (None,) * len(wanted)), ()
+        self._asked = asked = Asked(prepared, wanted, (None,) * len(wanted))
         with suppress(TimeoutError):
             async with asyncio.timeout(LOOK_S):
                 looks = await asyncio.gather(*map(self._compiles.look, wanted))
-            self._asked = Asked(prepared, wanted, looks)
-            found = [look.found for look in looks if look is not None and isinstance(look.found, Compiled)]
-            self._compiled = found if len(found) == len(looks) else ()
-        return to_render(self._compiled)
+            self._asked = asked = Asked(prepared, wanted, looks)
+        return to_render(asked.stored)
 
     def read(self, answer: Message) -> tuple[Asked, Answered | None]:
         """What the request asks for, and its answer if that was there. CrashedError when the job is not right."""
         if self._asked is None:
             raise asked_nothing()
-        if not self._compiled:
+        stored = self._asked.stored
+        if not stored:
             return self._asked, None
         answers = rendered(answer, self._asked.prepared.renaming)
-        for _ in self._compiled:
+        for _ in stored:
             count_cache(HIT.status, HIT.reason)
-        return self._asked, Answered(self._compiled, answers)
+        return self._asked, Answered(stored, answers)
 
 
 def to_render(compiled: Sequence[Compiled]) -> Message:

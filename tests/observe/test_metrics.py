@@ -22,7 +22,7 @@ from tensorkiln.target import Target
 from tests.identity.guarded import Guarded, refusal
 from tests.observe.figures import Figures
 from tests.service.bodies import compile_body, encoded, graph
-from tests.service.server import Server, jobs
+from tests.service.server import Server
 
 
 def test_a_compile_is_counted_by_stage_and_a_repeated_request_as_a_hit(home: Path) -> None:
@@ -106,7 +106,7 @@ def test_what_waits_is_seen_with_its_age(home: Path) -> None:
             time.sleep(0.01)
         assert figures("kiln_queue_running", lane="compiles") == 1
         while (later := Figures(server)("kiln_queue_age_seconds", lane="compiles")) < 0.2:
-            assert jobs(server.fork_server, "compile")
+            assert server.jobs("compile")
         assert later > figures("kiln_queue_age_seconds", lane="compiles")
         server.post("/compile", body, Prefer="respond-async", Kiln_Test_Hook="hang")
         assert Figures(server)("kiln_jobs_open") == 1

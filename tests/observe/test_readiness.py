@@ -13,7 +13,7 @@ import pytest
 
 from tests.observe.readiness import await_green, await_red, failed
 from tests.service.bodies import compile_body, encoded
-from tests.service.server import Server, jobs
+from tests.service.server import Server
 
 
 @pytest.mark.parametrize("which", ["reader", "fork_server"])
@@ -69,7 +69,7 @@ def test_the_canary_is_compiled_at_most_once_in_ten_seconds_and_is_not_stored(ho
         begin = time.monotonic()
         while time.monotonic() - begin < 3:
             assert failed(server.url) == {}
-            compiled |= set(jobs(server.fork_server, "trial"))
+            compiled |= set(server.jobs("trial"))
         assert compiled == set()
         assert 'kiln_job_seconds_count{kind="trial",outcome="ok"} 1.0' in server.http.get("/metrics").text
         stored = [path for path in (home / "store").rglob("*") if path.is_file()]

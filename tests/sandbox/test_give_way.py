@@ -9,7 +9,7 @@ from pathlib import Path
 
 from service.sandbox.confine import NICENESS
 from tests.service.bodies import compile_body, encoded
-from tests.service.server import Server, jobs
+from tests.service.server import Server
 
 
 def niceness(pid: int) -> tuple[int, str]:
@@ -25,7 +25,7 @@ def test_a_compile_gives_way_and_the_service_does_not(tmp_path: Path) -> None:
         others = (server.pid, *server.fork_servers, leader)
         before = [niceness(pid) for pid in others]
         answer = pool.submit(server.compile, encoded(compile_body()), "hang")
-        while not (compiling := jobs(server.fork_server, "compile")):
+        while not (compiling := server.jobs("compile")):
             time.sleep(0.01)
         found, session = niceness(compiling[0])
         assert found == NICENESS
@@ -39,7 +39,7 @@ def test_a_service_that_gives_way_more_than_its_compiles_compiles_as_it_does(tmp
     with Server(tmp_path / "kiln", niceness=nicer, test_hooks=1, compile_deadline_s=2) as server:
         with ThreadPoolExecutor() as pool:
             answer = pool.submit(server.compile, encoded(compile_body()), "hang")
-            while not (compiling := jobs(server.fork_server, "compile")):
+            while not (compiling := server.jobs("compile")):
                 time.sleep(0.01)
             assert niceness(compiling[0])[0] == nicer
             assert answer.result().status_code == 422

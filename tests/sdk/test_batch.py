@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import signal
-import subprocess
 import sys
 import threading
-import time
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -16,6 +14,7 @@ import pytest
 
 from tensorkiln import AsyncClient, Client
 from tensorkiln.errors import InvalidGraphError, RequestError
+from tests.sdk.interrupt import broken_off
 from tests.sdk.test_jobs import busy, opened
 from tests.service.bodies import graph
 from tests.service.server import Server
@@ -137,12 +136,7 @@ with Client(sys.argv[1], cache_dir=sys.argv[2]) as client:
         print(outcome, flush=True)
 """
     command = [sys.executable, "-W", "error", "-c", script, busy.url, str(tmp_path)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
-        while len(opened(busy) - before) < 4:
-            assert child.poll() is None
-            time.sleep(0.02)
-        child.send_signal(signal.SIGINT)
-        out, err = child.communicate(timeout=60)
-    assert (child.returncode, out) == (-signal.SIGINT, "")
-    assert err.rstrip().endswith("KeyboardInterrupt")
+    ended = broken_off(command, lambda: len(opened(busy) - before) >= 4)
+    assert (ended.returncode, ended.stdout) == (-signal.SIGINT, "")
+    assert ended.stderr.rstrip().endswith("KeyboardInterrupt")
     assert opened(busy) <= before

@@ -1,10 +1,7 @@
 from __future__ import annotations
 
 import json
-import signal
-import subprocess
 import sys
-import time
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +14,7 @@ from tensorkiln import Graph, reference
 from tensorkiln.build import Builder
 from tensorkiln.spec import CompiledProgram
 from tests.sdk.conftest import Kiln
+from tests.sdk.interrupt import broken_off
 
 if TYPE_CHECKING:
     from tests.sdk.scripted import ScriptedServer
@@ -177,11 +175,5 @@ def test_a_symbol_is_written_as_name_and_integer(kiln: Kiln, graph_file: Path, s
 def test_an_interrupted_command_says_so(scripted: ScriptedServer, graph_file: Path) -> None:
     scripted.answers_with(delay_s=60.0)
     command = [sys.executable, "-m", "tensorkiln.cli", "compile", str(graph_file), "--url", scripted.url]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
-        while not scripted.requests:
-            assert process.poll() is None
-            time.sleep(0.05)
-        process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=30)
-    assert process.returncode == 130
-    assert err == "interrupted\n"
+    ended = broken_off(command, lambda: scripted.requests)
+    assert (ended.returncode, ended.stderr) == (130, "interrupted\n")

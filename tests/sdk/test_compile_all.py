@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from tensorkiln.cli.compile_all.result import locked
 from tensorkiln.errors import CrashedError
 from tensorkiln.spec import CacheInfo
 from tensorkiln.trust import SignedRecord
+from tests.sdk.interrupt import broken_off
 from tests.sdk.scripted import ScriptedServer
 from tests.sdk.test_batch import broken
 from tests.sdk.test_jobs import busy, opened
@@ -260,14 +260,9 @@ def test_an_interrupted_run_cancels_its_jobs_and_writes_what_it_has(
     (graphs / "broken.json").write_text("no JSON")
     before = opened(busy)
     arguments = command("graphs", "-t", "x86-64-v3", "--lock", "kiln.lock", "--url", busy.url, *REPORTS)
-    with subprocess.Popen(arguments, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True) as child:
-        while len(opened(busy) - before) < 2:
-            assert child.poll() is None
-            time.sleep(0.02)
-        child.send_signal(number)
-        _, err = child.communicate(timeout=60)
-    assert child.returncode == 130
-    assert err.endswith("interrupted\n")
+    ended = broken_off(arguments, lambda: len(opened(busy) - before) >= 2, number, cwd=tmp_path, env=environment)
+    assert ended.returncode == 130
+    assert ended.stderr.endswith("interrupted\n")
     assert opened(busy) <= before
     told = report(tmp_path)
     assert told["exit_code"] == 130

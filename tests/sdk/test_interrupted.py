@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tensorkiln import AsyncClient
-from tests.service.server import Server, await_end, jobs
+from tests.service.server import Server, await_end
 from tests.service.test_presence import await_in_flight, await_job, chain
 
 SCRIPT = """
@@ -73,7 +73,7 @@ def test_a_cancelled_task_ends_its_compile_and_no_other(server: Server, tmp_path
             await asyncio.to_thread(await_in_flight, server, 2)
             asked[0].cancel()
             await asyncio.to_thread(await_in_flight, server, 1)
-            assert jobs(server.fork_server, "compile") == [process]
+            assert server.jobs("compile") == [process]
             asked[1].cancel()
             await asyncio.to_thread(await_end, process)
             await asyncio.gather(*asked, return_exceptions=True)

@@ -20,6 +20,7 @@ import pytest
 from tensorkiln import AsyncClient, Client, Graph
 from tensorkiln.errors import CrashedError, JobCancelledError, RequestError, UnavailableError
 from tensorkiln.sdk import JobEvent
+from tests.sdk.interrupt import broken_off
 from tests.sdk.scripted import ScriptedServer
 from tests.service.bodies import compile_body, encoded, graph
 from tests.service.server import HOOK, JSON, Server
@@ -184,14 +185,9 @@ def test_ctrl_c_cancels_a_job_that_its_client_has_not_heard_of_yet(
     scripted.answers_with(told(), status=202, delay_s=0.5)
     scripted.answers_with(told("cancelled"))
     command = [sys.executable, "-W", "error", "-c", WAITING, scripted.url, str(tmp_path), str(is_async)]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as child:
-        while not scripted.received:
-            assert child.poll() is None
-            time.sleep(0.01)
-        child.send_signal(signal.SIGINT)
-        _, err = child.communicate(timeout=60)
-    assert child.returncode == -signal.SIGINT
-    assert err.rstrip().endswith("KeyboardInterrupt")
+    ended = broken_off(command, lambda: scripted.received)
+    assert ended.returncode == -signal.SIGINT
+    assert ended.stderr.rstrip().endswith("KeyboardInterrupt")
     assert [each[:2] for each in scripted.requests] == [("POST", "/compile"), ("DELETE", f"/jobs/{JOB}")]
 
 
@@ -200,15 +196,10 @@ def test_the_command_cancels_its_job_on_ctrl_c(busy: Server, tmp_path: Path) -> 
     before = opened(busy)
     command = [sys.executable, "-m", "tensorkiln.cli", "compile", "graph.json", "-t", "cpu", "--url", busy.url]
     environment = {**os.environ, "KILN_HOME": str(tmp_path)}
-    with subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True) as child:
-        # A job of an earlier test may end meanwhile.
-        while not (job := opened(busy) - before):
-            assert child.poll() is None
-            time.sleep(0.02)
-        child.send_signal(signal.SIGINT)
-        _, err = child.communicate(timeout=60)
-    assert (child.returncode, err) == (130, "interrupted\n")
-    while opened(busy) & job:
+    # A job of an earlier test may end meanwhile.
+    ended = broken_off(command, lambda: opened(busy) - before, cwd=tmp_path, env=environment)
+    assert (ended.returncode, ended.stderr) == (130, "interrupted\n")
+    while opened(busy) - before:
         time.sleep(0.02)
 
 

@@ -12,7 +12,7 @@ import httpx2
 import pytest
 
 from tests.service.bodies import compile_body, encoded, graph
-from tests.service.server import JSON, Server, jobs
+from tests.service.server import JSON, Server
 
 
 def fresh(server: Server, method: str, path: str, body: bytes | None = None, **headers: str) -> httpx2.Response:
@@ -53,7 +53,7 @@ def test_during_the_notice_readiness_is_gone_and_everybody_is_served(home: Path)
 def test_without_a_notice_nobody_new_is_accepted_and_what_is_under_way_is_finished(home: Path) -> None:
     with Server(home, test_hooks=1, compile_deadline_s=4) as server, ThreadPoolExecutor() as pool:
         under_way = pool.submit(server.compile, encoded(compile_body()), "hang")
-        while not jobs(server.fork_server, "compile"):
+        while not server.jobs("compile"):
             time.sleep(0.01)
         os.kill(server.pid, signal.SIGTERM)
         begin = time.monotonic()
@@ -69,7 +69,7 @@ def test_without_a_notice_nobody_new_is_accepted_and_what_is_under_way_is_finish
 def test_what_outlives_the_grace_is_told_to_come_again_and_the_end_is_orderly_all_the_same(home: Path) -> None:
     with Server(home, test_hooks=1, compile_deadline_s=60, shutdown_grace_s=1) as server, ThreadPoolExecutor() as pool:
         under_way = pool.submit(server.compile, encoded(compile_body()), "hang")
-        while not jobs(server.fork_server, "compile"):
+        while not server.jobs("compile"):
             time.sleep(0.01)
         begin = time.monotonic()
         assert server.process.poll() is None

@@ -15,7 +15,7 @@ import httpx2
 import pytest
 
 from tests.service.bodies import V3, compile_body, encoded, graph
-from tests.service.server import HOOK, Server, await_end, cache, jobs
+from tests.service.server import HOOK, Server, await_end, cache
 
 ASYNC = {"Prefer": "respond-async"}
 ENDED = ("done", "failed", "cancelled")
@@ -153,7 +153,7 @@ def test_events_arrive_while_the_job_runs(server: Server) -> None:
 def test_a_job_that_is_cancelled_ends_with_its_process(home: Path) -> None:
     with Server(home, test_hooks=1, concurrency=1) as server:
         running = accepted(server, encoded(compile_body()), "hang")
-        while not (compiling := jobs(server.fork_server, "compile")):
+        while not (compiling := server.jobs("compile")):
             time.sleep(0.01)
         waiting = accepted(server, encoded(compile_body()), "hang")
         for job in (waiting, running):
@@ -239,7 +239,7 @@ def test_a_service_that_stops_lets_those_who_wait_go(home: Path) -> None:
     with ThreadPoolExecutor(2) as pool:
         watched = pool.submit(events, server, job)
         waited = pool.submit(submit, server, encoded(compile_body()), "wait=60", "hang")
-        while len(jobs(server.fork_server, "compile")) < 2:
+        while len(server.jobs("compile")) < 2:
             time.sleep(0.01)
         begin = time.monotonic()
         os.kill(server.pid, signal.SIGTERM)
@@ -258,11 +258,11 @@ def test_services_that_share_a_store_know_one_anothers_jobs_and_take_over_those_
         one = running.enter_context(Server(tmp_path / "one", concurrency=1, **settings))
         two = running.enter_context(Server(tmp_path / "two", concurrency=2, **settings))
         cancelled = accepted(one, encoded(compile_body()), "hang")
-        while not jobs(one.fork_server, "compile"):
+        while not one.jobs("compile"):
             time.sleep(0.01)
         assert two.http.get(f"/jobs/{cancelled}").json()["state"] == "running"
         assert two.http.delete(f"/jobs/{cancelled}").json()["state"] == "cancelled"
-        while jobs(one.fork_server, "compile"):
+        while one.jobs("compile"):
             time.sleep(0.01)
         accepted(one, encoded(compile_body()), "hang")
         left = accepted(one, encoded(compile_body(graph("sqrt", rows=30))))

@@ -14,7 +14,7 @@ import pytest
 
 from tests.observe.figures import Figures
 from tests.service.bodies import compile_body, encoded
-from tests.service.server import HOOK, Server, await_end, jobs
+from tests.service.server import HOOK, Server, await_end
 
 
 class Asking:
@@ -90,7 +90,7 @@ def test_a_compile_goes_on_for_the_last_of_those_who_wait_for_it(home: Path) -> 
         first.leave()
         others[0].leave()
         await_in_flight(server, 1)
-        assert jobs(server.fork_server, "compile") == [process]
+        assert server.jobs("compile") == [process]
         os.kill(process, signal.SIGCONT)
         assert others[1].status() == 200
 
@@ -118,7 +118,7 @@ def test_a_client_that_comes_back_at_once_finds_its_compile_under_way(home: Path
         again = Asking(server, "/compile", body)
         while not Figures(server)("kiln_http_requests_total", status="499"):
             time.sleep(0.05)
-        assert jobs(server.fork_server, "compile") == [process]
+        assert server.jobs("compile") == [process]
         os.kill(process, signal.SIGCONT)
         assert again.status() == 200
 
