@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncGenerator, Hashable, Iterable
 from contextlib import asynccontextmanager
 from hashlib import sha256
@@ -50,6 +51,11 @@ class Tenancy:
         """Callers that are equal in this may wait for one another's work: what one may do, the other may."""
         who = caller()
         return who.namespace, who.scopes, None if who.may(Scope.CACHE_READ) else (who.tenant, who.name)
+
+    @property
+    def owner(self) -> str:
+        """Who the caller is and what it may do, in a word that says neither."""
+        return sha256(json.dumps(caller().to_record(), sort_keys=True).encode()).hexdigest()
 
     def request_digest(self, body_digest: str) -> str:
         """What an earlier request by this caller's tenant with the same body has in common with this one.

@@ -35,6 +35,8 @@ _UNCOLLECTED: Final = frozenset({"answer", "prepare", "render", "split", "valida
 """Jobs that read graphs and programs, whose objects have no cycles: to look for some takes a tenth of their time."""
 RESERVE: Final = "kiln reserve"
 """What a process without a job is called; one with a job is called `kiln ` and the kind of it."""
+DONE: Final = b"done"
+"""What a process says at its assignments when it has done one of them for an owner."""
 _OUT_OF_MEMORY: Final = frames.encode(frames.OUT_OF_MEMORY)
 
 
@@ -74,7 +76,7 @@ class Outlet:
         """Say that memory ran out; False when that cannot be said because part of a frame is already out."""
         if self._inside_frame:
             return False
-        self._send(_OUT_OF_MEMORY)
+        self._channel.sendall(_OUT_OF_MEMORY)
         return True
 
     def raw(self, content: bytes) -> None:
@@ -83,7 +85,7 @@ class Outlet:
 
     def _send(self, *pieces: bytes) -> None:
         self._inside_frame = True
-        for piece in pieces:
+        for piece in frames.gathered(pieces):
             self._channel.sendall(piece)
         self._inside_frame = False
 
@@ -96,7 +98,8 @@ Job = Callable[[Message, Outlet], Message]
 class Birth:
     """What the fork server hands to a child. `scratch` is a directory that is the child's alone.
 
-    At `assignments` its job arrives: a `Fork` order, and the socket at which the request is read and answered.
+    At `assignments` its job arrives: a `Fork` order, and the socket at which the request is read and answered. When it
+    has answered one that is for an owner, it says DONE there, and another may arrive.
     `written` is the memory that jobs write to; a job that `gives_way` computes for long.
     """
 
@@ -117,24 +120,37 @@ def live(birth: Birth, jobs: Mapping[str, Job]) -> NoReturn:
     outlet: Outlet | None = None
     try:
         _settle(birth)
-        order, channel = _await_assignment()
+        assignments = socket.socket(fileno=_ASSIGNMENTS)
+        order, channel = _await_assignment(assignments)
         confine.limit_resources(order.limits, birth.baseline_bytes, birth.tasks)
-        confine.call_process(f"kiln {order.kind}")
-        if order.kind in _UNCOLLECTED:
-            gc.disable()
-        outlet = Outlet(channel, birth.confinement.level)
-        outlet.done(jobs[order.kind](frames.receive_message(channel), outlet))
+        while True:
+            if not order.owner:
+                assignments.close()
+            outlet = Outlet(channel, birth.confinement.level)
+            _work(order, jobs[order.kind], channel, outlet)
+            if not order.owner:
+                break
+            channel.close()
+            confine.call_process(RESERVE)
+            assignments.send(DONE)
+            order, channel = _await_assignment(assignments)
         status = 0
-    except TensorkilnError as error:
-        if outlet is not None:
-            outlet.failed(error)
-            status = 0
     except MemoryError:
         status = 0 if outlet is not None and outlet.out_of_memory() else EXIT_OUT_OF_MEMORY
     except BaseException:  # the last frame of this process: what is not said here is lost
         traceback.print_exc()
     finally:
         os._exit(status)
+
+
+def _work(order: Fork, job: Job, channel: socket.socket, outlet: Outlet) -> None:
+    confine.call_process(f"kiln {order.kind}")
+    if order.kind in _UNCOLLECTED:
+        gc.disable()
+    try:
+        outlet.done(job(frames.receive_message(channel), outlet))
+    except TensorkilnError as error:
+        outlet.failed(error)
 
 
 def _settle(birth: Birth) -> None:
@@ -158,9 +174,8 @@ def _settle(birth: Birth) -> None:
     make_own(birth.written)
 
 
-def _await_assignment() -> tuple[Fork, socket.socket]:
-    with socket.socket(fileno=_ASSIGNMENTS) as assignments:
-        datagram, descriptors, _, _ = socket.recv_fds(assignments, control.MAX_DATAGRAM, 1)
+def _await_assignment(assignments: socket.socket) -> tuple[Fork, socket.socket]:
+    datagram, descriptors, _, _ = socket.recv_fds(assignments, control.MAX_DATAGRAM, 1)
     if not datagram:
         os._exit(0)
     order = control.decode(datagram)

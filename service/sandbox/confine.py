@@ -105,9 +105,9 @@ def address_space_bytes() -> int:
     return pages * resource.getpagesize()
 
 
-def anonymous_bytes() -> int:
-    """The resident memory of this process that no file backs, which is what a fork inherits at once."""
-    resident, shared = (int(pages) for pages in Path("/proc/self/statm").read_text().split()[1:3])
+def anonymous_bytes(pid: int | str = "self") -> int:
+    """The resident memory of a process that no file backs, which is what a fork inherits at once."""
+    resident, shared = (int(pages) for pages in Path(f"/proc/{pid}/statm").read_text().split()[1:3])
     return (resident - shared) * resource.getpagesize()
 
 

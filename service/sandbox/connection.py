@@ -17,7 +17,7 @@ from typing import Final, TypeVar
 from tensorkiln.errors import LostWorkerError, TensorkilnError, UnavailableError
 
 from . import control, external
-from .control import Cancel, Ended, Expired, Fork, Limits, Ready, Refused, Unready
+from .control import Cancel, Ended, Expired, Fork, Limits, Ready, Refused, Release, Unready
 from .hooks import VARIABLE
 from .levels import Wall
 
@@ -91,13 +91,13 @@ class Connection:
         """The fork server's process id."""
         return self._process.pid
 
-    def fork(self, kind: str, limits: Limits, channel: socket.socket) -> Watch:
+    def fork(self, kind: str, limits: Limits, channel: socket.socket, owner: str = "") -> Watch:
         """Order a job; `channel` becomes the job's. LostWorkerError when the fork server is gone."""
         if self.is_lost:
             raise _lost()
         watch = Watch(next(self._numbers), self._loop.create_future(), self._loop.create_future())
         try:
-            socket.send_fds(self._orders, [control.encode(Fork(watch.job, kind, limits))], [channel.fileno()])
+            socket.send_fds(self._orders, [control.encode(Fork(watch.job, kind, limits, owner))], [channel.fileno()])
         except BlockingIOError:
             raise UnavailableError("The fork server does not take orders as fast as they come.") from None
         except OSError:
@@ -108,11 +108,13 @@ class Connection:
 
     def cancel(self, watch: Watch) -> None:
         """Kill a job that nobody waits for, unless it has ended."""
-        if watch.job in self._waiting and not self.is_lost:
-            try:
-                self._orders.send(control.encode(Cancel(watch.job)))
-            except OSError:
-                self._lose()
+        if watch.job in self._waiting:
+            self._say(Cancel(watch.job))
+
+    def release(self, watch: Watch) -> None:
+        """Let the process of a job for an owner rest, now that it has answered: nobody waits for its end."""
+        if self._waiting.pop(watch.job, None) is not None:
+            self._say(Release(watch.job))
 
     def kill(self) -> None:
         """End a fork server that does not do its work; its jobs die with it."""
@@ -128,6 +130,13 @@ class Connection:
             self._process.kill()
             await asyncio.to_thread(self._process.wait)
         await asyncio.to_thread(shutil.rmtree, self._scratch, True)
+
+    def _say(self, order: Cancel | Release) -> None:
+        if not self.is_lost:
+            try:
+                self._orders.send(control.encode(order))
+            except OSError:
+                self._lose()
 
     def _receive(self) -> None:
         while not self.is_lost:
@@ -148,13 +157,15 @@ class Connection:
                 self._ready.set_result(report)
             case Unready():
                 _fail(self._ready, UnavailableError(f"The fork server cannot start: {report.reason}."))
-            case Expired():
+            case Expired() if report.job in self._waiting:
                 _settle(self._waiting[report.job].expired, report)
             case Refused():
                 error = UnavailableError(f"The operating system starts no process for the compile: {report.reason}.")
                 _fail(self._waiting.pop(report.job).ended, error)
-            case Ended():
+            case Ended() if report.job in self._waiting:
                 _settle(self._waiting.pop(report.job).ended, report)
+            case Expired() | Ended():
+                pass  # it was released
             case _:
                 raise AssertionError(f"a fork server does not send {report}")
 

@@ -1,7 +1,8 @@
 """What the service and its fork server say to each other: JSON datagrams on a SOCK_SEQPACKET pair.
 
-Service to fork server: `Fork` (with the job's socket attached) and `Cancel`. Back: `Ready` or `Unready` once, then for
-each job `Expired` when its deadline passes, and `Ended` always; `Refused` instead when no process could be made.
+Service to fork server: `Fork` (with the job's socket attached), `Cancel` and `Release`. Back: `Ready` or `Unready`
+once, then for each job `Expired` when its deadline passes, and `Ended` unless it is released; `Refused` instead when no
+process could be made.
 """
 
 from __future__ import annotations
@@ -26,16 +27,27 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Fork:
-    """Start a job of this kind; its socket travels with the datagram."""
+    """Start a job of this kind; its socket travels with the datagram.
+
+    Its process ends with it or, where it is for an `owner`, may do the next jobs of that owner within the same limits.
+    """
 
     job: int
     kind: str
     limits: Limits
+    owner: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Cancel:
     """Nobody waits for this job any more: kill it."""
+
+    job: int
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """This job, which is for an owner, has answered: its process is to rest, and to be killed if it does not soon."""
 
     job: int
 
@@ -96,15 +108,19 @@ class Ended:
     cancelled: bool = False
 
 
-Order = Fork | Cancel
+Order = Fork | Cancel | Release
 Report = Ready | Unready | Refused | Expired | Ended
 
-_KINDS: dict[str, type[Any]] = {kind.__name__: kind for kind in (Fork, Cancel, Ready, Unready, Refused, Expired, Ended)}
+_KINDS: dict[str, type[Any]] = {
+    kind.__name__: kind for kind in (Fork, Cancel, Release, Ready, Unready, Refused, Expired, Ended)
+}
 
 
 def encode(message: Order | Report) -> bytes:
     """One datagram."""
-    return json.dumps({"is": type(message).__name__, **asdict(message)}, separators=(",", ":")).encode()
+    content = {"is": type(message).__name__}
+    content |= {field.name: getattr(message, field.name) for field in fields(message)}
+    return json.dumps(content, separators=(",", ":"), default=asdict).encode()
 
 
 def decode(datagram: bytes) -> Order | Report:

@@ -12,19 +12,31 @@ from dataclasses import dataclass, field
 from itertools import count
 from math import inf
 from pathlib import Path
+from typing import Final
 
 from . import confine, control
-from .child import Birth, Job, live
+from .child import DONE, Birth, Job, live
 from .confinement import Confinement
 from .control import Ended, Fork
 from .pages import Run
 
 _READ_BYTES = 64 << 10
+RELEASE_S: Final = 0.1
+"""So long a process whose answer has been read may take to say that it is done."""
+REST_S: Final = 5.0
+"""How long a process is held for another job of its owner."""
+ENOUGH_S: Final = 1.0
+"""A process that has worked for so long in all ends: its limit of processor time is for one job."""
+ENOUGH_MIB: Final = 16
+"""A process that keeps so much more than it was born with ends: its limit of memory is for one job."""
 
 
 @dataclass(slots=True, eq=False)
 class Forked:
-    """One process. `job` is None while it is in reserve; `begun` and `deadline` are times of `time.monotonic`."""
+    """One process. `job` is None while it is in reserve; `begun` and `deadline` are times of `time.monotonic`.
+
+    `order` is the last one that it got. One that rests has done its job for an owner, and is stopped until the next.
+    """
 
     pid: int
     pidfd: int
@@ -33,31 +45,77 @@ class Forked:
     inherited_mib: int
     assignments: socket.socket
     job: int | None = None
+    order: Fork | None = None
+    worked_s: float = 0.0
     begun: float = inf
     deadline: float = inf
     is_expired: bool = False
     is_cancelled: bool = False
+    is_done: bool = False
+    is_released: bool = False
     tail: bytearray = field(default_factory=bytearray)
 
     def hand_over(self, order: Fork, channel: int) -> bool:
         """Give the process a job and the job's socket; False when it is gone."""
         try:
             socket.send_fds(self.assignments, [control.encode(order)], [channel])
-        except (BrokenPipeError, ConnectionResetError):
+            signal.pidfd_send_signal(self.pidfd, signal.SIGCONT)
+        except (BrokenPipeError, ConnectionResetError, ProcessLookupError):
             return False
         return True
 
     def begin(self, order: Fork) -> None:
         """From now on the process is that of a job, and has so long."""
-        self.assignments.close()
-        self.job = order.job
+        if not order.owner:
+            self.assignments.close()
+        self.job, self.order = order.job, order
         self.begun = time.monotonic()
         self.deadline = self.begun + order.limits.deadline_s
+
+    @property
+    def descriptors(self) -> tuple[int, ...]:
+        """Those of the fork server by which it hears from the process."""
+        heard_at = self.assignments.fileno()
+        return (self.pidfd, self.stderr) if heard_at < 0 else (self.pidfd, self.stderr, heard_at)
 
     @property
     def ran_s(self) -> float:
         """Seconds since it was given its job, 0 in reserve."""
         return max(time.monotonic() - self.begun, 0.0)
+
+    def hear(self) -> bool:
+        """Take in that the process has done its job; False when it says nothing more."""
+        try:
+            self.is_done = bool(self.assignments.recv(len(DONE)))
+        except ConnectionResetError:
+            self.is_done = False
+        return self.is_done
+
+    def release(self) -> None:
+        """The job has answered. Its process gets a moment to say so too."""
+        self.is_released = True
+        self.deadline = min(self.deadline, time.monotonic() + RELEASE_S)
+
+    @property
+    def may_rest(self) -> bool:
+        """Whether the process and whoever waits for it agree that its job is done."""
+        return self.is_done and self.is_released and not (self.is_expired or self.is_cancelled)
+
+    def rest(self) -> bool:
+        """Stop the process, which has done its job; False when it is not to do another.
+
+        It is stopped because the time of a processor is for jobs, which have a deadline.
+        """
+        signal.pidfd_send_signal(self.pidfd, signal.SIGSTOP)
+        self.worked_s += self.ran_s
+        self.job, self.begun, self.deadline = None, inf, time.monotonic() + REST_S
+        self.is_done = self.is_released = False
+        return self.worked_s < ENOUGH_S and self._grown_mib() < ENOUGH_MIB
+
+    def may_do(self, order: Fork) -> bool:
+        """Whether the process, which rests, is to do this job."""
+        mine = self.order
+        return mine is not None and (mine.owner, mine.limits) == (order.owner, order.limits)
 
     def listen(self) -> bool:
         """Keep the end of what the process writes to its standard error; False when it has closed it."""
@@ -101,6 +159,9 @@ class Forked:
             ran_s=self.ran_s,
             cancelled=self.is_cancelled,
         )
+
+    def _grown_mib(self) -> int:
+        return (confine.anonymous_bytes(self.pid) // confine.MIB) - self.inherited_mib
 
     def remove_files(self) -> None:
         """What the process has left in its directory, and that."""

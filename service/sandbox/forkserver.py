@@ -1,9 +1,10 @@
 """The fork server: `python -m service.sandbox.forkserver CONTROL SCRATCH WALL NAMESPACES WARM_UP...`.
 
-It calls the warm-ups, has a canary try how well a job is confined, then forks one process per job, kills it at its
+It calls the warm-ups, has a canary try how well a job is confined, then forks a process for a job, kills it at its
 deadline and reports how it ended. Some processes are in reserve, those for compiles with the memory copied that one
-writes to, so that a job seldom waits for its own. The fork server has one thread, keeps no MLIR context, reads nothing
-that a user wrote, and ends when the service closes its socket.
+writes to, so that a job seldom waits for its own. A process that has done a job for an owner is held for that owner's
+next. The fork server has one thread, keeps no MLIR context, reads nothing that a user wrote, and ends when the service
+closes its socket.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from pkgutil import resolve_name
 
 from . import confine, control, pages, probe
 from .child import Job
-from .control import Cancel, Expired, Fork, Ready, Refused, Unready
+from .control import Cancel, Expired, Fork, Ready, Refused, Release, Unready
 from .forked import Forked, Nursery
 from .levels import Wall
 from .warm_ups import COMPILING
@@ -31,6 +32,7 @@ _MAX_REASON = 4 << 10
 # Of two that are asked for at once, none waits for a fork.
 _RESERVES = 2
 _BREATH_S = 0.01
+_RESTING = 8
 
 
 class ForkServer:
@@ -46,6 +48,8 @@ class ForkServer:
         self._forked: set[Forked] = set()
         self._running: dict[int, Forked] = {}
         self._reserves: list[Forked] = []
+        # By their last job, those that have rested longest first.
+        self._resting: dict[int, Forked] = {}
         self._may_reserve = True
         self._is_open = True
 
@@ -76,6 +80,7 @@ class ForkServer:
     def _to_deadline_s(self) -> float | None:
         """Seconds to the next deadline; None without one."""
         awaited = [running.deadline for running in self._running.values() if not running.is_expired]
+        awaited += [resting.deadline for resting in self._resting.values()]
         return max(min(awaited) - time.monotonic(), 0.0) if awaited else None
 
     def _obey(self) -> None:
@@ -89,12 +94,23 @@ class ForkServer:
         order = control.decode(datagram)
         if isinstance(order, Fork):
             self._start(order, descriptors[0])
-        elif isinstance(order, Cancel) and order.job in self._running:
-            self._running[order.job].cancel()
+        elif isinstance(order, Cancel):
+            self._cancel(order.job)
+        elif isinstance(order, Release):
+            self._release(order.job)
+
+    def _cancel(self, job: int) -> None:
+        if job in self._running:
+            self._running[job].cancel()
+
+    def _release(self, job: int) -> None:
+        if job in self._running:
+            self._running[job].release()
+            self._rest(self._running[job], job)
 
     def _start(self, order: Fork, channel: int) -> None:
         try:
-            forked = self._reserves.pop(0) if self._reserves else None
+            forked = self._waiting_for(order)
             if forked is None or not forked.hand_over(order, channel):
                 forked = self._fork()
                 # When it is gone already, its end is reported as that of any other.
@@ -105,11 +121,37 @@ class ForkServer:
         finally:
             os.close(channel)
         forked.begin(order)
+        if order.owner and forked.assignments.fileno() not in self._selector.get_map():
+            self._selector.register(forked.assignments, selectors.EVENT_READ, lambda: self._hear(forked))
         if self._nursery.gives_way:
             # Again: the kernel may have had enough of that when the process was young.
             confine.give_way(forked.pid)
         self._running[order.job] = forked
         self._may_reserve = True
+
+    def _waiting_for(self, order: Fork) -> Forked | None:
+        """A process that is there already and may do this job."""
+        for job, resting in reversed(self._resting.items()):
+            if resting.may_do(order):
+                return self._resting.pop(job)
+        return self._reserves.pop(0) if self._reserves else None
+
+    def _hear(self, forked: Forked) -> None:
+        if not forked.hear():
+            self._selector.unregister(forked.assignments)  # it ends
+        elif forked.job is None:
+            self._bury(forked)  # it has said so before
+        else:
+            self._rest(forked, forked.job)
+
+    def _rest(self, forked: Forked, job: int) -> None:
+        if not forked.may_rest:
+            return
+        self._resting[job] = self._running.pop(job)
+        if not forked.rest():
+            self._bury(forked)
+        elif len(self._resting) > _RESTING:
+            self._bury(next(iter(self._resting.values())))
 
     def _lay_in_reserve(self) -> None:
         try:
@@ -137,10 +179,12 @@ class ForkServer:
                 # Told before the kill: a process with much memory takes its time to die.
                 self._report(Expired(job, running.ran_s))
                 running.kill()
+        for resting in [each for each in self._resting.values() if each.deadline <= now]:
+            self._bury(resting)
 
     def _bury(self, forked: Forked) -> None:
         self._forked.discard(forked)
-        for descriptor in (forked.pidfd, forked.stderr):
+        for descriptor in forked.descriptors:
             if descriptor in self._selector.get_map():
                 self._selector.unregister(descriptor)
         end = forked.bury()
@@ -150,6 +194,8 @@ class ForkServer:
         if forked.job is not None:
             del self._running[forked.job]
             self._report(end)
+        elif forked.order is not None:
+            self._resting.pop(forked.order.job, None)
         forked.remove_files()
 
     def _report(self, report: control.Report) -> None:

@@ -8,12 +8,14 @@ from __future__ import annotations
 import json
 import socket
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 PREFIX: Final = struct.Struct(">cI")
 _NAME: Final = struct.Struct(">H")
+
+_WORTH_A_CALL: Final = 32 << 10
 
 STAGE: Final = b"S"
 """A stage of the job begins; the payload is its name."""
@@ -64,6 +66,21 @@ def encode_part(name: str, content: bytes) -> tuple[bytes, bytes]:
     """One part, as its beginning and its bytes."""
     label = name.encode()
     return PREFIX.pack(PART, _NAME.size + len(label) + len(content)) + _NAME.pack(len(label)) + label, content
+
+
+def gathered(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """The same bytes in pieces that are worth a system call each: small ones are joined, large ones are not copied."""
+    small = bytearray()
+    for piece in pieces:
+        if len(small) + len(piece) < _WORTH_A_CALL:
+            small += piece
+            continue
+        if small:
+            yield bytes(small)
+            small.clear()
+        yield piece
+    if small:
+        yield bytes(small)
 
 
 def decode_prefix(prefix: bytes) -> tuple[bytes, int]:

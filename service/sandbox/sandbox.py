@@ -20,7 +20,7 @@ from . import verdict
 from .confine import MIB
 from .connection import Connection, Watch
 from .control import Ended, Limits, Ready
-from .frames import FrameError, Message, encode_message
+from .frames import FrameError, Message, encode_message, gathered
 from .levels import Level, Wall
 from .reply import OutOfMemory, Reply, TooMuchOutput
 
@@ -79,20 +79,23 @@ class Sandbox:
         limits: Limits,
         on_stage: Callable[[str], None] = lambda _: None,
         on_question: Respond | None = None,
+        owner: str = "",
     ) -> Message:
         """The answer of a job of this kind, or the TensorkilnError that it raised.
 
-        `on_question` answers what a job asks while it runs, on the time of the job; what it raises ends the job.
+        `on_question` answers what a job asks while it runs, on the time of the job; what it raises ends the job. A job
+        for an `owner` may be done by a process that has done others for the same owner, and does none for anybody else.
 
         CrashedError when its process died, DeadlineExceededError and ResourceExhaustedError when it was ended for
         that, each with `stage`, `signal` and what else is known in `details`. LostWorkerError when the fork server
         died twice under it.
         """
         with Seen(kind, request.header, on_stage) as seen:
+            asked = (kind, request, limits, seen.begins, on_question, owner)
             try:
-                return await self._attempt(await self._connect(), kind, request, limits, seen.begins, on_question)
+                return await self._attempt(await self._connect(), *asked)
             except LostWorkerError:
-                return await self._attempt(await self._connect(), kind, request, limits, seen.begins, on_question)
+                return await self._attempt(await self._connect(), *asked)
 
     async def close(self) -> None:
         """End the fork server and every job."""
@@ -148,11 +151,12 @@ class Sandbox:
         limits: Limits,
         on_stage: Callable[[str], None],
         on_question: Respond | None,
+        owner: str,
     ) -> Message:
         ours, theirs = socket.socketpair()
         try:
             with theirs:
-                watch = connection.fork(kind, limits, theirs)
+                watch = connection.fork(kind, limits, theirs, owner)
         except TensorkilnError:
             ours.close()
             raise
@@ -169,6 +173,8 @@ class Sandbox:
         try:
             async with asyncio.timeout(limits.deadline_s + OVERDUE_S):
                 answer = await self._outcome(reply, reader, connection, watch, limits)
+            if owner and reply.is_complete:
+                connection.release(watch)
         except TimeoutError:
             connection.kill()
             raise LostWorkerError("The fork server did not report the end of the compile; it was replaced.") from None
@@ -219,6 +225,6 @@ async def _respond(
 async def _send(writer: asyncio.StreamWriter, request: Message) -> None:
     # A job that ended before it read its request says why elsewhere.
     with suppress(ConnectionError):
-        for piece in encode_message(request):
+        for piece in gathered(encode_message(request)):
             writer.write(piece)
             await writer.drain()

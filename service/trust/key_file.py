@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+from functools import lru_cache
 from pathlib import Path
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -36,12 +37,18 @@ class KeyFile(PublicKey):
     def sign(self, message: bytes) -> str:
         """The signature in base64url. The key must have its private half."""
         assert self.d is not None, "a key with a successor signs no more"
-        return to_base64url(Ed25519PrivateKey.from_private_bytes(from_base64url(self.d)).sign(message))
+        return to_base64url(_private(self.d).sign(message))
 
     def endorsed_by(self, older: KeyFile) -> KeyFile:
         """This key with the word of an older one for it."""
         endorsement = Endorsement(kid=older.kid, signature=older.sign(endorsed_bytes(self)))
         return self.model_copy(update={"endorsement": endorsement})
+
+
+@lru_cache(maxsize=4)
+def _private(d: str) -> Ed25519PrivateKey:
+    """To make one takes as long as to sign."""
+    return Ed25519PrivateKey.from_private_bytes(from_base64url(d))
 
 
 def read_key(path: Path) -> KeyFile:

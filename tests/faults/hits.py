@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tests.faults.clients import percentile, send
 from tests.service.bodies import compile_body, encoded, graph
-from tests.service.server import Server
+from tests.service.server import Server, children
 
 CLIENTS = 8
 FULL = 8000
@@ -54,9 +54,9 @@ def _hits(server: Server, kind: str, bodies: Sequence[bytes]) -> Hits:
 
 
 def _processor_s(server: Server) -> float:
-    """Of the service and its fork servers, with the jobs that have ended."""
-    ticks = 0
-    for pid in (server.pid, *server.fork_servers):
+    """Of the service, its fork servers and their processes, those that have ended among them."""
+    forks, ticks = server.fork_servers, 0
+    for pid in (server.pid, *forks, *(child for fork_server in forks for child in children(fork_server))):
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         ticks += sum(map(int, fields[11:15]))
     return ticks / os.sysconf("SC_CLK_TCK")

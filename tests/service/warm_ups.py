@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import threading
+import time
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any, cast
 
-from service.sandbox.child import Job, Outlet
+from service.sandbox import hooks
+from service.sandbox.child import DONE, Job, Outlet
+from service.sandbox.forked import ENOUGH_MIB
 from service.sandbox.frames import Message
 from service.sandbox.jobs import JOBS
 from service.sandbox.jobs.compile_action import compile_action
-from tensorkiln.errors import DiagnosticError
+from tensorkiln.errors import DiagnosticError, RequestError
 
 HELD_MIB = 96
 _held: list[bytes] = []
@@ -161,3 +166,64 @@ def lie() -> None:
         return Message(said, parts)
 
     cast(dict[str, Job], JOBS)["compile"] = lying
+
+
+def _refuse(outlet: Outlet) -> None:
+    raise RequestError("Refused as told.")
+
+
+def _say_done(outlet: Outlet) -> None:
+    os.write(_ASSIGNMENTS, DONE)
+
+
+def _say_done_and_hang(outlet: Outlet) -> None:
+    _say_done(outlet)
+    signal.pause()
+
+
+def _say_done_and_garble(outlet: Outlet) -> None:
+    _say_done(outlet)
+    outlet.raw(b"\xff" * 64)
+    signal.pause()
+
+
+def _answer_and_spin(outlet: Outlet) -> None:
+    outlet.done(_mine())
+    while True:
+        pass
+
+
+_ASSIGNMENTS = 3
+_kept: list[bytes] = []
+DEEDS: dict[str, Callable[[Outlet], object]] = {
+    "nothing": lambda outlet: None,
+    "linger": lambda outlet: time.sleep(0.1),
+    "refuse": _refuse,
+    "keep": lambda outlet: _kept.append(b"x" * (ENOUGH_MIB << 20)),
+    "say_done_and_answer": _say_done,
+    "say_done_and_hang": _say_done_and_hang,
+    "say_done_and_garble": _say_done_and_garble,
+    "answer_and_spin": _answer_and_spin,
+    "close_and_answer": lambda outlet: os.close(_ASSIGNMENTS),
+}
+"""What a process may do to the fork server that holds it for more than one job."""
+
+
+def do_as_told() -> None:
+    """Have the job `ping` do what its header says that it is to `do`, one of DEEDS or a hook, and tell its process."""
+
+    def job(request: Message, outlet: Outlet) -> Message:
+        what = request.header.get("do")
+        if what is None:
+            return Message(request.header)
+        if what in DEEDS:
+            DEEDS[what](outlet)
+        else:
+            hooks.run(what, outlet)
+        return _mine()
+
+    cast(dict[str, Job], JOBS)["ping"] = job
+
+
+def _mine() -> Message:
+    return Message({"pid": os.getpid()})

@@ -1,0 +1,213 @@
+"""A process that has done a job for an owner does the next ones of that owner, and nothing for anybody else."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from service.sandbox.child import RESERVE
+from service.sandbox.control import Limits
+from service.sandbox.forked import ENOUGH_S, REST_S
+from service.sandbox.frames import Message
+from service.sandbox.sandbox import Sandbox
+from tensorkiln.errors import CrashedError, DeadlineExceededError, RequestError, TensorkilnError
+from tests.sandbox.boxes import LIMITS, failure, in_sandbox, ping
+from tests.service.server import await_end, children
+
+WARM_UP: Final = "tests.service.warm_ups:do_as_told"
+
+
+async def told(sandbox: Sandbox, what: str = "nothing", owner: str = "me", limits: Limits = LIMITS) -> int:
+    """The process that has done as told, for an owner."""
+    answer = await sandbox.run("ping", Message({"do": what}), limits, owner=owner)
+    return answer.header["pid"]
+
+
+async def at_rest(process: int) -> None:
+    """Comes back when a process is stopped."""
+    while state(process) != "T":
+        await asyncio.sleep(0.005)
+
+
+def name(process: int) -> str:
+    """What `ps` shows of a process."""
+    return Path(f"/proc/{process}/comm").read_text().strip()
+
+
+def state(process: int) -> str:
+    """The letter that proc(5) has for the state of a process."""
+    return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+
+
+def test_jobs_of_one_owner_share_a_process_and_those_of_others_do_not() -> None:
+    async def share(sandbox: Sandbox) -> None:
+        mine = await told(sandbox)
+        await at_rest(mine)
+        assert await told(sandbox, owner="you") != mine
+        await at_rest(mine)
+        assert await told(sandbox) == mine
+        await at_rest(mine)
+        assert await told(sandbox, owner="") != mine
+        assert len({await told(sandbox, owner="") for _ in range(4)}) == 4
+
+    in_sandbox(share, warm_ups=[WARM_UP])
+
+
+def test_jobs_at_one_time_have_a_process_each() -> None:
+    async def at_once(sandbox: Sandbox) -> None:
+        assert len(set(await asyncio.gather(*(told(sandbox, "linger") for _ in range(6))))) == 6
+
+    in_sandbox(at_once, warm_ups=[WARM_UP])
+
+
+def test_a_process_does_no_job_within_other_limits() -> None:
+    async def others(sandbox: Sandbox) -> None:
+        mine = await told(sandbox)
+        await at_rest(mine)
+        assert await told(sandbox, limits=Limits(LIMITS.deadline_s, LIMITS.memory_mib + 1, LIMITS.file_mib)) != mine
+
+    in_sandbox(others, warm_ups=[WARM_UP])
+
+
+def test_an_error_of_its_own_does_not_end_a_process() -> None:
+    async def errs(sandbox: Sandbox) -> None:
+        mine = await told(sandbox)
+        await at_rest(mine)
+        with pytest.raises(RequestError, match="as told"):
+            await told(sandbox, "refuse")
+        await at_rest(mine)
+        assert await told(sandbox) == mine
+
+    in_sandbox(errs, warm_ups=[WARM_UP])
+
+
+@pytest.mark.parametrize("what", ["segfault", "exit", "garbage", "eat_memory"])
+def test_what_ends_a_process_ends_one_job_and_the_next_has_another(what: str) -> None:
+    async def fails(sandbox: Sandbox) -> None:
+        mine = await told(sandbox)
+        await at_rest(mine)
+        with pytest.raises(TensorkilnError) as caught:
+            await told(sandbox, what)
+        assert caught.value.details["stage"] == "test-hook"
+        await_end(mine)
+        assert await told(sandbox) != mine
+        assert sandbox.restarts == 0
+
+    in_sandbox(fails, warm_ups=[WARM_UP])
+
+
+def test_each_job_has_its_own_deadline() -> None:
+    limits = Limits(0.5, LIMITS.memory_mib, LIMITS.file_mib)
+
+    async def late(sandbox: Sandbox) -> None:
+        mine = await told(sandbox, limits=limits)
+        await at_rest(mine)
+        await asyncio.sleep(0.6)
+        begin = time.monotonic()
+        with pytest.raises(DeadlineExceededError) as caught:
+            await told(sandbox, "hang", limits=limits)
+        assert time.monotonic() - begin >= 0.5
+        assert 0.5 <= caught.value.details["ran_s"] < 0.6
+        await_end(mine)
+        assert await told(sandbox, limits=limits) != mine
+
+    in_sandbox(late, warm_ups=[WARM_UP])
+
+
+@pytest.mark.parametrize(
+    ("what", "error"), [("say_done_and_hang", DeadlineExceededError), ("say_done_and_garble", CrashedError)]
+)
+def test_a_process_that_calls_itself_done_without_an_answer_does_no_other_job(
+    what: str, error: type[TensorkilnError]
+) -> None:
+    async def silent(sandbox: Sandbox) -> None:
+        mine = await told(sandbox)
+        await at_rest(mine)
+        with pytest.raises(error):
+            await told(sandbox, what, limits=Limits(0.5, LIMITS.memory_mib, LIMITS.file_mib))
+        for process in children(sandbox.pid or 0):
+            if process != mine and name(process) != RESERVE:
+                await_end(process)
+        await at_rest(mine)
+        assert await told(sandbox) == mine
+
+    in_sandbox(silent, warm_ups=[WARM_UP])
+
+
+def test_a_process_that_says_twice_that_it_is_done_is_ended() -> None:
+    async def twice(sandbox: Sandbox) -> None:
+        mine = await told(sandbox, "say_done_and_answer")
+        await_end(mine)
+        await ping(sandbox)
+
+    in_sandbox(twice, warm_ups=[WARM_UP])
+
+
+@pytest.mark.parametrize("what", ["answer_and_spin", "close_and_answer"])
+def test_a_process_that_has_answered_and_does_not_rest_is_ended_soon(what: str) -> None:
+    async def stays(sandbox: Sandbox) -> None:
+        mine = await told(sandbox, what, limits=Limits(3600.0, LIMITS.memory_mib, LIMITS.file_mib))
+        await_end(mine)
+        assert await told(sandbox) != mine
+
+    in_sandbox(stays, warm_ups=[WARM_UP])
+
+
+def test_a_process_that_was_left_is_ended() -> None:
+    async def leaves(sandbox: Sandbox) -> None:
+        mine = await told(sandbox)
+        await at_rest(mine)
+        job = asyncio.create_task(told(sandbox, "hang"))
+        while state(mine) == "T":
+            await asyncio.sleep(0.005)
+        job.cancel()
+        await asyncio.wait([job])
+        await_end(mine)
+
+    in_sandbox(leaves, warm_ups=[WARM_UP])
+
+
+def test_a_process_that_keeps_memory_or_has_worked_enough_does_no_other_job() -> None:
+    async def enough(sandbox: Sandbox) -> None:
+        await_end(await told(sandbox, "keep"))
+        worked: list[int] = []
+        begin = time.monotonic()
+        while time.monotonic() - begin < 20 * ENOUGH_S and len(set(worked)) < 2:
+            worked.append(await told(sandbox, "linger"))
+            await asyncio.sleep(0.05)
+        assert worked.count(worked[0]) > 1
+        await_end(worked[0])
+
+    in_sandbox(enough, warm_ups=[WARM_UP])
+
+
+def test_processes_at_rest_are_few_and_do_not_stay() -> None:
+    async def stay(sandbox: Sandbox) -> None:
+        processes = [await told(sandbox, owner=str(number)) for number in range(10)]
+        for process in processes[:2]:
+            await_end(process)
+        for process in processes[2:]:
+            await at_rest(process)
+        begin = time.monotonic()
+        for process in processes[2:]:
+            await_end(process)
+        assert time.monotonic() - begin > REST_S / 2
+
+    in_sandbox(stay, warm_ups=[WARM_UP])
+
+
+def test_a_process_at_rest_that_somebody_kills_is_not_missed() -> None:
+    async def killed(sandbox: Sandbox) -> None:
+        mine = await told(sandbox)
+        await at_rest(mine)
+        os.kill(mine, 9)
+        await_end(mine)
+        assert await told(sandbox) != mine
+        assert isinstance(await failure(sandbox, "abort"), CrashedError)
+
+    in_sandbox(killed, warm_ups=[WARM_UP])
