@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from pathlib import Path
 from typing import Final
 
 import pytest
@@ -17,6 +16,7 @@ from service.sandbox.frames import Message
 from service.sandbox.sandbox import Sandbox
 from tensorkiln.errors import CrashedError, DeadlineExceededError, RequestError, TensorkilnError
 from tests.sandbox.boxes import LIMITS, failure, in_sandbox, ping
+from tests.sandbox.processes import name, state
 from tests.service.server import await_end, children
 
 WARM_UP: Final = "tests.service.warm_ups:do_as_told"
@@ -32,16 +32,6 @@ async def at_rest(process: int) -> None:
     """Comes back when a process is stopped."""
     while state(process) != "T":
         await asyncio.sleep(0.005)
-
-
-def name(process: int) -> str:
-    """What `ps` shows of a process."""
-    return Path(f"/proc/{process}/comm").read_text().strip()
-
-
-def state(process: int) -> str:
-    """The letter that proc(5) has for the state of a process."""
-    return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
 
 
 def test_jobs_of_one_owner_share_a_process_and_those_of_others_do_not() -> None:
