@@ -111,6 +111,12 @@ def anonymous_bytes(pid: int | str = "self") -> int:
     return (resident - shared) * resource.getpagesize()
 
 
+def processor_s(pid: int) -> float:
+    """Seconds of processor time that a process has used."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def user_tasks() -> int:
     """Processes and threads of this user, which is what RLIMIT_NPROC counts."""
     count = 0

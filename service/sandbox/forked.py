@@ -26,7 +26,7 @@ RELEASE_S: Final = 0.1
 REST_S: Final = 5.0
 """How long a process is held for another job of its owner."""
 ENOUGH_S: Final = 1.0
-"""A process that has worked for so long in all ends: its limit of processor time is for one job."""
+"""A process that has used so much of a processor ends: its limit of that is for one job."""
 ENOUGH_MIB: Final = 16
 """A process that keeps so much more than it was born with ends: its limit of memory is for one job."""
 
@@ -35,7 +35,8 @@ ENOUGH_MIB: Final = 16
 class Forked:
     """One process. `job` is None while it is in reserve; `begun` and `deadline` are times of `time.monotonic`.
 
-    `order` is the last one that it got. One that rests has done its job for an owner, and is stopped until the next.
+    `order` is the last one that it got, `used_s` the processor time of those before it. One that rests has done its job
+    for an owner, and is stopped until the next.
     """
 
     pid: int
@@ -46,7 +47,7 @@ class Forked:
     assignments: socket.socket
     job: int | None = None
     order: Fork | None = None
-    worked_s: float = 0.0
+    used_s: float = 0.0
     begun: float = inf
     deadline: float = inf
     is_expired: bool = False
@@ -69,6 +70,7 @@ class Forked:
         if not order.owner:
             self.assignments.close()
         self.job, self.order = order.job, order
+        self.tail.clear()
         self.begun = time.monotonic()
         self.deadline = self.begun + order.limits.deadline_s
 
@@ -107,10 +109,10 @@ class Forked:
         It is stopped because the time of a processor is for jobs, which have a deadline.
         """
         signal.pidfd_send_signal(self.pidfd, signal.SIGSTOP)
-        self.worked_s += self.ran_s
+        self.used_s = confine.processor_s(self.pid)
         self.job, self.begun, self.deadline = None, inf, time.monotonic() + REST_S
         self.is_done = self.is_released = False
-        return self.worked_s < ENOUGH_S and self._grown_mib() < ENOUGH_MIB
+        return self.used_s < ENOUGH_S and self._grown_mib() < ENOUGH_MIB
 
     def may_do(self, order: Fork) -> bool:
         """Whether the process, which rests, is to do this job."""
@@ -154,7 +156,7 @@ class Forked:
             expired=self.is_expired,
             peak_mib=peak_mib,
             grown_mib=max(peak_mib - self.inherited_mib, 0),
-            cpu_s=usage.ru_utime + usage.ru_stime,
+            cpu_s=max(usage.ru_utime + usage.ru_stime - self.used_s, 0.0),
             stderr=self.tail.decode("utf-8", "replace"),
             ran_s=self.ran_s,
             cancelled=self.is_cancelled,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
@@ -81,8 +81,7 @@ class Blobs:
         A blob is read and hashed when it is new or its file has changed since; otherwise looking at the file is enough.
         """
         unverified: list[str] = []
-        for digest in digests:
-            signature = await self._signature(digest)
+        for digest, signature in await self._signatures(dict.fromkeys(digests)):
             if signature is None:
                 return False
             if self._verified.get(digest) != signature:
@@ -96,6 +95,15 @@ class Blobs:
                 return False
             self._remember(digest, signature)
             return True
+
+    async def _signatures(self, digests: Iterable[str]) -> Sequence[tuple[str, _Signature | None]]:
+        async def look(digest: str) -> tuple[str, _Signature | None]:
+            async with self._readers:
+                return digest, await self._signature(digest)
+
+        if self._root is not None:
+            return [(digest, await self._signature(digest)) for digest in digests]
+        return await asyncio.gather(*map(look, digests))
 
     async def _signature(self, digest: str) -> _Signature | None:
         """What changes when the blob's file does, its size the last; None when there is none."""

@@ -64,6 +64,21 @@ def test_a_process_does_no_job_within_other_limits() -> None:
     in_sandbox(others, warm_ups=[WARM_UP])
 
 
+def test_an_end_is_told_of_one_job_alone() -> None:
+    async def ends(sandbox: Sandbox) -> None:
+        mine = await told(sandbox, "toil")
+        await at_rest(mine)
+        for _ in range(3):
+            assert await told(sandbox, "toil") == mine
+            await at_rest(mine)
+        with pytest.raises(CrashedError) as caught:
+            await told(sandbox, "abort")
+        assert caught.value.details["cpu_s"] < 0.2
+        await_end(mine)
+
+    in_sandbox(ends, warm_ups=[WARM_UP])
+
+
 def test_an_error_of_its_own_does_not_end_a_process() -> None:
     async def errs(sandbox: Sandbox) -> None:
         mine = await told(sandbox)
@@ -121,7 +136,7 @@ def test_a_process_that_calls_itself_done_without_an_answer_does_no_other_job(
         with pytest.raises(error):
             await told(sandbox, what, limits=Limits(0.5, LIMITS.memory_mib, LIMITS.file_mib))
         for process in children(sandbox.pid or 0):
-            if process != mine and name(process) != RESERVE:
+            if process != mine and name(process) not in (RESERVE, ""):
                 await_end(process)
         await at_rest(mine)
         assert await told(sandbox) == mine
@@ -168,7 +183,7 @@ def test_a_process_that_keeps_memory_or_has_worked_enough_does_no_other_job() ->
         worked: list[int] = []
         begin = time.monotonic()
         while time.monotonic() - begin < 20 * ENOUGH_S and len(set(worked)) < 2:
-            worked.append(await told(sandbox, "linger"))
+            worked.append(await told(sandbox, "toil"))
             await asyncio.sleep(0.05)
         assert worked.count(worked[0]) > 1
         await_end(worked[0])

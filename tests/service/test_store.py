@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -61,6 +61,31 @@ def test_a_blob_comes_back_under_its_digest(tmp_path: Path, location: str) -> No
         assert await blobs.holds(map(sha, CONTENT))
         assert await blobs.get(sha(b"other")) is None
         assert not await blobs.holds([sha(CONTENT[0]), sha(b"other")])
+
+    asyncio.run(run())
+
+
+def test_a_bucket_is_asked_for_several_blobs_at_once() -> None:
+    store = open_store("memory:///")
+    asked: list[str] = []
+
+    class Bucket:
+        """Answers nobody before it is asked by as many as there are blobs."""
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(store, name)
+
+        async def head_async(self, path: str) -> Any:
+            asked.append(path)
+            while len(asked) < len(CONTENT):
+                await asyncio.sleep(0)
+            return await store.head_async(path)
+
+    async def run() -> None:
+        for content in CONTENT:
+            await Blobs(store).put(content)
+        async with asyncio.timeout(10):
+            assert await Blobs(cast(Any, Bucket())).holds(map(sha, CONTENT))
 
     asyncio.run(run())
 

@@ -187,6 +187,12 @@ def _say_done_and_garble(outlet: Outlet) -> None:
     signal.pause()
 
 
+def _toil(outlet: Outlet) -> None:
+    until = time.process_time() + 0.1
+    while time.process_time() < until:
+        pass
+
+
 def _answer_and_spin(outlet: Outlet) -> None:
     outlet.done(_mine())
     while True:
@@ -198,6 +204,7 @@ _kept: list[bytes] = []
 DEEDS: dict[str, Callable[[Outlet], object]] = {
     "nothing": lambda outlet: None,
     "linger": lambda outlet: time.sleep(0.1),
+    "toil": _toil,
     "refuse": _refuse,
     "keep": lambda outlet: _kept.append(b"x" * (ENOUGH_MIB << 20)),
     "say_done_and_answer": _say_done,
