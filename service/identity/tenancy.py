@@ -58,14 +58,15 @@ class Tenancy:
         return sha256(json.dumps(caller().to_record(), sort_keys=True).encode()).hexdigest()
 
     def request_digest(self, body_digest: str) -> str:
-        """What an earlier request by this caller's tenant with the same body has in common with this one.
+        """What an earlier request by this caller with the same body has in common with this one.
 
-        Answers that were given while no credential was asked for are not found: they gave nobody a right to read.
+        By this caller alone: what read that request may have read others of its caller before, and an answer is no
+        better than what wrote it. Answers that were given while no credential was asked for are not found: they gave
+        nobody a right to read.
         """
-        who = caller()
-        return (
-            body_digest if who.is_local else sha256(f"{who.namespace}\n{self.salt}\n{body_digest}".encode()).hexdigest()
-        )
+        if caller().is_local:
+            return body_digest
+        return sha256(f"{self.owner}\n{self.salt}\n{body_digest}".encode()).hexdigest()
 
     def require_compile(self) -> None:
         """ForbiddenError unless the caller may have something compiled and stored."""

@@ -1,4 +1,7 @@
-"""The forked process: confine it, wait for a job, run it, answer, end. It never returns to the fork server."""
+"""The forked process: confine it, wait for a job, run it, answer, end or wait for another of the same owner.
+
+It never returns to the fork server.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,7 @@ EXIT_DEFECT: Final = 70
 """The status of a job that raised an exception which is no TensorkilnError."""
 
 _ASSIGNMENTS: Final = 3
-# A job ends soon and its memory with it; what a warm-up has left is frozen and looked at no more.
+# A process ends soon and its memory with it; what a warm-up has left is frozen and looked at no more.
 _COLLECT_EVERY: Final = (50_000, 20, 100)
 _UNCOLLECTED: Final = frozenset({"answer", "prepare", "render", "split", "validate"})
 """Jobs that read graphs and programs, whose objects have no cycles: to look for some takes a tenth of their time."""
@@ -130,6 +133,7 @@ def live(birth: Birth, jobs: Mapping[str, Job]) -> NoReturn:
             _work(order, jobs[order.kind], channel, outlet)
             if not order.owner:
                 break
+            outlet = None
             channel.close()
             confine.call_process(RESERVE)
             assignments.send(DONE)

@@ -105,10 +105,16 @@ def address_space_bytes() -> int:
     return pages * resource.getpagesize()
 
 
-def anonymous_bytes(pid: int | str = "self") -> int:
-    """The resident memory of a process that no file backs, which is what a fork inherits at once."""
-    resident, shared = (int(pages) for pages in Path(f"/proc/{pid}/statm").read_text().split()[1:3])
+def anonymous_bytes() -> int:
+    """The resident memory of this process that no file backs, which is what a fork inherits at once."""
+    resident, shared = (int(pages) for pages in Path("/proc/self/statm").read_text().split()[1:3])
     return (resident - shared) * resource.getpagesize()
+
+
+def held_bytes(pid: int) -> int:
+    """The memory that the machine would get back if a process ended: what no file backs, shared or swapped out too."""
+    stated = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
+    return sum(int(stated[name].split()[0]) for name in ("RssAnon", "RssShmem", "VmSwap")) << 10
 
 
 def processor_s(pid: int) -> float:

@@ -135,6 +135,9 @@ class Connection:
         if not self.is_lost:
             try:
                 self._orders.send(control.encode(order))
+            except BlockingIOError:
+                # The fork server does not keep up. Whatever the job does, it does not outlive its deadline.
+                return
             except OSError:
                 self._lose()
 

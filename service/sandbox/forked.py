@@ -27,6 +27,7 @@ REST_S: Final = 5.0
 """How long a process is held for another job of its owner."""
 ENOUGH_S: Final = 1.0
 """A process that has used so much of a processor ends: its limit of that is for one job."""
+ENOUGH_JOBS: Final = 64
 ENOUGH_MIB: Final = 16
 """A process that keeps so much more than it was born with ends: its limit of memory is for one job."""
 
@@ -35,8 +36,8 @@ ENOUGH_MIB: Final = 16
 class Forked:
     """One process. `job` is None while it is in reserve; `begun` and `deadline` are times of `time.monotonic`.
 
-    `order` is the last one that it got, `used_s` the processor time of those before it. One that rests has done its job
-    for an owner, and is stopped until the next.
+    `order` is the last one that it got, of `jobs` so far; `used_s` is the processor time of those before it. One that
+    rests has done its job for an owner, and is stopped until the next.
     """
 
     pid: int
@@ -47,6 +48,7 @@ class Forked:
     assignments: socket.socket
     job: int | None = None
     order: Fork | None = None
+    jobs: int = 0
     used_s: float = 0.0
     begun: float = inf
     deadline: float = inf
@@ -57,12 +59,19 @@ class Forked:
     tail: bytearray = field(default_factory=bytearray)
 
     def hand_over(self, order: Fork, channel: int) -> bool:
-        """Give the process a job and the job's socket; False when it is gone."""
+        """Give the process a job and the job's socket; False when it does not take them, which is its end.
+
+        OSError when the operating system does not pass them on.
+        """
         try:
             socket.send_fds(self.assignments, [control.encode(order)], [channel])
             signal.pidfd_send_signal(self.pidfd, signal.SIGCONT)
-        except (BrokenPipeError, ConnectionResetError, ProcessLookupError):
+        except (BrokenPipeError, ConnectionResetError, BlockingIOError, ProcessLookupError):
+            self.kill()
             return False
+        except OSError:
+            self.kill()
+            raise
         return True
 
     def begin(self, order: Fork) -> None:
@@ -70,7 +79,9 @@ class Forked:
         if not order.owner:
             self.assignments.close()
         self.job, self.order = order.job, order
+        self.jobs += 1
         self.tail.clear()
+        self.is_done = self.is_released = False
         self.begun = time.monotonic()
         self.deadline = self.begun + order.limits.deadline_s
 
@@ -86,12 +97,13 @@ class Forked:
         return max(time.monotonic() - self.begun, 0.0)
 
     def hear(self) -> bool:
-        """Take in that the process has done its job; False when it says nothing more."""
+        """Take in that the process has done its job; False when it says something else, or nothing more."""
         try:
-            self.is_done = bool(self.assignments.recv(len(DONE)))
-        except ConnectionResetError:
-            self.is_done = False
-        return self.is_done
+            said = self.assignments.recv(_READ_BYTES)
+        except OSError:
+            return False
+        is_news, self.is_done = self.job is not None and not self.is_done, True
+        return is_news and said == DONE
 
     def release(self) -> None:
         """The job has answered. Its process gets a moment to say so too."""
@@ -109,10 +121,14 @@ class Forked:
         It is stopped because the time of a processor is for jobs, which have a deadline.
         """
         signal.pidfd_send_signal(self.pidfd, signal.SIGSTOP)
-        self.used_s = confine.processor_s(self.pid)
         self.job, self.begun, self.deadline = None, inf, time.monotonic() + REST_S
-        self.is_done = self.is_released = False
-        return self.used_s < ENOUGH_S and self._grown_mib() < ENOUGH_MIB
+        self.listen()
+        try:
+            self.used_s = confine.processor_s(self.pid)
+            kept_mib = (confine.held_bytes(self.pid) >> 20) - self.inherited_mib
+        except (OSError, LookupError):  # it ends, or nothing can be opened
+            return False
+        return self.jobs < ENOUGH_JOBS and self.used_s < ENOUGH_S and kept_mib < ENOUGH_MIB
 
     def may_do(self, order: Fork) -> bool:
         """Whether the process, which rests, is to do this job."""
@@ -162,9 +178,6 @@ class Forked:
             cancelled=self.is_cancelled,
         )
 
-    def _grown_mib(self) -> int:
-        return (confine.anonymous_bytes(self.pid) // confine.MIB) - self.inherited_mib
-
     def remove_files(self) -> None:
         """What the process has left in its directory, and that."""
         shutil.rmtree(self.scratch, ignore_errors=True)
@@ -193,6 +206,7 @@ class Nursery:
         parent = os.getpid()
         scratch = self._scratch / str(next(self._numbers))
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        ours.setblocking(False)  # a process that does not take what it is given keeps nobody else from theirs
         stderr, stderr_of_child = os.pipe()
         try:
             pid = os.fork()

@@ -110,24 +110,30 @@ class ForkServer:
 
     def _start(self, order: Fork, channel: int) -> None:
         try:
-            forked = self._waiting_for(order)
-            if forked is None or not forked.hand_over(order, channel):
-                forked = self._fork()
-                # When it is gone already, its end is reported as that of any other.
-                forked.hand_over(order, channel)
+            forked = self._given(order, channel)
+            if order.owner and forked.assignments.fileno() not in self._selector.get_map():
+                self._selector.register(forked.assignments, selectors.EVENT_READ, lambda: self._hear(forked))
         except OSError as error:
             self._report(Refused(order.job, str(error)))
             return
         finally:
             os.close(channel)
         forked.begin(order)
-        if order.owner and forked.assignments.fileno() not in self._selector.get_map():
-            self._selector.register(forked.assignments, selectors.EVENT_READ, lambda: self._hear(forked))
         if self._nursery.gives_way:
             # Again: the kernel may have had enough of that when the process was young.
             confine.give_way(forked.pid)
         self._running[order.job] = forked
         self._may_reserve = True
+
+    def _given(self, order: Fork, channel: int) -> Forked:
+        """The process that has been given a job. OSError when the operating system makes none, or passes nothing on."""
+        while (forked := self._waiting_for(order)) is not None:
+            if forked.hand_over(order, channel):
+                return forked
+        forked = self._fork()
+        # When it is gone already, its end is reported as that of any other.
+        forked.hand_over(order, channel)
+        return forked
 
     def _waiting_for(self, order: Fork) -> Forked | None:
         """A process that is there already and may do this job."""
@@ -137,21 +143,23 @@ class ForkServer:
         return self._reserves.pop(0) if self._reserves else None
 
     def _hear(self, forked: Forked) -> None:
-        if not forked.hear():
-            self._selector.unregister(forked.assignments)  # it ends
-        elif forked.job is None:
-            self._bury(forked)  # it has said so before
-        else:
+        if forked.hear() and forked.job is not None:
             self._rest(forked, forked.job)
+        else:
+            # It ends, or is not the child that it should be: one says once that it is done with a job that it has.
+            self._selector.unregister(forked.assignments)
+            forked.kill()
 
     def _rest(self, forked: Forked, job: int) -> None:
         if not forked.may_rest:
             return
-        self._resting[job] = self._running.pop(job)
+        del self._running[job]
         if not forked.rest():
-            self._bury(forked)
-        elif len(self._resting) > _RESTING:
-            self._bury(next(iter(self._resting.values())))
+            forked.kill()
+            return
+        self._resting[job] = forked
+        if len(self._resting) > _RESTING:
+            self._resting.pop(next(iter(self._resting))).kill()
 
     def _lay_in_reserve(self) -> None:
         try:
@@ -179,8 +187,8 @@ class ForkServer:
                 # Told before the kill: a process with much memory takes its time to die.
                 self._report(Expired(job, running.ran_s))
                 running.kill()
-        for resting in [each for each in self._resting.values() if each.deadline <= now]:
-            self._bury(resting)
+        for job in [job for job, resting in self._resting.items() if resting.deadline <= now]:
+            self._resting.pop(job).kill()
 
     def _bury(self, forked: Forked) -> None:
         self._forked.discard(forked)

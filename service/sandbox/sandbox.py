@@ -14,7 +14,13 @@ import structlog
 from service.ladder import OVERDUE_S
 from service.observe.instruments import FORK_SERVER_RESTARTS
 from service.observe.watch import Watch as Seen
-from tensorkiln.errors import LostWorkerError, TensorkilnError, UnavailableError
+from tensorkiln.errors import (
+    CrashedError,
+    LostWorkerError,
+    ResourceExhaustedError,
+    TensorkilnError,
+    UnavailableError,
+)
 
 from . import verdict
 from .confine import MIB
@@ -84,18 +90,24 @@ class Sandbox:
         """The answer of a job of this kind, or the TensorkilnError that it raised.
 
         `on_question` answers what a job asks while it runs, on the time of the job; what it raises ends the job. A job
-        for an `owner` may be done by a process that has done others for the same owner, and does none for anybody else.
+        for an `owner` may be done by a process that has done others for the same owner, and does none for anybody else;
+        one that ends such a process is done once more, in a process of its own.
 
         CrashedError when its process died, DeadlineExceededError and ResourceExhaustedError when it was ended for
         that, each with `stage`, `signal` and what else is known in `details`. LostWorkerError when the fork server
         died twice under it.
         """
         with Seen(kind, request.header, on_stage) as seen:
-            asked = (kind, request, limits, seen.begins, on_question, owner)
+            asked = (kind, request, limits, seen.begins, on_question)
             try:
-                return await self._attempt(await self._connect(), *asked)
+                return await self._attempt(await self._connect(), *asked, owner)
             except LostWorkerError:
-                return await self._attempt(await self._connect(), *asked)
+                pass
+            except (CrashedError, ResourceExhaustedError):
+                # It may have been for what an earlier job left behind; what a process of its own comes to is the job's.
+                if not owner:
+                    raise
+            return await self._attempt(await self._connect(), *asked, "")
 
     async def close(self) -> None:
         """End the fork server and every job."""

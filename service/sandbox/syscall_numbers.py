@@ -38,6 +38,9 @@ _OTHERS: Final = {
 }
 """Signal, trace, read, slow down or limit another process."""
 
+_TIMERS: Final = {"timer_create": (222, 107)}
+"""Have the kernel send a signal later, SIGCONT among them: a process that was stopped would go on."""
+
 _NETWORK: Final = {
     "socket": (41, 198),
     "socketpair": (53, 199),
@@ -170,7 +173,7 @@ JUDGED: Final[Mapping[str, tuple[int, int | None]]] = MappingProxyType(
 """Calls that are refused or not by what they are called with."""
 
 REFUSED: Final[Mapping[str, tuple[int, int | None]]] = MappingProxyType(
-    {**_PROCESSES, **_OTHERS, **_NETWORK, **_FILES, **_MOUNTS, **_MEMORY, **_KERNEL}
+    {**_PROCESSES, **_OTHERS, **_TIMERS, **_NETWORK, **_FILES, **_MOUNTS, **_MEMORY, **_KERNEL}
 )
 """Calls that are refused however they are called."""
 

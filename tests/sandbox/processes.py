@@ -2,7 +2,27 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
+
+from tests.service.server import alive
+
+
+def await_state(process: int, letter: str) -> None:
+    """Comes back when a process is in a state. AssertionError when it is gone."""
+    while (now := state(process)) != letter:
+        assert now, f"{process} is gone"
+        time.sleep(0.002)
+
+
+def ended_within(process: int, seconds: float) -> bool:
+    """Whether a process ends in time."""
+    until = time.monotonic() + seconds
+    while alive(process):
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.002)
+    return True
 
 
 def name(process: int) -> str:

@@ -21,9 +21,13 @@ def broken_off(
     with subprocess.Popen(
         command, cwd=cwd, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as child:
-        while not when():
-            assert child.poll() is None
-            time.sleep(0.02)
-        child.send_signal(number)
-        out, err = child.communicate(timeout=60)
+        try:
+            while not when():
+                assert child.poll() is None, child.communicate()[1]
+                time.sleep(0.02)
+            child.send_signal(number)
+            out, err = child.communicate(timeout=60)
+        except BaseException:
+            child.kill()
+            raise
     return subprocess.CompletedProcess(command, child.returncode, out, err)

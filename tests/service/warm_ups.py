@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import ctypes
+import errno
+import mmap
 import os
 import signal
+import socket
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from importlib import import_module
 from typing import Any, cast
 
@@ -173,7 +178,13 @@ def _refuse(outlet: Outlet) -> None:
 
 
 def _say_done(outlet: Outlet) -> None:
-    os.write(_ASSIGNMENTS, DONE)
+    with suppress(OSError):  # who is for nobody has nowhere to say it
+        os.write(_ASSIGNMENTS, DONE)
+
+
+def _close(outlet: Outlet) -> None:
+    with suppress(OSError):
+        os.close(_ASSIGNMENTS)
 
 
 def _say_done_and_hang(outlet: Outlet) -> None:
@@ -193,6 +204,23 @@ def _toil(outlet: Outlet) -> None:
         pass
 
 
+def _keep_shared(outlet: Outlet) -> None:
+    memory = mmap.mmap(-1, ENOUGH_MIB << 20)
+    memory.write(bytes(ENOUGH_MIB << 20))
+    _mapped.append(memory)
+
+
+def _hear_no_more(outlet: Outlet) -> None:
+    socket.socket(fileno=os.dup(_ASSIGNMENTS)).shutdown(socket.SHUT_RD)
+
+
+def _set_a_timer(outlet: Outlet) -> str:
+    timer = ctypes.c_void_p()
+    libc = ctypes.CDLL(None, use_errno=True)
+    refused = libc.timer_create(time.CLOCK_MONOTONIC, None, ctypes.byref(timer)) != 0
+    return errno.errorcode[ctypes.get_errno()] if refused else "made"
+
+
 def _answer_and_spin(outlet: Outlet) -> None:
     outlet.done(_mine())
     while True:
@@ -201,17 +229,21 @@ def _answer_and_spin(outlet: Outlet) -> None:
 
 _ASSIGNMENTS = 3
 _kept: list[bytes] = []
+_mapped: list[mmap.mmap] = []
 DEEDS: dict[str, Callable[[Outlet], object]] = {
     "nothing": lambda outlet: None,
     "linger": lambda outlet: time.sleep(0.1),
     "toil": _toil,
     "refuse": _refuse,
     "keep": lambda outlet: _kept.append(b"x" * (ENOUGH_MIB << 20)),
+    "keep_shared": _keep_shared,
+    "hear_no_more": _hear_no_more,
+    "set_a_timer": _set_a_timer,
     "say_done_and_answer": _say_done,
     "say_done_and_hang": _say_done_and_hang,
     "say_done_and_garble": _say_done_and_garble,
     "answer_and_spin": _answer_and_spin,
-    "close_and_answer": lambda outlet: os.close(_ASSIGNMENTS),
+    "close_and_answer": _close,
 }
 """What a process may do to the fork server that holds it for more than one job."""
 
@@ -223,11 +255,8 @@ def do_as_told() -> None:
         what = request.header.get("do")
         if what is None:
             return Message(request.header)
-        if what in DEEDS:
-            DEEDS[what](outlet)
-        else:
-            hooks.run(what, outlet)
-        return _mine()
+        deed = DEEDS[what](outlet) if what in DEEDS else hooks.run(what, outlet)
+        return Message({**_mine().header, **({"deed": deed} if isinstance(deed, str) else {})})
 
     cast(dict[str, Job], JOBS)["ping"] = job
 
