@@ -7,6 +7,7 @@ import errno
 import fcntl
 import os
 import resource
+import time
 from typing import Final
 
 from .native import LIBC, call
@@ -59,6 +60,11 @@ def _raise_limit(_prey: Prey) -> None:
         raise PermissionError from None
 
 
+def _set_timer(_prey: Prey) -> None:
+    """One that sends a signal when it runs out: chosen as SIGCONT, that would end a stop."""
+    call("timer_create", time.CLOCK_MONOTONIC, None, ctypes.byref(ctypes.c_int()))
+
+
 PROCESSES: Final[Attempts] = {
     f"fork once in {FORKS} times": _fork,
     "run a program": _execute,
@@ -67,6 +73,7 @@ PROCESSES: Final[Attempts] = {
     "signal its own group": lambda _: os.kill(0, 0),
     "hold another process": lambda prey: os.close(call("pidfd_open", prey.pid, 0)),
     "have another process signalled": lambda prey: fcntl.fcntl(0, _F_SETOWN, prey.pid),
+    "have itself signalled later": _set_timer,
     "read the memory of another process": _read_memory,
     "see the limits of another process": lambda prey: resource.prlimit(prey.pid, resource.RLIMIT_NOFILE),
     "raise a limit of its own": _raise_limit,
