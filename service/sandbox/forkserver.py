@@ -106,7 +106,7 @@ class ForkServer:
     def _release(self, job: int) -> None:
         if job in self._running:
             self._running[job].release()
-            self._rest(self._running[job], job)
+            self._rest(self._running[job])
 
     def _start(self, order: Fork, channel: int) -> None:
         try:
@@ -143,15 +143,16 @@ class ForkServer:
         return self._reserves.pop(0) if self._reserves else None
 
     def _hear(self, forked: Forked) -> None:
-        if forked.hear() and forked.job is not None:
-            self._rest(forked, forked.job)
+        if forked.hear():
+            self._rest(forked)
         else:
             # It ends, or is not the child that it should be: one says once that it is done with a job that it has.
             self._selector.unregister(forked.assignments)
             forked.kill()
 
-    def _rest(self, forked: Forked, job: int) -> None:
-        if not forked.may_rest:
+    def _rest(self, forked: Forked) -> None:
+        job = forked.job
+        if job is None or not forked.may_rest:
             return
         del self._running[job]
         if not forked.rest():

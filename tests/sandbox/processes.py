@@ -5,8 +5,6 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from tests.service.server import alive
-
 
 def await_state(process: int, letter: str) -> None:
     """Comes back when a process is in a state. AssertionError when it is gone."""
@@ -23,6 +21,11 @@ def ended_within(process: int, seconds: float) -> bool:
             return False
         time.sleep(0.002)
     return True
+
+
+def alive(process: int) -> bool:
+    """Whether a process runs; a zombie does not."""
+    return state(process) not in ("", "Z")
 
 
 def name(process: int) -> str:

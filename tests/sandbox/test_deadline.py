@@ -14,7 +14,8 @@ from service.sandbox.levels import Level, Wall
 from service.sandbox.sandbox import Sandbox
 from tensorkiln.errors import DeadlineExceededError
 from tests.faults.size import FULL, sized
-from tests.service.server import alive, jobs
+from tests.sandbox.processes import alive
+from tests.service.server import jobs
 
 from .boxes import RUNS, WALLS, failure, in_sandbox, ping
 

@@ -16,6 +16,7 @@ import httpx2
 
 from service.sandbox.child import RESERVE
 from service.sandbox.warm_ups import READING
+from tests.sandbox.processes import alive, name
 
 JSON = {"Content-Type": "application/json"}
 HOOK = "Kiln-Test-Hook"
@@ -113,24 +114,8 @@ def children(pid: int) -> list[int]:
 def jobs(fork_server: int, kind: str = "") -> list[int]:
     """The processes that a fork server has forked for jobs of this kind, or of any; not the one in reserve."""
     return [
-        child for child in children(fork_server) if _name(child).startswith(f"kiln {kind}") and _name(child) != RESERVE
+        child for child in children(fork_server) if name(child).startswith(f"kiln {kind}") and name(child) != RESERVE
     ]
-
-
-def _name(pid: int) -> str:
-    try:
-        return Path(f"/proc/{pid}/comm").read_text().strip()
-    except (FileNotFoundError, ProcessLookupError):
-        return ""
-
-
-def alive(pid: int) -> bool:
-    """Whether the process runs; a zombie does not."""
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-    return state != "Z"
 
 
 def await_end(pid: int) -> None:

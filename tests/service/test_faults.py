@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 
+from tests.sandbox.processes import alive
 from tests.service.bodies import compile_body, encoded, graph
-from tests.service.server import Server, alive, await_end, cache, jobs
+from tests.service.server import Server, await_end, cache, jobs
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,8 @@ from tensorkiln.errors import (
     TensorkilnError,
 )
 from tests.sandbox.boxes import failure, in_sandbox, ping
-from tests.service.server import alive, await_end, jobs
+from tests.sandbox.processes import alive
+from tests.service.server import await_end, jobs
 
 LIMITS = Limits(deadline_s=5.0, memory_mib=64, file_mib=4)
 
