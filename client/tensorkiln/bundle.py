@@ -1,14 +1,14 @@
 """A compiled program with its artifacts in one file, to be carried to the machine that runs it.
 
-The file is a zip archive of stored entries: `manifest.json`, `program.json` and `artifacts/<SHA-256>`. The same program
-gives the same bytes. Nothing in it is extracted to a path: entries are read by the names that the manifest implies.
+The file is a zip archive of stored entries: `manifest.json`, `program.json`, `names.json` and `artifacts/<SHA-256>`.
+The same program gives the same bytes. Nothing in it is extracted to a path: entries are read by the names that the
+manifest implies. Who compiled the program is said in a file beside: `tensorkiln.trust.carried`.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import tempfile
 import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -22,8 +22,10 @@ from .buffers import SHA256_PATTERN
 from .errors import LimitExceededError, RequestError, UnavailableError
 from .nodes.base import Record
 from .spec import CompiledProgram
+from .spec.names import Names
+from .whole_file import whole_file
 
-VERSION: Final = 1
+VERSION: Final = 2
 SUFFIX: Final = ".kiln"
 MAX_MANIFEST_BYTES: Final = 16 << 20
 MAX_PROGRAM_BYTES: Final = 256 << 20
@@ -32,6 +34,7 @@ MAX_TOTAL_BYTES: Final = 4 << 30
 
 _MANIFEST: Final = "manifest.json"
 _PROGRAM: Final = "program.json"
+_NAMES: Final = "names.json"
 _ARTIFACTS: Final = "artifacts/"
 _DATE: Final = (1980, 1, 1, 0, 0, 0)
 """The earliest that a zip archive can say."""
@@ -41,9 +44,10 @@ _UNIX: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """A program and the bytes that it names, by SHA-256."""
+    """A program in the names of its graph, the SHA-256 of it as it is signed, and the bytes that it names by theirs."""
 
     program: CompiledProgram
+    signed: str
     artifacts: Mapping[str, bytes]
 
 
@@ -51,10 +55,11 @@ _Digest = Annotated[str, Field(pattern=SHA256_PATTERN)]
 
 
 class _Manifest(Record):
-    """The SHA-256 of what the archive holds."""
+    """The SHA-256 of what the archive holds. Version 1 had the program in the names of its graph."""
 
-    tensorkiln_bundle: Literal[1]
+    tensorkiln_bundle: Literal[1, 2]
     program: _Digest
+    names: _Digest | None = None
     artifacts: tuple[_Digest, ...]
 
 
@@ -63,32 +68,45 @@ def is_bundle(path: str | os.PathLike[str]) -> bool:
     return Path(path).suffix.lower() == SUFFIX
 
 
-def write_bundle(path: str | os.PathLike[str], program: CompiledProgram, artifacts: Callable[[str], bytes]) -> None:
+def write_bundle(
+    path: str | os.PathLike[str],
+    program: CompiledProgram,
+    artifacts: Callable[[str], bytes],
+    *,
+    signed: bytes | None = None,
+) -> None:
     """Write `program` and what it names, which `artifacts` gives by SHA-256.
 
-    The file appears complete or not at all. UnavailableError when an artifact has the wrong bytes, OSError when the
-    file cannot be written.
+    `signed` is the program as its maker signed it, in canonical names. The file appears complete or not at all.
+    UnavailableError when an artifact has the wrong bytes, or `signed` is another program; OSError when the file cannot
+    be written.
     """
     contents = {digest: artifacts(digest) for digest in sorted(program.artifacts)}
     for digest, content in contents.items():
         _require_digest(f"artifact {digest}", content, digest)
-    record = program.model_dump_json().encode()
+    record = program.model_dump_json().encode() if signed is None else signed
+    names = _names(program, record).model_dump_json().encode()
     manifest = _Manifest(
-        tensorkiln_bundle=VERSION, program=sha256(record).hexdigest(), artifacts=tuple(sorted(contents))
+        tensorkiln_bundle=VERSION,
+        program=sha256(record).hexdigest(),
+        names=sha256(names).hexdigest(),
+        artifacts=tuple(sorted(contents)),
     )
-    target = Path(path)
-    handle, unfinished = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}-")
+    with whole_file(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+        _add(archive, _MANIFEST, manifest.model_dump_json(indent=1).encode())
+        _add(archive, _PROGRAM, record)
+        _add(archive, _NAMES, names)
+        for digest, content in contents.items():
+            _add(archive, _ARTIFACTS + digest, content)
+
+
+def _names(program: CompiledProgram, record: bytes) -> Names:
     try:
-        with os.fdopen(handle, "wb") as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
-            _add(archive, _MANIFEST, manifest.model_dump_json(indent=1).encode())
-            _add(archive, _PROGRAM, record)
-            for digest, content in contents.items():
-                _add(archive, _ARTIFACTS + digest, content)
-        os.chmod(unfinished, 0o644)
-        os.replace(unfinished, target)
-    except BaseException:
-        os.unlink(unfinished)
-        raise
+        return Names.between(CompiledProgram.model_validate_json(record), program)
+    except ValueError as error:
+        raise UnavailableError(
+            f"The program {program.digest} is not the one that was signed ({error}); compile it again."
+        ) from error
 
 
 def read_bundle(path: str | os.PathLike[str]) -> Bundle:
@@ -108,24 +126,33 @@ def read_bundle(path: str | os.PathLike[str]) -> Bundle:
 def _read(archive: zipfile.ZipFile, name: str) -> Bundle:
     entries = _entries(archive, name)
     manifest = _parse_manifest(_content(archive, entries, _MANIFEST, MAX_MANIFEST_BYTES, name), name)
-    paths = [_ARTIFACTS + digest for digest in manifest.artifacts]
-    if sorted(entries) != sorted([_MANIFEST, _PROGRAM, *paths]):
+    stated = {_PROGRAM: manifest.program, **({_NAMES: manifest.names} if manifest.names is not None else {})}
+    if sorted(entries) != sorted([_MANIFEST, *stated, *(_ARTIFACTS + digest for digest in manifest.artifacts)]):
         raise RequestError(f"{name} is not a bundle: its entries are not those that its manifest lists")
-    record = _verified(archive, entries, _PROGRAM, manifest.program, MAX_PROGRAM_BYTES, name)
+    parts = {
+        part: _verified(archive, entries, part, digest, MAX_PROGRAM_BYTES, name) for part, digest in stated.items()
+    }
     artifacts = {
         digest: _verified(archive, entries, _ARTIFACTS + digest, digest, MAX_ARTIFACT_BYTES, name)
         for digest in manifest.artifacts
     }
+    program = _program(parts[_PROGRAM], parts.get(_NAMES), name)
+    missing = program.artifacts - artifacts.keys()
+    if missing:
+        raise RequestError(f"{name} lacks {', '.join(sorted(missing))}, which its program needs")
+    return Bundle(program, manifest.program, artifacts)
+
+
+def _program(record: bytes, names: bytes | None, name: str) -> CompiledProgram:
     try:
         program = CompiledProgram.model_validate_json(record)
+        return program if names is None else Names.model_validate_json(names).of(program)
     except ValidationError as error:
         first = error.errors()[0]
         where = "/" + "/".join(str(part) for part in first["loc"])
         raise RequestError(f"the program in {name} cannot be read (at {where}: {first['msg']})") from error
-    missing = program.artifacts - artifacts.keys()
-    if missing:
-        raise RequestError(f"{name} lacks {', '.join(sorted(missing))}, which its program needs")
-    return Bundle(program, artifacts)
+    except ValueError as error:
+        raise RequestError(f"the program in {name} cannot be read: {error}") from error
 
 
 def _entries(archive: zipfile.ZipFile, name: str) -> dict[str, zipfile.ZipInfo]:
@@ -145,11 +172,14 @@ def _parse_manifest(content: bytes, name: str) -> _Manifest:
     try:
         stated = json.loads(content)
         version = stated.get("tensorkiln_bundle") if isinstance(stated, dict) else None
-        if isinstance(version, int) and version != VERSION:
+        if isinstance(version, int) and version > VERSION:
             raise RequestError(
                 f"{name} is a bundle of version {version} and this SDK knows version {VERSION}; update tensorkiln"
             )
-        return _Manifest.model_validate(stated)
+        manifest = _Manifest.model_validate(stated)
+        if (manifest.names is None) != (version == 1):
+            raise ValueError("names belong to version 2")
+        return manifest
     except (ValidationError, ValueError, RecursionError) as error:
         raise RequestError(f"{name} is not a bundle: its manifest cannot be read") from error
 

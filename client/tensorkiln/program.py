@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -71,12 +71,23 @@ class Program:
 
     @classmethod
     def from_bundle(
-        cls, path: str | PathLike[str], *, threads: int | None = None, device: int | Driver | None = None
+        cls,
+        path: str | PathLike[str],
+        *,
+        threads: int | None = None,
+        device: int | Driver | None = None,
+        trusted_keys: Sequence[str] | None = None,
+        min_isolation: str | None = None,
     ) -> Program:
-        """The program in a file that `tensorkiln.bundle` wrote. Errors as for `read_bundle` and for a program."""
-        from .bundle import read_bundle
+        """The program in a file that `Client.save` or `tensorkiln.bundle` wrote.
 
-        bundle = read_bundle(path)
+        With `trusted_keys` (as for a client, and KILN_TRUSTED_KEYS without them) the file beside it must say that one
+        of them signed it, and that it was compiled with `min_isolation` at least: UntrustedArtifactError otherwise.
+        Without any key, it is believed as it is. Other errors as for `read_bundle` and for a program.
+        """
+        from .trust.carried import read_trusted
+
+        bundle = read_trusted(path, trusted_keys, min_isolation)
         return cls(bundle.program, bundle.artifacts.__getitem__, threads=threads, device=device)
 
     @property

@@ -10,7 +10,7 @@ from service.fairness.turns import Turns
 from service.identity.tenancy import Tenancy
 from service.observe.instruments import count_cache
 from service.store.blobs import Blobs
-from service.store.programs import Miss, Programs
+from service.store.programs import Entry, Miss, Programs
 
 from .flights import Flights
 from .misses import DAMAGED, HIT, NOT_READ, Misses, missed
@@ -20,17 +20,15 @@ from .protocol import CompileEngine, News, Tell, carry_out
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """A program in canonical names, as JSON; what must be there for it to be of use; and whether it was there.
+    """A program in canonical names, as JSON; where the store has it; and whether it was there.
 
-    `rendered` is there when the program was made for one request alone. `signature` is the signed record as JSON, empty
-    for one that is not kept.
+    `rendered` is there when the program was made for one request alone.
     """
 
     program: bytes
-    blobs: tuple[str, ...]
+    entry: Entry
     cache: Mapping[str, Any]
     rendered: Rendered | None = None
-    signature: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +108,7 @@ class Compiles:
         program = await self._blobs.get(found.program)
         if program is None:
             return Miss(DAMAGED)
-        return Compiled(program, found.blobs, HIT.model_dump(mode="json"), None, found.signature)
+        return Compiled(program, found, HIT.model_dump(mode="json"))
 
     async def _compile(self, wanted: Wanted, cache: Mapping[str, Any], tell: Tell) -> Compiled:
         self._tenancy.require_compile()
@@ -126,4 +124,4 @@ class Compiles:
                 turn.cost_s = order.cost.seconds
         if wanted.hook is None:
             await self._misses.remember(wanted.action)
-        return Compiled(made.program, made.entry.blobs, cache, made.rendered, made.entry.signature)
+        return Compiled(made.program, made.entry, cache, made.rendered)

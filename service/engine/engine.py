@@ -234,8 +234,8 @@ class Engine:
         if found is None:
             found = await self._compiled(asked, body, tell)
         answers = found.answers
-        signatures = [each.signature for each in found.compiled]
-        blobs = dict.fromkeys(digest for each in found.compiled for digest in each.blobs)
+        signatures = [each.entry.signature for each in found.compiled]
+        blobs = dict.fromkeys(digest for each in found.compiled for digest in each.entry.blobs)
         await self.tenancy.grant([*(action.digest for action in asked.prepared.actions), *blobs])
         if key is not None:
             await self._keep(key, with_signatures(answers.repeat, signatures), signatures, tuple(blobs))

@@ -169,7 +169,7 @@ class LocalEngine:
         program, *digests = await asyncio.gather(*(self._blobs.put(parts[name]) for name in ("program", *stated)))
         if digests != list(stated.values()):
             raise CrashedError("The compile named a digest that its bytes do not have.", details={"stage": "return"})
-        entry = Entry(program, made.artifacts, made.stages)
+        entry = Entry(program, made.artifacts, made.stages, made.seconds)
         if not await self._blobs.holds(entry.blobs):
             raise UnavailableError("The store lost what was written to it; send the request again.")
         return entry

@@ -100,4 +100,9 @@ class Lookup:
 def to_render(compiled: Sequence[Compiled]) -> Message:
     """Programs as the job `render` takes them, less the renaming."""
     parts = {f"program:{position}": each.program for position, each in enumerate(compiled)}
-    return Message({"caches": [dict(each.cache) for each in compiled]}, parts)
+    header = {
+        "caches": [dict(each.cache) for each in compiled],
+        "seconds": [dict(each.entry.seconds) for each in compiled],
+        "stages": [dict(each.entry.stages) for each in compiled],
+    }
+    return Message(header, parts)

@@ -5,20 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from tensorkiln.errors import CrashedError
 
+_Seconds = Annotated[float, Field(strict=True, ge=0.0, allow_inf_nan=False)]
 _Digest = Annotated[str, StringConstraints(strict=True, pattern=r"^[0-9a-f]{64}$")]
 
 
 class Stated(BaseModel):
-    """The digests of the artifacts, and of the dumps by stage."""
+    """The digests of the artifacts, those of the dumps by stage, and the time that each stage took."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
     artifacts: tuple[_Digest, ...]
     stages: dict[str, _Digest]
+    seconds: dict[str, _Seconds]
 
     @staticmethod
     def of(header: Mapping[str, Any]) -> Stated:

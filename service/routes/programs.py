@@ -83,7 +83,7 @@ async def _answer(
     content = await engine.blobs.get(digest)
     if content is None:
         raise NotFoundError(f"The stored {what} {digest} is missing or was damaged; compile the graph again.")
-    # To be asked for again: another compile of the same action has other timings, and may have dumps.
+    # To be asked for again: what is compiled anew may be confined otherwise, and says so.
     headers = {"ETag": f'"{digest}"', "Cache-Control": "no-cache", **(more or {})}
     if matches(known, headers["ETag"]):
         return Response(status_code=304, headers=headers)

@@ -4,30 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Annotated, Any, Final
+
+from pydantic import Field, TypeAdapter, ValidationError
 
 from service.action import Action
 from service.observe.instruments import count_corrupt
 from service.trust.notary import Notary, matches
 from tensorkiln.errors import UntrustedArtifactError
-from tensorkiln.trust import SignedRecord
 
 from .blobs import Blobs
 from .records import Records
 
 _SIGNED: Final = "signed"
+_SECONDS: Final = "seconds"
+_TIMES: Final = TypeAdapter(dict[str, Annotated[float, Field(ge=0.0, allow_inf_nan=False)]])
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
     """What was compiled: digests of the program's record, of its artifacts, and of its stages' dumps by name.
 
-    `signature` is the `SignedRecord` that says so, as JSON; empty until the entry is saved.
+    `seconds` is what each stage took, as far as that is known: nobody signs it. `signature` is the `SignedRecord` that
+    says the rest, as JSON; empty until the entry is saved.
     """
 
     program: str
     artifacts: tuple[str, ...]
     stages: Mapping[str, str] = field(default_factory=dict[str, str])
+    seconds: Mapping[str, float] = field(default_factory=dict[str, float])
     signature: str = ""
 
     @property
@@ -53,15 +58,13 @@ class Programs:
 
     async def entry(self, digest: str) -> Entry | None:
         """The entry of an action digest, whether or not its blobs are there; None when its signature is not valid."""
-        signed = await self._signed(digest)
-        return _entry(signed) if signed is not None else None
+        return await self._entry(digest)
 
     async def find(self, action: Action, *, with_dumps: bool) -> Entry | Miss:
         """A complete entry of `action`, or why there is none."""
-        signed = await self._signed(action.digest)
-        if signed is None or not matches(signed.record, action):
+        entry = await self._entry(action.digest, action)
+        if entry is None:
             return Miss()
-        entry = _entry(signed)
         if with_dumps and not entry.stages:
             return Miss("the stored program has no stage dumps")
         if not await self._blobs.holds(entry.blobs):
@@ -73,13 +76,13 @@ class Programs:
     async def save(self, action: Action, entry: Entry) -> Entry:
         """Make `entry`, whose blobs are stored, the answer of `action`; the entry with its signature."""
         signed = self._signed_now(action, entry)
-        await self._records.put(_path(action.digest), {_SIGNED: signed.signature})
+        await self._records.put(_path(action.digest), _content(signed))
         return signed
 
     async def offer(self, action: Action, entry: Entry) -> Entry:
         """Make `entry` the answer of `action` unless it has one that is of use: of several workers the first counts."""
         signed = self._signed_now(action, entry)
-        if await self._records.create(_path(action.digest), {_SIGNED: signed.signature}):
+        if await self._records.create(_path(action.digest), _content(signed)):
             return signed
         earlier = await self.find(action, with_dumps=bool(entry.stages))
         return earlier if isinstance(earlier, Entry) else await self.save(action, entry)
@@ -93,14 +96,26 @@ class Programs:
         signed = self._notary.sign(action, entry.program, entry.artifacts, entry.stages)
         return replace(entry, signature=signed.to_json().decode())
 
-    async def _signed(self, digest: str) -> SignedRecord | None:
-        record = await self._records.get(_path(digest))
-        return self._notary.believes(record.get(_SIGNED, ""), digest) if record is not None else None
+    async def _entry(self, digest: str, action: Action | None = None) -> Entry | None:
+        content = await self._records.get(_path(digest))
+        signed = self._notary.believes(content.get(_SIGNED, ""), digest) if content is not None else None
+        if content is None or signed is None or not (action is None or matches(signed.record, action)):
+            return None
+        record = signed.record
+        seconds = _seconds(content.get(_SECONDS))
+        return Entry(record.program, record.artifacts, record.stages, seconds, signed.to_json().decode())
 
 
-def _entry(signed: SignedRecord) -> Entry:
-    record = signed.record
-    return Entry(record.program, record.artifacts, record.stages, signed.to_json().decode())
+def _content(entry: Entry) -> dict[str, Any]:
+    return {_SIGNED: entry.signature, _SECONDS: dict(entry.seconds)}
+
+
+def _seconds(stored: Any) -> dict[str, float]:
+    """What is stored beside the signed record and may be anything."""
+    try:
+        return _TIMES.validate_python(stored)
+    except ValidationError:
+        return {}
 
 
 def _path(digest: str) -> str:

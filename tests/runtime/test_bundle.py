@@ -81,8 +81,8 @@ def test_a_bundle_is_an_archive_that_any_tool_opens(written: Path) -> None:
     with zipfile.ZipFile(written) as archive:
         assert archive.testzip() is None
         names = archive.namelist()
-        assert names[:2] == ["manifest.json", "program.json"]
-        assert all(name.removeprefix("artifacts/") == sha256(archive.read(name)).hexdigest() for name in names[2:])
+        assert names[:3] == ["manifest.json", "program.json", "names.json"]
+        assert all(name.removeprefix("artifacts/") == sha256(archive.read(name)).hexdigest() for name in names[3:])
     assert stat.S_IMODE(written.stat().st_mode) == 0o644
 
 
@@ -131,14 +131,29 @@ def with_program(parts: Parts, program: bytes) -> Parts:
     return manifest(parts | {"program.json": program}, program=sha256(program).hexdigest())
 
 
+def with_names(parts: Parts, **changes: object) -> Parts:
+    names = json.dumps(json.loads(parts["names.json"]) | changes).encode()
+    return manifest(parts | {"names.json": names}, names=sha256(names).hexdigest())
+
+
+def of_version_1(parts: Parts) -> Parts:
+    """The bundle as it was before programs had names apart from them."""
+    stated = json.loads(parts["manifest.json"])
+    del stated["names"]
+    old = {name: content for name, content in parts.items() if name != "names.json"}
+    return old | {"manifest.json": json.dumps(stated | {"tensorkiln_bundle": 1}).encode()}
+
+
 def without_artifact(parts: Parts) -> Parts:
     kept = json.loads(parts["manifest.json"])["artifacts"][1:]
-    names = ["manifest.json", "program.json", *(f"artifacts/{digest}" for digest in kept)]
+    names = ["manifest.json", "program.json", "names.json", *(f"artifacts/{digest}" for digest in kept)]
     return manifest({name: parts[name] for name in names}, artifacts=kept)
 
 
 CHANGES: list[tuple[Callable[[Parts], Parts], type[TensorkilnError], str]] = [
-    (lambda parts: manifest(parts, tensorkiln_bundle=2), RequestError, "is a bundle of version 2 .* update tensorkiln"),
+    (lambda parts: manifest(parts, tensorkiln_bundle=3), RequestError, "is a bundle of version 3 .* update tensorkiln"),
+    (lambda parts: manifest(parts, tensorkiln_bundle=1), RequestError, "its manifest cannot be read"),
+    (lambda parts: manifest(parts, names=None), RequestError, "its manifest cannot be read"),
     (lambda parts: manifest(parts, tensorkiln_bundle="1"), RequestError, "its manifest cannot be read"),
     (lambda parts: manifest(parts, surprise=1), RequestError, "its manifest cannot be read"),
     (lambda parts: manifest(parts, artifacts=["../../etc/passwd"]), RequestError, "its manifest cannot be read"),
@@ -153,6 +168,11 @@ CHANGES: list[tuple[Callable[[Parts], Parts], type[TensorkilnError], str]] = [
     (lambda parts: parts | {"program.json": b"{}"}, UnavailableError, "program.json in .* is corrupt"),
     (lambda parts: with_program(parts, b"{}"), RequestError, r"cannot be read \(at /digest: Field required\)"),
     (lambda parts: with_program(parts, b"not json"), RequestError, "the program in .* cannot be read"),
+    (lambda parts: parts | {"names.json": b"{}"}, UnavailableError, "names.json in .* is corrupt"),
+    (lambda parts: with_names(parts, symbols={}), RequestError, "its names of symbols are not one for each"),
+    (lambda parts: with_names(parts, symbols={"n": "a b"}), RequestError, r"cannot be read \(at /symbols/n"),
+    (lambda parts: with_names(parts, vars={"0": 0, "1": 0}), RequestError, "its names of vars are not one for each"),
+    (lambda parts: with_names(parts, nodes=[-1]), RequestError, r"cannot be read \(at /nodes/0"),
     (without_artifact, RequestError, "lacks [0-9a-f]{64}, which its program needs"),
 ]
 
@@ -164,6 +184,25 @@ def test_an_archive_that_is_no_bundle_is_refused(
     rewritten(written, change(parts_of(written)))
     with pytest.raises(error, match=message):
         read_bundle(written)
+
+
+def test_a_bundle_of_the_first_version_is_still_read(written: Path) -> None:
+    rewritten(written, of_version_1(parts_of(written)))
+    assert read_bundle(written).program == host_sketch().compiled()
+
+
+def test_a_bundle_has_what_was_signed_byte_for_byte_and_gives_it_its_names(tmp_path: Path) -> None:
+    sketch, path = host_sketch(), tmp_path / "named.kiln"
+    canonical = sketch.compiled()
+    named = canonical.renamed({"n": "rows"}, {0: 7, 1: 3}, ()).model_copy(update={"name": "double"})
+    signed = canonical.model_dump_json(indent=2).encode()
+    write_bundle(path, named, sketch.artifacts.__getitem__, signed=signed)
+    assert parts_of(path)["program.json"] == signed
+    read = read_bundle(path)
+    assert (read.program, read.signed) == (named, sha256(signed).hexdigest())
+    other = named.model_copy(update={"outputs": named.inputs})
+    with pytest.raises(UnavailableError, match="is not the one that was signed"):
+        write_bundle(path, other, sketch.artifacts.__getitem__, signed=signed)
 
 
 def test_a_changed_artifact_is_refused(written: Path) -> None:

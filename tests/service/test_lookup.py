@@ -19,11 +19,11 @@ from service.engine.returned import Prepared
 from service.sandbox.frames import Message
 from service.sandbox.jobs.prepare import prepare
 from service.sandbox.jobs.render import render
-from service.store.programs import Miss
+from service.store.programs import Entry, Miss
 from tests.service.bodies import V3, compile_body, encoded
 
 SALT = "a salt"
-PROGRAM = Compiled(b"{}", ("0" * 64,), HIT.model_dump(mode="json"))
+PROGRAM = Compiled(b"{}", Entry("0" * 64, (), seconds={"codegen": 0.5}), HIT.model_dump(mode="json"))
 
 
 class Unsaid:
@@ -64,10 +64,12 @@ def asked(shelf: Shelf, targets: Sequence[str]) -> tuple[Lookup, Message]:
 
 
 def test_all_programs_are_given_in_the_order_of_the_targets() -> None:
-    other = Compiled(b"[]", ("1" * 64,), HIT.model_dump(mode="json"))
+    other = Compiled(b"[]", Entry("1" * 64, (), {"codegen": "2" * 64}), HIT.model_dump(mode="json"))
     looking, response = asked(Shelf(PROGRAM, other), [V3, "cpu:x86-64-v2"])
     assert response.parts == {"program:0": b"{}", "program:1": b"[]"}
     assert [cache["status"] for cache in response.header["caches"]] == ["hit", "hit"]
+    assert response.header["seconds"] == [{"codegen": 0.5}, {}]
+    assert response.header["stages"] == [{}, {"codegen": "2" * 64}]
     answer = {"answer": b'{"programs":[1]}', "repeat": b'{"programs":[2]}'}
     found, answered = looking.read(Message({}, answer))
     assert answered is not None
@@ -79,7 +81,7 @@ def test_all_programs_are_given_in_the_order_of_the_targets() -> None:
 def test_where_one_is_missing_nothing_is_given_and_nothing_looked_up_again() -> None:
     shelf = Shelf(PROGRAM, Miss("damaged"))
     looking, response = asked(shelf, [V3, "cpu:x86-64-v2"])
-    assert response == Message({"caches": []}, {})
+    assert response == Message({"caches": [], "seconds": [], "stages": []}, {})
     found, answered = looking.read(Message())
     assert answered is None
     assert [None if look is None else look.found for look in found.looks] == [PROGRAM, Miss("damaged")]

@@ -32,7 +32,7 @@ def test_the_record_of_the_page_has_the_signature_of_the_page() -> None:
 def test_every_python_block_of_the_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KILN_HOME", str(tmp_path / "home"))
     monkeypatch.chdir(ROOT)
-    assert len(blocks(PAGE, "python")) == 2
+    assert len(blocks(PAGE, "python")) == 3
     run_python(PAGE)
 
 

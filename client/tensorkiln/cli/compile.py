@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from ..bundle import SUFFIX, is_bundle, write_bundle
+from ..bundle import SUFFIX, is_bundle
 from ..sdk import NATIVE, Client
 from ..spec import CompiledProgram
 from .model import read_model
@@ -36,7 +36,10 @@ def compile_graph(
         typer.Option(help="Write the code of the programs into this folder, each file named by its SHA-256."),
     ] = None,
     bundle: Annotated[
-        Path | None, typer.Option(help="Write the program and its code into one .kiln file, for one target.")
+        Path | None,
+        typer.Option(
+            help="Write the program and its code into one .kiln file, for one target, and its signature beside."
+        ),
     ] = None,
     dump_stages: Annotated[
         Path | None, typer.Option("--dump-stages", help="Write the IR after every stage into this folder.")
@@ -65,7 +68,7 @@ def compile_graph(
             _write_artifacts(client, programs, artifacts)
         if bundle is not None:
             step(f"writing {bundle}")
-            write_bundle(bundle, programs[0], client.artifact)
+            client.save(programs[0], bundle)
         if dump_stages is not None:
             step("fetching stages")
             _write_stages(client, programs, dump_stages)

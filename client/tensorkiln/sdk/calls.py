@@ -14,6 +14,7 @@ from ..request import GraphSource, validate_body
 from ..settings import checked_key, resolve_settings
 from ..spec import CompiledProgram
 from ..transport import Transport
+from ..trust.carried import write_signed
 from ..trust.connected import connect
 from ..trust.policy import resolve_policy
 from ..trust.question import Question
@@ -138,13 +139,18 @@ class Calls:
         self, compiled: CompiledProgram, *, threads: int | None = None, device: int | Driver | None = None
     ) -> Program:
         await self._trusted.require(compiled)
-        digests = sorted(compiled.artifacts)
-        found = await self._wire.together(self.artifact, digests, _PARALLEL_FETCHES)
-        artifacts = dict(zip(digests, found, strict=True))
+        artifacts = await self._fetched(compiled)
         return await self._wire.apart(lambda: Program(compiled, artifacts.__getitem__, threads=threads, device=device))
 
     async def program(self, digest: str, *, threads: int | None = None, device: int | Driver | None = None) -> Program:
         return await self.load(await self._trusted.by_digest(digest), threads=threads, device=device)
+
+    async def save(self, compiled: CompiledProgram, path: str | os.PathLike[str]) -> None:
+        await self._trusted.require(compiled)
+        signed = await self._trusted.signed(compiled.digest)
+        program = await self._trusted.content(signed.record)
+        artifacts = await self._fetched(compiled)
+        await self._wire.apart(lambda: write_signed(path, compiled, artifacts.__getitem__, program, signed))
 
     async def stage(self, digest: str, name: str) -> str:
         path = f"/programs/{quote(digest, safe='')}/stages/{quote(name, safe='')}"
@@ -162,6 +168,11 @@ class Calls:
 
     async def close(self) -> None:
         await self._transport.close()
+
+    async def _fetched(self, compiled: CompiledProgram) -> dict[str, bytes]:
+        digests = sorted(compiled.artifacts)
+        found = await self._wire.together(self.artifact, digests, _PARALLEL_FETCHES)
+        return dict(zip(digests, found, strict=True))
 
     async def _submitted(self, asked: Asked) -> AsyncJob:
         """A job that somebody knows of: who leaves before it is accepted gives it up."""

@@ -159,6 +159,13 @@ class Client:
         """The signed record of a compile, by the digest of its program."""
         return run(self._calls.signature(digest))
 
+    def save(self, compiled: CompiledProgram, path: str | os.PathLike[str]) -> None:
+        """Write a program and all that it needs as a `.kiln` file, and beside it its signature, as `<path>.sig`.
+
+        Each file appears complete or not at all. `Program.from_bundle` reads them. OSError when they cannot be written.
+        """
+        run(self._calls.save(compiled, path))
+
     def stage(self, digest: str, name: str) -> str:
         """The IR text of one stage of a program that was compiled with `dump_stages`."""
         return run(self._calls.stage(digest, name))

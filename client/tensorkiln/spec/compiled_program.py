@@ -21,10 +21,13 @@ ABI_VERSION = 1
 
 
 class StageRecord(Record):
-    """One stage of the compile: its wall-clock time, and the SHA-256 of its IR text when that was asked for."""
+    """One stage of the compile: its wall-clock time, and the SHA-256 of its IR text when that was asked for.
+
+    Both are of one compile and no part of the program as it is stored and signed, which has 0 and None.
+    """
 
     name: str
-    seconds: float = Field(ge=0.0)
+    seconds: float = Field(default=0.0, ge=0.0)
     dump: str | None = Field(default=None, pattern=SHA256_PATTERN)
 
 
@@ -89,6 +92,14 @@ class CompiledProgram(Record):
         """The digests of everything that has to be fetched to run the program: code in each form, and constants."""
         code = {digest for kernel in self.kernels for digest in (kernel.artifact, kernel.binary) if digest}
         return frozenset(code | {buffer.artifact for buffer in self.buffers if buffer.artifact})
+
+    def with_stages(self, seconds: Mapping[str, float], dumps: Mapping[str, str]) -> CompiledProgram:
+        """The same program with what a compile of it took and the SHA-256 of the IR texts it left, by stage."""
+        stages = tuple(
+            StageRecord(name=stage.name, seconds=seconds.get(stage.name, 0.0), dump=dumps.get(stage.name))
+            for stage in self.stages
+        )
+        return self.model_copy(update={"stages": stages})
 
     def renamed(self, symbols: Mapping[str, str], vars: Mapping[int, int], nodes: Sequence[int]) -> CompiledProgram:
         """The same program in the names of another graph: symbols everywhere, vars of the bindings, node indices.

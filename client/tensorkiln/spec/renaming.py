@@ -25,8 +25,14 @@ _POINTER = re.compile(r"^/nodes/(\d+)(?=/|$)")
 _T = TypeVar("_T", bound=BaseModel)
 
 
+def node_of(pointer: str) -> int | None:
+    """The index of the node that a JSON Pointer into a graph goes through."""
+    found = _POINTER.match(pointer)
+    return int(found[1]) if found else None
+
+
 @cache
-def _fields_with_names(model: type[BaseModel]) -> tuple[str, ...]:
+def fields_with_names(model: type[BaseModel]) -> tuple[str, ...]:
     """The fields of `model` in which a dim or another record may stand."""
     return tuple(name for name, field in model.model_fields.items() if _may_hold_names(field.annotation))
 
@@ -64,7 +70,7 @@ class Renaming:
 
     def _record(self, record: _T) -> _T:
         update = {}
-        for name in _fields_with_names(type(record)):
+        for name in fields_with_names(type(record)):
             old = getattr(record, name)
             new = self._value(old)
             if new is not old:

@@ -54,19 +54,28 @@ def resolve_policy(
 ) -> Policy:
     """The policy of a client made with these arguments; `RequestError` names a value that cannot be used."""
     variables = Variables.of(environment)
-    stated = (variables.get("KILN_TRUSTED_KEYS") or "").split(",") if trusted_keys is None else trusted_keys
-    level = min_isolation or variables.get("KILN_MIN_ISOLATION") or MINIMUM_ISOLATION
-    if level not in LEVELS:
-        raise RequestError(f"The least isolation is {level!r}; the levels are {', '.join(LEVELS)}.")
+    pins, level = resolve_demands(trusted_keys, min_isolation, environment)
     cache = cache_dir or variables.get("KILN_CACHE_DIR")
     return Policy(
-        pins=tuple(key for text in stated if text.strip() for key in _keys(text.strip())),
+        pins=pins,
         minimum_isolation=level,
         config=config_directory(environment),
         cache=Path(cache).expanduser().absolute() if cache else home,
         cache_bytes=_mebibytes(variables) << 20,
         offline=_is_offline(variables) if offline is None else offline,
     )
+
+
+def resolve_demands(
+    trusted_keys: Sequence[str] | None, min_isolation: str | None, environment: Mapping[str, str] = os.environ
+) -> tuple[tuple[PublicKey, ...], str]:
+    """The pins and the least isolation alone. `RequestError` names a value that cannot be used."""
+    variables = Variables.of(environment)
+    stated = (variables.get("KILN_TRUSTED_KEYS") or "").split(",") if trusted_keys is None else trusted_keys
+    level = min_isolation or variables.get("KILN_MIN_ISOLATION") or MINIMUM_ISOLATION
+    if level not in LEVELS:
+        raise RequestError(f"The least isolation is {level!r}; the levels are {', '.join(LEVELS)}.")
+    return tuple(key for text in stated if text.strip() for key in _keys(text.strip())), level
 
 
 def _keys(text: str) -> tuple[PublicKey, ...]:

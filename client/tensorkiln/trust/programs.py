@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from threading import Lock
@@ -18,12 +18,12 @@ from ..errors import NotFoundError, UntrustedArtifactError
 from ..immediate import Apart
 from ..options import CompileOptions
 from ..request import GraphSource
-from ..spec import CacheInfo, CompiledProgram
+from ..spec import CacheInfo, CompiledProgram, StageRecord
 from ..target import Target
 from .question import Question
 from .record import ActionRecord, SignedRecord
 from .service_keys import ServiceKeys
-from .verify import refused, verify
+from .verify import refused, require_agreement, verify
 
 _MAX_QUESTIONS: Final = 16
 _KEPT: Final = CacheInfo(status="hit", reason="kept by this client")
@@ -35,14 +35,13 @@ class Answered(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     digest: str
-    cache: Annotated[CacheInfo, BeforeValidator(lambda stated: _known(stated))]
+    cache: Annotated[CacheInfo, BeforeValidator(lambda stated: _known(CacheInfo, stated))]
+    stages: tuple[Annotated[StageRecord, BeforeValidator(lambda stated: _known(StageRecord, stated))], ...] = ()
 
 
-def _known(stated: Any) -> Any:
-    """What is said about the cache, without what a later service may add to it."""
-    return (
-        {name: stated[name] for name in CacheInfo.model_fields.keys() & stated} if isinstance(stated, dict) else stated
-    )
+def _known(model: type[BaseModel], stated: Any) -> Any:
+    """What an answer says in place of a record, without what a later service may add to it."""
+    return {name: stated[name] for name in model.model_fields.keys() & stated} if isinstance(stated, dict) else stated
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +96,8 @@ class TrustedPrograms:
         for target, each, signed in zip(question.targets, answered, [*signatures, *unsigned], strict=True):
             record = await self._believe(each.digest, signed)
             question.require(record, target)
-            found.append(await self._renamed(record, question, each.cache))
+            seconds = {stage.name: stage.seconds for stage in each.stages}
+            found.append(await self._renamed(record, question, each.cache, seconds))
             self._keep(f"question {question.key(target)}", record.action.encode())
         return tuple(found)
 
@@ -113,7 +113,7 @@ class TrustedPrograms:
                 )
             record = await self._record(action.decode("ascii", "replace"))
             question.require(record, target)
-            found.append(await self._renamed(record, question, _KEPT))
+            found.append(await self._renamed(record, question, _KEPT, {}))
         return tuple(found)
 
     async def by_digest(self, action: str) -> CompiledProgram:
@@ -127,8 +127,10 @@ class TrustedPrograms:
             message = f"The program {compiled.digest} names {min(strange)}, which its record does not."
             raise refused("swapped_artifact", message, compiled.digest)
 
-    async def _renamed(self, record: ActionRecord, question: Question, cache: CacheInfo) -> CompiledProgram:
-        program = await self._program(record)
+    async def _renamed(
+        self, record: ActionRecord, question: Question, cache: CacheInfo, seconds: Mapping[str, float]
+    ) -> CompiledProgram:
+        program = (await self._program(record)).with_stages(seconds, record.stages)
         return await self._sources.apart(lambda: question.in_its_names(program, cache))
 
     async def _record(self, action: str) -> ActionRecord:
@@ -162,13 +164,15 @@ class TrustedPrograms:
             self._keep(f"record {action}", signed.to_json())
         return record
 
+    async def content(self, record: ActionRecord) -> bytes:
+        """The program of a record as it was signed: its JSON in canonical names."""
+        return await self._sources.programs.get(record.program)
+
     async def _program(self, record: ActionRecord) -> CompiledProgram:
-        content = await self._sources.programs.get(record.program)
+        content = await self.content(record)
         program = await self._sources.apart(lambda: CompiledProgram.model_validate_json(content))
-        if program.digest == record.action and program.artifacts <= set(record.artifacts):
-            return program
-        message = f"The program {record.action} does not agree with its record."
-        raise refused("swapped_artifact", message, record.action)
+        require_agreement(program, record)
+        return program
 
     def _keep(self, what: str, content: bytes) -> None:
         name = self._name(what)

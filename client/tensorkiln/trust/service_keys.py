@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
@@ -14,6 +12,7 @@ from typing import Final
 from pydantic import ValidationError
 
 from ..errors import UnavailableError, UntrustedArtifactError
+from ..whole_file import whole_file
 from .keys import KeySet, PublicKey, with_endorsed
 
 REFRESH_S: Final = 3600.0
@@ -123,11 +122,5 @@ class ServiceKeys:
         text = KeySet(keys=tuple(known.values())).model_dump_json(exclude_none=True)
         with suppress(OSError):
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            handle, unfinished = tempfile.mkstemp(dir=self._path.parent, prefix=".new-")
-            try:
-                with os.fdopen(handle, "w") as file:
-                    file.write(text)
-                os.replace(unfinished, self._path)
-            except OSError:
-                os.unlink(unfinished)
-                raise
+            with whole_file(self._path) as file:
+                file.write(text.encode())

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from ..errors import UntrustedArtifactError
+from ..spec import CompiledProgram
 from .isolation import LEVELS, is_at_least
 from .keys import PublicKey
 from .record import ActionRecord, SignedRecord, signed_bytes
@@ -50,6 +51,13 @@ def verify(
             action,
         )
     return record
+
+
+def require_agreement(program: CompiledProgram, record: ActionRecord) -> None:
+    """UntrustedArtifactError when `program`, the one that `record` names, is of another action or names other code."""
+    if program.digest != record.action or not program.artifacts <= set(record.artifacts):
+        message = f"The program {record.action} does not agree with its record."
+        raise refused("swapped_artifact", message, record.action)
 
 
 def refused(reason: str, message: str, action: str) -> UntrustedArtifactError:

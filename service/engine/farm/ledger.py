@@ -139,7 +139,8 @@ class Ledger:
 
 
 def _entry(content: Mapping[str, Any]) -> Entry:
-    return Entry(content["program"], tuple(content["artifacts"]), content["stages"], content["signature"])
+    artifacts, stages, seconds = tuple(content["artifacts"]), content["stages"], content["seconds"]
+    return Entry(content["program"], artifacts, stages, seconds, content["signature"])
 
 
 def _path(what: str, owner: str, name: str = "") -> str:

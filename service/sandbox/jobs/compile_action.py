@@ -22,8 +22,9 @@ STORED = CacheInfo(status="hit", reason="stored program")
 def compile_action(request: Message, outlet: Outlet) -> Message:
     """The part `graph` is canonical; the header gives `digest`, `target`, `options`, `provenance` and maybe a `hook`.
 
-    The answer: `artifacts` (their SHA-256s) and `stages` (name to SHA-256 of its dump) in the header; the parts
-    `program` (a `CompiledProgram` in canonical names), `artifact:<sha256>` and `dump:<stage>`. For a request that is
+    The answer: `artifacts` (their SHA-256s), `stages` (name to SHA-256 of its dump) and `seconds` (name to its time) in
+    the header; the parts `program` (a `CompiledProgram` in canonical names, which any other compile of the action gives
+    byte for byte), `artifact:<sha256>` and `dump:<stage>`. For a request that is
     answered by this program alone, `renaming` and the header's `cache` are given as to the job `render`, and its parts
     `answer` and `repeat` come with the others.
     """
@@ -47,17 +48,15 @@ def compile_action(request: Message, outlet: Outlet) -> Message:
     program = compilation.program
     isolation = outlet.level.value
     provenance = program.provenance.model_copy(update={**header["provenance"], "isolation": isolation})
+    seconds = {stage.name: stage.seconds for stage in program.stages}
+    stages = {name: sha256(content).hexdigest() for name, content in dumps.items()}
     program = program.model_copy(update={"digest": header["digest"], "cache": STORED, "provenance": provenance})
+    program = program.with_stages({}, {})
     outlet.stage("return")
     parts = {f"artifact:{digest}": content for digest, content in compilation.artifacts.items()}
     parts |= {f"dump:{name}": content for name, content in dumps.items()}
     parts["program"] = program.model_dump_json().encode()
     if "renaming" in request.parts:
-        parts |= answers([program], [CacheInfo(**header["cache"])], request.parts["renaming"])
-    return Message(
-        {
-            "artifacts": sorted(compilation.artifacts),
-            "stages": {name: sha256(content).hexdigest() for name, content in dumps.items()},
-        },
-        parts,
-    )
+        told = program.with_stages(seconds, stages)
+        parts |= answers([told], [CacheInfo(**header["cache"])], request.parts["renaming"])
+    return Message({"artifacts": sorted(compilation.artifacts), "stages": stages, "seconds": seconds}, parts)

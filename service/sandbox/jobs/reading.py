@@ -30,4 +30,4 @@ def rehearse() -> None:
         prepared = prepare(Message({"build_id": "", "salt": ""}, {"body": body}), outlet)
         validate(Message({}, {"body": json.dumps({"graph": request["graph"]}).encode()}), outlet)
         parts = {"renaming": prepared.parts["renaming"], "program:0": program}
-        render(Message({"caches": [STORED.model_dump()]}, parts), outlet)
+        render(Message({"caches": [STORED.model_dump()], "seconds": [{}], "stages": [{}]}, parts), outlet)

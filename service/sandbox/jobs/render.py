@@ -14,14 +14,19 @@ REPEATED = CacheInfo(status="hit", reason="same request")
 
 
 def render(request: Message, outlet: Outlet) -> Message:
-    """The header gives `caches`, one `CacheInfo` per program; the parts `renaming` and `program:0`, `program:1`, ….
+    """The header gives one per program of `caches`, of `seconds` by stage, and of `stages`: SHA-256s of dumps by stage.
+    The parts are `renaming` and `program:0`, `program:1`, ….
 
     The answer's parts are `answer`, and `repeat`: what the same request gets the next time.
     """
     outlet.stage("render")
-    caches = [CacheInfo(**cache) for cache in request.header["caches"]]
+    header = request.header
+    caches = [CacheInfo(**cache) for cache in header["caches"]]
     stored = [request.parts[f"program:{position}"] for position in range(len(caches))]
-    programs = [CompiledProgram.model_validate_json(text) for text in stored]
+    programs = [
+        CompiledProgram.model_validate_json(text).with_stages(seconds, dumps)
+        for text, seconds, dumps in zip(stored, header["seconds"], header["stages"], strict=True)
+    ]
     return Message({}, answers(programs, caches, request.parts["renaming"]))
 
 

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ...bundle import SUFFIX, write_bundle
+from ...bundle import SUFFIX
 from ...errors import TensorkilnError
 from ...options import CompileOptions
 from ...sdk import Client, Outcome
 from ...target import Target
 from .files import GraphFile, write_whole
 from .lock import Lock
-from .result import Result, locked, repeatable
+from .result import Result, locked
 
 MANIFEST = "manifest.json"
 
@@ -78,16 +78,16 @@ def _kept(client: Client, wanted: Wanted, result: Result, outcome: Outcome) -> R
     file, target, before = result.file, result.target, result.locked
     if outcome.compiled is None:
         return Result(file, target, outcome, locked=before, error=outcome.error)
-    program = repeatable(outcome.compiled)
+    program = outcome.compiled
     try:
-        contents = {digest: client.artifact(digest) for digest in program.artifacts}
+        size = sum(len(client.artifact(digest)) for digest in program.artifacts)
         if wanted.out is not None:
             path = wanted.out / _place(file.name, target, program.digest)
             path.parent.mkdir(parents=True, exist_ok=True)
-            write_bundle(path, program, contents.__getitem__)
+            client.save(program, path)
     except TensorkilnError as error:
         return Result(file, target, outcome, locked=before, error=error)
-    made = locked(program, sum(map(len, contents.values())))
+    made = locked(program, size)
     return Result(file, target, outcome, made, before)
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +9,7 @@ from typing import Final
 
 from ...errors import RequestError
 from ...request import GraphSource
+from ...whole_file import whole_file
 from ..model import read_model
 
 _SUFFIXES: Final = (".json", ".onnx")
@@ -54,16 +53,7 @@ def find_graphs(folder: Path, apart_from: Iterable[Path]) -> tuple[GraphFile, ..
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Write a file that others see as it was or as it is now, and nothing between. OSError when that fails."""
+    """Write a file, and its folder where there is none. OSError when that fails."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, unfinished = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(unfinished, 0o644)
-        os.replace(unfinished, path)
-    except BaseException:
-        os.unlink(unfinished)
-        raise
+    with whole_file(path) as file:
+        file.write(text.encode())

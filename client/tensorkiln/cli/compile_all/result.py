@@ -84,21 +84,13 @@ class Result:
         }
 
 
-def repeatable(program: CompiledProgram) -> CompiledProgram:
-    """A program without what differs from one run to the next: how long it took, and whether it was stored."""
-    stages = tuple(stage.model_copy(update={"seconds": 0.0}) for stage in program.stages)
-    return program.model_copy(update={"cache": CacheInfo(status="miss"), "stages": stages})
-
-
 def locked(program: CompiledProgram, sizes: int) -> Locked:
     """What the lock file says of a program whose artifacts have so many bytes.
 
-    What is no part of the question may differ between two who asked it, and says nothing of what the program does: the
-    dumps, and how the compile was confined.
+    What is no part of the question may differ between two who asked it, and says nothing of what the program does: how
+    long it took, the dumps, whether it was stored, and how the compile was confined.
     """
-    same = repeatable(program)
-    stages = tuple(stage.model_copy(update={"dump": None}) for stage in same.stages)
-    provenance = same.provenance.model_copy(update={"isolation": ""})
-    same = same.model_copy(update={"stages": stages, "provenance": provenance})
+    provenance = program.provenance.model_copy(update={"isolation": ""})
+    same = program.with_stages({}, {}).model_copy(update={"provenance": provenance, "cache": CacheInfo(status="miss")})
     content = sha256(same.model_dump_json().encode()).hexdigest()
     return Locked(digest=program.digest, program=content, bytes=sizes, build_id=program.provenance.build_id)

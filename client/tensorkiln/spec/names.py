@@ -1,0 +1,107 @@
+"""The names in which a caller knows a program that is signed and stored in canonical ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any, TypeAlias, cast
+
+from pydantic import BaseModel, Field
+
+from ..buffers import Binding
+from ..infer import Constraint
+from ..nodes import SymVar
+from ..nodes.base import Record
+from ..nodes.fields import Name
+from ..schedule import OpRef
+from .compiled_program import CompiledProgram
+from .renaming import fields_with_names, node_of
+
+_Index = Annotated[int, Field(ge=0)]
+_Pair: TypeAlias = tuple[type, Any, Any]
+
+
+class Names(Record):
+    """What a graph is called, and what its symbols, its vars and its nodes are called in it, by canonical name.
+
+    `nodes[i]` is the index of canonical node `i`.
+    """
+
+    name: str = ""
+    symbols: dict[Name, Name] = Field(default_factory=dict[str, str])
+    vars: dict[int, int] = Field(default_factory=dict[int, int])
+    nodes: tuple[_Index, ...] = ()
+
+    @staticmethod
+    def between(canonical: CompiledProgram, program: CompiledProgram) -> Names:
+        """The names that make `program` of `canonical`: the same program but for names, cache and provenance.
+
+        ValueError when they are two programs.
+        """
+        pairs = list(_pairs(canonical, program))
+        nodes = _mapping(pairs, OpRef)
+        names = Names(
+            name=program.name,
+            symbols=_mapping(pairs, SymVar),
+            vars=_mapping(pairs, Binding),
+            nodes=tuple(nodes.get(node, node) for node in range(max(nodes, default=-1) + 1)),
+        )
+        if _what_runs(names.of(canonical)) != _what_runs(program):
+            raise ValueError("they differ in more than names")
+        return names
+
+    def of(self, canonical: CompiledProgram) -> CompiledProgram:
+        """`canonical` in these names. ValueError when they make one thing of two, or leave a symbol or a var out."""
+        symbols = {symbol.name for symbol in canonical.symbols}
+        variables = {binding.var for binding in (*canonical.inputs, *canonical.outputs)}
+        _require_one_to_one("symbols", self.symbols, symbols)
+        _require_one_to_one("vars", self.vars, variables)
+        return canonical.renamed(self.symbols, self.vars, self.nodes).model_copy(update={"name": self.name})
+
+
+def _require_one_to_one(what: str, names: Mapping[Any, Any], needed: set[Any]) -> None:
+    if set(names) != needed or len(set(names.values())) != len(names):
+        raise ValueError(f"its names of {what} are not one for each of the program's")
+
+
+def _what_runs(program: CompiledProgram) -> CompiledProgram:
+    """A program without what one answer and the next may say differently about it."""
+    return program.model_copy(
+        update={"cache": CompiledProgram.model_fields["cache"].default, "provenance": None, "stages": ()}
+    )
+
+
+def _mapping(pairs: Sequence[_Pair], kind: type) -> dict[Any, Any]:
+    return {old: new for of, old, new in pairs if of is kind}
+
+
+def _pairs(old: Any, new: Any) -> Iterator[_Pair]:
+    """What stands in one record where a name stands in the other, with the kind of record that names it."""
+    match old:
+        case tuple():
+            members = cast(tuple[Any, ...], old), cast(tuple[Any, ...], new)
+            if not isinstance(new, tuple) or len(members[0]) != len(members[1]):
+                raise ValueError("they are not alike")
+            for one, other in zip(*members, strict=True):
+                yield from _pairs(one, other)
+        case Constraint():
+            yield from _named(
+                OpRef, node_of(old.pointer), node_of(new.pointer) if isinstance(new, Constraint) else None
+            )
+        case SymVar():
+            yield from _named(SymVar, old.name, getattr(new, "name", None))
+        case Binding():
+            yield from _named(Binding, old.var, getattr(new, "var", None))
+        case OpRef():
+            yield from _named(OpRef, old.node, getattr(new, "node", None))
+        case BaseModel():
+            for field in fields_with_names(type(old)):
+                yield from _pairs(getattr(old, field), getattr(new, field, None))
+        case _:
+            pass
+
+
+def _named(kind: type, old: Any, new: Any) -> Iterator[_Pair]:
+    if new is None and old is not None:
+        raise ValueError("they are not alike")
+    if old is not None:
+        yield kind, old, new
