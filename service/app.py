@@ -15,6 +15,7 @@ from .engine.engine import Engine
 from .identity.authenticator import Authenticator
 from .identity.guard import Guard
 from .identity.policy import PUBLIC
+from .intake import Intake
 from .observe.export import telemetry
 from .observe.requests import Requests
 from .openapi import document
@@ -87,6 +88,7 @@ def create_app(settings: Settings) -> FastAPI:
         telemetry=telemetry(tracing=settings.tracing),
     )
     app.state.settings = settings
+    app.add_middleware(Intake, most=settings.intake_mib << 20)
     app.add_middleware(Encode)
     app.add_middleware(Guard, authenticator=authenticator, public=PUBLIC | _also_public(settings))
     app.add_middleware(Requests)

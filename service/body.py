@@ -1,8 +1,9 @@
-"""The body of a request: JSON by its content type, bounded in size, hashed while it arrives."""
+"""The body of a request: JSON by its content type, bounded in size and time, hashed while it arrives."""
 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -16,6 +17,11 @@ from service.coding.decode import codings_of, decoded
 from tensorkiln.errors import LimitExceededError, RequestError, TensorkilnError
 from tensorkiln.limits import MAX_BODY_BYTES
 
+from .intake import Held
+
+LEAST_RATE: Final = 64 << 10
+"""Bytes in a second, by which a body gets more time the longer it is."""
+
 # A client that is still sending reads no answer: what it sends beyond the limit is thrown away for a while.
 _DISCARD_BYTES: Final = 64 << 20
 _DISCARD_S: Final = 10.0
@@ -27,6 +33,12 @@ class MediaTypeError(RequestError):
     status = 415
 
 
+class SlowBodyError(RequestError):
+    """The body did not arrive in time."""
+
+    status = 408
+
+
 @dataclass(frozen=True, slots=True)
 class Body:
     """A body and its SHA-256."""
@@ -36,9 +48,11 @@ class Body:
 
 
 async def read_body(request: Request, limit: int = MAX_BODY_BYTES) -> Body:
-    """The body of `request`, decoded. LimitExceededError above `limit` bytes.
+    """The body of `request`, decoded; its bytes count as held until the answer. LimitExceededError above `limit` bytes.
 
-    MediaTypeError unless it is JSON, CodingError when it is in a content coding that the service does not read.
+    MediaTypeError unless it is JSON, CodingError when it is in a content coding that the service does not read,
+    SlowBodyError when it is not there KILN_ARRIVAL_S after its head, with a second more for every LEAST_RATE bytes. The
+    errors of `Held.add` when the requests under way hold too much.
     """
     _check_media_type(request)
     try:
@@ -53,16 +67,19 @@ async def _read(request: Request, limit: int) -> Body:
         if request.headers.get("expect", "").lower() != "100-continue":
             await _discard(request.stream())
         raise _too_long(int(stated), limit)
-    content, digest = bytearray(), sha256()
-    chunks = request.stream()
+    content, digest, held = bytearray(), sha256(), Held.of(request.scope)
+    chunks = _in_time(request.stream(), request.app.state.settings.arrival_s)
     try:
         codings = codings_of(request.headers.get("content-encoding", ""))
         async for chunk in decoded(chunks, codings, limit):
+            if len(content) + len(chunk) > limit:
+                raise _too_long(len(content) + len(chunk), limit)
+            held.add(len(chunk))
             content += chunk
-            if len(content) > limit:
-                raise _too_long(len(content), limit)
             if not codings:
                 digest.update(chunk)
+    except SlowBodyError:
+        raise
     except TensorkilnError:
         await _discard(chunks)
         raise
@@ -70,6 +87,24 @@ async def _read(request: Request, limit: int) -> Body:
         # What is coded arrives in little time, and most of what is refused swells in even less.
         await asyncio.to_thread(digest.update, content)
     return Body(bytes(content), digest.hexdigest())
+
+
+async def _in_time(chunks: AsyncIterator[bytes], seconds: float) -> AsyncIterator[bytes]:
+    arrived, begin = 0, time.monotonic()
+    while True:
+        allowed = seconds + arrived / LEAST_RATE
+        try:
+            async with asyncio.timeout(begin + allowed - time.monotonic()):
+                chunk = await anext(chunks)
+        except StopAsyncIteration:
+            return
+        except TimeoutError:
+            raise SlowBodyError(
+                f"{arrived} bytes of the body arrived within {allowed:.0f} s, and then no more; send it in one go.",
+                details={"arrival_s": seconds, "least_rate": LEAST_RATE, "arrived": arrived},
+            ) from None
+        arrived += len(chunk)
+        yield chunk
 
 
 def _check_media_type(request: Request) -> None:
@@ -83,7 +118,7 @@ def _check_media_type(request: Request) -> None:
 
 async def _discard(chunks: AsyncIterator[bytes]) -> None:
     left = _DISCARD_BYTES
-    with suppress(TimeoutError):
+    with suppress(TimeoutError, SlowBodyError):
         async with asyncio.timeout(_DISCARD_S):
             async for chunk in chunks:
                 left -= len(chunk)

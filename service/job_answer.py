@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, datetime
+from secrets import token_hex
 from typing import Final, Literal
 
 from service.answers import CompileAnswer, Problem
@@ -13,8 +15,8 @@ class JobAnswer(CompileAnswer):
     """A compile that was accepted. `programs` are there when its `state` is `done`, `error` when it is `failed`.
 
     `attempt` counts how often its work was begun: it is more than 1 when a service, a worker or a compile was
-    lost. `queue_ms` is the time until its work began, `run_ms` the time
-    that the work took, both null while they are not known.
+    lost. `queue_ms` is the time in which it waited for its turns, here and in a farm, `run_ms` all other time that it
+    took, both null while they are not known.
     """
 
     id: str
@@ -28,6 +30,12 @@ class JobAnswer(CompileAnswer):
 
 NOTHING: Final = CompileAnswer(programs=()).model_dump_json().encode()
 """The answer of a compile that has none."""
+
+
+def ended_at_once(answer: bytes, run_ms: float) -> bytes:
+    """The body for a job that is over with its request, and that nobody can ask for again."""
+    record = JobRecord(token_hex(16), "", time.time(), {}, state="done", queue_ms=0.0, run_ms=round(run_ms, 3))
+    return encode(record, answer)
 
 
 def encode(record: JobRecord, answer: bytes = NOTHING) -> bytes:

@@ -15,6 +15,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from .app import create_app
+from .connections import connections
 from .identity.authenticator import require_private_address
 from .listen import BACKLOG, Listener, listen
 from .observe.export import require_exporter
@@ -91,6 +92,7 @@ def _serve(settings: Settings, listener: Listener) -> int:
         access_log=False,
         server_header=False,
         backlog=BACKLOG,
+        http=connections(settings.arrival_s),
         timeout_graceful_shutdown=ceil(grace_s) + _LET_GO_S,
     )
     server = _Server(config, app, listener.address, notice_s=settings.shutdown_notice_s, grace_s=grace_s)

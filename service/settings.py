@@ -74,6 +74,12 @@ class Settings(BaseSettings):
     )
     compile_file_mib: int = Field(default=128, ge=1, description="MiB one compile may write into a file.")
     compile_output_mib: int = Field(default=256, ge=1, description="MiB one compile may return.")
+    intake_mib: int = Field(
+        default=256, ge=64, description="MiB that the bodies of the requests under way may take in memory."
+    )
+    arrival_s: float = Field(
+        default=20.0, gt=0, description="Seconds in which a request has to arrive; a long body gets more."
+    )
     answer_memory_mib: int = Field(default=64, ge=0, description="MiB of answers kept in memory for repeated requests.")
     isolation: Wall = Field(default=Wall.AUTO, description="What compiles are confined with: auto, process, bwrap.")
     require_isolation: Level = Field(

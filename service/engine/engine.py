@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import ExitStack, asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
 from service.body import Body
 from service.build_id import build
+from service.fairness.queue_time import queue_time
 from service.fairness.turns import Fairness
 from service.identity.keyring import Keyring as ApiKeyring
 from service.identity.tenancy import Tenancy
@@ -33,7 +34,7 @@ from service.store.repeats import Repeats
 from service.trust.attach import with_signatures
 from service.trust.keyring import Keyring
 from service.trust.notary import Notary
-from tensorkiln.errors import TensorkilnError, UnavailableError
+from tensorkiln.errors import DeadlineExceededError, TensorkilnError, UnavailableError
 from tensorkiln.trust import SignedRecord
 
 from .compiles import Compiled, Compiles
@@ -167,7 +168,11 @@ class Engine:
             return await self._make(body, hook, tell)
 
     async def submit(self, body: Body, hook: str | None = None) -> Job:
-        """A job that comes to the answer of a compile request; over already when the request is a repeated one."""
+        """A job that comes to the answer of a compile request; over already when the request is a repeated one.
+
+        ForbiddenError for a caller who may have nothing stored.
+        """
+        self.tenancy.require_compile()
         repeated = await self.repeated(body, hook)
         if repeated is not None:
             return await self.jobs.accept(body, hook, repeated)
@@ -214,7 +219,7 @@ class Engine:
         return await self.programs.entry(digest) is not None
 
     async def _make(self, body: Body, hook: str | None, tell: Tell) -> bytes:
-        async with self.tenancy.reproducers():
+        async with self.tenancy.reproducers(), _telling_queue_time():
             if hook is not None:
                 return await self._answer(body, None, hook, tell)
             key = self._repeats.key(self.tenancy.request_digest(body.digest))
@@ -295,6 +300,16 @@ class Engine:
             if not needs_reproducer(error):
                 raise
             raise await with_reproducer(error, body.content, self.blobs) from None
+
+
+@asynccontextmanager
+async def _telling_queue_time() -> AsyncGenerator[None]:
+    """Have the error of a compile that took too long say for how long it waited, which is not what took too long."""
+    try:
+        yield
+    except DeadlineExceededError as error:
+        details = {**error.details, "queue_ms": queue_time().milliseconds}
+        raise DeadlineExceededError(error.message, pointers=error.pointers, details=details) from None
 
 
 def _reading(body: Body, header: Mapping[str, str] | None = None) -> Message:

@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Callable, Coroutine, Hashable
 from typing import Any, Generic, TypeVar
 
+from service.fairness.queue_time import queue_time
+
 T = TypeVar("T")
 N = TypeVar("N")
 
@@ -17,6 +19,7 @@ class _Flight(Generic[T, N]):
         self._told: list[N] = []
         self._listeners: list[Callable[[N], None]] = []
         self.waiting = 0
+        self.queue_time = queue_time()
         self.task = asyncio.create_task(start(self._tell))
 
     def _tell(self, news: N) -> None:
@@ -56,7 +59,8 @@ class Flights(Generic[T, N]):
         flight.listen(tell)
         flight.waiting += 1
         try:
-            return await asyncio.shield(flight.task)
+            with queue_time().since(flight.queue_time):
+                return await asyncio.shield(flight.task)
         finally:
             flight.waiting -= 1
             flight.leave(tell)

@@ -9,6 +9,9 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final
 
+from service.fairness.queue_time import QueueTime
+from service.identity.caller import Caller
+from service.identity.scopes import Scope
 from service.store.job_records import Event, JobRecord
 
 MAX_EVENTS: Final = 1000
@@ -29,9 +32,22 @@ class Job:
         self.is_over = record.has_ended
         self.is_cancelled = self.is_failing = self.is_left = False
         self.news = asyncio.Event()
-        self._begun_at = self._accepted_at = time.monotonic()
+        self.queue_time = QueueTime()
+        self._accepted_at = time.monotonic()
         if not record.events:
             self.happens("queued", {"attempt": record.attempt})
+
+    def is_for(self, who: Caller) -> bool:
+        """Whether the caller may know of it, and have what comes of it.
+
+        Of a job whose record was damaged nothing is known, and whoever has its id was given it.
+        """
+        made_by = self.record.caller
+        if who.is_local or not made_by:
+            return True
+        # Whoever may not read what others of its tenant have had compiled may not have it by their jobs.
+        may_read = who.may(Scope.CACHE_READ) or made_by.get("name") == who.name
+        return may_read and (who.tenant, who.namespace) == (made_by.get("tenant"), made_by.get("namespace"))
 
     def happens(self, kind: str, data: Mapping[str, Any], **changes: Any) -> None:
         """Add an event, and change fields of the record. Beyond MAX_EVENTS, stages are told no more."""
@@ -47,16 +63,18 @@ class Job:
         self.happens("stage", news, **({"attempt": self.record.attempt + 1} if again else {}))
 
     def begins(self) -> None:
-        """The work starts."""
-        self._begun_at = time.monotonic()
-        queue_ms = round((self._begun_at - self._accepted_at) * 1e3, 3)
+        """The work starts. It may have to wait for further turns."""
+        queue_ms = self.queue_time.milliseconds
         self.happens("started", {"queue_ms": queue_ms}, state="running", queue_ms=queue_ms)
 
     def ends(self, state: str, **changes: Any) -> None:
         """The work is over. It has to be stored before anybody is told: see `settle`."""
-        began = self.record.queue_ms is not None
-        run_ms = round((time.monotonic() - self._begun_at) * 1e3, 3) if began else None
-        self.happens("done", {"state": state, "run_ms": run_ms}, state=state, run_ms=run_ms, **changes)
+        queue_ms = run_ms = None
+        if self.record.queue_ms is not None:
+            queue_ms = self.queue_time.milliseconds
+            run_ms = round((time.monotonic() - self._accepted_at) * 1e3 - queue_ms, 3)
+        told = {"state": state, "queue_ms": queue_ms, "run_ms": run_ms}
+        self.happens("done", told, state=state, queue_ms=queue_ms, run_ms=run_ms, **changes)
 
     def fails(self, error: Mapping[str, Any]) -> None:
         """The job is to end by a defect of the service, whatever else it was about to come to."""

@@ -14,6 +14,8 @@ import structlog
 from structlog.contextvars import bind_contextvars
 
 from service.body import Body
+from service.fairness.queue_time import begin_queue_time
+from service.fairness.threshold import is_fair
 from service.fairness.turns import Turns
 from service.identity.caller import Caller, acting_as, caller
 from service.observe.traces import continuing, traceparent
@@ -90,11 +92,8 @@ class Jobs:
         """
         if self.is_closing.is_set():
             raise UnavailableError("The service is shutting down.")
-        if len(self._jobs) >= self._most and answer is None:
-            raise UnavailableError(
-                f"{len(self._jobs)} jobs are open already, which is the limit; send the request again in a moment.",
-                details={"waiting": len(self._jobs), "queue": self._most},
-            )
+        if answer is None:
+            self._require_room(caller())
         digest = await self._blobs.put(body.content)
         identifier, who = token_hex(16), caller().to_record()
         bind_contextvars(job=identifier)
@@ -114,13 +113,30 @@ class Jobs:
             self._accepting.discard(identifier)
         return job
 
+    def _require_room(self, who: Caller) -> None:
+        """There is some for everybody: a tenant has no more jobs open than a multiple of what is free."""
+        taken = len(self._jobs)
+        if taken >= self._most:
+            raise UnavailableError(
+                f"{taken} jobs are open already, which is the limit; send the request again in a moment.",
+                details={"waiting": taken, "queue": self._most},
+            )
+        if not who.tenant or is_fair(taken, taken, self._most):
+            return
+        own = sum(job.record.caller.get("tenant") == who.tenant for job in self._jobs.values())
+        if not is_fair(own, taken, self._most):
+            raise RateLimitedError(
+                f"{own} jobs of your tenant are open, which leaves too little to others; come back in a moment.",
+                details={"limit": "open_jobs", "maximum": self._most, "actual": own, "retry_after_s": 1},
+            )
+
     async def find(self, identifier: str) -> Job:
         """The job with this id, of whichever service. NotFoundError when the caller has none."""
         job = self._jobs.get(identifier)
         if job is None:
             record = await self._records.find(identifier)
             job = Job(record) if record is not None else None
-        if job is None or not _may_see(caller(), job.record):
+        if job is None or not job.is_for(caller()):
             raise NotFoundError(f"There is no job {identifier}.")
         bind_contextvars(job=job.record.id)
         return job
@@ -227,6 +243,7 @@ class Jobs:
         who = Caller.from_record(job.record.caller)
         # A job that was taken up has neither from the request that it was made by.
         bind_contextvars(job=job.record.id, tenant=who.tenant)
+        job.queue_time = begin_queue_time()
         with acting_as(who), continuing(job.record.trace):
             state, changes = await self._patiently(lambda: self._in_turn(job))
         job.ends(state, **changes)
@@ -351,12 +368,6 @@ class Jobs:
         await asyncio.wait([job.task])
         job.settle(record)
         self._jobs.pop(identifier, None)
-
-
-def _may_see(who: Caller, record: JobRecord) -> bool:
-    # Of a job whose record was damaged nothing is known, and whoever has its id was given it.
-    owner = (record.caller.get("tenant"), record.caller.get("namespace"))
-    return who.is_local or not record.caller or (who.tenant, who.namespace) == owner
 
 
 async def _past(job: Job, last: str) -> AsyncGenerator[Event]:

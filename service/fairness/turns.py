@@ -14,14 +14,19 @@ from .estimate import Estimate
 from .gate import Allowance, Gate
 from .lane import Bounds, FairLane, Load, Turn
 from .queue import Share
+from .queue_time import queue_time
 
 
 class Turns:
-    """Turns of one kind of job: those that compile, or those that only read and write."""
+    """Turns of one kind of job: those that compile, or those that only read and write.
 
-    def __init__(self, lane: FairLane, tenant: Callable[[str], TenantRecord]) -> None:
+    Of one that is not `work`, whoever has a turn waits for others yet.
+    """
+
+    def __init__(self, lane: FairLane, tenant: Callable[[str], TenantRecord], *, work: bool = True) -> None:
         self._lane = lane
         self._tenant = tenant
+        self._work = int(work)
         self._estimate = Estimate()
 
     def load(self) -> Load:
@@ -34,10 +39,17 @@ class Turns:
 
         RateLimitedError or UnavailableError when it does not get one.
         """
-        tenant = caller().tenant
+        tenant, clock = caller().tenant, queue_time()
         share = Share(tenant, self._tenant(tenant).weight)
-        async with self._lane.admit(share, self._estimate.seconds(size)) as turn:
-            yield turn
+        clock.change(waiting=1)
+        is_waiting = True
+        try:
+            async with self._lane.admit(share, self._estimate.seconds(size)) as turn:
+                clock.change(waiting=-1, running=self._work)
+                is_waiting = False
+                yield turn
+        finally:
+            clock.change(waiting=-1) if is_waiting else clock.change(running=-self._work)
         if turn.cost_s is not None:
             self._estimate.learn(size, turn.cost_s)
 
@@ -62,8 +74,8 @@ class Fairness:
         here = replace(bounds, width=settings.concurrency + 1, tenant_width=min(at_once, settings.concurrency))
         self.short_jobs = Turns(FairLane(here, self._gate.charge), tenant)
         # What was accepted waits as long as it takes; its costs are counted where they arise.
-        accepted = Bounds(settings.width, settings.width + settings.queue)
-        self.jobs = Turns(FairLane(accepted, width=width), tenant)
+        accepted = Bounds(settings.width, settings.width + settings.queue, tenant_width=settings.tenant_concurrency)
+        self.jobs = Turns(FairLane(accepted, width=width), tenant, work=False)
         self.lanes = {"compiles": self.compiles, "short_jobs": self.short_jobs, "jobs": self.jobs}
 
     @contextmanager

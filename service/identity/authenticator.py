@@ -13,6 +13,7 @@ from tensorkiln.errors import (
     ExpiredCredentialError,
     InvalidCredentialError,
     MissingCredentialError,
+    RequestError,
     UnavailableError,
 )
 
@@ -24,6 +25,12 @@ from .tokens import Tokens
 _SCHEME: Final = "bearer"
 
 _log = structlog.get_logger()
+
+
+class MisdirectedError(RequestError):
+    """The request is for another host."""
+
+    status = 421
 
 
 class Authenticator:
@@ -42,13 +49,21 @@ class Authenticator:
             self._asks = bool(self.keyring.register.keys)
         return self._asks
 
-    async def caller(self, authorization: str | None, peer: str | None) -> Caller:
-        """The caller with this header, from this address (None: a Unix socket). AuthError with the reason for none."""
-        if self._is_off:
-            return LOCAL
-        if not self.asks:
-            if peer is not None and not is_loopback(peer):
+    async def caller(self, authorization: str | None, peer: str | None, host: str | None = None) -> Caller:
+        """The caller with this header, from this address (None: a Unix socket), who asks for this host.
+
+        AuthError with the reason for none. MisdirectedError for one who is not asked for a credential and calls the
+        service by another name than this machine's own: a page of somebody else, in a browser on this machine, whose
+        name was made to lead here.
+        """
+        if self._is_off or not self.asks:
+            if not self._is_off and peer is not None and not is_loopback(peer):
                 raise MissingCredentialError("This service has no keys yet: until then it serves its own machine only.")
+            if peer is not None and host is not None and not is_loopback(_name_of(host)):
+                raise MisdirectedError(
+                    f"A service that asks for no credential answers to localhost and 127.0.0.1, not to {host[:255]!r}; "
+                    "make a key to have it answer to other names."
+                )
             return LOCAL
         if authorization is None:
             raise MissingCredentialError("Send an API key or a token: `Authorization: Bearer …`.")
@@ -72,6 +87,11 @@ class Authenticator:
             raise ExpiredCredentialError(f"The API key {key.id} has expired; ask the operator for another.")
         namespace = "" if self.keyring.tenant(record.tenant).shared else record.tenant
         return Caller(f"key:{record.id}", record.tenant, namespace, record.scopes)
+
+
+def _name_of(host: str) -> str:
+    """The name or address in a header `Host`."""
+    return host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0].lower()
 
 
 def is_loopback(host: str) -> bool:

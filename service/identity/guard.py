@@ -46,7 +46,7 @@ class Guard:
         try:
             caller = LOCAL if path in self._public else await self._caller(scope)
             if not caller.is_local:
-                check(caller, path)
+                check(caller, scope["method"], path)
         except TensorkilnError as error:
             _log.info("a request was refused", code=error.code, peer=(scope.get("client") or [None])[0])
             with suppress(TimeoutError):
@@ -63,8 +63,9 @@ class Guard:
         headers = Headers(scope=scope)
         if headers.get("x-forwarded-for") or headers.get("forwarded"):
             # Behind a proxy everybody comes from the loopback.
-            return await self._authenticator.caller(headers.get("authorization"), "")
-        return await self._authenticator.caller(headers.get("authorization"), client[0] if client else None)
+            return await self._authenticator.caller(headers.get("authorization"), "", headers.get("host"))
+        peer = client[0] if client else None
+        return await self._authenticator.caller(headers.get("authorization"), peer, headers.get("host"))
 
 
 async def _discard(receive: Receive) -> None:

@@ -19,20 +19,22 @@ _ONE_OF: Final = {
     "compile": _WORK,
     "explain": _WORK,
     "jobs": _WORK,
-    "jobs:batch": _WORK,
+    "jobs:batch": frozenset({Scope.COMPILE}),
     "programs": _WORK,
     "artifacts": _WORK,
 }
 
 
-def check(caller: Caller, path: str) -> None:
-    """ForbiddenError unless `caller` may go to `path` at all; what it may do there, the route decides."""
-    needed = _needed(path)
+def check(caller: Caller, method: str, path: str) -> None:
+    """ForbiddenError unless `caller` may do `method` at `path` at all; what comes of it there, the route decides."""
+    needed = _needed(method, path)
     if needed and not needed & caller.scopes:
-        raise forbidden(path, needed, " or ")
+        raise forbidden(f"{method} {path}", needed, " or ")
 
 
-def _needed(path: str) -> frozenset[Scope]:
+def _needed(method: str, path: str) -> frozenset[Scope]:
     if path in _KNOWN:
         return _ANY
+    if method == "DELETE":
+        return frozenset({Scope.COMPILE})
     return _ONE_OF.get(path.split("/")[1], frozenset({Scope.ADMIN}))

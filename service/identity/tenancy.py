@@ -68,6 +68,11 @@ class Tenancy:
             return body_digest
         return sha256(f"{self.owner}\n{self.salt}\n{body_digest}".encode()).hexdigest()
 
+    @property
+    def may_compile(self) -> bool:
+        """Whether the caller may have something compiled and stored."""
+        return caller().may(*_TO_COMPILE)
+
     def require_compile(self) -> None:
         """ForbiddenError unless the caller may have something compiled and stored."""
         caller().require("What is not stored yet is compiled and stored, which", _TO_COMPILE)

@@ -12,7 +12,8 @@ from fastapi import APIRouter, Header, Request, Response
 from service.answers import CompileAnswer
 from service.body import Body, read_body
 from service.engine.engine import Engine
-from service.job_answer import JobAnswer
+from service.fairness.queue_time import begin_queue_time
+from service.job_answer import JobAnswer, ended_at_once
 from service.prefer import Preference, parse_prefer
 from service.presence import while_wanted
 from service.problems import respond
@@ -60,7 +61,7 @@ async def compile_graph(
     What a client leaves before it is answered is given up, unless others wait for the same.
 
     With Prefer, the request becomes a job: the answer is the job, 200 when it is done within the seconds to wait, and
-    202 with its Location otherwise.
+    202 with its Location otherwise. For a caller who may only read, the job is done at once, and kept nowhere.
     """
     begin = time.perf_counter()
     settings: Settings = request.app.state.settings
@@ -68,8 +69,11 @@ async def compile_graph(
         raise RequestError(f"{HOOK_HEADER} is for a service that runs with KILN_TEST_HOOKS=1.")
     preference = parse_prefer(request.headers.getlist("prefer"), int(settings.ladder.answer_s))
     body = await read_body(request)
-    if preference is not None:
+    # Who may only read has nothing stored, no job either, and need not wait: what there is, is there.
+    as_job = preference is not None and engine.tenancy.may_compile
+    if preference is not None and as_job:
         return await _as_job(engine, body, hook, preference)
+    waited = begin_queue_time()
     again: list[Mapping[str, Any]] = []
     # Apart from what may take its time: with tasks of its own, a hit would wait for its turn among others after each.
     answer = await in_time(engine.repeated(body, hook), settings.ladder.answer_s)
@@ -77,9 +81,11 @@ async def compile_graph(
         making = engine.compile(body, hook, lambda news: again.append(news) if "attempt" in news else None)
         answer = await in_time(while_wanted(request, making, engine.ending), settings.ladder.answer_s)
     milliseconds = (time.perf_counter() - begin) * 1e3
-    headers = {"Server-Timing": f"total;dur={milliseconds:.2f}", "Cache-Control": "no-store"}
+    timing = f"queue;dur={waited.milliseconds:.2f}, total;dur={milliseconds:.2f}"
+    headers = {"Server-Timing": timing, "Cache-Control": "no-store"}
     headers[ATTEMPTS_HEADER] = str(1 + len(again))
-    return Response(answer, headers=headers, media_type="application/json")
+    content = answer if preference is None else ended_at_once(answer, milliseconds)
+    return Response(content, headers=headers, media_type="application/json")
 
 
 async def in_time(answer: Awaitable[T], seconds: float) -> T:

@@ -33,7 +33,10 @@ def refusals(*more: type[TensorkilnError]) -> dict[int | str, Any]:
         UnavailableError,
         LostWorkerError,
         TensorkilnError,
-        statuses={415: "`request.invalid`: the body is not application/json, or in an unknown content coding."},
+        statuses={
+            408: "`request.invalid`: the body did not arrive in time.",
+            415: "`request.invalid`: the body is not application/json, or in an unknown content coding.",
+        },
     )
 
 

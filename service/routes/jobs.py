@@ -89,5 +89,8 @@ async def job_body(engine: Engine, job: Job) -> bytes:
 
 
 def _shown(job: Job) -> JobRecord:
-    """A job whose end is not stored yet is still running."""
-    return job.record if job.is_over or not job.record.has_ended else replace(job.record, state="running", error=None)
+    """A job whose end is not stored yet is still running, and one that runs may wait again."""
+    record = job.record
+    if not job.is_over and record.has_ended:
+        record = replace(record, state="running", error=None)
+    return replace(record, queue_ms=job.queue_time.milliseconds) if job.task and record.state == "running" else record

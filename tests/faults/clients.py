@@ -38,7 +38,7 @@ def send(url: str, bodies: Sequence[bytes], clients: int, path: str = "/compile"
             response = connection.getresponse()
             content = response.read()
             taken = time.perf_counter() - began
-            server_ms = float(response.headers["Server-Timing"].partition("dur=")[2])
+            server_ms = float(response.headers["Server-Timing"].rpartition("dur=")[2])
             answers.append(Answer(response.status, taken, server_ms, content))
         connection.close()
 

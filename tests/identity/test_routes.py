@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import timedelta
 
 import pytest
@@ -120,6 +121,38 @@ def test_a_reader_gets_hits_and_causes_no_compile(guarded: Guarded) -> None:
     assert [answer.json()["programs"][0]["cache"]["status"] for answer in (same, renamed)] == ["hit", "hit"]
     assert guarded.send(reader, "GET", f"/artifacts/{artifacts(same)[0]}").status_code == 200
     assert refusal(guarded.send(reader, "POST", "/validate", encoded({"graph": graph()}))) == (403, "auth.forbidden")
+
+
+def test_a_reader_has_nothing_stored_and_cancels_nothing(guarded: Guarded) -> None:
+    writer, reader = guarded.key("jobless"), guarded.key("jobless", Scope.CACHE_READ)
+    asynchronous = {"Prefer": "respond-async"}
+    assert refusal(guarded.send(reader, "POST", "/compile", BODY, **asynchronous)) == (403, "auth.forbidden")
+    accepted = guarded.send(writer, "POST", "/compile", BODY, **asynchronous)
+    where = accepted.headers["Content-Location"]
+    while guarded.send(writer, "GET", where).json()["state"] != "done":
+        time.sleep(0.05)
+    jobs = sorted((guarded.home / "store" / "jobs").rglob("*"))
+    known = guarded.send(reader, "POST", "/compile", encoded(compile_body(graph(name="mine"))), **asynchronous)
+    assert (known.status_code, known.json()["state"]) == (200, "done")
+    assert known.json()["programs"][0]["cache"]["status"] == "hit"
+    assert "Location" not in known.headers
+    assert sorted((guarded.home / "store" / "jobs").rglob("*")) == jobs
+    batch = encoded({"requests": [compile_body()]})
+    assert refusal(guarded.send(reader, "POST", "/jobs:batch", batch)) == (403, "auth.forbidden")
+    assert guarded.send(reader, "GET", where).status_code == 200
+    assert refusal(guarded.send(reader, "DELETE", where)) == (403, "auth.forbidden")
+
+
+def test_what_others_of_a_tenant_had_compiled_is_not_had_by_their_jobs(guarded: Guarded) -> None:
+    writer = guarded.key("jobs")
+    made = guarded.send(writer, "POST", "/compile", BODY, Prefer="wait=60")
+    where = made.headers["Content-Location"]
+    blind = guarded.key("jobs", Scope.COMPILE, Scope.CACHE_WRITE)
+    for method, path in (("GET", where), ("GET", f"{where}/events"), ("DELETE", where)):
+        assert refusal(guarded.send(blind, method, path)) == (404, "request.not_found")
+    own = guarded.send(blind, "POST", "/compile", BODY, Prefer="wait=60").headers["Content-Location"]
+    assert guarded.send(blind, "GET", own).json()["state"] == "done"
+    assert guarded.send(guarded.key("jobs", Scope.CACHE_READ), "GET", own).status_code == 200
 
 
 def test_a_compile_without_cache_write_is_refused_before_it_costs_anything(guarded: Guarded) -> None:

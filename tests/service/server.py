@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -25,10 +26,10 @@ HOOK = "Kiln-Test-Hook"
 class Server:
     """`python -m service` on `port`, or a free one, with its store in `home` and KILN_* variables from `settings`.
 
-    It is started at `niceness`.
+    It is started at `niceness`, and may open so many `files`.
     """
 
-    def __init__(self, home: Path, *, port: int = 0, niceness: int = 0, **settings: Any) -> None:
+    def __init__(self, home: Path, *, port: int = 0, niceness: int = 0, files: int = 0, **settings: Any) -> None:
         self.home = home
         self._log = home / "log"
         home.mkdir(exist_ok=True)
@@ -41,7 +42,7 @@ class Server:
                 stderr=log,
                 text=True,
                 env={**clean, "KILN_HOME": str(home), **variables},
-                preexec_fn=(lambda: os.nice(niceness)) if niceness else None,
+                preexec_fn=(lambda: _limited(niceness, files)) if niceness or files else None,
             )
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
@@ -100,6 +101,12 @@ class Server:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.stop()
+
+
+def _limited(niceness: int, files: int) -> None:
+    os.nice(niceness)
+    if files:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
 
 
 def children(pid: int) -> list[int]:

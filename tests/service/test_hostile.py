@@ -109,7 +109,7 @@ def raw(server: Server, request: bytes) -> bytes:
     return received
 
 
-HEAD = b"POST /validate HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nConnection: close\r\n"
+HEAD = b"POST /validate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nConnection: close\r\n"
 
 
 @pytest.mark.parametrize(

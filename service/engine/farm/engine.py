@@ -166,7 +166,7 @@ class CeleryEngine:
         if pending is not None:
             if pending.result.cancelled() or not pending.result.done():
                 pending.order.cost.seconds += pending.claimed_s()
-            pending.result.cancel()
+            pending.forget()
             await self._ledger.close(self._owner, ticket, pending.message.attempt)
 
     async def _made(self, pending: Pending, result: Result) -> Made:

@@ -10,6 +10,7 @@ from typing import Any
 
 from service.engine.order import Order
 from service.engine.protocol import Tell
+from service.fairness.queue_time import queue_time
 
 from .ledger import Result, State
 from .message import Message
@@ -27,6 +28,8 @@ class Pending:
         self.result: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
         self.sent_at = time.monotonic()
         self.is_claimed = False
+        self._queue_time, self._is_waiting = queue_time(), False
+        self._waits(True)
         self.vain = 0
         self.claimed_at = self.sent_at
         self.seen_at = self.sent_at
@@ -37,6 +40,7 @@ class Pending:
     def claim(self) -> None:
         """A worker has begun the attempt."""
         if not self.is_claimed:
+            self._waits(False)
             self.is_claimed = True
             self.claimed_at = self.seen_at = time.monotonic()
 
@@ -60,12 +64,26 @@ class Pending:
     def settle(self, result: Result) -> None:
         """This is how it ended, unless it was given up meanwhile."""
         if not self.result.done():
+            self._waits(False)
             self.result.set_result(result)
+
+    def forget(self) -> None:
+        """Nobody waits for it any more."""
+        self._waits(False)
+        self.result.cancel()
 
     def next_attempt(self) -> None:
         """The present one is lost, and is paid for all the same."""
         self.order.cost.seconds += self.claimed_s()
+        self._waits(True)
         self.message = replace(self.message, attempt=self.message.attempt + 1)
         self.is_claimed, self.vain, self._beat, self._told = False, 0, -1, 0
         self.sent_at = self.seen_at = time.monotonic()
         self._tell({"stage": "retry", "attempt": self.message.attempt})
+
+    def _waits(self, yes: bool) -> None:
+        """Whether it waits for a worker, while it has its turn here."""
+        if yes != self._is_waiting:
+            self._is_waiting = yes
+            change = 1 if yes else -1
+            self._queue_time.change(waiting=change, running=-change)

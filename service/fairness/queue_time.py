@@ -1,0 +1,66 @@
+"""How long a request or a job has waited for its turns while nothing of it was done."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+
+class QueueTime:
+    """Counts the seconds in which some part of the work waits and none runs. A deadline does not count them."""
+
+    def __init__(self) -> None:
+        self._seconds = 0.0
+        self._waiting = self._running = 0
+        self._since = time.monotonic()
+
+    @property
+    def seconds(self) -> float:
+        """Until now."""
+        now = time.monotonic()
+        if self._waiting and self._running <= 0:
+            self._seconds += now - self._since
+        self._since = now
+        return self._seconds
+
+    @property
+    def milliseconds(self) -> float:
+        """Until now, as it is told."""
+        return round(self.seconds * 1e3, 3)
+
+    def change(self, *, waiting: int = 0, running: int = 0) -> None:
+        """From now on so many parts more wait, and run."""
+        self.add(0.0)
+        self._waiting += waiting
+        self._running += running
+
+    def add(self, seconds: float) -> None:
+        """Count what was waited for elsewhere."""
+        self._seconds = self.seconds + seconds
+
+    @contextmanager
+    def since(self, other: QueueTime) -> Generator[None]:
+        """Count what `other` counts meanwhile: the work of both is the same."""
+        before = other.seconds
+        try:
+            yield
+        finally:
+            if other is not self:
+                self.add(other.seconds - before)
+
+
+_current: ContextVar[QueueTime] = ContextVar("queue_time")
+
+
+def queue_time() -> QueueTime:
+    """That of the request or job that runs in this context; one that nobody asks for, where there is none."""
+    return _current.get(None) or QueueTime()
+
+
+def begin_queue_time() -> QueueTime:
+    """A new one for this context, and for the tasks that are made in it."""
+    begun = QueueTime()
+    _current.set(begun)
+    return begun

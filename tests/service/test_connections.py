@@ -1,0 +1,116 @@
+"""Connections that say nothing, or say it slowly, shut nobody else out."""
+
+from __future__ import annotations
+
+import select
+import socket
+import time
+from collections.abc import Generator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from service.connections import KEPT_FILES
+from service.fairness.threshold import ALPHA, is_fair
+from tests.identity.guarded import Guarded
+from tests.service.bodies import compile_body, encoded, graph
+from tests.service.server import Server
+
+HEAD = b"POST /compile HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+
+
+@contextmanager
+def connected(server: Server) -> Generator[socket.socket]:
+    place = urlsplit(server.url)
+    with socket.create_connection((place.hostname, place.port), timeout=30) as connection:
+        yield connection
+
+
+def is_closed(connection: socket.socket) -> bool:
+    """Whether the service has closed it, without a word."""
+    try:
+        return connection.recv(1) == b""
+    except ConnectionResetError:
+        return True
+
+
+def said(connection: socket.socket) -> bytes:
+    """What the service says until it closes the connection."""
+    found = b""
+    with suppress(ConnectionResetError):
+        while part := connection.recv(1 << 16):
+            found += part
+    return found
+
+
+def held_mib(pid: int) -> float:
+    status = Path(f"/proc/{pid}/status").read_text()
+    return int(status.partition("VmRSS:")[2].split()[0]) / 1024
+
+
+def test_a_head_that_does_not_come_ends_its_connection(tmp_path: Path) -> None:
+    with Server(tmp_path, arrival_s=1) as server, connected(server) as silent, connected(server) as halting:
+        halting.sendall(HEAD)
+        assert is_closed(silent)
+        assert is_closed(halting)
+        with connected(server) as kept:
+            kept.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            kept.sendall(b"GET /healthz HTTP/1.1\r\n")
+            assert said(kept).count(b"HTTP/1.1 200") == 1
+        assert server.http.get("/healthz").status_code == 200
+
+
+def test_those_who_hold_connections_open_shut_nobody_out(tmp_path: Path) -> None:
+    room = 40
+    with Server(tmp_path, files=KEPT_FILES + room) as server, ExitStack() as held:
+        for _ in range(4 * room):
+            held.enter_context(connected(server)).sendall(HEAD)
+        assert server.http.get("/healthz").status_code == 200
+        assert server.compile(encoded(compile_body(graph(rows=3)))).status_code == 200
+        assert "out of system resource" not in server.log()
+
+
+def test_a_body_that_does_not_come_is_answered_and_let_go(tmp_path: Path) -> None:
+    with Server(tmp_path, arrival_s=1) as server, connected(server) as slow:
+        slow.sendall(HEAD + b"Content-Length: 100\r\n\r\n{")
+        answer = said(slow)
+        assert answer.startswith(b"HTTP/1.1 408 ")
+        assert b'"code":"request.invalid"' in answer
+        assert b'"arrived":1' in answer
+
+
+def test_bodies_that_are_held_back_take_a_bounded_part_of_the_memory(tmp_path: Path) -> None:
+    body = b" " * (40 << 20)
+    with Guarded(tmp_path, intake_mib=96, arrival_s=60) as server, ExitStack() as held:
+        key, other = server.key("hog"), server.key("other")
+        before = held_mib(server.pid)
+        head = f"{HEAD.decode()}Authorization: Bearer {key}\r\nContent-Length: {len(body) + 1}\r\n\r\n"
+        connections = [held.enter_context(connected(server)) for _ in range(6)]
+        for connection in connections:
+            connection.sendall(head.encode() + body)
+        refused, _, _ = select.select(connections[1:], [], [], 30)
+        assert b"429" in refused[0].recv(64)
+        assert held_mib(server.pid) - before < 2 * 96
+        more = server.send(key, "POST", "/compile", b" " * (50 << 20))
+        assert (more.status_code, more.json()["details"]["limit"]) == (429, "held_bytes")
+        assert more.headers["Retry-After"] == "1"
+        small = encoded(compile_body(graph(rows=5)))
+        assert server.send(other, "POST", "/compile", small).status_code == 200
+        held.close()
+        while server.send(key, "POST", "/validate", b" " * (50 << 20)).status_code == 429:
+            time.sleep(0.1)
+
+
+@pytest.mark.parametrize("most", [20, 100, 1000])
+def test_whoever_comes_last_finds_room(most: int) -> None:
+    taken: list[int] = []
+    for _ in range(3):
+        own = 0
+        while is_fair(own, sum(taken) + own, most):
+            own += 1
+        taken.append(own)
+    assert 0 < taken[0] <= most * ALPHA / (ALPHA + 1) + 1
+    assert all(taken)
+    assert sum(taken) <= most

@@ -1,0 +1,111 @@
+"""Time in a queue is told apart from the time of the work, and no part of its deadline."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import threading
+import time
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from service.engine.flights import Flights
+from service.fairness.queue_time import QueueTime, begin_queue_time, queue_time
+from tests.service.bodies import compile_body, encoded, graph
+from tests.service.server import Server
+from tests.service.test_jobs import ended, events, submit
+
+DEADLINE_S = 2.0
+
+
+@pytest.fixture(scope="module")
+def narrow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A service that compiles one graph at a time."""
+    home = tmp_path_factory.mktemp("narrow")
+    with Server(home, concurrency=1, compile_deadline_s=DEADLINE_S, test_hooks=1) as server:
+        yield server
+
+
+@contextmanager
+def occupied(server: Server, rows: int) -> Generator[None]:
+    """Somebody else's compile has the only place until its deadline."""
+    body = encoded(compile_body(graph(rows=rows)))
+    hanging = threading.Thread(target=lambda: server.compile(body, "hang"))
+    hanging.start()
+    while not server.jobs("compile"):
+        time.sleep(0.01)
+    yield
+    hanging.join()
+
+
+def test_a_job_that_waits_for_a_place_says_so(narrow: Server) -> None:
+    with occupied(narrow, 20):
+        job = submit(narrow, encoded(compile_body(graph(rows=21)))).json()["id"]
+        time.sleep(0.5)
+        meanwhile = narrow.http.get(f"/jobs/{job}").json()
+        done = ended(narrow, job)
+    assert meanwhile["state"] == "running"
+    assert meanwhile["queue_ms"] > 300
+    assert done["state"] == "done"
+    assert done["queue_ms"] > 1000
+    assert done["run_ms"] > 0
+    last = events(narrow, job)[-1]["data"]
+    assert (last["queue_ms"], last["run_ms"]) == (done["queue_ms"], done["run_ms"])
+
+
+def test_a_request_that_waits_for_a_place_says_so(narrow: Server) -> None:
+    with occupied(narrow, 30):
+        answer = narrow.compile(encoded(compile_body(graph(rows=31))))
+    found = re.fullmatch(r"queue;dur=(\S+), total;dur=(\S+)", answer.headers["Server-Timing"])
+    assert found is not None
+    queue, total = float(found[1]), float(found[2])
+    assert 1000 < queue < total
+
+
+def test_a_compile_that_took_too_long_says_for_how_long_it_waited_besides(narrow: Server) -> None:
+    with occupied(narrow, 40):
+        details = narrow.compile(encoded(compile_body(graph(rows=41))), "hang").json()["details"]
+    assert details["queue_ms"] > 1000
+    assert details["deadline_s"] == DEADLINE_S
+
+
+def test_only_what_holds_all_of_the_work_up_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    counted = QueueTime()
+    steps = [(1, 0), (-1, 1), (1, 0), (0, -1), (-1, 1), (0, -1)]
+    for waiting, running in steps:
+        counted.change(waiting=waiting, running=running)
+        now += 1.0
+    assert counted.seconds == 2.0
+    counted.add(0.5)
+    assert counted.milliseconds == 2500.0
+
+
+def test_whoever_joins_the_work_of_another_waits_as_long_from_then_on() -> None:
+    async def run() -> None:
+        flights: Flights[str, str] = Flights()
+        may_go_on = asyncio.Event()
+
+        async def work(_: object) -> str:
+            queue_time().change(waiting=1)
+            await may_go_on.wait()
+            queue_time().change(waiting=-1)
+            return "done"
+
+        async def ask() -> QueueTime:
+            mine = begin_queue_time()
+            assert await flights.join("key", work) == "done"
+            return mine
+
+        first = asyncio.create_task(ask())
+        await asyncio.sleep(0.1)
+        second = asyncio.create_task(ask())
+        await asyncio.sleep(0.1)
+        may_go_on.set()
+        one, other = await first, await second
+        assert one.seconds > other.seconds > 0.05
+
+    asyncio.run(run())
