@@ -171,7 +171,8 @@ def test_a_client_that_leaves_in_the_middle_of_a_body_harms_nobody(server: Serve
     for _ in range(3):
         with socket.create_connection((host, int(port)), timeout=10) as connection:
             connection.sendall(
-                b"POST /compile HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{"
+                b"POST /compile HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+                b"Content-Length: 100\r\n\r\n{"
             )
     assert server.http.get("/healthz").status_code == 200
     assert "defect" not in server.log()
