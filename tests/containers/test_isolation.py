@@ -8,7 +8,6 @@ import re
 from typing import Any
 
 import pytest
-import yaml
 
 from service.sandbox import landlock
 from service.sandbox.levels import Level
@@ -80,15 +79,6 @@ def test_every_workload_of_a_cluster_demands_it() -> None:
             found += 1
     assert found == 2
     assert is_enough(generated()[DEMAND])
-
-
-def test_an_overlay_may_ask_for_less_as_the_manual_says() -> None:
-    (block,) = [block for block in blocks(README, "yaml") if DEMAND in block.text]
-    (generator,) = yaml.safe_load(block.text)["configMapGenerator"]
-    (kustomization,) = documents(KUBERNETES / "base/kustomization.yaml")
-    assert generator["name"] in {each["name"] for each in kustomization["configMapGenerator"]}
-    assert generator["behavior"] == "merge"
-    assert Level(literals(generator)[DEMAND]) is Level.PROCESS
 
 
 def test_a_composition_may_ask_for_less_as_the_manual_says() -> None:
