@@ -69,9 +69,27 @@ def test_the_first_key_is_made_where_services_read() -> None:
     assert container("kiln-first-key")["args"] == compose("compose.yaml")["services"]["key"]["command"]
 
 
-def test_a_service_reads_the_keys_that_workers_sign_with() -> None:
-    (mount,) = [mount for mount in container("kiln-api")["volumeMounts"] if mount["name"] == "keys"]
-    assert mount["readOnly"]
+def claims(name: str) -> dict[str, dict[str, Any]]:
+    """What is mounted of persistent volumes, by place: the claim, and whether it may only be read."""
+    mounts = {mount["name"]: mount for mount in container(name)["volumeMounts"]}
+    volumes = {volume["name"]: volume.get("persistentVolumeClaim") for volume in pod(name)["volumes"]}
+    return {
+        mount["mountPath"]: {"claim": claim["claimName"], "is_read": mount.get("readOnly", False)}
+        for mount, claim in ((mounts[name], claim) for name, claim in volumes.items() if claim is not None)
+    }
+
+
+def test_a_service_reads_the_public_halves_of_the_keys_that_workers_sign_with_and_never_the_private_ones() -> None:
+    own = {entry["name"]: entry.get("value") for entry in container("kiln-worker")["env"]}
+    signs, reads = claims("kiln-worker"), claims("kiln-api")
+    shown = signs[own["KILN_PUBLIC_KEYS"]]
+    private = signs[settings()["KILN_KEYS"]]
+    assert not shown["is_read"]
+    assert reads[settings()["KILN_KEYS"]] == {**shown, "is_read": True}
+    assert private["claim"] not in {mount["claim"] for mount in reads.values()} | {shown["claim"]}
+    assert private["claim"] not in {mount["claim"] for mount in claims("kiln-first-key").values()}
+    assert "KILN_PUBLIC_KEYS" not in settings()
+    assert {mount["claim"] for mount in (*signs.values(), *reads.values())} == set(of_kind("PersistentVolumeClaim"))
 
 
 def test_what_is_set_is_known_and_keeps_the_ladder_of_time_outs() -> None:
