@@ -33,6 +33,9 @@ class Settings(BaseSettings):
         default="", description="Path, or URL of the schemes s3, gs, az, memory; empty: $KILN_HOME/store."
     )
     keys: str = Field(default="", description="Directory of the keys that sign programs; empty: $KILN_HOME/keys.")
+    public_keys: str = Field(
+        default="", description="Directory where a worker copies the public halves of its keys; empty: nowhere."
+    )
     worker: str = Field(
         default_factory=platform.node, max_length=255, description="What this service calls itself in signed records."
     )
@@ -116,6 +119,11 @@ class Settings(BaseSettings):
     def keys_directory(self) -> Path:
         """Where the keys are that sign programs."""
         return Path(self.keys).expanduser().absolute() if self.keys else self.home / "keys"
+
+    @property
+    def public_keys_directory(self) -> Path | None:
+        """Where the keys are that verify, for those who must not sign; None when nobody needs them apart."""
+        return Path(self.public_keys).expanduser().absolute() if self.public_keys else None
 
     @property
     def identity_directory(self) -> Path:

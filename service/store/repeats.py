@@ -9,11 +9,13 @@ from hashlib import sha256
 from typing import Final
 
 from service.trust.notary import Notary
+from tensorkiln.trust import LEVELS, is_at_least
 
 from .blobs import Blobs
 from .records import Records
 
 _SEAL: Final = "seal"
+_ISOLATION: Final = "isolation"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +31,8 @@ class Repeats:
     """Answers in `records` and `blobs`, and up to `memory_bytes` of them in memory.
 
     `epoch` (the compiler's build and the operator's salt) is part of the key: answers of another build are not found.
-    Answers in the store are sealed by `notary`: one that is not is not found.
+    Answers in the store are sealed by `notary`: one that is not is not found, nor one from when less isolation was
+    enough.
     """
 
     def __init__(self, records: Records, blobs: Blobs, epoch: str, memory_bytes: int, notary: Notary) -> None:
@@ -67,7 +70,8 @@ class Repeats:
     async def save(self, key: str, answer: bytes, blobs: Sequence[str]) -> None:
         """Give `answer` to requests with this key from now on."""
         digest = await self._blobs.put(answer)
-        content = {"answer": digest, "blobs": list(blobs)}
+        # What an answer names was believed, so that it had this level at least.
+        content = {"answer": digest, "blobs": list(blobs), _ISOLATION: self._notary.isolation}
         seal = self._notary.seal({"request": key, **content})
         await self._records.put(_path(key), {**content, _SEAL: seal})
         self._remember(key, Repeat(answer, tuple(blobs), seal["key"]))
@@ -78,6 +82,8 @@ class Repeats:
             return None
         seal = record.pop(_SEAL, {})
         if not self._notary.has_sealed("answer", {"request": key, **record}, seal):
+            return None
+        if not is_at_least(record.get(_ISOLATION, LEVELS[0]), self._notary.isolation):
             return None
         answer = await self._blobs.get(record["answer"])
         return Repeat(answer, tuple(record["blobs"]), seal["key"]) if answer is not None else None

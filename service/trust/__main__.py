@@ -30,7 +30,10 @@ def main() -> int:
     revoke = commands.add_parser("revoke", help="end a key at once; what it signed is compiled again")
     revoke.add_argument("kid", help="the key's id, as list gives it")
     arguments = parser.parse_args()
-    keyring = Keyring(arguments.keys or Settings().keys_directory)
+    settings = Settings()
+    # Keys of another place than the settings' are not those that the farm's services are to believe.
+    shown = None if arguments.keys else settings.public_keys_directory
+    keyring = Keyring(arguments.keys or settings.keys_directory, public_directory=shown)
     try:
         match arguments.command:
             case "rotate":

@@ -1,4 +1,4 @@
-"""One key in one file, which only its owner can read."""
+"""One key in one file, which only its owner can read while it can sign."""
 
 from __future__ import annotations
 
@@ -65,11 +65,12 @@ def read_key(path: Path) -> KeyFile:
 
 
 def write_key(directory: Path, key: KeyFile) -> None:
-    """Write or replace the file of a key. OSError when that is not possible."""
+    """Write or replace the file of a key, for its owner alone if it can sign. OSError when that is not possible."""
     path = directory / f"{key.kid}{SUFFIX}"
     unfinished = directory / f".{key.kid}.{os.getpid()}"
     descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "wb") as file:
+        os.fchmod(descriptor, 0o600 if key.d is not None else 0o644)
         file.write(key.model_dump_json(exclude_none=True).encode() + b"\n")
         file.flush()
         os.fsync(file.fileno())

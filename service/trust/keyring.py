@@ -28,12 +28,16 @@ _DIRECTORY_MODE: Final = 0o700
 class Keyring:
     """The keys in `directory`, read again when another process changes them. `clock` gives seconds since 1970.
 
-    Safe for several processes on one directory. Every method raises UnavailableError when the directory or a key in it
-    cannot be used.
+    `public_directory` gets a copy of every key without its private half, for those who must not sign: a `Keyring` there
+    has the same public keys. Safe for several processes on one directory. Every method raises UnavailableError when a
+    directory or a key in it cannot be used.
     """
 
-    def __init__(self, directory: Path, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, directory: Path, clock: Callable[[], float] = time.time, *, public_directory: Path | None = None
+    ) -> None:
         self._directory = directory
+        self._public_directory = public_directory
         self._clock = clock
         self._keys: dict[str, KeyFile] = {}
         self._stamp: tuple[int, ...] = ()
@@ -60,6 +64,16 @@ class Keyring:
         # Of two that began in the same second, the one that signs is the newer.
         keys = sorted(self._current().values(), key=lambda key: (-key.nbf, key.d is None, key.kid))
         return KeySet(keys=tuple(key.public for key in keys))
+
+    def publish(self) -> None:
+        """Copy what the public directory lacks: keys that were made when there was none."""
+        if self._public_directory is None:
+            return
+        there = Keyring(self._public_directory)._current()
+        with self._exclusive():
+            for kid, key in self._current().items():
+                if there.get(kid) != _shown(key):
+                    self._show(key)
 
     def rotate(self, overlap_s: int = OVERLAP_S) -> KeyFile:
         """A new key, which signs from now on. The one before stays valid for `overlap_s` and loses its private half."""
@@ -105,7 +119,20 @@ class Keyring:
         self._looked_at = time.monotonic()
         return self._keys
 
+    def _show(self, key: KeyFile) -> None:
+        if self._public_directory is None:
+            return
+        try:
+            self._public_directory.mkdir(parents=True, exist_ok=True)
+            write_key(self._public_directory, _shown(key))
+        except OSError as error:
+            raise UnavailableError(
+                f"The public half of the key cannot be written to {self._public_directory} (KILN_PUBLIC_KEYS): {error}."
+            ) from error
+
     def _write(self, key: KeyFile) -> KeyFile:
+        # First: nothing is signed by a key that services cannot know, and a revocation reaches them in any case.
+        self._show(key)
         try:
             write_key(self._directory, key)
         except OSError as error:
@@ -128,3 +155,7 @@ class Keyring:
             yield
         finally:
             os.close(descriptor)
+
+
+def _shown(key: KeyFile) -> KeyFile:
+    return key.model_copy(update={"d": None})

@@ -40,7 +40,9 @@ async def check(settings: Settings) -> None:
         await sandbox.start()
     finally:
         await sandbox.close()
-    Keyring(settings.keys_directory).signer()
+    keyring = Keyring(settings.keys_directory, public_directory=settings.public_keys_directory)
+    keyring.publish()
+    keyring.signer()
     records = Records(open_store(settings.store_location))
     path, written = f"canary/{token_hex(8)}", {"value": token_hex(16)}
     await records.put(path, written)

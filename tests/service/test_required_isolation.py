@@ -1,0 +1,53 @@
+"""With KILN_REQUIRE_ISOLATION nothing is believed, stated or repeated that was compiled at a weaker level."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from service.sandbox.levels import Level, Wall
+from tests.sandbox.boxes import needs_landlock
+from tests.service.bodies import compile_body, encoded, graph
+from tests.service.server import Server, cache
+
+pytestmark = needs_landlock
+
+NO_BROKER = "amqp://127.0.0.1:1//"
+BODY = encoded(compile_body(graph("sin")))
+# The first is answered as a repeated request, the second by its program.
+SPELLINGS = (BODY, BODY + b" ")
+WEAK: dict[str, Any] = {"isolation": Wall.PROCESS.value}
+STRONG: dict[str, Any] = {"require_isolation": Level.LANDLOCK.value}
+
+
+def test_an_answer_of_weaker_days_is_not_repeated(tmp_path: Path) -> None:
+    home = tmp_path / "kiln"
+    with Server(home, **WEAK) as server:
+        assert server.compile(BODY).json()["signatures"][0]["record"]["isolation"] == Level.PROCESS
+        assert cache(server.compile(BODY)) == ("hit", "same request")
+    with Server(home, **STRONG) as server:
+        again = server.compile(BODY)
+        assert cache(again)[0] == "miss"
+        assert again.json()["signatures"][0]["record"]["isolation"] == Level.LANDLOCK
+        assert cache(server.compile(BODY)) == ("hit", "same request")
+    # What is stronger than is asked for is believed.
+    with Server(home, **WEAK) as server:
+        assert cache(server.compile(BODY)) == ("hit", "same request")
+
+
+def test_the_service_of_a_farm_states_and_believes_the_level_that_is_required(tmp_path: Path) -> None:
+    """Its broker is away: what it answers is what it believes of the store."""
+    home = tmp_path / "kiln"
+    with Server(home, **WEAK) as server:
+        (program,) = server.compile(BODY).json()["programs"]
+    path = f"/programs/{program['digest']}"
+    with Server(home, broker=NO_BROKER, **STRONG) as server:
+        isolation = server.http.get("/capabilities").json()["isolation"]
+        assert isolation == {"level": Level.LANDLOCK, "mechanisms": [], "shortcomings": []}
+        assert [server.compile(body).status_code for body in SPELLINGS] == [503, 503]
+        assert server.http.get(path).status_code == 404
+    with Server(home, **STRONG) as server:
+        assert server.compile(BODY).status_code == 200
+    with Server(home, broker=NO_BROKER, **STRONG) as server:
+        assert [server.compile(body).status_code for body in SPELLINGS] == [200, 200]
+        assert server.http.get(path).status_code == 200
