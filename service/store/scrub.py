@@ -31,6 +31,7 @@ from .evict import Bounds, evict
 from .inventory import BLOBS, PROGRAMS, QUARANTINE, RECORDS, REQUESTS, items, needed_blobs, read
 from .location import ObjectStore, explained, open_store
 from .records import unsealed
+from .rights import FOLDER as RIGHTS
 from .upkeep import bounds
 
 UNFINISHED_S: Final = 3600.0
@@ -39,10 +40,11 @@ UNFINISHED_S: Final = 3600.0
 
 @dataclass(slots=True)
 class Report:
-    """How many blobs, records and bytes were looked at, and the paths of what was not whole, by what was wrong."""
+    """How many blobs, records, rights to read and bytes were looked at; paths of what was not whole, by the fault."""
 
     blobs: int = 0
     records: int = 0
+    rights: int = 0
     bytes: int = 0
     corrupt: list[str] = field(default_factory=list[str])
     untrusted: list[str] = field(default_factory=list[str])
@@ -80,6 +82,13 @@ async def scrub(store: ObjectStore, notary: Notary, *, dry_run: bool = False, qu
                 report.records += 1
                 report.bytes += len(content)
                 await _judge(store, item.path, content, notary, present, report)
+    async for item in items(store, RIGHTS):
+        content = await read(store, item.path)
+        if content is not None:
+            report.rights += 1
+            report.bytes += len(content)
+            if unsealed(content) is None:
+                report.corrupt.append(item.path)
     report.unfinished = _unfinished(store)
     if not dry_run:
         for path in (*report.corrupt, *report.untrusted, *report.incomplete):
