@@ -9,6 +9,7 @@ import argparse
 import asyncio
 import json
 import os
+import re
 import sys
 import time
 from collections.abc import Mapping
@@ -30,6 +31,7 @@ from tensorkiln.trust import LEVELS
 from .evict import Bounds, evict
 from .inventory import BLOBS, PROGRAMS, QUARANTINE, RECORDS, REQUESTS, items, needed_blobs, read
 from .location import ObjectStore, explained, open_store
+from .purge import purge
 from .records import unsealed
 from .rights import FOLDER as RIGHTS
 from .upkeep import bounds
@@ -164,6 +166,9 @@ def main() -> int:
     parser.add_argument("--quarantine", action="store_true", help="move what is not whole to quarantine/ in the store")
     parser.add_argument("--max-mib", type=int, help="then evict down to so many MiB (default: KILN_STORE_MAX_MIB)")
     parser.add_argument("--max-age-h", type=float, help="and what is older (default: KILN_STORE_MAX_AGE_H)")
+    parser.add_argument(
+        "--purge-build", metavar="BUILD_ID", type=_build_id, help="then remove all that this build of the compiler made"
+    )
     arguments = parser.parse_args()
     settings = Settings()
     structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
@@ -172,7 +177,7 @@ def main() -> int:
         settings.store_max_age_h if arguments.max_age_h is None else arguments.max_age_h,
     )
     try:
-        report = asyncio.run(_run(arguments, settings, None if arguments.dry_run else limits))
+        report = asyncio.run(_run(arguments, settings, limits))
     except UnavailableError as error:
         print(error, file=sys.stderr)
         return 2
@@ -185,8 +190,19 @@ async def _run(arguments: argparse.Namespace, settings: Settings, limits: Bounds
     # Whoever serves the store asks for more isolation than none, and compiles again what has too little.
     notary = Notary(Keyring(settings.keys_directory), settings.worker, LEVELS[0])
     report = await scrub(store, notary, dry_run=arguments.dry_run, quarantine=arguments.quarantine)
-    evicted = await evict(store, limits) if limits is not None else None
-    return {"clean": report.is_clean, **asdict(report), "evicted": asdict(evicted) if evicted is not None else None}
+    told: dict[str, object] = {"clean": report.is_clean, **asdict(report), "purged": None, "evicted": None}
+    if arguments.purge_build is not None:
+        told["purged"] = asdict(await purge(store, arguments.purge_build, dry_run=arguments.dry_run))
+        limits = limits or Bounds()
+    if limits is not None and not arguments.dry_run:
+        told["evicted"] = asdict(await evict(store, limits))
+    return told
+
+
+def _build_id(text: str) -> str:
+    if re.fullmatch(r"[0-9a-f]{64}", text) is None:
+        raise argparse.ArgumentTypeError("a build is named by 64 hexadecimal digits, as in /capabilities")
+    return text
 
 
 if __name__ == "__main__":
