@@ -94,12 +94,12 @@ class Jobs:
             raise UnavailableError("The service is shutting down.")
         if answer is None:
             self._require_room(caller())
-        digest = await self._blobs.put(body.content)
+        digest = await self._blobs.put(body.content, durable=answer is None)
         identifier, who = token_hex(16), caller().to_record()
         bind_contextvars(job=identifier)
         job = Job(JobRecord(identifier, digest, time.time(), who, hook, owner=self._owner, trace=traceparent()))
         if answer is not None:
-            job.ends("done", answer=await self._blobs.put(answer))
+            job.ends("done", answer=await self._blobs.put(answer, durable=True))
             job.settle(await self._records.end(job.record))
             return job
         # Until it is begun, a record of ours that nobody has is not one that was lost: whoever asks may leave now.
@@ -285,7 +285,7 @@ class Jobs:
         if content is None:
             raise NotFoundError("The request of this job is gone from the store; send it again.")
         answer = await self._work(Body(content, job.record.body), job.record.hook, job.hears)
-        return await self._blobs.put(answer)
+        return await self._blobs.put(answer, durable=True)
 
     async def _patiently(self, attempt: Callable[[], Awaitable[T]]) -> T:
         """Try again and again while the store or the turns refuse: an accepted job is not dropped for that."""

@@ -7,10 +7,14 @@ one who sent it. Each such right is a record in the store, so that every service
 from __future__ import annotations
 
 import asyncio
+import math
+import time
 from collections.abc import Iterable
 from typing import Final
 
+from service.store.blobs import FRESH_S
 from service.store.records import Records
+from service.store.rights import path_of
 
 from .caller import Caller
 from .salts import folder_of
@@ -24,7 +28,8 @@ class Access:
 
     def __init__(self, records: Records) -> None:
         self._records = records
-        self._known: set[tuple[str, str]] = set()
+        # When each was last written here.
+        self._known: dict[tuple[str, str], float] = {}
 
     async def grant(self, caller: Caller, digests: Iterable[str]) -> None:
         """Let the tenant of `caller` read these from now on; and `caller`, where it may read only what it made."""
@@ -43,22 +48,24 @@ class Access:
         return caller.may(Scope.CACHE_READ) and await self._has(_tenant(caller), digest)
 
     async def _grant(self, rights: Iterable[tuple[str, str]]) -> None:
-        new = [right for right in rights if right not in self._known]
+        # One that was written a while ago may have gone with what it is to, which is there again now.
+        now = time.monotonic()
+        new = [right for right in rights if now - self._known.get(right, -math.inf) > FRESH_S]
         await asyncio.gather(*(self._records.put(_path(*right), {}) for right in new))
-        self._remember(new)
+        self._remember(new, now)
 
     async def _has(self, owner: str, digest: str) -> bool:
         if (owner, digest) in self._known:
             return True
         if await self._records.get(_path(owner, digest)) is None:
             return False
-        self._remember([(owner, digest)])
+        self._remember([(owner, digest)], -math.inf)
         return True
 
-    def _remember(self, rights: Iterable[tuple[str, str]]) -> None:
+    def _remember(self, rights: Iterable[tuple[str, str]], written: float) -> None:
         if len(self._known) >= _MAX_REMEMBERED:
             self._known.clear()
-        self._known.update(rights)
+        self._known.update(dict.fromkeys(rights, written))
 
 
 def _tenant(caller: Caller) -> str:
@@ -70,4 +77,4 @@ def _own(caller: Caller) -> str:
 
 
 def _path(owner: str, digest: str) -> str:
-    return f"access/{folder_of(owner)}/{digest[:2]}/{digest}"
+    return path_of(folder_of(owner), digest)

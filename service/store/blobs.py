@@ -16,6 +16,7 @@ from obstore.store import LocalStore
 
 from service.observe.instruments import count_corrupt
 
+from .durable import Disk
 from .location import ObjectStore, explained
 
 _log = structlog.get_logger()
@@ -38,23 +39,33 @@ class Blobs:
         self._store = store
         prefix = store.prefix if isinstance(store, LocalStore) else None
         self._root = Path(prefix) if prefix is not None else None
+        self._disk = Disk(self._root) if self._root is not None else None
         self._verified: dict[str, _Signature] = {}
         self._writers = asyncio.Semaphore(_AT_ONCE)
         self._readers = asyncio.Semaphore(_AT_ONCE)
         self.corrupt = 0
 
-    async def put(self, content: bytes) -> str:
-        """Keep `content`; its digest. UnavailableError when the store does not take it."""
+    async def put(self, content: bytes, *, durable: bool = False) -> str:
+        """Keep `content`; its digest. One that is `durable` survives a power failure from then on.
+
+        UnavailableError when the store does not take it.
+        """
         digest = await _digest(content)
+        disk = self._disk if durable else None
         async with self._writers:
-            # One that is there is written again when an eviction might take it for forgotten.
-            if not (await self.holds([digest]) and await self._is_fresh(digest)):
-                with explained("The store does not take a blob"):
+            with explained("The store does not take a blob"):
+                # One that is there is written again when an eviction might take it for forgotten.
+                is_there = await self.holds([digest]) and await self._is_fresh(digest)
+                if is_there and (disk is None or await disk.sync(_path(digest))):
+                    return digest
+                if disk is not None:
+                    await disk.write(_path(digest), content)
+                else:
                     await self._store.put_async(_path(digest), content)
-                signature = await self._signature(digest)
-                if signature is not None and signature[-1] == len(content):
-                    # What has just been hashed need not be read to be verified.
-                    self._remember(digest, signature)
+            signature = await self._signature(digest)
+            if signature is not None and signature[-1] == len(content):
+                # What has just been hashed need not be read to be verified.
+                self._remember(digest, signature)
         return digest
 
     async def get(self, digest: str) -> bytes | None:
@@ -122,12 +133,29 @@ class Blobs:
         return meta["e_tag"], meta["last_modified"], meta["size"]
 
     async def _is_fresh(self, digest: str) -> bool:
+        """Whether no eviction takes the blob for forgotten for a while. A file is made so.
+
+        It is not written again for that: it may be on the disk, and what replaces it is not yet.
+        """
+        if self._root is not None:
+            return await self._renewed(self._root / _path(digest), digest)
         with explained("The store does not answer"):
             try:
                 written = (await self._store.head_async(_path(digest)))["last_modified"].timestamp()
             except FileNotFoundError:
                 return False
         return time.time() - written < FRESH_S
+
+    async def _renewed(self, path: Path, digest: str) -> bool:
+        try:
+            if time.time() - os.stat(path).st_mtime >= FRESH_S:
+                os.utime(path)
+                signature = await self._signature(digest)
+                if signature is not None:
+                    self._remember(digest, signature)
+        except OSError:
+            return False  # it has gone, or is another user's
+        return True
 
     def _remember(self, digest: str, signature: _Signature) -> None:
         if len(self._verified) >= _MAX_REMEMBERED:

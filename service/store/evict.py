@@ -13,11 +13,12 @@ from typing import Final
 from .blobs import FRESH_S
 from .crashes import FOLDER as CRASHES
 from .crashes import REMEMBERED_S
-from .inventory import PROGRAMS, Inventory, Item, read, take_inventory
+from .inventory import BLOBS, PROGRAMS, Inventory, Item, read, take_inventory
 from .job_records import ENDED_FOLDER
 from .location import ObjectStore, explained
 from .nearest import forget
 from .records import Records
+from .rights import target_of
 
 GRACE_S: Final = 2 * FRESH_S
 """A blob is written before the record that names it: none that is younger than this is removed."""
@@ -35,10 +36,11 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class Evicted:
-    """How many records and blobs were removed, their bytes, and the bytes that the store holds now."""
+    """How many records, blobs and rights to read were removed, their bytes, and the bytes that the store holds now."""
 
     records: int
     blobs: int
+    rights: int
     freed_bytes: int
     held_bytes: int
 
@@ -48,29 +50,39 @@ async def evict(store: ObjectStore, bounds: Bounds, *, grace_s: float = GRACE_S)
 
     Crashes go as soon as they are forgotten. A job that has ended has ENDED_KEPT_S before it is a record like others.
     A record goes before the blobs that only it needs, so whoever finds a record finds its blobs, or compiles again.
+    A right to read goes after what it is to, unless that is there, or is named by what stays.
     What is used or written meanwhile stays.
     """
     inventory = await take_inventory(store)
     now = time.time()
     chosen = _chosen(inventory, bounds, now)
     unexplained = await _forget(store, inventory, chosen)
-    gone = {path for path in chosen if await _remove(store, inventory.records[path])}
+    gone = {path for path in chosen if await remove(store, inventory.records[path])}
     staying = {digest for path, needed in inventory.needs.items() if path not in gone for digest in needed}
     staying |= inventory.others
     forgotten = [
         item for digest, item in inventory.blobs.items() if digest not in staying and now - item.used > grace_s
     ]
-    removed = [item for item in forgotten if await _remove(store, item)]
-    freed = unexplained + sum(item.size for item in (*removed, *(inventory.records[path] for path in gone)))
-    return Evicted(len(gone), len(removed), freed, inventory.size - freed)
+    removed = [item for item in forgotten if await remove(store, item)]
+    staying |= inventory.blobs.keys() - {item.path.rpartition("/")[2] for item in removed}
+    staying |= {path.rpartition("/")[2] for path in inventory.records.keys() - gone if path.startswith(PROGRAMS)}
+    idle = [
+        item for path, item in inventory.rights.items() if target_of(path) not in staying and now - item.used > grace_s
+    ]
+    rights = [item for item in idle if await _withdraw(store, item)]
+    freed = unexplained + sum(item.size for item in (*removed, *rights, *(inventory.records[path] for path in gone)))
+    return Evicted(len(gone), len(removed), len(rights), freed, inventory.size - freed)
 
 
 def _chosen(inventory: Inventory, bounds: Bounds, now: float) -> list[str]:
     """The records to remove, the least recently used first."""
     users = Counter(digest for needed in inventory.needs.values() for digest in set(needed))
     users.update(inventory.others)
-    sizes = {digest: item.size for digest, item in inventory.blobs.items()}
-    held = inventory.size - sum(size for digest, size in sizes.items() if not users[digest])
+    sizes = Counter({digest: item.size for digest, item in inventory.blobs.items()})
+    for path, item in inventory.rights.items():
+        sizes[target_of(path)] += item.size
+    programs = {path.rpartition("/")[2] for path in inventory.records if path.startswith(PROGRAMS)}
+    held = inventory.size - sum(size for digest, size in sizes.items() if not users[digest] and digest not in programs)
     explaining: Counter[str] = Counter()
     for path, named in inventory.explains.items():
         explaining.update({digest: inventory.records[path].size // len(named) for digest in named})
@@ -85,10 +97,11 @@ def _chosen(inventory: Inventory, bounds: Bounds, now: float) -> list[str]:
         if not is_old and (bounds.max_bytes is None or held <= bounds.max_bytes):
             continue
         chosen.append(path)
-        held -= item.size + explaining[path.rpartition("/")[2]] * path.startswith(PROGRAMS)
+        digest = path.rpartition("/")[2]
+        held -= item.size + (explaining[digest] + sizes[digest]) * path.startswith(PROGRAMS)
         for digest in set(inventory.needs[path]):
             users[digest] -= 1
-            held -= sizes.get(digest, 0) if not users[digest] else 0
+            held -= sizes[digest] if not users[digest] else 0
     return chosen
 
 
@@ -110,7 +123,20 @@ async def _forget(store: ObjectStore, inventory: Inventory, chosen: Iterable[str
     return freed
 
 
-async def _remove(store: ObjectStore, item: Item) -> bool:
+async def _withdraw(store: ObjectStore, right: Item) -> bool:
+    """Remove a right, unless what it is to has come meanwhile: whoever brought it may have given the right before."""
+    if not await remove(store, right):
+        return False
+    digest = target_of(right.path)
+    for folder in (PROGRAMS, BLOBS):
+        with explained("The store does not answer"), suppress(FileNotFoundError):
+            await store.head_async(f"{folder}{digest[:2]}/{digest}")
+            await Records(store).create(right.path, {})
+            return False
+    return True
+
+
+async def remove(store: ObjectStore, item: Item) -> bool:
     """Remove an object unless it was written or used since it was listed."""
     with explained("The store does not remove what is old"), suppress(FileNotFoundError):
         if (await store.head_async(item.path))["last_modified"].timestamp() != item.used:

@@ -14,6 +14,7 @@ from .location import ObjectStore, explained
 from .nearest import FOLDER as NEAREST
 from .nearest import digests_of
 from .records import unsealed
+from .rights import FOLDER as RIGHTS
 
 BLOBS: Final = "blobs/"
 PROGRAMS: Final = "programs/"
@@ -40,7 +41,7 @@ class Inventory:
     """The blobs by digest, the records by path, and the blobs that each record needs.
 
     `others` are the blobs that anything else in the store names. `explains` has the programs that each record of the
-    index of nearest programs names.
+    index of nearest programs names. `rights` are the rights to read, by path.
     """
 
     blobs: Mapping[str, Item] = field(default_factory=dict[str, Item])
@@ -48,11 +49,12 @@ class Inventory:
     needs: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     others: frozenset[str] = frozenset()
     explains: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    rights: Mapping[str, Item] = field(default_factory=dict[str, Item])
 
     @property
     def size(self) -> int:
         """Bytes in all."""
-        return sum(item.size for items in (self.blobs, self.records) for item in items.values())
+        return sum(item.size for items in (self.blobs, self.records, self.rights) for item in items.values())
 
 
 async def take_inventory(store: ObjectStore) -> Inventory:
@@ -60,9 +62,13 @@ async def take_inventory(store: ObjectStore) -> Inventory:
     records: dict[str, Item] = {}
     needs: dict[str, tuple[str, ...]] = {}
     explains: dict[str, tuple[str, ...]] = {}
+    rights: dict[str, Item] = {}
     others: set[str] = set()
     async for item in items(store, ""):
         if item.path.startswith((BLOBS, QUARANTINE)):
+            continue
+        if item.path.startswith(RIGHTS):
+            rights[item.path] = item  # its path says it all, and there are many
             continue
         content = await read(store, item.path) or b""
         if item.path.startswith((*RECORDS, *HISTORY)):
@@ -74,7 +80,7 @@ async def take_inventory(store: ObjectStore) -> Inventory:
             others.update(_named_in(content))
     # The blobs after the records: what was put in between is not taken for forgotten, it is new.
     blobs = {item.path.rpartition("/")[2]: item async for item in items(store, BLOBS)}
-    return Inventory(blobs, records, needs, frozenset(others), explains)
+    return Inventory(blobs, records, needs, frozenset(others), explains, rights)
 
 
 async def items(store: ObjectStore, prefix: str) -> AsyncGenerator[Item]:

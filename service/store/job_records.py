@@ -3,6 +3,7 @@
 `jobs/open` has what is to be done, `jobs/ended` what is over, `jobs/owners` until when each service is known to live,
 `jobs/claims` who took up a job that somebody left: a file that only one service can create. `jobs/progress` has how far
 a job is, for services that do not have it; nothing depends on it. A job whose record cannot be read has failed by that.
+What is in the first two survives a power failure: the rest is found out anew.
 """
 
 from __future__ import annotations
@@ -110,12 +111,12 @@ class JobRecords:
 
     async def write(self, record: JobRecord) -> None:
         """Keep an open job as it is now."""
-        await self._records.put(f"{_OPEN}/{record.id}", asdict(record))
+        await self._records.put(f"{_OPEN}/{record.id}", asdict(record), durable=True)
 
     async def end(self, record: JobRecord) -> JobRecord:
         """Keep how a job has ended, unless it has already; the record that stands."""
         earlier: JobRecord | None = None
-        while not await self._records.create(_ended(record.id), asdict(record)):
+        while not await self._records.create(_ended(record.id), asdict(record), durable=True):
             earlier = await self._read(_ended(record.id))
             if earlier is not None:
                 break  # Otherwise it was damaged, and is not there any more.

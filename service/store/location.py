@@ -13,6 +13,8 @@ from obstore.store import AzureStore, GCSStore, LocalStore, MemoryStore, S3Store
 
 from tensorkiln.errors import UnavailableError
 
+from .durable import make_folder
+
 ObjectStore: TypeAlias = AzureStore | GCSStore | LocalStore | MemoryStore | S3Store
 
 _DIRECTORY_MODE: Final = 0o700
@@ -26,7 +28,7 @@ def open_store(location: str) -> ObjectStore:
     with explained(f"The store at {location} (KILN_STORE, or KILN_HOME) cannot be opened"):
         if urlsplit(location).scheme in ("", "file"):
             path = Path(urlsplit(location).path).expanduser().absolute()
-            path.mkdir(mode=_DIRECTORY_MODE, parents=True, exist_ok=True)
+            make_folder(path, _DIRECTORY_MODE)
             return LocalStore(path)
         store = from_url(location)
     if isinstance(store, AzureStore | GCSStore | LocalStore | MemoryStore | S3Store):

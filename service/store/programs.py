@@ -76,13 +76,13 @@ class Programs:
     async def save(self, action: Action, entry: Entry) -> Entry:
         """Make `entry`, whose blobs are stored, the answer of `action`; the entry with its signature."""
         signed = self._signed_now(action, entry)
-        await self._records.put(_path(action.digest), _content(signed))
+        await self._records.put(_path(action.digest), _content(signed), durable=True)
         return signed
 
     async def offer(self, action: Action, entry: Entry) -> Entry:
         """Make `entry` the answer of `action` unless it has one that is of use: of several workers the first counts."""
         signed = self._signed_now(action, entry)
-        if await self._records.create(_path(action.digest), _content(signed)):
+        if await self._records.create(_path(action.digest), _content(signed), durable=True):
             return signed
         earlier = await self.find(action, with_dumps=bool(entry.stages))
         return earlier if isinstance(earlier, Entry) else await self.save(action, entry)

@@ -17,6 +17,7 @@ from obstore.store import LocalStore
 
 from service.observe.instruments import count_corrupt
 
+from .durable import Disk
 from .location import ObjectStore, explained
 
 _log = structlog.get_logger()
@@ -35,20 +36,29 @@ class Records:
         self._store = store
         prefix = store.prefix if isinstance(store, LocalStore) else None
         self._root = Path(prefix) if prefix is not None else None
+        self._disk = Disk(self._root) if self._root is not None else None
         self.corrupt = 0
 
-    async def put(self, path: str, content: Mapping[str, Any]) -> None:
-        """Write or replace the record at `path`."""
-        body = json.dumps(content, separators=(",", ":")).encode()
+    async def put(self, path: str, content: Mapping[str, Any], *, durable: bool = False) -> None:
+        """Write or replace the record at `path`; a `durable` one survives a power failure from then on."""
+        sealed = _sealed(content)
         with explained("The store does not take a record"):
-            await self._store.put_async(path, _seal(body) + b"\n" + body)
+            if durable and self._disk is not None:
+                await self._disk.write(path, sealed)
+            else:
+                await self._store.put_async(path, sealed)
 
-    async def create(self, path: str, content: Mapping[str, Any]) -> bool:
-        """Write the record at `path` unless there is one; whether it was written. Of several writers one is."""
-        body = json.dumps(content, separators=(",", ":")).encode()
+    async def create(self, path: str, content: Mapping[str, Any], *, durable: bool = False) -> bool:
+        """Write the record at `path` unless there is one; whether it was written. Of several writers one is.
+
+        With `durable`, the one that is there then survives a power failure, whoever wrote it.
+        """
+        sealed = _sealed(content)
         with explained("The store does not take a record"):
+            if durable and self._disk is not None:
+                return await self._disk.create(path, sealed)
             try:
-                await self._store.put_async(path, _seal(body) + b"\n" + body, mode="create")
+                await self._store.put_async(path, sealed, mode="create")
             except AlreadyExistsError:
                 return False
         return True
@@ -103,6 +113,11 @@ def unsealed(content: bytes) -> dict[str, Any] | None:
     """The record whose file has this content; None when it is damaged."""
     body = content[_SEAL_BYTES + 1 :]
     return json.loads(body) if content[: _SEAL_BYTES + 1] == _seal(body) + b"\n" else None
+
+
+def _sealed(content: Mapping[str, Any]) -> bytes:
+    body = json.dumps(content, separators=(",", ":")).encode()
+    return _seal(body) + b"\n" + body
 
 
 def _seal(body: bytes) -> bytes:

@@ -9,6 +9,7 @@ import argparse
 import asyncio
 import json
 import os
+import re
 import sys
 import time
 from collections.abc import Mapping
@@ -30,7 +31,9 @@ from tensorkiln.trust import LEVELS
 from .evict import Bounds, evict
 from .inventory import BLOBS, PROGRAMS, QUARANTINE, RECORDS, REQUESTS, items, needed_blobs, read
 from .location import ObjectStore, explained, open_store
+from .purge import purge
 from .records import unsealed
+from .rights import FOLDER as RIGHTS
 from .upkeep import bounds
 
 UNFINISHED_S: Final = 3600.0
@@ -39,10 +42,11 @@ UNFINISHED_S: Final = 3600.0
 
 @dataclass(slots=True)
 class Report:
-    """How many blobs, records and bytes were looked at, and the paths of what was not whole, by what was wrong."""
+    """How many blobs, records, rights to read and bytes were looked at; paths of what was not whole, by the fault."""
 
     blobs: int = 0
     records: int = 0
+    rights: int = 0
     bytes: int = 0
     corrupt: list[str] = field(default_factory=list[str])
     untrusted: list[str] = field(default_factory=list[str])
@@ -80,6 +84,13 @@ async def scrub(store: ObjectStore, notary: Notary, *, dry_run: bool = False, qu
                 report.records += 1
                 report.bytes += len(content)
                 await _judge(store, item.path, content, notary, present, report)
+    async for item in items(store, RIGHTS):
+        content = await read(store, item.path)
+        if content is not None:
+            report.rights += 1
+            report.bytes += len(content)
+            if unsealed(content) is None:
+                report.corrupt.append(item.path)
     report.unfinished = _unfinished(store)
     if not dry_run:
         for path in (*report.corrupt, *report.untrusted, *report.incomplete):
@@ -155,6 +166,9 @@ def main() -> int:
     parser.add_argument("--quarantine", action="store_true", help="move what is not whole to quarantine/ in the store")
     parser.add_argument("--max-mib", type=int, help="then evict down to so many MiB (default: KILN_STORE_MAX_MIB)")
     parser.add_argument("--max-age-h", type=float, help="and what is older (default: KILN_STORE_MAX_AGE_H)")
+    parser.add_argument(
+        "--purge-build", metavar="BUILD_ID", type=_build_id, help="then remove all that this build of the compiler made"
+    )
     arguments = parser.parse_args()
     settings = Settings()
     structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
@@ -163,7 +177,7 @@ def main() -> int:
         settings.store_max_age_h if arguments.max_age_h is None else arguments.max_age_h,
     )
     try:
-        report = asyncio.run(_run(arguments, settings, None if arguments.dry_run else limits))
+        report = asyncio.run(_run(arguments, settings, limits))
     except UnavailableError as error:
         print(error, file=sys.stderr)
         return 2
@@ -176,8 +190,19 @@ async def _run(arguments: argparse.Namespace, settings: Settings, limits: Bounds
     # Whoever serves the store asks for more isolation than none, and compiles again what has too little.
     notary = Notary(Keyring(settings.keys_directory), settings.worker, LEVELS[0])
     report = await scrub(store, notary, dry_run=arguments.dry_run, quarantine=arguments.quarantine)
-    evicted = await evict(store, limits) if limits is not None else None
-    return {"clean": report.is_clean, **asdict(report), "evicted": asdict(evicted) if evicted is not None else None}
+    told: dict[str, object] = {"clean": report.is_clean, **asdict(report), "purged": None, "evicted": None}
+    if arguments.purge_build is not None:
+        told["purged"] = asdict(await purge(store, arguments.purge_build, dry_run=arguments.dry_run))
+        limits = limits or Bounds()
+    if limits is not None and not arguments.dry_run:
+        told["evicted"] = asdict(await evict(store, limits))
+    return told
+
+
+def _build_id(text: str) -> str:
+    if re.fullmatch(r"[0-9a-f]{64}", text) is None:
+        raise argparse.ArgumentTypeError("a build is named by 64 hexadecimal digits, as in /capabilities")
+    return text
 
 
 if __name__ == "__main__":

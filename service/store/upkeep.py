@@ -51,6 +51,6 @@ async def keep_within(store: ObjectStore, limits: Bounds, every_s: float = EVERY
         except UnavailableError as error:
             _log.warning("the store could not be kept within its bounds", reason=error.message)
         else:
-            if evicted.records or evicted.blobs:
+            if evicted.records or evicted.blobs or evicted.rights:
                 _log.info("the store was kept within its bounds", **asdict(evicted))
         await asyncio.sleep(every_s)

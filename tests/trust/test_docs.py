@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from service.settings import Settings
-from service.trust.keyring import LIFETIME_S, OVERLAP_S
+from service.trust.keyring import LIFETIME_S, OVERLAP_S, Keyring
 from tensorkiln.trust import LEVELS, PublicKey, SignedRecord, verify
 from tensorkiln.trust.policy import CACHE_MIB, MINIMUM_ISOLATION
 from tensorkiln.trust.record import ActionRecord
-from tests.snippets import ROOT, blocks, run_python
+from tests.snippets import ANYTHING, ROOT, blocks, run_python
+from tests.trust.stores import Stocked
+from tests.trust.test_purge import BAD, made
 
 PAGE = ROOT / "docs" / "trust.md"
 TEXT = PAGE.read_text("utf-8")
@@ -34,6 +41,26 @@ def test_every_python_block_of_the_page_runs(tmp_path: Path, monkeypatch: pytest
     monkeypatch.chdir(ROOT)
     assert len(blocks(PAGE, "python")) == 3
     run_python(PAGE)
+
+
+def test_a_build_is_purged_by_the_commands_of_the_page(tmp_path: Path) -> None:
+    stocked = Stocked.at(tmp_path / "store")
+    asyncio.run(made(stocked, 1, BAD))
+    kid = Keyring(tmp_path / "keys").published().keys[0].kid
+    (block,) = blocks(PAGE, "console", "purge")
+    for part in re.split(r"^\$ ", block.text, flags=re.MULTILINE)[1:]:
+        command, _, stated = part.partition("\n")
+        done = subprocess.run(
+            ["bash", "-c", f'python() {{ {sys.executable} -W error "$@"; }}\n{command}'],
+            env={**os.environ, "KILN_HOME": str(tmp_path), "BUILD_ID": BAD, "KID": kid},
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        pattern = ".*".join(re.escape(each) for each in stated.strip().split(ANYTHING))
+        assert re.fullmatch(pattern, done.stdout.strip(), re.DOTALL), f"$ {command}\n{done.stdout}{done.stderr}"
+    assert not stocked.files("programs")
+    assert not Stocked.at(tmp_path / "store").notary.is_valid(kid)
 
 
 def test_every_field_setting_and_default_is_there() -> None:

@@ -1,0 +1,268 @@
+"""What somebody was promised is there after a power failure, at whatever moment that was."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from service.body import Body
+from service.engine.job import Job
+from service.identity.caller import LOCAL, acting_as
+from service.store.blobs import FRESH_S, Blobs
+from service.store.job_records import JobRecords
+from service.store.location import open_store
+from service.store.records import Records
+from tensorkiln.errors import UnavailableError
+from tests.service.test_job_ends import House, ended
+from tests.trust.power import Power, restored
+from tests.trust.stores import Stocked, age
+
+BODY = Body(b"{}", sha256(b"{}").hexdigest())
+
+
+async def accepted(house: House, answer: bytes | None = None) -> Job:
+    jobs = house.jobs()
+    try:
+        with acting_as(LOCAL):
+            return await jobs.accept(BODY, None, answer)
+    finally:
+        await jobs.close()
+
+
+@pytest.mark.parametrize("kind", ["lazily", "eagerly"])
+def test_a_job_that_was_accepted_is_done_after_a_power_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    power = Power(tmp_path / "store", monkeypatch)
+
+    async def run() -> None:
+        house = House(power.root)
+        jobs = house.jobs()
+        with acting_as(LOCAL):
+            job = await jobs.accept(BODY, None)
+        left = power.lazily() if kind == "lazily" else power.eagerly()
+        await jobs.close()
+        again = House(restored(left, tmp_path / "again")).jobs()
+        await again.start()
+        try:
+            record = (await ended(again, job.record.id)).record
+        finally:
+            await again.close()
+        assert (record.state, record.error) == ("done", None)
+
+    asyncio.run(run())
+
+
+def test_a_job_is_open_or_has_ended_whenever_the_power_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    power = Power(tmp_path / "store", monkeypatch)
+    delete = Records.delete
+
+    async def watched(self: Records, path: str) -> None:
+        await delete(self, path)
+        power.cut()
+
+    monkeypatch.setattr(Records, "delete", watched)
+
+    async def run() -> None:
+        house = House(power.root)
+        jobs = house.jobs()
+        await jobs.start()
+        with acting_as(LOCAL):
+            job = await jobs.accept(BODY, None)
+            power.cuts = []
+            power.cut()
+        await ended(jobs, job.record.id)
+        cuts, power.cuts = power.cuts, None
+        await jobs.close()
+        # To take it up again, a service writes its record anew.
+        states: set[str] = set()
+        for number, left in enumerate(cuts):
+            store = open_store(str(restored(left, tmp_path / f"{number}")))
+            record, blobs = await JobRecords(store, Records(store)).find(job.record.id), Blobs(store)
+            assert record is not None, left
+            states.add(record.state)
+            if record.has_ended:
+                assert record.answer is not None
+                assert (record.state, await blobs.get(record.answer)) == ("done", b"answer")
+            else:
+                assert await blobs.get(record.body) == BODY.content
+        assert states == {"queued", "running", "done"}
+
+    asyncio.run(run())
+
+
+def test_a_job_that_is_taken_up_is_still_there_when_the_power_fails_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    power = Power(tmp_path / "store", monkeypatch)
+
+    async def run() -> None:
+        house = House(power.root)
+        job = await accepted(house)
+        power.cuts = []
+        assert await house.job_records.orphan(job.record.id, "another", 0.0) is not None
+        cuts, power.cuts = power.cuts, None
+        attempts: set[int] = set()
+        for number, left in enumerate(cuts):
+            store = open_store(str(restored(left, tmp_path / f"{number}")))
+            record = await JobRecords(store, Records(store)).find(job.record.id)
+            assert record is not None
+            attempts.add(record.attempt)
+        assert attempts == {1, 2}
+
+    asyncio.run(run())
+
+
+def test_a_job_that_is_over_when_it_is_accepted_is_found_after_a_power_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    power = Power(tmp_path / "store", monkeypatch)
+
+    async def run() -> None:
+        job = await accepted(House(power.root), b"repeated")
+        store = open_store(str(restored(power.lazily(), tmp_path / "again")))
+        record = await JobRecords(store, Records(store)).find(job.record.id)
+        assert record is not None
+        assert record.answer is not None
+        assert await Blobs(store).get(record.answer) == b"repeated"
+
+    asyncio.run(run())
+
+
+def test_a_signed_record_is_whole_or_not_there_after_a_power_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    power = Power(tmp_path / "store", monkeypatch)
+
+    async def run() -> None:
+        stocked = Stocked.at(power.root)
+        power.cuts = []
+        wanted = await stocked.save(1)
+        await stocked.save(1)
+        path = str(stocked.path(wanted).relative_to(power.root))
+        for left in power.cuts:
+            assert left.get(path) != b""
+        assert path in power.lazily()
+
+    asyncio.run(run())
+
+
+def test_an_accept_synchronises_two_files_and_their_folders_and_not_in_the_event_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    power = Power(tmp_path / "store", monkeypatch)
+
+    async def run() -> None:
+        house = House(power.root)
+        records, blobs = house.job_records, Blobs(house.store)
+        first = (await accepted(house)).record
+        power.synchronised.clear()
+        power.threads.clear()
+        await blobs.put(BODY.content, durable=True)
+        await records.write(first)
+        folders = {path for path in power.synchronised if path.is_dir()}
+        # A new view of the store makes sure, once, of the folders above.
+        assert len(power.synchronised) - len(folders) == 2
+        power.synchronised.clear()
+        await blobs.put(BODY.content, durable=True)
+        await records.write(first)
+        digest = BODY.digest
+        assert [path for path in power.synchronised if path.is_dir()] == [
+            power.root / "blobs" / digest[:2],
+            power.root / "jobs" / "open",
+        ]
+        assert len(power.synchronised) == 4
+        assert all(name.startswith("kiln-disk") for name in power.threads)
+
+    asyncio.run(run())
+
+
+def test_what_is_compiled_again_when_it_tears_is_not_synchronised(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    power = Power(tmp_path / "store", monkeypatch)
+
+    async def run() -> None:
+        store = open_store(str(power.root))
+        power.synchronised.clear()
+        await Blobs(store).put(b"artifact")
+        await Records(store).put("requests/ab/x", {})
+        assert power.synchronised == []
+        # A bucket has what it has taken.
+        bucket = open_store("memory:///")
+        digest = await Blobs(bucket).put(b"body", durable=True)
+        assert await Blobs(bucket).get(digest) == b"body"
+        assert await Records(bucket).create("jobs/ended/ab/x", {"n": 1}, durable=True)
+        assert not await Records(bucket).create("jobs/ended/ab/x", {"n": 2}, durable=True)
+        await Records(bucket).put("jobs/open/x", {}, durable=True)
+        assert power.synchronised == []
+
+    asyncio.run(run())
+
+
+def test_a_store_that_is_made_is_durable_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    power = Power(tmp_path / "home" / "store", monkeypatch)
+    open_store(str(power.root))
+    assert power.synchronised == [tmp_path / "home", tmp_path]
+    assert power.root.stat().st_mode & 0o777 == 0o700
+    open_store(str(power.root))
+    assert len(power.synchronised) == 2
+
+
+def test_a_blob_that_is_promised_is_not_written_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    power = Power(tmp_path / "store", monkeypatch)
+
+    async def run() -> None:
+        blobs = Blobs(open_store(str(power.root)))
+        digest = await blobs.put(b"body", durable=True)
+        path = power.root / "blobs" / digest[:2] / digest
+        age(path, 2 * FRESH_S)
+        before = path.stat()
+        await blobs.put(b"body")
+        after = path.stat()
+        assert (after.st_ino, after.st_mtime - before.st_mtime > FRESH_S) == (before.st_ino, True)
+        assert power.eagerly()[f"blobs/{digest[:2]}/{digest}"] == b"body"
+        # One that was put without a promise is synchronised when there is one.
+        other = await blobs.put(b"other")
+        assert power.eagerly()[f"blobs/{other[:2]}/{other}"] == b""
+        await blobs.put(b"other", durable=True)
+        assert power.lazily()[f"blobs/{other[:2]}/{other}"] == b"other"
+
+    asyncio.run(run())
+
+
+def test_one_of_several_creates_a_durable_record_and_all_find_it_durable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    power = Power(tmp_path / "store", monkeypatch)
+
+    async def run() -> None:
+        views = [Records(open_store(str(power.root))) for _ in range(8)]
+        made = await asyncio.gather(*(view.create("a/b/c", {"by": n}, durable=True) for n, view in enumerate(views)))
+        assert sum(made) == 1
+        assert await views[0].get("a/b/c") == {"by": made.index(True)}
+        assert list(power.lazily()) == ["a/b/c"]
+        assert [path.name for path in power.root.rglob("*") if path.is_file()] == ["c"]
+
+    asyncio.run(run())
+
+
+def test_a_disk_that_fails_accepts_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def run() -> None:
+        house = House(tmp_path / "store")
+
+        def fails(descriptor: int) -> None:
+            raise OSError(errno.EIO, "Input/output error")
+
+        monkeypatch.setattr(os, "fsync", fails)
+        with pytest.raises(UnavailableError, match=r"does not take a blob: .*Input/output error"):
+            await accepted(house)
+        assert await house.job_records.opened() == []
+        assert not list((tmp_path / "store").rglob("*#*"))
+
+    asyncio.run(run())

@@ -1,0 +1,103 @@
+"""What one build of the compiler made can be taken out of a store, and nothing else goes with it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from service.action import Action
+from service.store.evict import GRACE_S
+from service.store.programs import Entry
+from service.store.purge import Purged, purge
+from service.store.scrub import scrub
+from tests.trust.stores import Stocked, action, age
+from tests.trust.test_scrub import command
+
+GOOD, BAD = "a" * 64, "b" * 64
+
+
+async def made(stocked: Stocked, number: int, build: str) -> Action:
+    """A program of a build, with an artifact that all have, an answer, and a job that came to it."""
+    wanted = replace(action(number), build_id=build)
+    told = json.dumps({"number": number, "provenance": {"build_id": build}}).encode()
+    program, shared = await stocked.blobs.put(told), await stocked.blobs.put(b"shared")
+    await stocked.programs.save(wanted, Entry(program, (shared,)))
+    await stocked.nearest.add(wanted, "")
+    answer = b'{"programs":[%s]}' % told
+    await stocked.repeats.save(stocked.repeats.key(wanted.digest), answer, [program, shared])
+    job = wanted.digest[:32]
+    ended = {"id": job, "state": "done", "answer": await stocked.blobs.put(answer + b"\n")}
+    await stocked.records.put(f"jobs/ended/{job[:2]}/{job}", ended)
+    return wanted
+
+
+async def is_there(stocked: Stocked, wanted: Action) -> list[bool]:
+    job = wanted.digest[:32]
+    near = await stocked.nearest.to(wanted, "")
+    return [
+        await stocked.is_whole(wanted),
+        await stocked.repeats.find(stocked.repeats.key(wanted.digest)) is not None,
+        await stocked.records.get(f"jobs/ended/{job[:2]}/{job}") is not None,
+        near is not None and near.digest == wanted.digest,
+    ]
+
+
+def age_blobs(stocked: Stocked) -> None:
+    for path in stocked.files("blobs"):
+        age(path, 2 * GRACE_S)
+
+
+@pytest.mark.parametrize("is_forgotten", [False, True])
+def test_all_of_a_build_goes_and_all_of_another_stays(tmp_path: Path, is_forgotten: bool) -> None:
+    stocked = Stocked.at(tmp_path / "store")
+
+    async def fill() -> tuple[Action, Action]:
+        await made(stocked, 3, BAD)
+        bad, good = await made(stocked, 1, BAD), await made(stocked, 2, GOOD)
+        if is_forgotten:  # the program was evicted, and its answer was not
+            await stocked.records.delete(str(stocked.path(bad).relative_to(stocked.root)))
+        age_blobs(stocked)
+        return bad, good
+
+    bad, good = asyncio.run(fill())
+    before = stocked.files()
+    purged = {"programs": 1 if is_forgotten else 2, "answers": 2, "jobs": 2}
+    status, report = command(tmp_path, "--purge-build", BAD, "--dry-run")
+    assert (status, report["purged"], report["evicted"]) == (0, purged, None)
+    assert stocked.files() == before
+    status, report = command(tmp_path, "--purge-build", BAD)
+    assert (status, report["purged"]) == (0, purged)
+    # A program, its answer, and that of its job; what others share with it stays.
+    assert report["evicted"]["blobs"] == 2 * 3
+    assert not any(BAD.encode() in path.read_bytes() for path in stocked.files())
+    assert asyncio.run(is_there(stocked, bad)) == [False] * 4
+    assert asyncio.run(is_there(stocked, good)) == [True] * 4
+    assert asyncio.run(scrub(stocked.store, stocked.notary)).is_clean
+    assert command(tmp_path, "--purge-build", BAD)[1]["purged"] == {"programs": 0, "answers": 0, "jobs": 0}
+
+
+def test_what_nobody_believes_and_what_is_damaged_is_no_obstacle(tmp_path: Path) -> None:
+    async def run() -> None:
+        stocked = Stocked.at(tmp_path / "store")
+        for number, signed in enumerate(("", "[]", '{"record":[]}', '{"record":{"build_id":1}}', [1], None)):
+            await stocked.records.put(f"programs/ab/{number}", {"signed": signed})
+        await stocked.records.put("programs/ab/x", {"signed": json.dumps({"record": {"build_id": BAD}})})
+        await stocked.records.put("requests/ab/x", {"answer": "0" * 64, "blobs": ["1" * 64]})
+        (stocked.root / "programs/ab/torn").write_bytes(b"")
+        assert await purge(stocked.store, BAD) == Purged(1, 0, 0)
+        assert len(stocked.files("programs")) == 7
+
+    asyncio.run(run())
+
+
+def test_a_build_is_named_in_full(tmp_path: Path) -> None:
+    line = [sys.executable, "-m", "service.store.scrub", "--store", str(tmp_path), "--purge-build", "ab"]
+    ended = subprocess.run(line, capture_output=True, text=True, check=False, timeout=120)
+    assert ended.returncode == 2
+    assert "64 hexadecimal digits" in ended.stderr
