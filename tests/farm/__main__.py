@@ -9,11 +9,16 @@ import tempfile
 import time
 from contextlib import suppress
 from pathlib import Path
+from types import FrameType
+from typing import Final, NoReturn
 
 from tests.faults.requests import body, post
 
 from .brokers import missing
 from .topology import Farm
+
+# What a shell reports of a process that Ctrl-C has ended.
+_INTERRUPTED: Final = 130
 
 
 def main() -> int:
@@ -31,6 +36,7 @@ def main() -> int:
         return 1
     with tempfile.TemporaryDirectory(prefix="kiln-farm-") as temporary:
         home: Path = arguments.home or Path(temporary)
+        print("The broker, the services and the workers start; that takes some 20 s.", flush=True)
         with Farm(home, kind=arguments.broker, services=arguments.services, workers=arguments.workers) as farm:
             return _stay(farm, arguments.check)
 
@@ -49,12 +55,29 @@ def _stay(farm: Farm, only_check: bool) -> int:
         with suppress(KeyboardInterrupt):
             while True:
                 signal.pause()
+    # Its end is not to be interrupted: nothing would be left to end what it has not come to.
+    _heed_no_signal()
+    print("The farm stops; that takes some 15 s.", flush=True)
     statuses = farm.stop()
     print(f"stopped with {statuses}")
     return 0 if not any(statuses) else 1
 
 
+def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
+    """As Ctrl-C, so that whatever it interrupts is ended in order; once, for some end a group of processes twice."""
+    _heed_no_signal()
+    raise KeyboardInterrupt
+
+
+def _heed_no_signal() -> None:
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+
+
 if __name__ == "__main__":
-    # As Ctrl-C, so that whatever it interrupts is ended in order.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    sys.exit(main())
+    for each in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(each, _interrupt)
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit(_INTERRUPTED)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -31,6 +33,25 @@ def test_the_script_runs_a_farm_and_ends_it(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("compiles: 200") == 2
     assert "stopped with [0, 0, 0]" in done.stdout
+
+
+@pytest.mark.xdist_group("farm")
+def test_the_script_ends_its_farm_however_often_it_is_told_to(tmp_path: Path) -> None:
+    require("redis")
+    arguments = ("--broker", "redis", "--services", "1", "--workers", "1", "--home", str(tmp_path / "farm"))
+    command = [sys.executable, "-m", "tests.farm", *arguments]
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("KILN_")}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=clean) as script:
+        assert script.stdout is not None
+        assert script.stderr is not None
+        while "Ctrl-C stops it." not in (line := script.stdout.readline()):
+            assert line, script.stderr.read()
+        for _ in range(3):
+            script.send_signal(signal.SIGTERM)
+            time.sleep(0.2)
+        assert "stopped with [0, 0]" in script.stdout.read()
+        assert script.stderr.read() == ""
+    assert script.returncode == 0
 
 
 def test_a_worker_without_a_broker_says_what_it_needs(tmp_path: Path) -> None:
