@@ -51,8 +51,8 @@ def _stay(farm: Farm, only_check: bool) -> int:
             return 1
     print(f"broker {farm.broker.url}, {len(farm.workers)} workers, store {farm.store}, logs {farm.home}/*.log")
     if not only_check:
-        print("Ctrl-C stops it.", flush=True)
         with suppress(KeyboardInterrupt):
+            print("Ctrl-C stops it.", flush=True)
             while True:
                 signal.pause()
     # Its end is not to be interrupted: nothing would be left to end what it has not come to.
