@@ -21,11 +21,12 @@ from ...sdk import Client
 from ...target import Target
 from ..options import Cubin, FastMath, TimeoutS, Url
 from ..report import output, reported
-from .farm import Wanted, compile_all, write_manifest
+from .farm import Wanted, compile_all
 from .files import find_graphs, write_whole
 from .github import summary, workflow_commands
 from .junit import junit
 from .lock import Lock, read_lock, renewed
+from .manifest import read_manifest, write_manifest
 from .progress import Progress
 from .result import Result
 from .verdict import FailOn, Verdict, judge
@@ -74,6 +75,8 @@ def compile_folder(
         options = CompileOptions(fast_math=fast_math, cubin=cubin)
         files = find_graphs(folder, [path for path in (out, lock, json_file) if path is not None])
         known = read_lock(lock, options) if lock is not None else Lock(options=options)
+        if not check:
+            read_manifest(out)
         wanted = Wanted(files, names, options, known, None if check else out, jobs)
         results, ended_by = wanted.results(), None
         progress = Progress(len(results), step, is_annotated=_is_github())
@@ -84,9 +87,9 @@ def compile_folder(
                 compile_all(client, wanted, results, progress.tell)
             except (KeyboardInterrupt, TensorkilnError) as error:
                 ended_by = error
-            found = list(results.values())
-            if not check:
-                write_manifest(client, out, found)
+        found = list(results.values())
+        if not check:
+            write_manifest(out, [file.name for file in files], found)
         after = renewed(known, {(each.file.name, each.target): each.made for each in found})
         verdict = judge(found, policies, is_check=check, is_stale=known.pairs > after.pairs, ended_by=ended_by)
         if lock is not None and not check:
