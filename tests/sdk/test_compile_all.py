@@ -125,8 +125,30 @@ def test_a_check_compares_with_the_lock_and_writes_nothing(kiln: Kiln, graphs: P
     assert "one for cpu:x86-64-v3 is locked as" in changed.stdout
     assert kiln(*asked).returncode == 0
     (graphs / "one.json").unlink()
-    assert "not asked for" in kiln(*asked, "--check").stdout
+    gone = kiln(*asked, "--check")
+    assert gone.returncode == 4
+    assert "one is locked and gone from the folder" in gone.stdout
     assert (tmp_path / "kiln.lock").read_text() != lock
+
+
+def test_runs_for_one_target_each_share_a_lock(kiln: Kiln, graphs: Path, tmp_path: Path) -> None:
+    def locked_now() -> dict[str, dict[str, Any]]:
+        return json.loads((tmp_path / "kiln.lock").read_text())["graphs"]
+
+    both, lock = ("x86-64-v2", "x86-64-v3"), ("--lock", "kiln.lock")
+    for target in both:
+        assert kiln("graphs", "-t", target, *lock).returncode == 0
+    for target in both:
+        checked = kiln("graphs", "-t", target, *lock, "--check")
+        assert (checked.returncode, checked.stderr) == (0, "")
+    everything = locked_now()
+    assert {name: set(targets) for name, targets in everything.items()} == {
+        name: {f"cpu:{target}" for target in both} for name in ("one", "deep/two")
+    }
+    (graphs / "one.json").unlink()
+    assert kiln("graphs", "-t", both[0], *lock, "--check").returncode == 4
+    assert kiln("graphs", "-t", both[0], *lock).returncode == 0
+    assert locked_now() == {"deep/two": everything["deep/two"]}
 
 
 def test_another_program_for_a_locked_question_fails_verification(kiln: Kiln, graphs: Path, tmp_path: Path) -> None:

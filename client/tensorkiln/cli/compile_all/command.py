@@ -29,7 +29,7 @@ from .lock import Lock, read_lock, renewed
 from .manifest import read_manifest, write_manifest
 from .progress import Progress
 from .result import Result
-from .verdict import FailOn, Verdict, judge
+from .verdict import Check, FailOn, Verdict, judge
 
 _KINDS: Final = {"sm_": "cuda:", "gfx": "rocm:", "x86-64": "cpu:", "aarch64": "cpu:"}
 
@@ -87,13 +87,14 @@ def compile_folder(
                 compile_all(client, wanted, results, progress.tell)
             except (KeyboardInterrupt, TensorkilnError) as error:
                 ended_by = error
-        found = list(results.values())
+        found, graphs = list(results.values()), {file.name for file in files}
         if not check:
-            write_manifest(out, [file.name for file in files], found)
-        after = renewed(known, {(each.file.name, each.target): each.made for each in found})
-        verdict = judge(found, policies, is_check=check, is_stale=known.pairs > after.pairs, ended_by=ended_by)
+            write_manifest(out, graphs, found)
         if lock is not None and not check:
-            write_whole(lock, after.to_json())
+            made = {(each.file.name, each.target): each.made for each in found if each.made is not None}
+            write_whole(lock, renewed(known, graphs, made).to_json())
+        compared = Check(known.gone(graphs)) if check else None
+        verdict = judge(found, policies, check=compared, ended_by=ended_by)
         _report(found, verdict, junit_file, json_file)
         if ended_by is not None:
             raise ended_by
