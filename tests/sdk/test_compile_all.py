@@ -151,6 +151,19 @@ def test_runs_for_one_target_each_share_a_lock(kiln: Kiln, graphs: Path, tmp_pat
     assert locked_now() == {"deep/two": everything["deep/two"]}
 
 
+def test_a_lock_made_with_other_options_is_called_that(kiln: Kiln, graphs: Path, tmp_path: Path) -> None:
+    asked = ("graphs", "-t", "x86-64-v3", "--lock", "kiln.lock")
+    assert kiln(*asked).returncode == 0
+    checked = kiln(*asked, "--fast-math", "--check")
+    assert checked.returncode == 4
+    assert "made with other options: fast_math is off there and on here" in checked.stdout
+    assert "is not locked" not in checked.stdout
+    renewed = kiln(*asked, "--fast-math")
+    assert renewed.returncode == 0
+    assert "is begun anew: fast_math is off there and on here" in renewed.stdout
+    assert kiln(*asked, "--fast-math", "--check").returncode == 0
+
+
 def test_another_program_for_a_locked_question_fails_verification(kiln: Kiln, graphs: Path, tmp_path: Path) -> None:
     asked = ("graphs", "-t", "cpu:x86-64-v3", "--lock", "kiln.lock")
     assert kiln(*asked).returncode == 0
@@ -233,6 +246,7 @@ def test_policies_have_an_exit_code_of_their_own(kiln: Kiln, graphs: Path, tmp_p
         ("graphs",),
         ("graphs", "-t", "cpu", "--fail-on", "rain"),
         ("graphs", "-t", "cpu", "--check"),
+        ("graphs", "-t", "cpu", "--fail-on", "size-regression"),
         ("graphs", "-t", "cpu", "--jobs", "0"),
         ("graphs/.hidden/..", "-t", "cpu", "--lock", "graphs/notes.txt"),
         ("empty", "-t", "cpu"),

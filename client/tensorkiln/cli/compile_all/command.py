@@ -25,7 +25,7 @@ from .farm import Wanted, compile_all
 from .files import find_graphs, write_whole
 from .github import summary, workflow_commands
 from .junit import junit
-from .lock import Lock, read_lock, renewed
+from .lock import Lock, other_options, read_lock, renewed
 from .manifest import read_manifest, write_manifest
 from .progress import Progress
 from .result import Result
@@ -68,13 +68,17 @@ def compile_folder(
     if check and lock is None:
         raise typer.BadParameter("--check compares with a lock file: name it with --lock.")
     policies = _policies(fail_on or [])
+    if FailOn.SIZE_REGRESSION in policies and lock is None:
+        raise typer.BadParameter("--fail-on size-regression compares with a lock file: name it with --lock.")
     names = tuple(dict.fromkeys(_target(name) for text in targets for name in text.split(",") if name.strip()))
     with reported() as step, _ended_by_signal():
         for name in names:
             Target.parse(name)
         options = CompileOptions(fast_math=fast_math, cubin=cubin)
         files = find_graphs(folder, [path for path in (out, lock, json_file) if path is not None])
-        known = read_lock(lock, options) if lock is not None else Lock(options=options)
+        before = read_lock(lock) if lock is not None else None
+        others = other_options(before, options)
+        known = Lock(options=options) if before is None or others else before
         if not check:
             read_manifest(out)
         wanted = Wanted(files, names, options, known, None if check else out, jobs)
@@ -93,9 +97,11 @@ def compile_folder(
         if lock is not None and not check:
             made = {(each.file.name, each.target): each.made for each in found if each.made is not None}
             write_whole(lock, renewed(known, graphs, made).to_json())
-        compared = Check(known.gone(graphs)) if check else None
+        compared = Check(known.gone(graphs), others) if check else None
         verdict = judge(found, policies, check=compared, ended_by=ended_by)
         _report(found, verdict, junit_file, json_file)
+        if others and not check:
+            output().print(f"the lock file was made with other options and is begun anew: {', '.join(others)}")
         if ended_by is not None:
             raise ended_by
     raise typer.Exit(verdict.code)

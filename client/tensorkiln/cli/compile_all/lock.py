@@ -46,19 +46,28 @@ class Lock(Record):
         return json.dumps(self.model_dump(mode="json"), indent=1, sort_keys=True) + "\n"
 
 
-def read_lock(path: Path, options: CompileOptions) -> Lock:
-    """The lock at `path`; an empty one where there is none, or when other options were asked for.
-
-    RequestError when the file is no lock of this version.
-    """
+def read_lock(path: Path) -> Lock | None:
+    """The lock at `path`, None where there is none. RequestError when the file is no lock of this version."""
     try:
-        found = Lock.model_validate_json(path.read_bytes())
+        return Lock.model_validate_json(path.read_bytes())
     except FileNotFoundError:
-        return Lock(options=options)
+        return None
     except (OSError, ValidationError) as error:
         reason = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
         raise RequestError(f"{path} is no lock file that this version can read: {reason}.") from None
-    return found if found.options == options else Lock(options=options)
+
+
+def other_options(lock: Lock | None, options: CompileOptions) -> tuple[str, ...]:
+    """The options that the lock was made with and that are others now, each with both values."""
+    if lock is None:
+        return ()
+    before, now = lock.options.model_dump(), options.model_dump()
+    changed = [name for name in now if before[name] != now[name]]
+    return tuple(f"{name} is {_word(before[name])} there and {_word(now[name])} here" for name in changed)
+
+
+def _word(value: bool) -> str:
+    return "on" if value else "off"
 
 
 def renewed(lock: Lock, graphs: Collection[str], made: Mapping[tuple[str, str], Locked]) -> Lock:

@@ -28,9 +28,14 @@ class FailOn(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A comparison with the lock file. `gone` are the graphs that are locked and not there any more."""
+    """A comparison with the lock file.
+
+    `gone` are the graphs that are locked and not there any more. `options` are those that it was made otherwise with:
+    where there are any, no program can be compared.
+    """
 
     gone: tuple[str, ...]
+    options: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +81,9 @@ def _violations(results: Sequence[Result], fail_on: Sequence[FailOn]) -> Iterato
 
 def _differences(results: Sequence[Result], check: Check) -> Iterator[str]:
     """What is not as it was locked."""
+    if check.options:
+        yield f"the lock file was made with other options: {', '.join(check.options)}"
+        return
     for each in results:
         where = f"{each.file.name} for {each.target}"
         if each.made is not None and each.locked is None:
