@@ -14,6 +14,7 @@ from rich.status import Status
 from rich.text import Text
 
 from ..errors import (
+    AuthError,
     CallError,
     CompileError,
     DeviceError,
@@ -29,9 +30,12 @@ from ..sdk.job_records import JobEvent
 
 REFUSED, USAGE, UNAVAILABLE, UNTRUSTED, MISFIT, INTERRUPTED = 1, 2, 3, 5, 6, 130
 
+SAYS_NOTHING_OF_GRAPHS = (InfrastructureError, RateLimitedError, AuthError)
+"""Errors between a user and the service, whatever was asked for."""
+
 _EXIT_CODES: tuple[tuple[tuple[type[TensorkilnError], ...], int], ...] = (
     ((InvalidGraphError, UnsupportedGraphError, LimitExceededError, CompileError), REFUSED),
-    ((InfrastructureError, RateLimitedError), UNAVAILABLE),
+    (SAYS_NOTHING_OF_GRAPHS, UNAVAILABLE),
     ((UntrustedArtifactError,), UNTRUSTED),
     ((CallError, DeviceError), MISFIT),
 )

@@ -62,8 +62,9 @@ def compile_folder(
 ) -> None:
     """Compile every graph of a folder for several targets.
 
-    Exit codes: 0 done; 1 a graph was refused or not compiled; 2 wrong usage; 3 no service; 4 --fail-on or --check;
-    5 a program that is not signed, or not the one that was locked; 130 interrupted, with the reports written.
+    Exit codes: 0 done; 1 a graph was refused or not compiled; 2 wrong usage; 3 no service, or it refuses the key;
+    4 --fail-on or --check; 5 a program that is not signed, or not the one that was locked; 130 interrupted, with the
+    reports written.
     """
     if check and lock is None:
         raise typer.BadParameter("--check compares with a lock file: name it with --lock.")
