@@ -61,23 +61,22 @@ def one_line(error: TensorkilnError) -> str:
 
 def output() -> Console:
     """The console for results; a pipe, which has no width, gets wide tables."""
-    width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else _PIPE_COLUMNS
-    return Console(highlight=False, width=width)
+    return _console(width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else _PIPE_COLUMNS)
 
 
 @contextmanager
 def reported() -> Generator[Step, None, None]:
     """Run a command: `step("compiling")` shows what it is doing; an error becomes one line and an exit code."""
-    console = Console(stderr=True, highlight=False)
+    console = _console(stderr=True)
     stamina.instrumentation.set_on_retry_hooks([])
     try:
         with console.status("starting") as status:
             yield _stepper(status)
     except TensorkilnError as error:
-        console.print(Text(one_line(error)), style="red", soft_wrap=True)
+        console.print(one_line(error), style="red", soft_wrap=True)
         raise typer.Exit(exit_code(error)) from None
     except OSError as error:
-        console.print(Text(f"error[file]: {error}"), style="red", soft_wrap=True)
+        console.print(f"error[file]: {error}", style="red", soft_wrap=True)
         raise typer.Exit(USAGE) from None
     except KeyboardInterrupt:
         console.print("interrupted", style="red")
@@ -94,6 +93,11 @@ def shown(step: Step, what: str, targets: Sequence[str]) -> Callable[[JobEvent],
         step(f"{what}{target}: {event.stage or event.kind}")
 
     return show
+
+
+def _console(*, stderr: bool = False, width: int | None = None) -> Console:
+    # What is shown is other people's text: `[cpu]` in it is no style, and `:x:` no picture.
+    return Console(stderr=stderr, width=width, highlight=False, markup=False, emoji=False)
 
 
 def _stepper(status: Status) -> Step:

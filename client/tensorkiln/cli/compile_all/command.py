@@ -13,7 +13,6 @@ from typing import Annotated, Any, Final, NoReturn
 
 import typer
 from rich.table import Table
-from rich.text import Text
 
 from ...errors import TensorkilnError
 from ...options import CompileOptions
@@ -102,7 +101,9 @@ def compile_folder(
         verdict = judge(found, policies, check=compared, ended_by=ended_by)
         _report(found, verdict, junit_file, json_file)
         if others and not check:
-            output().print(f"the lock file was made with other options and is begun anew: {', '.join(others)}")
+            output().print(
+                f"the lock file was made with other options and is begun anew: {', '.join(others)}", soft_wrap=True
+            )
         if ended_by is not None:
             raise ended_by
     raise typer.Exit(verdict.code)
@@ -156,7 +157,7 @@ def _report(results: Sequence[Result], verdict: Verdict, junit_file: Path | None
     console = output()
     console.print(_table(results))
     for violation in verdict.violations:
-        console.print(Text(violation), soft_wrap=True)
+        console.print(violation, soft_wrap=True)
 
 
 def _as_json(results: Sequence[Result], verdict: Verdict) -> dict[str, Any]:
@@ -177,5 +178,5 @@ def _table(results: Sequence[Result]) -> Table:
         cache = f"{each.cache.status} ({each.cache.reason})" if each.cache is not None else ""
         told = each.error.code if each.error is not None else each.status
         size, digest = (str(each.made.bytes), each.made.digest[:12]) if each.made is not None else ("", "")
-        table.add_row(Text(each.file.name), each.target, told, Text(cache), size, digest)
+        table.add_row(each.file.name, each.target, told, cache, size, digest)
     return table
