@@ -82,7 +82,7 @@ def test_a_folder_is_compiled_written_and_locked(kiln: Kiln, graphs: Path, tmp_p
     done = kiln("graphs", "--targets", TARGETS, "--lock", "kiln.lock", *REPORTS)
     assert (done.returncode, done.stderr) == (0, "")
     told = report(tmp_path)
-    assert told["totals"] == {"results": 4, "ok": 4, "failed": 0, "not run": 0, "hits": 0}
+    assert told["totals"] == {"results": 4, "ok": 4, "failed": 0, "not cached": 0, "not run": 0, "hits": 0}
     assert {(each["graph"], each["target"]) for each in told["results"]} == {
         (name, target) for name in ("one", "deep/two") for target in ("cpu:x86-64-v2", "cpu:x86-64-v3")
     }
@@ -201,7 +201,7 @@ def test_one_graph_that_fails_ends_no_other_and_is_reported(kiln: Kiln, graphs: 
     assert (done.returncode, done.stderr) == (1, "")
     told = report(tmp_path)
     assert told["exit_code"] == 1
-    assert told["totals"] == {"results": 3, "ok": 2, "failed": 1, "not run": 0, "hits": 0}
+    assert told["totals"] == {"results": 3, "ok": 2, "failed": 1, "not cached": 0, "not run": 0, "hits": 0}
     (failed,) = [each for each in told["results"] if each["status"] == "failed"]
     assert (failed["graph"], failed["error"]["code"]) == ("broken|%", "graph.invalid")
     (line,) = [line for line in done.stdout.splitlines() if line.startswith("::error")]
@@ -246,6 +246,7 @@ def test_policies_have_an_exit_code_of_their_own(kiln: Kiln, graphs: Path, tmp_p
         ("graphs",),
         ("graphs", "-t", "cpu", "--fail-on", "rain"),
         ("graphs", "-t", "cpu", "--check"),
+        ("graphs", "-t", "cpu", "--offline", "--read-only-cache"),
         ("graphs", "-t", "cpu", "--fail-on", "size-regression"),
         ("graphs", "-t", "cpu", "--jobs", "0"),
         ("graphs/.hidden/..", "-t", "cpu", "--lock", "graphs/notes.txt"),
@@ -302,7 +303,7 @@ def test_an_interrupted_run_cancels_its_jobs_and_writes_what_it_has(
     assert opened(busy) <= before
     told = report(tmp_path)
     assert told["exit_code"] == 130
-    assert told["totals"] == {"results": 3, "ok": 0, "failed": 1, "not run": 2, "hits": 0}
+    assert told["totals"] == {"results": 3, "ok": 0, "failed": 1, "not cached": 0, "not run": 2, "hits": 0}
     assert (tmp_path / "report.xml").is_file()
 
 

@@ -27,7 +27,7 @@ from .junit import junit
 from .lock import Lock, other_options, read_lock, renewed
 from .manifest import read_manifest, write_manifest
 from .progress import Progress
-from .result import Result
+from .result import STATUSES, Result
 from .verdict import Check, FailOn, Verdict, judge
 
 _KINDS: Final = {"sm_": "cuda:", "gfx": "rocm:", "x86-64": "cpu:", "aarch64": "cpu:"}
@@ -54,6 +54,9 @@ def compile_folder(
         bool, typer.Option("--check", help="Compare with the lock file; write no program and no lock.")
     ] = False,
     offline: Annotated[bool, typer.Option("--offline", help="Use what is kept here, and no service.")] = False,
+    read_only_cache: Annotated[
+        bool, typer.Option("--read-only-cache", help="Use what the service has stored; compile nothing.")
+    ] = False,
     fast_math: FastMath = False,
     cubin: Cubin = False,
     url: Url = None,
@@ -62,12 +65,14 @@ def compile_folder(
     """Compile every graph of a folder for several targets.
 
     Exit codes: 0 done; 1 a graph was refused or not compiled; 2 wrong usage; 3 no service, or it refuses the key;
-    4 --fail-on or --check; 5 a program that is not signed, or not the one that was locked; 130 interrupted, with the
-    reports written.
+    4 --fail-on, --check or --read-only-cache; 5 a program that is not signed, or not the one that was locked;
+    130 interrupted, with the reports written.
     """
     if check and lock is None:
         raise typer.BadParameter("--check compares with a lock file: name it with --lock.")
-    policies = _policies(fail_on or [])
+    if read_only_cache and offline:
+        raise typer.BadParameter("--read-only-cache asks a service for what it has stored, and --offline asks none.")
+    policies = (*_policies(fail_on or []), *([FailOn.CACHE_MISS] if read_only_cache else []))
     if FailOn.SIZE_REGRESSION in policies and lock is None:
         raise typer.BadParameter("--fail-on size-regression compares with a lock file: name it with --lock.")
     names = tuple(dict.fromkeys(_target(name) for text in targets for name in text.split(",") if name.strip()))
@@ -81,7 +86,7 @@ def compile_folder(
         known = Lock(options=options) if before is None or others else before
         if not check:
             read_manifest(out)
-        wanted = Wanted(files, names, options, known, None if check else out, jobs)
+        wanted = Wanted(files, names, options, known, None if check else out, jobs, read_only_cache)
         results, ended_by = wanted.results(), None
         progress = Progress(len(results), step, is_annotated=_is_github())
         with Client(url, timeout_s=timeout, offline=offline or None) as client:
@@ -162,7 +167,7 @@ def _report(results: Sequence[Result], verdict: Verdict, junit_file: Path | None
 
 def _as_json(results: Sequence[Result], verdict: Verdict) -> dict[str, Any]:
     hits = sum(each.cache is not None and each.cache.status == "hit" for each in results)
-    counts = {status: sum(each.status == status for each in results) for status in ("ok", "failed", "not run")}
+    counts = {status: sum(each.status == status for each in results) for status in STATUSES}
     return {
         "version": 1,
         "exit_code": verdict.code,

@@ -7,9 +7,10 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...errors import TensorkilnError
+from ...errors import NotFoundError, TensorkilnError
 from ...options import CompileOptions
 from ...sdk import Client, Outcome
+from ...spec import CacheInfo
 from ...target import Target
 from .files import GraphFile
 from .lock import Lock
@@ -19,7 +20,7 @@ from .result import Result, locked
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a run is to do. `out` is None for one that only looks."""
+    """What a run is to do. `out` is None for one that only looks; `from_store` is for one that compiles nothing."""
 
     files: tuple[GraphFile, ...]
     targets: tuple[str, ...]
@@ -27,6 +28,7 @@ class Wanted:
     lock: Lock
     out: Path | None
     jobs: int
+    from_store: bool = False
 
     def results(self) -> dict[tuple[int, int], Result]:
         """The results before anything has run, by the positions of file and target."""
@@ -46,7 +48,8 @@ def compile_all(
     """
     parsed = [Target.parse(target) for target in wanted.targets]
     graphs = [file.read for file in wanted.files]
-    with closing(client.compile_many(graphs, parsed, wanted.options, concurrency=wanted.jobs)) as outcomes:
+    run = client.compile_many(graphs, parsed, wanted.options, concurrency=wanted.jobs, from_store=wanted.from_store)
+    with closing(run) as outcomes:
         for outcome in outcomes:
             which = (outcome.graph, outcome.target)
             results[which] = _kept(client, wanted, results[which], outcome)
@@ -57,6 +60,8 @@ def _kept(client: Client, wanted: Wanted, result: Result, outcome: Outcome) -> R
     """The result of an outcome, once its program is fetched and written."""
     file, target, before = result.file, result.target, result.locked
     if outcome.compiled is None:
+        if wanted.from_store and isinstance(outcome.error, NotFoundError):
+            return Result(file, target, outcome, locked=before, miss=_miss(outcome.error))
         return Result(file, target, outcome, locked=before, error=outcome.error)
     program = outcome.compiled
     try:
@@ -66,6 +71,13 @@ def _kept(client: Client, wanted: Wanted, result: Result, outcome: Outcome) -> R
             path.parent.mkdir(parents=True, exist_ok=True)
             client.save(program, path)
     except TensorkilnError as error:
+        if wanted.from_store and isinstance(error, NotFoundError):
+            return Result(file, target, outcome, locked=before, miss=_miss(error))
         return Result(file, target, outcome, locked=before, error=error)
     made = locked(program, size)
     return Result(file, target, outcome, made, before)
+
+
+def _miss(error: NotFoundError) -> CacheInfo:
+    """What the service said of a program that it has not stored; one that it had a moment ago has no reason."""
+    return CacheInfo.model_validate(error.details.get("cache", {"status": "miss", "reason": error.message}))

@@ -41,6 +41,9 @@ def _case(suite: ElementTree.Element, result: Result) -> str | None:
     if result.outcome is None:
         ElementTree.SubElement(case, "skipped", message="the run ended before")
         return "skipped"
+    if result.miss is not None:
+        ElementTree.SubElement(case, "skipped", message=_legal(f"not in the cache: {result.miss.reason}"))
+        return "skipped"
     warnings = result.warnings()
     if warnings:
         ElementTree.SubElement(case, "system-out").text = _legal("\n".join(warnings))
