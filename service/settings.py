@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import platform
+from collections.abc import Mapping
+from difflib import get_close_matches
 from pathlib import Path
-from typing import Literal
+from typing import Any, Final, Literal
 
 from pydantic import Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -19,6 +22,19 @@ from .sandbox.levels import Level, Wall
 def _home() -> Path:
     caches = os.environ.get("XDG_CACHE_HOME", "")
     return (Path(caches) if os.path.isabs(caches) else Path.home() / ".cache") / "kiln"
+
+
+_PREFIX: Final = "KILN_"
+_NEAR: Final = 0.75
+"""How much of a name agrees with what was meant: what is further off may be somebody else's, a cluster's for one."""
+_OTHERS: Final = frozenset(
+    f"{_PREFIX}{name}"
+    for name in (
+        "API_KEY", "CACHE_DIR", "CACHE_MIB", "CONFIG_DIR", "MIN_ISOLATION", "OFFLINE", "PTXAS", "STARTUP_TIMEOUT_S",
+        "TIMEOUT_S", "TRUSTED_KEYS", "URL",
+    )
+)  # fmt: skip
+"""What the client reads, and the assembler of CUDA targets."""
 
 
 class Settings(BaseSettings):
@@ -110,6 +126,11 @@ class Settings(BaseSettings):
     tracing: bool = Field(default=False, description="Send traces to where the variables OTEL_* say.")
     test_hooks: bool = Field(default=False, description="Let requests crash their compile on purpose. For tests only.")
 
+    def model_post_init(self, context: Any, /) -> None:
+        """Say which variables are set that somebody has misspelt: they change nothing, and nobody would notice."""
+        for name, meant in misspelt(os.environ).items():
+            logging.getLogger(__name__).warning("%s is no setting; is %s meant?", name, meant)
+
     @property
     def store_location(self) -> str:
         """Where the store is: a path or a URL."""
@@ -149,3 +170,16 @@ class Settings(BaseSettings):
     def limits(self) -> Limits:
         """What one compile may use."""
         return Limits(self.compile_deadline_s, self.compile_memory_mib, self.compile_file_mib)
+
+
+def misspelt(environment: Mapping[str, str]) -> dict[str, str]:
+    """The variables that are no setting and nearly one, each with the setting that is nearest to it."""
+    known = {f"{_PREFIX}{field.upper()}" for field in Settings.model_fields} | _OTHERS
+    # pydantic reads the names in any case.
+    strange = [name for name in environment if name.upper().startswith(_PREFIX) and name.upper() not in known]
+    endings = [name.removeprefix(_PREFIX) for name in sorted(known)]
+    near = {
+        name: get_close_matches(name.upper().removeprefix(_PREFIX), endings, n=1, cutoff=_NEAR)
+        for name in sorted(strange)
+    }
+    return {name: _PREFIX + found[0] for name, found in near.items() if found}

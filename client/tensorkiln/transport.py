@@ -15,6 +15,7 @@ from typing import Final
 
 import httpx2
 
+from .coding import Payload
 from .errors import UnavailableError
 from .refusal import Refusal, refusal
 from .tracing import request_span
@@ -34,6 +35,7 @@ CHECK_S: Final = 10.0
 _LOST: Final = (httpx2.NetworkError, httpx2.RemoteProtocolError, httpx2.ConnectTimeout)
 _BROKEN_OFF: Final = (httpx2.NetworkError, httpx2.RemoteProtocolError, httpx2.ReadTimeout)
 _SUCCESS: Final = frozenset({200, 202})
+_UNKNOWN_CODING: Final = 415
 _NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
 _JSON: Final[Mapping[str, str]] = MappingProxyType({"Content-Type": "application/json"})
 
@@ -60,13 +62,14 @@ class Transport:
         self._lock = threading.Lock()
         self._open: tuple[tuple[int, int], Address, Line] | None = None
         self._closed = False
+        self._takes_codings = True
 
     async def get(self, path: str) -> bytes:
         """The body of a 200 answer; any other raises the error that the service describes."""
         return await self._call("GET", path, None, _NO_HEADERS)
 
     async def post(self, path: str, body: bytes, headers: Mapping[str, str] = _NO_HEADERS) -> bytes:
-        """Like `get`, with a JSON body; 202 is success too."""
+        """Like `get`, with a JSON body; 202 is success too. A large one goes to a URL in a content coding."""
         return await self._call("POST", path, body, {**_JSON, **headers})
 
     async def delete(self, path: str, *, timeout_s: float | None = None) -> bytes:
@@ -131,24 +134,37 @@ class Transport:
     ) -> bytes:
         seconds = self._timeout_s if timeout_s is None else timeout_s
         deadline = time.monotonic() + seconds
+        payload = Payload(body)
         with self._explained(method, path, seconds):
             async for attempt in self._wire.attempts(_patience(deadline)):
                 with attempt:
-                    return await self._once(method, path, body, headers, deadline)
+                    return await self._once(method, path, payload, headers, deadline)
         raise AssertionError("there is at least one attempt")
 
     async def _once(
-        self, method: str, path: str, body: bytes | None, headers: Mapping[str, str], deadline: float
+        self, method: str, path: str, payload: Payload, headers: Mapping[str, str], deadline: float
     ) -> bytes:
         line, sent = await self._prepared(headers)
+        body, coding = await self._packed(payload)
         left = max(deadline - time.monotonic(), 0.001)
         timeout = httpx2.Timeout(left, connect=min(CONNECT_TIMEOUT_S, left))
         with request_span(method, path) as trace:
-            async with line.stream(Outgoing(method, path, body, {**sent, **trace}, timeout)) as incoming:
+            stated = {**sent, **coding, **trace}
+            async with line.stream(Outgoing(method, path, body, stated, timeout)) as incoming:
                 answer = await _whole(incoming, deadline)
         if incoming.response.status_code in _SUCCESS:
             return answer
+        if coding and incoming.response.status_code == _UNKNOWN_CODING:
+            self._takes_codings = False
+            return await self._once(method, path, payload, headers, deadline)
         raise refusal(incoming.response, answer)
+
+    async def _packed(self, payload: Payload) -> tuple[bytes | None, Mapping[str, str]]:
+        """The body to send, and the headers that say how it is coded: over a socket file a coding only costs."""
+        is_near = self._open is not None and self._open[1].socket is not None
+        if is_near or not self._takes_codings or not payload.is_large:
+            return payload.plain, _NO_HEADERS
+        return await self._wire.apart(payload.coded)
 
     async def _prepared(self, headers: Mapping[str, str]) -> tuple[Line, Mapping[str, str]]:
         """The line to send on, and the headers to send. To find them may mean to start a service."""

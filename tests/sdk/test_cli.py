@@ -52,6 +52,20 @@ def test_an_invalid_graph_is_one_line_with_a_pointer(kiln: Kiln, tmp_path: Path,
     assert refused.stdout == ""
 
 
+def test_what_is_shown_is_text_whatever_it_looks_like(kiln: Kiln, tmp_path: Path, layer: Graph) -> None:
+    name = "a[red]:x:\\[b]"
+    (tmp_path / "graphs").mkdir()
+    (tmp_path / "graphs" / f"{name}.json").write_text(layer.to_json())
+    assert f"graphs/{name}.json is a graph" in kiln("validate", f"graphs/{name}.json").stdout
+    done = kiln("compile-all", "graphs", "-t", "cpu")
+    assert done.returncode == 0, done.stderr
+    assert f" {name} " in done.stdout
+    missing = kiln("compile", f"graphs/{name}.json", "-o", f"{name}/out.json")
+    assert repr(f"{name}/out.json") in missing.stderr
+    refused = kiln("compile", f"graphs/{name}.json", "-t", "cpu:[red]:x:")
+    assert "cpu:[red]:x:" in refused.stderr
+
+
 @pytest.mark.parametrize("content", ["", "{", "[1, 2", "\x00"])
 def test_a_file_that_is_not_json_is_refused_in_one_line(kiln: Kiln, tmp_path: Path, content: str) -> None:
     (tmp_path / "noise.json").write_text(content)

@@ -82,7 +82,7 @@ def test_a_folder_is_compiled_written_and_locked(kiln: Kiln, graphs: Path, tmp_p
     done = kiln("graphs", "--targets", TARGETS, "--lock", "kiln.lock", *REPORTS)
     assert (done.returncode, done.stderr) == (0, "")
     told = report(tmp_path)
-    assert told["totals"] == {"results": 4, "ok": 4, "failed": 0, "not run": 0, "hits": 0}
+    assert told["totals"] == {"results": 4, "ok": 4, "failed": 0, "not cached": 0, "not run": 0, "hits": 0}
     assert {(each["graph"], each["target"]) for each in told["results"]} == {
         (name, target) for name in ("one", "deep/two") for target in ("cpu:x86-64-v2", "cpu:x86-64-v3")
     }
@@ -125,8 +125,43 @@ def test_a_check_compares_with_the_lock_and_writes_nothing(kiln: Kiln, graphs: P
     assert "one for cpu:x86-64-v3 is locked as" in changed.stdout
     assert kiln(*asked).returncode == 0
     (graphs / "one.json").unlink()
-    assert "not asked for" in kiln(*asked, "--check").stdout
+    gone = kiln(*asked, "--check")
+    assert gone.returncode == 4
+    assert "one is locked and gone from the folder" in gone.stdout
     assert (tmp_path / "kiln.lock").read_text() != lock
+
+
+def test_runs_for_one_target_each_share_a_lock(kiln: Kiln, graphs: Path, tmp_path: Path) -> None:
+    def locked_now() -> dict[str, dict[str, Any]]:
+        return json.loads((tmp_path / "kiln.lock").read_text())["graphs"]
+
+    both, lock = ("x86-64-v2", "x86-64-v3"), ("--lock", "kiln.lock")
+    for target in both:
+        assert kiln("graphs", "-t", target, *lock).returncode == 0
+    for target in both:
+        checked = kiln("graphs", "-t", target, *lock, "--check")
+        assert (checked.returncode, checked.stderr) == (0, "")
+    everything = locked_now()
+    assert {name: set(targets) for name, targets in everything.items()} == {
+        name: {f"cpu:{target}" for target in both} for name in ("one", "deep/two")
+    }
+    (graphs / "one.json").unlink()
+    assert kiln("graphs", "-t", both[0], *lock, "--check").returncode == 4
+    assert kiln("graphs", "-t", both[0], *lock).returncode == 0
+    assert locked_now() == {"deep/two": everything["deep/two"]}
+
+
+def test_a_lock_made_with_other_options_is_called_that(kiln: Kiln, graphs: Path, tmp_path: Path) -> None:
+    asked = ("graphs", "-t", "x86-64-v3", "--lock", "kiln.lock")
+    assert kiln(*asked).returncode == 0
+    checked = kiln(*asked, "--fast-math", "--check")
+    assert checked.returncode == 4
+    assert "made with other options: fast_math is off there and on here" in checked.stdout
+    assert "is not locked" not in checked.stdout
+    renewed = kiln(*asked, "--fast-math")
+    assert renewed.returncode == 0
+    assert "is begun anew: fast_math is off there and on here" in renewed.stdout
+    assert kiln(*asked, "--fast-math", "--check").returncode == 0
 
 
 def test_another_program_for_a_locked_question_fails_verification(kiln: Kiln, graphs: Path, tmp_path: Path) -> None:
@@ -166,7 +201,7 @@ def test_one_graph_that_fails_ends_no_other_and_is_reported(kiln: Kiln, graphs: 
     assert (done.returncode, done.stderr) == (1, "")
     told = report(tmp_path)
     assert told["exit_code"] == 1
-    assert told["totals"] == {"results": 3, "ok": 2, "failed": 1, "not run": 0, "hits": 0}
+    assert told["totals"] == {"results": 3, "ok": 2, "failed": 1, "not cached": 0, "not run": 0, "hits": 0}
     (failed,) = [each for each in told["results"] if each["status"] == "failed"]
     assert (failed["graph"], failed["error"]["code"]) == ("broken|%", "graph.invalid")
     (line,) = [line for line in done.stdout.splitlines() if line.startswith("::error")]
@@ -211,6 +246,8 @@ def test_policies_have_an_exit_code_of_their_own(kiln: Kiln, graphs: Path, tmp_p
         ("graphs",),
         ("graphs", "-t", "cpu", "--fail-on", "rain"),
         ("graphs", "-t", "cpu", "--check"),
+        ("graphs", "-t", "cpu", "--offline", "--read-only-cache"),
+        ("graphs", "-t", "cpu", "--fail-on", "size-regression"),
         ("graphs", "-t", "cpu", "--jobs", "0"),
         ("graphs/.hidden/..", "-t", "cpu", "--lock", "graphs/notes.txt"),
         ("empty", "-t", "cpu"),
@@ -266,7 +303,7 @@ def test_an_interrupted_run_cancels_its_jobs_and_writes_what_it_has(
     assert opened(busy) <= before
     told = report(tmp_path)
     assert told["exit_code"] == 130
-    assert told["totals"] == {"results": 3, "ok": 0, "failed": 1, "not run": 2, "hits": 0}
+    assert told["totals"] == {"results": 3, "ok": 0, "failed": 1, "not cached": 0, "not run": 2, "hits": 0}
     assert (tmp_path / "report.xml").is_file()
 
 

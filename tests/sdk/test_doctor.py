@@ -66,6 +66,7 @@ def test_where_all_is_well_every_part_is_named_and_none_fails(tmp_path: Path) ->
     assert (done.returncode, done.stderr) == (0, "")
     named = {line.split("│")[1].strip() for line in done.stdout.splitlines() if line.startswith("│")}
     assert named >= PARTS | LAST
+    assert named >= {DISTRIBUTION, f"{DISTRIBUTION}[cpu]", f"{DISTRIBUTION}[onnx]"}
     assert "0 fail" in done.stdout.splitlines()[-1]
     assert "embedded: build" in done.stdout
 

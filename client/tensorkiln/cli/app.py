@@ -20,9 +20,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Compile tensor graphs and run them.",
-    epilog="Exit codes: 0 done; 1 the graph was refused or not compiled; 2 wrong usage; 3 no service; "
-    "4 a policy of compile-all; 5 a program that is not signed; 6 the inputs or this machine do not fit the program; "
-    "130 interrupted.",
+    epilog="Exit codes: 0 done; 1 the graph was refused or not compiled; 2 wrong usage; 3 no service, "
+    "or it refuses the key; 4 a policy of compile-all; 5 a program that is not signed; 6 the inputs or this machine do "
+    "not fit the program; 130 interrupted.",
 )
 app.command("serve")(serve)
 app.command("compile")(compile_graph)

@@ -8,8 +8,8 @@ from dataclasses import asdict
 from typing import Annotated
 
 import typer
-from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from ..doctor import Finding, Status, examine
 from .options import TimeoutS, Url
@@ -48,8 +48,8 @@ def _counts(findings: list[Finding]) -> dict[str, int]:
 def _print(findings: list[Finding]) -> None:
     table = Table("part", "", "found", "what to do")
     for finding in findings:
-        status = f"[{_STYLES[finding.status]}]{finding.status}[/]"
-        table.add_row(finding.part, status, escape(finding.found), escape(finding.advice))
+        status = Text(finding.status, style=_STYLES[finding.status])
+        table.add_row(finding.part, status, finding.found, finding.advice)
     console = output()
     console.print(table)
     console.print(", ".join(f"{count} {status}" for status, count in _counts(findings).items()))

@@ -7,7 +7,6 @@ from statistics import median
 
 import numpy as np
 from rich.table import Table
-from rich.text import Text
 
 from ..runtime.profile import ItemProfile
 
@@ -23,7 +22,7 @@ def profile_table(profiles: Sequence[Sequence[ItemProfile]]) -> Table:
         grid = _dims(item.launch.global_size) if item.launch else ""
         group = _dims(item.launch.local_size) if item.launch and item.launch.local_size else ""
         share = f"{ns / total:.0%}" if total else ""
-        table.add_row(str(item.item_id), item.op, Text(item.name), grid, group, str(item.threads), duration(ns), share)
+        table.add_row(str(item.item_id), item.op, item.name, grid, group, str(item.threads), duration(ns), share)
     table.add_row("", "", "all items", "", "", "", duration(total), "")
     return table
 
@@ -34,7 +33,7 @@ def output_table(arrays: Sequence[np.ndarray]) -> Table:
     for index, array in enumerate(arrays):
         first = " ".join(str(value) for value in array.reshape(-1)[:_SHOWN_ELEMENTS])
         more = " ..." if array.size > _SHOWN_ELEMENTS else ""
-        table.add_row(str(index), str(array.dtype), str(tuple(array.shape)), Text(first + more))
+        table.add_row(str(index), str(array.dtype), str(tuple(array.shape)), first + more)
     return table
 
 

@@ -14,6 +14,7 @@ from rich.status import Status
 from rich.text import Text
 
 from ..errors import (
+    AuthError,
     CallError,
     CompileError,
     DeviceError,
@@ -29,9 +30,12 @@ from ..sdk.job_records import JobEvent
 
 REFUSED, USAGE, UNAVAILABLE, UNTRUSTED, MISFIT, INTERRUPTED = 1, 2, 3, 5, 6, 130
 
+SAYS_NOTHING_OF_GRAPHS = (InfrastructureError, RateLimitedError, AuthError)
+"""Errors between a user and the service, whatever was asked for."""
+
 _EXIT_CODES: tuple[tuple[tuple[type[TensorkilnError], ...], int], ...] = (
     ((InvalidGraphError, UnsupportedGraphError, LimitExceededError, CompileError), REFUSED),
-    ((InfrastructureError, RateLimitedError), UNAVAILABLE),
+    (SAYS_NOTHING_OF_GRAPHS, UNAVAILABLE),
     ((UntrustedArtifactError,), UNTRUSTED),
     ((CallError, DeviceError), MISFIT),
 )
@@ -57,23 +61,22 @@ def one_line(error: TensorkilnError) -> str:
 
 def output() -> Console:
     """The console for results; a pipe, which has no width, gets wide tables."""
-    width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else _PIPE_COLUMNS
-    return Console(highlight=False, width=width)
+    return _console(width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else _PIPE_COLUMNS)
 
 
 @contextmanager
 def reported() -> Generator[Step, None, None]:
     """Run a command: `step("compiling")` shows what it is doing; an error becomes one line and an exit code."""
-    console = Console(stderr=True, highlight=False)
+    console = _console(stderr=True)
     stamina.instrumentation.set_on_retry_hooks([])
     try:
         with console.status("starting") as status:
             yield _stepper(status)
     except TensorkilnError as error:
-        console.print(Text(one_line(error)), style="red", soft_wrap=True)
+        console.print(one_line(error), style="red", soft_wrap=True)
         raise typer.Exit(exit_code(error)) from None
     except OSError as error:
-        console.print(Text(f"error[file]: {error}"), style="red", soft_wrap=True)
+        console.print(f"error[file]: {error}", style="red", soft_wrap=True)
         raise typer.Exit(USAGE) from None
     except KeyboardInterrupt:
         console.print("interrupted", style="red")
@@ -90,6 +93,11 @@ def shown(step: Step, what: str, targets: Sequence[str]) -> Callable[[JobEvent],
         step(f"{what}{target}: {event.stage or event.kind}")
 
     return show
+
+
+def _console(*, stderr: bool = False, width: int | None = None) -> Console:
+    # What is shown is other people's text: `[cpu]` in it is no style, and `:x:` no picture.
+    return Console(stderr=stderr, width=width, highlight=False, markup=False, emoji=False)
 
 
 def _stepper(status: Status) -> Step:

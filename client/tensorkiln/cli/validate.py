@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rich.markup import escape
 from rich.table import Table
 
 from ..expr import to_text
@@ -31,12 +30,12 @@ def validate(graph: GraphFile, url: Url = None, timeout: TimeoutS = None) -> Non
             with Client(url, timeout_s=timeout) as client:
                 client.validate(source)
     console = output()
-    console.print(f"{escape(str(graph))} is a graph of {len(checked.nodes)} nodes")
+    console.print(f"{graph} is a graph of {len(checked.nodes)} nodes")
     console.print(_interface(checked))
     for constraint in checked.constraints:
         sign = "=" if constraint.kind == "eq" else ">="
         relation = f"{to_text(constraint.left)} {sign} {to_text(constraint.right)}"
-        console.print(f"checked at every call: {relation} ({constraint.message}, {constraint.pointer})", markup=False)
+        console.print(f"checked at every call: {relation} ({constraint.message}, {constraint.pointer})")
 
 
 def _interface(graph: Graph) -> Table:

@@ -22,6 +22,20 @@ class Programs(BaseModel):
     signatures: tuple[SignedRecord | None, ...] = ()
 
 
+class Explained(Answered):
+    """What is read of an action that is explained."""
+
+    stored: bool
+
+
+class Explanation(BaseModel):
+    """The answer to `POST /explain`."""
+
+    model_config = ConfigDict(frozen=True)
+
+    actions: tuple[Explained, ...]
+
+
 class Fields(RootModel[dict[str, Any]]):
     """Any JSON object."""
 

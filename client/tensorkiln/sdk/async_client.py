@@ -56,8 +56,9 @@ class AsyncClient(Calls):
         options: OptionsSource | None = None,
         *,
         concurrency: int = 8,
+        from_store: bool = False,
     ) -> AsyncGenerator[Outcome]:
-        return outcomes(self, graphs, targets, options, concurrency)
+        return outcomes(self, graphs, targets, options, concurrency, from_store)
 
     async def __aenter__(self) -> Self:
         return self

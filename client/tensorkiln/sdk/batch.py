@@ -25,11 +25,12 @@ async def outcomes(
     targets: Sequence[TargetSource],
     options: OptionsSource | None,
     concurrency: int,
+    from_store: bool,
 ) -> AsyncGenerator[Outcome]:
     """What comes of every graph for every target, as it comes; `concurrency` compiles are under way at once.
 
-    A graph is asked for when its turn comes. When the generator is closed, what is under way is cancelled, at the
-    service too. RequestError for a target that does not exist.
+    A graph is asked for when its turn comes. With `from_store` nothing is compiled. When the generator is closed, what
+    is under way is cancelled, at the service too. RequestError for a target that does not exist.
     """
     if not 1 <= concurrency <= MAX_CONCURRENCY:
         raise RequestError(f"The concurrency is {concurrency}: give a number from 1 to {MAX_CONCURRENCY}.")
@@ -42,7 +43,8 @@ async def outcomes(
         while True:
             while len(running) < concurrency and (turn := next(waiting, None)) is not None:
                 place, graph, target = turn
-                running.add(asyncio.create_task(_outcome(calls, place, graph, target, parsed[target], options)))
+                work = _outcome(calls, place, graph, target, parsed[target], options, from_store)
+                running.add(asyncio.create_task(work))
             if not running:
                 return
             done, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
@@ -71,15 +73,24 @@ def _given(graph: Callable[[], GraphSource]) -> GraphSource:
 
 
 async def _outcome(
-    calls: Calls, place: int, graph: LaterGraph, position: int, target: Target, options: OptionsSource | None
+    calls: Calls,
+    place: int,
+    graph: LaterGraph,
+    position: int,
+    target: Target,
+    options: OptionsSource | None,
+    from_store: bool,
 ) -> Outcome:
     began = time.monotonic()
     status: JobStatus | None = None
     compiled, error = None, None
     try:
         source = await asyncio.to_thread(_given, graph) if callable(graph) else graph
-        # A part of `Calls` that is no part of a client.
-        (compiled,), status = await calls._told(source, [target], options)  # pyright: ignore[reportPrivateUsage]
+        if from_store:
+            (compiled,) = await calls.stored(source, target, options)
+        else:
+            # A part of `Calls` that is no part of a client.
+            (compiled,), status = await calls._told(source, [target], options)  # pyright: ignore[reportPrivateUsage]
     except TensorkilnError as failure:
         error = failure
     seconds = time.monotonic() - began

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
 from ..embedded import embedded_service
-from ..errors import RequestError, UnavailableError
+from ..errors import NotFoundError, RequestError, UnavailableError
 from ..program import Program
 from ..request import GraphSource, validate_body
 from ..settings import checked_key, resolve_settings
@@ -20,7 +20,7 @@ from ..trust.policy import resolve_policy
 from ..trust.question import Question
 from ..trust.record import SignedRecord
 from ..wire import Address, Wire
-from .answers import Fields, Programs, read
+from .answers import Explanation, Fields, Programs, read
 from .asked import NATIVE, Asked, OptionsSource, TargetSource
 from .async_job import AsyncJob
 from .job_records import JobEvent, JobStatus
@@ -135,6 +135,28 @@ class Calls:
         asked = await self._wire.apart(lambda: Asked.of(graph, target, options))
         return read(Fields, await self._transport.post("/explain", asked.body)).root
 
+    async def stored(
+        self,
+        graph: GraphSource,
+        target: TargetSource | Sequence[TargetSource] = NATIVE,
+        options: OptionsSource | None = None,
+    ) -> tuple[CompiledProgram, ...]:
+        asked = await self._wire.apart(lambda: Asked.of(graph, target, options))
+        question = await self._question(asked)
+        if self._offline:
+            return await self._trusted.kept(question)
+        # From here on, everything is read by its digest: a program that is evicted meanwhile is not compiled again.
+        actions = read(Explanation, await self._transport.post("/explain", asked.body)).actions
+        _require_each(actions, asked)
+        for each, wanted in zip(actions, asked.targets, strict=True):
+            if not each.stored or each.cache.status != "hit":
+                raise NotFoundError(
+                    f"The service has not stored this graph for {wanted.cpu or wanted.arch}: {each.cache.reason}.",
+                    details={"cache": each.cache.model_dump(mode="json")},
+                )
+        signatures = [await self._trusted.signed(each.digest) for each in actions]
+        return await self._trusted.answers(question, actions, signatures)
+
     async def load(
         self, compiled: CompiledProgram, *, threads: int | None = None, device: int | Driver | None = None
     ) -> Program:
@@ -199,11 +221,15 @@ class Calls:
     async def _believed(self, asked: Asked, content: bytes) -> tuple[CompiledProgram, ...]:
         """The programs of an answer, if they are signed and those that were asked for."""
         answer = await self._wire.apart(lambda: read(Programs, content))
-        if len(answer.programs) != len(asked.targets):
-            raise UnavailableError(
-                f"The service returned {len(answer.programs)} programs for {len(asked.targets)} targets."
-            )
+        _require_each(answer.programs, asked)
         return await self._trusted.answers(await self._question(asked), answer.programs, answer.signatures)
 
     async def _question(self, asked: Asked) -> Question:
         return await self._trusted.question(asked.body, asked.graph, asked.targets, asked.options)
+
+
+def _require_each(answered: Sequence[object], asked: Asked) -> None:
+    if len(answered) != len(asked.targets):
+        raise UnavailableError(
+            f"The service answered for {len(answered)} targets and was asked for {len(asked.targets)}."
+        )

@@ -97,18 +97,20 @@ class Client:
         options: OptionsSource | None = None,
         *,
         concurrency: int = 8,
+        from_store: bool = False,
     ) -> Generator[Outcome]:
         """What comes of every graph for every target, as it comes; `concurrency` compiles (1 to 64) are under way.
 
         A graph may be a function that gives it when its turn comes. One that fails ends none of the others: its outcome
         has the error. When the generator is closed, and on Ctrl-C, what is under way is cancelled at the service.
+        With `from_store` nothing is compiled: each is as from `stored`.
         """
         from ..async_wire import AsyncWire
         from .batch import outcomes
         from .portal import iterate_in_thread
 
         calls = self._make(AsyncWire())
-        return iterate_in_thread(outcomes(calls, graphs, targets, options, concurrency), calls.close)
+        return iterate_in_thread(outcomes(calls, graphs, targets, options, concurrency, from_store), calls.close)
 
     def submit(
         self,
@@ -127,6 +129,19 @@ class Client:
     ) -> dict[str, Any]:
         """What a compile would find in the service's store, and why not more. Nothing is compiled."""
         return run(self._calls.explain(graph, target, options))
+
+    def stored(
+        self,
+        graph: GraphSource,
+        target: TargetSource | Sequence[TargetSource] = NATIVE,
+        options: OptionsSource | None = None,
+    ) -> tuple[CompiledProgram, ...]:
+        """The compiled program for each target, in order, out of the service's store. Nothing is compiled for it.
+
+        NotFoundError when one is not there, also when it goes while this looks; `details.cache` says why where the
+        service does.
+        """
+        return run(self._calls.stored(graph, target, options))
 
     def compile_for(
         self,

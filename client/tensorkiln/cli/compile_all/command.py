@@ -13,7 +13,6 @@ from typing import Annotated, Any, Final, NoReturn
 
 import typer
 from rich.table import Table
-from rich.text import Text
 
 from ...errors import TensorkilnError
 from ...options import CompileOptions
@@ -21,14 +20,15 @@ from ...sdk import Client
 from ...target import Target
 from ..options import Cubin, FastMath, TimeoutS, Url
 from ..report import output, reported
-from .farm import Wanted, compile_all, write_manifest
+from .farm import Wanted, compile_all
 from .files import find_graphs, write_whole
 from .github import summary, workflow_commands
 from .junit import junit
-from .lock import Lock, read_lock, renewed
+from .lock import Lock, other_options, read_lock, renewed
+from .manifest import read_manifest, write_manifest
 from .progress import Progress
-from .result import Result
-from .verdict import FailOn, Verdict, judge
+from .result import STATUSES, Result
+from .verdict import Check, FailOn, Verdict, judge
 
 _KINDS: Final = {"sm_": "cuda:", "gfx": "rocm:", "x86-64": "cpu:", "aarch64": "cpu:"}
 
@@ -54,6 +54,9 @@ def compile_folder(
         bool, typer.Option("--check", help="Compare with the lock file; write no program and no lock.")
     ] = False,
     offline: Annotated[bool, typer.Option("--offline", help="Use what is kept here, and no service.")] = False,
+    read_only_cache: Annotated[
+        bool, typer.Option("--read-only-cache", help="Use what the service has stored; compile nothing.")
+    ] = False,
     fast_math: FastMath = False,
     cubin: Cubin = False,
     url: Url = None,
@@ -61,20 +64,29 @@ def compile_folder(
 ) -> None:
     """Compile every graph of a folder for several targets.
 
-    Exit codes: 0 done; 1 a graph was refused or not compiled; 2 wrong usage; 3 no service; 4 --fail-on or --check;
-    5 a program that is not signed, or not the one that was locked; 130 interrupted, with the reports written.
+    Exit codes: 0 done; 1 a graph was refused or not compiled; 2 wrong usage; 3 no service, or it refuses the key;
+    4 --fail-on, --check or --read-only-cache; 5 a program that is not signed, or not the one that was locked;
+    130 interrupted, with the reports written.
     """
     if check and lock is None:
         raise typer.BadParameter("--check compares with a lock file: name it with --lock.")
-    policies = _policies(fail_on or [])
+    if read_only_cache and offline:
+        raise typer.BadParameter("--read-only-cache asks a service for what it has stored, and --offline asks none.")
+    policies = (*_policies(fail_on or []), *([FailOn.CACHE_MISS] if read_only_cache else []))
+    if FailOn.SIZE_REGRESSION in policies and lock is None:
+        raise typer.BadParameter("--fail-on size-regression compares with a lock file: name it with --lock.")
     names = tuple(dict.fromkeys(_target(name) for text in targets for name in text.split(",") if name.strip()))
     with reported() as step, _ended_by_signal():
         for name in names:
             Target.parse(name)
         options = CompileOptions(fast_math=fast_math, cubin=cubin)
         files = find_graphs(folder, [path for path in (out, lock, json_file) if path is not None])
-        known = read_lock(lock, options) if lock is not None else Lock(options=options)
-        wanted = Wanted(files, names, options, known, None if check else out, jobs)
+        before = read_lock(lock) if lock is not None else None
+        others = other_options(before, options)
+        known = Lock(options=options) if before is None or others else before
+        if not check:
+            read_manifest(out)
+        wanted = Wanted(files, names, options, known, None if check else out, jobs, read_only_cache)
         results, ended_by = wanted.results(), None
         progress = Progress(len(results), step, is_annotated=_is_github())
         with Client(url, timeout_s=timeout, offline=offline or None) as client:
@@ -84,14 +96,19 @@ def compile_folder(
                 compile_all(client, wanted, results, progress.tell)
             except (KeyboardInterrupt, TensorkilnError) as error:
                 ended_by = error
-            found = list(results.values())
-            if not check:
-                write_manifest(client, out, found)
-        after = renewed(known, {(each.file.name, each.target): each.made for each in found})
-        verdict = judge(found, policies, is_check=check, is_stale=known.pairs > after.pairs, ended_by=ended_by)
+        found, graphs = list(results.values()), {file.name for file in files}
+        if not check:
+            write_manifest(out, graphs, found)
         if lock is not None and not check:
-            write_whole(lock, after.to_json())
+            made = {(each.file.name, each.target): each.made for each in found if each.made is not None}
+            write_whole(lock, renewed(known, graphs, made).to_json())
+        compared = Check(known.gone(graphs), others) if check else None
+        verdict = judge(found, policies, check=compared, ended_by=ended_by)
         _report(found, verdict, junit_file, json_file)
+        if others and not check:
+            output().print(
+                f"the lock file was made with other options and is begun anew: {', '.join(others)}", soft_wrap=True
+            )
         if ended_by is not None:
             raise ended_by
     raise typer.Exit(verdict.code)
@@ -145,12 +162,12 @@ def _report(results: Sequence[Result], verdict: Verdict, junit_file: Path | None
     console = output()
     console.print(_table(results))
     for violation in verdict.violations:
-        console.print(Text(violation), soft_wrap=True)
+        console.print(violation, soft_wrap=True)
 
 
 def _as_json(results: Sequence[Result], verdict: Verdict) -> dict[str, Any]:
     hits = sum(each.cache is not None and each.cache.status == "hit" for each in results)
-    counts = {status: sum(each.status == status for each in results) for status in ("ok", "failed", "not run")}
+    counts = {status: sum(each.status == status for each in results) for status in STATUSES}
     return {
         "version": 1,
         "exit_code": verdict.code,
@@ -166,5 +183,5 @@ def _table(results: Sequence[Result]) -> Table:
         cache = f"{each.cache.status} ({each.cache.reason})" if each.cache is not None else ""
         told = each.error.code if each.error is not None else each.status
         size, digest = (str(each.made.bytes), each.made.digest[:12]) if each.made is not None else ("", "")
-        table.add_row(Text(each.file.name), each.target, told, Text(cache), size, digest)
+        table.add_row(each.file.name, each.target, told, cache, size, digest)
     return table

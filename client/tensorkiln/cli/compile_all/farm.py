@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from ...bundle import SUFFIX
-from ...errors import TensorkilnError
+from ...errors import NotFoundError, TensorkilnError
 from ...options import CompileOptions
 from ...sdk import Client, Outcome
+from ...spec import CacheInfo
 from ...target import Target
-from .files import GraphFile, write_whole
+from .files import GraphFile
 from .lock import Lock
+from .manifest import place
 from .result import Result, locked
-
-MANIFEST = "manifest.json"
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a run is to do. `out` is None for one that only looks."""
+    """What a run is to do. `out` is None for one that only looks; `from_store` is for one that compiles nothing."""
 
     files: tuple[GraphFile, ...]
     targets: tuple[str, ...]
@@ -31,12 +28,13 @@ class Wanted:
     lock: Lock
     out: Path | None
     jobs: int
+    from_store: bool = False
 
     def results(self) -> dict[tuple[int, int], Result]:
         """The results before anything has run, by the positions of file and target."""
         return {
-            (place, position): Result(file, target, locked=self.lock.find(file.name, target))
-            for place, file in enumerate(self.files)
+            (number, position): Result(file, target, locked=self.lock.find(file.name, target))
+            for number, file in enumerate(self.files)
             for position, target in enumerate(self.targets)
         }
 
@@ -50,47 +48,36 @@ def compile_all(
     """
     parsed = [Target.parse(target) for target in wanted.targets]
     graphs = [file.read for file in wanted.files]
-    with closing(client.compile_many(graphs, parsed, wanted.options, concurrency=wanted.jobs)) as outcomes:
+    run = client.compile_many(graphs, parsed, wanted.options, concurrency=wanted.jobs, from_store=wanted.from_store)
+    with closing(run) as outcomes:
         for outcome in outcomes:
-            place = (outcome.graph, outcome.target)
-            results[place] = _kept(client, wanted, results[place], outcome)
-            tell(results[place])
-
-
-def write_manifest(client: Client, out: Path, results: Sequence[Result]) -> None:
-    """Say what lies in `out`: for every program its file, digests, build and signature."""
-    entries: dict[str, dict[str, Any]] = {}
-    for each in results:
-        if each.made is None or each.error is not None:
-            continue
-        signature = client.signature(each.made.digest)
-        entries.setdefault(each.file.name, {})[each.target] = {
-            "file": _place(each.file.name, each.target, each.made.digest).as_posix(),
-            **each.made.model_dump(),
-            "signature": signature.model_dump(mode="json", by_alias=True),
-        }
-    text = json.dumps({"version": 1, "programs": entries}, indent=1, sort_keys=True)
-    write_whole(out / MANIFEST, text + "\n")
+            which = (outcome.graph, outcome.target)
+            results[which] = _kept(client, wanted, results[which], outcome)
+            tell(results[which])
 
 
 def _kept(client: Client, wanted: Wanted, result: Result, outcome: Outcome) -> Result:
     """The result of an outcome, once its program is fetched and written."""
     file, target, before = result.file, result.target, result.locked
     if outcome.compiled is None:
+        if wanted.from_store and isinstance(outcome.error, NotFoundError):
+            return Result(file, target, outcome, locked=before, miss=_miss(outcome.error))
         return Result(file, target, outcome, locked=before, error=outcome.error)
     program = outcome.compiled
     try:
         size = sum(len(client.artifact(digest)) for digest in program.artifacts)
         if wanted.out is not None:
-            path = wanted.out / _place(file.name, target, program.digest)
+            path = wanted.out / place(file.name, target, program.digest)
             path.parent.mkdir(parents=True, exist_ok=True)
             client.save(program, path)
     except TensorkilnError as error:
+        if wanted.from_store and isinstance(error, NotFoundError):
+            return Result(file, target, outcome, locked=before, miss=_miss(error))
         return Result(file, target, outcome, locked=before, error=error)
     made = locked(program, size)
     return Result(file, target, outcome, made, before)
 
 
-def _place(graph: str, target: str, digest: str) -> Path:
-    """Where a program lies in the folder; the colon of a target is no letter of a file's name everywhere."""
-    return Path(graph) / target.replace(":", "-") / f"{digest}{SUFFIX}"
+def _miss(error: NotFoundError) -> CacheInfo:
+    """What the service said of a program that it has not stored; one that it had a moment ago has no reason."""
+    return CacheInfo.model_validate(error.details.get("cache", {"status": "miss", "reason": error.message}))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from .result import Result
+from .result import STATUSES, Result
 from .verdict import Verdict
 
 
@@ -24,7 +24,7 @@ def summary(results: Sequence[Result], verdict: Verdict) -> str:
     known = [each.cache for each in results if each.cache is not None]
     hits = sum(cache.status == "hit" for cache in known)
     harmed = [cache for cache in known if "damaged" in cache.reason or "missing" in cache.reason]
-    counts = {status: sum(each.status == status for each in results) for status in ("ok", "failed", "not run")}
+    counts = {status: sum(each.status == status for each in results) for status in STATUSES}
     lines = [
         "## kiln compile-all",
         "",

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 from xml.etree import ElementTree
 
-from ...errors import InfrastructureError, RateLimitedError
+from ..report import SAYS_NOTHING_OF_GRAPHS
 from .result import Result
 
 # What XML 1.0 has no way to write (section 2.2).
@@ -15,7 +15,7 @@ _ILLEGAL: Final = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U001
 
 
 def junit(results: Sequence[Result]) -> str:
-    """The document. An error of the infrastructure is an `error`, any other a `failure`, what did not run `skipped`."""
+    """The document. What says nothing of the graph is an `error`, the rest a `failure`, what did not run `skipped`."""
     root = ElementTree.Element("testsuites", name="kiln compile-all")
     for target in dict.fromkeys(each.target for each in results):
         suite = ElementTree.SubElement(root, "testsuite", name=target)
@@ -41,13 +41,16 @@ def _case(suite: ElementTree.Element, result: Result) -> str | None:
     if result.outcome is None:
         ElementTree.SubElement(case, "skipped", message="the run ended before")
         return "skipped"
+    if result.miss is not None:
+        ElementTree.SubElement(case, "skipped", message=_legal(f"not in the cache: {result.miss.reason}"))
+        return "skipped"
     warnings = result.warnings()
     if warnings:
         ElementTree.SubElement(case, "system-out").text = _legal("\n".join(warnings))
     error = result.error
     if error is None:
         return None
-    kind = "error" if isinstance(error, InfrastructureError | RateLimitedError) else "failure"
+    kind = "error" if isinstance(error, SAYS_NOTHING_OF_GRAPHS) else "failure"
     told = ElementTree.SubElement(case, kind, type=error.code, message=_legal(error.message))
     lines = [str(error), *(f"{name}: {value}" for name, value in sorted(error.details.items()))]
     told.text = _legal("\n".join(lines))

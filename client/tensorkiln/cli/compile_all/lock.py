@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -37,36 +37,51 @@ class Lock(Record):
         """What was locked."""
         return self.graphs.get(graph, {}).get(target)
 
-    @property
-    def pairs(self) -> frozenset[tuple[str, str]]:
-        """The graphs and targets that are locked."""
-        return frozenset((graph, target) for graph, targets in self.graphs.items() for target in targets)
+    def gone(self, graphs: Collection[str]) -> tuple[str, ...]:
+        """What is locked and none of `graphs`."""
+        return tuple(sorted(self.graphs.keys() - set(graphs)))
 
     def to_json(self) -> str:
         """The file, the same for the same programs."""
         return json.dumps(self.model_dump(mode="json"), indent=1, sort_keys=True) + "\n"
 
 
-def read_lock(path: Path, options: CompileOptions) -> Lock:
-    """The lock at `path`; an empty one where there is none, or when other options were asked for.
-
-    RequestError when the file is no lock of this version.
-    """
+def read_lock(path: Path) -> Lock | None:
+    """The lock at `path`, None where there is none. RequestError when the file is no lock of this version."""
     try:
-        found = Lock.model_validate_json(path.read_bytes())
+        return Lock.model_validate_json(path.read_bytes())
     except FileNotFoundError:
-        return Lock(options=options)
+        return None
     except (OSError, ValidationError) as error:
         reason = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
         raise RequestError(f"{path} is no lock file that this version can read: {reason}.") from None
-    return found if found.options == options else Lock(options=options)
 
 
-def renewed(lock: Lock, made: Mapping[tuple[str, str], Locked | None]) -> Lock:
-    """The lock after a run: `made` has what was asked for, None where nothing came of it, which keeps what was."""
-    graphs: dict[str, dict[str, Locked]] = {}
-    for (graph, target), program in made.items():
-        entry = program or lock.find(graph, target)
-        if entry is not None:
-            graphs.setdefault(graph, {})[target] = entry
-    return Lock(options=lock.options, graphs=graphs)
+def other_options(lock: Lock | None, options: CompileOptions) -> tuple[str, ...]:
+    """The options that the lock was made with and that are others now, each with both values."""
+    if lock is None:
+        return ()
+    before, now = lock.options.model_dump(), options.model_dump()
+    changed = [name for name in now if before[name] != now[name]]
+    return tuple(f"{name} is {_word(before[name])} there and {_word(now[name])} here" for name in changed)
+
+
+def _word(value: bool) -> str:
+    return "on" if value else "off"
+
+
+def renewed(lock: Lock, graphs: Collection[str], made: Mapping[tuple[str, str], Locked]) -> Lock:
+    """The lock after a run that `made` something of `graphs`, which are all that there are.
+
+    What it made nothing of keeps what was, so that runs for one target each can share a lock.
+    """
+    kept = {
+        (graph, target): entry
+        for graph, targets in lock.graphs.items()
+        for target, entry in targets.items()
+        if graph in graphs
+    }
+    entries: dict[str, dict[str, Locked]] = {}
+    for (graph, target), entry in {**kept, **made}.items():
+        entries.setdefault(graph, {})[target] = entry
+    return Lock(options=lock.options, graphs=entries)

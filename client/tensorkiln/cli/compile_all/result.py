@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any
+from typing import Any, Final
 
 from ...errors import TensorkilnError
 from ...sdk import Outcome
@@ -12,12 +12,15 @@ from ...spec import CacheInfo, CompiledProgram
 from .files import GraphFile
 from .lock import Locked
 
+STATUSES: Final = ("ok", "failed", "not cached", "not run")
+
 
 @dataclass(frozen=True, slots=True)
 class Result:
     """`outcome` is None when the run ended before. `made` is what the lock file says of it, None unless it succeeded.
 
-    `locked` is what the lock file said before. `error` is what went wrong, be it after the compile.
+    `locked` is what the lock file said before. `error` is what went wrong, be it after the compile. `miss` is what the
+    service said of a program that it has not stored, of a run that compiles nothing.
     """
 
     file: GraphFile
@@ -26,15 +29,20 @@ class Result:
     made: Locked | None = None
     locked: Locked | None = None
     error: TensorkilnError | None = None
+    miss: CacheInfo | None = None
 
     @property
     def status(self) -> str:
-        """ok, failed, or not run."""
-        return "not run" if self.outcome is None else "failed" if self.error is not None else "ok"
+        """One of STATUSES."""
+        if self.outcome is None:
+            return "not run"
+        return "failed" if self.error is not None else "not cached" if self.miss is not None else "ok"
 
     @property
     def cache(self) -> CacheInfo | None:
         """What the service said about its store."""
+        if self.miss is not None:
+            return self.miss
         return self.outcome.compiled.cache if self.outcome is not None and self.outcome.compiled is not None else None
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -27,6 +27,18 @@ class FailOn(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Check:
+    """A comparison with the lock file.
+
+    `gone` are the graphs that are locked and not there any more. `options` are those that it was made otherwise with:
+    where there are any, no program can be compared.
+    """
+
+    gone: tuple[str, ...]
+    options: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Verdict:
     """The exit code; `violations` are the policies that were not kept to."""
 
@@ -38,15 +50,11 @@ def judge(
     results: Sequence[Result],
     fail_on: Sequence[FailOn],
     *,
-    is_check: bool,
-    is_stale: bool,
+    check: Check | None,
     ended_by: KeyboardInterrupt | TensorkilnError | None,
 ) -> Verdict:
-    """The verdict on a run, which `ended_by` ended before its time.
-
-    `is_stale`: the lock file has entries that nothing was asked for.
-    """
-    violations = tuple(_violations(results, fail_on, is_check, is_stale))
+    """The verdict on a run, which `ended_by` ended before its time."""
+    violations = (*_violations(results, fail_on), *(_differences(results, check) if check is not None else ()))
     if ended_by is not None:
         return Verdict(exit_code(ended_by) if isinstance(ended_by, TensorkilnError) else INTERRUPTED, violations)
     codes = {_code(each.error) for each in results if each.error is not None}
@@ -60,20 +68,26 @@ def _code(error: TensorkilnError) -> int:
     return REFUSED if isinstance(error, NotFoundError) else exit_code(error)
 
 
-def _violations(results: Sequence[Result], fail_on: Sequence[FailOn], is_check: bool, is_stale: bool) -> list[str]:
-    found: list[str] = []
+def _violations(results: Sequence[Result], fail_on: Sequence[FailOn]) -> Iterator[str]:
     for each in results:
         where = f"{each.file.name} for {each.target}"
         if FailOn.CACHE_MISS in fail_on and each.cache is not None and each.cache.status == "miss":
-            found.append(f"{where} was not in the cache: {each.cache.reason}")
+            yield f"{where} was not in the cache: {each.cache.reason}"
         if FailOn.SIZE_REGRESSION in fail_on and each.growth is not None and each.growth > 0:
-            found.append(f"{where} has grown by {each.growth} bytes")
+            yield f"{where} has grown by {each.growth} bytes"
         if FailOn.WARNING in fail_on:
-            found += [f"{where}: {warning}" for warning in each.warnings()]
-        if is_check and each.made is not None and each.locked is None:
-            found.append(f"{where} is not locked")
-        if is_check and each.made is not None and each.locked is not None and each.made.digest != each.locked.digest:
-            found.append(f"{where} is locked as {each.locked.digest[:12]} and would be {each.made.digest[:12]}")
-    if is_check and is_stale:
-        found.append("the lock file has graphs or targets that are not asked for")
-    return found
+            yield from (f"{where}: {warning}" for warning in each.warnings())
+
+
+def _differences(results: Sequence[Result], check: Check) -> Iterator[str]:
+    """What is not as it was locked."""
+    if check.options:
+        yield f"the lock file was made with other options: {', '.join(check.options)}"
+        return
+    for each in results:
+        where = f"{each.file.name} for {each.target}"
+        if each.made is not None and each.locked is None:
+            yield f"{where} is not locked"
+        if each.made is not None and each.locked is not None and each.made.digest != each.locked.digest:
+            yield f"{where} is locked as {each.locked.digest[:12]} and would be {each.made.digest[:12]}"
+    yield from (f"{graph} is locked and gone from the folder" for graph in check.gone)

@@ -1,0 +1,114 @@
+"""The manifest of the folder of programs: what lies there, whichever run put it there."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Sequence
+from hashlib import file_digest
+from pathlib import Path
+from typing import Annotated, Final, Literal
+
+from pydantic import Field, ValidationError
+
+from ...buffers import SHA256_PATTERN
+from ...bundle import SUFFIX
+from ...errors import RequestError
+from ...nodes.base import Record
+from ...trust.carried import signature_path
+from ...trust.record import SignedRecord
+from .files import write_whole
+from .lock import Locked
+from .result import Result
+
+MANIFEST: Final = "manifest.json"
+SUMS: Final = "SHA256SUMS"
+
+
+class Entry(Locked):
+    """A program, the file that it lies in, from the folder on, and who signed it."""
+
+    file: str
+    file_sha256: Annotated[str, Field(pattern=SHA256_PATTERN)]
+    file_bytes: int
+    signature: SignedRecord
+
+
+class Manifest(Record):
+    """Entries by graph and target."""
+
+    version: Literal[1] = 1
+    programs: dict[str, dict[str, Entry]] = Field(default_factory=dict[str, dict[str, Entry]])
+
+
+def place(graph: str, target: str, digest: str) -> Path:
+    """Where a program lies in the folder; the colon of a target is no letter of a file's name everywhere."""
+    return Path(graph) / target.replace(":", "-") / f"{digest}{SUFFIX}"
+
+
+def read_manifest(out: Path) -> Manifest:
+    """The manifest in `out`, an empty one where there is none. RequestError when it is not one of this version."""
+    path = out / MANIFEST
+    try:
+        return Manifest.model_validate_json(path.read_bytes())
+    except FileNotFoundError:
+        return Manifest()
+    except (OSError, ValidationError) as error:
+        reason = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
+        raise RequestError(
+            f"{path} is no manifest that this version can read: {reason}. Remove it, or write elsewhere with --out."
+        ) from None
+
+
+def write_manifest(out: Path, graphs: Collection[str], results: Sequence[Result]) -> None:
+    """Say what lies in `out` after a run: what it made, and of `graphs` what earlier ones made that still lies there.
+
+    RequestError when the manifest that is there cannot be read, OSError when the new one cannot be written.
+    """
+    kept = {
+        (graph, target): entry
+        for graph, targets in read_manifest(out).programs.items()
+        for target, entry in targets.items()
+        if graph in graphs and _lies_there(out, graph, target, entry)
+    }
+    made = {(each.file.name, each.target): _entry(out, each) for each in results if each.made is not None}
+    entries: dict[str, dict[str, Entry]] = {}
+    for (graph, target), entry in {**kept, **made}.items():
+        entries.setdefault(graph, {})[target] = entry
+    said = Manifest(programs=entries).model_dump(mode="json", by_alias=True)
+    listed = sorted((each for targets in entries.values() for each in targets.values()), key=lambda each: each.file)
+    write_whole(out / SUMS, "".join(map(_sum, listed)))
+    write_whole(out / MANIFEST, json.dumps(said, indent=1, sort_keys=True) + "\n")
+
+
+def _entry(out: Path, result: Result) -> Entry:
+    assert result.made is not None
+    inside = place(result.file.name, result.target, result.made.digest)
+    digest, size = _content(out / inside)
+    signature = SignedRecord.model_validate_json(signature_path(out / inside).read_bytes())
+    return Entry(
+        **result.made.model_dump(),
+        file=inside.as_posix(),
+        file_sha256=digest,
+        file_bytes=size,
+        signature=signature,
+    )
+
+
+def _lies_there(out: Path, graph: str, target: str, entry: Entry) -> bool:
+    # The name is worked out again, so that a manifest from elsewhere names no file outside the folder.
+    inside = place(graph, target, entry.digest)
+    try:
+        return entry.file == inside.as_posix() and _content(out / inside) == (entry.file_sha256, entry.file_bytes)
+    except OSError:
+        return False
+
+
+def _content(path: Path) -> tuple[str, int]:
+    with open(path, "rb") as file:
+        return file_digest(file, "sha256").hexdigest(), file.tell()
+
+
+def _sum(entry: Entry) -> str:
+    """A line of `sha256sum`, which marks those in whose names it has escaped something."""
+    name = entry.file.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
+    return f"{'' if name == entry.file else chr(92)}{entry.file_sha256}  {name}\n"

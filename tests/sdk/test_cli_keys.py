@@ -1,0 +1,50 @@
+"""The command at a service that asks for keys."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from service.identity.scopes import Scope
+from tests.identity.guarded import Guarded
+from tests.sdk.test_compile_all import REPORTS, Kiln, environment, kiln, report
+from tests.service.bodies import graph
+
+__all__ = ["environment", "kiln"]
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
+    with Guarded(tmp_path_factory.mktemp("keys")) as running:
+        yield running
+
+
+@pytest.fixture
+def graphs(tmp_path: Path) -> Path:
+    folder = tmp_path / "graphs"
+    folder.mkdir()
+    (folder / "one.json").write_text(json.dumps(graph("sqrt", rows=131)))
+    return folder
+
+
+def test_a_key_that_is_refused_says_nothing_of_the_graphs(
+    kiln: Kiln, guarded: Guarded, graphs: Path, tmp_path: Path
+) -> None:
+    reader = guarded.key("acme", Scope.CACHE_READ)
+    for variables, code in (
+        ({}, "auth.missing"),
+        ({"KILN_API_KEY": "kiln_no"}, "auth.invalid"),
+        ({"KILN_API_KEY": reader}, "auth.forbidden"),
+    ):
+        refused = kiln("graphs", "-t", "cpu", *REPORTS, url=guarded.url, **variables)
+        assert refused.returncode == 3, refused.stderr
+        assert f"error[{code}]" in refused.stderr
+        told = report(tmp_path)
+        assert (told["exit_code"], told["totals"]["failed"]) == (3, 1)
+        (suite,) = ElementTree.parse(tmp_path / "report.xml").getroot()
+        assert (suite.get("errors"), suite.get("failures")) == ("1", "0")
+    assert kiln("graphs", "-t", "cpu", url=guarded.url, KILN_API_KEY=guarded.key("acme")).returncode == 0

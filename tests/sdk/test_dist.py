@@ -1,0 +1,98 @@
+"""The folder that `kiln compile-all` writes to: its manifest says what lies there, whatever became of the last run."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.sdk.test_compile_all import Kiln, environment, kiln
+from tests.service.bodies import graph
+
+__all__ = ["environment", "kiln"]
+
+NOWHERE = "http://127.0.0.1:1"
+V2, V3 = "cpu:x86-64-v2", "cpu:x86-64-v3"
+
+
+@pytest.fixture
+def graphs(tmp_path: Path) -> Path:
+    folder = tmp_path / "graphs"
+    (folder / "deep").mkdir(parents=True)
+    (folder / "one.json").write_text(json.dumps(graph("sqrt", rows=121)))
+    (folder / "deep" / "two.json").write_text(json.dumps(graph("sqrt", rows=122)))
+    return folder
+
+
+def programs(tmp_path: Path) -> dict[str, dict[str, Any]]:
+    """The entries of the manifest, once each is true of the file that it names."""
+    found = json.loads((tmp_path / "dist" / "manifest.json").read_text())["programs"]
+    for targets in found.values():
+        for entry in targets.values():
+            content = (tmp_path / "dist" / entry["file"]).read_bytes()
+            assert (entry["file_sha256"], entry["file_bytes"]) == (sha256(content).hexdigest(), len(content))
+    return found
+
+
+def pairs(tmp_path: Path) -> set[tuple[str, str]]:
+    return {(name, target) for name, targets in programs(tmp_path).items() for target in targets}
+
+
+def test_a_run_that_compiles_nothing_keeps_what_the_manifest_says_of_what_lies_there(
+    kiln: Kiln, graphs: Path, tmp_path: Path
+) -> None:
+    assert kiln("graphs", "-t", f"{V2},{V3}").returncode == 0
+    before = programs(tmp_path)
+    assert kiln("graphs", "-t", f"{V2},{V3}", url=NOWHERE).returncode == 3
+    assert programs(tmp_path) == before
+
+    (graphs / "one.json").write_text("no JSON")
+    assert kiln("graphs", "-t", V2).returncode == 1
+    assert programs(tmp_path) == before
+
+    (tmp_path / "dist" / before["one"][V2]["file"]).unlink()
+    (tmp_path / "dist" / before["one"][V3]["file"]).write_bytes(b"another")
+    assert kiln("graphs", "-t", V2, url=NOWHERE).returncode == 3
+    assert programs(tmp_path) == {"deep/two": before["deep/two"]}
+
+
+def test_runs_for_one_target_each_share_a_folder_and_graphs_that_are_gone_go(
+    kiln: Kiln, graphs: Path, tmp_path: Path
+) -> None:
+    assert kiln("graphs", "-t", V2).returncode == 0
+    assert kiln("graphs", "-t", V3).returncode == 0
+    assert pairs(tmp_path) == {(name, target) for name in ("one", "deep/two") for target in (V2, V3)}
+    (graphs / "one.json").unlink()
+    (graphs / "deep" / "two.json").write_text(json.dumps(graph("sqrt", rows=111)))
+    before = programs(tmp_path)
+    assert kiln("graphs", "-t", V3).returncode == 0
+    after = programs(tmp_path)
+    assert after.keys() == {"deep/two"}
+    assert after["deep/two"][V2] == before["deep/two"][V2]
+    assert after["deep/two"][V3]["digest"] != before["deep/two"][V3]["digest"]
+
+
+@pytest.mark.skipif(shutil.which("sha256sum") is None, reason="there is no sha256sum")
+def test_the_sums_can_be_checked_by_sha256sum(kiln: Kiln, graphs: Path, tmp_path: Path) -> None:
+    (graphs / "a\\b\nc.json").write_text(json.dumps(graph("sqrt", rows=112)))
+    assert kiln("graphs", "-t", V2).returncode == 0
+    verify = ["sha256sum", "--check", "--strict", "--quiet", "SHA256SUMS"]
+    checked = subprocess.run(verify, cwd=tmp_path / "dist", capture_output=True, text=True)
+    assert (checked.returncode, checked.stdout, checked.stderr) == (0, "", "")
+    assert len((tmp_path / "dist" / "SHA256SUMS").read_text().splitlines()) == 3
+    (tmp_path / "dist" / programs(tmp_path)["one"][V2]["file"]).write_bytes(b"another")
+    assert subprocess.run(verify, cwd=tmp_path / "dist", capture_output=True).returncode == 1
+
+
+def test_a_manifest_that_cannot_be_read_is_not_written_over(kiln: Kiln, graphs: Path, tmp_path: Path) -> None:
+    (tmp_path / "dist").mkdir()
+    (tmp_path / "dist" / "manifest.json").write_text('{"version": 7}')
+    refused = kiln("graphs", "-t", V2)
+    assert refused.returncode == 2
+    assert "dist/manifest.json is no manifest" in refused.stderr
+    assert (tmp_path / "dist" / "manifest.json").read_text() == '{"version": 7}'
