@@ -48,7 +48,8 @@ def test_no_variable_that_is_used_anywhere_here_is_called_misspelt() -> None:
         for name in re.findall(r"\bKILN_\w*[A-Z]\b", path.read_text("utf-8"))
     }
     assert "KILN_QUEUE" in used
-    assert misspelt(dict.fromkeys(used, "")) == {}
+    # The page on the settings shows what is said of one.
+    assert misspelt(dict.fromkeys(used, "")).keys() <= {"KILN_QUEU"}
 
 
 def test_a_service_says_so_when_it_starts_and_shows_no_value(tmp_path: Path) -> None:
