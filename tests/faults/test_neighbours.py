@@ -135,7 +135,7 @@ def test_a_job_begins_at_once_where_nothing_else_is_done(tmp_path: Path) -> None
         first_stage_is_told_within_median_ms=median(seen_ms),
         and_at_most_ms=max(seen_ms),
     )
-    # The clients' own view has a request for the events in it. One in twenty may meet a busy moment of the machine.
+    # What a client sees has a request for the events in it. At the small size the machine runs other tests meanwhile.
     share = sized(0.9, 0.99)
     assert percentile(queued_ms, share) < START_MS
     assert percentile(seen_ms, share) < START_MS
