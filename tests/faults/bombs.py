@@ -15,6 +15,7 @@ from statistics import median
 
 from service.coding.zstandard import zstd
 from tests.faults.memory import forget_peak, peak_mib, resident_mib
+from tests.faults.processor import spent_s
 from tests.service.server import Server
 
 PLAIN_BYTES = 256 << 20
@@ -24,7 +25,10 @@ _FLUSHED_BYTES = 4096
 
 @dataclass(frozen=True)
 class Refusal:
-    """How one bomb fared: milliseconds of each time it was sent, and MiB that the service grew by at the peak."""
+    """How one bomb fared: milliseconds of each time it was sent, and MiB that the service grew by at the peak.
+
+    `processor_ms` is what the service itself had of the processors each time.
+    """
 
     bomb: str
     sent_bytes: int
@@ -32,6 +36,7 @@ class Refusal:
     code: str
     limit: str
     milliseconds: tuple[float, ...]
+    processor_ms: tuple[float, ...]
     grown_mib: float
 
 
@@ -76,15 +81,18 @@ def measure(server: Server, times: int) -> Iterator[Refusal]:
         before = resident_mib(server.pid)
         forget_peak(server.pid)
         took: list[float] = []
+        spent: list[float] = []
         answers: set[tuple[int, str, str]] = set()
         for _ in range(times):
-            begin = time.perf_counter()
+            begin, before_it = time.perf_counter(), spent_s(server.pid)
             answer = server.post("/validate", content, Content_Encoding=coding)
             took.append((time.perf_counter() - begin) * 1e3)
+            spent.append((spent_s(server.pid) - before_it) * 1e3)
             problem = answer.json()
             answers.add((answer.status_code, problem["code"], problem["details"].get("limit", "")))
         ((status, code, limit),) = answers
-        yield Refusal(name, len(content), status, code, limit, tuple(took), peak_mib(server.pid) - before)
+        grown = peak_mib(server.pid) - before
+        yield Refusal(name, len(content), status, code, limit, tuple(took), tuple(spent), grown)
 
 
 def shown(refusal: Refusal) -> str:
@@ -92,6 +100,7 @@ def shown(refusal: Refusal) -> str:
     return (
         f"{refusal.bomb:<42} {refusal.sent_bytes:>9} bytes  {refusal.status} {refusal.limit:<18}"
         f" median {median(refusal.milliseconds):6.1f} ms, most {max(refusal.milliseconds):6.1f} ms,"
+        f" {max(refusal.processor_ms):5.1f} ms of a processor,"
         f" {refusal.grown_mib:5.1f} MiB more"
     )
 

@@ -15,6 +15,8 @@ from tests.farm.topology import Farm
 from tests.faults.size import FULL, sized
 
 REQUIRED = "KILN_REQUIRE_BROKERS"
+NOTICE_S = 3.0
+"""What a service that is stopped leaves a balancer to notice."""
 
 
 @pytest.fixture(scope="session")
@@ -37,9 +39,10 @@ def farm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Farm]:
     """RabbitMQ, two services and four workers, or eight, for tests that leave as many as there were."""
     require("rabbit")
     home, workers = tmp_path_factory.mktemp("farm"), sized(4, 8)
+    settings: dict[str, Any] = {"test_hooks": 1, "queue": 4000, "queue_age_s": 600, "shutdown_notice_s": NOTICE_S}
     # All that the tests ask for is at the broker, as hundreds of orders are to be there when it goes.
-    width: dict[str, Any] = {"farm_width": 600, "farm_ahead": 10_000}
-    with Farm(home, workers=workers, test_hooks=1, queue=4000, queue_age_s=600, **width) as running:
+    settings |= {"farm_width": 600, "farm_ahead": 10_000}
+    with Farm(home, workers=workers, **settings) as running:
         while len(list(running.store.glob("members/*/worker.*"))) < workers:
             time.sleep(0.05)
         time.sleep(2 * SIGN_S)  # until the services have seen all of them

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -10,8 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.faults.clients import percentile, send
+from tests.faults.processor import spent_by_all_s
 from tests.service.bodies import compile_body, encoded, graph
-from tests.service.server import Server, children
+from tests.service.server import Server
 
 CLIENTS = 8
 FULL = 8000
@@ -45,21 +45,12 @@ def measure(server: Server, requests: int) -> tuple[Hits, Hits]:
 
 
 def _hits(server: Server, kind: str, bodies: Sequence[bytes]) -> Hits:
-    before = _processor_s(server)
+    before = spent_by_all_s(server)
     answers, seconds = send(server.url, bodies, CLIENTS)
-    spent = _processor_s(server) - before
+    spent = spent_by_all_s(server) - before
     assert all(answer.status == 200 and b'"status":"hit"' in answer.content for answer in answers)
     assert len(answers) == len(bodies)
     return Hits(kind, [answer.server_ms for answer in answers], len(bodies) / seconds, len(bodies) / spent)
-
-
-def _processor_s(server: Server) -> float:
-    """Of the service, its fork servers and their processes, those that have ended among them."""
-    forks, ticks = server.fork_servers, 0
-    for pid in (server.pid, *forks, *(child for fork_server in forks for child in children(fork_server))):
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        ticks += sum(map(int, fields[11:15]))
-    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def main() -> int:

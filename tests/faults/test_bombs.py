@@ -4,26 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from statistics import median
 
 from tests.faults.bombs import measure, shown
+from tests.faults.clients import percentile
 from tests.faults.size import FULL
 from tests.service.server import Server
 
-# At the small size a machine that is busy with other tests decides over all but the fastest, and over much of that.
-MAX_MS = 50.0 if FULL else 250.0
-typical = median if FULL else min
+MAX_MS = 50.0
+# What the service spends on a refusal is bounded every time. When it gets to spend it is the machine's affair: on one
+# that runs other tests beside this, and on any now and then, something else is before it.
+WITHIN_MS, AT_MOST_MS = (MAX_MS, 4 * MAX_MS) if FULL else (5 * MAX_MS, 20 * MAX_MS)
 MAX_GROWN_MIB = 32.0
 
 
 def test_bombs_are_refused_soon_and_within_32_mib(tmp_path: Path, size: Callable[[int, int], int]) -> None:
     with Server(tmp_path / "kiln") as server:
-        refusals = list(measure(server, size(5, 50)))
+        refusals = list(measure(server, size(20, 50)))
         print(*map(shown, refusals), sep="\n")
         for refusal in refusals:
             assert (refusal.status, refusal.code) == (413, "limit.exceeded"), refusal
             assert refusal.limit.startswith("body_")
             assert refusal.grown_mib < MAX_GROWN_MIB, refusal
-            assert typical(refusal.milliseconds) < MAX_MS, refusal
+            assert max(refusal.processor_ms) < MAX_MS, refusal
+            assert percentile(refusal.milliseconds, 0.95) <= WITHIN_MS, refusal
+            assert max(refusal.milliseconds) < AT_MOST_MS, refusal
         assert server.http.get("/readyz").status_code == 200
         assert "defect" not in server.log()

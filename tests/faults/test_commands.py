@@ -60,9 +60,9 @@ def test_a_worker_without_a_broker_says_what_it_needs(tmp_path: Path) -> None:
     assert done.stderr == "A worker takes its orders from a broker: set KILN_BROKER to an amqp:// URL.\n"
 
 
-@pytest.mark.parametrize("module", ["service", "service.worker"])
-def test_a_broker_of_an_unknown_kind_is_refused_without_its_password(tmp_path: Path, module: str) -> None:
-    done = run(module, home=tmp_path, KILN_BROKER="sqs://me:secret@queue")
+@pytest.mark.parametrize("command", [("service", "--port", "0"), ("service.worker",)])
+def test_a_broker_of_an_unknown_kind_is_refused_without_its_password(tmp_path: Path, command: tuple[str, ...]) -> None:
+    done = run(*command, home=tmp_path, KILN_BROKER="sqs://me:secret@queue")
     assert done.returncode != 0
     assert "KILN_BROKER has the scheme 'sqs'" in done.stderr
     assert "secret" not in done.stderr

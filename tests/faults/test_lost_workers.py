@@ -1,82 +1,20 @@
-"""An accepted job ends, with the right program, whoever is killed or frozen meanwhile."""
+"""What a worker was at is begun again by another when it is killed or frozen, and so often and no more."""
 
 from __future__ import annotations
 
 import signal
-import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from hashlib import sha256
 from pathlib import Path
 
-import httpx2
-import numpy as np
 import pytest
 
-from service.engine.farm.reaper import LEASE_S
-from tensorkiln import Client
-from tensorkiln.graph import Graph
 from tests.farm.topology import Farm
 from tests.faults.conftest import require
-from tests.faults.requests import HTTP, accept, body, claimers, ended, job, post, slow_body
-from tests.faults.size import FULL, figures, sized
-from tests.faults.storm import Storm
-from tests.service.bodies import graph
+from tests.faults.requests import accept, body, claimers, ended, job, post, slow_body
+from tests.faults.size import figures, sized
 
 pytestmark = pytest.mark.xdist_group("farm")
-
-
-def _accept(farm: Farm, number: int) -> str:
-    """The id of a job, by whichever service takes it."""
-    while True:
-        for url in (farm.urls[number % 2], farm.urls[1 - number % 2]):
-            try:
-                return accept(url, body(number, "log2"))
-            except (httpx2.TransportError, AssertionError):
-                time.sleep(0.1)
-
-
-def test_every_accepted_job_is_done_under_a_storm_of_kills(farm: Farm, tmp_path: Path) -> None:
-    count = sized(40, 1000)
-    storm = Storm(farm, restarts=sized(1, 2))
-    begin = time.monotonic()
-    raging = threading.Thread(target=storm.rage, args=(sized(12.0, 240.0),))
-    raging.start()
-    with ThreadPoolExecutor(4) as pool:
-        accepted = list(pool.map(lambda number: _accept(farm, number), range(count)))
-        if not FULL:
-            raging.join()
-        found = list(pool.map(lambda each: ended(farm.urls, each, 900), accepted))
-    storm.over.set()
-    raging.join()
-    took = time.monotonic() - begin
-    for worker in farm.workers:
-        worker.await_ready()
-    done = [each for each in found if each["state"] == "done"]
-    recoveries = storm.recoveries()
-    figures(
-        "storm",
-        done=len(done),
-        of=count,
-        kills=storm.kills,
-        freezes=storm.freezes,
-        restarts_of_services=storm.restarts,
-        orders_lost_and_made_again=len(recoveries),
-        worst_recovery_s=max(recoveries, default=0.0),
-        seconds=took,
-    )
-    assert len(done) == count, [each for each in found if each["state"] != "done"]
-    for each in done:
-        artifact = each["programs"][0]["kernels"][0]["artifact"]
-        assert sha256(HTTP.get(f"{farm.urls[0]}/artifacts/{artifact}").content).hexdigest() == artifact
-    with Client(farm.urls[0]) as client:
-        for number in range(0, count, max(1, count // 5)):
-            x = np.linspace(1, 2, (number + 1) * 8, dtype=np.float32).reshape(number + 1, 8)
-            wire = graph("log2", rows=number + 1)
-            result, _ = client.compile(Graph.model_validate(wire), target="cpu:x86-64-v3")(x, n=8)
-            np.testing.assert_allclose(result, np.log2(x), rtol=1e-6, atol=1e-6)
-    # Frozen or killed, an order is seen to be lost when its worker has been silent for a lease, in rounds of a second.
-    assert max(recoveries, default=0.0) <= LEASE_S + 2 + (0 if FULL else 3)
 
 
 def test_a_request_is_answered_though_its_worker_is_killed_in_the_middle(farm: Farm) -> None:

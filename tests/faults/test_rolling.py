@@ -2,85 +2,68 @@
 
 from __future__ import annotations
 
-import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
-from itertools import count
 
-import httpx2
 import pytest
 
 from tests.farm.topology import Farm
+from tests.faults.arrivals import STORED, Arrivals
+from tests.faults.balancer import Balancer
+from tests.faults.conftest import NOTICE_S
 from tests.faults.requests import accept, body, ended, post
 from tests.faults.size import figures, sized
 
 pytestmark = pytest.mark.xdist_group("farm")
-
-
-class Load:
-    """So many requests a second, by turns to each service; the next one when one does not answer, as a proxy does."""
-
-    def __init__(self, farm: Farm, per_second: float) -> None:
-        self._farm = farm
-        self._pause = 1 / per_second
-        self._over = threading.Event()
-        self.statuses: list[int] = []
-        self.moved = 0
-
-    def run(self) -> None:
-        with ThreadPoolExecutor(16) as pool:
-            for number in count():
-                if self._over.wait(self._pause):
-                    return
-                pool.submit(self._send, number)
-
-    def stop(self) -> None:
-        self._over.set()
-
-    def _send(self, number: int) -> None:
-        # Every tenth is one that has to be compiled.
-        content = body(3000 + number, "sqrt") if number % 10 == 0 else body(number % 8, "sqrt")
-        for place in (number, number + 1, number):
-            try:
-                answer = post(self._farm.urls[place % 2], content)
-            except httpx2.TransportError:
-                self.moved += 1
-                time.sleep(0.05)
-                continue
-            if answer.status_code != 503:
-                self.statuses.append(answer.status_code)
-                return
-            self.moved += 1
-        self.statuses.append(0)
+PER_SECOND = 50.0
 
 
 def test_a_rolling_restart_fails_no_request_and_loses_no_job(farm: Farm) -> None:
-    for number in range(8):
+    for number in range(STORED):
         for url in farm.urls:
             assert post(url, body(number, "sqrt")).status_code == 200
-    load = Load(farm, sized(10.0, 50.0))
-    thread = threading.Thread(target=load.run)
-    thread.start()
-    jobs = [accept(farm.urls[number % 2], body(4000 + number, "sqrt")) for number in range(sized(10, 100))]
-    statuses: list[int] = []
-    # The workers first, as they have to know what a new service may ask for.
-    members = [*farm.workers[: sized(1, None)], *farm.services]
-    for member in members:
-        statuses.append(member.stop())
-        member.start()
-        member.await_ready()
-    load.stop()
-    thread.join()
-    found = [ended(farm.urls, each, 300)["state"] for each in jobs]
-    failed = [status for status in load.statuses if status != 200]
+    jobs = [accept(farm.urls[number % 2], body(2000 + number, "sqrt")) for number in range(sized(10, 100))]
+    exits: list[int] = []
+    noticed: list[float] = []
+    served_while_red: list[int] = []
+    with Balancer(farm.urls) as balancer:
+        for url in farm.urls:
+            balancer.await_ready(url)
+        arrivals = Arrivals(balancer, PER_SECOND)
+        with arrivals.coming():
+            # The workers first, as they have to know what a new service may ask for.
+            for worker in farm.workers[: sized(1, None)]:
+                exits.append(worker.stop())
+                worker.start()
+                worker.await_ready()
+            for url, service in zip(farm.urls, farm.services, strict=True):
+                begin = time.monotonic()
+                exits.append(service.stop())
+                out = max(balancer.taken_out[url], default=0.0)
+                assert out > begin, "it was gone before a balancer could know"
+                noticed.append(out - begin)
+                served_while_red.append(sum(begin < each.at < out and each.url == url for each in arrivals.sent))
+                service.start()
+                service.await_ready()
+                balancer.await_ready(url)
+    found = [ended(farm.urls, each, 300)["state"] for each in (*jobs, *arrivals.jobs)]
+    statuses = arrivals.statuses()
     figures(
         "rolling restart",
-        requests=len(load.statuses),
-        failed=len(failed),
-        moved_to_the_other_service=load.moved,
-        jobs=f"{found.count('done')} of {len(jobs)}",
-        exit_statuses=statuses,
+        requests=len(arrivals.sent),
+        in_a_second=arrivals.rate(),
+        failed=len(arrivals.sent) - statuses[200] - statuses[202],
+        statuses=dict(statuses),
+        services_taken_out_after_s=[round(each, 2) for each in noticed],
+        sent_to_them_after_their_signal=served_while_red,
+        jobs=f"{found.count('done')} of {len(found)}",
+        accepted_meanwhile=len(arrivals.jobs),
+        exit_statuses=exits,
     )
-    assert failed == []
+    # Each request was sent once: a connection that broke and a refusal are failures, whoever would have tried again.
+    assert set(statuses) <= {200, 202}
+    assert arrivals.rate() > 0.95 * PER_SECOND
+    assert min(served_while_red) > 0, "readiness turns first, and whoever has not heard of it is served"
+    assert max(noticed) < NOTICE_S
+    assert arrivals.jobs
     assert set(found) == {"done"}
-    assert statuses == [0] * len(members)
+    assert exits == [0] * len(exits)

@@ -1,0 +1,141 @@
+"""What goes wrong for one costs the others next to nothing: neither time, nor the memory of who answers them."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+from statistics import median
+
+import httpx2
+
+from tests.faults.clients import percentile
+from tests.faults.memory import forget_peak, peak_mib, resident_mib
+from tests.faults.processor import spent_by_all_s
+from tests.faults.size import figures, sized
+from tests.identity.guarded import Guarded
+from tests.service.bodies import compile_body, encoded, graph
+from tests.service.server import HOOK, JSON, Server
+
+ROUNDS, COMPILES = sized((3, 8), (10, 20))
+POISONED_PER_S = 10.0
+START_MS = 50.0
+
+
+@contextmanager
+def poisoning(server: Guarded, key: str, content: bytes) -> Generator[list[bool]]:
+    """A graph that crashes the compiler is sent ten times a second; whether each crash was remembered."""
+    over, answers = threading.Event(), list[bool]()
+    headers = {**JSON, "Authorization": f"Bearer {key}", HOOK: "poison:segfault"}
+
+    def poison() -> None:
+        with httpx2.Client(base_url=server.url, timeout=60) as http:
+            while not over.wait(1 / POISONED_PER_S):
+                problem = http.post("/compile", content=content, headers=headers).json()
+                assert problem["code"] == "compile.crashed", problem
+                answers.append(bool(problem["details"].get("cached")))
+
+    sending = threading.Thread(target=poison)
+    sending.start()
+    try:
+        yield answers
+    finally:
+        over.set()
+        sending.join()
+
+
+def test_a_graph_that_crashes_the_compiler_takes_less_than_a_tenth_from_other_tenants(tmp_path: Path) -> None:
+    with Guarded(tmp_path / "kiln", concurrency=2, test_hooks=1) as server:
+        calm, poisoner = server.key("calm"), server.key("poison")
+        numbers = count(10)
+
+        def costs() -> tuple[float, float]:
+            """Seconds, and those of a processor for all that the service does meanwhile, of so many compiles."""
+            begin, before = time.perf_counter(), spent_by_all_s(server)
+            for _ in range(COMPILES):
+                body = encoded(compile_body(graph(rows=next(numbers))))
+                assert server.send(calm, "POST", "/compile", body).status_code == 200
+            return time.perf_counter() - begin, spent_by_all_s(server) - before
+
+        costs()
+        alone: list[tuple[float, float]] = []
+        beside: list[tuple[float, float]] = []
+        remembered: list[bool] = []
+        # By turns, so that a slow moment of the machine falls on both.
+        for _ in range(ROUNDS):
+            alone.append(costs())
+            with poisoning(server, poisoner, encoded(compile_body(graph("log2", rows=next(numbers))))) as answers:
+                beside.append(costs())
+            remembered += answers
+    slower = median(clock for clock, _ in beside) / median(clock for clock, _ in alone) - 1
+    spent = sum(processor for _, processor in beside) - sum(processor for _, processor in alone)
+    share = spent / len(remembered) * POISONED_PER_S / len(os.sched_getaffinity(0))
+    figures(
+        "beside poison",
+        compiles=2 * ROUNDS * COMPILES,
+        poisoned=len(remembered),
+        of_these_begun=remembered.count(False),
+        compiles_slower_by=f"{slower:.1%}",
+        poison_takes=f"{share:.1%} of the processors",
+    )
+    assert remembered.count(False) == ROUNDS, "each of the graphs was begun for its first request only"
+    # What poison takes of the processors, at its rate, others lose where none is idle. By the clock it is what they do
+    # lose, where the machine does nothing else.
+    assert share < 0.1
+    assert slower < sized(1.0, 0.1)
+
+
+def test_what_runs_into_its_limit_of_memory_leaves_the_service_as_small_as_it_was(tmp_path: Path) -> None:
+    limit_mib, times = sized(192, 1024), sized(8, 50)
+    with Server(tmp_path / "kiln", test_hooks=1, compile_memory_mib=limit_mib) as server:
+        body = encoded(compile_body())
+        for _ in range(3):
+            assert server.compile(body, "eat_8_gib").json()["code"] == "compile.resource_exhausted"
+        forks, before = server.fork_servers, resident_mib(server.pid)
+        forget_peak(server.pid)
+        peaks: list[float] = []
+        for _ in range(times):
+            problem = server.compile(body, "eat_8_gib").json()
+            assert (problem["code"], problem["details"]["resource"]) == ("compile.resource_exhausted", "memory")
+            peaks.append(problem["details"]["peak_mib"])
+        grown = peak_mib(server.pid) - before
+        figures("memory", refused=len(peaks), of=times, least_peak_mib=min(peaks), service_grew_by_mib=grown)
+        assert min(peaks) > 0.9 * limit_mib
+        assert grown < 5
+        assert server.fork_servers == forks, "neither of those that fork was ended for it"
+        assert server.compile(body).status_code == 200
+
+
+def test_a_job_begins_at_once_where_nothing_else_is_done(tmp_path: Path) -> None:
+    with Server(tmp_path / "kiln") as server:
+        assert server.compile(encoded(compile_body())).status_code == 200
+        queued_ms: list[float] = []
+        seen_ms: list[float] = []
+        for number in range(sized(20, 200)):
+            job = server.post("/compile", encoded(compile_body(graph(rows=10 + number))), Prefer="respond-async")
+            assert job.status_code == 202
+            begin, path = time.perf_counter(), f"/jobs/{job.json()['id']}"
+            with server.http.stream("GET", f"{path}/events") as events:
+                lines = events.iter_lines()
+                while next(lines) != "event: stage":
+                    continue
+                seen_ms.append((time.perf_counter() - begin) * 1e3)
+                while next(lines) != "event: done":
+                    continue
+            queued_ms.append(server.http.get(path).json()["queue_ms"])
+    figures(
+        "from acceptance to start",
+        jobs=len(queued_ms),
+        median_ms=median(queued_ms),
+        most_ms=max(queued_ms),
+        first_stage_is_told_within_median_ms=median(seen_ms),
+        and_at_most_ms=max(seen_ms),
+    )
+    # What a client sees has a request for the events in it. At the small size the machine runs other tests meanwhile.
+    share = sized(0.9, 0.99)
+    assert percentile(queued_ms, share) < START_MS
+    assert percentile(seen_ms, share) < START_MS
