@@ -19,7 +19,9 @@ Url = Annotated[
 TimeoutS = Annotated[
     float | None, typer.Option("--timeout", envvar="KILN_TIMEOUT_S", help="Seconds that one request may take.")
 ]
-Cubin = Annotated[bool, typer.Option("--cubin", help="Assemble the code of CUDA targets too; the server needs nvidia-nvjitlink.")]
+Cubin = Annotated[
+    bool, typer.Option("--cubin", help="Assemble the code of CUDA targets too, by nvJitLink of the server.")
+]
 FastMath = Annotated[
     bool, typer.Option("--fast-math", help="Allow other results in the last bits and for non-finite values.")
 ]
