@@ -1,4 +1,4 @@
-"""Conditional requests, as RFC 9110 section 13 has them, for strong entity tags."""
+"""Conditional requests, as RFC 9110 section 13 has them."""
 
 from __future__ import annotations
 
@@ -8,4 +8,4 @@ def matches(header: str | None, etag: str) -> bool:
     if header is None:
         return False
     stated = [entry.strip().removeprefix("W/") for entry in header.split(",")]
-    return "*" in stated or etag in stated
+    return "*" in stated or etag.removeprefix("W/") in stated

@@ -13,7 +13,8 @@ from typing import Final
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 STALLED_S: Final = 60.0
-"""So long a client may take to fetch some of what was sent to it."""
+LEAST_RATE: Final = 4096
+"""Bytes in a second that a client fetches of its answer, or it is not fetching; looked at every STALLED_S."""
 MOST: Final = 4096
 KEPT_FILES: Final = 256
 """File descriptors that are for other things than connections: the store, the sandbox, the broker."""
@@ -30,25 +31,29 @@ def most_connections() -> int:
     return MOST if soft == resource.RLIM_INFINITY else max(16, min(MOST, soft - KEPT_FILES))
 
 
-def connections(head_s: float) -> type[H11Protocol]:
+def connections(head_s: float, stalled_s: float = STALLED_S) -> type[H11Protocol]:
     """The protocol of connections on which the head of a request has to be there within `head_s` seconds."""
-    return type("Connection", (Connection,), {"most": most_connections(), "head_s": head_s, "silent": {}})
+    own = {"most": most_connections(), "head_s": head_s, "stalled_s": stalled_s, "silent": {}}
+    return type("Connection", (Connection,), own)
 
 
 class Connection(H11Protocol):
     """A connection that is closed when the head of a request does not come in time, or its answer is not fetched.
 
-    When there are too many, the one is closed that has said nothing for longest, so that nobody is shut out by those
-    who hold theirs open; the new one only if all others have their requests answered.
+    When there are too many, the one is closed that has been without a request for longest, so that nobody is shut out
+    by those who hold theirs open; the new one only if all others are being served.
     """
 
     most: int
     head_s: float
+    stalled_s: float
     silent: dict[Connection, None]
-    """Those without a request, the oldest first."""
+    """Those without a request, the oldest first; their last answer may not be fetched yet."""
 
     _head: asyncio.TimerHandle | None = None
-    _stall: asyncio.TimerHandle | None = None
+    _look: asyncio.TimerHandle | None = None
+    _unsent = 0
+    _has_moved = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Take it, and make room for it."""
@@ -62,7 +67,8 @@ class Connection(H11Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget it."""
         self._has_head()
-        self._is_fetched()
+        if self._look is not None:
+            self._look.cancel()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -76,17 +82,18 @@ class Connection(H11Protocol):
     def on_response_complete(self) -> None:
         """The next request may come, and may have come in part."""
         super().on_response_complete()
+        self._watch_fetching()
         if self._is_idle:
             self._await_head()
 
     def pause_writing(self) -> None:
-        """The client does not fetch what is sent."""
+        """Some of what is sent has to be fetched before there is more."""
         super().pause_writing()
-        self._stall = self.loop.call_later(STALLED_S, self.transport.abort)
+        self._watch_fetching()
 
     def resume_writing(self) -> None:
-        """It does."""
-        self._is_fetched()
+        """It was."""
+        self._has_moved = True
         super().resume_writing()
 
     @property
@@ -94,9 +101,9 @@ class Connection(H11Protocol):
         return not self.cycle or self.cycle.response_complete
 
     def _await_head(self) -> None:
-        if self._head is None and not self.transport.is_closing():
+        if self._head is None:
             self.silent[self] = None
-            self._head = self.loop.call_later(self.head_s, self.transport.abort)
+            self._head = self.loop.call_later(self.head_s, self._is_late)
 
     def _has_head(self) -> None:
         if self._head is not None:
@@ -104,7 +111,23 @@ class Connection(H11Protocol):
             self._head.cancel()
             self._head = None
 
-    def _is_fetched(self) -> None:
-        if self._stall is not None:
-            self._stall.cancel()
-            self._stall = None
+    def _is_late(self) -> None:
+        """No request has come; one who is still fetching the answer before it has time."""
+        if self._look is None:
+            self.transport.abort()
+        else:
+            self._head = self.loop.call_later(self.head_s, self._is_late)
+
+    def _watch_fetching(self) -> None:
+        self._unsent = self.transport.get_write_buffer_size()
+        if self._unsent and self._look is None:
+            self._look = self.loop.call_later(self.stalled_s, self._look_again)
+
+    def _look_again(self) -> None:
+        self._look = None
+        enough = self._unsent - self.stalled_s * LEAST_RATE
+        if self._has_moved or self.transport.get_write_buffer_size() <= max(enough, 0):
+            self._has_moved = False
+            self._watch_fetching()
+        else:
+            self.transport.abort()

@@ -93,6 +93,7 @@ def _serve(settings: Settings, listener: Listener) -> int:
         server_header=False,
         backlog=BACKLOG,
         http=connections(settings.arrival_s),
+        ws="none",
         timeout_graceful_shutdown=ceil(grace_s) + _LET_GO_S,
     )
     server = _Server(config, app, listener.address, notice_s=settings.shutdown_notice_s, grace_s=grace_s)

@@ -94,7 +94,7 @@ class Settings(BaseSettings):
     compile_file_mib: int = Field(default=128, ge=1, description="MiB one compile may write into a file.")
     compile_output_mib: int = Field(default=256, ge=1, description="MiB one compile may return.")
     intake_mib: int = Field(
-        default=256, ge=64, description="MiB that the bodies of the requests under way may take in memory."
+        default=256, ge=86, description="MiB that the bodies of the requests under way may take in memory."
     )
     arrival_s: float = Field(
         default=20.0, gt=0, description="Seconds in which a request has to arrive; a long body gets more."

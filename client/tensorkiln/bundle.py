@@ -74,12 +74,13 @@ def write_bundle(
     artifacts: Callable[[str], bytes],
     *,
     signed: bytes | None = None,
+    beside: Callable[[], None] = lambda: None,
 ) -> None:
     """Write `program` and what it names, which `artifacts` gives by SHA-256.
 
-    `signed` is the program as its maker signed it, in canonical names. The file appears complete or not at all.
-    UnavailableError when an artifact has the wrong bytes, or `signed` is another program; OSError when the file cannot
-    be written.
+    `signed` is the program as its maker signed it, in canonical names. The file appears complete or not at all;
+    `beside` is called when nothing but that is left to do. UnavailableError when an artifact has the wrong bytes, or
+    `signed` is another program; OSError when the file cannot be written.
     """
     contents = {digest: artifacts(digest) for digest in sorted(program.artifacts)}
     for digest, content in contents.items():
@@ -98,6 +99,7 @@ def write_bundle(
         _add(archive, _NAMES, names)
         for digest, content in contents.items():
             _add(archive, _ARTIFACTS + digest, content)
+        beside()
 
 
 def _names(program: CompiledProgram, record: bytes) -> Names:

@@ -14,9 +14,9 @@ _MODE = 0o644
 
 @contextmanager
 def whole_file(path: str | os.PathLike[str]) -> Generator[BinaryIO]:
-    """A file that takes the place of the one at `path` when the block ends, on the disk too; never when it fails.
+    """A file that takes the place of the one at `path` when the block ends, and never when it fails.
 
-    OSError when it cannot be written.
+    After a power failure there is the one or the other. OSError when it cannot be written.
     """
     target = Path(path)
     handle, unfinished = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}-")

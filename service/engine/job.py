@@ -71,8 +71,10 @@ class Job:
         """The work is over. It has to be stored before anybody is told: see `settle`."""
         queue_ms = run_ms = None
         if self.record.queue_ms is not None:
-            queue_ms = self.queue_time.milliseconds
-            run_ms = round((time.monotonic() - self._accepted_at) * 1e3 - queue_ms, 3)
+            total_ms = round((time.monotonic() - self._accepted_at) * 1e3, 3)
+            # Of several targets, some may wait for the work of others.
+            queue_ms = min(self.queue_time.milliseconds, total_ms)
+            run_ms = round(total_ms - queue_ms, 3)
         told = {"state": state, "queue_ms": queue_ms, "run_ms": run_ms}
         self.happens("done", told, state=state, queue_ms=queue_ms, run_ms=run_ms, **changes)
 

@@ -14,7 +14,7 @@ import structlog
 from structlog.contextvars import bind_contextvars
 
 from service.body import Body
-from service.fairness.queue_time import begin_queue_time
+from service.fairness.queue_time import begin_queue_time, queue_time
 from service.fairness.threshold import is_fair
 from service.fairness.turns import Turns
 from service.identity.caller import Caller, acting_as, caller
@@ -68,7 +68,8 @@ class Jobs:
         self._most = most
         self._owner = token_hex(16)
         self._jobs: dict[str, Job] = {}
-        self._accepting: set[str] = set()
+        # Those that are not begun, with their tenants.
+        self._accepting: dict[str, str] = {}
         self._others: dict[str, str] = {}
         self._watching: list[asyncio.Task[None]] = []
         self.is_closing = asyncio.Event()
@@ -94,28 +95,33 @@ class Jobs:
             raise UnavailableError("The service is shutting down.")
         if answer is None:
             self._require_room(caller())
-        digest = await self._blobs.put(body.content, durable=answer is None)
-        identifier, who = token_hex(16), caller().to_record()
+        identifier, who = token_hex(16), caller()
         bind_contextvars(job=identifier)
-        job = Job(JobRecord(identifier, digest, time.time(), who, hook, owner=self._owner, trace=traceparent()))
+        # It takes its room at once. Until it is begun, a record of ours that nobody has is not one that was lost:
+        # whoever asks may leave now.
+        self._accepting[identifier] = who.tenant
+        try:
+            return await self._accepted(identifier, who, body, hook, answer)
+        finally:
+            del self._accepting[identifier]
+
+    async def _accepted(self, identifier: str, who: Caller, body: Body, hook: str | None, answer: bytes | None) -> Job:
+        digest = await self._blobs.put(body.content, durable=answer is None)
+        begun = time.time()
+        job = Job(JobRecord(identifier, digest, begun, who.to_record(), hook, owner=self._owner, trace=traceparent()))
         if answer is not None:
             job.ends("done", answer=await self._blobs.put(answer, durable=True))
             job.settle(await self._records.end(job.record))
             return job
-        # Until it is begun, a record of ours that nobody has is not one that was lost: whoever asks may leave now.
-        self._accepting.add(identifier)
-        try:
-            if not self._jobs:
-                await self._records.beat(self._owner, time.time() + LEASE_S)
-            await self._records.write(job.record)
-            self._begin(job)
-        finally:
-            self._accepting.discard(identifier)
+        if not self._jobs:
+            await self._records.beat(self._owner, time.time() + LEASE_S)
+        await self._records.write(job.record)
+        self._begin(job)
         return job
 
     def _require_room(self, who: Caller) -> None:
         """There is some for everybody: a tenant has no more jobs open than a multiple of what is free."""
-        taken = len(self._jobs)
+        taken = len(self._jobs) + len(self._accepting)
         if taken >= self._most:
             raise UnavailableError(
                 f"{taken} jobs are open already, which is the limit; send the request again in a moment.",
@@ -123,7 +129,8 @@ class Jobs:
             )
         if not who.tenant or is_fair(taken, taken, self._most):
             return
-        own = sum(job.record.caller.get("tenant") == who.tenant for job in self._jobs.values())
+        tenants = [job.record.caller.get("tenant") for job in self._jobs.values()]
+        own = (*tenants, *self._accepting.values()).count(who.tenant)
         if not is_fair(own, taken, self._most):
             raise RateLimitedError(
                 f"{own} jobs of your tenant are open, which leaves too little to others; come back in a moment.",
@@ -277,7 +284,7 @@ class Jobs:
             may_pass = isinstance(error, InfrastructureError | RateLimitedError)
             if not may_pass or lost >= MAX_ATTEMPTS:
                 return "failed", {"error": _problem(job, error)}
-            await asyncio.sleep(pause)
+            await job.queue_time.sleep(pause)
             pause = min(2 * pause, _MAX_PAUSE_S)
 
     async def _answer(self, job: Job) -> str:
@@ -295,7 +302,7 @@ class Jobs:
                 return await attempt()
             except (UnavailableError, RateLimitedError) as error:
                 _log.error("a job has to wait", reason=error.message)
-                await asyncio.sleep(pause)
+                await queue_time().sleep(pause)
                 pause = min(2 * pause, _MAX_PAUSE_S)
 
     async def _live(self) -> None:
@@ -325,7 +332,7 @@ class Jobs:
         self._others = {each: owner for each, owner in self._others.items() if each in opened}
         for identifier in [each for each, job in self._jobs.items() if each not in opened and not job.is_over]:
             await self._give_up(identifier)
-        for identifier in opened - self._jobs.keys() - self._accepting:
+        for identifier in opened - self._jobs.keys() - self._accepting.keys():
             if len(self._jobs) >= self._most:
                 return  # The rest is for others, or for later.
             (error,) = await asyncio.gather(self._take_up(identifier, alive, now), return_exceptions=True)

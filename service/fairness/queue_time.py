@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -15,6 +16,7 @@ class QueueTime:
         self._seconds = 0.0
         self._waiting = self._running = 0
         self._since = time.monotonic()
+        self._followed: set[QueueTime] = {self}
 
     @property
     def seconds(self) -> float:
@@ -40,15 +42,27 @@ class QueueTime:
         """Count what was waited for elsewhere."""
         self._seconds = self.seconds + seconds
 
+    async def sleep(self, seconds: float) -> None:
+        """Wait, and count it."""
+        self.change(waiting=1)
+        try:
+            await asyncio.sleep(seconds)
+        finally:
+            self.change(waiting=-1)
+
     @contextmanager
     def since(self, other: QueueTime) -> Generator[None]:
-        """Count what `other` counts meanwhile: the work of both is the same."""
+        """Count what `other` counts meanwhile, once: the work of both is the same."""
+        if other in self._followed:
+            yield
+            return
+        self._followed.add(other)
         before = other.seconds
         try:
             yield
         finally:
-            if other is not self:
-                self.add(other.seconds - before)
+            self._followed.discard(other)
+            self.add(other.seconds - before)
 
 
 _current: ContextVar[QueueTime] = ContextVar("queue_time")

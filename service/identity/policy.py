@@ -35,6 +35,7 @@ def check(caller: Caller, method: str, path: str) -> None:
 def _needed(method: str, path: str) -> frozenset[Scope]:
     if path in _KNOWN:
         return _ANY
-    if method == "DELETE":
+    first = path.split("/")[1]
+    if method == "DELETE" and first == "jobs":
         return frozenset({Scope.COMPILE})
-    return _ONE_OF.get(path.split("/")[1], frozenset({Scope.ADMIN}))
+    return _ONE_OF.get(first, frozenset({Scope.ADMIN}))

@@ -38,8 +38,9 @@ async def job(
     known: Annotated[str | None, Header(alias="If-None-Match", description="ETags of the client's copies.")] = None,
 ) -> Response:
     """The state of a job, with its programs once it is done. A failed job is answered by 200 too, with its `error`."""
-    body = await job_body(engine, await engine.jobs.find(job))
-    headers = {"ETag": f'"{sha256(body).hexdigest()}"', "Cache-Control": "no-cache"}
+    found = await engine.jobs.find(job)
+    body = await job_body(engine, found)
+    headers = {"ETag": _etag(found, body), "Cache-Control": "no-cache"}
     if matches(known, headers["ETag"]):
         return Response(status_code=304, headers=headers)
     return Response(body, headers=headers, media_type="application/json")
@@ -86,6 +87,13 @@ async def job_body(engine: Engine, job: Job) -> bytes:
     if answer is None:
         raise NotFoundError(f"The programs of job {job.record.id} are gone from the store; compile the graph again.")
     return encode(job.record, answer)
+
+
+def _etag(job: Job, body: bytes) -> str:
+    """Of a job that has not ended, a weak one: that it waits for longer is no news."""
+    if job.is_over:
+        return f'"{sha256(body).hexdigest()}"'
+    return f'W/"{sha256(encode(job.record)).hexdigest()}"'
 
 
 def _shown(job: Job) -> JobRecord:

@@ -17,13 +17,14 @@ from service.engine.compiles import Compiles
 from service.engine.farm.app import farm_app
 from service.engine.farm.broker import Broker
 from service.engine.farm.engine import CeleryEngine
-from service.engine.farm.ledger import Ledger, Result
+from service.engine.farm.ledger import Ledger, Result, Task
 from service.engine.farm.message import queue_name
 from service.engine.farm.reaper import MAX_ATTEMPTS
 from service.engine.farm.roster import Role, Roster
 from service.engine.misses import Misses
 from service.engine.order import Made, Order, Wanted
 from service.fairness.lane import Bounds, FairLane
+from service.fairness.queue_time import begin_queue_time
 from service.fairness.turns import Turns
 from service.identity.caller import LOCAL, acting_as
 from service.identity.keyring import Keyring as ApiKeyring
@@ -241,3 +242,36 @@ def test_an_order_waits_as_long_as_it_is_queued_or_its_workers_say_that_they_do_
         assert (await asyncio.wait_for(waiting, 20)).program == b"program"
 
     with_rig(tmp_path, test, signs=signs)
+
+
+class _Full(Ledger):
+    async def open(self, task: Task) -> None:
+        raise UnavailableError("The store is full.")
+
+
+def test_an_order_that_cannot_be_written_down_waits_for_nobody(tmp_path: Path) -> None:
+    async def test(rig: Rig) -> None:
+        counted = begin_queue_time()
+        with pytest.raises(UnavailableError, match="full"):
+            await rig.engine.submit(Order(WANTED), lambda _: None)
+        before = counted.seconds
+        await asyncio.sleep(0.05)
+        assert counted.seconds == before
+
+    with_rig(tmp_path, test, ledger=_Full)
+
+
+def test_the_time_until_a_worker_begins_is_time_in_a_queue(tmp_path: Path) -> None:
+    async def test(rig: Rig) -> None:
+        counted = begin_queue_time()
+        ticket = await rig.engine.submit(Order(WANTED), lambda _: None)
+        (opened,) = (tmp_path / "store" / "farm").glob(f"*/open/{ticket}")
+        counted.change(running=1)
+        await asyncio.sleep(0.2)
+        await rig.makes((opened.parts[-3], ticket))
+        await asyncio.wait_for(rig.engine.wait(ticket), 20)
+        waited = counted.seconds
+        await asyncio.sleep(0.05)
+        assert counted.seconds == waited >= 0.2
+
+    with_rig(tmp_path, test)

@@ -17,7 +17,7 @@ import pytest
 from tensorkiln import Client, Graph, Program
 from tensorkiln.bundle import read_bundle, write_bundle
 from tensorkiln.canonical import canonicalize
-from tensorkiln.errors import TensorkilnError, UnavailableError, UntrustedArtifactError
+from tensorkiln.errors import RequestError, TensorkilnError, UnavailableError, UntrustedArtifactError
 from tensorkiln.spec import CompiledProgram
 from tensorkiln.spec.names import Names
 from tensorkiln.target import Target
@@ -87,6 +87,19 @@ def test_a_signature_that_is_none_is_refused(kept: Path, pin: str, edit: Edit, e
 
 def test_isolation_below_the_demanded_level_is_refused(kept: Path, pin: str) -> None:
     assert reason(kept, pin, "external") == "isolation"
+    with pytest.raises(RequestError, match="give its trusted keys"):
+        Program.from_bundle(kept, min_isolation="external")
+
+
+def test_nobody_is_believed_where_the_keys_to_believe_are_none(
+    kept: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "none").write_text('{"keys": []}')
+    monkeypatch.setenv("KILN_TRUSTED_KEYS", str(tmp_path / "none"))
+    with pytest.raises(RequestError, match="there is none among them"):
+        Program.from_bundle(kept)
+    monkeypatch.setenv("KILN_TRUSTED_KEYS", "")
+    Program.from_bundle(kept)
 
 
 def test_the_signature_of_another_program_is_refused(
@@ -169,10 +182,13 @@ def test_a_program_that_was_compiled_anew_is_not_saved_under_a_record_of_another
 ) -> None:
     with Client(server.url, cache_dir=tmp_path / "cache") as client:
         (compiled,) = client.compile_for(small, ["cpu:native"])
-        changed = compiled.model_copy(update={"outputs": compiled.outputs[::-1]})
+        client.save(compiled, tmp_path / "kept.kiln")
+        (other,) = client.compile_for(small, ["cpu:x86-64-v2"])
+        changed = other.model_copy(update={"outputs": other.outputs[::-1]})
+        before = {path: path.read_bytes() for path in tmp_path.glob("kept*")}
         with pytest.raises(UnavailableError, match="is not the one that was signed"):
-            client.save(changed, tmp_path / "changed.kiln")
-    assert not (tmp_path / "changed.kiln").exists()
+            client.save(changed, tmp_path / "kept.kiln")
+    assert {path: path.read_bytes() for path in tmp_path.glob("*kept*")} == before
 
 
 def test_a_saved_program_is_a_bundle_that_any_tool_opens(kept: Path) -> None:

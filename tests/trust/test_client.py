@@ -168,6 +168,10 @@ def test_a_pinned_key_is_the_only_one(
         assert reason(lambda: client.compile(small)) == "unknown_key"
     with pytest.raises(RequestError, match="neither 32 bytes"):
         Client(server.url, trusted_keys=["nonsense"])
+    (tmp_path / "none").write_text('{"keys": []}')
+    for nobody in ([""], [], [str(tmp_path / "none")]):
+        with pytest.raises(RequestError, match="there is none among them"):
+            Client(server.url, trusted_keys=nobody)
     (tmp_path / "bad").write_text("{}")
     with pytest.raises(RequestError, match="no set of keys"):
         Client(server.url, trusted_keys=[str(tmp_path / "bad")])

@@ -28,7 +28,7 @@ class Names(Record):
 
     name: str = ""
     symbols: dict[Name, Name] = Field(default_factory=dict[str, str])
-    vars: dict[int, int] = Field(default_factory=dict[int, int])
+    vars: dict[_Index, _Index] = Field(default_factory=dict[int, int])
     nodes: tuple[_Index, ...] = ()
 
     @staticmethod

@@ -15,6 +15,7 @@ from typing import Final
 from pydantic import ValidationError
 
 from ..bundle import Bundle, read_bundle, write_bundle
+from ..errors import RequestError
 from ..spec import CompiledProgram
 from ..whole_file import whole_file
 from .policy import resolve_demands
@@ -38,10 +39,13 @@ def write_signed(
     signed: SignedRecord,
 ) -> None:
     """Write a bundle and its signature. `canonical` is the program as `signed` names it. Errors as `write_bundle`."""
-    # First the signature: whoever finds the bundle finds it, too.
-    with whole_file(signature_path(path)) as file:
-        file.write(signed.to_json())
-    write_bundle(path, program, artifacts, signed=canonical)
+
+    def sign() -> None:
+        with whole_file(signature_path(path)) as file:
+            file.write(signed.to_json())
+
+    # The signature comes a moment before the bundle: whoever finds that finds it, too.
+    write_bundle(path, program, artifacts, signed=canonical, beside=sign)
 
 
 def read_trusted(
@@ -51,9 +55,12 @@ def read_trusted(
 
     `trusted_keys` and `min_isolation` default to the variables that `tensorkiln.trust.policy` names.
     UntrustedArtifactError when it is not; its `details.reason` is that of `verify`, or `swapped_artifact`. RequestError
-    for a key or a level that cannot be used, and the errors of `read_bundle`.
+    for a key or a level that cannot be used, and for a `min_isolation` that nobody's signature could vouch for; and the
+    errors of `read_bundle`.
     """
     pins, minimum = resolve_demands(trusted_keys, min_isolation)
+    if min_isolation is not None and not pins:
+        raise RequestError("Whom to believe about the isolation of a bundle is not said: give its trusted keys.")
     bundle = read_bundle(path)
     if pins:
         program, signed = bundle.program, _signature(path)

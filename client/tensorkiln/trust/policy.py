@@ -69,13 +69,20 @@ def resolve_policy(
 def resolve_demands(
     trusted_keys: Sequence[str] | None, min_isolation: str | None, environment: Mapping[str, str] = os.environ
 ) -> tuple[tuple[PublicKey, ...], str]:
-    """The pins and the least isolation alone. `RequestError` names a value that cannot be used."""
+    """The pins and the least isolation alone. `RequestError` names a value that cannot be used.
+
+    Whoever states keys and comes to none is refused, and not taken for somebody who believes everybody.
+    """
     variables = Variables.of(environment)
-    stated = (variables.get("KILN_TRUSTED_KEYS") or "").split(",") if trusted_keys is None else trusted_keys
+    listed = (variables.get("KILN_TRUSTED_KEYS") or "").strip()
+    stated = (listed.split(",") if listed else None) if trusted_keys is None else trusted_keys
     level = min_isolation or variables.get("KILN_MIN_ISOLATION") or MINIMUM_ISOLATION
     if level not in LEVELS:
         raise RequestError(f"The least isolation is {level!r}; the levels are {', '.join(LEVELS)}.")
-    return tuple(key for text in stated if text.strip() for key in _keys(text.strip())), level
+    pins = tuple(key for text in stated or () if text.strip() for key in _keys(text.strip()))
+    if stated is not None and not pins:
+        raise RequestError("Trusted keys are given, and there is none among them; leave them out to believe no pins.")
+    return pins, level
 
 
 def _keys(text: str) -> tuple[PublicKey, ...]:

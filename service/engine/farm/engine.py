@@ -119,10 +119,9 @@ class CeleryEngine:
         await self._broker.check()
         await self._blobs.put(wanted.graph)
         message = Message(self._owner, identifier, 1, wanted.action.digest, deadline_s, traceparent())
-        pending = Pending(order, message, tell)
-        await self._ledger.open(task)
-        self._pending[identifier] = pending
+        self._pending[identifier] = Pending(order, message, tell)
         try:
+            await self._ledger.open(task)
             await self._broker.send(message)
         except BaseException:
             await asyncio.shield(self.cancel(identifier))
