@@ -65,7 +65,8 @@ class Forked:
         """
         try:
             socket.send_fds(self.assignments, [control.encode(order)], [channel])
-            signal.pidfd_send_signal(self.pidfd, signal.SIGCONT)
+            if self.jobs:  # it rests; one in reserve may have begun, and whoever stops itself stays so
+                signal.pidfd_send_signal(self.pidfd, signal.SIGCONT)
         except (BrokenPipeError, ConnectionResetError, BlockingIOError, ProcessLookupError):
             self.kill()
             return False
