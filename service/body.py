@@ -78,8 +78,6 @@ async def _read(request: Request, limit: int) -> Body:
             content += chunk
             if not codings:
                 digest.update(chunk)
-    except SlowBodyError:
-        raise
     except TensorkilnError:
         await _discard(chunks)
         raise

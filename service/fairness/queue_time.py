@@ -21,10 +21,7 @@ class QueueTime:
     @property
     def seconds(self) -> float:
         """Until now."""
-        now = time.monotonic()
-        if self._waiting and self._running <= 0:
-            self._seconds += now - self._since
-        self._since = now
+        self._settle()
         return self._seconds
 
     @property
@@ -34,21 +31,27 @@ class QueueTime:
 
     def change(self, *, waiting: int = 0, running: int = 0) -> None:
         """From now on so many parts more wait, and run."""
-        self.add(0.0)
+        self._settle()
         self._waiting += waiting
         self._running += running
 
     def add(self, seconds: float) -> None:
         """Count what was waited for elsewhere."""
-        self._seconds = self.seconds + seconds
+        self._seconds += seconds
+
+    @contextmanager
+    def with_more(self, *, waiting: int = 0, running: int = 0) -> Generator[None]:
+        """Have so many parts more wait, and run, for the block."""
+        self.change(waiting=waiting, running=running)
+        try:
+            yield
+        finally:
+            self.change(waiting=-waiting, running=-running)
 
     async def sleep(self, seconds: float) -> None:
         """Wait, and count it."""
-        self.change(waiting=1)
-        try:
+        with self.with_more(waiting=1):
             await asyncio.sleep(seconds)
-        finally:
-            self.change(waiting=-1)
 
     @contextmanager
     def since(self, other: QueueTime) -> Generator[None]:
@@ -63,6 +66,12 @@ class QueueTime:
         finally:
             self._followed.discard(other)
             self.add(other.seconds - before)
+
+    def _settle(self) -> None:
+        now = time.monotonic()
+        if self._waiting and self._running <= 0:
+            self._seconds += now - self._since
+        self._since = now
 
 
 _current: ContextVar[QueueTime] = ContextVar("queue_time")

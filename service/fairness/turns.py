@@ -41,15 +41,10 @@ class Turns:
         """
         tenant, clock = caller().tenant, queue_time()
         share = Share(tenant, self._tenant(tenant).weight)
-        clock.change(waiting=1)
-        is_waiting = True
-        try:
+        with clock.with_more(waiting=1):
             async with self._lane.admit(share, self._estimate.seconds(size)) as turn:
-                clock.change(waiting=-1, running=self._work)
-                is_waiting = False
-                yield turn
-        finally:
-            clock.change(waiting=-1) if is_waiting else clock.change(running=-self._work)
+                with clock.with_more(waiting=-1, running=self._work):
+                    yield turn
         if turn.cost_s is not None:
             self._estimate.learn(size, turn.cost_s)
 

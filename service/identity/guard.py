@@ -61,10 +61,9 @@ class Guard:
     async def _caller(self, scope: Scope) -> Caller:
         client = scope.get("client")
         headers = Headers(scope=scope)
-        if headers.get("x-forwarded-for") or headers.get("forwarded"):
-            # Behind a proxy everybody comes from the loopback.
-            return await self._authenticator.caller(headers.get("authorization"), "", headers.get("host"))
         peer = client[0] if client else None
+        if headers.get("x-forwarded-for") or headers.get("forwarded"):
+            peer = ""  # behind a proxy everybody comes from the loopback
         return await self._authenticator.caller(headers.get("authorization"), peer, headers.get("host"))
 
 

@@ -12,6 +12,7 @@ import stamina.instrumentation
 
 from tensorkiln import Client, Graph
 from tensorkiln.build import Builder, relu
+from tests.identity.guarded import Guarded
 from tests.sdk.scripted import ScriptedServer
 
 Kiln = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -56,6 +57,13 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     service = RemoteService(tmp_path_factory.mktemp("served"))
     yield service.url
     assert service.stop() == 0
+
+
+@pytest.fixture(scope="session")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
+    """A service that asks for credentials, which the tests share."""
+    with Guarded(tmp_path_factory.mktemp("guarded")) as running:
+        yield running
 
 
 @pytest.fixture(scope="session")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -15,12 +14,6 @@ from tests.sdk.test_compile_all import REPORTS, Kiln, environment, kiln, report
 from tests.service.bodies import graph
 
 __all__ = ["environment", "kiln"]
-
-
-@pytest.fixture(scope="module")
-def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
-    with Guarded(tmp_path_factory.mktemp("keys")) as running:
-        yield running
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -53,12 +53,6 @@ def kiln(home: Path, *arguments: str, **variables: str) -> subprocess.CompletedP
     command = [sys.executable, "-W", "error", "-m", "tensorkiln.cli", *arguments]
     environment = {**clean, **own, **variables}
     return subprocess.run(command, cwd=home, env=environment, capture_output=True, text=True, timeout=120)
-
-
-@pytest.fixture(scope="module")
-def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
-    with Guarded(tmp_path_factory.mktemp("doctor")) as running:
-        yield running
 
 
 def test_where_all_is_well_every_part_is_named_and_none_fails(tmp_path: Path) -> None:

@@ -23,12 +23,6 @@ from tests.service.bodies import V3, graph
 __all__ = ["environment", "kiln"]
 
 
-@pytest.fixture(scope="module")
-def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
-    with Guarded(tmp_path_factory.mktemp("from-store")) as running:
-        yield running
-
-
 @pytest.fixture
 def worker(guarded: Guarded, tmp_path: Path) -> Iterator[Client]:
     with Client(guarded.url, api_key=guarded.key("acme"), cache_dir=tmp_path / "worker") as client:

@@ -168,8 +168,7 @@ class Calls:
         return await self.load(await self._trusted.by_digest(digest), threads=threads, device=device)
 
     async def save(self, compiled: CompiledProgram, path: str | os.PathLike[str]) -> None:
-        await self._trusted.require(compiled)
-        signed = await self._trusted.signed(compiled.digest)
+        signed = await self._trusted.require(compiled)
         program = await self._trusted.content(signed.record)
         artifacts = await self._fetched(compiled)
         await self._wire.apart(lambda: write_signed(path, compiled, artifacts.__getitem__, program, signed))

@@ -71,37 +71,33 @@ def _what_runs(program: CompiledProgram) -> CompiledProgram:
 
 
 def _mapping(pairs: Sequence[_Pair], kind: type) -> dict[Any, Any]:
-    return {old: new for of, old, new in pairs if of is kind}
+    return {old: new for of, old, new in pairs if of is kind and old is not None}
 
 
 def _pairs(old: Any, new: Any) -> Iterator[_Pair]:
     """What stands in one record where a name stands in the other, with the kind of record that names it."""
-    match old:
-        case tuple():
-            members = cast(tuple[Any, ...], old), cast(tuple[Any, ...], new)
-            if not isinstance(new, tuple) or len(members[0]) != len(members[1]):
-                raise ValueError("they are not alike")
-            for one, other in zip(*members, strict=True):
-                yield from _pairs(one, other)
-        case Constraint():
-            yield from _named(
-                OpRef, node_of(old.pointer), node_of(new.pointer) if isinstance(new, Constraint) else None
-            )
+    named, other = _name(old), _name(new)
+    if named is not None and other is not None:
+        yield (*named, other[1])
+    elif isinstance(old, tuple) and isinstance(new, tuple):
+        members = cast(tuple[Any, ...], old), cast(tuple[Any, ...], new)
+        for one, another in zip(*members, strict=True):
+            yield from _pairs(one, another)
+    elif isinstance(old, BaseModel) and isinstance(new, type(old)):
+        for field in fields_with_names(type(old)):
+            yield from _pairs(getattr(old, field), getattr(new, field))
+
+
+def _name(record: Any) -> tuple[type, Any] | None:
+    """The name that a record has, or the node that it is about, with its kind."""
+    match record:
         case SymVar():
-            yield from _named(SymVar, old.name, getattr(new, "name", None))
+            return SymVar, record.name
         case Binding():
-            yield from _named(Binding, old.var, getattr(new, "var", None))
+            return Binding, record.var
         case OpRef():
-            yield from _named(OpRef, old.node, getattr(new, "node", None))
-        case BaseModel():
-            for field in fields_with_names(type(old)):
-                yield from _pairs(getattr(old, field), getattr(new, field, None))
+            return OpRef, record.node
+        case Constraint():
+            return OpRef, node_of(record.pointer)
         case _:
-            pass
-
-
-def _named(kind: type, old: Any, new: Any) -> Iterator[_Pair]:
-    if new is None and old is not None:
-        raise ValueError("they are not alike")
-    if old is not None:
-        yield kind, old, new
+            return None

@@ -120,12 +120,14 @@ class TrustedPrograms:
         """The program of an action digest in canonical names. NotFoundError when there is none."""
         return await self._program(await self._record(action))
 
-    async def require(self, compiled: CompiledProgram) -> None:
-        """The code and constants of `compiled` must be those that the record of its action names."""
-        strange = compiled.artifacts - set((await self._record(compiled.digest)).artifacts)
+    async def require(self, compiled: CompiledProgram) -> SignedRecord:
+        """The record of the action of `compiled`, whose code and constants must be those that it names."""
+        signed = await self.signed(compiled.digest)
+        strange = compiled.artifacts - set(signed.record.artifacts)
         if strange:
             message = f"The program {compiled.digest} names {min(strange)}, which its record does not."
             raise refused("swapped_artifact", message, compiled.digest)
+        return signed
 
     async def _renamed(
         self, record: ActionRecord, question: Question, cache: CacheInfo, seconds: Mapping[str, float]

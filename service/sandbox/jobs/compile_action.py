@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from hashlib import sha256
-
 from pydantic_core import from_json
 
 from service.sandbox import hooks
@@ -48,15 +46,18 @@ def compile_action(request: Message, outlet: Outlet) -> Message:
     program = compilation.program
     isolation = outlet.level.value
     provenance = program.provenance.model_copy(update={**header["provenance"], "isolation": isolation})
-    seconds = {stage.name: stage.seconds for stage in program.stages}
-    stages = {name: sha256(content).hexdigest() for name, content in dumps.items()}
-    program = program.model_copy(update={"digest": header["digest"], "cache": STORED, "provenance": provenance})
-    program = program.with_stages({}, {})
+    told = program.model_copy(update={"digest": header["digest"], "cache": STORED, "provenance": provenance})
     outlet.stage("return")
     parts = {f"artifact:{digest}": content for digest, content in compilation.artifacts.items()}
     parts |= {f"dump:{name}": content for name, content in dumps.items()}
-    parts["program"] = program.model_dump_json().encode()
+    parts["program"] = told.with_stages({}, {}).model_dump_json().encode()
     if "renaming" in request.parts:
-        told = program.with_stages(seconds, stages)
         parts |= answers([told], [CacheInfo(**header["cache"])], request.parts["renaming"])
-    return Message({"artifacts": sorted(compilation.artifacts), "stages": stages, "seconds": seconds}, parts)
+    return Message(
+        {
+            "artifacts": sorted(compilation.artifacts),
+            "stages": {stage.name: stage.dump for stage in told.stages if stage.dump is not None},
+            "seconds": {stage.name: stage.seconds for stage in told.stages},
+        },
+        parts,
+    )

@@ -27,7 +27,7 @@ from .junit import junit
 from .lock import Lock, other_options, read_lock, renewed
 from .manifest import read_manifest, write_manifest
 from .progress import Progress
-from .result import STATUSES, Result
+from .result import Result, counts
 from .verdict import Check, FailOn, Verdict, judge
 
 _KINDS: Final = {"sm_": "cuda:", "gfx": "rocm:", "x86-64": "cpu:", "aarch64": "cpu:"}
@@ -167,12 +167,11 @@ def _report(results: Sequence[Result], verdict: Verdict, junit_file: Path | None
 
 def _as_json(results: Sequence[Result], verdict: Verdict) -> dict[str, Any]:
     hits = sum(each.cache is not None and each.cache.status == "hit" for each in results)
-    counts = {status: sum(each.status == status for each in results) for status in STATUSES}
     return {
         "version": 1,
         "exit_code": verdict.code,
         "violations": list(verdict.violations),
-        "totals": {"results": len(results), **counts, "hits": hits},
+        "totals": {"results": len(results), **counts(results), "hits": hits},
         "results": [each.to_json() for each in results],
     }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from .result import STATUSES, Result
+from .result import Result, counts
 from .verdict import Verdict
 
 
@@ -24,11 +24,10 @@ def summary(results: Sequence[Result], verdict: Verdict) -> str:
     known = [each.cache for each in results if each.cache is not None]
     hits = sum(cache.status == "hit" for cache in known)
     harmed = [cache for cache in known if "damaged" in cache.reason or "missing" in cache.reason]
-    counts = {status: sum(each.status == status for each in results) for status in STATUSES}
     lines = [
         "## kiln compile-all",
         "",
-        ", ".join(f"{count} {status}" for status, count in counts.items() if count or status == "ok"),
+        ", ".join(f"{count} {status}" for status, count in counts(results).items() if count or status == "ok"),
         "",
         f"Cache: {hits} hits of {len(known)}" + (f" ({hits / len(known):.0%})" if known else ""),
         f"Cache healthy: {'no' if harmed else 'yes'}",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeVar
 
 from pydantic import Field, ValidationError
 
@@ -13,6 +13,8 @@ from ...buffers import SHA256_PATTERN
 from ...errors import RequestError
 from ...nodes.base import Record
 from ...options import CompileOptions
+
+Entry = TypeVar("Entry")
 
 _Sha256 = Annotated[str, Field(pattern=SHA256_PATTERN)]
 
@@ -75,13 +77,15 @@ def renewed(lock: Lock, graphs: Collection[str], made: Mapping[tuple[str, str], 
 
     What it made nothing of keeps what was, so that runs for one target each can share a lock.
     """
-    kept = {
-        (graph, target): entry
-        for graph, targets in lock.graphs.items()
-        for target, entry in targets.items()
-        if graph in graphs
-    }
-    entries: dict[str, dict[str, Locked]] = {}
-    for (graph, target), entry in {**kept, **made}.items():
+    kept = {graph: targets for graph, targets in lock.graphs.items() if graph in graphs}
+    return Lock(options=lock.options, graphs=with_made(kept, made))
+
+
+def with_made(
+    kept: Mapping[str, Mapping[str, Entry]], made: Mapping[tuple[str, str], Entry]
+) -> dict[str, dict[str, Entry]]:
+    """Entries by graph and target, with what was `made` in place of those that were kept."""
+    entries = {graph: dict(targets) for graph, targets in kept.items()}
+    for (graph, target), entry in made.items():
         entries.setdefault(graph, {})[target] = entry
-    return Lock(options=lock.options, graphs=entries)
+    return entries

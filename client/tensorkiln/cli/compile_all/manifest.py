@@ -17,7 +17,7 @@ from ...nodes.base import Record
 from ...trust.carried import signature_path
 from ...trust.record import SignedRecord
 from .files import write_whole
-from .lock import Locked
+from .lock import Locked, with_made
 from .result import Result
 
 MANIFEST: Final = "manifest.json"
@@ -65,15 +65,13 @@ def write_manifest(out: Path, graphs: Collection[str], results: Sequence[Result]
     RequestError when the manifest that is there cannot be read, OSError when the new one cannot be written.
     """
     kept = {
-        (graph, target): entry
+        graph: there
         for graph, targets in read_manifest(out).programs.items()
-        for target, entry in targets.items()
-        if graph in graphs and _lies_there(out, graph, target, entry)
+        if graph in graphs
+        and (there := {target: entry for target, entry in targets.items() if _lies_there(out, graph, target, entry)})
     }
     made = {(each.file.name, each.target): _entry(out, each) for each in results if each.made is not None}
-    entries: dict[str, dict[str, Entry]] = {}
-    for (graph, target), entry in {**kept, **made}.items():
-        entries.setdefault(graph, {})[target] = entry
+    entries = with_made(kept, made)
     said = Manifest(programs=entries).model_dump(mode="json", by_alias=True)
     listed = sorted((each for targets in entries.values() for each in targets.values()), key=lambda each: each.file)
     write_whole(out / SUMS, "".join(map(_sum, listed)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, Final
@@ -90,6 +91,11 @@ class Result:
             "warnings": list(self.warnings()),
             "error": self.error.to_problem() if self.error else None,
         }
+
+
+def counts(results: Sequence[Result]) -> dict[str, int]:
+    """How many there are of each status."""
+    return {status: sum(each.status == status for each in results) for status in STATUSES}
 
 
 def locked(program: CompiledProgram, sizes: int) -> Locked:
