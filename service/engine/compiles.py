@@ -114,7 +114,9 @@ class Compiles:
         self._tenancy.require_compile()
         count_cache(cache["status"], cache["reason"])
         self.started += 1
-        order = Order(wanted, cache, replaces=not self._tenancy.reads_store)
+        # What a test hook leaves behind is for nobody.
+        owner = self._tenancy.compile_owner if wanted.hook is None else ""
+        order = Order(wanted, cache, replaces=not self._tenancy.reads_store, owner=owner)
         # Who has to be refused has not to wait for that.
         await self._engine.check()
         async with self._turns.turn(len(wanted.graph)) as turn:

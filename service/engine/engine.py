@@ -84,7 +84,14 @@ class Engine:
             self.notary.isolation = settings.require_isolation
             self._engine = farm_engine(settings, self._store, self._records, self.blobs, self.programs)
         else:
-            self._engine = LocalEngine(compiler, settings.limits, self.blobs, self.programs, crashes)
+            self._engine = LocalEngine(
+                compiler,
+                settings.limits,
+                self.blobs,
+                self.programs,
+                crashes,
+                shares_processes=not settings.process_per_compile,
+            )
         self._misses = Misses(Nearest(self._records, self._is_stored), self.tenancy)
         self.compiles = Compiles(
             self._engine, self.fairness.compiles, self.tenancy, self.blobs, self.programs, self._misses

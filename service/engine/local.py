@@ -32,10 +32,23 @@ _log = structlog.get_logger()
 
 
 class LocalEngine:
-    """Compiles in `sandbox` within `limits`; what comes of it is kept in `blobs`, `programs` and `crashes`."""
+    """Compiles in `sandbox` within `limits`; what comes of it is kept in `blobs`, `programs` and `crashes`.
 
-    def __init__(self, sandbox: Sandbox, limits: Limits, blobs: Blobs, programs: Programs, crashes: Crashes) -> None:
+    Where it `shares_processes`, one of them may do the orders of an owner one after the other.
+    """
+
+    def __init__(
+        self,
+        sandbox: Sandbox,
+        limits: Limits,
+        blobs: Blobs,
+        programs: Programs,
+        crashes: Crashes,
+        *,
+        shares_processes: bool = False,
+    ) -> None:
         self._sandbox = sandbox
+        self._shares_processes = shares_processes
         self._limits = limits
         self._blobs = blobs
         self._programs = programs
@@ -131,8 +144,17 @@ class LocalEngine:
     async def _attempt(self, order: Order, attempts: int, tell: Tell) -> Made:
         begin = time.monotonic()
         wanted = order.wanted
+        # After a crash, what others left behind in a process is not to be blamed again.
+        owner = order.owner if self._shares_processes and attempts == 1 else ""
         try:
-            answer = await self._sandbox.run("compile", _request(order), self._limits, _stages(tell))
+            answer = await self._sandbox.run(
+                "compile",
+                _request(order),
+                self._limits,
+                _stages(tell),
+                owner=owner,
+                again=False,
+            )
         finally:
             order.cost.seconds += time.monotonic() - begin
         entry = await self._store(answer, [] if wanted.renaming is None else ["answer", "repeat"])

@@ -38,13 +38,14 @@ class Order:
     """Something to compile, and what the answer is to say about the cache.
 
     `replaces` is whether the caller is to get what is made now, though the store may have an equal program. Whoever
-    carries the order out adds to `cost`.
+    carries the order out adds to `cost`. For an `owner`, that may be a process which has compiled for the same one.
     """
 
     wanted: Wanted
     cache: Mapping[str, Any] = field(default_factory=dict[str, Any])
     replaces: bool = False
     cost: Cost = field(default_factory=Cost)
+    owner: str = ""
 
 
 @dataclass(frozen=True, slots=True)

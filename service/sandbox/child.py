@@ -125,7 +125,8 @@ def live(birth: Birth, jobs: Mapping[str, Job]) -> NoReturn:
         _settle(birth)
         assignments = socket.socket(fileno=_ASSIGNMENTS)
         order, channel = _await_assignment(assignments)
-        confine.limit_resources(order.limits, birth.baseline_bytes, birth.tasks)
+        kept_mib = confine.KEPT_MIB if order.owner else 0
+        confine.limit_resources(order.limits, birth.baseline_bytes, birth.tasks, kept_mib)
         while True:
             if not order.owner:
                 assignments.close()

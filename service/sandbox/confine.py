@@ -10,7 +10,7 @@ import struct
 from contextlib import suppress
 from math import ceil
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 from .control import Limits
 
@@ -18,6 +18,8 @@ MIB: Final = 1 << 20
 OPEN_FILES: Final = 64
 STACK_BYTES: Final = 64 * MIB
 CPU_GRACE_S: Final = 2
+KEPT_MIB: Final = 16
+"""What a process may keep of one job and do another, whose limit of memory it does not touch."""
 TASKS: Final = 256
 """Processes and threads that the user may have beyond those that ran when the fork server started."""
 NICENESS: Final = 5
@@ -42,10 +44,11 @@ def die_with_parent(parent: int) -> None:
         os._exit(1)
 
 
-def limit_resources(limits: Limits, baseline_bytes: int, tasks: int) -> None:
+def limit_resources(limits: Limits, baseline_bytes: int, tasks: int, kept_mib: int) -> None:
     """Set every resource limit, none above the hard limit that this process already has.
 
-    `baseline_bytes` is the address space in use before the job, `tasks` the user's processes and threads.
+    `baseline_bytes` is the address space in use before the first job, `kept_mib` what earlier jobs may have added when
+    a later one begins, `tasks` the user's processes and threads.
     """
     cpu_s = ceil(limits.deadline_s) * (os.cpu_count() or 1) + CPU_GRACE_S
     for kind, value in (
@@ -55,7 +58,7 @@ def limit_resources(limits: Limits, baseline_bytes: int, tasks: int) -> None:
         (resource.RLIMIT_NPROC, tasks + TASKS),
         (resource.RLIMIT_CPU, cpu_s),
         (resource.RLIMIT_STACK, STACK_BYTES),
-        (resource.RLIMIT_AS, baseline_bytes + limits.memory_mib * MIB),
+        (resource.RLIMIT_AS, baseline_bytes + (limits.memory_mib + kept_mib) * MIB),
     ):
         _, hard = resource.getrlimit(kind)
         bound = value if hard == resource.RLIM_INFINITY else min(value, hard)
@@ -99,9 +102,9 @@ def threads() -> int:
     return len(os.listdir("/proc/self/task"))
 
 
-def address_space_bytes() -> int:
-    """The size of this process's address space."""
-    pages = int(Path("/proc/self/statm").read_text().split()[0])
+def address_space_bytes(pid: int | Literal["self"] = "self") -> int:
+    """The size of a process's address space."""
+    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[0])
     return pages * resource.getpagesize()
 
 

@@ -28,8 +28,6 @@ REST_S: Final = 5.0
 ENOUGH_S: Final = 1.0
 """A process that has used so much of a processor ends: its limit of that is for one job."""
 ENOUGH_JOBS: Final = 64
-ENOUGH_MIB: Final = 16
-"""A process that keeps so much more than it was born with ends: its limit of memory is for one job."""
 
 
 @dataclass(slots=True, eq=False)
@@ -45,6 +43,7 @@ class Forked:
     stderr: int
     scratch: Path
     inherited_mib: int
+    baseline_bytes: int
     assignments: socket.socket
     job: int | None = None
     order: Fork | None = None
@@ -126,10 +125,11 @@ class Forked:
         self.listen()
         try:
             self.used_s = confine.processor_s(self.pid)
-            kept_mib = (confine.held_bytes(self.pid) >> 20) - self.inherited_mib
+            kept_mib = (confine.held_bytes(self.pid) // confine.MIB) - self.inherited_mib
+            grown_mib = (confine.address_space_bytes(self.pid) - self.baseline_bytes) // confine.MIB
         except (OSError, LookupError):  # it ends, or nothing can be opened
             return False
-        return self.jobs < ENOUGH_JOBS and self.used_s < ENOUGH_S and kept_mib < ENOUGH_MIB
+        return self.jobs < ENOUGH_JOBS and self.used_s < ENOUGH_S and max(kept_mib, grown_mib) < confine.KEPT_MIB
 
     def may_do(self, order: Fork) -> bool:
         """Whether the process, which rests, is to do this job."""
@@ -224,4 +224,4 @@ class Nursery:
             memory = (self.baseline_bytes, self.written)
             live(Birth(parent, *ends, scratch, self.confinement, *memory, self._tasks, self.gives_way), self._jobs)
         os.set_blocking(stderr, False)
-        return Forked(pid, os.pidfd_open(pid), stderr, scratch, self._inherited_mib, ours)
+        return Forked(pid, os.pidfd_open(pid), stderr, scratch, self._inherited_mib, self.baseline_bytes, ours)

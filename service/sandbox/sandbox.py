@@ -86,12 +86,13 @@ class Sandbox:
         on_stage: Callable[[str], None] = lambda _: None,
         on_question: Respond | None = None,
         owner: str = "",
+        again: bool = True,
     ) -> Message:
         """The answer of a job of this kind, or the TensorkilnError that it raised.
 
         `on_question` answers what a job asks while it runs, on the time of the job; what it raises ends the job. A job
         for an `owner` may be done by a process that has done others for the same owner, and does none for anybody else;
-        one that ends such a process is done once more, in a process of its own.
+        one that ends such a process is done once more in a process of its own, where that is wanted `again`.
 
         CrashedError when its process died, DeadlineExceededError and ResourceExhaustedError when it was ended for
         that, each with `stage`, `signal` and what else is known in `details`. LostWorkerError when the fork server
@@ -105,7 +106,7 @@ class Sandbox:
                 pass
             except (CrashedError, ResourceExhaustedError):
                 # It may have been for what an earlier job left behind; what a process of its own comes to is the job's.
-                if not owner:
+                if not (owner and again):
                     raise
             return await self._attempt(await self._connect(), *asked, "")
 

@@ -17,7 +17,7 @@ from typing import Any, cast
 
 from service.sandbox import hooks
 from service.sandbox.child import DONE, Job, Outlet
-from service.sandbox.forked import ENOUGH_MIB
+from service.sandbox.confine import KEPT_MIB
 from service.sandbox.frames import Message
 from service.sandbox.jobs import JOBS
 from service.sandbox.jobs.compile_action import compile_action
@@ -205,9 +205,13 @@ def _toil(outlet: Outlet) -> None:
 
 
 def _keep_shared(outlet: Outlet) -> None:
-    memory = mmap.mmap(-1, ENOUGH_MIB << 20)
-    memory.write(bytes(ENOUGH_MIB << 20))
+    memory = mmap.mmap(-1, KEPT_MIB << 20)
+    memory.write(bytes(KEPT_MIB << 20))
     _mapped.append(memory)
+
+
+def _keep_addresses(outlet: Outlet) -> None:
+    _mapped.append(mmap.mmap(-1, KEPT_MIB << 20))
 
 
 def _hear_no_more(outlet: Outlet) -> None:
@@ -235,8 +239,9 @@ DEEDS: dict[str, Callable[[Outlet], object]] = {
     "linger": lambda outlet: time.sleep(0.1),
     "toil": _toil,
     "refuse": _refuse,
-    "keep": lambda outlet: _kept.append(b"x" * (ENOUGH_MIB << 20)),
+    "keep": lambda outlet: _kept.append(b"x" * (KEPT_MIB << 20)),
     "keep_shared": _keep_shared,
+    "keep_addresses": _keep_addresses,
     "hear_no_more": _hear_no_more,
     "set_a_timer": _set_a_timer,
     "say_done_and_answer": _say_done,
