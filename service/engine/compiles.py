@@ -14,7 +14,7 @@ from service.store.programs import Entry, Miss, Programs
 
 from .flights import Flights
 from .misses import DAMAGED, HIT, NOT_READ, Misses, missed
-from .order import Order, Rendered, Wanted
+from .order import Cost, Order, Rendered, Wanted
 from .protocol import CompileEngine, News, Tell, carry_out
 
 
@@ -116,14 +116,20 @@ class Compiles:
         self.started += 1
         # What a test hook leaves behind is for nobody.
         owner = self._tenancy.compile_owner if wanted.hook is None else ""
-        order = Order(wanted, cache, replaces=not self._tenancy.reads_store, owner=owner)
         # Who has to be refused has not to wait for that.
         await self._engine.check()
         async with self._turns.turn(len(wanted.graph)) as turn:
+            cost = Cost()
+
+            def computed() -> None:
+                turn.cost_s = cost.seconds
+                turn.end()
+
+            order = Order(wanted, cache, not self._tenancy.reads_store, cost, owner, computed)
             try:
                 made = await carry_out(self._engine, order, tell)
             finally:
-                turn.cost_s = order.cost.seconds
+                turn.cost_s = cost.seconds
         if wanted.hook is None:
             await self._misses.remember(wanted.action)
         return Compiled(made.program, made.entry, cache, made.rendered)

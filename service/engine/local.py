@@ -158,6 +158,7 @@ class LocalEngine:
         finally:
             order.cost.seconds += time.monotonic() - begin
         entry = await self._store(answer, [] if wanted.renaming is None else ["answer", "repeat"])
+        order.computed()
         if wanted.hook is None:
             keep = self._programs.save if order.replaces else self._programs.offer
             saved = await keep(wanted.action, entry)

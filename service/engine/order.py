@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -39,6 +39,7 @@ class Order:
 
     `replaces` is whether the caller is to get what is made now, though the store may have an equal program. Whoever
     carries the order out adds to `cost`. For an `owner`, that may be a process which has compiled for the same one.
+    `computed` is called when there is nothing more to compute, which is before everything is stored.
     """
 
     wanted: Wanted
@@ -46,6 +47,7 @@ class Order:
     replaces: bool = False
     cost: Cost = field(default_factory=Cost)
     owner: str = ""
+    computed: Callable[[], None] = lambda: None
 
 
 @dataclass(frozen=True, slots=True)

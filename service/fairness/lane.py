@@ -26,7 +26,15 @@ class Turn:
     At the end it is set in any case: to the seconds in the lane, if to nothing else.
     """
 
+    on_end: Callable[[Turn], None]
     cost_s: float | None = None
+    is_over: bool = False
+
+    def end(self) -> None:
+        """Let the next have its turn. What is done after that in the block of this one wants no processor."""
+        if not self.is_over:
+            self.is_over = True
+            self.on_end(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,13 +87,18 @@ class FairLane:
     async def admit(self, share: Share, cost_s: float) -> AsyncGenerator[Turn]:
         """Wait for a turn that is estimated to cost `cost_s` processor seconds, and have it for the block."""
         waiting = await self._turn(share, cost_s)
-        begin, turn = time.monotonic(), Turn()
-        try:
-            yield turn
-        finally:
+        begin = time.monotonic()
+
+        def end(turn: Turn) -> None:
             turn.cost_s = turn.cost_s if turn.cost_s is not None else time.monotonic() - begin
             self._end(waiting, turn.cost_s)
             self._on_spent(share.tenant, turn.cost_s)
+
+        turn = Turn(end)
+        try:
+            yield turn
+        finally:
+            turn.end()
 
     async def _turn(self, share: Share, cost_s: float) -> Waiting[asyncio.Future[None]]:
         has_to_wait = self._running >= self._width() or self._queue.is_full(share.tenant)

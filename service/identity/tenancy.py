@@ -59,7 +59,7 @@ class Tenancy:
 
     @property
     def compile_owner(self) -> str:
-        """Who may have several compiles done by one process: the `owner`, and nobody ("") in the part that tenants share.
+        """Who may have several compiles done by one process: the `owner`; nobody ("") in the part that tenants share.
 
         Whoever has taken a process over says what later compiles of it come to, and that is stored for the whole part.
         """

@@ -51,6 +51,23 @@ def test_what_was_spent_is_told() -> None:
     asyncio.run(run())
 
 
+def test_the_next_has_its_turn_when_one_is_ended_early() -> None:
+    async def run() -> None:
+        spent: list[tuple[str, float]] = []
+        lane = FairLane(Bounds(1, 1), lambda tenant, seconds: spent.append((tenant, seconds)))
+        async with lane.admit(A, 1) as turn:
+            turn.cost_s = 2.5
+            turn.end()
+            async with lane.admit(B, 1) as other:
+                other.cost_s = 1.0
+                assert lane.load().running == 1
+            await asyncio.sleep(0.01)
+        assert spent == [("a", 2.5), ("b", 1.0)]
+        assert lane.load().running == 0
+
+    asyncio.run(run())
+
+
 def test_a_full_lane_sheds_the_tenant_that_fills_it() -> None:
     async def run() -> None:
         lane, release = FairLane(Bounds(1, 4)), asyncio.Event()
