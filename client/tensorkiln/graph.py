@@ -67,8 +67,7 @@ class Graph(Record):
     _inference: Inference = PrivateAttr()
 
     def model_post_init(self, context: Any, /) -> None:
-        # Canonicalization knows already what inference would find, and says so as the context.
-        self._inference = context if isinstance(context, Inference) else infer(self)
+        self._inference = infer(self)
 
     @classmethod
     def model_validate(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Final
+from typing import Any, Final
 
 from ..dtypes import DType
 from ..expr import Dim, substitute, symbol
@@ -97,8 +97,8 @@ def _in_order(graph: Graph, order: list[int]) -> Canonical:
             reads.setdefault(var, number)
             metadata[number] = stated.of(var)
         renamed.append(rename_node(node, reads, writes, rename, sym_vars, place))
-    fields = {
-        "schema": 1,
+    fields: dict[str, Any] = {
+        "schema_version": 1,
         "name": "",
         "nodes": tuple(renamed),
         "vars_metadata": metadata,
@@ -106,7 +106,9 @@ def _in_order(graph: Graph, order: list[int]) -> Canonical:
         "output_vars": tuple(reads[var] for var in graph.output_vars),
         "symbolic_vars": tuple(sorted(sym_vars.values(), key=lambda sym_var: int(sym_var.name[1:]))),
     }
-    canonical = Graph.model_validate(fields, context=_inference(graph, user_vars))
+    inference = _inference(graph, user_vars)
+    # Renaming makes nothing invalid.
+    canonical = Graph.model_validate(fields) if inference is None else Graph.of_valid(fields, {"_inference": inference})
     return Canonical(canonical, user_vars, {names[name]: name for name in names}, tuple(order))
 
 

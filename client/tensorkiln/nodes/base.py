@@ -20,12 +20,28 @@ class Record(BaseModel):
         """
         stated = self.__pydantic_fields_set__
         copied = object.__new__(type(self))
-        _set(copied, "__dict__", {**self.__dict__, **changes})
-        _set(copied, "__pydantic_fields_set__", stated if changes.keys() <= stated else stated | changes.keys())
-        _set(copied, "__pydantic_extra__", None)
-        _set(copied, "__pydantic_private__", None)
+        _set_fields(copied, {**self.__dict__, **changes})
+        _set_stated(copied, stated if changes.keys() <= stated else stated | changes.keys())
+        _set_extra(copied, None)
+        _set_private(copied, None)
         return copied
 
+    @classmethod
+    def of_valid(cls, fields: dict[str, Any], private: dict[str, Any]) -> Self:
+        """A record of these fields by their names, all of them valid, and of these private attributes, all there are.
 
-# A frozen record refuses its own __setattr__.
-_set = object.__setattr__
+        Nothing is validated, filled in or called.
+        """
+        made = object.__new__(cls)
+        _set_fields(made, fields)
+        _set_stated(made, set(fields))
+        _set_extra(made, None)
+        _set_private(made, private)
+        return made
+
+
+# A frozen record refuses its own __setattr__, and that of object looks the attribute up first.
+_set_fields, _set_stated, _set_extra, _set_private = (
+    BaseModel.__dict__[name].__set__
+    for name in ("__dict__", "__pydantic_fields_set__", "__pydantic_extra__", "__pydantic_private__")
+)
