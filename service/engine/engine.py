@@ -42,7 +42,8 @@ from .explain import explain
 from .farm.make import farm_engine
 from .flights import Flights
 from .job import Job
-from .jobs import Jobs, Tell
+from .job_work import JobWork, Tell
+from .jobs import Jobs
 from .local import LocalEngine
 from .lookup import Answered, Asked, Lookup, to_render
 from .misses import Misses
@@ -99,7 +100,8 @@ class Engine:
         self._answers: Flights[bytes, News] = Flights()
         job_records = JobRecords(self._store, self._records)
         most = settings.width + settings.queue
-        self.jobs = Jobs(self._make, job_records, self.blobs, self.fairness.jobs, most)
+        work = JobWork(self._make, job_records, self.blobs, self.fairness.jobs)
+        self.jobs = Jobs(work, job_records, self.blobs, most)
         self._readiness = Readiness(
             reader,
             compiler,

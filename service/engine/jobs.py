@@ -5,32 +5,24 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncGenerator, Coroutine
 from contextlib import suppress
 from secrets import token_hex
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, Final
 
 import structlog
 from structlog.contextvars import bind_contextvars
 
 from service.body import Body
-from service.fairness.queue_time import begin_queue_time, queue_time
 from service.fairness.threshold import is_fair
-from service.fairness.turns import Turns
-from service.identity.caller import Caller, acting_as, caller
-from service.observe.traces import continuing, traceparent
+from service.identity.caller import Caller, caller
+from service.observe.traces import traceparent
 from service.store.blobs import Blobs
 from service.store.job_records import Event, JobRecord, JobRecords
-from tensorkiln.errors import (
-    InfrastructureError,
-    LostWorkerError,
-    NotFoundError,
-    RateLimitedError,
-    TensorkilnError,
-    UnavailableError,
-)
+from tensorkiln.errors import LostWorkerError, NotFoundError, RateLimitedError, UnavailableError
 
 from .job import Job, follow
+from .job_work import DEFECT, MAX_ATTEMPTS, JobWork
 from .rounds import in_rounds
 
 LEASE_S: Final = 5.0
@@ -38,33 +30,19 @@ LEASE_S: Final = 5.0
 BEAT_S: Final = 1.5
 TELL_S: Final = 0.5
 """How often other services hear how far a job is."""
-MAX_ATTEMPTS: Final = 5
-"""Services, or processes of one, that may be lost over a job."""
 CANCEL_S: Final = 10.0
 """So long somebody who cancels a job is held back by a store that does not take its end."""
-_FIRST_PAUSE_S: Final = 0.2
-_MAX_PAUSE_S: Final = 5.0
-
-T = TypeVar("T")
-Tell: TypeAlias = Callable[[dict[str, Any]], None]
-Work: TypeAlias = Callable[[Body, str | None, Tell], Awaitable[bytes]]
-
-_DEFECT: Final = TensorkilnError("The service has a defect; its log tells where.")
 
 _log = structlog.get_logger()
 
 
 class Jobs:
-    """The jobs of one service in a store that others may share, worked on by `turns`.
+    """The jobs of one service in a store that others may share, `most` of them open at a time; `work` does them."""
 
-    `work` turns a request into its answer; it is asked again when it raises an InfrastructureError.
-    """
-
-    def __init__(self, work: Work, records: JobRecords, blobs: Blobs, turns: Turns, most: int) -> None:
+    def __init__(self, work: JobWork, records: JobRecords, blobs: Blobs, most: int) -> None:
         self._work = work
         self._records = records
         self._blobs = blobs
-        self._turns = turns
         self._most = most
         self._owner = token_hex(16)
         self._jobs: dict[str, Job] = {}
@@ -243,67 +221,16 @@ class Jobs:
                 self._jobs.pop(job.record.id, None)
                 job.leave()
                 return
-            job.fails(_DEFECT.to_problem())
+            job.fails(DEFECT.to_problem())
         self._go_on(job, self._conclude(job))
 
     async def _see_through(self, job: Job) -> None:
-        who = Caller.from_record(job.record.caller)
-        # A job that was taken up has neither from the request that it was made by.
-        bind_contextvars(job=job.record.id, tenant=who.tenant)
-        job.queue_time = begin_queue_time()
-        with acting_as(who), continuing(job.record.trace):
-            state, changes = await self._patiently(lambda: self._in_turn(job))
-        job.ends(state, **changes)
-        await self._conclude(job)
-
-    async def _conclude(self, job: Job) -> None:
-        job.settle(await self._patiently(lambda: self._records.end(job.record)))
+        await self._work.see_through(job)
         self._jobs.pop(job.record.id, None)
 
-    async def _in_turn(self, job: Job) -> tuple[str, dict[str, Any]]:
-        async with self._turns.turn(0):
-            job.begins()
-            await self._patiently(lambda: self._records.write(job.record))
-            return await self._outcome(job)
-
-    async def _outcome(self, job: Job) -> tuple[str, dict[str, Any]]:
-        """How the work ends, tried again while the infrastructure fails it."""
-        pause, lost = _FIRST_PAUSE_S, job.services_lost
-        while True:
-            working = asyncio.create_task(self._answer(job))
-            try:
-                await asyncio.wait({working})
-            finally:
-                working.cancel()
-            # Nobody here has cancelled it, or this line is not reached: some part of the service gave its work up.
-            error = LostWorkerError("The work was given up.") if working.cancelled() else working.exception()
-            if error is None:
-                return "done", {"answer": working.result()}
-            if isinstance(error, LostWorkerError):
-                lost += int(error.details.get("attempts", 1))
-            may_pass = isinstance(error, InfrastructureError | RateLimitedError)
-            if not may_pass or lost >= MAX_ATTEMPTS:
-                return "failed", {"error": _problem(job, error)}
-            await job.queue_time.sleep(pause)
-            pause = min(2 * pause, _MAX_PAUSE_S)
-
-    async def _answer(self, job: Job) -> str:
-        content = await self._blobs.get(job.record.body)
-        if content is None:
-            raise NotFoundError("The request of this job is gone from the store; send it again.")
-        answer = await self._work(Body(content, job.record.body), job.record.hook, job.hears)
-        return await self._blobs.put(answer, durable=True)
-
-    async def _patiently(self, attempt: Callable[[], Awaitable[T]]) -> T:
-        """Try again and again while the store or the turns refuse: an accepted job is not dropped for that."""
-        pause = _FIRST_PAUSE_S
-        while True:
-            try:
-                return await attempt()
-            except (UnavailableError, RateLimitedError) as error:
-                _log.error("a job has to wait", reason=error.message)
-                await queue_time().sleep(pause)
-                pause = min(2 * pause, _MAX_PAUSE_S)
+    async def _conclude(self, job: Job) -> None:
+        await self._work.conclude(job)
+        self._jobs.pop(job.record.id, None)
 
     async def _live(self) -> None:
         """Say that this service lives while it has jobs; apart from all that may take its time."""
@@ -380,10 +307,3 @@ class Jobs:
 async def _past(job: Job, last: str) -> AsyncGenerator[Event]:
     for event in job.events_after(last):
         yield event
-
-
-def _problem(job: Job, error: BaseException) -> dict[str, Any]:
-    if isinstance(error, TensorkilnError):
-        return error.to_problem()
-    _log.error("a job met a defect of the service", job=job.record.id, exc_info=error)
-    return _DEFECT.to_problem()

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from service.body import Body
 from service.engine.job import Job
-from service.engine.jobs import MAX_ATTEMPTS, Jobs, Tell
+from service.engine.job_work import MAX_ATTEMPTS, JobWork, Tell
+from service.engine.jobs import Jobs
 from service.fairness.turns import Fairness
 from service.identity.caller import LOCAL, acting_as
 from service.identity.register import TenantRecord
@@ -27,7 +28,8 @@ def ended(home: Path, work: Callable[[Body, str | None, Tell], Awaitable[bytes]]
         store = open_store(str(home))
         records = Records(store)
         turns = Fairness(Settings(), lambda _: TenantRecord()).jobs
-        jobs = Jobs(work, JobRecords(store, records), Blobs(store), turns, most=8)
+        job_records, blobs = JobRecords(store, records), Blobs(store)
+        jobs = Jobs(JobWork(work, job_records, blobs, turns), job_records, blobs, most=8)
         await jobs.start()
         with acting_as(LOCAL):
             job = await jobs.accept(Body(b"{}", "0" * 64), None)

@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 from service.body import Body
-from service.engine import jobs as module
+from service.engine import job_work, jobs
 from service.engine.job import Job
-from service.engine.jobs import MAX_ATTEMPTS, Jobs, Tell
+from service.engine.job_work import MAX_ATTEMPTS, JobWork, Tell
+from service.engine.jobs import Jobs
 from service.fairness.lane import Turn
 from service.fairness.turns import Fairness, Turns
 from service.identity.caller import LOCAL, acting_as
@@ -33,8 +34,8 @@ LEFT = JobRecord("a" * 32, "0" * 64, 1000.0, LOCAL.to_record(), owner="dead", ev
 
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "BEAT_S", 0.05)
-    monkeypatch.setattr(module, "_FIRST_PAUSE_S", 0.01)
+    monkeypatch.setattr(jobs, "BEAT_S", 0.05)
+    monkeypatch.setattr(job_work, "_FIRST_PAUSE_S", 0.01)
 
 
 async def answered(body: Body, hook: str | None, tell: Tell) -> bytes:
@@ -52,7 +53,8 @@ class House:
         self.work = work
 
     def jobs(self) -> Jobs:
-        return Jobs(self.work, self.job_records, Blobs(self.store), self.turns, most=8)
+        blobs = Blobs(self.store)
+        return Jobs(JobWork(self.work, self.job_records, blobs, self.turns), self.job_records, blobs, most=8)
 
 
 async def ended(jobs: Jobs, identifier: str) -> Job:
@@ -190,7 +192,7 @@ def test_a_request_that_leaves_while_its_job_is_recorded_leaves_no_open_job_behi
 def test_a_job_is_cancelled_also_when_the_store_does_not_take_that_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "CANCEL_S", 0.05)
+    monkeypatch.setattr("service.engine.jobs.CANCEL_S", 0.05)
 
     class Refusing(JobRecords):
         refuses = True

@@ -1,0 +1,121 @@
+"""What is done about a job between its beginning and its end, however long the infrastructure fails it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, TypeAlias, TypeVar
+
+import structlog
+from structlog.contextvars import bind_contextvars
+
+from service.body import Body
+from service.fairness.queue_time import begin_queue_time, queue_time
+from service.fairness.turns import Turns
+from service.identity.caller import Caller, acting_as
+from service.observe.traces import continuing
+from service.store.blobs import Blobs
+from service.store.job_records import JobRecords
+from tensorkiln.errors import (
+    InfrastructureError,
+    LostWorkerError,
+    NotFoundError,
+    RateLimitedError,
+    TensorkilnError,
+    UnavailableError,
+)
+
+from .job import Job
+
+MAX_ATTEMPTS: Final = 5
+"""Services, or processes of one, that may be lost over a job."""
+_FIRST_PAUSE_S: Final = 0.2
+_MAX_PAUSE_S: Final = 5.0
+
+T = TypeVar("T")
+Tell: TypeAlias = Callable[[dict[str, Any]], None]
+Work: TypeAlias = Callable[[Body, str | None, Tell], Awaitable[bytes]]
+
+DEFECT: Final = TensorkilnError("The service has a defect; its log tells where.")
+
+_log = structlog.get_logger()
+
+
+class JobWork:
+    """Does jobs by `turns`, and writes in `records` how they end.
+
+    `work` turns a request into its answer; it is asked again when it raises an InfrastructureError.
+    """
+
+    def __init__(self, work: Work, records: JobRecords, blobs: Blobs, turns: Turns) -> None:
+        self._work = work
+        self._records = records
+        self._blobs = blobs
+        self._turns = turns
+
+    async def see_through(self, job: Job) -> None:
+        """Do a job on behalf of its caller, and conclude it."""
+        who = Caller.from_record(job.record.caller)
+        # A job that was taken up has neither from the request that it was made by.
+        bind_contextvars(job=job.record.id, tenant=who.tenant)
+        job.queue_time = begin_queue_time()
+        with acting_as(who), continuing(job.record.trace):
+            state, changes = await self._patiently(lambda: self._in_turn(job))
+        job.ends(state, **changes)
+        await self.conclude(job)
+
+    async def conclude(self, job: Job) -> None:
+        """Write how a job has ended, as often as it takes."""
+        job.settle(await self._patiently(lambda: self._records.end(job.record)))
+
+    async def _in_turn(self, job: Job) -> tuple[str, dict[str, Any]]:
+        async with self._turns.turn(0):
+            job.begins()
+            await self._patiently(lambda: self._records.write(job.record))
+            return await self._outcome(job)
+
+    async def _outcome(self, job: Job) -> tuple[str, dict[str, Any]]:
+        """How the work ends, tried again while the infrastructure fails it."""
+        pause, lost = _FIRST_PAUSE_S, job.services_lost
+        while True:
+            working = asyncio.create_task(self._answer(job))
+            try:
+                await asyncio.wait({working})
+            finally:
+                working.cancel()
+            # Nobody here has cancelled it, or this line is not reached: some part of the service gave its work up.
+            error = LostWorkerError("The work was given up.") if working.cancelled() else working.exception()
+            if error is None:
+                return "done", {"answer": working.result()}
+            if isinstance(error, LostWorkerError):
+                lost += int(error.details.get("attempts", 1))
+            may_pass = isinstance(error, InfrastructureError | RateLimitedError)
+            if not may_pass or lost >= MAX_ATTEMPTS:
+                return "failed", {"error": _problem(job, error)}
+            await job.queue_time.sleep(pause)
+            pause = min(2 * pause, _MAX_PAUSE_S)
+
+    async def _answer(self, job: Job) -> str:
+        content = await self._blobs.get(job.record.body)
+        if content is None:
+            raise NotFoundError("The request of this job is gone from the store; send it again.")
+        answer = await self._work(Body(content, job.record.body), job.record.hook, job.hears)
+        return await self._blobs.put(answer, durable=True)
+
+    async def _patiently(self, attempt: Callable[[], Awaitable[T]]) -> T:
+        """Try again and again while the store or the turns refuse: an accepted job is not dropped for that."""
+        pause = _FIRST_PAUSE_S
+        while True:
+            try:
+                return await attempt()
+            except (UnavailableError, RateLimitedError) as error:
+                _log.error("a job has to wait", reason=error.message)
+                await queue_time().sleep(pause)
+                pause = min(2 * pause, _MAX_PAUSE_S)
+
+
+def _problem(job: Job, error: BaseException) -> dict[str, Any]:
+    if isinstance(error, TensorkilnError):
+        return error.to_problem()
+    _log.error("a job met a defect of the service", job=job.record.id, exc_info=error)
+    return DEFECT.to_problem()
