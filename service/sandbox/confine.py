@@ -8,9 +8,10 @@ import resource
 import signal
 import struct
 from contextlib import suppress
+from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final
 
 from .control import Limits
 
@@ -102,9 +103,9 @@ def threads() -> int:
     return len(os.listdir("/proc/self/task"))
 
 
-def address_space_bytes(pid: int | Literal["self"] = "self") -> int:
-    """The size of a process's address space."""
-    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[0])
+def address_space_bytes() -> int:
+    """The size of this process's address space."""
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
     return pages * resource.getpagesize()
 
 
@@ -114,10 +115,27 @@ def anonymous_bytes() -> int:
     return (resident - shared) * resource.getpagesize()
 
 
-def held_bytes(pid: int) -> int:
-    """The memory that the machine would get back if a process ended: what no file backs, shared or swapped out too."""
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """Of a process, in bytes.
+
+    `held` is what the machine would get back if it ended: what no file backs, shared or swapped out too. `peak` is the
+    most that it ever had resident, files included, and `addresses` the size of its address space.
+    """
+
+    held: int
+    peak: int
+    addresses: int
+
+
+def memory(pid: int) -> Memory:
+    """That of a process. OSError or LookupError when it is none any more."""
     stated = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
-    return sum(int(stated[name].split()[0]) for name in ("RssAnon", "RssShmem", "VmSwap")) << 10
+
+    def total(*names: str) -> int:
+        return sum(int(stated[name].split()[0]) for name in names) << 10
+
+    return Memory(total("RssAnon", "RssShmem", "VmSwap"), total("VmHWM"), total("VmSize"))
 
 
 def processor_s(pid: int) -> float:

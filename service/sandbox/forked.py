@@ -125,11 +125,19 @@ class Forked:
         self.listen()
         try:
             self.used_s = confine.processor_s(self.pid)
-            kept_mib = (confine.held_bytes(self.pid) // confine.MIB) - self.inherited_mib
-            grown_mib = (confine.address_space_bytes(self.pid) - self.baseline_bytes) // confine.MIB
+            memory = confine.memory(self.pid)
         except (OSError, LookupError):  # it ends, or nothing can be opened
             return False
-        return self.jobs < ENOUGH_JOBS and self.used_s < ENOUGH_S and max(kept_mib, grown_mib) < confine.KEPT_MIB
+        return self.jobs < ENOUGH_JOBS and self.used_s < ENOUGH_S and self._has_room(memory)
+
+    def _has_room(self, memory: confine.Memory) -> bool:
+        """Whether another job has all the memory of one, and is not taken for what an earlier one took."""
+        if self.order is None:
+            return False
+        kept = max(memory.held - self.inherited_mib * confine.MIB, memory.addresses - self.baseline_bytes)
+        # What ends by the memory that it took is told apart by the most that its process ever had.
+        peak = self.order.limits.memory_mib * confine.MIB // 2
+        return kept < confine.KEPT_MIB * confine.MIB and memory.peak - self.inherited_mib * confine.MIB < peak
 
     def may_do(self, order: Fork) -> bool:
         """Whether the process, which rests, is to do this job."""

@@ -212,8 +212,8 @@ def test_a_process_does_not_do_job_after_job_for_ever() -> None:
     in_sandbox(many, warm_ups=[WARM_UP])
 
 
-@pytest.mark.parametrize("what", ["keep", "keep_shared", "keep_addresses"])
-def test_a_process_that_keeps_memory_does_no_other_job(what: str) -> None:
+@pytest.mark.parametrize("what", ["keep", "keep_shared", "keep_addresses", "swell"])
+def test_a_process_that_keeps_memory_or_had_much_does_no_other_job(what: str) -> None:
     async def keeps(sandbox: Sandbox) -> None:
         assert await is_ended(await told(sandbox, what))
         await ping(sandbox)

@@ -214,6 +214,13 @@ def _keep_addresses(outlet: Outlet) -> None:
     _mapped.append(mmap.mmap(-1, KEPT_MIB << 20))
 
 
+def _swell(outlet: Outlet) -> None:
+    """Take more than half of a limit of 256 MiB, and give it back."""
+    with mmap.mmap(-1, 192 << 20, mmap.MAP_PRIVATE) as memory:
+        for _ in range(192):
+            memory.write(bytes(1 << 20))
+
+
 def _hear_no_more(outlet: Outlet) -> None:
     socket.socket(fileno=os.dup(_ASSIGNMENTS)).shutdown(socket.SHUT_RD)
 
@@ -242,6 +249,7 @@ DEEDS: dict[str, Callable[[Outlet], object]] = {
     "keep": lambda outlet: _kept.append(b"x" * (KEPT_MIB << 20)),
     "keep_shared": _keep_shared,
     "keep_addresses": _keep_addresses,
+    "swell": _swell,
     "hear_no_more": _hear_no_more,
     "set_a_timer": _set_a_timer,
     "say_done_and_answer": _say_done,
