@@ -19,6 +19,7 @@ from .intake import Intake
 from .observe.export import telemetry
 from .observe.requests import Requests
 from .openapi import document
+from .request_target import RequestTarget
 from .routes import (
     artifacts,
     batch,
@@ -92,6 +93,7 @@ def create_app(settings: Settings) -> FastAPI:
     app.add_middleware(Encode)
     app.add_middleware(Guard, authenticator=authenticator, public=PUBLIC | _also_public(settings))
     app.add_middleware(Requests)
+    app.add_middleware(RequestTarget)
     problems.install(app)
     for module in _ROUTERS:
         app.include_router(module.router)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
 
 import pytest
@@ -28,3 +29,24 @@ def test_one_that_asks_for_a_credential_answers_to_any_name(tmp_path: Path) -> N
     with Guarded(tmp_path) as server:
         answer = server.send(server.key("acme"), "POST", "/compile", BODY, Host="kiln.example")
         assert answer.status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("target", "header", "status"),
+    [
+        ("http://localhost:1/nothing", "localhost", b"404"),
+        ("HTTP://127.0.0.1/nothing?x=1", "evil.example", b"404"),
+        ("http://evil.example/nothing", "localhost", b"421"),
+        ("http://evil.example/capabilities", "evil.example", b"200"),
+        ("http://localhost/capab%69lities", "localhost", b"200"),
+        ("http://localhost", "localhost", b"404"),
+        ("http://localhost@evil.example/nothing", "localhost", b"421"),
+    ],
+)
+def test_a_request_may_name_the_whole_url(tmp_path: Path, target: str, header: str, status: bytes) -> None:
+    with (
+        Server(tmp_path) as server,
+        socket.create_connection(("127.0.0.1", int(server.url.rpartition(":")[2]))) as line,
+    ):
+        line.sendall(f"GET {target} HTTP/1.1\r\nHost: {header}\r\nConnection: close\r\n\r\n".encode())
+        assert line.makefile("rb").readline().split()[1] == status
