@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format bench serve farm faults clean
+.PHONY: help setup demo test check format lock bench serve farm faults clean
 
 help: ## what the targets do
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -31,6 +31,15 @@ check: $(STAMP) ## ruff and pyright
 format: $(STAMP) ## let ruff rewrite the files
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+# The oldest glibc that the base image may have. `make lock UPGRADE=--upgrade` takes newer versions of everything.
+LOCK = $(BIN)/uv pip compile --quiet --generate-hashes --no-build --no-annotate --custom-compile-command 'make lock' \
+    --python-version 3.11 --python-platform x86_64-manylinux_2_28 \
+    --no-emit-package tensorkiln --no-emit-package tensorkiln-server $(UPGRADE)
+
+lock: $(STAMP) ## the versions and hashes of all that the images are made of
+	$(LOCK) docker/lock/images.in --output-file docker/lock/images.txt
+	$(LOCK) docker/lock/tools.in --output-file docker/lock/tools.txt
 
 bench: $(STAMP) ## run and compile times beside NumPy's, on one core
 	OPENBLAS_NUM_THREADS=1 taskset -c 0 $(BIN)/python -m tests.bench

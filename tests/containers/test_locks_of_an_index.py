@@ -1,0 +1,123 @@
+"""What is locked is what an index gives today, for both kinds of processors, and pip takes nothing else.
+
+It needs the index that pip asks. (The images themselves need an engine.)
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.snippets import ROOT
+
+from .files import stages
+from .locks import OURS, PLATFORMS, Locked, entries, lock, project, tool
+
+# Its index keeps the newest release alone, and its makers make one every month.
+KEPT_FOR_A_WHILE = "torch-mlir"
+UNREACHED = ("Failed to fetch", "dns error", "error sending request", "Connection", "Temporary failure")
+
+
+def run(command: list[str], folder: Path = ROOT) -> subprocess.CompletedProcess[str]:
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    environment = {**os.environ, "PATH": path}
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=200)
+
+
+def need(done: subprocess.CompletedProcess[str]) -> None:
+    """Skip when nothing could be asked, and fail when it could."""
+    if done.returncode and any(sign in done.stderr for sign in UNREACHED):
+        pytest.skip("the package index cannot be reached")
+    assert done.returncode == 0, done.stderr
+
+
+def index() -> list[str]:
+    """uv's option for the index that pip asks: it reads no setting of pip's."""
+    stated = run([sys.executable, "-m", "pip", "config", "get", "global.index-url"])
+    url = os.environ.get("PIP_INDEX_URL") or stated.stdout.strip()
+    return ["--default-index", url] if url else []
+
+
+def resolved(name: str, platform: str, folder: Path) -> dict[str, Locked]:
+    """What `make lock` makes now, on another platform, when the versions have to be those that are locked."""
+    uv = tool("uv")
+    if uv is None:
+        pytest.skip("uv is not installed")
+    made = run(["make", "--dry-run", "--always-make", "lock"]).stdout.splitlines()
+    (own,) = [line.replace("'make lock'", "lock").split() for line in made if f"docker/lock/{name}.in" in line]
+    versions = folder / "versions"
+    versions.write_text("".join(f"{each}=={entry.version}\n" for each, entry in lock(name).items()))
+    command = [uv, *own[1:-1], str(folder / "lock"), "--constraints", str(versions), *index()]
+    command[command.index("--python-platform") + 1] = platform
+    done = run(command)
+    if f"there is no version of {KEPT_FOR_A_WHILE}==" in done.stderr:
+        pytest.skip(f"the index has another {KEPT_FOR_A_WHILE}: run make lock")
+    need(done)
+    return entries((folder / "lock").read_text())
+
+
+@pytest.mark.parametrize("platform", PLATFORMS.values())
+@pytest.mark.parametrize("name", ["images", "tools"])
+def test_the_lock_is_whole_and_its_hashes_are_those_of_the_index(name: str, platform: str, tmp_path: Path) -> None:
+    locked, now = lock(name), resolved(name, platform, tmp_path)
+    assert now.keys() == locked.keys()
+    for each, entry in locked.items():
+        assert entry.version == now[each].version
+        # Of a version there may be more files by now.
+        assert entry.hashes <= now[each].hashes, each
+
+
+def in_stage(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """A command of the stage that makes the wheels, with its places below `folder` and the sources in one of them."""
+    for place in ("/tools", "/wheels", "/opt/build"):
+        command = command.replace(f" {place}", f" {folder}{place}").replace(f"={place}", f"={folder}{place}")
+    return run(["bash", "-euc", command], folder / "src")
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Path:
+    """A folder with the sources, as the stage has them."""
+    for word, rest in stages()["wheels"]:
+        if word == "COPY":
+            for source in rest.split()[:-1]:
+                place = tmp_path / "src" / source
+                place.parent.mkdir(parents=True, exist_ok=True)
+                made = shutil.ignore_patterns("__pycache__", "*.egg-info")
+                if (ROOT / source).is_dir():
+                    shutil.copytree(ROOT / source, place, ignore=made)
+                else:
+                    shutil.copy(ROOT / source, place)
+    return tmp_path
+
+
+def test_both_distributions_are_built_by_the_backend_that_is_locked(stage: Path) -> None:
+    downloads, builds = (rest for word, rest in stages()["wheels"] if word == "RUN")
+    tools, images = downloads.split(" && ")
+    assert images.split() == tools.replace("tools.txt", "images.txt").replace("/tools", "/wheels").split()
+    need(in_stage(tools, stage))
+    built = in_stage(builds, stage)
+    assert built.returncode == 0, built.stderr
+    versions = {name: project(name)["project"]["version"] for name in OURS}
+    stated = {f"{name.replace('-', '_')}-{version}-py3-none-any.whl" for name, version in versions.items()}
+    assert {path.name for path in (stage / "wheels").iterdir()} == stated
+
+
+@pytest.mark.parametrize("is_another", [False, True])
+def test_pip_takes_no_file_but_those_that_are_locked(stage: Path, is_another: bool) -> None:
+    (tools, _) = next(rest for word, rest in stages()["wheels"] if word == "RUN").split(" && ")
+    entry = lock("tools")["pluggy"]
+    hashes = [digest[::-1] if is_another else digest for digest in entry.hashes]
+    options = "".join(f" --hash=sha256:{digest}" for digest in hashes)
+    (stage / "src/docker/lock/tools.txt").write_text(f"pluggy=={entry.version}{options}\n")
+    done = in_stage(tools, stage)
+    if is_another and "THESE PACKAGES DO NOT MATCH THE HASHES" in done.stderr:
+        assert done.returncode == 1
+        assert list((stage / "tools").iterdir()) == []
+    else:
+        need(done)
+        assert not is_another
