@@ -7,6 +7,7 @@ import os
 import stat
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -117,6 +118,8 @@ def test_a_service_of_a_farm_does_with_the_public_halves_alone(tmp_path: Path) -
         worker.await_ready()
         first = compiled("exp2")
         command(tmp_path, "rotate")
+        # The worker looks once a second: until then it signs with the key before.
+        time.sleep(1.1)
         assert compiled("sin")["key"] != first["key"]
         told = httpx2.get(f"http://127.0.0.1:{port}/keys", timeout=60).json()["keys"]
         assert {path.stem for path in files(shown)} == {key["kid"] for key in told}
