@@ -7,7 +7,7 @@ import os
 import re
 import subprocess
 import sys
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pytest
@@ -19,7 +19,7 @@ from service.ladder import Ladder, stop_s
 from service.settings import Settings
 from tests.snippets import ROOT
 
-from .files import DOCKER, VARIABLES, compose, value
+from .files import DOCKER, VARIABLES, compose, stages, value
 
 FILES = ("compose.yaml", "compose.farm.yaml")
 OURS = [("compose.yaml", "kiln"), ("compose.farm.yaml", "api"), ("compose.farm.yaml", "worker")]
@@ -27,6 +27,12 @@ OURS = [("compose.yaml", "kiln"), ("compose.farm.yaml", "api"), ("compose.farm.y
 
 def service(file: str, name: str) -> dict[str, Any]:
     return compose(file)["services"][name]
+
+
+def mounts(file: str, name: str) -> dict[str, list[str]]:
+    """By place: the volume that a service mounts there, and the mode if one is stated."""
+    split = (volume.split(":") for volume in service(file, name).get("volumes", ()))
+    return {place: [source, *mode] for source, place, *mode in split}
 
 
 @pytest.mark.parametrize("file", FILES)
@@ -48,10 +54,46 @@ def test_nothing_may_be_written_or_gained(file: str, name: str) -> None:
 
 @pytest.mark.parametrize(("file", "name"), OURS)
 def test_the_store_is_a_volume_of_the_composition(file: str, name: str) -> None:
-    (volume,) = service(file, name)["volumes"]
-    source, _, place = volume.partition(":")
-    assert place == value("api", "VOLUME")
-    assert source in compose(file)["volumes"]
+    volumes = mounts(file, name)
+    assert volumes[value("api", "VOLUME")] == ["store"]
+    assert {source for source, *_ in volumes.values()} <= compose(file)["volumes"].keys()
+
+
+def test_every_volume_is_mounted_where_the_image_has_a_directory_of_its_user_and_in_no_other() -> None:
+    made = [rest for word, rest in stages()["server"] if word == "RUN" and "install -d" in rest]
+    user = value("server", "USER").replace(":", " -g ")
+    modes = {
+        place: mode
+        for places, mode in (
+            (each.split(), each.split()[0]) for each in re.findall(rf"-o {user} -m (.*?)(?:&&|$)", made[0])
+        )
+        for place in places[1:]
+    }
+    for file, name in (*OURS, ("compose.farm.yaml", "key")):
+        places = [PurePosixPath(place) for place in mounts(file, name)]
+        assert {str(place) for place in places} <= modes.keys()
+        assert not any(place in other.parents for place in places for other in places)
+    private = {place for place, mode in modes.items() if mode == "0700"}
+    assert modes.keys() - private == {service("compose.farm.yaml", "worker")["environment"]["KILN_PUBLIC_KEYS"]}
+
+
+def test_only_workers_mount_the_keys_that_sign_and_services_only_read_the_public_halves() -> None:
+    file = "compose.farm.yaml"
+    worker, api = service(file, "worker")["environment"], service(file, "api")["environment"]
+    (private,) = mounts(file, "worker")[worker["KILN_KEYS"]]
+    (public,) = mounts(file, "worker")[worker["KILN_PUBLIC_KEYS"]]
+    assert mounts(file, "api")[api["KILN_KEYS"]] == [public, "ro"]
+    assert "KILN_PUBLIC_KEYS" not in api
+    who = [
+        name for name in compose(file)["services"] for source, *_ in mounts(file, name).values() if source == private
+    ]
+    assert who == ["worker"]
+
+
+def test_workers_mount_nothing_of_the_keys_of_callers() -> None:
+    file = "compose.farm.yaml"
+    place = service(file, "api")["environment"]["KILN_IDENTITY"]
+    assert mounts(file, "api")[place] not in mounts(file, "worker").values()
 
 
 @pytest.mark.parametrize(("file", "name"), OURS)
@@ -93,7 +135,10 @@ def test_services_and_workers_meet_at_the_broker() -> None:
 @pytest.mark.parametrize(("file", "name"), OURS[:2])
 def test_the_maker_of_keys_writes_where_the_service_reads(file: str, name: str, tmp_path: Path) -> None:
     key = service(file, "key")
-    assert key["volumes"] == service(file, name)["volumes"]
+    stated = service(file, name)["environment"]
+    assert key.get("environment", {}).items() <= stated.items()
+    place = stated.get("KILN_IDENTITY", value("api", "VOLUME"))
+    assert mounts(file, "key") == {place: mounts(file, name)[place]}
     python, *arguments = key["entrypoint"] + key["command"]
     assert python == "python"
     environment = {**os.environ, "KILN_HOME": str(tmp_path)}
