@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import tempfile
 from collections.abc import Generator
@@ -9,14 +10,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-_MODE = 0o644
-
 
 @contextmanager
-def whole_file(path: str | os.PathLike[str]) -> Generator[BinaryIO]:
+def whole_file(path: str | os.PathLike[str], mode: int = 0o644) -> Generator[BinaryIO]:
     """A file that takes the place of the one at `path` when the block ends, and never when it fails.
 
-    After a power failure there is the one or the other. OSError when it cannot be written.
+    It is its owner's alone until then, and has this `mode` from then on. After a power failure there is the one or the
+    other, and the new one if that came later. OSError when it cannot be written.
     """
     target = Path(path)
     handle, unfinished = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}-")
@@ -25,8 +25,21 @@ def whole_file(path: str | os.PathLike[str]) -> Generator[BinaryIO]:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(unfinished, _MODE)
+        os.chmod(unfinished, mode)
         os.replace(unfinished, target)
     except BaseException:
         os.unlink(unfinished)
         raise
+    sync_folder(target.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Have the names in a folder outlast a power failure. OSError when that cannot be had."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # some file systems of a network have no such thing
+            raise
+    finally:
+        os.close(descriptor)

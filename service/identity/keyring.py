@@ -17,13 +17,15 @@ from typing import Final
 from pydantic import ValidationError
 
 from tensorkiln.errors import NotFoundError, RequestError, UnavailableError
+from tensorkiln.whole_file import whole_file
 
-from .files import write_atomically, writing
 from .key import ApiKey, new_key
+from .one_writer import writing
 from .register import KeyRecord, Register, TenantRecord
 from .scopes import Scope
 
 _SECRET_BYTES: Final = 32
+_PRIVATE: Final = 0o600
 _SHOWN: Final = 4
 # Compared with when no key has the id, so that an unknown id takes as long to refuse as a wrong secret.
 _NO_HASH: Final = "0" * 64
@@ -118,7 +120,7 @@ class Keyring:
         self._by_id = {key.id: key for key in register.keys}
 
     def _write(self, register: Register) -> None:
-        write_atomically(self._path, register.model_dump_json(indent=2).encode())
+        self._put(self._path, register.model_dump_json(indent=2))
 
     def _hash(self, key: ApiKey) -> str:
         return hmac.digest(self.secret, f"key {key.id} {key.secret}".encode(), sha256).hex()
@@ -137,8 +139,13 @@ class Keyring:
 
     def _new_secret(self) -> bytes:
         secret = secrets.token_bytes(_SECRET_BYTES)
-        write_atomically(self._directory / "secret", secret.hex().encode())
+        self._put(self._directory / "secret", secret.hex())
         return secret
+
+    @staticmethod
+    def _put(path: Path, text: str) -> None:
+        with whole_file(path, _PRIVATE) as file:
+            file.write(text.encode())
 
 
 def _now() -> datetime:

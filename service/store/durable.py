@@ -7,7 +7,6 @@ before the bytes do, and then a torn file replaces one that was whole.
 from __future__ import annotations
 
 import asyncio
-import errno
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -15,6 +14,8 @@ from contextlib import suppress
 from pathlib import Path
 from secrets import randbelow
 from typing import Final, TypeVar
+
+from tensorkiln.whole_file import sync_folder
 
 T = TypeVar("T")
 
@@ -71,13 +72,13 @@ class Disk:
 
     def _keep(self, folder: Path) -> None:
         """Make the names in a folder durable, and the folder, which somebody else may have made this moment."""
-        _fsync_folder(folder)
+        sync_folder(folder)
         if folder in self._kept:
             return
         above = folder
         while above != self._root:
             above = above.parent
-            _fsync_folder(above)
+            sync_folder(above)
         self._kept.add(folder)
 
 
@@ -86,7 +87,7 @@ def make_folder(folder: Path, mode: int = 0o777) -> None:
     missing = [each for each in (folder, *folder.parents) if not each.is_dir()]
     folder.mkdir(mode, parents=True, exist_ok=True)
     for each in missing:
-        _fsync_folder(each.parent)
+        sync_folder(each.parent)
 
 
 async def _in_thread(work: Callable[[], T]) -> T:
@@ -99,11 +100,3 @@ def _fsync(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def _fsync_folder(folder: Path) -> None:
-    try:
-        _fsync(folder)
-    except OSError as error:
-        if error.errno != errno.EINVAL:  # some file systems of a network have no such thing
-            raise

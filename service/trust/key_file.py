@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from tensorkiln.errors import UnavailableError
 from tensorkiln.trust.encoding import from_base64url, to_base64url
 from tensorkiln.trust.keys import Endorsement, PublicKey, endorsed_bytes, thumbprint
+from tensorkiln.whole_file import whole_file
 
 SUFFIX = ".jwk"
 
@@ -66,12 +67,5 @@ def read_key(path: Path) -> KeyFile:
 
 def write_key(directory: Path, key: KeyFile) -> None:
     """Write or replace the file of a key, for its owner alone if it can sign. OSError when that is not possible."""
-    path = directory / f"{key.kid}{SUFFIX}"
-    unfinished = directory / f".{key.kid}.{os.getpid()}"
-    descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        os.fchmod(descriptor, 0o600 if key.d is not None else 0o644)
+    with whole_file(directory / f"{key.kid}{SUFFIX}", 0o600 if key.d is not None else 0o644) as file:
         file.write(key.model_dump_json(exclude_none=True).encode() + b"\n")
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(unfinished, path)
