@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from hashlib import sha256
+from typing import Any, Final
 
 from service.action import Action
 from service.store.blobs import Blobs
 from tensorkiln.errors import CrashedError, DeadlineExceededError, ResourceExhaustedError, TensorkilnError
+from tensorkiln.spec.compiled_program import ABI_VERSION
 
+_BEGINNING: Final = b'{"graph":'
 _FATAL = (CrashedError, DeadlineExceededError, ResourceExhaustedError)
 
 
@@ -18,8 +23,23 @@ def needs_reproducer(error: TensorkilnError) -> bool:
 
 def compile_reproducer(graph: bytes, action: Action) -> bytes:
     """A body of POST /compile that asks for one action; `graph` is the JSON of the canonical graph."""
-    rest = {"target": action.target, "options": action.options}
-    return b'{"graph":%b,%b' % (graph, json.dumps(rest, separators=(",", ":"), sort_keys=True).encode()[1:])
+    return b"%b%b,%b" % (_BEGINNING, graph, _rest(action.target, action.options))
+
+
+def reproduced_action(reproducer: bytes, build_id: str, salt: str) -> Action | None:
+    """The action that was asked for by what `compile_reproducer` made; None for other bytes."""
+    try:
+        asked = json.loads(reproducer)
+        ending = b"," + _rest(asked["target"], asked["options"])
+        schema, options, target = asked["graph"]["schema"], asked["options"], asked["target"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return None
+    graph = sha256(reproducer.removeprefix(_BEGINNING).removesuffix(ending)).hexdigest()
+    return Action(ABI_VERSION, build_id, graph, options, salt, schema, target)
+
+
+def _rest(target: Mapping[str, Any], options: Mapping[str, Any]) -> bytes:
+    return json.dumps({"target": target, "options": options}, separators=(",", ":"), sort_keys=True).encode()[1:]
 
 
 async def with_reproducer(error: TensorkilnError, body: bytes, blobs: Blobs) -> TensorkilnError:

@@ -68,12 +68,25 @@ class Access:
         self._known.update(dict.fromkeys(rights, written))
 
 
+def folders_of(tenant: str, names: Iterable[str]) -> frozenset[str]:
+    """The folders with the rights of a tenant with a store of its own, and with those of its callers of these names."""
+    return frozenset(map(folder_of, (_owner(tenant), *(_single_owner(tenant, name) for name in names))))
+
+
 def _tenant(caller: Caller) -> str:
-    return f"tenant {caller.namespace}"
+    return _owner(caller.namespace)
 
 
 def _own(caller: Caller) -> str:
-    return f"caller {caller.tenant} {caller.name}"
+    return _single_owner(caller.tenant, caller.name)
+
+
+def _owner(namespace: str) -> str:
+    return f"tenant {namespace}"
+
+
+def _single_owner(tenant: str, name: str) -> str:
+    return f"caller {tenant} {name}"
 
 
 def _path(owner: str, digest: str) -> str:

@@ -86,7 +86,7 @@ class Authenticator:
         if state == "expired":
             raise ExpiredCredentialError(f"The API key {key.id} has expired; ask the operator for another.")
         namespace = "" if self.keyring.tenant(record.tenant).shared else record.tenant
-        return Caller(f"key:{record.id}", record.tenant, namespace, record.scopes)
+        return Caller(record.holder, record.tenant, namespace, record.scopes)
 
 
 def _name_of(host: str) -> str:

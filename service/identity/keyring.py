@@ -56,6 +56,11 @@ class Keyring:
                 self._secret = self._read_secret() or self._new_secret()
         return self._secret
 
+    @property
+    def has_secret(self) -> bool:
+        """Whether any tenant may have been told from another here; a look makes no secret."""
+        return self._secret is not None or self._read_secret() is not None
+
     def tenant(self, name: str) -> TenantRecord:
         """What the tenant has instead of the defaults."""
         return self.register.tenants.get(name, TenantRecord())

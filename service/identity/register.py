@@ -30,6 +30,11 @@ class KeyRecord(_Record):
     expires: AwareDatetime | None = None
     revoked: AwareDatetime | None = None
 
+    @property
+    def holder(self) -> str:
+        """The name of whoever calls with the key."""
+        return f"key:{self.id}"
+
     def state(self, now: datetime) -> Literal["good", "expired", "revoked"]:
         """What the key is good for at `now`."""
         if self.revoked is not None:

@@ -59,8 +59,12 @@ class Neighbour:
 
 def shown(action: Action) -> dict[str, Any]:
     """The components of `action`, with the SHA-256 of its salt instead of the salt."""
-    salt = sha256(action.salt.encode()).hexdigest() if action.salt else ""
-    return {**action.components, "salt": salt}
+    return {**action.components, "salt": shown_salt(action.salt)}
+
+
+def shown_salt(salt: str) -> str:
+    """What is shown of a salt."""
+    return sha256(salt.encode()).hexdigest() if salt else ""
 
 
 class Nearest:

@@ -1,61 +1,77 @@
-"""Removing all that one build of the compiler made, for the day on which it turns out to have compiled wrongly."""
+"""Removing all that one build made, or that one tenant has, for the day on which it is not to be trusted any more."""
 
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
-from .inventory import BLOBS, PROGRAMS, REQUESTS, items, read
+from .crashes import FOLDER as CRASHES
+from .evict import GRACE_S, remove
+from .inventory import BLOBS, PROGRAMS, REQUESTS, Item, items, read
 from .job_records import ENDED_FOLDER
 from .location import ObjectStore
+from .mark import Mark
 from .nearest import FOLDER as NEAREST
 from .nearest import entries_of, forget
 from .records import Records, unsealed
+from .rights import FOLDER as RIGHTS
 
-_ANSWERS: Final = (REQUESTS, ENDED_FOLDER)
+# What leads to a program goes before it.
+_ORDER: Final = (REQUESTS, ENDED_FOLDER, CRASHES, PROGRAMS)
 
 
 @dataclass(frozen=True, slots=True)
 class Purged:
-    """How many programs of a build there were, and how many answers and ended jobs that have one."""
+    """How many programs there were; how many answers, ended jobs and crashes that come from them; how many rights."""
 
-    programs: int
-    answers: int
-    jobs: int
+    programs: int = 0
+    answers: int = 0
+    jobs: int = 0
+    crashes: int = 0
+    rights: int = 0
 
 
-async def purge(store: ObjectStore, build_id: str, *, dry_run: bool = False) -> Purged:
-    """Remove the records of all programs of a build, believed or not, and those of all answers that state it.
+async def purge(store: ObjectStore, mark: Mark, *, dry_run: bool = False) -> Purged:
+    """Remove all records that have the mark, and count them. A `dry_run` only counts.
 
-    What blobs only they needed is for an eviction to remove. A `dry_run` only counts.
+    What blobs only they needed is for an eviction to remove. What is under way stays: open jobs, attempts that somebody
+    is at, and a right that is younger than GRACE_S, as the service that gave it does not give it again for a while.
     """
-    programs: list[str] = []
-    made: set[str] = set()
-    async for path, record in _records(store, PROGRAMS):
-        signed = _signed(record)
-        if signed.get("build_id") == build_id:
-            programs.append(path)
-            made.add(str(signed.get("program")))
-    found: dict[str, list[str]] = {folder: [] for folder in _ANSWERS}
-    for folder in _ANSWERS:
-        async for path, record in _records(store, folder):
-            # Of a program that was evicted, the answer alone says whose it was.
-            if not made.isdisjoint(record.get("blobs", ())) or await _states(store, record.get("answer"), build_id):
-                found[folder].append(path)
+    found = {folder: [path async for path in _found(store, folder, mark)] for folder in _ORDER}
+    rights = [right for owner in mark.owners async for right in _old(store, f"{RIGHTS}{owner}/")]
     if not dry_run:
-        # What leads to a program goes before it.
-        for path in (*found[REQUESTS], *found[ENDED_FOLDER]):
-            await Records(store).delete(path)
+        records = Records(store)
         async for path, record in _records(store, NEAREST):
-            gone = [each.digest for each in entries_of(record) if each.components.get("build_id") == build_id]
+            gone = [each.digest for each in entries_of(record) if mark.near(each.components)]
             if gone:
-                await forget(Records(store), path, gone)
-        for path in programs:
-            await Records(store).delete(path)
-    return Purged(len(programs), len(found[REQUESTS]), len(found[ENDED_FOLDER]))
+                await forget(records, path, gone)
+        for folder in _ORDER:
+            for path in found[folder]:
+                await records.delete(path)
+        for right in rights:
+            await remove(store, right)
+    programs, answers, jobs, crashes = (len(found[each]) for each in (PROGRAMS, REQUESTS, ENDED_FOLDER, CRASHES))
+    return Purged(programs, answers, jobs, crashes, len(rights))
+
+
+async def _found(store: ObjectStore, folder: str, mark: Mark) -> AsyncGenerator[str]:
+    """The records in a folder that are to go, by path."""
+    async for path, record in _records(store, folder):
+        name = path.rpartition("/")[2]
+        if folder == PROGRAMS:
+            is_to_go = mark.made(name, _signed(record))
+        elif folder == CRASHES:
+            reproducer = await _blob(store, _reproducer(record))
+            is_to_go = reproducer is not None and mark.crashed(name, reproducer)
+        else:
+            answer = await _blob(store, record.get("answer"))
+            is_to_go = mark.asked(record.get("caller")) or (answer is not None and mark.told(answer))
+        if is_to_go:
+            yield path
 
 
 async def _records(store: ObjectStore, folder: str) -> AsyncGenerator[tuple[str, Mapping[str, Any]]]:
@@ -66,6 +82,13 @@ async def _records(store: ObjectStore, folder: str) -> AsyncGenerator[tuple[str,
             yield item.path, record
 
 
+async def _old(store: ObjectStore, folder: str) -> AsyncGenerator[Item]:
+    before = time.time() - GRACE_S
+    async for item in items(store, folder):
+        if item.used < before:
+            yield item
+
+
 def _signed(record: Mapping[str, Any]) -> Mapping[str, Any]:
     with suppress(ValueError, KeyError, TypeError):
         signed = json.loads(record["signed"])["record"]
@@ -73,6 +96,12 @@ def _signed(record: Mapping[str, Any]) -> Mapping[str, Any]:
     return {}
 
 
-async def _states(store: ObjectStore, answer: str | None, build_id: str) -> bool:
-    content = await read(store, f"{BLOBS}{answer[:2]}/{answer}") if answer else None
-    return content is not None and build_id.encode() in content
+def _reproducer(record: Mapping[str, Any]) -> str | None:
+    """The digest of what reproduces a crash; an attempt that somebody is at has none."""
+    with suppress(KeyError, TypeError):
+        return record["problem"]["details"]["reproducer"]
+    return None
+
+
+async def _blob(store: ObjectStore, digest: str | None) -> bytes | None:
+    return await read(store, f"{BLOBS}{digest[:2]}/{digest}") if digest else None

@@ -22,15 +22,18 @@ from typing import Any, Final
 import structlog
 from obstore.store import LocalStore
 
+from service.engine.belongings import belongings
+from service.identity.keyring import Keyring as Tenants
 from service.settings import Settings
 from service.trust.keyring import Keyring
 from service.trust.notary import Notary
-from tensorkiln.errors import UnavailableError
+from tensorkiln.errors import RequestError, UnavailableError
 from tensorkiln.trust import LEVELS
 
 from .evict import Bounds, evict
 from .inventory import BLOBS, PROGRAMS, QUARANTINE, RECORDS, REQUESTS, items, needed_blobs, read
 from .location import ObjectStore, explained, open_store
+from .mark import Mark, OfBuild
 from .purge import purge
 from .records import unsealed
 from .rights import FOLDER as RIGHTS
@@ -166,9 +169,11 @@ def main() -> int:
     parser.add_argument("--quarantine", action="store_true", help="move what is not whole to quarantine/ in the store")
     parser.add_argument("--max-mib", type=int, help="then evict down to so many MiB (default: KILN_STORE_MAX_MIB)")
     parser.add_argument("--max-age-h", type=float, help="and what is older (default: KILN_STORE_MAX_AGE_H)")
-    parser.add_argument(
+    purged = parser.add_mutually_exclusive_group()
+    purged.add_argument(
         "--purge-build", metavar="BUILD_ID", type=_build_id, help="then remove all that this build of the compiler made"
     )
+    purged.add_argument("--purge-tenant", metavar="NAME", help="then remove all that this tenant has")
     arguments = parser.parse_args()
     settings = Settings()
     structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
@@ -178,7 +183,7 @@ def main() -> int:
     )
     try:
         report = asyncio.run(_run(arguments, settings, limits))
-    except UnavailableError as error:
+    except (UnavailableError, RequestError) as error:
         print(error, file=sys.stderr)
         return 2
     print(json.dumps(report, indent=2))
@@ -186,17 +191,25 @@ def main() -> int:
 
 
 async def _run(arguments: argparse.Namespace, settings: Settings, limits: Bounds | None) -> dict[str, object]:
+    mark = _mark(arguments, settings)
     store = open_store(arguments.store or settings.store_location)
     # Whoever serves the store asks for more isolation than none, and compiles again what has too little.
     notary = Notary(Keyring(settings.keys_directory), settings.worker, LEVELS[0])
     report = await scrub(store, notary, dry_run=arguments.dry_run, quarantine=arguments.quarantine)
     told: dict[str, object] = {"clean": report.is_clean, **asdict(report), "purged": None, "evicted": None}
-    if arguments.purge_build is not None:
-        told["purged"] = asdict(await purge(store, arguments.purge_build, dry_run=arguments.dry_run))
+    if mark is not None:
+        told["purged"] = asdict(await purge(store, mark, dry_run=arguments.dry_run))
         limits = limits or Bounds()
     if limits is not None and not arguments.dry_run:
         told["evicted"] = asdict(await evict(store, limits))
     return told
+
+
+def _mark(arguments: argparse.Namespace, settings: Settings) -> Mark | None:
+    """What is to be purged, if anything. RequestError for a tenant that has nothing to itself."""
+    if arguments.purge_tenant is not None:
+        return belongings(Tenants(settings.identity_directory), arguments.purge_tenant, settings.salt)
+    return OfBuild(arguments.purge_build) if arguments.purge_build is not None else None
 
 
 def _build_id(text: str) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from service.identity.scopes import EVERYTHING
 from service.settings import Settings
 from service.trust.keyring import LIFETIME_S, OVERLAP_S, Keyring
 from tensorkiln.trust import LEVELS, PublicKey, SignedRecord, verify
@@ -19,6 +20,7 @@ from tensorkiln.trust.record import ActionRecord
 from tests.snippets import ANYTHING, ROOT, blocks, run_python
 from tests.trust.stores import Stocked
 from tests.trust.test_purge import BAD, made
+from tests.trust.test_purge_tenant import Home
 
 PAGE = ROOT / "docs" / "trust.md"
 TEXT = PAGE.read_text("utf-8")
@@ -43,24 +45,38 @@ def test_every_python_block_of_the_page_runs(tmp_path: Path, monkeypatch: pytest
     run_python(PAGE)
 
 
-def test_a_build_is_purged_by_the_commands_of_the_page(tmp_path: Path) -> None:
-    stocked = Stocked.at(tmp_path / "store")
-    asyncio.run(made(stocked, 1, BAD))
-    kid = Keyring(tmp_path / "keys").published().keys[0].kid
-    (block,) = blocks(PAGE, "console", "purge")
+def run_console(kind: str, home: Path, **variables: str) -> None:
+    """Run the commands of a block of the page; each must print what the page says."""
+    (block,) = blocks(PAGE, "console", kind)
     for part in re.split(r"^\$ ", block.text, flags=re.MULTILINE)[1:]:
         command, _, stated = part.partition("\n")
         done = subprocess.run(
             ["bash", "-c", f'python() {{ {sys.executable} -W error "$@"; }}\n{command}'],
-            env={**os.environ, "KILN_HOME": str(tmp_path), "BUILD_ID": BAD, "KID": kid},
+            env={**os.environ, "KILN_HOME": str(home), **variables},
             capture_output=True,
             text=True,
             timeout=120,
         )
         pattern = ".*".join(re.escape(each) for each in stated.strip().split(ANYTHING))
         assert re.fullmatch(pattern, done.stdout.strip(), re.DOTALL), f"$ {command}\n{done.stdout}{done.stderr}"
+
+
+def test_a_build_is_purged_by_the_commands_of_the_page(tmp_path: Path) -> None:
+    stocked = Stocked.at(tmp_path / "store")
+    asyncio.run(made(stocked, 1, BAD))
+    kid = Keyring(tmp_path / "keys").published().keys[0].kid
+    run_console("purge", tmp_path, BUILD_ID=BAD, KID=kid)
     assert not stocked.files("programs")
     assert not Stocked.at(tmp_path / "store").notary.is_valid(kid)
+
+
+def test_a_tenant_is_purged_by_the_commands_of_the_page(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    home.keyring.make("", "acme", EVERYTHING, None)
+    asyncio.run(home.fill("acme", 1))
+    home.age("access")
+    run_console("purge-tenant", tmp_path)
+    assert not home.stocked.files("programs")
 
 
 def test_every_field_setting_and_default_is_there() -> None:

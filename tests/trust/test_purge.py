@@ -6,13 +6,14 @@ import asyncio
 import json
 import subprocess
 import sys
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
 
 from service.action import Action
 from service.store.evict import GRACE_S
+from service.store.mark import OfBuild
 from service.store.programs import Entry
 from service.store.purge import Purged, purge
 from service.store.scrub import scrub
@@ -67,7 +68,7 @@ def test_all_of_a_build_goes_and_all_of_another_stays(tmp_path: Path, is_forgott
 
     bad, good = asyncio.run(fill())
     before = stocked.files()
-    purged = {"programs": 1 if is_forgotten else 2, "answers": 2, "jobs": 2}
+    purged = {"programs": 1 if is_forgotten else 2, "answers": 2, "jobs": 2, "crashes": 0, "rights": 0}
     status, report = command(tmp_path, "--purge-build", BAD, "--dry-run")
     assert (status, report["purged"], report["evicted"]) == (0, purged, None)
     assert stocked.files() == before
@@ -79,7 +80,7 @@ def test_all_of_a_build_goes_and_all_of_another_stays(tmp_path: Path, is_forgott
     assert asyncio.run(is_there(stocked, bad)) == [False] * 4
     assert asyncio.run(is_there(stocked, good)) == [True] * 4
     assert asyncio.run(scrub(stocked.store, stocked.notary)).is_clean
-    assert command(tmp_path, "--purge-build", BAD)[1]["purged"] == {"programs": 0, "answers": 0, "jobs": 0}
+    assert command(tmp_path, "--purge-build", BAD)[1]["purged"] == asdict(Purged())
 
 
 def test_what_nobody_believes_and_what_is_damaged_is_no_obstacle(tmp_path: Path) -> None:
@@ -90,7 +91,7 @@ def test_what_nobody_believes_and_what_is_damaged_is_no_obstacle(tmp_path: Path)
         await stocked.records.put("programs/ab/x", {"signed": json.dumps({"record": {"build_id": BAD}})})
         await stocked.records.put("requests/ab/x", {"answer": "0" * 64, "blobs": ["1" * 64]})
         (stocked.root / "programs/ab/torn").write_bytes(b"")
-        assert await purge(stocked.store, BAD) == Purged(1, 0, 0)
+        assert await purge(stocked.store, OfBuild(BAD)) == Purged(programs=1)
         assert len(stocked.files("programs")) == 7
 
     asyncio.run(run())

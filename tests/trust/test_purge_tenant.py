@@ -1,0 +1,261 @@
+"""What one tenant has can be taken out of a store, beside running services, and nobody else loses anything by it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from service.action import Action
+from service.build_id import build
+from service.engine.belongings import belongings
+from service.engine.reproducer import compile_reproducer
+from service.identity.access import Access
+from service.identity.caller import Caller
+from service.identity.keyring import Keyring
+from service.identity.register import TenantRecord
+from service.identity.salts import salt_of
+from service.identity.scopes import EVERYTHING
+from service.store.attempts import Attempt, Attempts
+from service.store.crashes import Crashes
+from service.store.evict import GRACE_S, Bounds, evict
+from service.store.programs import Entry
+from service.store.purge import Purged, purge
+from service.store.scrub import scrub
+from service.trust.attach import with_signatures
+from tensorkiln.spec.compiled_program import ABI_VERSION
+from tests.service.bodies import compile_body, encoded
+from tests.service.server import Server
+from tests.trust.stores import Stocked, action, age
+from tests.trust.test_scrub import command
+
+GRAPH = b'{"schema":1,"nodes":[]}'
+
+
+@dataclass(frozen=True)
+class Home:
+    """A store and a keyring, as services and an operator have them."""
+
+    path: Path
+
+    @property
+    def stocked(self) -> Stocked:
+        return Stocked.at(self.path / "store")
+
+    @property
+    def keyring(self) -> Keyring:
+        return Keyring(self.path / "identity")
+
+    def action(self, tenant: str, number: int) -> Action:
+        """The same of each tenant, but for the salt."""
+        salt = salt_of(tenant, "", self.keyring.secret)
+        return replace(action(number), salt=salt, build_id=build().build_id)
+
+    def caller(self, tenant: str) -> Caller:
+        (key,) = (key for key in self.keyring.register.keys if key.tenant == tenant)
+        return Caller(key.holder, tenant, tenant, EVERYTHING)
+
+    def scope(self, tenant: str) -> str:
+        return salt_of(tenant, "", self.keyring.secret)
+
+    async def fill(self, tenant: str, number: int) -> Action:
+        """All that a tenant leaves behind with a program: its answer, jobs, rights, and a crash."""
+        stocked, wanted, who = self.stocked, self.action(tenant, number), self.caller(tenant)
+        told = json.dumps({"digest": wanted.digest}).encode()
+        program, shared = await stocked.blobs.put(told), await stocked.blobs.put(b"shared")
+        entry = await stocked.programs.save(wanted, Entry(program, (shared,)))
+        await stocked.nearest.add(wanted, self.scope(tenant))
+        answer = with_signatures(b'{"programs":[%b]}' % told, [entry.signature])
+        await stocked.repeats.save(stocked.repeats.key(wanted.digest), answer, entry.blobs)
+        ended = {"caller": who.to_record(), "answer": await stocked.blobs.put(answer + b"\n")}
+        await stocked.records.put(f"jobs/ended/ab/{tenant}-{number}", ended)
+        reproducer = await stocked.blobs.put(b"reproducer of %d" % number)
+        failed = {"caller": who.to_record(), "answer": None, "error": {"details": {"reproducer": reproducer}}}
+        await stocked.records.put(f"jobs/ended/ab/{tenant}-{number}-failed", failed)
+        access = Access(stocked.records)
+        await access.grant(who, [wanted.digest, *entry.blobs])
+        await access.grant_alone(who, reproducer)
+        await self.crash(replace(wanted, abi=ABI_VERSION, graph=digest_of(GRAPH)))
+        return wanted
+
+    async def crash(self, wanted: Action) -> None:
+        stocked = self.stocked
+        attempt = await Attempts(Crashes(stocked.records, stocked.notary), wanted.digest).begin()
+        assert isinstance(attempt, Attempt)
+        told = {"details": {"reproducer": await stocked.blobs.put(compile_reproducer(GRAPH, wanted))}}
+        async with attempt:
+            await attempt.crash(told)
+
+    def age(self, *folders: str) -> None:
+        for folder in folders:
+            for path in self.stocked.files(folder):
+                age(path, 2 * GRACE_S)
+
+    def snapshot(self) -> dict[Path, bytes]:
+        return {path: path.read_bytes() for path in self.stocked.files()}
+
+
+def digest_of(content: bytes) -> str:
+    return sha256(content).hexdigest()
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    made = Home(tmp_path)
+    for tenant in ("acme", "bolt"):
+        made.keyring.make("", tenant, EVERYTHING, None)
+    return made
+
+
+def test_all_of_a_tenant_goes_and_all_of_another_stays(home: Home) -> None:
+    bolts = asyncio.run(home.fill("bolt", 1))
+    home.age("access", "blobs")
+    before = home.snapshot()
+    acmes = asyncio.run(home.fill("acme", 1))
+    home.age("access", "blobs")
+    full = home.snapshot()
+
+    purged = {"programs": 1, "answers": 1, "jobs": 2, "crashes": 1, "rights": 4}
+    status, report = command(home.path, "--purge-tenant", "acme", "--dry-run")
+    assert (status, report["purged"], report["evicted"]) == (0, purged, None)
+    assert home.snapshot() == full
+    status, report = command(home.path, "--purge-tenant", "acme")
+    assert (status, report["purged"]) == (0, purged)
+    # The other tenant's are what there was, byte for byte; what both have stays: the artifact, the reproducers.
+    assert home.snapshot() == before
+    assert command(home.path, "--purge-tenant", "acme")[1]["purged"] == dict.fromkeys(purged, 0)
+
+    async def look() -> None:
+        stocked = home.stocked
+        assert not await stocked.is_whole(acmes)
+        assert await stocked.is_whole(bolts)
+        assert await stocked.repeats.find(stocked.repeats.key(bolts.digest)) is not None
+        near = await stocked.nearest.to(bolts, home.scope("bolt"))
+        assert near is not None
+        assert near.digest == bolts.digest
+        for tenant, may_read in (("acme", False), ("bolt", True)):
+            access = Access(stocked.records)
+            assert await access.allows(home.caller(tenant), digest_of(b"shared")) is may_read
+        assert (await scrub(stocked.store, stocked.notary)).is_clean
+
+    asyncio.run(look())
+
+
+def test_the_operators_salt_says_which_of_a_tenants_entries_go(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    asyncio.run(home.fill("acme", 1))
+    monkeypatch.setenv("KILN_SALT", "new")
+    assert command(home.path, "--purge-tenant", "acme", "--dry-run")[1]["purged"]["programs"] == 0
+
+
+def test_what_is_under_way_stays(home: Home) -> None:
+    async def run() -> None:
+        stocked = home.stocked
+        wanted, body = home.action("acme", 1), await stocked.blobs.put(b"body")
+        who = home.caller("acme")
+        await stocked.records.put("jobs/open/1", {"caller": who.to_record(), "body": body})
+        open_order = {"action": wanted.components}
+        await stocked.records.put("farm/service/open/1", open_order)
+        await Access(stocked.records).grant(who, [body])
+        attempt = await Attempts(Crashes(stocked.records, stocked.notary), wanted.digest).begin()
+        assert isinstance(attempt, Attempt)
+        home.age("blobs")
+        before = home.snapshot()
+        assert await purge(stocked.store, belongings(home.keyring, "acme", "")) == Purged()
+        await evict(stocked.store, Bounds())
+        assert home.snapshot() == before
+
+    asyncio.run(run())
+
+
+def test_a_forged_record_takes_nothing_of_another_tenant_with_it(home: Home) -> None:
+    async def run() -> None:
+        stocked, bolts = home.stocked, await home.fill("bolt", 1)
+        entry = await stocked.programs.entry(bolts.digest)
+        assert entry is not None
+        mine = home.action("acme", 1)
+        signed = {"action": mine.digest, "request": _request(mine), "build_id": mine.build_id, "program": entry.program}
+        record = {"signed": json.dumps({"record": signed})}
+        await stocked.records.put(f"programs/{mine.digest[:2]}/{mine.digest}", record)
+        await stocked.records.put("programs/ab/abc", record)  # by another name, it is nobody's
+        for name, strange in enumerate(("", "[]", '{"record":{"request":1,"build_id":2}}', [1], None)):
+            await stocked.records.put(f"programs/ab/{name}", {"signed": strange})
+        await stocked.records.put("jobs/ended/ab/x", {"caller": "acme", "answer": await stocked.blobs.put(b"[]")})
+        purged = await purge(stocked.store, belongings(home.keyring, "acme", ""))
+        assert purged == Purged(programs=1)
+        assert await stocked.repeats.find(stocked.repeats.key(bolts.digest)) is not None
+
+    asyncio.run(run())
+
+
+def _request(wanted: Action) -> dict[str, Any]:
+    return {name: value for name, value in wanted.components.items() if name not in ("build_id", "salt")}
+
+
+@pytest.mark.parametrize("tenants", ["shared", "none"])
+def test_who_has_no_part_of_the_store_alone_is_refused(tmp_path: Path, tenants: str) -> None:
+    home = Home(tmp_path)
+    if tenants == "shared":
+        home.keyring.set_tenant("friends", TenantRecord(shared=True))
+        assert len(home.keyring.secret) == 32
+    asyncio.run(home.stocked.save(1))
+    before = home.snapshot()
+    line = [sys.executable, "-m", "service.store.scrub", "--purge-tenant", "friends"]
+    environment = {**os.environ, "KILN_HOME": str(tmp_path)}
+    ended = subprocess.run(line, capture_output=True, text=True, check=False, timeout=120, env=environment)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert ("shares its store with others" if tenants == "shared" else "There are no tenants") in ended.stderr
+    assert home.snapshot() == before
+    assert (tmp_path / "identity" / "secret").exists() is (tenants == "shared")
+
+
+@pytest.fixture
+def served(home: Home) -> Iterator[dict[str, httpx2.Client]]:
+    """A client for each tenant, of one service."""
+    keys = {tenant: home.keyring.make("", tenant, EVERYTHING, None).text for tenant in ("acme", "bolt")}
+    with Server(home.path) as server, ExitStack() as stack:
+        yield {
+            tenant: stack.enter_context(
+                httpx2.Client(base_url=server.url, timeout=60, headers={"Authorization": f"Bearer {key}"})
+            )
+            for tenant, key in keys.items()
+        }
+
+
+def test_a_running_service_goes_on_and_compiles_what_is_gone_again(
+    home: Home, served: dict[str, httpx2.Client]
+) -> None:
+    body, reworded = encoded(compile_body()), json.dumps(compile_body(), indent=1).encode()
+
+    def ask(tenant: str, content: bytes) -> tuple[str, dict[str, Any]]:
+        answer = served[tenant].post("/compile", content=content, headers={"Content-Type": "application/json"})
+        assert answer.status_code == 200, answer.text
+        (program,), (signed,) = answer.json()["programs"], answer.json()["signatures"]
+        return program["cache"]["status"], signed["record"]
+
+    def reads(tenant: str, record: dict[str, Any]) -> set[int]:
+        digests = [record["program"], *record["artifacts"]]
+        paths = [f"/programs/{record['action']}", *(f"/artifacts/{digest}" for digest in digests)]
+        return {served[tenant].get(path).status_code for path in paths}
+
+    first = {tenant: ask(tenant, body)[1] for tenant in served}
+    home.age("access", "blobs")
+    status, report = command(home.path, "--purge-tenant", "acme")
+    rights = report["purged"].pop("rights")
+    assert (status, report["purged"]) == (0, {"programs": 1, "answers": 1, "jobs": 0, "crashes": 0})
+    assert rights == 2 + len(first["acme"]["artifacts"])
+    assert ask("bolt", reworded)[0] == "hit"
+    assert reads("bolt", first["bolt"]) == {200}
+    status, record = ask("acme", body)
+    assert (status, record["action"]) == ("miss", first["acme"]["action"])
+    assert reads("acme", record) == {200}
