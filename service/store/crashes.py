@@ -53,7 +53,8 @@ class Crashes:
     def read(self, key: str, record: Mapping[str, Any]) -> Crash | None:
         """The crash that a record is; None when it is none, is not believed, or was too long ago."""
         content = {name: value for name, value in record.items() if name != _SEAL}
-        if not self._notary.has_sealed("crash", {"crash": key, **content}, record.get(_SEAL, {})):
+        # What the record itself says about its place does not count.
+        if not self._notary.has_sealed("crash", {**content, "crash": key}, record.get(_SEAL, {})):
             return None
         crash = Crash(**content)
         return crash if self._clock() - crash.at < REMEMBERED_S else None

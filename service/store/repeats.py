@@ -81,7 +81,8 @@ class Repeats:
         if record is None:
             return None
         seal = record.pop(_SEAL, {})
-        if not self._notary.has_sealed("answer", {"request": key, **record}, seal):
+        # What the record itself says about its place does not count.
+        if not self._notary.has_sealed("answer", {**record, "request": key}, seal):
             return None
         if not is_at_least(record.get(_ISOLATION, LEVELS[0]), self._notary.isolation):
             return None

@@ -131,7 +131,8 @@ def _is_trusted(path: str, record: Mapping[str, Any], notary: Notary) -> bool:
         return notary.believes(record.get("signed", ""), path.rpartition("/")[2]) is not None
     if not path.startswith(REQUESTS):
         return True
-    content = {"request": path.rpartition("/")[2], **{name: value for name, value in record.items() if name != "seal"}}
+    stated = {name: value for name, value in record.items() if name != "seal"}
+    content = {**stated, "request": path.rpartition("/")[2]}
     return notary.has_sealed("answer", content, record.get("seal", {}))
 
 

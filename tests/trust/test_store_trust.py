@@ -17,6 +17,7 @@ from service.observe.instruments import REGISTRY
 from service.store.attempts import Attempt, Attempts
 from service.store.crashes import Crashes
 from service.store.programs import Entry, Miss
+from service.store.scrub import scrub
 from service.trust.key_file import KeyFile
 from service.trust.keyring import Keyring
 from service.trust.notary import Notary
@@ -116,9 +117,14 @@ def test_an_answer_that_the_service_did_not_write_is_not_repeated(tmp_path: Path
         other = stocked.repeats.key("b" * 64)
         await stocked.records.put(f"requests/{other[:2]}/{other}", true)
         assert await stocked.repeats.find(other) is None
+        # One that says itself to which request it is the answer.
+        await stocked.records.put(f"requests/{other[:2]}/{other}", {**true, "request": key})
+        assert await stocked.repeats.find(other) is None
+        assert not (await scrub(stocked.store, stocked.notary, dry_run=True)).is_clean
+        await stocked.records.delete(f"requests/{other[:2]}/{other}")
         await stocked.records.put(path, true)
         assert await stocked.repeats.find(key) == b"true"
-        assert stocked.notary.refused == 4
+        assert stocked.notary.refused == 7
 
     asyncio.run(run())
 
@@ -141,6 +147,20 @@ def test_a_crash_that_is_not_sealed_is_told_as_one(tmp_path: Path) -> None:
         assert again.number == 1
         assert counted() == [(crashes or 0) + 1, answers]
         assert [entry["kind"] for entry in logs] == ["crash"]
+
+    asyncio.run(run())
+
+
+def test_the_crash_of_another_action_is_none(tmp_path: Path) -> None:
+    async def run() -> None:
+        stocked = Stocked.at(tmp_path / "store")
+        crashes = Crashes(stocked.records, stocked.notary)
+        await crashes.write("crashes/true", "key", {})
+        true = await stocked.records.get("crashes/true")
+        assert true is not None
+        assert crashes.read("key", true) is not None
+        for forged in (true, {**true, "crash": "key"}):
+            assert crashes.read("other", forged) is None
 
     asyncio.run(run())
 
