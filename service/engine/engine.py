@@ -83,7 +83,7 @@ class Engine:
         self._engine: CompileEngine
         if compiler is None:
             self.notary.isolation = settings.require_isolation
-            self._engine = farm_engine(settings, self._store, self._records, self.blobs, self.programs)
+            self._engine = farm_engine(settings, self._store, self._records, self.blobs, self.programs, self.notary)
         else:
             self._engine = LocalEngine(
                 compiler,

@@ -54,6 +54,12 @@ CACHE_CORRUPT: Final = Counter(
     ("kind",),
     registry=REGISTRY,
 )
+FARM_REFUSED: Final = Counter(
+    "kiln_farm_refused_total",
+    "Statements in a farm that no worker with a key that is trusted has made.",
+    ("kind",),
+    registry=REGISTRY,
+)
 HTTP_REQUESTS: Final = Counter(
     "kiln_http_requests_total", "Requests that were answered.", ("method", "route", "status"), registry=REGISTRY
 )
@@ -72,6 +78,8 @@ for _cause in ("deadline", "memory", "file", "output"):
     SANDBOX_KILLS.labels(_cause)
 for _kind in ("blob", "record", "program", "answer", "crash", "incomplete"):
     CACHE_CORRUPT.labels(_kind)
+for _kind in ("member", "claim", "beat", "result"):
+    FARM_REFUSED.labels(_kind)
 
 
 def count_cache(status: str, reason: str) -> None:

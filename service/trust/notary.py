@@ -92,16 +92,25 @@ class Notary:
         key = self._keyring.signer()
         return {"key": key.kid, "signature": key.sign(_SEAL_DOMAIN + canonical_json(content))}
 
-    def has_sealed(self, kind: Sealed, content: Mapping[str, Any], seal: Mapping[str, str]) -> bool:
+    def has_sealed(self, kind: Sealed, content: Mapping[str, Any], seal: Any) -> bool:
         """Whether `seal` is that of `content`, by a key that is valid still. `kind` says what to call it if not."""
-        key = self._keyring.public().get(seal.get("key", ""))
-        message = _SEAL_DOMAIN + canonical_json(content)
-        if key is not None and key.has_signed(message, seal.get("signature", "")):
+        if self.vouches(content, seal):
             return True
         self.refused += 1
         count_corrupt(kind)
         _log.error("a sealed record is not trusted and is made again", kind=kind)
         return False
+
+    def vouches(self, content: Mapping[str, Any], seal: Any) -> bool:
+        """Whether `seal`, which may be anything, is that of `content`, by a key that is valid still.
+
+        ValueError for a number in `content` that is not finite.
+        """
+        try:
+            key, signature = self._keyring.public().get(seal["key"]), str(seal["signature"])
+        except (KeyError, TypeError):
+            return False
+        return key is not None and key.has_signed(_SEAL_DOMAIN + canonical_json(content), signature)
 
     def is_valid(self, kid: str) -> bool:
         """Whether what this key signed is believed now."""

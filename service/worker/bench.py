@@ -15,7 +15,9 @@ from service.action import Action
 from service.build_id import build
 from service.engine.farm.ledger import Ledger, Result, State, Task
 from service.engine.farm.message import Message
+from service.engine.farm.reaper import MAX_ATTEMPTS
 from service.engine.farm.roster import Roster
+from service.engine.farm.statements import Statements
 from service.engine.local import LocalEngine
 from service.engine.order import Cost, Made, Order, Wanted
 from service.observe.traces import continuing
@@ -51,7 +53,8 @@ class Bench:
         self._notary = Notary(self._keyring, settings.worker, "process")
         self._programs = Programs(records, self._blobs, self._notary)
         self._crashes = Crashes(records, self._notary)
-        self._ledger = Ledger(store, records)
+        statements = Statements(self._notary)
+        self._ledger = Ledger(store, records, statements)
         self._name = f"{settings.worker}.{os.getpid()}.{token_hex(4)}"
         self._sandbox = Sandbox(
             (warm_ups.COMPILING,),
@@ -60,7 +63,7 @@ class Bench:
             required=settings.require_isolation,
             test_hooks=settings.test_hooks,
         )
-        self._presence = Presence(self._sandbox, Roster(store, records), self._name)
+        self._presence = Presence(self._sandbox, Roster(store, records, statements), self._name)
 
     async def start(self) -> None:
         """Start the fork server, and sign in. UnavailableError when the fork server or the key cannot be used."""
@@ -90,15 +93,19 @@ class Bench:
         if task is None:
             return "not wanted any more"
         action = Action.from_components(task.action)
-        if action.digest != message.action or action.build_id != build().build_id:
+        if action.digest != message.action or not 1 <= message.attempt <= MAX_ATTEMPTS:
+            # Whichever of them is forged: the service that waits says again what it wants, and so often and no more.
             _log.error("an order is not what its message says", digest=message.action)
-            # Left without a result, it would be announced again for ever; every worker here would refuse it.
-            refusal = TensorkilnError("A worker of the farm refused an order that is not what its message says.")
-            await self._ledger.finish(
-                task.owner, task.id, Result(message.attempt, self._name, problem=refusal.to_problem())
-            )
             return "refused"
-        if not await self._ledger.claim(task.owner, task.id, message.attempt, self._name):
+        if action.build_id != build().build_id:
+            _log.error("an order is for another build", digest=message.action)
+            # Left without a result, it would be announced again; every worker here would refuse it.
+            refusal = TensorkilnError(
+                "A worker of the farm refused an order that is for another build of the compiler."
+            )
+            await self._ledger.finish(task, Result(message.attempt, self._name, problem=refusal.to_problem()))
+            return "refused"
+        if not await self._ledger.claim(task, message.attempt, self._name):
             return "begun by another"
         news: list[Mapping[str, Any]] = []
         cost = Cost()
@@ -116,11 +123,11 @@ class Bench:
             raise error
         about = Result(message.attempt, self._name, news, cost.seconds)
         if error is not None:
-            await self._ledger.finish(task.owner, task.id, replace(about, problem=error.to_problem()))
+            await self._ledger.finish(task, replace(about, problem=error.to_problem()))
             return error.code
         made = making.result()
         done = replace(about, entry=made.entry, attempts=made.attempts)
-        await self._ledger.finish(task.owner, task.id, done)
+        await self._ledger.finish(task, done)
         return "done"
 
     async def _make(self, task: Task, action: Action, cost: Cost, tell: Any) -> Made:
@@ -146,6 +153,6 @@ class Bench:
                 if await self._ledger.find(task.owner, task.id) is None:
                     making.cancel()
                     return
-                await self._ledger.beat(task.owner, task.id, State(attempt, beat, tuple(news)))
+                await self._ledger.beat(task, State(attempt, self._name, beat, tuple(news)))
             except InfrastructureError as error:
                 _log.error("a sign of life could not be given", reason=error.message)

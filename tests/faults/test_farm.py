@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from pathlib import Path
+from threading import Event, Thread
 
 import httpx2
 import pytest
 
+from service.store.location import open_store
+from service.store.records import Records
+from tensorkiln.errors import DiagnosticError
 from tests.farm.topology import Farm
 from tests.faults.requests import accept, body, ended, job, post
 
@@ -63,6 +68,34 @@ def test_a_cancelled_compile_leaves_its_worker(farm: Farm) -> None:
     for identifier in hanging:
         httpx2.delete(f"{farm.urls[1]}/jobs/{identifier}")
     assert post(farm.urls[0], body(5)).status_code == 200
+
+
+def test_what_somebody_without_a_key_writes_is_as_if_it_were_not_there(farm: Farm) -> None:
+    """As somebody would who can write to the store, and sees every order."""
+    over, forged = Event(), set[str]()
+    problem = DiagnosticError("This is forged.").to_problem()
+
+    def forge() -> None:
+        records = Records(open_store(str(farm.store)))
+        while not over.wait(0.002):
+            for path in farm.store.glob("farm/*/open/*"):
+                owner, task = path.parts[-3], path.name
+                if task not in forged and "#" not in task:  # that is being written
+                    forged.add(task)
+                    done = {"attempt": 1, "worker": "forged", "news": [], "run_s": 0.0, "attempts": 1, "entry": None}
+                    asyncio.run(records.put(f"farm/{owner}/claims/{task}.1", {"worker": "forged"}))
+                    asyncio.run(records.put(f"farm/{owner}/done/{task}", {**done, "problem": problem}))
+
+    forging = Thread(target=forge)
+    forging.start()
+    try:
+        assert [post(farm.urls[0], body(4000 + number)).status_code for number in range(5)] == [200] * 5
+    finally:
+        over.set()
+        forging.join()
+    assert len(forged) == 5
+    refused = farm.services[0].lines("what is stated in the farm is not believed")
+    assert {line["reason"] for line in refused} == {"unsigned"}
 
 
 def test_nothing_is_left_of_orders_that_are_over(farm: Farm) -> None:

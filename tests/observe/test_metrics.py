@@ -125,7 +125,8 @@ def test_no_label_holds_what_a_user_wrote(server: Server) -> None:
     assert secret not in figures.text.lower()
     assert "/artifacts/{digest}" in figures.values("route")
     assert "other" in figures.values("method")
-    assert figures.values("kind") <= {*JOBS, "blob", "record", "program", "answer", "crash", "incomplete"}
+    stored = {"blob", "record", "program", "answer", "crash", "incomplete"}
+    assert figures.values("kind") <= {*JOBS, *stored, "member", "claim", "beat", "result"}
 
 
 def test_labels_come_from_sets_that_are_known() -> None:

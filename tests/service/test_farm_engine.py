@@ -21,6 +21,7 @@ from service.engine.farm.ledger import Ledger, Result, Task
 from service.engine.farm.message import queue_name
 from service.engine.farm.reaper import MAX_ATTEMPTS
 from service.engine.farm.roster import Role, Roster
+from service.engine.farm.statements import Statements
 from service.engine.misses import Misses
 from service.engine.order import Made, Order, Wanted
 from service.fairness.lane import Bounds, FairLane
@@ -53,11 +54,17 @@ class Rig:
     programs: Programs
     app: Celery
 
-    async def makes(self, task: tuple[str, str]) -> None:
-        """What a worker does about the first attempt of a task."""
-        assert await self.ledger.claim(*task, 1, "worker")
+    async def task(self, opened: Path) -> Task:
+        """The task whose file this is."""
+        task = await self.ledger.find(opened.parts[-3], opened.name)
+        assert task is not None
+        return task
+
+    async def makes(self, task: Task, attempt: int = 1) -> None:
+        """What a worker does about an attempt at a task."""
+        assert await self.ledger.claim(task, attempt, "worker")
         entry = await self.programs.save(WANTED.action, Entry(await self.blobs.put(b"program"), ()))
-        await self.ledger.finish(*task, Result(1, "worker", entry=entry))
+        await self.ledger.finish(task, Result(attempt, "worker", entry=entry))
 
 
 def with_rig(
@@ -79,8 +86,8 @@ def with_rig(
         app = farm_app(Settings(broker=SecretStr("redis://localhost")))
         app.conf.update(broker_url="memory://", broker_transport_options={})
         engine = CeleryEngine(
-            ledger(store, records),
-            Roster(store, records),
+            ledger(store, records, Statements(believing)),
+            Roster(store, records, Statements(believing)),
             Broker(app),
             Programs(records, blobs, believing),
             blobs,
@@ -89,10 +96,12 @@ def with_rig(
             is_near=True,
         )
         if signs is not None:
-            await Roster(store, records).sign(signs, "one")
+            await Roster(store, records, Statements(signing)).sign(signs, "one")
         await engine.start()
         try:
-            await test(Rig(engine, Ledger(store, records), blobs, Programs(records, blobs, signing), app))
+            await test(
+                Rig(engine, Ledger(store, records, Statements(signing)), blobs, Programs(records, blobs, signing), app)
+            )
         finally:
             await engine.close()
 
@@ -103,7 +112,7 @@ async def made(rig: Rig, home: Path) -> Made:
     """What an order comes to that a worker carries out."""
     ticket = await rig.engine.submit(Order(WANTED), lambda _: None)
     (opened,) = (home / "store" / "farm").glob(f"*/open/{ticket}")
-    await rig.makes((opened.parts[-3], ticket))
+    await rig.makes(await rig.task(opened))
     return await asyncio.wait_for(rig.engine.wait(ticket), 20)
 
 
@@ -114,29 +123,35 @@ def test_what_a_worker_made_is_the_answer(tmp_path: Path) -> None:
     with_rig(tmp_path, test)
 
 
-@pytest.mark.parametrize(
-    ("keys", "level", "reason", "named"),
-    [
-        ("keys", "landlock+seccomp", "isolation", "KILN_REQUIRE_ISOLATION"),
-        ("others", "process", "unknown_key", "KILN_KEYS"),
-    ],
-)
-def test_workers_that_are_not_believed_end_the_order_for_good(
-    tmp_path: Path, keys: str, level: str, reason: str, named: str
-) -> None:
+def test_workers_with_too_little_isolation_end_the_order_for_good(tmp_path: Path) -> None:
     async def test(rig: Rig) -> None:
-        with pytest.raises(UntrustedArtifactError, match=named) as caught:
+        with pytest.raises(UntrustedArtifactError, match="KILN_REQUIRE_ISOLATION") as caught:
             await made(rig, tmp_path)
-        assert caught.value.details["reason"] == reason
+        assert caught.value.details["reason"] == "isolation"
 
-    with_rig(tmp_path, test, keys=keys, level=level)
+    with_rig(tmp_path, test, level="landlock+seccomp")
+
+
+def test_an_order_ends_that_only_workers_carry_out_whose_keys_are_not_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("service.engine.farm.reaper.LEASE_S", 0.2)
+
+    async def test(rig: Rig) -> None:
+        taking = asyncio.create_task(takes_in_vain(rig.app))
+        with pytest.raises(UntrustedArtifactError, match="KILN_KEYS") as caught:
+            await made(rig, tmp_path)
+        assert caught.value.details["reason"] == "unknown_key"
+        taking.cancel()
+
+    with_rig(tmp_path, test, keys="others")
 
 
 def test_a_program_that_is_gone_may_be_made_again(tmp_path: Path) -> None:
     async def test(rig: Rig) -> None:
         ticket = await rig.engine.submit(Order(WANTED), lambda _: None)
         (opened,) = (tmp_path / "store" / "farm").glob(f"*/open/{ticket}")
-        await rig.ledger.finish(opened.parts[-3], ticket, Result(1, "worker", entry=Entry("0" * 64, ())))
+        await rig.ledger.finish(await rig.task(opened), Result(1, "worker", entry=Entry("0" * 64, ())))
         with pytest.raises(UnavailableError, match="try again"):
             await asyncio.wait_for(rig.engine.wait(ticket), 20)
 
@@ -174,9 +189,9 @@ def test_a_tenant_is_charged_for_the_attempts_and_not_for_the_queue_of_the_broke
             compiling = asyncio.create_task(compiles.program(WANTED))
         while not (found := list((tmp_path / "store" / "farm").glob("*/open/*"))):
             await asyncio.sleep(0.01)
-        task = (found[0].parts[-3], found[0].name)
+        task = await rig.task(found[0])
         await asyncio.sleep(queued_s)
-        assert await rig.ledger.claim(*task, 1, "worker")
+        assert await rig.ledger.claim(task, 1, "worker")
         if ending == "cancelled":
             await asyncio.sleep(1.0)
             compiling.cancel()
@@ -184,7 +199,7 @@ def test_a_tenant_is_charged_for_the_attempts_and_not_for_the_queue_of_the_broke
             entry = await rig.programs.save(WANTED.action, Entry(await rig.blobs.put(b"program"), ()))
             problem = DiagnosticError("The graph is refused.").to_problem()
             how: dict[str, Any] = {"entry": entry} if ending == "done" else {"problem": problem}
-            await rig.ledger.finish(*task, Result(1, "worker", run_s=run_s, **how))
+            await rig.ledger.finish(task, Result(1, "worker", run_s=run_s, **how))
         with suppress(DiagnosticError, asyncio.CancelledError):
             await compiling
         while not spent:
@@ -238,7 +253,7 @@ def test_an_order_waits_as_long_as_it_is_queued_or_its_workers_say_that_they_do_
         await asyncio.sleep(MAX_ATTEMPTS + 3)
         assert not waiting.done()
         taking.cancel()
-        await rig.makes((opened.parts[-3], ticket))
+        await rig.makes(await rig.task(opened))
         assert (await asyncio.wait_for(waiting, 20)).program == b"program"
 
     with_rig(tmp_path, test, signs=signs)
@@ -268,7 +283,7 @@ def test_the_time_until_a_worker_begins_is_time_in_a_queue(tmp_path: Path) -> No
         (opened,) = (tmp_path / "store" / "farm").glob(f"*/open/{ticket}")
         counted.change(running=1)
         await asyncio.sleep(0.2)
-        await rig.makes((opened.parts[-3], ticket))
+        await rig.makes(await rig.task(opened))
         await asyncio.wait_for(rig.engine.wait(ticket), 20)
         waited = counted.seconds
         await asyncio.sleep(0.05)

@@ -9,8 +9,11 @@ from pathlib import Path
 import pytest
 
 from service.engine.farm.roster import LEASE_S, Roster
+from service.engine.farm.statements import Statements
 from service.store.location import open_store
 from service.store.records import Records
+from service.trust.keyring import Keyring
+from service.trust.notary import Notary
 
 
 class Clock:
@@ -23,8 +26,9 @@ class Clock:
 
 def with_roster(home: Path, test: Callable[[Roster, Clock], Awaitable[None]]) -> None:
     async def run() -> None:
-        store, clock = open_store(str(home)), Clock()
-        await test(Roster(store, Records(store), clock), clock)
+        store, clock = open_store(str(home / "store")), Clock()
+        statements = Statements(Notary(Keyring(home / "keys"), "worker", "process"))
+        await test(Roster(store, Records(store), statements, clock), clock)
 
     asyncio.run(run())
 

@@ -10,25 +10,25 @@ from typing import Final
 
 import structlog
 
-from service.engine.order import Made, Order, Wanted
+from service.engine.order import Made, Order
 from service.engine.protocol import Tell
 from service.engine.rounds import in_rounds
 from service.observe.traces import traceparent
 from service.store.blobs import Blobs
-from service.store.programs import Entry, Miss, Programs
+from service.store.programs import Programs
 from tensorkiln.errors import (
     InfrastructureError,
     TensorkilnError,
     UnavailableError,
-    UntrustedArtifactError,
     error_from_problem,
 )
 
 from .broker import Broker
 from .ledger import Ledger, Result, Task
 from .message import Message
+from .outcome import Outcome
 from .pending import Pending
-from .reaper import Reaper
+from .reaper import MAX_ATTEMPTS, Reaper
 from .roster import SIGN_S, Roster
 
 # A directory is listed in a tenth of a millisecond, a bucket in tens of them.
@@ -36,9 +36,6 @@ _LOOK_EVERY_S: Final = {True: 0.02, False: 0.25}
 _WATCH_EVERY_S: Final = 0.25
 _REAP_EVERY_S: Final = 1.0
 _SWEEP_EVERY_S: Final = 3600.0
-_PAUSE_S: Final = 1.0
-# A key that a worker has just made is seen a second later, where the directory is the same.
-_KEY_PATIENCE_S: Final = 3.0
 
 _log = structlog.get_logger()
 
@@ -65,7 +62,7 @@ class CeleryEngine:
         self._ledger = ledger
         self._roster = roster
         self._broker = broker
-        self._programs = programs
+        self._outcome = Outcome(programs, blobs)
         self._blobs = blobs
         self._deadline_s = deadline_s
         self._ahead = ahead
@@ -119,7 +116,7 @@ class CeleryEngine:
         await self._broker.check()
         await self._blobs.put(wanted.graph)
         message = Message(self._owner, identifier, 1, wanted.action.digest, deadline_s, traceparent())
-        self._pending[identifier] = Pending(order, message, tell)
+        self._pending[identifier] = Pending(order, task, message, tell)
         try:
             await self._ledger.open(task)
             await self._broker.send(message)
@@ -135,9 +132,7 @@ class CeleryEngine:
         result = await pending.result
         pending.order.cost.seconds += result.run_s
         try:
-            if result.problem is not None:
-                raise error_from_problem(result.problem)
-            return await self._made(pending, result)
+            return await self._outcome.of(pending.order, result, pending.message.attempt)
         finally:
             await self.cancel(ticket)
 
@@ -168,28 +163,6 @@ class CeleryEngine:
             pending.forget()
             await self._ledger.close(self._owner, ticket, pending.message.attempt)
 
-    async def _made(self, pending: Pending, result: Result) -> Made:
-        wanted = pending.order.wanted
-        found = result.entry if wanted.hook is not None else None
-        if found is None:
-            found = await self._find(wanted)
-        program = await self._blobs.get(found.program) if isinstance(found, Entry) else None
-        if not isinstance(found, Entry) or program is None:
-            raise UnavailableError("What the farm has made is not in the store; try again.")
-        return Made(program, found, None, pending.message.attempt + result.attempts - 1)
-
-    async def _find(self, wanted: Wanted) -> Entry | Miss:
-        """What is stored of an order. UntrustedArtifactError when the farm's settings keep it from being believed."""
-        until = time.monotonic() + _KEY_PATIENCE_S
-        while True:
-            found = await self._programs.find(wanted.action, with_dumps=wanted.with_dumps)
-            doubt = await self._programs.doubt(wanted.action) if isinstance(found, Miss) else None
-            if doubt is None:
-                return found
-            if doubt.details["reason"] != "unknown_key" or time.monotonic() > until:
-                raise _unlike(doubt)
-            await asyncio.sleep(_PAUSE_S)
-
     async def _watch(self) -> None:
         """See what has ended, what goes on, and what has to be announced again."""
         await self._is_busy.wait()
@@ -204,18 +177,24 @@ class CeleryEngine:
 
     async def _collect(self) -> None:
         for identifier in await self._ledger.finished(self._owner):
-            result = await self._ledger.result(self._owner, identifier)
             pending = self._pending.get(identifier)
             if pending is None:
                 # Of a worker that did not see in time that the order was taken back.
-                await self._ledger.close(self._owner, identifier, result.attempt if result is not None else 0)
-            elif result is not None and not pending.result.done():
-                pending.hear(result.news)
-                if _may_pass(result):
-                    await self._ledger.reopen(self._owner, identifier)
-                    if await self._reaper.again(pending):
-                        continue
-                pending.settle(result)
+                await self._ledger.close(self._owner, identifier, MAX_ATTEMPTS)
+                continue
+            result = await self._ledger.result(pending.task) if not pending.result.done() else None
+            if result is None:
+                continue
+            may_pass = _may_pass(result)
+            if may_pass and result.attempt <= pending.passed:
+                continue  # somebody has put there again what was removed
+            pending.hear(result.news)
+            if may_pass:
+                pending.passed = result.attempt
+                await self._ledger.reopen(self._owner, identifier)
+                if await self._reaper.again(pending):
+                    continue
+            pending.settle(result)
 
     async def _attend(self) -> None:
         """See who is there, and be seen by the other services while the farm has orders of this one."""
@@ -229,14 +208,6 @@ class CeleryEngine:
     async def _sweep(self) -> None:
         await self._ledger.sweep()
         await self._roster.sweep()
-
-
-def _unlike(doubt: UntrustedArtifactError) -> UntrustedArtifactError:
-    """The end of an order that the same workers would only make again, to be believed no more than now."""
-    setting = "KILN_REQUIRE_ISOLATION" if doubt.details["reason"] == "isolation" else "KILN_KEYS"
-    return UntrustedArtifactError(
-        f"{doubt.message} Services and workers of a farm need the same {setting}.", details=doubt.details
-    )
 
 
 def _may_pass(result: Result) -> bool:

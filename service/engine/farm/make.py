@@ -10,14 +10,16 @@ from service.store.blobs import Blobs
 from service.store.location import ObjectStore
 from service.store.programs import Programs
 from service.store.records import Records
+from service.trust.notary import Notary
 from tensorkiln.errors import UnavailableError
 
 from .ledger import Ledger
 from .roster import Roster
+from .statements import Statements
 
 
 def farm_engine(
-    settings: Settings, store: ObjectStore, records: Records, blobs: Blobs, programs: Programs
+    settings: Settings, store: ObjectStore, records: Records, blobs: Blobs, programs: Programs, notary: Notary
 ) -> CompileEngine:
     """An engine on KILN_BROKER. UnavailableError when Celery is not installed, or the URL is none."""
     try:
@@ -26,9 +28,10 @@ def farm_engine(
         from .engine import CeleryEngine
     except ModuleNotFoundError as error:
         raise UnavailableError(f"KILN_BROKER is set, but {error}: install tensorkiln-server[farm].") from None
+    statements = Statements(notary)
     return CeleryEngine(
-        Ledger(store, records),
-        Roster(store, records),
+        Ledger(store, records, statements),
+        Roster(store, records, statements),
         Broker(farm_app(settings)),
         programs,
         blobs,

@@ -9,6 +9,8 @@ from service.build_id import build
 
 TASK: Final = "kiln.compile"
 """The name of the only Celery task."""
+_PROTOCOL: Final = 2
+"""Changes with what services and workers write for one another, of which those before understand nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,5 +33,10 @@ class Message:
 
 
 def queue_name() -> str:
-    """The queue of this build: workers of another build of the compiler do not get its orders."""
-    return f"{TASK}.{build().build_id[:16]}"
+    """The queue of this generation: workers of another do not get its orders."""
+    return f"{TASK}.{generation()}"
+
+
+def generation() -> str:
+    """What services and workers have in common that understand one another: the compiler's build, and the protocol."""
+    return f"{build().build_id[:16]}.{_PROTOCOL}"

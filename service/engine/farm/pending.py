@@ -12,19 +12,22 @@ from service.engine.order import Order
 from service.engine.protocol import Tell
 from service.fairness.queue_time import queue_time
 
-from .ledger import Result, State
+from .ledger import Result, State, Task
 from .message import Message
 
 
 class Pending:
     """`message` announced the present attempt, at `sent_at`; `result` is set at the end. Times are monotonic, in s.
 
-    `vain` counts the messages about it that workers took without beginning it.
+    `task` is the order as it is to be in the store. `vain` counts the messages about it that workers took without
+    beginning it, `passed` is the last attempt that has ended with what may pass.
     """
 
-    def __init__(self, order: Order, message: Message, tell: Tell) -> None:
+    def __init__(self, order: Order, task: Task, message: Message, tell: Tell) -> None:
         self.order = order
+        self.task = task
         self.message = message
+        self.passed = 0
         self.result: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
         self.sent_at = time.monotonic()
         self.is_claimed = False
@@ -34,7 +37,7 @@ class Pending:
         self.claimed_at = self.sent_at
         self.seen_at = self.sent_at
         self._tell = tell
-        self._beat = -1
+        self._beats: dict[str, int] = {}
         self._told = 0
 
     def claim(self) -> None:
@@ -49,9 +52,9 @@ class Pending:
         return time.monotonic() - self.claimed_at if self.is_claimed else 0.0
 
     def see(self, state: State) -> None:
-        """A worker gave a sign of life, maybe the one that is known already."""
-        if state.attempt == self.message.attempt and state.beat != self._beat:
-            self._beat = state.beat
+        """A worker gave a sign of life, maybe one that is known already, which somebody may have put there again."""
+        if state.attempt == self.message.attempt and state.beat > self._beats.get(state.worker, -1):
+            self._beats[state.worker] = state.beat
             self.seen_at = time.monotonic()
             self.hear(state.news)
 
@@ -77,7 +80,7 @@ class Pending:
         self.order.cost.seconds += self.claimed_s()
         self._waits(True)
         self.message = replace(self.message, attempt=self.message.attempt + 1)
-        self.is_claimed, self.vain, self._beat, self._told = False, 0, -1, 0
+        self.is_claimed, self.vain, self._beats, self._told = False, 0, {}, 0
         self.sent_at = self.seen_at = time.monotonic()
         self._tell({"stage": "retry", "attempt": self.message.attempt})
 

@@ -16,7 +16,6 @@ from tensorkiln.errors import LostWorkerError, UnavailableError
 
 from .broker import Broker
 from .ledger import Ledger, Result
-from .message import Message
 from .pending import Pending
 from .roster import Roster
 
@@ -47,12 +46,17 @@ class Reaper:
         """See which orders have been begun, and which of those are worked on still."""
         claimed = await self._ledger.claimed(self._owner)
         for identifier, pending in tuple(self._pending.items()):
-            if (identifier, pending.message.attempt) not in claimed:
+            attempt = pending.message.attempt
+            if (identifier, str(attempt)) not in claimed:
                 continue
+            state = await self._ledger.state(pending.task)
             if not pending.is_claimed:
+                # A sign of life says who began, too: somebody may have put another claim in the place of the worker's.
+                is_at_it = state is not None and state.attempt == attempt
+                if not is_at_it and not await self._ledger.worker(pending.task, attempt):
+                    continue
                 self._newest_claimed = max(self._newest_claimed, pending.sent_at)
-            pending.claim()
-            state = await self._ledger.state(self._owner, identifier)
+                pending.claim()
             if state is not None:
                 pending.see(state)
 
@@ -68,7 +72,7 @@ class Reaper:
         try:
             await self._broker.check()
             for pending in lost:
-                await self._say_lost(pending.message)
+                await self._say_lost(pending)
                 if not await self.again(pending):
                     pending.order.cost.seconds += pending.claimed_s()
                     pending.settle(_given_up(pending))
@@ -87,12 +91,21 @@ class Reaper:
             pending.settle(_never_begun(pending))
             return
         _log.warning("a message was lost and is sent again", digest=pending.message.action)
-        await self._broker.send(pending.message)
+        await self._announce(pending)
         pending.sent_at = pending.seen_at = time.monotonic()
         pending.vain += is_vain
 
-    async def _say_lost(self, message: Message) -> None:
-        worker = await self._ledger.worker(message.owner, message.task, message.attempt)
+    async def _announce(self, pending: Pending) -> None:
+        """Send a message about an order that is in the store as it was given, whatever has become of it meanwhile."""
+        await self._ledger.open(pending.task)
+        if pending.result.done():  # nobody waits for it since
+            await self._ledger.close(pending.task.owner, pending.task.id, pending.message.attempt)
+        else:
+            await self._broker.send(pending.message)
+
+    async def _say_lost(self, pending: Pending) -> None:
+        message = pending.message
+        worker = await self._ledger.worker(pending.task, message.attempt)
         _log.warning("a worker was lost", worker=worker, attempt=message.attempt, digest=message.action)
 
     async def again(self, pending: Pending) -> bool:
@@ -101,7 +114,7 @@ class Reaper:
             return False
         await self._broker.check()
         pending.next_attempt()
-        await self._broker.send(pending.message)
+        await self._announce(pending)
         return True
 
 
@@ -116,7 +129,8 @@ def _given_up(pending: Pending) -> Result:
 def _never_begun(pending: Pending) -> Result:
     error = LostWorkerError(
         f"The farm was sent this compile {MAX_ATTEMPTS} times; each time the message was taken from the queue, and no "
-        "worker began. The workers' logs say why: they may not reach the store that this service has.",
+        "worker began. The workers' logs say why: they may not reach the store that this service has, or not have the "
+        "keys that it trusts.",
         details={"attempts": MAX_ATTEMPTS},
     )
     return Result(pending.message.attempt, "", problem=error.to_problem())

@@ -1,21 +1,25 @@
 """Who takes part in a farm, as the store has it: processes of workers, and services that have orders.
 
-Each writes a file of its own again and again. What is read is only which files there are, and whether they have been
-written since: no clock has to agree with another.
+Each writes a file of its own again and again. Of a service it is seen only whether it has been written since. What a
+worker writes is signed with its key, for its role and its name, and counts once: what is put there again is no sign.
 """
 
 from __future__ import annotations
 
+import asyncio
 import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from service.build_id import build
-from service.store.inventory import items
+from service.store.inventory import Item, items
 from service.store.location import ObjectStore
 from service.store.records import Records
+
+from .message import generation
+from .statements import FRESH_S, Statements
 
 Role: TypeAlias = Literal["worker", "unfit", "service"]
 """`worker` is a process that compiles, `unfit` one whose canary fails, `service` one that has orders."""
@@ -25,6 +29,7 @@ SIGN_S: Final = 1.5
 LEASE_S: Final = 8.0
 """Whoever has not said so for so long is no more."""
 _FOLDER: Final = "members/"
+_SIGNED: Final = frozenset({"worker", "unfit"})
 _LONG_GONE_S: Final = 3600.0
 _LEAST: Final = 2
 """Orders that are given beyond the share, so that the last of many services has some."""
@@ -32,6 +37,8 @@ _LEAST: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class _Sign:
+    """A file as it was `written`, and when it was last `seen_at` to say something new."""
+
     written: float
     seen_at: float
 
@@ -39,19 +46,34 @@ class _Sign:
 class Roster:
     """The members with the same build of the compiler as this process: others get no orders from here.
 
-    `now` is in seconds, for leases.
+    Workers sign with `statements`, and are believed by it. `now` is in seconds, for leases.
     """
 
-    def __init__(self, store: ObjectStore, records: Records, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        store: ObjectStore,
+        records: Records,
+        statements: Statements,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._store = store
         self._records = records
+        self._statements = statements
         self._now = now
-        self._folder = f"{_FOLDER}{build().build_id[:16]}/"
+        self._folder = f"{_FOLDER}{generation()}/"
         self._signs: dict[str, _Sign] = {}
+        # The number of each worker's last sign, and when it was met: what was removed may be put there again.
+        self._last: dict[str, tuple[int, float]] = {}
+        self._unbelieved = 0
+        self._made = 0
 
-    async def sign(self, role: Role, name: str, **about: Any) -> None:
-        """Say that `name` lives as `role`; `about` is for whoever looks into the store."""
-        await self._records.put(self._path(role, name), about)
+    async def sign(self, role: Role, name: str) -> None:
+        """Say that `name` lives as `role`."""
+        self._made += 1
+        content = {"number": self._made}
+        if role in _SIGNED:
+            content = self._statements.signed("member", _about(role, name), content)
+        await self._records.put(self._path(role, name), content)
 
     async def leave(self, role: Role, name: str) -> None:
         """`name` is that no more."""
@@ -59,16 +81,36 @@ class Roster:
 
     async def look(self) -> None:
         """See who has signed."""
-        now, signs = self._now(), dict[str, _Sign]()
-        async for item in items(self._store, self._folder):
-            before = self._signs.get(item.path)
-            if before is None:
-                # Of one that went long before this process came.
-                seen_at = now if time.time() - item.used < _LONG_GONE_S else -math.inf
-                signs[item.path] = _Sign(item.used, seen_at)
-            else:
-                signs[item.path] = before if before.written == item.used else _Sign(item.used, now)
-        self._signs = signs
+        listed = [item async for item in items(self._store, self._folder)]
+        signs = await asyncio.gather(*map(self._sign, listed))
+        self._signs = {item.path: sign for item, sign in zip(listed, signs, strict=True)}
+        self._unbelieved = sum(
+            sign.seen_at == -math.inf and self._role_and_name(item.path)[0] in _SIGNED
+            for item, sign in zip(listed, signs, strict=True)
+        )
+        long_ago = self._now() - 2 * FRESH_S
+        self._last = {name: last for name, last in self._last.items() if last[1] > long_ago}
+
+    async def _sign(self, item: Item) -> _Sign:
+        before = self._signs.get(item.path)
+        if before is not None and before.written == item.used:
+            return before
+        if self._role_and_name(item.path)[0] in _SIGNED:
+            is_new = await self._is_new(item.path)
+        else:
+            # Of one that went long before this process came.
+            is_new = before is not None or time.time() - item.used < _LONG_GONE_S
+        return _Sign(item.used, self._now() if is_new else before.seen_at if before is not None else -math.inf)
+
+    async def _is_new(self, path: str) -> bool:
+        """Whether a worker has signed this after all that is known of it, in whatever role."""
+        role, name = self._role_and_name(path)
+        record = await self._records.get(path)
+        stated = self._statements.believed("member", _about(role, name), path, record)
+        if stated is None or stated["number"] <= self._last.get(name, (0, 0.0))[0]:
+            return False
+        self._last[name] = stated["number"], self._now()
+        return True
 
     async def sweep(self) -> None:
         """Remove what those left behind that are long gone."""
@@ -86,11 +128,14 @@ class Roster:
         if self.count("worker"):
             return ""
         unfit = self.count("unfit")
-        return (
-            f"of the farm's workers {unfit} processes live, and none of them compiles a small graph"
-            if unfit
-            else "no worker of the farm says that it lives"
-        )
+        if unfit:
+            return f"of the farm's workers {unfit} processes live, and none of them compiles a small graph"
+        if self._unbelieved:
+            return (
+                f"{self._unbelieved} processes say that they are workers of the farm, and are not believed: KILN_KEYS "
+                "has no key that they sign with, or their clocks are not those of this machine"
+            )
+        return "no worker of the farm says that it lives"
 
     def width(self, most: int, ahead: float) -> int:
         """How many orders a service best has at the broker: its share of `ahead` for each process of a worker.
@@ -104,5 +149,13 @@ class Roster:
         share = ahead * self.count("worker") / max(1, self.count("service"))
         return min(most, _LEAST + math.ceil(share))
 
+    def _role_and_name(self, path: str) -> tuple[str, str]:
+        role, _, name = path.removeprefix(self._folder).partition(".")
+        return role, name
+
     def _path(self, role: Role, name: str) -> str:
         return f"{self._folder}{role}.{name}"
+
+
+def _about(role: str, name: str) -> dict[str, str]:
+    return {"build": build().build_id, "role": role, "name": name}

@@ -1,0 +1,83 @@
+"""What workers state in a farm: signed with their key, and bound to what it is about.
+
+Whoever can write to the store, and has no worker's key, can put nothing there that is believed: not a statement of its
+own, not one that a worker made about something else, and of what lives, not one that is old.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Literal, TypeAlias
+
+import structlog
+
+from service.observe.instruments import FARM_REFUSED
+from service.trust.notary import Notary
+from tensorkiln.trust.verify import CLOCK_SKEW_S
+
+Kind: TypeAlias = Literal["member", "claim", "beat", "result"]
+
+FRESH_S: Final = float(CLOCK_SKEW_S)
+"""How old a sign of life may be, or how far ahead of the clock here."""
+_SIGNS_OF_LIFE: Final[frozenset[Kind]] = frozenset({"member", "beat"})
+_SEAL: Final = "seal"
+_SEAL_CHARACTERS: Final = 200
+_MAX_REFUSED: Final = 1024
+
+_log = structlog.get_logger()
+
+
+class Statements:
+    """Signed, and believed, by the keys of `notary`. `clock` is in seconds since 1970.
+
+    Who only believes needs no private key.
+    """
+
+    def __init__(self, notary: Notary, clock: Callable[[], float] = time.time) -> None:
+        self._notary = notary
+        self._clock = clock
+        self._refused: set[tuple[str, str]] = set()
+
+    def signed(self, kind: Kind, about: Mapping[str, Any], content: Mapping[str, Any]) -> dict[str, Any]:
+        """The record with which a worker states `content` now. UnavailableError when its key cannot be used."""
+        stated = {**content, "at": self._clock()}
+        return {**stated, _SEAL: self._notary.seal(_sealed(kind, about, stated))}
+
+    def believed(
+        self, kind: Kind, about: Mapping[str, Any], path: str, record: Mapping[str, Any] | None
+    ) -> dict[str, Any] | None:
+        """What the record at `path` states about this, and `at` which time; None when there is none to be believed.
+
+        What is refused is counted and logged once, however often it is met; it may be believed when its key is known.
+        """
+        if record is None:
+            return None
+        stated = {name: value for name, value in record.items() if name != _SEAL}
+        reason = self._doubt(kind, about, stated, record.get(_SEAL))
+        if reason is None:
+            return stated
+        met = path, repr(record.get(_SEAL))[:_SEAL_CHARACTERS]
+        if met not in self._refused:
+            if len(self._refused) >= _MAX_REFUSED:
+                self._refused.clear()
+            self._refused.add(met)
+            FARM_REFUSED.labels(kind).inc()
+            _log.error("what is stated in the farm is not believed", kind=kind, path=path, reason=reason)
+        return None
+
+    def _doubt(self, kind: Kind, about: Mapping[str, Any], stated: Mapping[str, Any], seal: Any) -> str | None:
+        if seal is None:
+            return "unsigned"
+        try:
+            if not self._notary.vouches(_sealed(kind, about, stated), seal):
+                return "no valid signature by a key that is trusted"
+        except (ValueError, RecursionError):
+            return "nothing that a worker writes"
+        is_old = kind in _SIGNS_OF_LIFE and abs(self._clock() - stated["at"]) > FRESH_S
+        return "too old, or clocks disagree" if is_old else None
+
+
+def _sealed(kind: Kind, about: Mapping[str, Any], stated: Mapping[str, Any]) -> dict[str, Any]:
+    """What the signature is over. No other seal of a key has these names at its top."""
+    return {"farm": kind, "about": dict(about), "stated": dict(stated)}

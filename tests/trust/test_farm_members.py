@@ -1,0 +1,213 @@
+"""Whoever can write to the store of a farm, and has no worker's key, is not taken for a worker."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from service.engine.farm.message import generation
+from service.engine.farm.roster import LEASE_S, Role, Roster
+from service.engine.farm.statements import FRESH_S, Statements
+from service.observe.instruments import REGISTRY
+from service.store.location import ObjectStore, open_store
+from service.store.records import Records
+from service.trust.key_file import write_key
+from service.trust.keyring import Keyring
+from service.trust.notary import Notary
+from tests.trust.forgery import fresh_key
+
+
+@dataclass
+class Farm:
+    """A store, a service that sees who is there, and the clock of all."""
+
+    home: Path
+    store: ObjectStore
+    now: float = field(default_factory=time.time)
+    roster: Roster = field(init=False)
+
+    def __post_init__(self) -> None:
+        # As a service of a cluster has them.
+        Keyring(self.home / "keys", public_directory=self.home / "shown").signer()
+        self.roster = self.member("shown")
+
+    def member(self, keys: str = "keys", behind_s: float = 0.0) -> Roster:
+        """Somebody with the keys of a directory, whose clock may be behind."""
+        statements = Statements(Notary(Keyring(self.home / keys), "", "process"), lambda: self.now - behind_s)
+        return Roster(self.store, Records(self.store), statements, lambda: self.now)
+
+    def path(self, role: Role = "worker", name: str = "one") -> Path:
+        return self.home / "store" / "members" / generation() / f"{role}.{name}"
+
+    async def put(self, content: bytes, role: Role = "worker", name: str = "one") -> None:
+        await self.store.put_async(str(self.path(role, name).relative_to(self.home / "store")), content)
+
+    async def workers(self) -> int:
+        await self.roster.look()
+        return self.roster.count("worker")
+
+
+def with_farm(home: Path, test: Callable[[Farm], Awaitable[None]]) -> None:
+    async def run() -> None:
+        await test(Farm(home, open_store(str(home / "store"))))
+
+    asyncio.run(run())
+
+
+def refused() -> float:
+    return REGISTRY.get_sample_value("kiln_farm_refused_total", {"kind": "member"}) or 0.0
+
+
+async def unsigned(farm: Farm) -> None:
+    await Records(farm.store).put(f"members/{generation()}/worker.one", {})
+
+
+async def signed_with_a_key_of_its_own(farm: Farm) -> None:
+    await farm.member("others").sign("worker", "one")
+
+
+async def signed_with_a_key_that_has_ended(farm: Farm) -> None:
+    (farm.home / "old").mkdir()
+    write_key(farm.home / "old", fresh_key(-10.0, 40 * 86_400))
+    await farm.member("old").sign("worker", "one")
+    ended = Keyring(farm.home / "old")
+    for kid in ended.public():
+        revoked = ended.revoke(kid)
+        write_key(farm.home / "shown", revoked)
+
+
+async def of_another_role(farm: Farm) -> None:
+    await farm.member().sign("unfit", "one")
+    await farm.put(farm.path("unfit").read_bytes())
+
+
+async def of_another_name(farm: Farm) -> None:
+    await farm.member().sign("worker", "two")
+    await farm.put(farm.path(name="two").read_bytes())
+    farm.path(name="two").unlink()
+
+
+async def long_ago(farm: Farm) -> None:
+    await farm.member(behind_s=FRESH_S + 10).sign("worker", "one")
+
+
+async def far_ahead(farm: Farm) -> None:
+    await farm.member(behind_s=-FRESH_S - 10).sign("worker", "one")
+
+
+def seals(strange: Any) -> Callable[[Farm], Awaitable[None]]:
+    async def put(farm: Farm) -> None:
+        await Records(farm.store).put(f"members/{generation()}/worker.one", strange)
+
+    return put
+
+
+@pytest.mark.parametrize(
+    "forge",
+    [
+        unsigned,
+        signed_with_a_key_of_its_own,
+        signed_with_a_key_that_has_ended,
+        of_another_role,
+        of_another_name,
+        long_ago,
+        far_ahead,
+        seals({"seal": "x"}),
+        seals({"seal": {"key": ["x"], "signature": 1}}),
+        seals({"seal": {"key": "x"}, "at": float("nan")}),
+        seals([1]),
+    ],
+)
+def test_a_forged_sign_is_nobodys(tmp_path: Path, forge: Callable[[Farm], Awaitable[None]]) -> None:
+    async def test(farm: Farm) -> None:
+        await forge(farm)
+        assert await farm.workers() == 0
+        assert farm.roster.width(64, 2.0) == 64
+        assert farm.roster.lacks_workers()
+        await farm.member().sign("worker", "another")
+        assert await farm.workers() == 1
+
+    with_farm(tmp_path, test)
+
+
+def test_what_is_refused_is_counted_once_and_told_to_the_operator(tmp_path: Path) -> None:
+    async def test(farm: Farm) -> None:
+        before = refused()
+        await signed_with_a_key_of_its_own(farm)
+        for _ in range(3):
+            await farm.put(farm.path().read_bytes())
+            assert await farm.workers() == 0
+        assert refused() == before + 1
+        assert "KILN_KEYS" in farm.roster.lacks_workers()
+
+    with_farm(tmp_path, test)
+
+
+@pytest.mark.parametrize("is_removed", [False, True])
+def test_old_signs_that_are_put_there_again_keep_nobody_alive(tmp_path: Path, is_removed: bool) -> None:
+    async def test(farm: Farm) -> None:
+        worker = farm.member()
+        recorded: list[bytes] = []
+        for _ in range(3):
+            await worker.sign("worker", "one")
+            recorded.append(farm.path().read_bytes())
+            assert await farm.workers() == 1
+        for step in range(12):
+            farm.now += LEASE_S / 4
+            if is_removed and farm.path().exists():
+                farm.path().unlink()
+                await farm.workers()
+            await farm.put(recorded[step % 3])
+            assert await farm.workers() == (step < 4 and not is_removed)
+        assert farm.roster.count("worker") == 0
+
+    with_farm(tmp_path, test)
+
+
+def test_a_worker_that_became_unfit_is_not_made_fit_by_what_it_signed_before(tmp_path: Path) -> None:
+    async def test(farm: Farm) -> None:
+        worker = farm.member()
+        await worker.sign("worker", "one")
+        fit = farm.path().read_bytes()
+        assert await farm.workers() == 1
+        await worker.sign("unfit", "one")
+        await worker.leave("worker", "one")
+        assert await farm.workers() == 0
+        await farm.put(fit)
+        assert await farm.workers() == 0
+        assert farm.roster.count("unfit") == 1
+
+    with_farm(tmp_path, test)
+
+
+def test_a_service_that_comes_later_believes_an_old_sign_for_minutes_at_most(tmp_path: Path) -> None:
+    async def test(farm: Farm) -> None:
+        await farm.member().sign("worker", "one")
+        old = farm.path().read_bytes()
+        farm.now += FRESH_S + 1
+        await farm.put(old)
+        later = farm.member("shown")
+        await later.look()
+        assert later.count("worker") == 0
+
+    with_farm(tmp_path, test)
+
+
+def test_a_clock_that_is_set_back_takes_nobody_away(tmp_path: Path) -> None:
+    async def test(farm: Farm) -> None:
+        worker = farm.member()
+        await worker.sign("worker", "one")
+        assert await farm.workers() == 1
+        farm.now += LEASE_S + 1
+        late = Statements(Notary(Keyring(farm.home / "keys"), "", "process"), lambda: farm.now - 60)
+        worker._statements = late  # pyright: ignore[reportPrivateUsage]
+        await worker.sign("worker", "one")
+        assert await farm.workers() == 1
+
+    with_farm(tmp_path, test)
