@@ -49,8 +49,8 @@ CACHE_REQUESTS: Final = Counter(
 )
 CACHE_CORRUPT: Final = Counter(
     "kiln_cache_corrupt_total",
-    "Entries of the store that are of no use and made again: a damaged blob or record, a program, an answer or a "
-    "crash whose signature is not believed, a program that lacks one of its blobs.",
+    "Entries of the store that are of no use and made again: a damaged blob or record, a program, an answer, a crash "
+    "or an attempt whose signature is not believed, a program that lacks one of its blobs.",
     ("kind",),
     registry=REGISTRY,
 )
@@ -76,7 +76,7 @@ READY: Final = Gauge("kiln_ready", "1 when a check of readiness has passed, 0 wh
 # A rate over a counter that is not there yet is no rate: what is rare is there from the start.
 for _cause in ("deadline", "memory", "file", "output"):
     SANDBOX_KILLS.labels(_cause)
-for _kind in ("blob", "record", "program", "answer", "crash", "incomplete"):
+for _kind in ("blob", "record", "program", "answer", "crash", "attempt", "incomplete"):
     CACHE_CORRUPT.labels(_kind)
 for _kind in ("member", "claim", "beat", "result"):
     FARM_REFUSED.labels(_kind)
@@ -88,5 +88,5 @@ def count_cache(status: str, reason: str) -> None:
 
 
 def count_corrupt(kind: str) -> None:
-    """An entry of the store is of no use: `blob`, `record`, `program`, `answer`, `crash` or `incomplete`."""
+    """An entry of the store is of no use: `blob`, `record`, `program`, `answer`, `crash`, `attempt` or `incomplete`."""
     CACHE_CORRUPT.labels(kind).inc()

@@ -2,6 +2,7 @@
 
 An action has MAX_CRASHES places. Whoever begins a compile takes one by creating its record, which only one can; it
 is given back when the compile ends otherwise than by a crash. With a crash in every place, the graph is known.
+Who takes a place has a key: what nobody with a key has said, or what was said before, keeps no place.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ class Attempts:
     def __init__(self, crashes: Crashes, key: str) -> None:
         self._crashes = crashes
         self._key = key
-        self._seen: dict[str, tuple[Mapping[str, Any], float]] = {}
+        # The last beat of each holder of a place, and when it was met.
+        self._seen: dict[tuple[str, str], tuple[int, float]] = {}
         self._locked: dict[str, float] = {}
 
     async def begin(self) -> Attempt | Crash | None:
@@ -55,9 +57,12 @@ class Attempts:
     def _is_over(self, path: str, record: Mapping[str, Any]) -> bool:
         if _HOLDER not in record:
             return True  # a crash that is forgotten, or that nobody believes
-        before, since = self._seen.get(path, ({}, 0.0))
-        if record != before:
-            self._seen[path] = (record, self._crashes.now())
+        if not self._crashes.is_holding(path, record):
+            return True
+        met = path, record[_HOLDER]
+        before, since = self._seen.get(met, (-1, 0.0))
+        if record["beat"] > before:
+            self._seen[met] = record["beat"], self._crashes.now()
             return False
         return self._crashes.now() - since > LEASE_S
 
@@ -96,7 +101,7 @@ class Attempt:
     async def claim(self) -> bool:
         """Whether the place is the caller's now."""
         self._said_at = self._crashes.now()
-        return await self._crashes.records.create(self._path, {_HOLDER: self._holder, "beat": 0})
+        return await self._crashes.records.create(self._path, self._crashes.holding(self._path, self._holder, 0))
 
     async def crash(self, problem: Mapping[str, Any]) -> None:
         """It has crashed. One whose maker was silent for too long is not counted: others were begun in its place."""
@@ -139,7 +144,7 @@ class Attempt:
                 if not await self._is_held():
                     return
                 at = self._crashes.now()
-                await self._crashes.records.put(self._path, {_HOLDER: self._holder, "beat": beat})
+                await self._crashes.records.put(self._path, self._crashes.holding(self._path, self._holder, beat))
                 self._said_at = at
 
 

@@ -12,6 +12,7 @@ from typing import Any, Final
 from service.ladder import ATTEMPTS
 from service.trust.notary import Notary
 from tensorkiln.errors import UnavailableError
+from tensorkiln.trust.verify import CLOCK_SKEW_S
 
 from .records import Records
 
@@ -63,6 +64,17 @@ class Crashes:
         """Remember a crash in a place."""
         content = asdict(Crash(problem, self._clock()))
         await self.records.put(path, {**content, _SEAL: self._notary.seal({"crash": key, **content})})
+
+    def holding(self, path: str, holder: str, beat: int) -> dict[str, Any]:
+        """The record by which `holder` says for the `beat`th time that it is at the attempt in a place."""
+        content = {"holder": holder, "beat": beat, "at": self._clock()}
+        return {**content, _SEAL: self._notary.seal({"attempt": path, **content})}
+
+    def is_holding(self, path: str, record: Mapping[str, Any]) -> bool:
+        """Whether a record is what somebody with a key said of this place, minutes ago at most."""
+        content = {name: value for name, value in record.items() if name != _SEAL}
+        is_sealed = self._notary.has_sealed("attempt", {**content, "attempt": path}, record.get(_SEAL))
+        return is_sealed and abs(self._clock() - content["at"]) <= CLOCK_SKEW_S
 
     def leave(self, path: str) -> None:
         """Give a place back, which nobody has to wait for."""

@@ -17,7 +17,7 @@ from tensorkiln.trust.encoding import canonical_json
 
 from .keyring import Keyring
 
-Sealed: TypeAlias = Literal["answer", "crash"]
+Sealed: TypeAlias = Literal["answer", "crash", "attempt"]
 
 _log = structlog.get_logger()
 # With the same settings and keys, whoever signed it would have been believed.

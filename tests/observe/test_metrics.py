@@ -125,7 +125,7 @@ def test_no_label_holds_what_a_user_wrote(server: Server) -> None:
     assert secret not in figures.text.lower()
     assert "/artifacts/{digest}" in figures.values("route")
     assert "other" in figures.values("method")
-    stored = {"blob", "record", "program", "answer", "crash", "incomplete"}
+    stored = {"blob", "record", "program", "answer", "crash", "attempt", "incomplete"}
     assert figures.values("kind") <= {*JOBS, *stored, "member", "claim", "beat", "result"}
 
 
