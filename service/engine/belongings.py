@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
@@ -12,6 +13,7 @@ from service.action import Action
 from service.build_id import build
 from service.identity.access import folders_of
 from service.identity.keyring import Keyring
+from service.identity.register import TENANT_PATTERN
 from service.identity.salts import salt_of
 from service.store.mark import Mark
 from service.store.nearest import shown_salt
@@ -23,8 +25,11 @@ from .reproducer import reproduced_action
 def belongings(keyring: Keyring, tenant: str, operator_salt: str) -> Mark:
     """What `tenant` has that was stored while the operator's salt was this one.
 
-    RequestError when it has no part of the store to itself: what is there is that of others, too.
+    RequestError when it has no part of the store to itself, as what is there is that of others, too; and for what no
+    tenant is called, as the salt of no name is everybody's.
     """
+    if re.fullmatch(TENANT_PATTERN, tenant) is None:
+        raise RequestError(f"No tenant is called {tenant!r}.")
     if keyring.tenant(tenant).shared:
         raise RequestError(
             f"The tenant {tenant} shares its store with others, whose entries cannot be told from its own. What it "

@@ -34,6 +34,7 @@ from service.store.programs import Entry
 from service.store.purge import Purged, purge
 from service.store.scrub import scrub
 from service.trust.attach import with_signatures
+from tensorkiln.errors import RequestError
 from tensorkiln.spec.compiled_program import ABI_VERSION
 from tests.service.bodies import compile_body, encoded
 from tests.service.server import Server
@@ -217,6 +218,13 @@ def test_who_has_no_part_of_the_store_alone_is_refused(tmp_path: Path, tenants: 
     assert ("shares its store with others" if tenants == "shared" else "There are no tenants") in ended.stderr
     assert home.snapshot() == before
     assert (tmp_path / "identity" / "secret").exists() is (tenants == "shared")
+
+
+@pytest.mark.parametrize("name", ["", " ", "-", "a b"])
+def test_what_no_tenant_is_called_is_refused_and_not_taken_for_everybody(home: Home, name: str) -> None:
+    assert len(home.keyring.secret) == 32
+    with pytest.raises(RequestError, match="No tenant"):
+        belongings(home.keyring, name, "")
 
 
 @pytest.fixture
