@@ -129,6 +129,14 @@ def test_what_does_not_belong_is_named_with_its_node(text: str, allowed: frozens
     assert caught.value.pointers == ("/nodes/3",)
 
 
+def test_a_pointer_is_taken_for_another_until_it_is_lowered() -> None:
+    cast = "builtin.unrealized_conversion_cast"
+    text = f"func.func private @f(%a: memref<f32>) {{ %0 = {cast} %a : memref<f32> to memref<i32>\n return }}"
+    boundary.require("to-linalg", module(text), LOOPS)
+    with pytest.raises(DiagnosticError, match=f"operations that do not belong there: {cast}"):
+        boundary.require("schedule", module(text), KILN)
+
+
 @pytest.mark.parametrize("kind", ["ctors", "dtors"])
 def test_code_that_runs_outside_of_kernels_is_refused(kind: str) -> None:
     listed = f"llvm.mlir.global_{kind} {kind} = [@k], priorities = [0 : i32], data = [#llvm.zero]"
