@@ -20,6 +20,7 @@ from tensorkiln.options import CompileOptions
 from tensorkiln.spec import CompiledProgram, StageRecord
 from tensorkiln.target import Target
 
+from . import boundary
 from .back_ends import BackEnd, back_end_of
 from .codegen.assembly import Assembly
 from .codegen.translate import to_llvm_ir
@@ -54,8 +55,9 @@ class Compilation:
 def compile_request(request: CompileRequest, on_stage: Callable[[str], None] = lambda _: None) -> Compilation:
     """Compile a graph. `on_stage` is told the name of every stage before it runs.
 
-    UnsupportedGraphError for a target or graph that this compiler cannot do; DiagnosticError, with the stage and the
-    node, when a pass refuses the module.
+    UnsupportedGraphError for a target or graph that this compiler cannot do; LimitExceededError, with stage and nodes,
+    when a stage makes more of it than `tensorkiln.compile_limits` allows; DiagnosticError, with the stage and the node,
+    when a pass refuses the module.
     """
     back_end = back_end_of(request.target, request.options)
     sys.setrecursionlimit(max(sys.getrecursionlimit(), RECURSION_LIMIT))
@@ -79,6 +81,7 @@ class _Compiler:
         context = new_context()
         with self._timed("from-graph"):
             module = from_graph(request.graph, context)
+            boundary.require("from-graph", module, boundary.KILN)
         self._dump("from-graph", module)
         scheduled = module
         for stage in self.back_end.pipeline:
@@ -90,10 +93,12 @@ class _Compiler:
         self._keep("translate", llvm_ir)
         with self._timed("codegen"):
             code = self.back_end.emit(llvm_ir)
+            boundary.require_code("codegen", code, module)
         assembly: Assembly | None = None
         if self.back_end.assemble is not None and kernel_functions(scheduled):
             with self._timed("assemble"):
                 assembly = self.back_end.assemble(code)
+                boundary.require_code("assemble", assembly.cubin, module)
         return self._finish(scheduled, code, assembly)
 
     def _finish(self, scheduled: ir.Module, code: bytes, assembly: Assembly | None) -> Compilation:
@@ -122,6 +127,8 @@ class _Compiler:
     def _run(self, stage: Stage, module: ir.Module) -> ir.Module:
         with self._timed(stage.name):
             result = stage.run(module)
+            # First, since it needs less time than the verifier: a module that has grown too large ends here.
+            boundary.require(stage.name, result, stage.leaves)
             if not result.operation.verify():
                 raise AssertionError(f"stage {stage.name} left an invalid module")
         self._dump(stage.name, result)

@@ -7,12 +7,15 @@ from dataclasses import dataclass
 
 from dialect.mlir import ir
 
+from .boundary import Dialects
+
 Pass = Callable[[ir.Module], ir.Module]
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """`run` may change its argument; what it returns is the module from there on."""
+    """`run` may change its argument; what it returns is the module from there on, of the dialects `leaves` alone."""
 
     name: str
     run: Pass
+    leaves: Dialects

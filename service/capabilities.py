@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.metadata import PackageNotFoundError, version
 from typing import Final
 
-from tensorkiln import limits
+from tensorkiln import compile_limits, limits
 from tensorkiln.architectures import ARCHITECTURES
 from tensorkiln.custom import registered
 from tensorkiln.dtypes import DType
@@ -49,6 +49,8 @@ def describe(settings: Settings, ready: Ready) -> Capabilities:
             "json_depth": limits.MAX_JSON_DEPTH,
             "elements": limits.MAX_ELEMENTS,
             "buffer_bytes": limits.MAX_BUFFER_BYTES,
+            "operations": compile_limits.MAX_OPERATIONS,
+            "code_bytes": compile_limits.MAX_CODE_BYTES,
             "body_bytes": limits.MAX_BODY_BYTES,
             "body_ratio": MAX_RATIO,
             "body_window_bytes": MAX_WINDOW_BYTES,

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from tensorkiln.elf import read_object
 from tensorkiln.errors import DiagnosticError
 from tensorkiln.spec import Resources
 
@@ -16,9 +16,6 @@ _STACK: Final = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, 
 _USED: Final = re.compile(r"\bUsed (\d+) registers(.*)")
 _SHARED: Final = re.compile(r"(\d+) bytes smem")
 
-# System V ABI, generic part, chapter 4: the header and section headers of a 64-bit little-endian ELF file.
-_HEADER: Final = struct.Struct("<16sHHIQQQIHHHHHH")
-_SECTION: Final = struct.Struct("<IIQQQQIIQQ")
 _CODE: Final = ".text."
 
 
@@ -82,15 +79,8 @@ def assembly_of(cubin: bytes, log: str) -> Assembly:
 
 def _code_sizes(cubin: bytes) -> dict[str, int]:
     """Bytes of instructions by function: of the sections called `.text.` and its name."""
-    if cubin[:6] != b"\x7fELF\x02\x01":
-        raise DiagnosticError("the cubin is not 64-bit little-endian ELF", details={"stage": "assemble"})
-    header = _HEADER.unpack_from(cubin)
-    start, size, count, names_at = header[6], header[11], header[12], header[13]
-    sections = [_SECTION.unpack_from(cubin, start + number * size) for number in range(count)]
-    names = sections[names_at][4]
-    found: dict[str, int] = {}
-    for section in sections:
-        name = cubin[names + section[0] : cubin.index(b"\0", names + section[0])].decode()
-        if name.startswith(_CODE):
-            found[name.removeprefix(_CODE)] = section[5]
-    return found
+    try:
+        sections = read_object(cubin).sections
+    except ValueError as error:
+        raise DiagnosticError(f"the cubin cannot be read: {error}", details={"stage": "assemble"}) from error
+    return {section.name.removeprefix(_CODE): section.size for section in sections if section.name.startswith(_CODE)}

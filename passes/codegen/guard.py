@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 
 from dialect.mlir import ir
+from passes.legality import are_only
 from tensorkiln.errors import DiagnosticError
 
 _POINTER = re.compile(r'"(/nodes/\d+)[^"]*"')
 _NAMED_IN_MESSAGE = 8
-_TRANSLATABLE = ("llvm.", "nvvm.")
+_DIALECTS = ("llvm", "nvvm")
+_TRANSLATABLE = tuple(f"{dialect}." for dialect in _DIALECTS)
 
 
 def only_llvm(module: ir.Module) -> None:
@@ -18,10 +20,13 @@ def only_llvm(module: ir.Module) -> None:
     Raises DiagnosticError that names each kind of leftover, and where the first of each comes from.
     """
     context = module.context
+    tops = (top.operation for top in module.body.operations)
+    if not context.allow_unregistered_dialects and are_only(tops, _DIALECTS, (), context):
+        return
     leftovers: dict[str, str] = {}
 
     def visit(operation: ir.Operation) -> ir.WalkResult:
-        name = str(operation.name)
+        name = operation.name
         is_root = operation.parent is None and name == "builtin.module"
         if not is_root and not (name.startswith(_TRANSLATABLE) and context.is_registered_operation(name)):
             leftovers.setdefault(name, str(operation.location))

@@ -9,6 +9,7 @@ import llvmlite.binding as llvm
 
 from tensorkiln.architectures import ARCHITECTURES, Architecture
 from tensorkiln.errors import DiagnosticError
+from tensorkiln.ptx_rules import external_declarations
 from tensorkiln.target import Target
 
 from .llvm_targets import initialize
@@ -32,7 +33,18 @@ def emit(llvm_ir: str, target: Target) -> str:
     machine = _machine(architecture)
     module = _optimised(llvm_ir, machine)
     only_selectable(str(module), architecture)
-    return str(machine.emit_assembly(module))
+    ptx = str(machine.emit_assembly(module))
+    only_kernels(ptx)
+    return ptx
+
+
+def only_kernels(ptx: str) -> None:
+    """Check that the SDK will load the PTX: DiagnosticError that names every declaration that it refuses."""
+    found = external_declarations(ptx)
+    if found:
+        raise DiagnosticError(
+            f"the PTX leaves to its loader: {'; '.join(found)}", details={"stage": "codegen", "declarations": found}
+        )
 
 
 def optimised_ir(llvm_ir: str, target: Target) -> str:

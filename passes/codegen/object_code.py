@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import llvmlite.binding as llvm
 
+from tensorkiln.elf import read_object
 from tensorkiln.errors import DiagnosticError
+from tensorkiln.object_rules import foreign_symbols, object_problems
 from tensorkiln.target import Target
 
-from .elf import undefined_symbols
 from .function_attributes import attach
 from .llvm_targets import initialize
 from .machine import Machine, machine_of
-
-__all__ = ["LOADABLE_SYMBOLS", "assembly", "emit", "optimised_ir", "undefined_symbols"]
-
-# What the C library of every process that loads an object has; the GOT symbol is the linker's own.
-LOADABLE_SYMBOLS = frozenset({"memcpy", "memmove", "memset", "_GLOBAL_OFFSET_TABLE_"})
 
 
 def emit(llvm_ir: str, target: Target, *, slp: bool = False) -> bytes:
@@ -23,18 +19,34 @@ def emit(llvm_ir: str, target: Target, *, slp: bool = False) -> bytes:
 
     `slp` turns on the superword vectoriser, which costs compile time and gains on straight-line code only.
     Raises DiagnosticError when LLVM refuses the module or the target, and when the object would need a symbol that
-    the process loading it is not sure to have (a call into the maths library or the compiler's run time).
+    the process loading it is not sure to have (a call into the maths library or the compiler's run time), or has what
+    the SDK does not load (`tensorkiln.object_rules`).
     """
     machine = machine_of(target)
     handle = _target_machine(machine)
     code = bytes(handle.emit_object(_optimised(llvm_ir, machine, handle, slp)))
-    missing = undefined_symbols(code) - LOADABLE_SYMBOLS if machine.is_elf else frozenset[str]()
+    if machine.is_elf:
+        only_kernels(code, machine.triple)
+    return code
+
+
+def only_kernels(code: bytes, triple: str) -> None:
+    """Check that the SDK will load an ELF object: DiagnosticError that names every symbol or part that it refuses."""
+    try:
+        read = read_object(code)
+        missing, problems = foreign_symbols(read), object_problems(read)
+    except ValueError as error:
+        raise DiagnosticError(f"the code for {triple} cannot be read: {error}", details={"stage": "codegen"}) from error
     if missing:
         raise DiagnosticError(
-            f"the code for {machine.triple} calls {', '.join(sorted(missing))}, which a loader may not find",
-            details={"stage": "codegen", "symbols": sorted(missing)},
+            f"the code for {triple} calls {', '.join(missing)}, which a loader may not find",
+            details={"stage": "codegen", "symbols": missing},
         )
-    return code
+    if problems:
+        raise DiagnosticError(
+            f"the code for {triple} has what no kernel has: {'; '.join(problems)}",
+            details={"stage": "codegen", "problems": problems},
+        )
 
 
 def assembly(llvm_ir: str, target: Target, *, slp: bool = False) -> str:

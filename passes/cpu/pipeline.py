@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from passes.boundary import KILN, LLVM, LOOPS
 from passes.decompose import decompose
 from passes.form_kernels import form_kernels
 from passes.lower import lower_to_llvm
@@ -22,11 +23,11 @@ def cpu_pipeline(target: Target, options: CompileOptions) -> tuple[Stage, ...]:
     """kiln -> LLVM dialect."""
     machine = machine_of(target, fast_math=options.fast_math)
     return (
-        Stage("decompose", decompose),
-        Stage("form-kernels", form_kernels),
-        Stage("schedule", partial(schedule, strategies=STRATEGIES, machine=machine, reuse=Reuse.ROWS)),
-        Stage("to-linalg", partial(realise_kernels, machine=machine)),
-        Stage("lower", lower_to_llvm),
+        Stage("decompose", decompose, KILN),
+        Stage("form-kernels", form_kernels, KILN),
+        Stage("schedule", partial(schedule, strategies=STRATEGIES, machine=machine, reuse=Reuse.ROWS), KILN),
+        Stage("to-linalg", partial(realise_kernels, machine=machine), LOOPS),
+        Stage("lower", lower_to_llvm, LLVM),
         # The entries are in the LLVM dialect already, and call bodies by their lowered signature.
-        Stage("entries", add_entries),
+        Stage("entries", add_entries, LLVM),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from passes.boundary import KILN, LLVM, LOOPS
 from passes.decompose import decompose
 from passes.form_kernels import form_kernels
 from passes.lower import lower_to_llvm
@@ -19,16 +20,18 @@ from .realise import realise_kernels
 from .split_reductions import split_reductions
 from .strategies import STRATEGIES
 
+DEVICE = frozenset({"nvvm"})
+
 
 def gpu_pipeline(target: Target, options: CompileOptions) -> tuple[Stage, ...]:
     """kiln -> LLVM dialect with NVVM."""
     machine = machine_of(target, fast_math=options.fast_math)
     return (
-        Stage("decompose", decompose),
-        Stage("split-reductions", split_reductions),
-        Stage("form-kernels", form_kernels),
-        Stage("schedule", partial(schedule, strategies=STRATEGIES, machine=machine, reuse=Reuse.POINTS)),
-        Stage("to-linalg", partial(realise_kernels, machine=machine)),
-        Stage("lower", lower_to_llvm),
-        Stage("entries", mark_kernels),
+        Stage("decompose", decompose, KILN),
+        Stage("split-reductions", split_reductions, KILN),
+        Stage("form-kernels", form_kernels, KILN),
+        Stage("schedule", partial(schedule, strategies=STRATEGIES, machine=machine, reuse=Reuse.POINTS), KILN),
+        Stage("to-linalg", partial(realise_kernels, machine=machine), LOOPS | DEVICE),
+        Stage("lower", lower_to_llvm, LLVM | DEVICE),
+        Stage("entries", mark_kernels, LLVM | DEVICE),
     )

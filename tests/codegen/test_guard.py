@@ -58,3 +58,24 @@ def test_a_cast_that_was_not_reconciled_is_refused() -> None:
 def test_a_module_inside_the_module_is_refused() -> None:
     with pytest.raises(DiagnosticError, match=r"builtin\.module"):
         only_llvm(_parse("module { module { } }"))
+
+
+def _strict(text: str) -> ir.Module:
+    """As in a compile, whose context knows no operation that is not registered."""
+    with ir.Context(), ir.Location.unknown():
+        return ir.Module.parse(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "leftover"),
+    [
+        ("llvm.func @k() { %c = arith.constant 1 : i32\n llvm.return }", "arith.constant"),
+        ("module { module { } }", "builtin.module"),
+        ("llvm.func @k() { builtin.module { }\n llvm.return }", "builtin.module"),
+    ],
+)
+def test_a_leftover_is_named_where_mlir_looks_first(text: str, leftover: str) -> None:
+    only_llvm(_strict(LLVM_FUNCTION))
+    with pytest.raises(DiagnosticError, match="were not lowered to LLVM") as caught:
+        only_llvm(_strict(text))
+    assert caught.value.details["operations"] == [leftover]

@@ -291,3 +291,19 @@ def test_text_that_llvm_does_not_read_is_a_diagnostic(text: str) -> None:
 def test_a_target_without_ptx_is_refused(target: str) -> None:
     with pytest.raises(DiagnosticError, match="no PTX code generator"):
         nvptx.emit(SCALE, Target.parse(target))
+
+
+@pytest.mark.parametrize(
+    "declaration",
+    [
+        ".extern .func (.param .b32 r) vprintf (.param .b64 f)",
+        ".extern .global .align 4 .b32 counter",
+        ".extern\t.const .b8 table[]",
+    ],
+)
+def test_ptx_that_leaves_more_than_shared_memory_to_its_loader_is_refused(declaration: str) -> None:
+    ptx = nvptx.emit(SHARED, Target.parse("cuda:sm_90"))
+    nvptx.only_kernels(ptx + ".extern .shared .align 16 .b8 dynamic[];\n")
+    with pytest.raises(DiagnosticError, match="the PTX leaves to its loader") as caught:
+        nvptx.only_kernels(f"{ptx}{declaration};\n{declaration};\n")
+    assert caught.value.details == {"stage": "codegen", "declarations": [declaration]}

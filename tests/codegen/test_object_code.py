@@ -11,6 +11,7 @@ import pytest
 from passes.codegen import object_code
 from tensorkiln.errors import DiagnosticError
 from tensorkiln.target import Target
+from tests.codegen.objects import undefined_symbols
 
 TARGETS = ["cpu:x86-64-v2", "cpu:x86-64-v3", "cpu:x86-64-v4", "cpu:aarch64"]
 SCALE = """
@@ -59,7 +60,7 @@ def _load(code: bytes, name: str) -> tuple[llvm.ExecutionEngine, int]:
 def test_equal_input_gives_equal_bytes_and_calls_nothing(target: str) -> None:
     code = object_code.emit(SCALE, Target.parse(target))
     assert code == object_code.emit(SCALE, Target.parse(target))
-    assert object_code.undefined_symbols(code) == frozenset()
+    assert undefined_symbols(code) == frozenset()
 
 
 @pytest.mark.parametrize(
@@ -83,7 +84,7 @@ def test_an_emitted_object_loads_and_runs(target: str) -> None:
 
 def test_memcpy_is_left_to_the_loader_and_resolves() -> None:
     code = object_code.emit(COPY, Target.parse("cpu:x86-64-v3"))
-    assert object_code.undefined_symbols(code) == {"memcpy"}
+    assert undefined_symbols(code) == {"memcpy"}
     engine, address = _load(object_code.emit(COPY, Target.parse("cpu:native")), "copy")
     x = np.arange(1 << 16, dtype=np.int64)
     y = np.zeros_like(x)
@@ -101,7 +102,7 @@ def test_a_call_into_the_maths_library_is_refused_by_name() -> None:
 
 @pytest.mark.parametrize("target", TARGETS[1:])
 def test_a_fused_multiply_add_is_an_instruction_where_the_target_has_it(target: str) -> None:
-    assert object_code.undefined_symbols(object_code.emit(FUSED, Target.parse(target))) == frozenset()
+    assert undefined_symbols(object_code.emit(FUSED, Target.parse(target))) == frozenset()
 
 
 def test_text_that_llvm_does_not_read_is_a_diagnostic() -> None:
@@ -121,9 +122,11 @@ def test_the_cpu_name_does_not_bring_instructions_that_the_feature_list_lacks() 
     assert "ymm" not in text
 
 
-def test_undefined_symbols_reads_elf_only() -> None:
-    with pytest.raises(DiagnosticError, match="ELF"):
-        object_code.undefined_symbols(b"\xcf\xfa\xed\xfe" + bytes(64))
+def test_an_object_of_which_the_sdk_would_load_nothing_is_refused_when_it_is_emitted() -> None:
+    text = SCALE + "@mine = thread_local global i32 1\n"
+    with pytest.raises(DiagnosticError, match=r"has what no kernel has: .*thread-local") as caught:
+        object_code.emit(text, Target.parse("cpu:x86-64-v3"))
+    assert caught.value.details["stage"] == "codegen"
 
 
 def test_the_optimised_ir_can_be_read() -> None:

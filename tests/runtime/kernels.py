@@ -110,3 +110,11 @@ ADD = elementwise("add", 2, "  %y = fadd float %x0, %x1")
 DOUBLE = elementwise("double_it", 1, "  %y = fadd float %x0, %x0")
 INCREMENT = elementwise("increment", 1, "  %y = fadd float %x0, 1.0")
 EXP = "declare float @expf(float)\n" + elementwise("exponential", 1, "  %y = call float @expf(float %x0)")
+COPY = f"""declare ptr @memcpy(ptr, ptr, i64)
+define void @copy_it(ptr %buffers, ptr %vals, i64 %first, i64 %last) {{
+  %n = load i64, ptr %vals
+  %bytes = mul i64 %n, 4
+{_pointer(0)}{_pointer(1)}  %r = call ptr @memcpy(ptr %p1, ptr %p0, i64 %bytes)
+  ret void
+}}
+"""

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from passes import scalar
-from passes.codegen.object_code import emit, undefined_symbols
+from passes.codegen.object_code import emit
 from passes.scalar.operations import BOOL, FLOAT, INTEGER, UNARY
 from tensorkiln.dtypes import DType
 from tensorkiln.target import LEVELS, LINUX_X86_64, Target
+from tests.codegen.objects import undefined_symbols
 from tests.scalar.kernel import Body, assembler, llvm_ir
 from tests.scalar.values import FLOATS, INTEGERS
 

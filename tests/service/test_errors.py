@@ -202,6 +202,19 @@ def test_a_diagnostic_names_the_node_of_the_user(server: Server) -> None:
     assert problem["details"] == {"stage": "test-hook"}
 
 
+def test_a_compile_that_grows_beyond_a_limit_names_stage_and_node(server: Server) -> None:
+    wire = graph(name="grows", rows=5)
+    wire["nodes"].insert(1, {"node": "const_scalar", "value": 1.0, "dtype": "float32", "out_var": 90})
+    problem = check(server.compile(encoded(compile_body(wire)), "few_operations"), 413, "limit.exceeded")
+    details = problem["details"]
+    assert (details["limit"], details["maximum"], details["stage"]) == ("operations", 20, "to-linalg")
+    assert details["actual"] > 20
+    assert set(problem["pointers"]) <= {"/nodes/2", "/nodes/3"}
+    assert problem["pointers"]
+    assert f"made {details['actual']} operations of the graph; the limit is 20: cut the graph" in problem["detail"]
+    assert server.compile(encoded(compile_body(wire))).status_code == 200
+
+
 def test_a_target_that_llvm_does_not_generate_code_for_is_a_diagnostic(server: Server) -> None:
     target = {"kind": "cpu", "triple": "riscv64-unknown-linux-gnu", "cpu": "generic-rv64", "features": []}
     body = encoded({"graph": graph(), "target": target})

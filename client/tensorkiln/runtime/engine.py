@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakValueDictionary
 
 from ..errors import DeviceError
-from .object_file import object_needs
+from .object_file import ObjectNeeds, object_needs
 
 if TYPE_CHECKING:
     import llvmlite.binding as llvm
 
 _LINKER_DEFINED: Final = frozenset({"_GLOBAL_OFFSET_TABLE_"})
+_TOLD_OF_PROBLEMS: Final = 8
 _MACHINE_ALIASES: Final = {"amd64": "x86_64", "arm64": "aarch64"}
 _lock = threading.Lock()
 _loaded: WeakValueDictionary[str, LoadedObject] = WeakValueDictionary()
@@ -48,7 +49,8 @@ class LoadedObject:
 def load_object(content: bytes, digest: str) -> LoadedObject:
     """The object with this digest, linked. Callers have verified the digest.
 
-    DeviceError when it is for another machine, refers to a symbol that this process lacks, or is no object.
+    DeviceError when it is for another machine, has or refers to anything that `object_rules` does not let a kernel,
+    refers to a symbol that this process lacks, or is no object.
     """
     with _lock:
         found = _loaded.get(digest)
@@ -67,6 +69,7 @@ def _link(content: bytes, digest: str) -> LoadedObject:
         host = platform.machine().lower()
         if needs.machine != _MACHINE_ALIASES.get(host, host):
             raise DeviceError(f"the program's code is for {needs.machine} and this machine is {host}")
+        _require_kernels(needs)
         for name in needs.undefined:
             if name not in _LINKER_DEFINED and not llvm.address_of_symbol(name):
                 raise DeviceError(f"the program's code calls {name}, which this process does not have")
@@ -77,3 +80,19 @@ def _link(content: bytes, digest: str) -> LoadedObject:
     engine.add_object_file(code)
     engine.finalize_object()
     return LoadedObject(engine, digest)
+
+
+def _require_kernels(needs: ObjectNeeds) -> None:
+    """DeviceError when the object is more than kernels: whoever wrote it, it is not run."""
+    if needs.foreign:
+        raise DeviceError(
+            f"the program's code calls {', '.join(needs.foreign[:_TOLD_OF_PROBLEMS])}, which no kernel needs; "
+            "compile it again with a service that you trust",
+            details={"symbols": list(needs.foreign)},
+        )
+    if needs.problems:
+        raise DeviceError(
+            f"the program's code has what no kernel has: {'; '.join(needs.problems[:_TOLD_OF_PROBLEMS])}; "
+            "compile it again with a service that you trust",
+            details={"problems": list(needs.problems)},
+        )

@@ -116,6 +116,19 @@ def test_code_that_the_driver_refuses_is_an_error_of_every_call() -> None:
             program(np.ones(3, np.float32), n=3)
 
 
+def test_code_that_calls_what_the_driver_has_is_not_loaded() -> None:
+    sketch = one_kernel()
+    (artifact,) = (kernel.artifact for kernel in sketch.kernels)
+    ptx = sketch.artifacts[artifact or ""]
+    hostile = ptx.replace(b".visible", b".extern .func (.param .b32 r) vprintf (.param .b64 f);\n.visible", 1)
+    sketch.kernels[0] = sketch.kernels[0].model_copy(update={"artifact": sketch.store(hostile)})
+    driver = sketch.driver()
+    with pytest.raises(DeviceError, match=r"has what no kernel has: \.extern \.func .* vprintf") as caught:
+        sketch.gpu_program(driver)(np.ones(3, np.float32), n=3)
+    assert caught.value.details == {"problems": [".extern .func (.param .b32 r) vprintf (.param .b64 f)"]}
+    assert driver.log.loaded == []
+
+
 def test_an_artifact_with_other_bytes_is_refused_when_loading() -> None:
     for role in ("code", "binary", "constant"):
         sketch = with_binary("cuda:sm_90")

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import weakref
 from contextlib import suppress
+from typing import Final
 
 from ...architectures import ARCHITECTURES
 from ...errors import DeviceError
+from ...ptx_rules import external_declarations
 from ...spec import ProgramSpec
 from .driver import DeviceProperties, Driver, Function
 
+_ELF: Final = b"\x7fELF"
+_TOLD_OF_PROBLEMS: Final = 8
+
 
 class Module:
-    """Loaded code; unloaded when nobody holds it."""
+    """Loaded code; unloaded when nobody holds it. DeviceError when it cannot be loaded, or is more than kernels."""
 
     def __init__(self, driver: Driver, code: bytes) -> None:
+        require_kernels(code)
         self._driver = driver
         self._handle = driver.load_module(code)
         self._functions: dict[str, Function] = {}
@@ -32,6 +38,17 @@ def _unload(driver: Driver, handle: int) -> None:
     with suppress(DeviceError), driver.scope():
         driver.synchronize_all()
         driver.unload_module(handle)
+
+
+def require_kernels(code: bytes) -> None:
+    """DeviceError when PTX leaves to the driver what no kernel needs. What is assembled already is not read."""
+    found = [] if code.startswith(_ELF) else external_declarations(code.decode("utf-8", "replace"))
+    if found:
+        raise DeviceError(
+            f"the program's code has what no kernel has: {'; '.join(found[:_TOLD_OF_PROBLEMS])}; "
+            "compile it again with a service that you trust",
+            details={"problems": found},
+        )
 
 
 def require_device(arch: str, device: DeviceProperties) -> None:

@@ -1,0 +1,93 @@
+"""What may be in a module between two stages: so many operations, and those of the listed dialects only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from dialect.locations import node_pointers
+from dialect.mlir import ir
+from tensorkiln.compile_limits import MAX_CODE_BYTES, MAX_OPERATIONS
+from tensorkiln.errors import DiagnosticError, LimitExceededError
+
+from .census import census, count_flat, count_nested, heaviest_nodes
+from .legality import are_only
+
+Dialects = frozenset[str]
+
+KILN: Final[Dialects] = frozenset({"builtin", "func", "kiln"})
+LOOPS: Final[Dialects] = frozenset({"arith", "builtin", "func", "linalg", "math", "memref", "scf", "vector"})
+LLVM: Final[Dialects] = frozenset({"builtin", "llvm"})
+
+OUTSIDE: Final = frozenset(
+    {
+        *("llvm.inline_asm", "llvm.call_intrinsic"),
+        *("llvm.mlir.global_ctors", "llvm.mlir.global_dtors", "llvm.mlir.ifunc", "llvm.mlir.alias"),
+        *("llvm.invoke", "llvm.landingpad", "llvm.resume", "llvm.va_arg", "llvm.indirectbr"),
+    }
+)
+"""Operations of listed dialects that are nowhere: foreign code, and code that runs outside calls of kernels."""
+CAST: Final = "builtin.unrealized_conversion_cast"
+"""What takes a pointer for one to another type until `lower`: it is among loops, and nowhere else."""
+
+_ADVICE: Final = "cut the graph into smaller ones, at values that you store"
+_NAMED: Final = 8
+_NESTING: Final[Dialects] = frozenset({"linalg", "scf"})
+"""Dialects with operations inside of operations, functions aside."""
+
+
+def require(stage: str, module: ir.Module, allowed: Dialects) -> None:
+    """Check the module that `stage` leaves, which needs not be valid.
+
+    LimitExceededError above MAX_OPERATIONS, with the nodes that most of them come from. DiagnosticError for any
+    operation of another dialect than those `allowed` or one that is `OUTSIDE`, with the nodes of the first.
+    """
+    loops = not allowed.isdisjoint(_NESTING)
+    # Every compile pays for this: a walk that asks for the names of all operations would take several times as long.
+    total = count_nested(module) if loops else count_flat(module)
+    if total > MAX_OPERATIONS:
+        raise LimitExceededError(
+            f"stage {stage} made {total} operations of the graph; the limit is {MAX_OPERATIONS}: {_ADVICE}",
+            pointers=heaviest_nodes(module),
+            details={"stage": stage},
+            limit="operations",
+            maximum=MAX_OPERATIONS,
+            actual=total,
+        )
+    outside = OUTSIDE if loops else OUTSIDE | {CAST}
+    if not are_only([module.operation], allowed, outside, module.context):
+        names = census(module.operation)
+        foreign = sorted(name for name in names if name.partition(".")[0] not in allowed or name in outside)
+        raise DiagnosticError(
+            f"stage {stage} left operations that do not belong there: {', '.join(foreign[:_NAMED])}",
+            pointers=_places(module, foreign),
+            details={"stage": stage, "operations": foreign},
+        )
+
+
+def require_code(stage: str, code: bytes, module: ir.Module) -> None:
+    """Check what `module` became: LimitExceededError above MAX_CODE_BYTES, with nodes of the largest function."""
+    if len(code) > MAX_CODE_BYTES:
+        raise LimitExceededError(
+            f"stage {stage} made {len(code)} bytes of code; the limit is {MAX_CODE_BYTES}: {_ADVICE}",
+            pointers=heaviest_nodes(module),
+            details={"stage": stage},
+            limit="code_bytes",
+            maximum=MAX_CODE_BYTES,
+            actual=len(code),
+        )
+
+
+def _places(module: ir.Module, names: Iterable[str]) -> tuple[str, ...]:
+    """The nodes of the first operation of each name."""
+    missing = set(names)
+    pointers: dict[str, None] = {}
+
+    def visit(operation: ir.Operation) -> ir.WalkResult:
+        if operation.name in missing:
+            missing.discard(operation.name)
+            pointers.update(dict.fromkeys(node_pointers(operation.location)))
+        return ir.WalkResult.ADVANCE if missing else ir.WalkResult.INTERRUPT
+
+    module.operation.walk(visit)
+    return tuple(pointers)
