@@ -19,9 +19,12 @@ def are_only(roots: Iterable[ir.Operation], dialects: Iterable[str], never: Iter
         for name in never:
             target.add_illegal_op(name)
         patterns = rewrite.RewritePatternSet(context).freeze()
+        config = rewrite.ConversionConfig()
+        # Before it looks for a pattern, a conversion folds: what does not belong would be gone, and not be told.
+        config.folding_mode = rewrite.DialectConversionFoldingMode.NEVER
         try:
             for root in roots:
-                rewrite.apply_full_conversion(root, target, patterns)
+                rewrite.apply_full_conversion(root, target, patterns, config)
         except ir.MLIRError:
             return False
     return True

@@ -18,6 +18,8 @@ RELOCATIONS: Final = 4
 UNDEFINED: Final = 0
 """The home of a symbol that the object leaves to its loader."""
 
+_NAME_BYTES: Final = 4096
+"""Names of our kernels have 15; in a hostile object all might be one long text."""
 _HEADER: Final = struct.Struct("<16sHHIQQQIHHHHHH")
 _SECTION: Final = struct.Struct("<IIQQQQIIQQ")
 _SYMBOL: Final = struct.Struct("<IBBHQQ")
@@ -107,4 +109,5 @@ def _bytes(content: bytes, section: Section) -> bytes:
 
 
 def _text(content: bytes, start: int, size: int, offset: int) -> str:
-    return content[start + offset : content.index(b"\0", start + offset, start + size)].decode()
+    begin = start + offset
+    return content[begin : content.index(b"\0", begin, min(begin + _NAME_BYTES, start + size))].decode()

@@ -60,9 +60,12 @@ def object_problems(code: ElfObject) -> list[str]:
         found |= dict.fromkeys(_of_section(section))
     for symbol in code.symbols:
         found |= dict.fromkeys(_of_symbol(symbol, code))
-    for section in code.sections:
-        if section.kind == RELOCATIONS:
-            found |= dict.fromkeys(_of_relocations(section, code))
+    relocations = [section for section in code.sections if section.kind == RELOCATIONS]
+    if sum(section.size for section in relocations) > len(code.content):
+        found["sections of relocations that overlap"] = None
+        return list(found)
+    for section in relocations:
+        found |= dict.fromkeys(_of_relocations(section, code))
     return list(found)
 
 

@@ -1,4 +1,4 @@
-"""What PTX of a kernel may leave to its loader: the size of its shared memory, and nothing else."""
+"""What PTX of a kernel may declare `.extern`: the memory that its blocks share, whose size is its launch's."""
 
 from __future__ import annotations
 

@@ -8,7 +8,10 @@ import tempfile
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Final
+
+# What some file systems of a network say.
+_NO_SUCH_THING: Final = frozenset({errno.EINVAL, errno.ENOSYS, errno.ENOTSUP})
 
 
 @contextmanager
@@ -34,12 +37,15 @@ def whole_file(path: str | os.PathLike[str], mode: int = 0o644) -> Generator[Bin
 
 
 def sync_folder(folder: Path) -> None:
-    """Have the names in a folder outlast a power failure. OSError when that cannot be had."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    """Have the names in a folder outlast a power failure, as far as its file system offers that."""
+    try:
+        descriptor = os.open(folder, os.O_RDONLY)
+    except PermissionError:  # one may write in some folders and not look; on Windows folders are not opened
+        return
     try:
         os.fsync(descriptor)
     except OSError as error:
-        if error.errno != errno.EINVAL:  # some file systems of a network have no such thing
+        if error.errno not in _NO_SUCH_THING:
             raise
     finally:
         os.close(descriptor)

@@ -39,7 +39,7 @@ class Order:
 
     `replaces` is whether the caller is to get what is made now, though the store may have an equal program. Whoever
     carries the order out adds to `cost`. For an `owner`, that may be a process which has compiled for the same one.
-    `computed` is called when there is nothing more to compute, which is before everything is stored.
+    `computed` is called when there is nothing more to compute: what was made is stored, but not signed yet.
     """
 
     wanted: Wanted

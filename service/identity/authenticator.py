@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from ipaddress import ip_address
 from typing import Final
@@ -23,6 +24,7 @@ from .keyring import Keyring
 from .tokens import Tokens
 
 _SCHEME: Final = "bearer"
+_HOST: Final = re.compile(r"(?P<name>\[[0-9A-Fa-f:.%]+\]|[^:@\[\]/\\]+)(:[0-9]*)?")
 
 _log = structlog.get_logger()
 
@@ -90,8 +92,9 @@ class Authenticator:
 
 
 def _name_of(host: str) -> str:
-    """The name or address in a header `Host`."""
-    return host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0].lower()
+    """The name or address in a header `Host`; empty when it is none (RFC 9110, 7.2)."""
+    found = _HOST.fullmatch(host)
+    return found["name"].strip("[]").lower() if found is not None else ""
 
 
 def is_loopback(host: str) -> bool:

@@ -35,7 +35,7 @@ def check(caller: Caller, method: str, path: str) -> None:
 def _needed(method: str, path: str) -> frozenset[Scope]:
     if path in _KNOWN:
         return _ANY
-    first = path.split("/")[1]
+    first = path.removeprefix("/").partition("/")[0]  # "*" and the like have none
     if method == "DELETE" and first == "jobs":
         return frozenset({Scope.COMPILE})
     return _ONE_OF.get(first, frozenset({Scope.ADMIN}))

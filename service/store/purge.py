@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import suppress
@@ -21,6 +22,7 @@ from .records import Records, unsealed
 from .rights import FOLDER as RIGHTS
 
 # What leads to a program goes before it.
+_DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 _ORDER: Final = (REQUESTS, ENDED_FOLDER, CRASHES, PROGRAMS)
 
 
@@ -96,12 +98,15 @@ def _signed(record: Mapping[str, Any]) -> Mapping[str, Any]:
     return {}
 
 
-def _reproducer(record: Mapping[str, Any]) -> str | None:
+def _reproducer(record: Mapping[str, Any]) -> Any:
     """The digest of what reproduces a crash; an attempt that somebody is at has none."""
     with suppress(KeyError, TypeError):
         return record["problem"]["details"]["reproducer"]
     return None
 
 
-async def _blob(store: ObjectStore, digest: str | None) -> bytes | None:
-    return await read(store, f"{BLOBS}{digest[:2]}/{digest}") if digest else None
+async def _blob(store: ObjectStore, digest: Any) -> bytes | None:
+    """The bytes that a record names, in which anything may stand."""
+    if not isinstance(digest, str) or _DIGEST.fullmatch(digest) is None:
+        return None
+    return await read(store, f"{BLOBS}{digest[:2]}/{digest}")

@@ -102,15 +102,12 @@ class Notary:
         return False
 
     def vouches(self, content: Mapping[str, Any], seal: Any) -> bool:
-        """Whether `seal`, which may be anything, is that of `content`, by a key that is valid still.
-
-        ValueError for a number in `content` that is not finite.
-        """
+        """Whether `seal` is that of `content`, by a key that is valid still. Both may be any JSON."""
         try:
             key, signature = self._keyring.public().get(seal["key"]), str(seal["signature"])
-        except (KeyError, TypeError):
+            return key is not None and key.has_signed(_SEAL_DOMAIN + canonical_json(content), signature)
+        except (KeyError, TypeError, ValueError, RecursionError):  # nobody seals what is not finite, or that deep
             return False
-        return key is not None and key.has_signed(_SEAL_DOMAIN + canonical_json(content), signature)
 
     def is_valid(self, kid: str) -> bool:
         """Whether what this key signed is believed now."""

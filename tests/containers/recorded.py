@@ -27,6 +27,7 @@ if "Manifest.Digest" in line:
 elif ".SBOM" in line or ".Provenance" in line:
     print("null" if os.environ["LACKS"] and os.environ["LACKS"] in line else "{{}}")
 elif "imagetools inspect" in line:
+    print("ERROR: " + (os.environ["SAYS"] or "registry.example.org/tensorkiln: not found"), file=sys.stderr)
     sys.exit(0 if os.environ["IS_THERE"] else 1)
 elif line == "git status --porcelain":
     print(os.environ["CHANGED"], end="")
@@ -57,8 +58,8 @@ class Recorded:
         (self._path / tool).unlink()
 
     def run(self, *arguments: str, **told: str) -> subprocess.CompletedProcess[str]:
-        """`fails`, `lacks`, `is_there`, `changed`: see the stand-in. `base` is the script's own."""
-        variables = dict.fromkeys(("FAILS", "LACKS", "IS_THERE", "CHANGED"), "")
+        """`fails`, `lacks`, `is_there`, `changed`, `says`: see the stand-in. `base` is the script's own."""
+        variables = dict.fromkeys(("FAILS", "LACKS", "IS_THERE", "CHANGED", "SAYS"), "")
         variables |= {name.upper(): text for name, text in told.items()}
         environment = {"PATH": str(self._path), "RECORD": str(self._record), "HOME": os.devnull, **variables}
         return subprocess.run([self._script, *arguments], env=environment, capture_output=True, text=True, timeout=120)

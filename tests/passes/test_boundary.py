@@ -129,6 +129,21 @@ def test_what_does_not_belong_is_named_with_its_node(text: str, allowed: frozens
     assert caught.value.pointers == ("/nodes/3",)
 
 
+@pytest.mark.parametrize(
+    ("line", "name"),
+    [
+        ("%0 = arith.maxsi %a, %a : i32", "arith.maxsi"),
+        ("%0 = builtin.unrealized_conversion_cast %a : i32 to i32", "builtin.unrealized_conversion_cast"),
+    ],
+)
+def test_what_could_be_folded_away_is_told_and_left_as_it_is(line: str, name: str) -> None:
+    made = module(f"llvm.func @k(%a: i32) -> i32 {{ {line}\n llvm.return %0 : i32 }}")
+    before = str(made)
+    with pytest.raises(DiagnosticError, match=f"operations that do not belong there: {name}"):
+        boundary.require("lower", made, LLVM)
+    assert str(made) == before
+
+
 def test_a_pointer_is_taken_for_another_until_it_is_lowered() -> None:
     cast = "builtin.unrealized_conversion_cast"
     text = f"func.func private @f(%a: memref<f32>) {{ %0 = {cast} %a : memref<f32> to memref<i32>\n return }}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from typing import cast
 
 import pytest
@@ -98,6 +99,20 @@ def test_what_no_kernel_has_is_refused_on_both_sides(sketch: ObjectSketch, probl
     with pytest.raises(DiagnosticError) as on_the_service:
         only_kernels(content, "x86_64")
     assert on_the_service.value.details == {"stage": "codegen", "problems": [problem]}
+
+
+def test_sections_of_relocations_that_overlap_are_not_read() -> None:
+    content = bytearray(bytes(WIDE.relocated().relocated()))
+    start, size = int.from_bytes(content[40:48], "little"), 64
+    for number in (2, 3):  # from the beginning of the file, and nearly all of it
+        header = start + number * size
+        content[header + 24 : header + 40] = struct.pack("<QQ", 0, (len(content) - 24) // 24 * 24)
+    assert problems(bytes(content)) == ["sections of relocations that overlap"]
+
+
+def test_a_name_that_all_sections_could_have_is_not_read_for_each() -> None:
+    with pytest.raises(ValueError, match=r"subsection not found"):
+        read_object(bytes(with_part(Part("." + "x" * 5000))))
 
 
 @pytest.mark.parametrize("binding", [1, WEAK])

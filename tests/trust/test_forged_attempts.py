@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -66,7 +67,21 @@ async def of_long_ago(scene: Scene, path: str, _: str) -> None:
     scene.clock.at += CLOCK_SKEW_S + 1
 
 
-@pytest.mark.parametrize("forge", [unsigned, by_another_key, of_another_place, of_long_ago])
+async def not_finite(scene: Scene, path: str, _: str) -> None:
+    seal = scene.crashes.holding(path, "forged", 0)["seal"]
+    await scene.stocked.records.put(path, {"holder": "forged", "beat": math.inf, "at": scene.clock(), "seal": seal})
+
+
+async def a_crash_that_is_not_finite(scene: Scene, path: str, _: str) -> None:
+    seal = scene.crashes.holding(path, "forged", 0)["seal"]
+    problem = {"code": "compile.crashed", "status": math.nan}
+    await scene.stocked.records.put(path, {"problem": problem, "at": scene.clock(), "seal": seal})
+
+
+FORGERIES = (unsigned, by_another_key, of_another_place, of_long_ago, not_finite, a_crash_that_is_not_finite)
+
+
+@pytest.mark.parametrize("forge", FORGERIES)
 def test_a_place_that_nobody_with_a_key_holds_is_free(
     tmp_path: Path, forge: Callable[[Scene, str, str], Awaitable[None]]
 ) -> None:
