@@ -56,14 +56,22 @@ class Connection:
 
     @staticmethod
     async def open(
-        warm_ups: Sequence[str], timeout_s: float, *, wall: Wall = Wall.AUTO, test_hooks: bool = False
+        warm_ups: Sequence[str],
+        timeout_s: float,
+        *,
+        wall: Wall = Wall.AUTO,
+        test_hooks: bool = False,
+        gives_way: bool = True,
     ) -> tuple[Connection, Ready]:
-        """Start a fork server that calls `warm_ups` first; UnavailableError when it is not ready in time."""
+        """Start a fork server that calls `warm_ups` first; UnavailableError when it is not ready in time.
+
+        What compiles `gives_way` to all else on the machine, or does not.
+        """
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         scratch = tempfile.mkdtemp(prefix="kiln-jobs-")
         try:
             with theirs:
-                process = _spawn(theirs, scratch, warm_ups, wall, test_hooks)
+                process = _spawn(theirs, scratch, warm_ups, wall, test_hooks, gives_way)
         except BaseException:
             ours.close()
             os.rmdir(scratch)
@@ -185,11 +193,12 @@ class Connection:
 
 
 def _spawn(
-    orders: socket.socket, scratch: str, warm_ups: Sequence[str], wall: Wall, test_hooks: bool
+    orders: socket.socket, scratch: str, warm_ups: Sequence[str], wall: Wall, test_hooks: bool, gives_way: bool
 ) -> subprocess.Popen[bytes]:
     inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
     hooks = {VARIABLE: "1"} if test_hooks else {}
-    told = (str(orders.fileno()), scratch, wall.value, ",".join(external.namespaces()), *warm_ups)
+    own = (str(orders.fileno()), scratch, wall.value, ",".join(external.namespaces()), str(int(gives_way)))
+    told = (*own, *warm_ups)
     program = [sys.executable, "-P", "-m", "service.sandbox.forkserver", *told]
     return subprocess.Popen(
         external.inside(program, scratch, warm_ups) if wall is Wall.BWRAP else program,

@@ -1,4 +1,4 @@
-"""The fork server: `python -m service.sandbox.forkserver CONTROL SCRATCH WALL NAMESPACES WARM_UP...`.
+"""The fork server: `python -m service.sandbox.forkserver CONTROL SCRATCH WALL NAMESPACES GIVES_WAY WARM_UP...`.
 
 It calls the warm-ups, has a canary try how well a job is confined, then forks a process for a job, kills it at its
 deadline and reports how it ended. Some processes are in reserve, those for compiles with the memory copied that one
@@ -217,9 +217,9 @@ class ForkServer:
 def main(arguments: Sequence[str]) -> None:
     """Serve the socket with the descriptor of the first argument, with the directory of the second as scratch space.
 
-    The third is a `Wall`, the fourth the namespaces of the service.
+    The third is a `Wall`, the fourth the namespaces of the service, the fifth 1 where compiles give way to all else.
     """
-    descriptor, scratch, wall, namespaces, *warm_ups = arguments
+    descriptor, scratch, wall, namespaces, gives_way, *warm_ups = arguments
     # The service decides when this process ends: a Ctrl-C at the terminal reaches the whole process group.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -231,7 +231,7 @@ def main(arguments: Sequence[str]) -> None:
     gc.freeze()
     nursery, ready = probe.settle(Path(scratch), jobs, Wall(wall), tuple(namespaces.split(",")))
     if COMPILING in warm_ups:
-        nursery.gives_way = True
+        nursery.gives_way = gives_way == "1"
         # What reads or writes a request touches less than finding out and copying ahead would cost.
         nursery.written = pages.written_by(resolve_name(COMPILING))
     ForkServer(orders, Path(scratch), nursery, ready).serve()

@@ -46,6 +46,8 @@ class Sandbox:
     A warm-up is a function without arguments, written `module:function`; what it loads, no job loads again. A fork
     server that dies is replaced; a job that it had is started once more, as jobs depend on nothing but their request.
     `max_output_mib` bounds the answer of a job. Jobs are confined by `wall`, at the level `required` or a stronger one.
+    Compiles give way to all else on the machine, as is right where requests are answered; with `gives_way=False` they
+    do not.
     """
 
     def __init__(
@@ -56,12 +58,14 @@ class Sandbox:
         wall: Wall = Wall.AUTO,
         required: Level = Level.PROCESS,
         test_hooks: bool = False,
+        gives_way: bool = True,
     ) -> None:
         self._warm_ups = tuple(warm_ups)
         self._max_output_mib = max_output_mib
         self._wall = wall
         self._required = required
         self._test_hooks = test_hooks
+        self._gives_way = gives_way
         self._connection: Connection | None = None
         self._lock = asyncio.Lock()
         self._is_closed = False
@@ -133,7 +137,11 @@ class Sandbox:
                     _log.warning("the fork server is gone and is started again", restarts=self.restarts)
                     await self._connection.close()
                 connection, ready = await Connection.open(
-                    self._warm_ups, START_TIMEOUT_S, wall=self._wall, test_hooks=self._test_hooks
+                    self._warm_ups,
+                    START_TIMEOUT_S,
+                    wall=self._wall,
+                    test_hooks=self._test_hooks,
+                    gives_way=self._gives_way,
                 )
                 self._connection = connection
                 try:

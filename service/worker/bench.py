@@ -62,6 +62,8 @@ class Bench:
             wall=settings.isolation,
             required=settings.require_isolation,
             test_hooks=settings.test_hooks,
+            # It is what a worker is there for: giving way would be to those that begin, which are for nobody yet.
+            gives_way=False,
         )
         self._presence = Presence(self._sandbox, Roster(store, records, statements), self._name)
 
