@@ -22,6 +22,7 @@ from tests.service.server import children
 EVERY_S = sized(4.0, 2.0)
 """At the small size there are half as many workers, which take as long to begin again."""
 _FROZEN_S = 1.0
+_SENT_AGAIN = "a message was lost and is sent again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,12 +113,21 @@ class Storm:
         lines = [line for service in self.farm.services for line in service.lines("a worker was lost")]
         return [line["at"] - struck[line["worker"]] for line in lines if line["worker"] in struck]
 
+    def sent_again(self) -> list[tuple[str, float]]:
+        """The actions whose message was lost with a worker that had not begun it, and when it was sent again."""
+        lines = [line for service in self.farm.services for line in service.lines(_SENT_AGAIN)]
+        return [(line["digest"], line["at"]) for line in lines]
+
     def recoveries(self, ended: Mapping[str, float]) -> list[float]:
         """Seconds from a strike to the end of what was lost by it; `ended` has the ends, by the digest of the action.
 
-        What was struck again, or met the end of a service as well, is counted from the last of it.
+        What was struck again, or met the end of a service as well, is counted from the last of it; and what a worker
+        had taken and not begun when it was struck, which no claim tells, from when its message was sent again.
         """
         last = {each.action: each.at for each in self.strikes if each.action in ended}
+        for action, at in self.sent_again():
+            if action in last and at < ended[action]:
+                last[action] = max(last[action], at)
         begun = {
             action: max([at, *(killed for killed in self.services_killed if killed < ended[action])])
             for action, at in last.items()
