@@ -21,7 +21,8 @@ from tests.identity.guarded import Guarded
 from tests.service.bodies import compile_body, encoded, graph
 from tests.service.server import HOOK, JSON, Server
 
-ROUNDS, COMPILES = sized((3, 8), (10, 20))
+# A graph that is begun costs as much as many that are remembered: a round is to be long beside it.
+ROUNDS, COMPILES = sized((3, 24), (10, 60))
 POISONED_PER_S = 10.0
 START_MS = 50.0
 
