@@ -46,14 +46,7 @@ def require(stage: str, module: ir.Module, allowed: Dialects) -> None:
     # Every compile pays for this: a walk that asks for the names of all operations would take several times as long.
     total = count_nested(module) if loops else count_flat(module)
     if total > MAX_OPERATIONS:
-        raise LimitExceededError(
-            f"stage {stage} made {total} operations of the graph; the limit is {MAX_OPERATIONS}: {_ADVICE}",
-            pointers=heaviest_nodes(module),
-            details={"stage": stage},
-            limit="operations",
-            maximum=MAX_OPERATIONS,
-            actual=total,
-        )
+        raise _beyond("operations", MAX_OPERATIONS, total, "operations of the graph", stage, module)
     outside = OUTSIDE if loops else OUTSIDE | {CAST}
     if not are_only([module.operation], allowed, outside, module.context):
         names = census(module.operation)
@@ -68,14 +61,18 @@ def require(stage: str, module: ir.Module, allowed: Dialects) -> None:
 def require_code(stage: str, code: bytes, module: ir.Module) -> None:
     """Check what `module` became: LimitExceededError above MAX_CODE_BYTES, with nodes of the largest function."""
     if len(code) > MAX_CODE_BYTES:
-        raise LimitExceededError(
-            f"stage {stage} made {len(code)} bytes of code; the limit is {MAX_CODE_BYTES}: {_ADVICE}",
-            pointers=heaviest_nodes(module),
-            details={"stage": stage},
-            limit="code_bytes",
-            maximum=MAX_CODE_BYTES,
-            actual=len(code),
-        )
+        raise _beyond("code_bytes", MAX_CODE_BYTES, len(code), "bytes of code", stage, module)
+
+
+def _beyond(limit: str, maximum: int, actual: int, what: str, stage: str, module: ir.Module) -> LimitExceededError:
+    return LimitExceededError(
+        f"stage {stage} made {actual} {what}; the limit is {maximum}: {_ADVICE}",
+        pointers=heaviest_nodes(module),
+        details={"stage": stage},
+        limit=limit,
+        maximum=maximum,
+        actual=actual,
+    )
 
 
 def _places(module: ir.Module, names: Iterable[str]) -> tuple[str, ...]:

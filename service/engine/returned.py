@@ -19,6 +19,7 @@ from service.build_id import build
 from service.limits import MAX_BATCH, MAX_TARGETS
 from service.sandbox.frames import FrameError, Message
 from service.sandbox.reply import error_of
+from tensorkiln.buffers import SHA256_PATTERN
 from tensorkiln.errors import CrashedError, TensorkilnError
 from tensorkiln.options import CompileOptions
 from tensorkiln.spec.compiled_program import ABI_VERSION
@@ -42,7 +43,7 @@ class _Components(BaseModel):
 
     abi: int
     build_id: str
-    graph: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+    graph: Annotated[str, StringConstraints(pattern=SHA256_PATTERN)]
     options: dict[str, Any]
     salt: str
     schema_version: Literal[1] = Field(alias="schema")

@@ -7,6 +7,7 @@ from typing import Annotated
 from fastapi import Depends, Path, Request
 
 from service.engine.engine import Engine
+from tensorkiln.buffers import SHA256_PATTERN
 
 
 def _engine(request: Request) -> Engine:
@@ -16,5 +17,5 @@ def _engine(request: Request) -> Engine:
 EngineOf = Annotated[Engine, Depends(_engine)]
 """The engine of the application."""
 
-Digest = Annotated[str, Path(pattern=r"^[0-9a-f]{64}$", description="A SHA-256, in lower-case hexadecimal digits.")]
+Digest = Annotated[str, Path(pattern=SHA256_PATTERN, description="A SHA-256, in lower-case hexadecimal digits.")]
 """A digest in a path."""

@@ -134,10 +134,11 @@ class Forked:
         """Whether another job has all the memory of one, and is not taken for what an earlier one took."""
         if self.order is None:
             return False
-        kept = max(memory.held - self.inherited_mib * confine.MIB, memory.addresses - self.baseline_bytes)
+        inherited = self.inherited_mib * confine.MIB
+        kept = max(memory.held - inherited, memory.addresses - self.baseline_bytes)
         # What ends by the memory that it took is told apart by the most that its process ever had.
-        peak = self.order.limits.memory_mib * confine.MIB // 2
-        return kept < confine.KEPT_MIB * confine.MIB and memory.peak - self.inherited_mib * confine.MIB < peak
+        half = self.order.limits.memory_mib * confine.MIB // 2
+        return kept < confine.KEPT_MIB * confine.MIB and memory.peak - inherited < half
 
     def may_do(self, order: Fork) -> bool:
         """Whether the process, which rests, is to do this job."""

@@ -18,6 +18,7 @@ import structlog
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from service.action import GRAPH, Action, differences
+from tensorkiln.buffers import SHA256_PATTERN
 from tensorkiln.errors import UnavailableError
 
 from .records import Records
@@ -38,7 +39,7 @@ _log = structlog.get_logger()
 class _Entry(BaseModel):
     model_config = ConfigDict(frozen=True)
 
-    digest: str = Field(pattern=r"^[0-9a-f]{64}$")
+    digest: str = Field(pattern=SHA256_PATTERN)
     components: dict[str, Any]
 
 

@@ -10,6 +10,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
+from tensorkiln.buffers import SHA256_PATTERN
+
 from .crashes import FOLDER as CRASHES
 from .evict import GRACE_S, remove
 from .inventory import BLOBS, PROGRAMS, REQUESTS, Item, items, read
@@ -22,7 +24,6 @@ from .records import Records, unsealed
 from .rights import FOLDER as RIGHTS
 
 # What leads to a program goes before it.
-_DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 _ORDER: Final = (REQUESTS, ENDED_FOLDER, CRASHES, PROGRAMS)
 
 
@@ -107,6 +108,6 @@ def _reproducer(record: Mapping[str, Any]) -> Any:
 
 async def _blob(store: ObjectStore, digest: Any) -> bytes | None:
     """The bytes that a record names, in which anything may stand."""
-    if not isinstance(digest, str) or _DIGEST.fullmatch(digest) is None:
+    if not isinstance(digest, str) or re.fullmatch(SHA256_PATTERN, digest) is None:
         return None
     return await read(store, f"{BLOBS}{digest[:2]}/{digest}")

@@ -27,6 +27,7 @@ from service.identity.keyring import Keyring as Tenants
 from service.settings import Settings
 from service.trust.keyring import Keyring
 from service.trust.notary import Notary
+from tensorkiln.buffers import SHA256_PATTERN
 from tensorkiln.errors import RequestError, UnavailableError
 from tensorkiln.trust import LEVELS
 
@@ -214,7 +215,7 @@ def _mark(arguments: argparse.Namespace, settings: Settings) -> Mark | None:
 
 
 def _build_id(text: str) -> str:
-    if re.fullmatch(r"[0-9a-f]{64}", text) is None:
+    if re.fullmatch(SHA256_PATTERN, text) is None:
         raise argparse.ArgumentTypeError("a build is named by 64 hexadecimal digits, as in /capabilities")
     return text
 

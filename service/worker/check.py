@@ -12,7 +12,7 @@ import sys
 from secrets import token_hex
 
 from service.observe.log import configure_log
-from service.sandbox.confine import NICENESS
+from service.sandbox.confine import give_way
 from service.sandbox.sandbox import Sandbox
 from service.settings import Settings
 from service.store.location import open_store
@@ -58,7 +58,7 @@ def main() -> int:
     settings = Settings()
     configure_log(settings.log)
     # What begins on this machine gives way to what compiles on it.
-    os.nice(NICENESS)
+    give_way(os.getpid())
     try:
         asyncio.run(check(settings))
     except UnavailableError as error:
