@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import ExitStack, asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
 from typing import Any, TypeAlias, TypeVar
@@ -44,6 +44,7 @@ from .flights import Flights
 from .job import Job
 from .job_work import JobWork, Tell
 from .jobs import Jobs
+from .known_crashes import KnownCrashes
 from .local import LocalEngine
 from .lookup import Answered, Asked, Lookup, to_render
 from .misses import Misses
@@ -98,6 +99,7 @@ class Engine:
             self._engine, self.fairness.compiles, self.tenancy, self.blobs, self.programs, self._misses
         )
         self._answers: Flights[bytes, News] = Flights()
+        self._crashed = KnownCrashes()
         job_records = JobRecords(self._store, self._records)
         most = settings.width + settings.queue
         work = JobWork(self._make, job_records, self.blobs, self.fairness.jobs)
@@ -228,12 +230,15 @@ class Engine:
         return await self.programs.entry(digest) is not None
 
     async def _make(self, body: Body, hook: str | None, tell: Tell) -> bytes:
+        key = self._repeats.key(self.tenancy.request_digest(body.digest))
         async with self.tenancy.reproducers(), _telling_queue_time():
             if hook is not None:
-                return await self._answer(body, None, hook, tell)
-            key = self._repeats.key(self.tenancy.request_digest(body.digest))
-            flight = (key, self.tenancy.equals)
-            return await self._answers.join(flight, lambda tell: self._answer(body, key, None, tell), tell)
+                # One that counts as part of the graph has each of its crashes remembered, as a graph has.
+                with self._crashed.told_again(f"{key} {hook}") if _is_poison(hook) else nullcontext():
+                    return await self._answer(body, None, hook, tell)
+            with self._crashed.told_again(key):
+                flight = (key, self.tenancy.equals)
+                return await self._answers.join(flight, lambda tell: self._answer(body, key, None, tell), tell)
 
     async def _answer(self, body: Body, key: str | None, hook: str | None, tell: Tell) -> bytes:
         place, _, name = hook.rpartition(":") if hook is not None else ("", "", None)
@@ -241,7 +246,7 @@ class Engine:
         if more:
             name = None
         salt = self.tenancy.salt
-        wanted = partial(_wanted, hook=name, is_poison=place == "poison")
+        wanted = partial(_wanted, hook=name, is_poison=hook is not None and _is_poison(hook))
         lookup = Lookup(salt, wanted, self.compiles)
         request = _reading(body, {**_of_actions(salt), **more})
         asked, found = await self._run("answer", request, body, lookup.read, _of_no_target(tell), lookup)
@@ -323,6 +328,11 @@ async def _telling_queue_time() -> AsyncGenerator[None]:
 
 def _reading(body: Body, header: Mapping[str, str] | None = None) -> Message:
     return Message(header or {}, {"body": body.content})
+
+
+def _is_poison(hook: str) -> bool:
+    """Whether a test hook counts as part of the graph."""
+    return hook.startswith("poison:")
 
 
 def _of_actions(salt: str) -> dict[str, str]:

@@ -21,8 +21,8 @@ from tests.identity.guarded import Guarded
 from tests.service.bodies import compile_body, encoded, graph
 from tests.service.server import HOOK, JSON, Server
 
-# A graph that is begun costs as much as many that are remembered: a round is to be long beside it.
-ROUNDS, COMPILES = sized((3, 24), (10, 60))
+# Of each poisoned graph some requests are begun, which cost as much as many that are remembered.
+GRAPHS, TURNS, COMPILES = sized((3, 4, 6), (10, 10, 6))
 POISONED_PER_S = 10.0
 START_MS = 50.0
 
@@ -54,36 +54,41 @@ def test_a_graph_that_crashes_the_compiler_takes_less_than_a_tenth_from_other_te
         calm, poisoner = server.key("calm"), server.key("poison")
         numbers = count(10)
 
-        def costs() -> tuple[float, float]:
-            """Seconds, and those of a processor for all that the service does meanwhile, of so many compiles."""
-            begin, before = time.perf_counter(), spent_by_all_s(server)
+        def costs() -> tuple[list[float], float]:
+            """Seconds of so many compiles, and those of a processor for all that the service does meanwhile."""
+            clock, before = list[float](), spent_by_all_s(server)
             for _ in range(COMPILES):
                 body = encoded(compile_body(graph(rows=next(numbers))))
+                begin = time.perf_counter()
                 assert server.send(calm, "POST", "/compile", body).status_code == 200
-            return time.perf_counter() - begin, spent_by_all_s(server) - before
+                clock.append(time.perf_counter() - begin)
+            return clock, spent_by_all_s(server) - before
 
         costs()
-        alone: list[tuple[float, float]] = []
-        beside: list[tuple[float, float]] = []
+        alone, beside, spent_s = list[float](), list[float](), 0.0
         remembered: list[bool] = []
-        # By turns, so that a slow moment of the machine falls on both.
-        for _ in range(ROUNDS):
-            alone.append(costs())
-            with poisoning(server, poisoner, encoded(compile_body(graph("log2", rows=next(numbers))))) as answers:
-                beside.append(costs())
-            remembered += answers
-    slower = median(clock for clock, _ in beside) / median(clock for clock, _ in alone) - 1
-    spent = sum(processor for _, processor in beside) - sum(processor for _, processor in alone)
-    share = spent / len(remembered) * POISONED_PER_S / len(os.sched_getaffinity(0))
+        for _ in range(GRAPHS):
+            poison = encoded(compile_body(graph("log2", rows=next(numbers))))
+            # By short turns, so that a slow moment of the machine falls on both.
+            for _turn in range(TURNS):
+                clock, without_s = costs()
+                alone += clock
+                with poisoning(server, poisoner, poison) as answers:
+                    clock, with_s = costs()
+                beside += clock
+                spent_s += with_s - without_s
+                remembered += answers
+    slower = median(beside) / median(alone) - 1
+    share = spent_s / len(remembered) * POISONED_PER_S / len(os.sched_getaffinity(0))
     figures(
         "beside poison",
-        compiles=2 * ROUNDS * COMPILES,
+        compiles=len(alone) + len(beside),
         poisoned=len(remembered),
         of_these_begun=remembered.count(False),
         compiles_slower_by=f"{slower:.1%}",
         poison_takes=f"{share:.1%} of the processors",
     )
-    assert remembered.count(False) == ROUNDS, "each of the graphs was begun for its first request only"
+    assert remembered.count(False) == GRAPHS, "each of the graphs was begun for its first request only"
     # What poison takes of the processors, at its rate, others lose where none is idle. By the clock it is what they do
     # lose, where the machine does nothing else.
     assert share < 0.1

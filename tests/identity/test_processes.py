@@ -34,11 +34,11 @@ def test_callers_have_processes_of_their_own(home: Path) -> None:
     with Guarded(home) as service:
         mine, of_my_tenant, with_less = service.key("t"), service.key("t"), service.key("t", *WORKER[:1])
         theirs = service.key("b")
-        first = after(service, mine, 1)
-        assert len(first) == 1
+        found = after(service, mine, 1)
+        assert len(found) == 1
         for other in (of_my_tenant, with_less, theirs):
             # One at a time: on a slow machine, none is to be let go before it has been seen.
-            again = after(service, mine, 1)
+            again = after(service, mine, len(found))
             found = after(service, other, len(again) + 1)
             assert len(found) == len(again) + 1
             assert found > again

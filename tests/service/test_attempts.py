@@ -10,6 +10,7 @@ import pytest
 
 from service.store.attempts import LEASE_S, Attempt, Attempts
 from service.store.crashes import MAX_CRASHES, REMEMBERED_S, Crash, Crashes
+from service.store.records import Records
 from tests.trust.stores import Stocked
 
 PROBLEM = {"code": "compile.crashed"}
@@ -58,6 +59,20 @@ def test_two_may_be_at_a_compile_and_a_third_waits_until_both_have_crashed(tmp_p
         assert await third.begin() == Crash({**PROBLEM, "title": "the second"}, clock.at)
         clock.at += REMEMBERED_S
         assert (await begun(third)).number == 1
+
+    with_store(tmp_path, test)
+
+
+def test_whoever_meets_a_known_crash_writes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def refuse(*_: object) -> bool:
+        pytest.fail("There is nothing to write.")
+
+    async def test(_: Stocked, crashes: Crashes, __: Clock) -> None:
+        for _attempt in range(MAX_CRASHES):
+            async with await begun(Attempts(crashes, "key")) as attempt:
+                await attempt.crash(PROBLEM)
+        monkeypatch.setattr(Records, "create", refuse)
+        assert isinstance(await Attempts(crashes, "key").begin(), Crash)
 
     with_store(tmp_path, test)
 

@@ -1,0 +1,44 @@
+"""Crashes that the store has just told of, told again without a look at it: what crashes is sent over and over."""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from typing import Any, Final
+
+from tensorkiln.errors import CrashedError, error_from_problem
+
+TOLD_S: Final = 10.0
+"""Seconds after which the store is asked again: it forgets crashes, and an operator may remove them from it."""
+MAX_KNOWN: Final = 256
+
+
+class KnownCrashes:
+    """The last MAX_KNOWN requests that came to a crash which the store remembered. `now` is in s."""
+
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        self._now = now
+        self._known: OrderedDict[str, tuple[float, dict[str, Any]]] = OrderedDict()
+
+    @contextmanager
+    def told_again(self, request: str) -> Generator[None]:
+        """A block that answers a request. CrashedError, instead of the block, when that is what it would come to."""
+        self._tell(request)
+        try:
+            yield
+        except CrashedError as error:
+            if error.details.get("cached"):
+                self._known[request] = self._now(), error.to_problem()
+                if len(self._known) > MAX_KNOWN:
+                    self._known.popitem(last=False)
+            raise
+
+    def _tell(self, request: str) -> None:
+        since, problem = self._known.get(request, (0.0, None))
+        if problem is None:
+            return
+        if self._now() - since < TOLD_S:
+            raise error_from_problem(problem)
+        del self._known[request]
