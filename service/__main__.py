@@ -12,10 +12,12 @@ from pydantic_settings import SettingsError
 
 from tensorkiln.errors import TensorkilnError
 
+from .leave import leave
 from .serve import serve
 from .settings import Settings
 from .start import told
 
+_FAILED: Final = 1
 _LAST_PORT: Final = 65_535
 
 
@@ -30,12 +32,12 @@ def main() -> int:
         settings = Settings()
     except (SettingsError, ValidationError) as error:
         print(*told(error), sep="\n", file=sys.stderr)
-        return 1
+        return _FAILED
     try:
         return serve(settings, arguments.host, arguments.port, arguments.uds)
     except (TensorkilnError, OSError) as error:
         print(*told(error), sep="\n", file=sys.stderr)
-        return 1
+        return _FAILED
     finally:
         # The end of the interpreter would search all that there is for garbage, for a quarter of a second.
         gc.freeze()
@@ -49,4 +51,7 @@ def _port(text: str) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    status = main()
+    if status == _FAILED:
+        leave(status)  # the store may be at work still
+    sys.exit(status)

@@ -24,6 +24,7 @@ from obstore.store import LocalStore
 
 from service.engine.belongings import belongings
 from service.identity.keyring import Keyring as Tenants
+from service.leave import leave
 from service.settings import Settings
 from service.trust.keyring import Keyring
 from service.trust.notary import Notary
@@ -221,8 +222,4 @@ def _build_id(text: str) -> str:
 
 
 if __name__ == "__main__":
-    status = main()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    # The store's library aborts the process, now and then, when the interpreter is taken down under its threads.
-    os._exit(status)
+    leave(main())

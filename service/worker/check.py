@@ -11,6 +11,7 @@ import subprocess
 import sys
 from secrets import token_hex
 
+from service.leave import leave
 from service.observe.log import configure_log
 from service.sandbox.confine import give_way
 from service.sandbox.sandbox import Sandbox
@@ -68,8 +69,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    status = main()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    # The store's library aborts the process, now and then, when the interpreter is taken down under its threads.
-    os._exit(status)
+    leave(main())

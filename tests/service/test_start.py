@@ -15,13 +15,12 @@ from tests.service.test_service import complaints
 SERVICE = ("-m", "service", "--port", "0")
 KILN = ("-m", "tensorkiln.cli", "serve", "--port", "0")
 DEFECT = """
-import sys
+import runpy, sys
 from service.engine.engine import Engine
 async def start(self): return 1 // 0
 Engine.start = start
-from service.__main__ import main
 sys.argv = ["service", "--port", "0"]
-sys.exit(main())
+runpy.run_module("service", run_name="__main__")
 """
 
 
