@@ -20,17 +20,22 @@ from tests.faults.requests import body
 from tests.service.server import JSON
 
 _AT_ONCE: Final = 128
+SERVED: Final = (200, 202)
 STORED: Final = 8
 """So many requests have an answer already, and are most of what is sent."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """A request: when it went to which service, and what came of it; a status of 0 is a connection that broke."""
+    """A request: when it went to which service, and what came of it; a status of 0 is a connection that broke.
+
+    `told` is what was said of one that failed.
+    """
 
     at: float
     url: str | None
     status: int
+    told: str = ""
 
 
 @dataclass
@@ -58,6 +63,10 @@ class Arrivals:
         """How often each status was answered."""
         return Counter(each.status for each in self.sent)
 
+    def failed(self) -> list[Sent]:
+        """Those that were answered with a refusal, or not at all."""
+        return [each for each in self.sent if each.status not in SERVED]
+
     def rate(self) -> float:
         """How many were really sent in a second."""
         times = [each.at for each in self.sent]
@@ -75,10 +84,12 @@ class Arrivals:
         url, at = self.balancer.route(), time.monotonic()
         is_job = number % 50 == 25
         content = body(3000 + number if number % 25 == 0 else number % STORED, "sqrt")
-        status, answer = _post(url, content, {"Prefer": "respond-async"} if is_job else {}) if url else (503, b"")
-        if is_job and status in (200, 202):
+        headers = {"Prefer": "respond-async"} if is_job else {}
+        status, answer = _post(url, content, headers) if url else (503, b"the balancer has no service that is ready")
+        told = "" if status in SERVED else answer.decode(errors="replace")
+        if is_job and not told:
             self.jobs.append(json.loads(answer)["id"])
-        self.sent.append(Sent(at, url, status))
+        self.sent.append(Sent(at, url, status, told))
 
 
 def _post(url: str, content: bytes, headers: Mapping[str, str]) -> tuple[int, bytes]:
@@ -87,7 +98,7 @@ def _post(url: str, content: bytes, headers: Mapping[str, str]) -> tuple[int, by
         connection.request("POST", "/compile", content, {**JSON, **headers})
         response = connection.getresponse()
         return response.status, response.read()
-    except (OSError, http.client.HTTPException):
-        return 0, b""
+    except (OSError, http.client.HTTPException) as error:
+        return 0, repr(error).encode()
     finally:
         connection.close()
