@@ -15,7 +15,7 @@ from tensorkiln.errors import TensorkilnError
 from .leave import leave
 from .serve import serve
 from .settings import Settings
-from .start import told
+from .told import told
 
 _FAILED: Final = 1
 _LAST_PORT: Final = 65_535

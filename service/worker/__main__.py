@@ -10,7 +10,7 @@ from pydantic_settings import SettingsError
 from service.observe.export import require_exporter
 from service.observe.log import configure_log
 from service.settings import Settings
-from service.start import told
+from service.told import told
 from tensorkiln.errors import UnavailableError
 
 from .figures import figures

@@ -14,8 +14,7 @@ import structlog
 from service.action import Action
 from service.build_id import build
 from service.engine.farm.ledger import Ledger, Result, State, Task
-from service.engine.farm.message import Message
-from service.engine.farm.reaper import MAX_ATTEMPTS
+from service.engine.farm.message import MAX_ATTEMPTS, Message
 from service.engine.farm.roster import Roster
 from service.engine.farm.statements import Statements
 from service.engine.local import LocalEngine

@@ -1,18 +1,16 @@
 """Whether a worker could work with these settings, found out before it takes orders.
 
-`python -m service.worker.check`, which the worker runs: nothing of the store or of an event loop survives its forks.
+A fork of the worker does, and has all that it needs imported; nothing of the store or of an event loop survives a fork.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
-import subprocess
-import sys
+import traceback
 from secrets import token_hex
 
 from service.leave import leave
-from service.observe.log import configure_log
 from service.sandbox.confine import give_way
 from service.sandbox.sandbox import Sandbox
 from service.settings import Settings
@@ -21,18 +19,18 @@ from service.store.records import Records
 from service.trust.keyring import Keyring
 from tensorkiln.errors import UnavailableError
 
-from .probe import DIRECTORY
 
-
-def require_start() -> None:
+def require_start(settings: Settings) -> None:
     """UnavailableError with the reason when the isolation, the key or the store is not what a worker needs."""
-    # The figures are those of the worker's own processes.
-    variables = {name: value for name, value in os.environ.items() if name != DIRECTORY}
-    command = [sys.executable, "-P", "-m", "service.worker.check"]
-    checked = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, env=variables, text=True)
-    if checked.returncode != 0:
-        reason = checked.stdout.strip() or f"what tries it ended with {checked.returncode}"
-        raise UnavailableError(f"The worker cannot start: {reason}")
+    reading, writing = os.pipe()
+    if (trying := os.fork()) == 0:
+        leave(_try(settings, writing))
+    os.close(writing)
+    with open(reading, encoding="utf-8") as told:
+        reason = told.read()
+    status = os.waitstatus_to_exitcode(os.waitpid(trying, 0)[1])
+    if status != 0:
+        raise UnavailableError(f"The worker cannot start: {reason or f'what tries it ended with {status}'}")
 
 
 async def check(settings: Settings) -> None:
@@ -54,19 +52,16 @@ async def check(settings: Settings) -> None:
         raise UnavailableError("The store does not keep what is written to it.")
 
 
-def main() -> int:
-    """The exit status."""
-    settings = Settings()
-    configure_log(settings.log)
+def _try(settings: Settings, telling: int) -> int:
+    """The exit status of a process that tries; the reason against a start goes to the descriptor `telling`."""
     # What begins on this machine gives way to what compiles on it.
     give_way(os.getpid())
     try:
         asyncio.run(check(settings))
     except UnavailableError as error:
-        print(error)
+        os.write(telling, str(error).encode())
+        return 1
+    except BaseException:  # it is the end of this process, whatever it is
+        traceback.print_exc()
         return 1
     return 0
-
-
-if __name__ == "__main__":
-    leave(main())

@@ -20,7 +20,7 @@ def serve(settings: Settings) -> int:
     1 when one of the processes could not begin. UnavailableError when none could.
     """
     app = farm_app(settings)
-    require_start()
+    require_start(settings)
     station = Station(settings)
     station.install(app)
     worker_ready.connect(lambda **_: _ready(station), weak=False)

@@ -18,8 +18,7 @@ from service.engine.farm.app import farm_app
 from service.engine.farm.broker import Broker
 from service.engine.farm.engine import CeleryEngine
 from service.engine.farm.ledger import Ledger, Result, Task
-from service.engine.farm.message import queue_name
-from service.engine.farm.reaper import MAX_ATTEMPTS
+from service.engine.farm.message import MAX_ATTEMPTS, queue_name
 from service.engine.farm.roster import Role, Roster
 from service.engine.farm.statements import Statements
 from service.engine.misses import Misses

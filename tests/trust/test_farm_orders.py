@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 
 from service.engine.farm.ledger import Ledger, Result, State, Task
-from service.engine.farm.message import Message
-from service.engine.farm.reaper import MAX_ATTEMPTS
+from service.engine.farm.message import MAX_ATTEMPTS, Message
 from service.engine.farm.statements import FRESH_S, Statements
 from service.engine.order import Made, Order
 from service.settings import Settings

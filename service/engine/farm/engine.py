@@ -25,10 +25,10 @@ from tensorkiln.errors import (
 
 from .broker import Broker
 from .ledger import Ledger, Result, Task
-from .message import Message
+from .message import MAX_ATTEMPTS, Message
 from .outcome import Outcome
 from .pending import Pending
-from .reaper import MAX_ATTEMPTS, Reaper
+from .reaper import Reaper
 from .roster import SIGN_S, Roster
 
 # A directory is listed in a tenth of a millisecond, a bucket in tens of them.

@@ -9,6 +9,8 @@ from service.build_id import build
 
 TASK: Final = "kiln.compile"
 """The name of the only Celery task."""
+MAX_ATTEMPTS: Final = 5
+"""How many workers may be lost over an order, or take it without beginning it."""
 _PROTOCOL: Final = 2
 """Changes with what services and workers write for one another, of which those before understand nothing."""
 

@@ -1,0 +1,29 @@
+"""What keeps a process from starting, in lines for an operator."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from pydantic import ValidationError
+from pydantic_settings import SettingsError
+
+from tensorkiln.errors import TensorkilnError
+
+_FIELD = re.compile(r'field "(\w+)"')
+
+
+def told(error: TensorkilnError | OSError | SettingsError | ValidationError) -> list[str]:
+    """A line for each thing that is wrong."""
+    if isinstance(error, ValidationError):
+        return [_setting(problem["loc"], problem["msg"]) for problem in error.errors(include_url=False)]
+    if isinstance(error, SettingsError):
+        field = _FIELD.search(str(error))
+        return [_setting([field[1] if field else "*"], "It is not the JSON that it has to be")]
+    if isinstance(error, OSError):
+        return [f"The service cannot start: {' '.join(str(error).split())}."]
+    return [" ".join(str(error).split())]
+
+
+def _setting(where: Any, what: str) -> str:
+    return f"KILN_{'_'.join(str(step) for step in where).upper()}: {what}; docs/operations.md says what it takes."
