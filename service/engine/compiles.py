@@ -9,6 +9,7 @@ from typing import Any
 from service.fairness.turns import Turns
 from service.identity.tenancy import Tenancy
 from service.observe.instruments import count_cache
+from service.sandbox.spending import Spending
 from service.store.blobs import Blobs
 from service.store.programs import Entry, Miss, Programs
 
@@ -119,7 +120,7 @@ class Compiles:
         # Who has to be refused has not to wait for that.
         await self._engine.check()
         async with self._turns.turn(len(wanted.graph)) as turn:
-            cost = Cost()
+            cost = Cost(spending=Spending(turn.charge))
 
             def computed() -> None:
                 turn.cost_s = cost.seconds

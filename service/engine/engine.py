@@ -22,6 +22,7 @@ from service.sandbox.control import Ready
 from service.sandbox.frames import Message
 from service.sandbox.levels import Level
 from service.sandbox.sandbox import Sandbox
+from service.sandbox.spending import Spending
 from service.settings import Settings
 from service.store.blobs import Blobs
 from service.store.crashes import Crashes
@@ -305,10 +306,11 @@ class Engine:
             async with self.fairness.short_jobs.turn(len(body.content)) as turn:
                 begin = time.monotonic()
                 try:
-                    answer = await self._reader.run(kind, request, self._settings.limits, tell, respond, owner)
+                    limits, spending = self._settings.limits, Spending(turn.charge)
+                    answer = await self._reader.run(kind, request, limits, tell, respond, owner, spending=spending)
                     return await believed(read, answer)
                 finally:
-                    # What the store takes costs no processor.
+                    # Whoever waits for the store keeps no processor from others.
                     turn.cost_s = time.monotonic() - begin - (0.0 if lookup is None else lookup.waited_s)
         except TensorkilnError as error:
             if not needs_reproducer(error):

@@ -154,6 +154,7 @@ class LocalEngine:
                 _stages(tell),
                 owner=owner,
                 again=False,
+                spending=order.cost.spending,
             )
         finally:
             order.cost.seconds += time.monotonic() - begin

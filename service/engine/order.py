@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from service.action import Action
+from service.sandbox.spending import Spending
 from service.store.programs import Entry
 
 
@@ -28,9 +29,18 @@ class Wanted:
 
 @dataclass(slots=True)
 class Cost:
-    """Processor seconds that attempts at an order have taken, however they ended; time in a queue is none."""
+    """What attempts at an order have taken, however they ended: `seconds` of a place to compile at, and of processors.
+
+    Time in a queue is none.
+    """
 
     seconds: float = 0.0
+    spending: Spending = field(default_factory=Spending)
+
+    def lose(self, seconds: float) -> None:
+        """An attempt was lost, of which nobody can tell what it took: a processor, for so long."""
+        self.seconds += seconds
+        self.spending.add(seconds)
 
 
 @dataclass(frozen=True, slots=True)

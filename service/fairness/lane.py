@@ -8,6 +8,7 @@ import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from tensorkiln.errors import RateLimitedError, TensorkilnError, UnavailableError
@@ -21,12 +22,14 @@ _WIDER_S: Final = 1.0
 
 @dataclass(slots=True)
 class Turn:
-    """A turn in a lane. Whoever has it may set `cost_s` to the processor seconds that it took.
+    """A turn in a lane. Whoever has it may set `cost_s` to the seconds for which others had not its place.
 
-    At the end it is set in any case: to the seconds in the lane, if to nothing else.
+    At the end it is set in any case: to the seconds in the lane, if to nothing else. `charge` is for the processor
+    seconds that it took, which may be known later.
     """
 
     on_end: Callable[[Turn], None]
+    charge: Callable[[float], None]
     cost_s: float | None = None
     is_over: bool = False
 
@@ -57,7 +60,7 @@ class Load:
 
 
 class FairLane:
-    """Turns in the order of `FairQueue`. `on_spent` hears of every tenant's seconds when they are spent.
+    """Turns in the order of `FairQueue`. `on_spent` hears of every tenant's processor seconds when they are charged.
 
     `width` says how many of `bounds.width` are best at a time now.
 
@@ -85,16 +88,15 @@ class FairLane:
 
     @asynccontextmanager
     async def admit(self, share: Share, cost_s: float) -> AsyncGenerator[Turn]:
-        """Wait for a turn that is estimated to cost `cost_s` processor seconds, and have it for the block."""
+        """Wait for a turn that is estimated to cost `cost_s` seconds of a place, and have it for the block."""
         waiting = await self._turn(share, cost_s)
         begin = time.monotonic()
 
         def end(turn: Turn) -> None:
             turn.cost_s = turn.cost_s if turn.cost_s is not None else time.monotonic() - begin
             self._end(waiting, turn.cost_s)
-            self._on_spent(share.tenant, turn.cost_s)
 
-        turn = Turn(end)
+        turn = Turn(end, partial(self._on_spent, share.tenant))
         try:
             yield turn
         finally:

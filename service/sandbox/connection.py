@@ -17,9 +17,10 @@ from typing import Final, TypeVar
 from tensorkiln.errors import LostWorkerError, TensorkilnError, UnavailableError
 
 from . import control, external
-from .control import Cancel, Ended, Expired, Fork, Limits, Ready, Refused, Release, Unready
+from .control import Cancel, Ended, Expired, Fork, Limits, Ready, Refused, Release, Rested, Unready
 from .hooks import VARIABLE
 from .levels import Wall
+from .spending import Spending
 
 _T = TypeVar("_T")
 
@@ -33,9 +34,11 @@ _FIXED: Final = {"PYTHONHASHSEED": "0", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_TH
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """One job: `expired` is set at its deadline, `ended` when its process is gone."""
+    """One job, which `begun` in loop time: `expired` is set at its deadline, `ended` when its process is gone."""
 
     job: int
+    begun: float
+    spending: Spending
     ended: asyncio.Future[Ended]
     expired: asyncio.Future[Expired]
 
@@ -50,6 +53,8 @@ class Connection:
         self._loop = asyncio.get_running_loop()
         self._numbers = count()
         self._waiting: dict[int, Watch] = {}
+        # Those that have answered, and of which is not known yet what they took.
+        self._released: dict[int, Watch] = {}
         self._ready: asyncio.Future[Ready] = self._loop.create_future()
         self._loop.add_reader(orders.fileno(), self._receive)
         self.is_lost = False
@@ -99,11 +104,15 @@ class Connection:
         """The fork server's process id."""
         return self._process.pid
 
-    def fork(self, kind: str, limits: Limits, channel: socket.socket, owner: str = "") -> Watch:
-        """Order a job; `channel` becomes the job's. LostWorkerError when the fork server is gone."""
+    def fork(self, kind: str, limits: Limits, channel: socket.socket, spending: Spending, owner: str = "") -> Watch:
+        """Order a job; `channel` becomes the job's. LostWorkerError when the fork server is gone.
+
+        `spending` gets its processor seconds; the seconds since now, when the fork server goes that would know them.
+        """
         if self.is_lost:
             raise _lost()
-        watch = Watch(next(self._numbers), self._loop.create_future(), self._loop.create_future())
+        now, ended, expired = self._loop.time(), self._loop.create_future(), self._loop.create_future()
+        watch = Watch(next(self._numbers), now, spending, ended, expired)
         try:
             socket.send_fds(self._orders, [control.encode(Fork(watch.job, kind, limits, owner))], [channel.fileno()])
         except BlockingIOError:
@@ -112,6 +121,7 @@ class Connection:
             self._lose()
             raise _lost() from None
         self._waiting[watch.job] = watch
+        spending.begin()
         return watch
 
     def cancel(self, watch: Watch) -> None:
@@ -122,6 +132,7 @@ class Connection:
     def release(self, watch: Watch) -> None:
         """Let the process of a job for an owner rest, now that it has answered: nobody waits for its end."""
         if self._waiting.pop(watch.job, None) is not None:
+            self._released[watch.job] = watch
             self._say(Release(watch.job))
 
     def kill(self) -> None:
@@ -172,11 +183,17 @@ class Connection:
                 _settle(self._waiting[report.job].expired, report)
             case Refused():
                 error = UnavailableError(f"The operating system starts no process for the compile: {report.reason}.")
-                _fail(self._waiting.pop(report.job).ended, error)
+                watch = self._waiting.pop(report.job)
+                watch.spending.end(0.0)
+                _fail(watch.ended, error)
             case Ended() if report.job in self._waiting:
-                _settle(self._waiting.pop(report.job).ended, report)
-            case Expired() | Ended():
-                pass  # it was released
+                watch = self._waiting.pop(report.job)
+                watch.spending.end(report.cpu_s)
+                _settle(watch.ended, report)
+            case Ended() | Rested() if report.job in self._released:
+                self._released.pop(report.job).spending.end(report.cpu_s)
+            case Expired() if report.job in self._released:
+                pass
             case _:
                 raise AssertionError(f"a fork server does not send {report}")
 
@@ -186,9 +203,11 @@ class Connection:
         self.is_lost = True
         self._loop.remove_reader(self._orders.fileno())
         self._orders.close()
-        for watch in self._waiting.values():
+        for watch in (*self._waiting.values(), *self._released.values()):
+            watch.spending.end(self._loop.time() - watch.begun)
             _fail(watch.ended, _lost())
         self._waiting.clear()
+        self._released.clear()
         _fail(self._ready, _lost())
 
 

@@ -1,8 +1,8 @@
 """What the service and its fork server say to each other: JSON datagrams on a SOCK_SEQPACKET pair.
 
 Service to fork server: `Fork` (with the job's socket attached), `Cancel` and `Release`. Back: `Ready` or `Unready`
-once, then for each job `Expired` when its deadline passes, and `Ended` unless it is released; `Refused` instead when no
-process could be made.
+once, then for each job `Expired` when its deadline passes, and `Ended`, or `Rested` when it is released and its process
+may do another; `Refused` instead when no process could be made.
 """
 
 from __future__ import annotations
@@ -108,11 +108,19 @@ class Ended:
     cancelled: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Rested:
+    """The job is over, which took so many seconds of CPU; its process rests."""
+
+    job: int
+    cpu_s: float
+
+
 Order = Fork | Cancel | Release
-Report = Ready | Unready | Refused | Expired | Ended
+Report = Ready | Unready | Refused | Expired | Ended | Rested
 
 _KINDS: dict[str, type[Any]] = {
-    kind.__name__: kind for kind in (Fork, Cancel, Release, Ready, Unready, Refused, Expired, Ended)
+    kind.__name__: kind for kind in (Fork, Cancel, Release, Ready, Unready, Refused, Expired, Ended, Rested)
 }
 
 

@@ -34,8 +34,8 @@ ENOUGH_JOBS: Final = 64
 class Forked:
     """One process. `job` is None while it is in reserve; `begun` and `deadline` are times of `time.monotonic`.
 
-    `order` is the last one that it got, of `jobs` so far; `used_s` is the processor time of those before it. One that
-    rests has done its job for an owner, and is stopped until the next.
+    `order` is the last one that it got, of `jobs` so far; `used_s` is the processor time of those before it, and
+    `spent_s` that of the last of them. One that rests has done its job for an owner, and is stopped until the next.
     """
 
     pid: int
@@ -49,6 +49,7 @@ class Forked:
     order: Fork | None = None
     jobs: int = 0
     used_s: float = 0.0
+    spent_s: float = 0.0
     begun: float = inf
     deadline: float = inf
     is_expired: bool = False
@@ -121,14 +122,17 @@ class Forked:
         It is stopped because the time of a processor is for jobs, which have a deadline.
         """
         signal.pidfd_send_signal(self.pidfd, signal.SIGSTOP)
-        self.job, self.begun, self.deadline = None, inf, time.monotonic() + REST_S
         self.listen()
         try:
-            self.used_s = confine.processor_s(self.pid)
+            used_s = confine.processor_s(self.pid)
             memory = confine.memory(self.pid)
         except (OSError, LookupError):  # it ends, or nothing can be opened
             return False
-        return self.jobs < ENOUGH_JOBS and self.used_s < ENOUGH_S and self._has_room(memory)
+        if self.jobs >= ENOUGH_JOBS or used_s >= ENOUGH_S or not self._has_room(memory):
+            return False
+        self.spent_s, self.used_s = used_s - self.used_s, used_s
+        self.job, self.begun, self.deadline = None, inf, time.monotonic() + REST_S
+        return True
 
     def _has_room(self, memory: confine.Memory) -> bool:
         """Whether another job has all the memory of one, and is not taken for what an earlier one took."""

@@ -23,7 +23,7 @@ from pkgutil import resolve_name
 
 from . import confine, control, pages, probe
 from .child import Job
-from .control import Cancel, Expired, Fork, Ready, Refused, Release, Unready
+from .control import Cancel, Expired, Fork, Ready, Refused, Release, Rested, Unready
 from .forked import Forked, Nursery
 from .levels import Wall
 from .warm_ups import COMPILING
@@ -154,10 +154,11 @@ class ForkServer:
         job = forked.job
         if job is None or not forked.may_rest:
             return
-        del self._running[job]
         if not forked.rest():
-            forked.kill()
+            forked.kill()  # its end is reported
             return
+        del self._running[job]
+        self._report(Rested(job, forked.spent_s))
         self._resting[job] = forked
         if len(self._resting) > _RESTING:
             self._resting.pop(next(iter(self._resting))).kill()

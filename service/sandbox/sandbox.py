@@ -29,6 +29,7 @@ from .control import Ended, Limits, Ready
 from .frames import FrameError, Message, encode_message, gathered
 from .levels import Level, Wall
 from .reply import OutOfMemory, Reply, TooMuchOutput
+from .spending import Spending
 
 Respond: TypeAlias = Callable[[Message], Awaitable[Message]]
 
@@ -91,19 +92,21 @@ class Sandbox:
         on_question: Respond | None = None,
         owner: str = "",
         again: bool = True,
+        spending: Spending | None = None,
     ) -> Message:
         """The answer of a job of this kind, or the TensorkilnError that it raised.
 
         `on_question` answers what a job asks while it runs, on the time of the job; what it raises ends the job. A job
         for an `owner` may be done by a process that has done others for the same owner, and does none for anybody else;
-        one that ends such a process is done once more in a process of its own, where that is wanted `again`.
+        one that ends such a process is done once more in a process of its own, where that is wanted `again`. `spending`
+        gets what all that takes of the processors, some of it after the answer.
 
         CrashedError when its process died, DeadlineExceededError and ResourceExhaustedError when it was ended for
         that, each with `stage`, `signal` and what else is known in `details`. LostWorkerError when the fork server
         died twice under it.
         """
         with Seen(kind, request.header, on_stage) as seen:
-            asked = (kind, request, limits, seen.begins, on_question)
+            asked = (kind, request, limits, seen.begins, on_question, spending or Spending())
             try:
                 return await self._attempt(await self._connect(), *asked, owner)
             except LostWorkerError:
@@ -172,12 +175,13 @@ class Sandbox:
         limits: Limits,
         on_stage: Callable[[str], None],
         on_question: Respond | None,
+        spending: Spending,
         owner: str,
     ) -> Message:
         ours, theirs = socket.socketpair()
         try:
             with theirs:
-                watch = connection.fork(kind, limits, theirs, owner)
+                watch = connection.fork(kind, limits, theirs, spending, owner)
         except TensorkilnError:
             ours.close()
             raise

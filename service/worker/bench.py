@@ -36,6 +36,8 @@ from .presence import Presence
 
 BEAT_S: Final = 0.5
 """How often a worker says that it is at an order, and looks whether that is wanted still: well below a lease."""
+_END_S: Final = 0.1
+"""So long the process of a compile may take to go; then it is taken to have had a processor all along."""
 
 _log = structlog.get_logger()
 
@@ -122,7 +124,9 @@ class Bench:
         error = making.exception()
         if error is not None and not isinstance(error, TensorkilnError):
             raise error
-        about = Result(message.attempt, self._name, news, cost.seconds)
+        is_known = await cost.spending.settled(_END_S)
+        cpu_s = cost.spending.seconds if is_known else max(cost.spending.seconds, cost.seconds)
+        about = Result(message.attempt, self._name, news, cost.seconds, cpu_s)
         if error is not None:
             await self._ledger.finish(task, replace(about, problem=error.to_problem()))
             return error.code

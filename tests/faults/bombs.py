@@ -14,8 +14,8 @@ from pathlib import Path
 from statistics import median
 
 from service.coding.zstandard import zstd
+from service.sandbox.confine import processor_s
 from tests.faults.memory import forget_peak, peak_mib, resident_mib
-from tests.faults.processor import spent_s
 from tests.service.server import Server
 
 PLAIN_BYTES = 256 << 20
@@ -84,10 +84,10 @@ def measure(server: Server, times: int) -> Iterator[Refusal]:
         spent: list[float] = []
         answers: set[tuple[int, str, str]] = set()
         for _ in range(times):
-            begin, before_it = time.perf_counter(), spent_s(server.pid)
+            begin, before_it = time.perf_counter(), processor_s(server.pid)
             answer = server.post("/validate", content, Content_Encoding=coding)
             took.append((time.perf_counter() - begin) * 1e3)
-            spent.append((spent_s(server.pid) - before_it) * 1e3)
+            spent.append((processor_s(server.pid) - before_it) * 1e3)
             problem = answer.json()
             answers.add((answer.status_code, problem["code"], problem["details"].get("limit", "")))
         ((status, code, limit),) = answers

@@ -3,18 +3,9 @@
 from __future__ import annotations
 
 import os
-import time
 from pathlib import Path
 
 from tests.service.server import Server, children
-
-_OF_ALL_THREADS = 2
-
-
-def spent_s(process: int) -> float:
-    """Seconds that the threads of a process have had, those that have ended among them; to the nanosecond."""
-    # clock_getcpuclockid(3), which the standard library does not have.
-    return time.clock_gettime(~process << 3 | _OF_ALL_THREADS)
 
 
 def spent_by_all_s(server: Server) -> float:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import time
+from dataclasses import asdict
 from pathlib import Path
 from threading import Event, Thread
 
 import httpx2
 import pytest
 
+from service.engine.farm.ledger import Result
 from service.store.location import open_store
 from service.store.records import Records
 from tensorkiln.errors import DiagnosticError
@@ -82,7 +84,7 @@ def test_what_somebody_without_a_key_writes_is_as_if_it_were_not_there(farm: Far
                 owner, task = path.parts[-3], path.name
                 if task not in forged and "#" not in task:  # that is being written
                     forged.add(task)
-                    done = {"attempt": 1, "worker": "forged", "news": [], "run_s": 0.0, "attempts": 1, "entry": None}
+                    done = asdict(Result(1, "forged"))
                     asyncio.run(records.put(f"farm/{owner}/claims/{task}.1", {"worker": "forged"}))
                     asyncio.run(records.put(f"farm/{owner}/done/{task}", {**done, "problem": problem}))
 

@@ -170,7 +170,7 @@ def test_a_store_that_does_not_forget_takes_nothing_from_the_answer(tmp_path: Pa
 
 @pytest.mark.parametrize("ending", ["done", "failed", "cancelled"])
 def test_a_tenant_is_charged_for_the_attempts_and_not_for_the_queue_of_the_broker(tmp_path: Path, ending: str) -> None:
-    queued_s, run_s = 1.5, 0.25
+    queued_s, run_s, cpu_s = 1.5, 0.75, 0.25
 
     async def test(rig: Rig) -> None:
         spent: list[float] = []
@@ -198,7 +198,7 @@ def test_a_tenant_is_charged_for_the_attempts_and_not_for_the_queue_of_the_broke
             entry = await rig.programs.save(WANTED.action, Entry(await rig.blobs.put(b"program"), ()))
             problem = DiagnosticError("The graph is refused.").to_problem()
             how: dict[str, Any] = {"entry": entry} if ending == "done" else {"problem": problem}
-            await rig.ledger.finish(task, Result(1, "worker", run_s=run_s, **how))
+            await rig.ledger.finish(task, Result(1, "worker", run_s=run_s, cpu_s=cpu_s, **how))
         with suppress(DiagnosticError, asyncio.CancelledError):
             await compiling
         while not spent:
@@ -206,7 +206,7 @@ def test_a_tenant_is_charged_for_the_attempts_and_not_for_the_queue_of_the_broke
         if ending == "cancelled":
             assert 0 < spent[0] < queued_s
         else:
-            assert spent == [run_s]
+            assert spent == [cpu_s]
 
     with_rig(tmp_path, test)
 

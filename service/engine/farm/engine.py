@@ -131,6 +131,7 @@ class CeleryEngine:
         pending = self._pending[ticket]
         result = await pending.result
         pending.order.cost.seconds += result.run_s
+        pending.order.cost.spending.add(result.cpu_s)
         try:
             return await self._outcome.of(pending.order, result, pending.message.attempt)
         finally:
@@ -159,7 +160,7 @@ class CeleryEngine:
             self._is_busy.clear()
         if pending is not None:
             if pending.result.cancelled() or not pending.result.done():
-                pending.order.cost.seconds += pending.claimed_s()
+                pending.order.cost.lose(pending.claimed_s())
             pending.forget()
             await self._ledger.close(self._owner, ticket, pending.message.attempt)
 

@@ -63,7 +63,7 @@ class State:
 @dataclass(frozen=True, slots=True)
 class Result:
     """How an attempt ended: with a `problem` document, or with what is in `entry`. `run_s` are seconds of its compile,
-    however it ended.
+    and `cpu_s` those of processors, however it ended.
 
     `attempts` are those of the compile within it.
     """
@@ -72,6 +72,7 @@ class Result:
     worker: str
     news: Sequence[Mapping[str, Any]] = ()
     run_s: float = 0.0
+    cpu_s: float = 0.0
     attempts: int = 1
     entry: Entry | None = None
     problem: Mapping[str, Any] | None = None

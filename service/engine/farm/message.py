@@ -11,7 +11,7 @@ TASK: Final = "kiln.compile"
 """The name of the only Celery task."""
 MAX_ATTEMPTS: Final = 5
 """How many workers may be lost over an order, or take it without beginning it."""
-_PROTOCOL: Final = 2
+_PROTOCOL: Final = 3
 """Changes with what services and workers write for one another, of which those before understand nothing."""
 
 

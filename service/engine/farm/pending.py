@@ -77,7 +77,7 @@ class Pending:
 
     def next_attempt(self) -> None:
         """The present one is lost, and is paid for all the same."""
-        self.order.cost.seconds += self.claimed_s()
+        self.order.cost.lose(self.claimed_s())
         self._waits(True)
         self.message = replace(self.message, attempt=self.message.attempt + 1)
         self.is_claimed, self.vain, self._beats, self._told = False, 0, {}, 0

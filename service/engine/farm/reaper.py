@@ -73,7 +73,7 @@ class Reaper:
             for pending in lost:
                 await self._say_lost(pending)
                 if not await self.again(pending):
-                    pending.order.cost.seconds += pending.claimed_s()
+                    pending.order.cost.lose(pending.claimed_s())
                     pending.settle(_given_up(pending))
             if unclaimed and (overtaken or await self._broker.waiting() == 0):
                 for pending in overtaken or unclaimed:

@@ -1,0 +1,106 @@
+"""What a job is charged is what the operating system says that its processes have had."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+from contextlib import suppress
+from typing import Final
+
+import pytest
+
+from service.sandbox.control import Limits
+from service.sandbox.frames import Message
+from service.sandbox.sandbox import Sandbox
+from service.sandbox.spending import Spending
+from tensorkiln.errors import LostWorkerError, TensorkilnError
+from tests.sandbox.boxes import LIMITS, in_sandbox
+from tests.sandbox.test_owners import WARM_UP
+
+TOIL_S: Final = 0.1
+"""What the deed `toil` takes of a processor."""
+SOON: Final = Limits(0.5, LIMITS.memory_mib, LIMITS.file_mib)
+
+
+async def spent(sandbox: Sandbox, what: str, owner: str, limits: Limits = LIMITS) -> float:
+    """Processor seconds that are charged for a deed."""
+    charged: list[float] = []
+    spending = Spending(charged.append)
+    with suppress(TensorkilnError):
+        await sandbox.run("ping", Message({"do": what}), limits, owner=owner, spending=spending)
+    assert await spending.settled(5.0)
+    assert sum(charged) == spending.seconds
+    return spending.seconds
+
+
+@pytest.mark.parametrize("owner", ["", "me"])
+def test_every_job_is_charged_its_own_seconds_and_no_sleep(owner: str) -> None:
+    async def work(sandbox: Sandbox) -> None:
+        for _ in range(4):
+            assert TOIL_S <= await spent(sandbox, "toil", owner) < 2 * TOIL_S
+        # It sleeps for as long.
+        assert 0 < await spent(sandbox, "linger", owner) < TOIL_S
+
+    in_sandbox(work, warm_ups=[WARM_UP])
+
+
+@pytest.mark.parametrize(
+    "what", ["say_done_and_answer", "say_done_and_hang", "answer_and_spin", "close_and_answer", "exit"]
+)
+def test_whoever_ends_otherwise_than_a_job_should_is_charged_too(what: str) -> None:
+    async def cheat(sandbox: Sandbox) -> None:
+        assert await spent(sandbox, what, "me", SOON) > 0
+
+    in_sandbox(cheat, warm_ups=[WARM_UP])
+
+
+def test_a_process_that_is_to_do_no_other_job_is_charged_for_its_last() -> None:
+    async def fill(sandbox: Sandbox) -> None:
+        for _ in range(2):
+            assert await spent(sandbox, "keep", "me") > 0
+
+    in_sandbox(fill, warm_ups=[WARM_UP])
+
+
+def test_a_hang_until_the_deadline_is_not_charged_and_a_loop_is() -> None:
+    async def wait(sandbox: Sandbox) -> None:
+        hang, spin = [await spent(sandbox, what, "", SOON) for what in ("hang", "spin")]
+        assert hang < TOIL_S < spin < 2 * SOON.deadline_s
+
+    in_sandbox(wait, warm_ups=[WARM_UP])
+
+
+def test_what_nobody_can_tell_any_more_counts_as_a_processor_for_its_time() -> None:
+    async def lose(sandbox: Sandbox) -> None:
+        spending, begin = Spending(), time.monotonic()
+        limits = Limits(20.0, LIMITS.memory_mib, LIMITS.file_mib)
+        running = asyncio.create_task(sandbox.run("ping", Message({"do": "hang"}), limits, spending=spending))
+        for _ in range(2):  # a job that loses its fork server is begun once more
+            while (pid := sandbox.pid) is None:
+                await asyncio.sleep(0.01)
+            await asyncio.sleep(0.3)
+            os.kill(pid, signal.SIGKILL)
+            while sandbox.pid == pid:
+                await asyncio.sleep(0.01)
+        with pytest.raises(LostWorkerError):
+            await running
+        assert await spending.settled(1.0)
+        assert 0.4 < spending.seconds <= time.monotonic() - begin
+
+    in_sandbox(lose, warm_ups=[WARM_UP])
+
+
+def test_whoever_asks_waits_for_what_is_not_told_yet_no_longer_than_it_likes() -> None:
+    async def ask() -> None:
+        spending = Spending()
+        assert await spending.settled(0.0)
+        spending.begin()
+        assert not await spending.settled(0.01)
+        spending.end(0.5)
+        spending.add(1.0)
+        assert await spending.settled(0.0)
+        assert spending.seconds == 1.5
+
+    asyncio.run(ask())
