@@ -2,56 +2,15 @@
 
 from __future__ import annotations
 
-import argparse
-import gc
 import sys
-from typing import Final
 
-from pydantic import ValidationError
-from pydantic_settings import SettingsError
-
-from tensorkiln.errors import TensorkilnError
-
+from .lasting import lasting
 from .leave import leave
-from .serve import serve
-from .settings import Settings
-from .told import told
-
-_FAILED: Final = 1
-_LAST_PORT: Final = 65_535
-
-
-def main() -> int:
-    """The exit status."""
-    parser = argparse.ArgumentParser(prog="python -m service", description="Run the tensorkiln compile service.")
-    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
-    parser.add_argument("--port", type=_port, default=8080, help="port to listen on, 0 for any (default: %(default)s)")
-    parser.add_argument("--uds", help="listen on this Unix socket instead")
-    arguments = parser.parse_args()
-    try:
-        settings = Settings()
-    except (SettingsError, ValidationError) as error:
-        print(*told(error), sep="\n", file=sys.stderr)
-        return _FAILED
-    try:
-        return serve(settings, arguments.host, arguments.port, arguments.uds)
-    except (TensorkilnError, OSError) as error:
-        print(*told(error), sep="\n", file=sys.stderr)
-        return _FAILED
-    finally:
-        # The end of the interpreter would search all that there is for garbage, for a quarter of a second.
-        gc.freeze()
-
-
-def _port(text: str) -> int:
-    port = int(text)
-    if not 0 <= port <= _LAST_PORT:
-        raise argparse.ArgumentTypeError(f"{port} is no port; there are 0 to {_LAST_PORT}")
-    return port
-
 
 if __name__ == "__main__":
+    with lasting():
+        from .command import FAILED, main
     status = main()
-    if status == _FAILED:
+    if status == FAILED:
         leave(status)  # the store may be at work still
     sys.exit(status)

@@ -225,11 +225,14 @@ def main(arguments: Sequence[str]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     orders = socket.socket(fileno=int(descriptor))
+    # As in `lasting`, but that the garbage of the warm-ups is not to be kept.
+    gc.disable()
     jobs: Mapping[str, Job] = resolve_name("service.sandbox.jobs:JOBS")
     for name in warm_ups:
         _warm_up(name, orders)
     gc.collect()
     gc.freeze()
+    gc.enable()
     nursery, ready = probe.settle(Path(scratch), jobs, Wall(wall), tuple(namespaces.split(",")))
     if COMPILING in warm_ups:
         nursery.gives_way = gives_way == "1"

@@ -7,6 +7,7 @@ import sys
 from pydantic import ValidationError
 from pydantic_settings import SettingsError
 
+from service.lasting import lasting
 from service.observe.export import require_exporter
 from service.observe.log import configure_log
 from service.settings import Settings
@@ -39,7 +40,8 @@ def work(settings: Settings) -> int:
         require_exporter()
     with figures(settings.worker_metrics):
         try:
-            from .serve import serve
+            with lasting():
+                from .serve import serve
         except ModuleNotFoundError as error:
             raise UnavailableError(f"{error}: install tensorkiln-server[farm].") from None
         return serve(settings)

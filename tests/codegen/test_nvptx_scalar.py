@@ -21,6 +21,10 @@ DTYPES = (*FLOATS, *INTEGERS, DType.BOOL)
 ARCHES = ("sm_70", "sm_90", "sm_120")
 ASSEMBLED = {"sm_70": "sm_75", "sm_90": "sm_90", "sm_120": "sm_120"}
 """For which architecture the PTX is assembled: later ptxas have dropped the oldest, whose PTX the next one runs."""
+# What is made for a dtype is made once, so its tests are done by one process.
+OF_EVERY_DTYPE = pytest.mark.parametrize(
+    "dtype", [pytest.param(dtype, marks=pytest.mark.xdist_group(f"ptx {dtype}")) for dtype in DTYPES], ids=str
+)
 POWERS = (2.0, 3.0, 0.5, -1.0)
 
 Case = tuple[str, Body, Sequence[DType], DType]
@@ -108,7 +112,7 @@ def test_the_kernels_are_those_of_every_cuda_target() -> None:
 
 
 @pytest.mark.parametrize("arch", ARCHES)
-@pytest.mark.parametrize("dtype", DTYPES)
+@OF_EVERY_DTYPE
 def test_every_operation_is_exact_ptx_in_registers(dtype: DType, arch: str) -> None:
     ptx = emitted(dtype, arch)
     assert ptx.count(".entry") == kernels(dtype)[1]
@@ -120,7 +124,7 @@ def test_every_operation_is_exact_ptx_in_registers(dtype: DType, arch: str) -> N
 
 @needs_assembler
 @pytest.mark.parametrize("arch", ARCHES)
-@pytest.mark.parametrize("dtype", DTYPES)
+@OF_EVERY_DTYPE
 def test_an_assembler_takes_every_operation_and_spills_nothing(dtype: DType, arch: str) -> None:
     usage = cubin.assemble(emitted(dtype, arch), ASSEMBLED[arch]).usage
     assert len(usage) == kernels(dtype)[1]

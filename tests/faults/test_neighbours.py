@@ -22,7 +22,7 @@ from tests.service.bodies import compile_body, encoded, graph
 from tests.service.server import HOOK, JSON, Server
 
 # Of each poisoned graph some requests are begun, which cost as much as many that are remembered.
-GRAPHS, TURNS, COMPILES = sized((3, 4, 6), (10, 10, 6))
+GRAPHS, TURNS, COMPILES = sized((2, 4, 6), (10, 10, 6))
 POISONED_PER_S = 10.0
 START_MS = 50.0
 
