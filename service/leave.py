@@ -12,6 +12,8 @@ def leave(status: int) -> NoReturn:
 
     The store's library aborts the process, now and then, when the interpreter is taken down under its threads.
     """
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(status)
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    finally:
+        os._exit(status)

@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 from service.body import Body
 from service.build_id import build
@@ -54,6 +54,9 @@ from .pointers import in_user_terms
 from .protocol import CompileEngine
 from .reproducer import needs_reproducer, with_reproducer
 from .returned import Prepared, Split, Validated, believable, believed, rendered
+
+_POISON: Final = "poison"
+"""The place of a test hook that counts as part of the graph."""
 
 News: TypeAlias = dict[str, Any]
 T = TypeVar("T")
@@ -235,19 +238,20 @@ class Engine:
         async with self.tenancy.reproducers(), _telling_queue_time():
             if hook is not None:
                 # One that counts as part of the graph has each of its crashes remembered, as a graph has.
-                with self._crashed.told_again(f"{key} {hook}") if _is_poison(hook) else nullcontext():
+                is_poison = _parts(hook)[0] == _POISON
+                with self._crashed.told_again(f"{key} {hook}") if is_poison else nullcontext():
                     return await self._answer(body, None, hook, tell)
             with self._crashed.told_again(key):
                 flight = (key, self.tenancy.equals)
                 return await self._answers.join(flight, lambda tell: self._answer(body, key, None, tell), tell)
 
     async def _answer(self, body: Body, key: str | None, hook: str | None, tell: Tell) -> bytes:
-        place, _, name = hook.rpartition(":") if hook is not None else ("", "", None)
+        place, name = _parts(hook)
         more = {"hook": str(name)} if place == "prepare" else {}
         if more:
             name = None
         salt = self.tenancy.salt
-        wanted = partial(_wanted, hook=name, is_poison=hook is not None and _is_poison(hook))
+        wanted = partial(_wanted, hook=name, is_poison=place == _POISON)
         lookup = Lookup(salt, wanted, self.compiles)
         request = _reading(body, {**_of_actions(salt), **more})
         asked, found = await self._run("answer", request, body, lookup.read, _of_no_target(tell), lookup)
@@ -332,9 +336,12 @@ def _reading(body: Body, header: Mapping[str, str] | None = None) -> Message:
     return Message(header or {}, {"body": body.content})
 
 
-def _is_poison(hook: str) -> bool:
-    """Whether a test hook counts as part of the graph."""
-    return hook.startswith("poison:")
+def _parts(hook: str | None) -> tuple[str, str | None]:
+    """Where a test hook runs, and its name."""
+    if hook is None:
+        return "", None
+    place, _, name = hook.rpartition(":")
+    return place, name
 
 
 def _of_actions(salt: str) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Crashes that the store has just told of, told again without a look at it: what crashes is sent over and over."""
+"""Crashes that the store has just told of, told again without a process: what crashes is sent over and over."""
 
 from __future__ import annotations
 
@@ -30,10 +30,17 @@ class KnownCrashes:
             yield
         except CrashedError as error:
             if error.details.get("cached"):
-                self._known[request] = self._now(), error.to_problem()
-                if len(self._known) > MAX_KNOWN:
-                    self._known.popitem(last=False)
+                self._keep(request, error)
             raise
+
+    def _keep(self, request: str, error: CrashedError) -> None:
+        now = self._now()
+        self._known.pop(request, None)
+        self._known[request] = now, error.to_problem()
+        for known, (since, _) in tuple(self._known.items()):
+            if len(self._known) <= MAX_KNOWN and now - since < TOLD_S:
+                break
+            del self._known[known]
 
     def _tell(self, request: str) -> None:
         since, problem = self._known.get(request, (0.0, None))

@@ -81,7 +81,7 @@ class Gate:
             self._budgets = {
                 tenant: (budget, of)
                 for tenant, (budget, of) in self._budgets.items()
-                if budget.level(of.cpu_s, of.window_s, now) > 0
+                if budget.level(of.cpu_s, of.window_s, now) > 0 or self._in_flight[tenant]
             }
 
 

@@ -22,7 +22,7 @@ _WIDER_S: Final = 1.0
 
 @dataclass(slots=True)
 class Turn:
-    """A turn in a lane. Whoever has it may set `cost_s` to the seconds for which others had not its place.
+    """A turn in a lane. Whoever has it may set `cost_s` to the seconds of work in its place.
 
     At the end it is set in any case: to the seconds in the lane, if to nothing else. `charge` is for the processor
     seconds that it took, which may be known later.
@@ -88,7 +88,7 @@ class FairLane:
 
     @asynccontextmanager
     async def admit(self, share: Share, cost_s: float) -> AsyncGenerator[Turn]:
-        """Wait for a turn that is estimated to cost `cost_s` seconds of a place, and have it for the block."""
+        """Wait for a turn that is estimated to cost `cost_s` seconds of work, and have it for the block."""
         waiting = await self._turn(share, cost_s)
         begin = time.monotonic()
 

@@ -37,7 +37,7 @@ _CAPABILITY_VERSION: Final = 0x20080522
 _CAPABILITY_BYTES: Final = 24
 
 # <linux/posix-timers.h>: CPUCLOCK_SCHED, of a process
-_OF_ALL_THREADS: Final = 2
+_SCHEDULED: Final = 2
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -145,7 +145,7 @@ def memory(pid: int) -> Memory:
 def processor_s(pid: int) -> float:
     """Seconds that all threads of a process have had, to the nanosecond. OSError when there is none."""
     # clock_getcpuclockid(3), which the standard library does not have.
-    return time.clock_gettime(~pid << 3 | _OF_ALL_THREADS)
+    return time.clock_gettime(~pid << 3 | _SCHEDULED)
 
 
 def user_tasks() -> int:

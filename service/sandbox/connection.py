@@ -181,11 +181,13 @@ class Connection:
                 _fail(self._ready, UnavailableError(f"The fork server cannot start: {report.reason}."))
             case Expired() if report.job in self._waiting:
                 _settle(self._waiting[report.job].expired, report)
-            case Refused():
+            case Refused() if report.job in self._waiting:
                 error = UnavailableError(f"The operating system starts no process for the compile: {report.reason}.")
                 watch = self._waiting.pop(report.job)
                 watch.spending.end(0.0)
                 _fail(watch.ended, error)
+            case Refused() if report.job in self._released:
+                self._released.pop(report.job).spending.end(0.0)
             case Ended() if report.job in self._waiting:
                 watch = self._waiting.pop(report.job)
                 watch.spending.end(report.cpu_s)

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from tensorkiln.errors import (
     CompileError,
+    CrashedError,
     InvalidGraphError,
     LimitExceededError,
     RequestError,
@@ -23,6 +24,8 @@ FIRST_STAGE: Final = "start"
 MAX_STAGE_BYTES: Final = 256
 _OF_A_JOB: Final = (InvalidGraphError, UnsupportedGraphError, LimitExceededError, CompileError, RequestError)
 """What is wrong with a request; what is wrong with the service, no job has a say in."""
+_OF_THE_SERVICE: Final = frozenset({"reproducer", "attempts", "cached", "queue_ms"})
+"""Details that the service adds and goes by: what a caller may read, and what is known of earlier attempts."""
 
 
 class OutOfMemory(Exception):
@@ -108,6 +111,9 @@ def error_of(problem: dict[str, Any]) -> TensorkilnError:
     if not isinstance(pointers or [], list) or not isinstance(details or {}, dict):
         raise FrameError("a problem document has pointers or details that are none")
     error = error_from_problem(problem)
-    if not isinstance(error, _OF_A_JOB):
+    if not isinstance(error, _OF_A_JOB) or isinstance(error, CrashedError):
         raise FrameError(f"a job does not end with {error.code}")
-    return error
+    if _OF_THE_SERVICE.isdisjoint(error.details):
+        return error
+    own = {name: value for name, value in error.details.items() if name not in _OF_THE_SERVICE}
+    return type(error)(error.message, pointers=error.pointers, details=own)

@@ -37,38 +37,25 @@ class Attempts:
 
     async def begin(self) -> Attempt | Crash | None:
         """An attempt that is the caller's; the last crash when there were enough; None while others are at theirs."""
-        known = await self._known()
-        if known is not None:
-            return known
         found: list[Crash] = []
         for path in _paths(self._key):
             attempt = Attempt(self._crashes, self._key, path, len(found) + 1)
-            while not await attempt.claim():
-                record = await self._crashes.records.get(path)
+            # Where one has crashed, others are likely to have: whoever looks first has nothing to write.
+            record = await self._crashes.records.get(path) if found else None
+            while record is not None or not await attempt.claim():
+                record = record or await self._crashes.records.get(path)
                 if record is None:
                     continue  # it was given back this moment, or damaged
-                crash = self._crash(record)
+                crash = self._crashes.read(self._key, record) if _HOLDER not in record else None
                 if crash is not None:
                     found.append(crash)
                 elif self._is_over(path, record) and await self._clear(path, record):
+                    record = None
                     continue
                 break
             else:
                 return attempt
-        return _last(found) if len(found) == MAX_CRASHES else None
-
-    async def _known(self) -> Crash | None:
-        """The last crash, where there is one in every place. The last place tells of most graphs that it is not so."""
-        found: list[Crash] = []
-        for path in reversed(_paths(self._key)):
-            crash = self._crash(await self._crashes.records.get(path))
-            if crash is None:
-                return None
-            found.append(crash)
-        return _last(found)
-
-    def _crash(self, record: Mapping[str, Any] | None) -> Crash | None:
-        return self._crashes.read(self._key, record) if record is not None and _HOLDER not in record else None
+        return max(found, key=lambda crash: crash.at) if len(found) == MAX_CRASHES else None
 
     def _is_over(self, path: str, record: Mapping[str, Any]) -> bool:
         if _HOLDER not in record:
@@ -162,10 +149,6 @@ class Attempt:
                 at = self._crashes.now()
                 await self._crashes.records.put(self._path, self._crashes.holding(self._path, self._holder, beat))
                 self._said_at = at
-
-
-def _last(crashes: list[Crash]) -> Crash:
-    return max(crashes, key=lambda crash: crash.at)
 
 
 def _paths(key: str) -> list[str]:

@@ -36,7 +36,7 @@ from .presence import Presence
 
 BEAT_S: Final = 0.5
 """How often a worker says that it is at an order, and looks whether that is wanted still: well below a lease."""
-_END_S: Final = 0.1
+_END_S: Final = 2.0
 """So long the process of a compile may take to go; then it is taken to have had a processor all along."""
 
 _log = structlog.get_logger()
@@ -119,12 +119,12 @@ class Bench:
         finally:
             making.cancel()
             beating.cancel()
-        if making.cancelled() or await self._ledger.find(task.owner, task.id) is None:
+        is_known, wanted = await asyncio.gather(cost.spending.settled(_END_S), self._ledger.find(task.owner, task.id))
+        if making.cancelled() or wanted is None:
             return "given up"
         error = making.exception()
         if error is not None and not isinstance(error, TensorkilnError):
             raise error
-        is_known = await cost.spending.settled(_END_S)
         cpu_s = cost.spending.seconds if is_known else max(cost.spending.seconds, cost.seconds)
         about = Result(message.attempt, self._name, news, cost.seconds, cpu_s)
         if error is not None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import traceback
 from secrets import token_hex
 
@@ -24,11 +25,20 @@ def require_start(settings: Settings) -> None:
     """UnavailableError with the reason when the isolation, the key or the store is not what a worker needs."""
     reading, writing = os.pipe()
     if (trying := os.fork()) == 0:
-        leave(_try(settings, writing))
+        status = 1
+        try:
+            status = _try(settings, writing)
+        finally:
+            leave(status)  # before anything of the worker's own is ended that it has begun
     os.close(writing)
-    with open(reading, encoding="utf-8") as told:
-        reason = told.read()
-    status = os.waitstatus_to_exitcode(os.waitpid(trying, 0)[1])
+    try:
+        with open(reading, encoding="utf-8") as told:
+            reason = told.read()
+    except BaseException:
+        os.kill(trying, signal.SIGKILL)
+        raise
+    finally:
+        status = os.waitstatus_to_exitcode(os.waitpid(trying, 0)[1])
     if status != 0:
         raise UnavailableError(f"The worker cannot start: {reason or f'what tries it ended with {status}'}")
 
@@ -54,12 +64,12 @@ async def check(settings: Settings) -> None:
 
 def _try(settings: Settings, telling: int) -> int:
     """The exit status of a process that tries; the reason against a start goes to the descriptor `telling`."""
-    # What begins on this machine gives way to what compiles on it.
-    give_way(os.getpid())
     try:
+        # What begins on this machine gives way to what compiles on it.
+        give_way(os.getpid())
         asyncio.run(check(settings))
     except UnavailableError as error:
-        os.write(telling, str(error).encode())
+        os.write(telling, str(error).encode(errors="replace"))
         return 1
     except BaseException:  # it is the end of this process, whatever it is
         traceback.print_exc()

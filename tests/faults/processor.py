@@ -10,8 +10,19 @@ from tests.service.server import Server, children
 
 def spent_by_all_s(server: Server) -> float:
     """Of the service, its fork servers and their processes, those that have ended among them; in ticks of 10 ms."""
-    forks, ticks = server.fork_servers, 0
-    for pid in (server.pid, *forks, *(child for fork_server in forks for child in children(fork_server))):
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        ticks += sum(map(int, fields[11:15]))
-    return ticks / os.sysconf("SC_CLK_TCK")
+    while True:
+        forks = server.fork_servers
+        young = [child for fork_server in forks for child in children(fork_server)]
+        # A child that has ended since it was listed is with its parent now, which is read after it.
+        ticks = [_ticks(pid) for pid in (*young, *forks, server.pid)]
+        if None not in ticks:
+            return sum(filter(None, ticks)) / os.sysconf("SC_CLK_TCK")
+
+
+def _ticks(process: int) -> int | None:
+    """Of a process and of its children that have ended; None when it is gone."""
+    try:
+        fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    return sum(map(int, fields[11:15]))

@@ -6,7 +6,7 @@ import asyncio
 import os
 import signal
 import time
-from contextlib import suppress
+from contextlib import nullcontext
 from typing import Final
 
 import pytest
@@ -15,21 +15,24 @@ from service.sandbox.control import Limits
 from service.sandbox.frames import Message
 from service.sandbox.sandbox import Sandbox
 from service.sandbox.spending import Spending
-from tensorkiln.errors import LostWorkerError, TensorkilnError
+from tensorkiln.errors import CrashedError, DeadlineExceededError, LostWorkerError, TensorkilnError
 from tests.sandbox.boxes import LIMITS, in_sandbox
 from tests.sandbox.test_owners import WARM_UP
 
 TOIL_S: Final = 0.1
 """What the deed `toil` takes of a processor."""
 SOON: Final = Limits(0.5, LIMITS.memory_mib, LIMITS.file_mib)
+NOT_SO_SOON: Final = Limits(2.0, LIMITS.memory_mib, LIMITS.file_mib)
 
 
-async def spent(sandbox: Sandbox, what: str, owner: str, limits: Limits = LIMITS) -> float:
-    """Processor seconds that are charged for a deed."""
+async def spent(
+    sandbox: Sandbox, what: str, owner: str, limits: Limits = LIMITS, error: type[TensorkilnError] | None = None
+) -> float:
+    """Processor seconds that are charged for a deed, which ends with an error of this class."""
     charged: list[float] = []
     spending = Spending(charged.append)
-    with suppress(TensorkilnError):
-        await sandbox.run("ping", Message({"do": what}), limits, owner=owner, spending=spending)
+    with nullcontext() if error is None else pytest.raises(error):
+        await sandbox.run("ping", Message({"do": what}), limits, owner=owner, again=False, spending=spending)
     assert await spending.settled(5.0)
     assert sum(charged) == spending.seconds
     return spending.seconds
@@ -47,11 +50,19 @@ def test_every_job_is_charged_its_own_seconds_and_no_sleep(owner: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "what", ["say_done_and_answer", "say_done_and_hang", "answer_and_spin", "close_and_answer", "exit"]
+    ("what", "error"),
+    [
+        ("say_done_and_answer", None),
+        ("say_done_and_hang", DeadlineExceededError),
+        ("answer_and_spin", None),
+        ("exit", CrashedError),
+    ],
 )
-def test_whoever_ends_otherwise_than_a_job_should_is_charged_too(what: str) -> None:
+def test_whoever_ends_otherwise_than_a_job_should_is_charged_too(
+    what: str, error: type[TensorkilnError] | None
+) -> None:
     async def cheat(sandbox: Sandbox) -> None:
-        assert await spent(sandbox, what, "me", SOON) > 0
+        assert 0 < await spent(sandbox, what, "me", SOON, error) < SOON.deadline_s
 
     in_sandbox(cheat, warm_ups=[WARM_UP])
 
@@ -66,8 +77,8 @@ def test_a_process_that_is_to_do_no_other_job_is_charged_for_its_last() -> None:
 
 def test_a_hang_until_the_deadline_is_not_charged_and_a_loop_is() -> None:
     async def wait(sandbox: Sandbox) -> None:
-        hang, spin = [await spent(sandbox, what, "", SOON) for what in ("hang", "spin")]
-        assert hang < TOIL_S < spin < 2 * SOON.deadline_s
+        hang, spin = [await spent(sandbox, what, "", NOT_SO_SOON, DeadlineExceededError) for what in ("hang", "spin")]
+        assert hang < TOIL_S < spin < NOT_SO_SOON.deadline_s + 1
 
     in_sandbox(wait, warm_ups=[WARM_UP])
 

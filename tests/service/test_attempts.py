@@ -63,9 +63,12 @@ def test_two_may_be_at_a_compile_and_a_third_waits_until_both_have_crashed(tmp_p
     with_store(tmp_path, test)
 
 
-def test_whoever_meets_a_known_crash_writes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def refuse(*_: object) -> bool:
-        pytest.fail("There is nothing to write.")
+def test_whoever_meets_a_known_crash_tries_for_one_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[str] = []
+
+    async def refuse(_: Records, path: str, __: object) -> bool:
+        tried.append(path)
+        return False
 
     async def test(_: Stocked, crashes: Crashes, __: Clock) -> None:
         for _attempt in range(MAX_CRASHES):
@@ -73,6 +76,7 @@ def test_whoever_meets_a_known_crash_writes_nothing(tmp_path: Path, monkeypatch:
                 await attempt.crash(PROBLEM)
         monkeypatch.setattr(Records, "create", refuse)
         assert isinstance(await Attempts(crashes, "key").begin(), Crash)
+        assert len(tried) == 1
 
     with_store(tmp_path, test)
 

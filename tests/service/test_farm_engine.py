@@ -168,7 +168,7 @@ def test_a_store_that_does_not_forget_takes_nothing_from_the_answer(tmp_path: Pa
     with_rig(tmp_path, test, ledger=Keeping)
 
 
-@pytest.mark.parametrize("ending", ["done", "failed", "cancelled"])
+@pytest.mark.parametrize("ending", ["done", "failed", "cancelled", "done by another worker"])
 def test_a_tenant_is_charged_for_the_attempts_and_not_for_the_queue_of_the_broker(tmp_path: Path, ending: str) -> None:
     queued_s, run_s, cpu_s = 1.5, 0.75, 0.25
 
@@ -197,14 +197,24 @@ def test_a_tenant_is_charged_for_the_attempts_and_not_for_the_queue_of_the_broke
         else:
             entry = await rig.programs.save(WANTED.action, Entry(await rig.blobs.put(b"program"), ()))
             problem = DiagnosticError("The graph is refused.").to_problem()
-            how: dict[str, Any] = {"entry": entry} if ending == "done" else {"problem": problem}
-            await rig.ledger.finish(task, Result(1, "worker", run_s=run_s, cpu_s=cpu_s, **how))
+            how: dict[str, Any] = {"problem": problem} if ending == "failed" else {"entry": entry}
+            attempt = 1
+            if ending == "done by another worker":
+                unfit = UnavailableError("The store was gone.").to_problem()
+                await rig.ledger.finish(task, Result(1, "worker", run_s=run_s, cpu_s=2 * cpu_s, problem=unfit))
+                while not spent:
+                    await asyncio.sleep(0.01)
+                attempt = 2
+                assert await rig.ledger.claim(task, attempt, "another")
+            await rig.ledger.finish(task, Result(attempt, "worker", run_s=run_s, cpu_s=cpu_s, **how))
         with suppress(DiagnosticError, asyncio.CancelledError):
             await compiling
         while not spent:
             await asyncio.sleep(0.01)
         if ending == "cancelled":
             assert 0 < spent[0] < queued_s
+        elif ending == "done by another worker":
+            assert spent == [2 * cpu_s, cpu_s]
         else:
             assert spent == [cpu_s]
 

@@ -56,6 +56,16 @@ def test_nothing_else_is_told_again(outcome: TensorkilnError) -> None:
         assert asked(known, "a", outcome) == (repr(outcome.to_problem()), True)
 
 
+def test_what_is_old_is_not_kept() -> None:
+    clock = Clock()
+    known = KnownCrashes(clock)
+    asked(known, "a", REMEMBERED)
+    clock.at += TOLD_S
+    asked(known, "b", REMEMBERED)
+    clock.at -= 1
+    assert [asked(known, request)[1] for request in "ab"] == [True, False]
+
+
 def test_those_that_are_known_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(known_crashes, "MAX_KNOWN", 2)
     known = KnownCrashes(Clock())
@@ -70,7 +80,7 @@ def service(tmp_path: Path) -> Iterator[Guarded]:
         yield server
 
 
-def test_it_is_told_without_a_process_or_a_look_at_the_store_to_its_caller_alone(service: Guarded) -> None:
+def test_it_is_told_without_a_look_at_the_crashes_of_the_store_to_its_caller_alone(service: Guarded) -> None:
     mine, other = service.key("t"), service.key("t")
     body = encoded(compile_body(graph("exp2", rows=43)))
 

@@ -8,15 +8,18 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from service.body import Body
 from service.engine.engine import Engine
 from service.identity.authenticator import Authenticator
 from service.identity.caller import LOCAL, acting_as
+from service.sandbox.frames import Message
 from service.sandbox.sandbox import Sandbox
 from service.sandbox.warm_ups import COMPILING, READING
 from service.settings import Settings
-from tensorkiln.errors import CrashedError
-from tests.sandbox.boxes import in_sandbox, ping
+from tensorkiln.errors import CrashedError, RequestError, TensorkilnError
+from tests.sandbox.boxes import LIMITS, in_sandbox, ping
 from tests.service.bodies import V3, compile_body, encoded, graph
 from tests.service.warm_ups import LIE, LIES, OTHER_LIES
 
@@ -114,3 +117,21 @@ def test_a_job_that_is_to_ask_nothing_gets_no_answer() -> None:
         assert "asks something" in error.message
 
     in_sandbox(asks, warm_ups=("tests.service.warm_ups:ask_where_nothing_is_asked",))
+
+
+def test_what_a_job_says_of_its_end_gives_no_right_and_is_no_crash() -> None:
+    async def end(sandbox: Sandbox) -> None:
+        async def ended(what: str) -> TensorkilnError:
+            with pytest.raises(TensorkilnError) as caught:
+                await sandbox.run("ping", Message({"do": what}), LIMITS)
+            return caught.value
+
+        # A digest among the details would be one that the caller may read from then on.
+        refused = await ended("refuse_and_claim")
+        assert (type(refused), dict(refused.details)) == (RequestError, {"limit": 3})
+        crashed = await ended("say_it_crashed")
+        assert isinstance(crashed, CrashedError)
+        assert "garbled" in crashed.message
+        assert "cached" not in crashed.details
+
+    in_sandbox(end, warm_ups=("tests.service.warm_ups:do_as_told",))

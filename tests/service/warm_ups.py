@@ -21,7 +21,7 @@ from service.sandbox.confine import KEPT_MIB
 from service.sandbox.frames import Message
 from service.sandbox.jobs import JOBS
 from service.sandbox.jobs.compile_action import compile_action
-from tensorkiln.errors import DiagnosticError, RequestError
+from tensorkiln.errors import CrashedError, DiagnosticError, RequestError
 
 HELD_MIB = 96
 _held: list[bytes] = []
@@ -177,6 +177,15 @@ def _refuse(outlet: Outlet) -> None:
     raise RequestError("Refused as told.")
 
 
+def _refuse_and_claim(outlet: Outlet) -> None:
+    words = {"reproducer": "0" * 64, "cached": True, "attempts": 1, "queue_ms": 0.0}
+    raise RequestError("Refused as told.", details={**words, "limit": 3})
+
+
+def _say_it_crashed(outlet: Outlet) -> None:
+    raise CrashedError("It crashed.", details={"cached": True})
+
+
 def _say_done(outlet: Outlet) -> None:
     with suppress(OSError):  # who is for nobody has nowhere to say it
         os.write(_ASSIGNMENTS, DONE)
@@ -246,6 +255,8 @@ DEEDS: dict[str, Callable[[Outlet], object]] = {
     "linger": lambda outlet: time.sleep(0.1),
     "toil": _toil,
     "refuse": _refuse,
+    "refuse_and_claim": _refuse_and_claim,
+    "say_it_crashed": _say_it_crashed,
     "keep": lambda outlet: _kept.append(b"x" * (KEPT_MIB << 20)),
     "keep_shared": _keep_shared,
     "keep_addresses": _keep_addresses,

@@ -130,8 +130,7 @@ class CeleryEngine:
         """As the protocol has it. Attempts whose worker was lost are made again before this ends."""
         pending = self._pending[ticket]
         result = await pending.result
-        pending.order.cost.seconds += result.run_s
-        pending.order.cost.spending.add(result.cpu_s)
+        pending.charge(result)
         try:
             return await self._outcome.of(pending.order, result, pending.message.attempt)
         finally:
@@ -193,7 +192,7 @@ class CeleryEngine:
             if may_pass:
                 pending.passed = result.attempt
                 await self._ledger.reopen(self._owner, identifier)
-                if await self._reaper.again(pending):
+                if await self._reaper.again(pending, result):
                     continue
             pending.settle(result)
 

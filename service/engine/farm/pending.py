@@ -64,6 +64,11 @@ class Pending:
             self._tell(each)
         self._told = max(self._told, len(news))
 
+    def charge(self, result: Result) -> None:
+        """What an attempt has taken, by the word of the worker that made it."""
+        self.order.cost.seconds += result.run_s
+        self.order.cost.spending.add(result.cpu_s)
+
     def settle(self, result: Result) -> None:
         """This is how it ended, unless it was given up meanwhile."""
         if not self.result.done():
@@ -75,9 +80,12 @@ class Pending:
         self._waits(False)
         self.result.cancel()
 
-    def next_attempt(self) -> None:
-        """The present one is lost, and is paid for all the same."""
-        self.order.cost.lose(self.claimed_s())
+    def next_attempt(self, result: Result | None) -> None:
+        """The present one came to a result that is not the order's, or is lost; it is paid for all the same."""
+        if result is None:
+            self.order.cost.lose(self.claimed_s())
+        else:
+            self.charge(result)
         self._waits(True)
         self.message = replace(self.message, attempt=self.message.attempt + 1)
         self.is_claimed, self.vain, self._beats, self._told = False, 0, {}, 0

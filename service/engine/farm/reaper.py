@@ -107,12 +107,19 @@ class Reaper:
         worker = await self._ledger.worker(pending.task, message.attempt)
         _log.warning("a worker was lost", worker=worker, attempt=message.attempt, digest=message.action)
 
-    async def again(self, pending: Pending) -> bool:
-        """Announce another attempt; False when there were enough. UnavailableError leaves it for later."""
+    async def again(self, pending: Pending, result: Result | None = None) -> bool:
+        """Announce another attempt; False when there were enough. UnavailableError leaves it for later.
+
+        `result` is what the present one came to, which was not lost then.
+        """
+        if pending.result.done():
+            return True  # nobody waits for it since, and what it took is paid for
         if pending.message.attempt >= MAX_ATTEMPTS:
             return False
         await self._broker.check()
-        pending.next_attempt()
+        if pending.result.done():
+            return True
+        pending.next_attempt(result)
         await self._announce(pending)
         return True
 
