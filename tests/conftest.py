@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import gc
 import os
 import shutil
 import sys
@@ -34,6 +35,9 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 _FULL_TIMEOUT_S = 3600
 
+# A third of collecting seventeen thousand tests would be to search them for garbage.
+gc.disable()
+
 
 def pytest_xdist_auto_num_workers() -> int:
     """One process more than processors: a third of the tests wait for services and farms to come and go."""
@@ -47,3 +51,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.faults)
         if FULL and item.get_closest_marker("faults"):
             item.add_marker(pytest.mark.timeout(_FULL_TIMEOUT_S))
+
+
+def pytest_collection_finish() -> None:
+    """From now on there is garbage; what was collected lasts as long as the process."""
+    gc.freeze()
+    gc.enable()
