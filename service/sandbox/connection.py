@@ -181,23 +181,23 @@ class Connection:
                 _fail(self._ready, UnavailableError(f"The fork server cannot start: {report.reason}."))
             case Expired() if report.job in self._waiting:
                 _settle(self._waiting[report.job].expired, report)
-            case Refused() if report.job in self._waiting:
+            case Refused():
                 error = UnavailableError(f"The operating system starts no process for the compile: {report.reason}.")
-                watch = self._waiting.pop(report.job)
-                watch.spending.end(0.0)
-                _fail(watch.ended, error)
-            case Refused() if report.job in self._released:
-                self._released.pop(report.job).spending.end(0.0)
-            case Ended() if report.job in self._waiting:
-                watch = self._waiting.pop(report.job)
-                watch.spending.end(report.cpu_s)
-                _settle(watch.ended, report)
-            case Ended() | Rested() if report.job in self._released:
-                self._released.pop(report.job).spending.end(report.cpu_s)
+                _fail(self._over(report.job, 0.0).ended, error)
+            case Ended():
+                _settle(self._over(report.job, report.cpu_s).ended, report)
+            case Rested():
+                self._over(report.job, report.cpu_s)
             case Expired() if report.job in self._released:
                 pass
             case _:
                 raise AssertionError(f"a fork server does not send {report}")
+
+    def _over(self, job: int, cpu_s: float) -> Watch:
+        """A job of which nothing more is said, and which took so many seconds of a processor."""
+        watch = (self._released if job in self._released else self._waiting).pop(job)
+        watch.spending.end(cpu_s)
+        return watch
 
     def _lose(self) -> None:
         if self.is_lost:

@@ -34,8 +34,8 @@ ENOUGH_JOBS: Final = 64
 class Forked:
     """One process. `job` is None while it is in reserve; `begun` and `deadline` are times of `time.monotonic`.
 
-    `order` is the last one that it got, of `jobs` so far; `used_s` is the processor time of those before it, and
-    `spent_s` that of the last of them. One that rests has done its job for an owner, and is stopped until the next.
+    `order` is the last one that it got, of `jobs` so far; `used_s` is the processor time of those before it. One that
+    rests has done its job for an owner, and is stopped until the next.
     """
 
     pid: int
@@ -49,7 +49,6 @@ class Forked:
     order: Fork | None = None
     jobs: int = 0
     used_s: float = 0.0
-    spent_s: float = 0.0
     begun: float = inf
     deadline: float = inf
     is_expired: bool = False
@@ -116,8 +115,8 @@ class Forked:
         """Whether the process and whoever waits for it agree that its job is done."""
         return self.is_done and self.is_released and not (self.is_expired or self.is_cancelled)
 
-    def rest(self) -> bool:
-        """Stop the process, which has done its job; False when it is not to do another.
+    def rest(self) -> float | None:
+        """Stop the process, which has done its job; the processor seconds of that, None when it is to do no other.
 
         It is stopped because the time of a processor is for jobs, which have a deadline.
         """
@@ -127,12 +126,12 @@ class Forked:
             used_s = confine.processor_s(self.pid)
             memory = confine.memory(self.pid)
         except (OSError, LookupError):  # it ends, or nothing can be opened
-            return False
+            return None
         if self.jobs >= ENOUGH_JOBS or used_s >= ENOUGH_S or not self._has_room(memory):
-            return False
-        self.spent_s, self.used_s = used_s - self.used_s, used_s
+            return None
+        spent_s, self.used_s = used_s - self.used_s, used_s
         self.job, self.begun, self.deadline = None, inf, time.monotonic() + REST_S
-        return True
+        return spent_s
 
     def _has_room(self, memory: confine.Memory) -> bool:
         """Whether another job has all the memory of one, and is not taken for what an earlier one took."""

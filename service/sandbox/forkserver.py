@@ -21,6 +21,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from pkgutil import resolve_name
 
+from service.lasting import lasting
+
 from . import confine, control, pages, probe
 from .child import Job
 from .control import Cancel, Expired, Fork, Ready, Refused, Release, Rested, Unready
@@ -154,11 +156,12 @@ class ForkServer:
         job = forked.job
         if job is None or not forked.may_rest:
             return
-        if not forked.rest():
+        spent_s = forked.rest()
+        if spent_s is None:
             forked.kill()  # its end is reported
             return
         del self._running[job]
-        self._report(Rested(job, forked.spent_s))
+        self._report(Rested(job, spent_s))
         self._resting[job] = forked
         if len(self._resting) > _RESTING:
             self._resting.pop(next(iter(self._resting))).kill()
@@ -225,14 +228,11 @@ def main(arguments: Sequence[str]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     orders = socket.socket(fileno=int(descriptor))
-    # As in `lasting`, but that the garbage of the warm-ups is not to be kept.
-    gc.disable()
-    jobs: Mapping[str, Job] = resolve_name("service.sandbox.jobs:JOBS")
-    for name in warm_ups:
-        _warm_up(name, orders)
-    gc.collect()
-    gc.freeze()
-    gc.enable()
+    with lasting():
+        jobs: Mapping[str, Job] = resolve_name("service.sandbox.jobs:JOBS")
+        for name in warm_ups:
+            _warm_up(name, orders)
+        gc.collect()  # a warm-up leaves garbage
     nursery, ready = probe.settle(Path(scratch), jobs, Wall(wall), tuple(namespaces.split(",")))
     if COMPILING in warm_ups:
         nursery.gives_way = gives_way == "1"
