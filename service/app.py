@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from typing import Final
 
 from fastapi import FastAPI
+from fastapi_offline import FastAPIOffline
 
 from . import problems
 from .capabilities import describe
@@ -14,7 +15,7 @@ from .coding.encode import Encode
 from .engine.engine import Engine
 from .identity.authenticator import Authenticator
 from .identity.guard import Guard
-from .identity.policy import PUBLIC
+from .identity.policy import DOCS_ASSETS, PUBLIC
 from .intake import Intake
 from .observe.export import telemetry
 from .observe.requests import Requests
@@ -81,10 +82,11 @@ def create_app(settings: Settings) -> FastAPI:
         finally:
             await engine.close()
 
-    app = FastAPI(
+    app = FastAPIOffline(
+        redoc_url=None,
+        static_url=DOCS_ASSETS,
         title="tensorkiln",
         lifespan=lifespan,
-        redoc_url=None,
         redirect_slashes=False,
         telemetry=telemetry(tracing=settings.tracing),
     )

@@ -12,6 +12,8 @@ PUBLIC: Final = frozenset({"/healthz", "/readyz", "/capabilities"})
 
 # For everybody who is known at all: what the interface is, and the public keys that programs are signed with.
 _KNOWN: Final = frozenset({"/docs", "/docs/oauth2-redirect", "/openapi.json", "/keys", "/whoami"})
+DOCS_ASSETS: Final = "/docs/assets"
+"""What `/docs` loads is the service's own: a script from elsewhere would see the keys that are typed into that page."""
 _ANY: Final = frozenset[Scope]()
 _WORK: Final = frozenset({Scope.COMPILE, Scope.CACHE_READ})
 _ONE_OF: Final = {
@@ -33,7 +35,7 @@ def check(caller: Caller, method: str, path: str) -> None:
 
 
 def _needed(method: str, path: str) -> frozenset[Scope]:
-    if path in _KNOWN:
+    if path in _KNOWN or path.startswith(f"{DOCS_ASSETS}/"):
         return _ANY
     first = path.removeprefix("/").partition("/")[0]  # "*" and the like have none
     if method == "DELETE" and first == "jobs":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -52,6 +53,18 @@ def test_every_route_that_reads_keeps_to_its_description(case: Any, server: Serv
 @thoroughly
 def test_every_route_that_takes_a_body_keeps_to_its_description(case: Any, server: Server) -> None:
     case.call_and_validate(base_url=server.url)
+
+
+def test_its_page_loads_nothing_from_elsewhere(server: Server) -> None:
+    page = server.http.get("/docs")
+    assert page.status_code == 200
+    loaded = re.findall(r"""(?:src|href|url)\s*[=:]\s*["']([^"']*)""", page.text)
+    assert len(loaded) == 4  # the script, its style, the icon, the document
+    for path in loaded:
+        assert path.startswith("/")
+        assert server.http.get(path).status_code == 200
+    assert server.http.get("/docs/assets/../../service/app.py").status_code == 404
+    assert server.http.get("/docs/assets/%2e%2e/core.py").status_code == 404
 
 
 def test_every_route_of_the_document_is_one_of_these(document: dict[str, Any]) -> None:
