@@ -17,6 +17,9 @@ from tests.faults.size import FULL
 # The compiler raises the limit when it runs; hypothesis warns of a limit that changes under a test.
 sys.setrecursionlimit(20_000)
 
+# One process for each processor is there already; threads of NumPy's own would wait for one another, and spin.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 # No test may leave a key that it trusted, or a program that it kept, with the user who runs it.
 _OWN = tempfile.mkdtemp(prefix="kiln-tests-")
 atexit.register(shutil.rmtree, _OWN, ignore_errors=True)
@@ -54,6 +57,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish() -> None:
-    """From now on there is garbage; what was collected lasts as long as the process."""
+    """From now on there is garbage, if seldom; what was collected lasts as long as the process."""
     gc.freeze()
+    gc.set_threshold(50_000, 20, 20)
     gc.enable()
