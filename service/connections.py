@@ -8,9 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import resource
+import sys
+from http import HTTPStatus
 from typing import Final
 
+import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from tensorkiln.errors import RequestError
+
+from .problems import respond
 
 STALLED_S: Final = 60.0
 LEAST_RATE: Final = 4096
@@ -95,6 +102,22 @@ class Connection(H11Protocol):
         """It was."""
         self._has_moved = True
         super().resume_writing()
+
+    def send_400_response(self, msg: str) -> None:
+        """A problem for what is no HTTP, before which nobody has been asked, and the end of the connection."""
+        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            cause = sys.exception()
+            status = cause.error_status_hint if isinstance(cause, h11.RemoteProtocolError) else HTTPStatus.BAD_REQUEST
+            answer = respond(RequestError(f"{msg} {cause or ''}".rstrip()), status=status)
+            headers = [*answer.raw_headers, (b"connection", b"close")]
+            reason = HTTPStatus(status).phrase.encode()
+            parts = (
+                h11.Response(status_code=status, headers=headers, reason=reason),
+                h11.Data(data=bytes(answer.body)),
+                h11.EndOfMessage(),
+            )
+            self.transport.write(b"".join(self.conn.send(part) or b"" for part in parts))
+        self.transport.close()
 
     @property
     def _is_idle(self) -> bool:

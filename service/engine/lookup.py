@@ -46,10 +46,18 @@ class Asked:
         return found if len(found) == len(self.looks) else ()
 
     async def programs(self, compiles: Compiles, tell: Callable[[int], Tell]) -> Sequence[Compiled]:
-        """All programs; `tell` gives whom to tell what happens to the one at a position."""
+        """All programs; `tell` gives whom to tell what happens to the one at a position.
+
+        When one fails, the others are given up: nobody waits for them any more.
+        """
         found = zip(self.wanted, self.looks, strict=True)
         making = (compiles.program(each, tell(place), look) for place, (each, look) in enumerate(found))
-        return await asyncio.gather(*making)
+        tasks = [asyncio.create_task(each) for each in making]
+        try:
+            return await asyncio.gather(*tasks)
+        finally:
+            for task in tasks:
+                task.cancel()
 
 
 class Lookup:

@@ -98,6 +98,11 @@ class Connection:
         except UnavailableError:
             await connection.close()
             raise
+        except asyncio.CancelledError:
+            # Whoever waits no longer does not wait for its end either.
+            connection.kill()
+            await asyncio.shield(connection.close())
+            raise
 
     @property
     def pid(self) -> int:

@@ -113,28 +113,37 @@ HEAD = b"POST /validate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application
 
 
 @pytest.mark.parametrize(
-    "rest",
+    ("rest", "status"),
     [
-        b"Content-Length: -1\r\n\r\n{}",
-        b"Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}",
-        b"Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
-        b"Transfer-Encoding: gzip\r\n\r\n{}",
-        b"Transfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n",
-        b"Content-Length: 2\r\nX: " + b"a" * (1 << 20) + b"\r\n\r\n{}",
+        (b"Content-Length: -1\r\n\r\n{}", 400),
+        (b"Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}", 400),
+        (b"Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400),
+        (b"Transfer-Encoding: gzip\r\n\r\n{}", 501),
+        (b"Transfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n", 400),
+        (b"Content-Length: 2\r\nX: " + b"a" * (1 << 20) + b"\r\n\r\n{}", 431),
+        (b"Content-Length: 100\r\n\r\n{}", 400),
     ],
 )
-def test_a_request_that_a_proxy_may_read_differently_is_refused(server: Server, rest: bytes) -> None:
+def test_a_request_that_a_proxy_may_read_differently_is_refused(server: Server, rest: bytes, status: int) -> None:
     answer = b""
     with suppress(OSError):  # a reset instead of an answer is a refusal, too
         answer = raw(server, HEAD + rest)
-    assert answer == b"" or answer.startswith((b"HTTP/1.1 400 ", b"HTTP/1.1 431 ")), answer[:200]
+    if answer:
+        assert_problem(answer, status)
     assert server.http.get("/healthz").status_code == 200
 
 
-def test_a_body_shorter_than_announced_is_refused_and_harms_nobody(server: Server) -> None:
-    answer = raw(server, HEAD + b"Content-Length: 100\r\n\r\n{}")
-    assert answer == b"" or answer.startswith(b"HTTP/1.1 400 ")
-    assert server.http.get("/healthz").status_code == 200
+@pytest.mark.parametrize("line", [b"\x16\x03\x01", b"GET", b"GET / HTTP/1.1 x", b"GET /\xff HTTP/1.1"])
+def test_what_is_no_http_is_told_so_by_a_problem(server: Server, line: bytes) -> None:
+    assert_problem(raw(server, line + b"\r\nHost: localhost\r\n\r\n"), 400)
+
+
+def assert_problem(answer: bytes, status: int) -> None:
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert head.startswith(f"HTTP/1.1 {status} ".encode()), answer[:200]
+    assert b"content-type: application/problem+json" in head
+    problem = json.loads(body)
+    assert (problem["code"], problem["status"]) == ("request.invalid", status)
 
 
 def test_nothing_hostile_met_a_defect(server: Server) -> None:

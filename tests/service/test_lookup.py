@@ -15,11 +15,13 @@ from service.engine.compiles import Compiled, Compiles, Look
 from service.engine.lookup import Lookup
 from service.engine.misses import HIT
 from service.engine.order import Wanted
+from service.engine.protocol import Tell
 from service.engine.returned import Prepared
 from service.sandbox.frames import Message
 from service.sandbox.jobs.prepare import prepare
 from service.sandbox.jobs.render import render
 from service.store.programs import Entry, Miss
+from tensorkiln.errors import RequestError
 from tests.service.bodies import V3, compile_body, encoded
 
 SALT = "a salt"
@@ -96,6 +98,35 @@ def test_a_store_that_takes_its_time_is_asked_again_later(monkeypatch: pytest.Mo
     assert answered is None
     assert found.looks == (None,)
     assert len(found.wanted) == 1
+
+
+def test_when_one_target_fails_the_others_are_given_up() -> None:
+    given_up: list[int] = []
+
+    class Failing:
+        async def program(self, wanted: Wanted, tell: Tell, look: Look | None) -> Compiled:
+            del wanted, look
+            tell({"stage": "codegen"})
+            try:
+                await asyncio.sleep(0.01 if begun[-1] == 1 else 30.0)
+            except asyncio.CancelledError:
+                given_up.append(len(begun))
+                raise
+            raise RequestError("No such target.")
+
+    begun: list[int] = []
+    looking, _ = asked(Shelf(*[Miss("new graph")] * 3), [V3, "cpu:x86-64-v2", "cpu:x86-64-v4"])
+    found, _ = looking.read(Message())
+
+    async def run() -> None:
+        with pytest.raises(RequestError, match="No such target"):
+            await found.programs(cast(Compiles, Failing()), lambda place: lambda _: begun.append(place))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+
+    asyncio.run(run())
+    assert begun == [0, 1, 2]
+    assert len(given_up) == 2
 
 
 def test_programs_that_are_given_make_an_answer() -> None:

@@ -22,7 +22,7 @@ from tensorkiln.errors import (
 )
 from tests.sandbox.boxes import failure, in_sandbox, ping
 from tests.sandbox.processes import alive
-from tests.service.server import await_end, jobs
+from tests.service.server import await_end, children, jobs
 
 LIMITS = Limits(deadline_s=5.0, memory_mib=64, file_mib=4)
 
@@ -186,6 +186,26 @@ def test_a_caller_that_leaves_ends_its_job() -> None:
         await asyncio.wait([hanging])
         await_end(child)
         await ping(sandbox)
+
+    in_sandbox(leaves)
+
+
+def test_a_caller_that_leaves_while_the_fork_server_starts_again_leaves_no_other_behind() -> None:
+    async def leaves(sandbox: Sandbox) -> None:
+        first = sandbox.pid
+        assert first is not None
+        others = set(children(os.getpid())) - {first}
+        os.kill(first, signal.SIGKILL)
+        await_end(first)
+        impatient = asyncio.create_task(sandbox.run("hook", Message({"hook": "hang"}), LIMITS))
+        while not (started := set(children(os.getpid())) - others - {first}):
+            await asyncio.sleep(0.01)
+        impatient.cancel()
+        await asyncio.wait([impatient])
+        assert impatient.cancelled()
+        assert not any(alive(pid) for pid in started)
+        await ping(sandbox)
+        assert set(children(os.getpid())) - others == {sandbox.pid}
 
     in_sandbox(leaves)
 
