@@ -8,7 +8,7 @@ import random
 import threading
 import time
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping
-from contextlib import AsyncExitStack, contextmanager, suppress
+from contextlib import AsyncExitStack, contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from types import MappingProxyType
 from typing import Final
@@ -23,17 +23,18 @@ from .wire import BACKOFF_INITIAL_S, BACKOFF_MAX_S, Address, Decide, Incoming, L
 
 ATTEMPTS: Final = 5
 PATIENT_ATTEMPTS: Final = 40
-"""As often a stream of events is opened: a job outlives a restart of its service, and so does the wait for it."""
+"""As often a stream of events may break off: a job outlives a restart of its service, and so does the wait for it."""
 CONNECT_TIMEOUT_S: Final = 5.0
 QUIET_S: Final = 45.0
 """A stream of events that says nothing for so long is broken: a service sends a comment every 15 seconds."""
 CHECK_S: Final = 10.0
 """How long a stream may say nothing when there is a deadline to look at, too; less than a comment takes to come."""
 
-# Every request is a function of its content (a compile is named by what is compiled), so sending one twice is harmless.
+# Every request is a function of its content (a compile is named by what is compiled, a job by the key that its request
+# has), so sending one twice is harmless.
 # A request that timed out is left out: the time it may take is spent.
 _LOST: Final = (httpx2.NetworkError, httpx2.RemoteProtocolError, httpx2.ConnectTimeout)
-_BROKEN_OFF: Final = (httpx2.NetworkError, httpx2.RemoteProtocolError, httpx2.ReadTimeout)
+_BROKEN_OFF: Final = (httpx2.NetworkError, httpx2.RemoteProtocolError)
 _SUCCESS: Final = frozenset({200, 202})
 _UNKNOWN_CODING: Final = 415
 _NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
@@ -82,7 +83,7 @@ class Transport:
         """The server-sent events after the one with the id `last`, up to one called `done`.
 
         A stream that breaks off is opened again. UnavailableError when the service stays away, and after `timeout_s`
-        seconds, if they are given.
+        seconds, if they are given: until then a stream may be slow to open, and say nothing.
         """
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         empty = 0
@@ -90,14 +91,23 @@ class Transport:
             async with AsyncExitStack() as stack:
                 with self._explained("GET", path, timeout_s):
                     incoming = await self._stream_opened(path, last, deadline, stack)
-                    with suppress(*_BROKEN_OFF):
+                    is_silent = False
+                    try:
                         async for event in incoming.events:
                             empty, last = 0, event.id or last
                             yield event
                             if event.event == "done":
                                 return
+                    except httpx2.ReadTimeout:
+                        # Whoever looks at a deadline does so before a comment may come: it was not late.
+                        is_silent = deadline is not None
+                    except _BROKEN_OFF:
+                        pass
             if deadline is not None and time.monotonic() > deadline:
                 raise UnavailableError(f"{path} did not come to its end within {timeout_s:g} s.")
+            if is_silent:
+                empty = 0
+                continue
             await self._wire.pause(min(BACKOFF_INITIAL_S * 2**empty, BACKOFF_MAX_S) * random.uniform(0.5, 1.0))
             empty += 1
         raise UnavailableError(f"{self._name()} breaks off {path} again and again.")
@@ -105,7 +115,7 @@ class Transport:
     async def _stream_opened(self, path: str, last: str, deadline: float | None, stack: AsyncExitStack) -> Incoming:
         """An answer whose events can be read. `stack` closes it."""
         stated = {"Accept": "text/event-stream", **({"Last-Event-ID": last} if last else {})}
-        async for attempt in self._wire.attempts(_patience(deadline, PATIENT_ATTEMPTS)):
+        async for attempt in self._wire.attempts(_patience(deadline, PATIENT_ATTEMPTS, may_be_slow=True)):
             with attempt:
                 line, headers = await self._prepared(stated)
                 left = QUIET_S if deadline is None else max(min(deadline - time.monotonic(), CHECK_S), 0.001)
@@ -206,11 +216,12 @@ class Transport:
 _ACCEPTED: Final = "application/json, application/octet-stream"
 
 
-def _patience(deadline: float | None, attempts: int = ATTEMPTS) -> Decide:
+def _patience(deadline: float | None, attempts: int = ATTEMPTS, *, may_be_slow: bool = False) -> Decide:
     """What is tried again: a lost connection, and an answer that asks for it, `attempts` times in all.
 
     A service that says when to come again is there and busy: it is asked until the deadline, and never earlier than it
-    says. Those whom it told so at once do not come at once.
+    says. Those whom it told so at once do not come at once. One that `may_be_slow` to answer is asked until the
+    deadline, too, and `attempts` times where there is none.
     """
     silent = 0
 
@@ -221,8 +232,9 @@ def _patience(deadline: float | None, attempts: int = ATTEMPTS) -> Decide:
             return (
                 error.after_s + random.uniform(0, BACKOFF_INITIAL_S) if error.again and error.after_s < left else False
             )
-        silent += 1
-        again = isinstance(error, _LOST) or (isinstance(error, Refusal) and error.again)
+        is_slow = may_be_slow and isinstance(error, httpx2.ReadTimeout)
+        silent += not is_slow or deadline is None
+        again = is_slow or isinstance(error, _LOST) or (isinstance(error, Refusal) and error.again)
         return again and left > 0 and silent < attempts
 
     return decide

@@ -320,3 +320,47 @@ def test_a_compiler_that_crashes_fails_the_graph(
     (failure,) = ElementTree.parse(tmp_path / "report.xml").getroot().iter("failure")
     assert failure.get("message") == "It � crashed."
     assert f"reproducer: {'f' * 64}" in (failure.text or "")
+
+
+def test_a_program_that_cannot_be_written_fails_its_graph_alone(kiln: Kiln, graphs: Path, tmp_path: Path) -> None:
+    (tmp_path / "dist").mkdir()
+    (tmp_path / "dist" / "one").write_text("in the way of a folder")
+    done = kiln("graphs", "-t", "x86-64-v3", "--lock", "kiln.lock", *REPORTS)
+    assert done.returncode == 2
+    assert f"one.json for cpu:x86-64-v3: error[request.invalid]: {Path('dist/one')}" in done.stderr
+    told = report(tmp_path)
+    assert (told["totals"]["ok"], told["totals"]["failed"], told["totals"]["not run"]) == (1, 1, 0)
+    assert json.loads((tmp_path / "kiln.lock").read_text())["graphs"].keys() == {"deep/two"}
+    assert json.loads((tmp_path / "dist" / "manifest.json").read_text())["programs"].keys() == {"deep/two"}
+    assert (tmp_path / "report.xml").is_file()
+
+
+def test_a_name_too_long_for_the_file_system_fails_its_graph_alone(kiln: Kiln, graphs: Path, tmp_path: Path) -> None:
+    long = "n" * 240
+    (graphs / "one.json").rename(graphs / f"{long}.json")
+    # So near to the longest path there is that only the shorter name fits below it.
+    out = Path(*["d" * 250] * 15)
+    done = kiln("graphs", "-t", "x86-64-v3", "--lock", "kiln.lock", *REPORTS, "--out", str(out))
+    assert done.returncode == 2
+    assert "cannot be written: File name too long; make room, or write elsewhere." in done.stderr
+    assert {each["graph"]: each["status"] for each in report(tmp_path)["results"]} == {"deep/two": "ok", long: "failed"}
+    assert json.loads((tmp_path / out / "manifest.json").read_text())["programs"].keys() == {"deep/two"}
+    assert json.loads((tmp_path / "kiln.lock").read_text())["graphs"].keys() == {"deep/two"}
+
+
+@pytest.mark.parametrize("unwritten", ["--out", "--lock", "--junit", "--json"])
+def test_a_file_that_cannot_be_written_at_the_end_keeps_no_other_from_it(
+    kiln: Kiln, graphs: Path, tmp_path: Path, unwritten: str
+) -> None:
+    files = {"--lock": "kiln.lock", "--junit": "report.xml", "--json": "report.json"}
+    # Nobody makes a file in /proc.
+    asked = {name: f"/proc/{path}" if name == unwritten else path for name, path in files.items()}
+    (tmp_path / "dist" / ("SHA256SUMS" if unwritten == "--out" else "other")).mkdir(parents=True)
+    done = kiln("graphs", "-t", "x86-64-v3", *(word for option in asked.items() for word in option))
+    assert done.returncode == 2
+    assert "cannot be written" in done.stderr
+    assert "deep/two" in done.stdout
+    assert all((tmp_path / path).is_file() for name, path in files.items() if name != unwritten)
+    assert (tmp_path / "dist" / "manifest.json").is_file() == (unwritten != "--out")
+    if unwritten != "--json":
+        assert report(tmp_path)["exit_code"] == 2

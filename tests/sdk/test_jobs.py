@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -260,6 +261,41 @@ def test_a_page_that_is_no_stream_is_refused(scripted: ScriptedServer, tmp_path:
 def test_a_client_that_is_offline_has_no_jobs(tmp_path: Path) -> None:
     with Client(cache_dir=tmp_path, offline=True) as client, pytest.raises(RequestError, match="offline"):
         client.submit(graph())
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_a_job_that_is_asked_for_again_is_the_same_job(
+    scripted: ScriptedServer, tmp_path: Path, is_async: bool
+) -> None:
+    for _ in range(2):
+        scripted.answers_with(cut=True)
+        scripted.refuses_with(503, "infra.unavailable", "restarting", retry_after="0")
+        scripted.answers_with(told(), status=202)
+
+    async def submit() -> None:
+        async with AsyncClient(scripted.url, cache_dir=tmp_path) as client:
+            for _ in range(2):
+                await client.submit(graph())
+
+    if is_async:
+        asyncio.run(submit())
+    else:
+        with Client(scripted.url, cache_dir=tmp_path) as client:
+            for _ in range(2):
+                client.submit(graph())
+    keys = [each.headers["idempotency-key"] for each in scripted.received]
+    assert len(keys) == 6
+    assert keys[:3] == [keys[0]] * 3
+    assert keys[3:] == [keys[3]] * 3
+    assert keys[0] != keys[3]
+    assert all(re.fullmatch("[A-Za-z0-9_-]{1,64}", key) for key in keys)
+
+
+def test_only_what_becomes_a_job_has_a_key(scripted: ScriptedServer, tmp_path: Path) -> None:
+    scripted.answers_with(b'{"valid": true}')
+    with Client(scripted.url, cache_dir=tmp_path) as client:
+        client.validate(graph())
+    assert "idempotency-key" not in scripted.received[0].headers
 
 
 def test_a_job_outlives_a_restart_of_its_service(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from ..errors import UnavailableError, UntrustedArtifactError
 from ..settings import Settings
 from ..spec.compiled_program import ABI_VERSION
 from ..trust.isolation import is_at_least
-from ..trust.keys import KeySet, PublicKey, with_endorsed
+from ..trust.keys import KeySet, PublicKey
 from ..trust.policy import Policy
 from ..trust.service_keys import ServiceKeys
 from .finding import Finding, fail, ok, warn
@@ -153,7 +153,7 @@ def _trusted(
         return ok(part, f"{name}; an embedded service is believed")
     if not known:
         return ok(part, f"{name} will be believed from the first program on: none is known yet")
-    if signing.kid in with_endorsed(known, offered):
+    if signing.kid in kept.known_after(offered):
         return ok(part, f"{name} is known from an earlier use, or endorsed by one that is")
     advice = f"if the service was set up anew, remove {kept.path}; if not, somebody else answers for it"
     return fail(part, f"{name} signs, which neither was there at first use nor is endorsed", advice)

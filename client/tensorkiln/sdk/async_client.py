@@ -71,7 +71,7 @@ class AsyncClient(Calls):
 
 def _describe(described: type, by: type) -> None:
     for name, method in vars(by).items():
-        if not name.startswith("_") and callable(method):
+        if not name.startswith("_") and (callable(method) or isinstance(method, property)):
             getattr(described, name).__doc__ = method.__doc__
 
 

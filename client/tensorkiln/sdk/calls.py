@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
@@ -52,7 +53,17 @@ class Calls:
             url, timeout_s=timeout_s, cache_dir=cache_dir, api_key=None if callable(api_key) else api_key
         )
 
+        policy = resolve_policy(
+            settings.home,
+            cache_dir=cache_dir,
+            trusted_keys=trusted_keys,
+            min_isolation=min_isolation,
+            offline=offline,
+        )
+
         def locate() -> Address:
+            if policy.offline:
+                raise NotFoundError("Only a service knows this, and offline is set; ask again without it.")
             if settings.url is not None:
                 return Address(settings.url)
             return embedded_service(settings.home, settings.startup_timeout_s).address()
@@ -64,18 +75,15 @@ class Calls:
         self._wire = wire
         self._timeout_s = settings.timeout_s
         self._transport = transport = Transport(wire, locate, settings.timeout_s, credential)
-        policy = resolve_policy(
-            settings.home,
-            cache_dir=cache_dir,
-            trusted_keys=trusted_keys,
-            min_isolation=min_isolation,
-            offline=offline,
-        )
         self._offline = policy.offline
         authority = settings.url or f"embedded:{settings.home}"
         self._trusted, self._artifacts = connect(
             authority, transport.get, wire.apart, policy, is_private=settings.url is None
         )
+
+    @property
+    def offline(self) -> bool:
+        return self._offline
 
     async def compile(
         self,
@@ -202,7 +210,9 @@ class Calls:
         return await self._wire.wholly(self._accepted(asked), AsyncJob.give_up)
 
     async def _accepted(self, asked: Asked) -> AsyncJob:
-        answer = await self._transport.post("/compile", asked.body, _AS_JOB)
+        # A request that is sent again, because its answer was lost, gets the job that it has made already.
+        headers = {**_AS_JOB, "Idempotency-Key": secrets.token_hex(16)}
+        answer = await self._transport.post("/compile", asked.body, headers)
         return AsyncJob(read(JobStatus, answer), self._transport, lambda content: self._believed(asked, content))
 
     async def _seen_through(

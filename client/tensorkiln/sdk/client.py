@@ -34,7 +34,8 @@ class Client:
 
     Only programs with a valid signature are loaded: by one of `trusted_keys` (base64url, or files of JSON Web Keys), or
     by the keys that the service showed at first use; compiled with `min_isolation` at least. `offline` uses what was
-    compiled and loaded before, and no service. `tensorkiln.trust.policy` names their defaults.
+    compiled and loaded before, and no service: NotFoundError for what is not kept, and for what only a service knows.
+    `tensorkiln.trust.policy` names their defaults.
 
     Use it in a `with` block, or `close` it; one that is forgotten closes its connections when it is collected.
 
@@ -68,6 +69,11 @@ class Client:
         self._make = make
         self._calls = calls = make(BlockingWire())
         weakref.finalize(self, lambda: run(calls.close()))
+
+    @property
+    def offline(self) -> bool:
+        """Whether it uses what is kept, and no service."""
+        return self._calls.offline
 
     def compile(
         self,

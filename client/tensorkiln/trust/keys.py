@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from hashlib import sha256
 from typing import Annotated, Final, Literal, Self
 
@@ -88,22 +88,29 @@ def endorsed_bytes(key: PublicKey) -> bytes:
     return DOMAIN + canonical_json({"kid": key.kid, "nbf": key.nbf})
 
 
-def with_endorsed(trusted: Mapping[str, PublicKey], offered: Iterable[PublicKey]) -> dict[str, PublicKey]:
+def with_endorsed(
+    trusted: Mapping[str, PublicKey], offered: Iterable[PublicKey], ended: Collection[str] = ()
+) -> dict[str, PublicKey]:
     """`trusted` and those of `offered` that a trusted key endorses, over any number of steps; by `kid`.
 
-    An end that `offered` brings forward is brought forward; none is put off.
+    An end that `offered` brings forward is brought forward; none is put off. The keys whose `kid` is in `ended` endorse
+    none that is not trusted: `nbf` is stated by whoever makes a key, and may lie before the end of a key that they have
+    stolen.
     """
     known = dict(trusted)
     waiting = {key.kid: key for key in offered}
     for kid in known.keys() & waiting.keys():
         known[kid] = known[kid].model_copy(update={"exp": min(known[kid].exp, waiting.pop(kid).exp)})
-    while fresh := [key for key in waiting.values() if _is_endorsed(key, known)]:
+    while fresh := [key for key in waiting.values() if _is_endorsed(key, known, ended)]:
         known |= {key.kid: waiting.pop(key.kid) for key in fresh}
     return known
 
 
-def _is_endorsed(key: PublicKey, known: Mapping[str, PublicKey]) -> bool:
-    endorser = known.get(key.endorsement.kid) if key.endorsement is not None else None
-    if endorser is None or key.endorsement is None or not endorser.nbf <= key.nbf < endorser.exp:
+def _is_endorsed(key: PublicKey, known: Mapping[str, PublicKey], ended: Collection[str]) -> bool:
+    if key.endorsement is None or key.endorsement.kid in ended:
+        return False
+    endorser = known.get(key.endorsement.kid)
+    # A key may come to its end in the second in which its successor begins: then nothing lies between.
+    if endorser is None or not endorser.nbf <= key.nbf <= endorser.exp:
         return False
     return endorser.has_signed(endorsed_bytes(key), key.endorsement.signature)

@@ -21,11 +21,11 @@ from ...target import Target
 from ..options import Cubin, FastMath, TimeoutS, Url
 from ..report import output, reported
 from .farm import Wanted, compile_all
-from .files import find_graphs, write_whole
+from .files import find_graphs, noted, write_whole, written
 from .github import summary, workflow_commands
 from .junit import junit
 from .lock import Lock, other_options, read_lock, renewed
-from .manifest import read_manifest, write_manifest
+from .manifest import MANIFEST, read_manifest, write_manifest
 from .progress import Progress
 from .result import Result, counts
 from .verdict import Check, FailOn, Verdict, judge
@@ -91,26 +91,34 @@ def compile_folder(
         progress = Progress(len(results), step, is_annotated=_is_github())
         with Client(url, timeout_s=timeout, offline=offline or None) as client:
             try:
-                if not offline:
+                if not client.offline:
                     client.capabilities()
                 compile_all(client, wanted, results, progress.tell)
             except (KeyboardInterrupt, TensorkilnError) as error:
                 ended_by = error
         found, graphs = list(results.values()), {file.name for file in files}
+        unwritten: list[TensorkilnError] = []
         if not check:
-            write_manifest(out, graphs, found)
+            with noted(unwritten), written(out / MANIFEST):
+                write_manifest(out, graphs, found)
         if lock is not None and not check:
             made = {(each.file.name, each.target): each.made for each in found if each.made is not None}
-            write_whole(lock, renewed(known, graphs, made).to_json())
+            with noted(unwritten):
+                write_whole(lock, renewed(known, graphs, made).to_json())
+        if junit_file is not None:
+            with noted(unwritten):
+                write_whole(junit_file, junit(found))
         compared = Check(known.gone(graphs), others) if check else None
-        verdict = judge(found, policies, check=compared, ended_by=ended_by)
-        _report(found, verdict, junit_file, json_file)
+        verdict = judge(found, policies, check=compared, ended_by=ended_by or next(iter(unwritten), None))
+        with noted(unwritten):
+            _report(found, verdict, json_file)
         if others and not check:
             output().print(
                 f"the lock file was made with other options and is begun anew: {', '.join(others)}", soft_wrap=True
             )
-        if ended_by is not None:
-            raise ended_by
+        for error in (ended_by, *unwritten):
+            if error is not None:
+                raise error
     raise typer.Exit(verdict.code)
 
 
@@ -147,15 +155,8 @@ def _ended_by_signal() -> Generator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def _report(results: Sequence[Result], verdict: Verdict, junit_file: Path | None, json_file: Path | None) -> None:
-    if junit_file is not None:
-        write_whole(junit_file, junit(results))
-    if json_file is not None:
-        write_whole(json_file, json.dumps(_as_json(results, verdict), indent=1) + "\n")
-    page = os.environ.get("GITHUB_STEP_SUMMARY")
-    if page:
-        with open(page, "a", encoding="utf-8") as file:
-            file.write(summary(results, verdict))
+def _report(results: Sequence[Result], verdict: Verdict, json_file: Path | None) -> None:
+    """Say what came of it, at last in the files that can fail. RequestError when one of them does."""
     if _is_github():
         for line in workflow_commands(results):
             typer.echo(line)
@@ -163,6 +164,12 @@ def _report(results: Sequence[Result], verdict: Verdict, junit_file: Path | None
     console.print(_table(results))
     for violation in verdict.violations:
         console.print(violation, soft_wrap=True)
+    if json_file is not None:
+        write_whole(json_file, json.dumps(_as_json(results, verdict), indent=1) + "\n")
+    page = os.environ.get("GITHUB_STEP_SUMMARY")
+    if page:
+        with written(Path(page)), open(page, "a", encoding="utf-8") as file:
+            file.write(summary(results, verdict))
 
 
 def _as_json(results: Sequence[Result], verdict: Verdict) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from ...options import CompileOptions
 from ...sdk import Client, Outcome
 from ...spec import CacheInfo
 from ...target import Target
-from .files import GraphFile
+from .files import GraphFile, written
 from .lock import Lock
 from .manifest import place
 from .result import Result, locked
@@ -68,8 +68,9 @@ def _kept(client: Client, wanted: Wanted, result: Result, outcome: Outcome) -> R
         size = sum(len(client.artifact(digest)) for digest in program.artifacts)
         if wanted.out is not None:
             path = wanted.out / place(file.name, target, program.digest)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            client.save(program, path)
+            with written(path):
+                path.parent.mkdir(parents=True, exist_ok=True)
+                client.save(program, path)
     except TensorkilnError as error:
         if wanted.from_store and isinstance(error, NotFoundError):
             return Result(file, target, outcome, locked=before, miss=_miss(error))

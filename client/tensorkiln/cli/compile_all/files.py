@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from ...errors import RequestError
+from ...errors import RequestError, TensorkilnError
 from ...request import GraphSource
 from ...whole_file import whole_file
 from ..model import read_model
@@ -53,7 +54,27 @@ def find_graphs(folder: Path, apart_from: Iterable[Path]) -> tuple[GraphFile, ..
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Write a file, and its folder where there is none. OSError when that fails."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with whole_file(path) as file:
-        file.write(text.encode())
+    """Write a file, and its folder where there is none. RequestError when that fails."""
+    with written(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with whole_file(path) as file:
+            file.write(text.encode())
+
+
+@contextmanager
+def written(path: Path) -> Generator[None]:
+    """Have a failure to write the file at `path`, or its folder, be a RequestError."""
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or error
+        raise RequestError(f"{path} cannot be written: {reason}; make room, or write elsewhere.") from None
+
+
+@contextmanager
+def noted(errors: list[TensorkilnError]) -> Generator[None]:
+    """Have an error be one more of `errors`, and end nothing but this block."""
+    try:
+        yield
+    except TensorkilnError as error:
+        errors.append(error)

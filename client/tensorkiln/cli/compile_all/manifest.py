@@ -62,7 +62,7 @@ def read_manifest(out: Path) -> Manifest:
 def write_manifest(out: Path, graphs: Collection[str], results: Sequence[Result]) -> None:
     """Say what lies in `out` after a run: what it made, and of `graphs` what earlier ones made that still lies there.
 
-    RequestError when the manifest that is there cannot be read, OSError when the new one cannot be written.
+    RequestError when the manifest that is there cannot be read, or the new one not be written.
     """
     kept = {
         graph: there

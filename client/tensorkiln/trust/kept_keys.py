@@ -1,0 +1,46 @@
+"""What a client keeps of the keys that a service shows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+from ..whole_file import whole_file
+from .keys import KeySet, PublicKey, with_endorsed
+from .verify import CLOCK_SKEW_S
+
+
+class KeptKeys(KeySet):
+    """The keys that are believed, and when the service was last `asked` for them, in seconds since 1970."""
+
+    asked: float = 0.0
+
+    @staticmethod
+    def read(path: Path) -> KeptKeys:
+        """Those in a file, none where there is no file. ValueError (through pydantic) when it holds something else."""
+        try:
+            content = path.read_bytes()
+        except OSError:
+            return KeptKeys(keys=())
+        return KeptKeys.model_validate_json(content)
+
+    def write(self, path: Path) -> None:
+        """Write them, for this user alone. Where that is not possible, they are asked for again."""
+        with suppress(OSError):
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with whole_file(path) as file:
+                file.write(self.model_dump_json(exclude_none=True).encode())
+
+    def by_kid(self) -> dict[str, PublicKey]:
+        """The keys by `kid`."""
+        return {key.kid: key for key in self.keys}
+
+    def with_offered(self, offered: Iterable[PublicKey]) -> dict[str, PublicKey]:
+        """What is believed, by `kid`, after a service has shown the keys `offered`.
+
+        A service shows every key that it ever made. So whom a key vouched for is known from the first answer after its
+        end, and whoever comes later with its word has it from a thief: that of a revoked key, for one.
+        """
+        ended = {key.kid for key in self.keys if key.exp <= self.asked + CLOCK_SKEW_S}
+        return with_endorsed(self.by_kid(), offered, ended)

@@ -1,0 +1,158 @@
+"""Which keys a client goes on to believe, after those that a service showed at first use."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from pathlib import Path
+
+import pytest
+
+from service.trust.key_file import KeyFile
+from service.trust.keyring import LIFETIME_S, OVERLAP_S, Keyring
+from tensorkiln.errors import UntrustedArtifactError
+from tensorkiln.trust.keys import KeySet, PublicKey
+from tensorkiln.trust.service_keys import REFRESH_S, ServiceKeys
+from tensorkiln.trust.verify import CLOCK_SKEW_S
+
+DAY_S = 86_400
+
+
+class Scene:
+    """A client of a service with a `keyring`, a clock that both have, and what is `offered` in place of its keys."""
+
+    def __init__(self, folder: Path) -> None:
+        self.now = time.time()
+        self.folder = folder
+        self.keyring = Keyring(folder / "keys", lambda: self.now)
+        self.offered: KeySet | None = None
+
+    def client(self) -> ServiceKeys:
+        """The client, as if its program had begun again."""
+
+        async def fetch() -> bytes:
+            return (self.offered or self.keyring.published()).model_dump_json(exclude_none=True).encode()
+
+        return ServiceKeys("https://kiln.example", fetch, self.folder / "config", clock=lambda: self.now)
+
+    def believes(self, kid: str) -> bool:
+        """Whether a new client of the same user believes this key, after it has asked."""
+        try:
+            return kid in asyncio.run(self.client().look_up(kid))
+        except UntrustedArtifactError:
+            return False
+
+    def ask(self) -> None:
+        """Have a client ask, because it has not for a time."""
+        self.now += REFRESH_S + 1
+        assert self.believes(next(iter(self.client().known())))
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Scene:
+    scene = Scene(tmp_path)
+    assert scene.believes(scene.keyring.signer().kid)
+    return scene
+
+
+def followed(by: KeyFile, nbf: int) -> PublicKey:
+    """A successor that whoever has a private key can make, from whenever they like."""
+    return KeyFile.fresh(nbf, by.nbf + 2 * LIFETIME_S).endorsed_by(by).public
+
+
+@pytest.mark.parametrize("late_s", [0, 1, DAY_S])
+def test_a_revoked_key_vouches_for_nobody_whatever_date_they_state(scene: Scene, late_s: int) -> None:
+    stolen = scene.keyring.signer()
+    scene.now += DAY_S
+    revoked = scene.keyring.revoke(stolen.kid)
+    scene.now += late_s
+    scene.ask()
+    for nbf in (stolen.nbf, revoked.exp - 1, revoked.exp):
+        successor = followed(stolen, nbf)
+        scene.offered = KeySet(keys=(successor, stolen.public))
+        assert not scene.believes(successor.kid)
+
+
+def test_a_revocation_counts_for_a_clock_that_is_behind_too(scene: Scene) -> None:
+    stolen = scene.keyring.signer()
+    scene.now += DAY_S
+    scene.keyring.revoke(stolen.kid)
+    scene.now -= CLOCK_SKEW_S + REFRESH_S
+    scene.ask()
+    successor = followed(stolen, stolen.nbf)
+    scene.offered = KeySet(keys=(successor, stolen.public))
+    assert not scene.believes(successor.kid)
+
+
+def test_a_client_hears_of_a_revocation_from_another_of_the_same_user(scene: Scene) -> None:
+    stolen = scene.keyring.signer()
+    long_running = scene.client()
+    asyncio.run(long_running.look_up(stolen.kid))
+    scene.keyring.revoke(stolen.kid)
+    scene.ask()
+    successor = followed(stolen, stolen.nbf)
+    scene.offered = KeySet(keys=(successor, stolen.public))
+    with pytest.raises(UntrustedArtifactError):
+        asyncio.run(long_running.look_up(successor.kid))
+    assert not scene.believes(successor.kid)
+
+
+def test_a_key_that_had_ended_when_its_service_was_last_asked_vouches_for_nobody(scene: Scene) -> None:
+    older = scene.keyring.signer()
+    scene.keyring.rotate(DAY_S)
+    scene.now += 2 * DAY_S
+    scene.ask()
+    successor = followed(older, older.nbf)
+    scene.offered = KeySet(keys=(successor, older.public))
+    assert not scene.believes(successor.kid)
+
+
+@pytest.mark.parametrize("overlap_s", [0, 1, OVERLAP_S])
+def test_a_client_follows_every_rotation(scene: Scene, overlap_s: int) -> None:
+    for _ in range(3):
+        newer = scene.keyring.rotate(overlap_s)
+        assert scene.believes(newer.kid)
+        scene.now += DAY_S
+
+
+@pytest.mark.parametrize("overlap_s", [0, OVERLAP_S])
+def test_a_client_that_was_away_while_keys_were_followed_and_ended_believes_the_last(
+    scene: Scene, overlap_s: int
+) -> None:
+    newest = scene.keyring.signer()
+    for _ in range(3):
+        scene.now += LIFETIME_S - OVERLAP_S - 1
+        newest = scene.keyring.rotate(overlap_s)
+    scene.now += OVERLAP_S + 1
+    assert scene.keyring.public().keys() == {newest.kid}
+    assert scene.believes(newest.kid)
+
+
+def test_what_is_kept_can_be_read_as_the_answer_that_it_was(scene: Scene) -> None:
+    kept = KeySet.model_validate_json(scene.client().path.read_bytes())
+    assert kept == scene.keyring.published()
+
+
+def test_keys_that_were_kept_without_the_time_are_asked_for_again(scene: Scene) -> None:
+    path = scene.client().path
+    kept = json.loads(path.read_bytes())
+    path.write_text(json.dumps({"keys": kept["keys"]}))
+    newer = scene.keyring.rotate()
+    assert scene.believes(scene.keyring.signer().kid)
+    assert newer.kid in scene.client().known()
+
+
+@pytest.mark.parametrize("content", ["", "{}", "[]", '{"asked": 1}'])
+def test_a_file_without_keys_is_no_reason_to_believe_anew(scene: Scene, content: str) -> None:
+    scene.client().path.write_text(content)
+    with pytest.raises(UntrustedArtifactError, match="damaged"):
+        asyncio.run(scene.client().look_up(scene.keyring.signer().kid))
+
+
+def test_a_clock_that_was_put_back_is_no_reason_not_to_ask(scene: Scene) -> None:
+    key = scene.keyring.signer()
+    revoked = scene.keyring.revoke(key.kid)
+    scene.now -= DAY_S
+    assert scene.believes(key.kid)
+    assert scene.client().known()[key.kid].exp == revoked.exp
