@@ -8,9 +8,10 @@ import platform
 from collections.abc import Mapping
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
-from pydantic import Field, SecretStr
+from pydantic import AfterValidator, BeforeValidator, Field, SecretStr
+from pydantic_core import PydanticUseDefault
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from .identity.issuer import Issuer
@@ -23,6 +24,23 @@ def _home() -> Path:
     caches = os.environ.get("XDG_CACHE_HOME", "")
     return (Path(caches) if os.path.isabs(caches) else Path.home() / ".cache") / "kiln"
 
+
+def _unless_empty(path: Any) -> Any:
+    """Nothing is kept in the working directory because a variable has no value."""
+    if path == "":
+        raise PydanticUseDefault
+    return path
+
+
+def _placed(path: Path) -> Path:
+    """The directory that the SDK takes the same setting for."""
+    try:
+        return path.expanduser().absolute()
+    except RuntimeError as error:
+        raise ValueError(f"{path} is in the home directory of nobody here") from error
+
+
+Directory: TypeAlias = Annotated[Path, BeforeValidator(_unless_empty), AfterValidator(_placed)]
 
 _PREFIX: Final = "KILN_"
 _NEAR: Final = 0.75
@@ -38,19 +56,21 @@ _OTHERS: Final = frozenset(
 
 
 class Settings(BaseSettings):
-    """Names end in their unit; each field is the variable `KILN_<NAME>`."""
+    """Names end in their unit; each field is the variable `KILN_<NAME>`. A directory that is empty is not set."""
 
     model_config = SettingsConfigDict(env_prefix="KILN_", frozen=True, extra="ignore")
 
-    home: Path = Field(
+    home: Directory = Field(
         default_factory=_home, description="Directory of the store, when KILN_STORE names no other place."
     )
     store: str = Field(
         default="", description="Path, or URL of the schemes s3, gs, az, memory; empty: $KILN_HOME/store."
     )
-    keys: str = Field(default="", description="Directory of the keys that sign programs; empty: $KILN_HOME/keys.")
-    public_keys: str = Field(
-        default="", description="Directory where a worker copies the public halves of its keys; empty: nowhere."
+    keys: Directory | None = Field(
+        default=None, description="Directory of the keys that sign programs; unset: $KILN_HOME/keys."
+    )
+    public_keys: Directory | None = Field(
+        default=None, description="Directory where a worker copies the public halves of its keys; unset: nowhere."
     )
     worker: str = Field(
         default_factory=platform.node, max_length=255, description="What this service calls itself in signed records."
@@ -80,7 +100,7 @@ class Settings(BaseSettings):
     auth: Literal["auto", "off"] = Field(
         default="auto", description="off: ask for no credential whatever keys there are, on the loopback only."
     )
-    identity: Path | None = Field(
+    identity: Directory | None = Field(
         default=None, description="Directory of the API keys and tenants; unset: $KILN_HOME/identity."
     )
     oidc: tuple[Issuer, ...] = Field(default=(), description="JSON list of the issuers whose tokens are believed.")
@@ -142,12 +162,7 @@ class Settings(BaseSettings):
     @property
     def keys_directory(self) -> Path:
         """Where the keys are that sign programs."""
-        return Path(self.keys).expanduser().absolute() if self.keys else self.home / "keys"
-
-    @property
-    def public_keys_directory(self) -> Path | None:
-        """Where the keys are that verify, for those who must not sign; None when nobody needs them apart."""
-        return Path(self.public_keys).expanduser().absolute() if self.public_keys else None
+        return self.keys or self.home / "keys"
 
     @property
     def identity_directory(self) -> Path:

@@ -12,6 +12,7 @@ from typing import Any, Final, cast
 
 import httpx2
 import structlog
+from cryptography.exceptions import UnsupportedAlgorithm
 from joserfc.errors import JoseError
 from joserfc.jwk import ECKey, OKPKey, RSAKey, import_key
 
@@ -34,6 +35,8 @@ _MAX_KEYS: Final = 100
 _MIN_RSA_BITS: Final = 2048
 # Of base64url, in which the modulus is written.
 _BITS_A_CHARACTER: Final = 6
+# joserfc lets some of these through as they come, as where a curve is one that it does not know.
+_UNUSABLE: Final = (JoseError, ValueError, KeyError, TypeError, UnsupportedAlgorithm)
 
 _log = structlog.get_logger()
 PublicKey = RSAKey | ECKey | OKPKey
@@ -98,7 +101,10 @@ async def _get(http: httpx2.AsyncClient, url: str) -> Mapping[str, Any]:
             content += chunk
             if len(content) > _MAX_BYTES:
                 raise ValueError(f"{url} sends more than {_MAX_BYTES} bytes")
-    answer = json.loads(content)
+    try:
+        answer = json.loads(content)
+    except RecursionError:
+        raise ValueError(f"{url} sends JSON that is nested too deep") from None
     if not isinstance(answer, dict):
         raise ValueError(f"{url} sends no JSON object")
     return cast("Mapping[str, Any]", answer)
@@ -123,7 +129,7 @@ def _usable(entry: dict[str, Any]) -> PublicKey | None:
     """The key of an entry; None for one that is broken or weak, which says nothing against the others of its set."""
     if entry["kty"] == "RSA" and len(str(entry.get("n"))) * _BITS_A_CHARACTER < _MIN_RSA_BITS:
         return None
-    with suppress(JoseError, ValueError):
+    with suppress(*_UNUSABLE):
         key = import_key(entry)
         return key if isinstance(key, RSAKey | ECKey | OKPKey) else None
     return None

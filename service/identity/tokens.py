@@ -20,6 +20,10 @@ from .jwks import Jwks
 from .register import TENANT_PATTERN, TenantRecord
 
 MAX_TOKEN_CHARACTERS: Final = 16 << 10
+MAX_LEFT_S: Final = 86_400
+"""A token that has longer to live is refused: it is a key that nobody can revoke. RFC 7523 (section 3, rule 4) lets
+whoever is given a token refuse an `exp` that is unreasonably far away; those of workflows live minutes, or an hour."""
+_HOUR_S: Final = 3600
 
 
 class Tokens:
@@ -48,6 +52,7 @@ class Tokens:
             raise ExpiredCredentialError("The token has expired; ask its issuer for another.") from None
         except JoseError as error:
             raise InvalidCredentialError(f"The token cannot be verified: {error.description or error.error}.") from None
+        _require_an_end(issuer, claims["exp"])
         return self._caller_of(issuer, claims)
 
     def _caller_of(self, issuer: Issuer, claims: Mapping[str, Any]) -> Caller:
@@ -82,6 +87,14 @@ def _registry(issuer: Issuer) -> jwt.JWTClaimsRegistry:
         sub={"essential": True},
         exp={"essential": True},
     )
+
+
+def _require_an_end(issuer: Issuer, exp: float) -> None:
+    # By the clock here: when it was issued is what the token says of itself. A whole number may be beyond any float.
+    if exp > int(time.time()) + MAX_LEFT_S + issuer.leeway_s:
+        raise InvalidCredentialError(
+            f"The token ends more than {MAX_LEFT_S / _HOUR_S:g} h from now; ask its issuer for one that ends sooner."
+        )
 
 
 def _tenant(issuer: Issuer, rule: Rule, claims: Mapping[str, Any]) -> str:

@@ -12,6 +12,7 @@ from typing import Final
 
 from tensorkiln.errors import UnavailableError
 from tensorkiln.trust.keys import KeySet, PublicKey
+from tensorkiln.trust.verify import CLOCK_SKEW_S
 
 from .key_file import SUFFIX, KeyFile, read_key, write_key
 
@@ -44,7 +45,10 @@ class Keyring:
         self._looked_at = float("-inf")
 
     def signer(self) -> KeyFile:
-        """The key that signs now: the newest that is valid. It is made when there is none, or none with time left."""
+        """The key that signs now: the newest that is valid, by a clock that may be CLOCK_SKEW_S behind the others.
+
+        It is made when there is none, or none with time left. UnavailableError when the only one is of a time to come.
+        """
         newest = self._newest()
         if newest is not None and newest.exp - self._clock() > OVERLAP_S:
             return newest
@@ -89,19 +93,30 @@ class Keyring:
             return self._write(key.model_copy(update={"exp": min(key.exp, int(self._clock())), "d": None}))
 
     def _succeed(self, older: KeyFile | None, overlap_s: int) -> KeyFile:
-        now = int(self._clock())
-        key = KeyFile.fresh(now, now + LIFETIME_S)
+        begin = int(self._clock())
         if older is None:
-            return self._write(key)
+            return self._write(KeyFile.fresh(begin, begin + LIFETIME_S))
+        # By a clock that is ahead of this one it may have been made in the future; it endorses nothing older than it.
+        begin = max(begin, older.nbf)
         # In this order: there is always a key that signs.
-        key = self._write(key.endorsed_by(older))
-        self._write(older.model_copy(update={"exp": min(older.exp, now + overlap_s), "d": None}))
+        key = self._write(KeyFile.fresh(begin, begin + LIFETIME_S).endorsed_by(older))
+        self._write(older.model_copy(update={"exp": min(older.exp, begin + overlap_s), "d": None}))
         return key
 
     def _newest(self) -> KeyFile | None:
+        """The newest key that can sign now; None when none can or ever will. UnavailableError when one will."""
         now = self._clock()
-        signing = [key for key in self._current().values() if key.d is not None and key.nbf <= now < key.exp]
-        return max(signing, key=lambda key: (key.nbf, key.kid), default=None)
+        signing = [key for key in self._current().values() if key.d is not None and now < key.exp]
+        begun = [key for key in signing if key.nbf <= now + CLOCK_SKEW_S]
+        if signing and not begun:
+            # One made beside it would have nobody's word, and no client would believe it.
+            first = min(signing, key=lambda key: key.nbf)
+            raise UnavailableError(
+                f"The key {first.kid} in {self._directory} begins {first.nbf - now:.0f} s after the time of this "
+                f"machine, more than the {CLOCK_SKEW_S} s that clocks may differ by. Set the clock of this machine; if "
+                f"it was that of the key that was wrong, `python -m service.trust revoke {first.kid}`."
+            )
+        return max(begun, key=lambda key: (key.nbf, key.kid), default=None)
 
     def _current(self) -> dict[str, KeyFile]:
         if time.monotonic() - self._looked_at < _LOOK_EVERY_S:

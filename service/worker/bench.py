@@ -50,7 +50,7 @@ class Bench:
         store = open_store(settings.store_location)
         records = Records(store)
         self._blobs = Blobs(store)
-        self._keyring = Keyring(settings.keys_directory, public_directory=settings.public_keys_directory)
+        self._keyring = Keyring(settings.keys_directory, public_directory=settings.public_keys)
         self._notary = Notary(self._keyring, settings.worker, "process")
         self._programs = Programs(records, self._blobs, self._notary)
         self._crashes = Crashes(records, self._notary)

@@ -50,7 +50,7 @@ async def check(settings: Settings) -> None:
         await sandbox.start()
     finally:
         await sandbox.close()
-    keyring = Keyring(settings.keys_directory, public_directory=settings.public_keys_directory)
+    keyring = Keyring(settings.keys_directory, public_directory=settings.public_keys)
     keyring.publish()
     keyring.signer()
     records = Records(open_store(settings.store_location))

@@ -18,11 +18,12 @@ from service.identity.issuer import Issuer
 from service.identity.jwks import FRESH_S, REFRESH_S, STALE_S, Jwks
 from service.identity.register import TenantRecord
 from service.identity.scopes import Scope
-from service.identity.tokens import Tokens
+from service.identity.tokens import MAX_LEFT_S, Tokens
 from tensorkiln.errors import ExpiredCredentialError, ForbiddenError, InvalidCredentialError, UnavailableError
 from tests.identity.guarded import Guarded, artifacts, program, refusal
 from tests.identity.issuer import AUDIENCE, TestIssuer
 from tests.service.bodies import compile_body, encoded, graph
+from tests.snippets import ROOT
 
 WORKER = ["compile", "cache:read", "cache:write"]
 MAIN = {"repository": "acme/net", "repository_owner": "acme", "event_name": "push", "ref": "refs/heads/main"}
@@ -96,6 +97,25 @@ def test_an_expired_token_is_told_so(service: Guarded, issuer: TestIssuer) -> No
     assert service.send(within_the_leeway, "GET", "/openapi.json").status_code == 200
     expired = service.send(issuer.token(**MAIN, exp=now - 90), "GET", "/openapi.json")
     assert refusal(expired) == (401, "auth.expired")
+
+
+@pytest.mark.parametrize("stated", [{}, {"iat": 1}, {"iat": None}])
+def test_a_token_that_lasts_too_long_is_refused_whenever_it_was_issued(
+    service: Guarded, issuer: TestIssuer, stated: dict[str, Any]
+) -> None:
+    now = int(time.time())
+    longest = issuer.token(**MAIN, exp=now + MAX_LEFT_S)
+    assert service.send(longest, "GET", "/openapi.json").status_code == 200
+    for end in (now + MAX_LEFT_S + 90, now + 10 * 365 * 86_400, 10**400):
+        claims: dict[str, Any] = {**MAIN, **stated, "exp": end}
+        refused = service.send(issuer.token(**claims), "GET", "/openapi.json")
+        assert refusal(refused) == (401, "auth.invalid")
+        assert "more than 24 h" in refused.json()["detail"]
+
+
+def test_the_documents_state_how_long_a_token_may_last() -> None:
+    page = (ROOT / "docs" / "identity.md").read_text()
+    assert f"ends more than {MAX_LEFT_S // 3600} h from now" in " ".join(page.split())
 
 
 @pytest.mark.parametrize(
@@ -215,17 +235,24 @@ def test_an_issuer_that_withdraws_a_key_is_believed_when_the_keys_are_fetched_ag
 
 
 def test_keys_that_verify_nothing_are_passed_over() -> None:
+    curve = ECKey.generate_key("P-256").as_dict(private=False)
+
     async def run(issuer: TestIssuer) -> None:
         issuer.more = [
             {"kty": "oct", "kid": "secret", "k": "c2VjcmV0"},
             {"kty": "RSA", "kid": "broken", "n": "AQAB"},
             {"kty": "RSA", "kid": "short", "n": SHORT, "e": "AQAB"},
-            {**ECKey.generate_key("P-256").as_dict(private=False), "kid": "encrypts", "use": "enc"},
+            {**curve, "kid": "encrypts", "use": "enc"},
             {"kid": "nothing"},
+            {**curve, "kid": "unheard-of", "crv": "P-9000"},
+            {**curve, "kid": "no-word", "crv": ["P-256"]},
+            {"kty": "OKP", "kid": "young", "crv": "ML-DSA-44", "x": "AQAB"},
+            {**curve, "kid": ["many"], "kty": ["EC"]},
         ]
         jwks = Jwks(Issuer.model_validate(settings_of(issuer)))
         assert await jwks.key("rsa-1") is not None
-        assert [await jwks.key(kid) for kid in ("secret", "broken", "short", "encrypts", "nothing")] == [None] * 5
+        names = [entry["kid"] for entry in issuer.more if isinstance(entry["kid"], str)]
+        assert [await jwks.key(kid) for kid in names] == [None] * 8
 
     with TestIssuer() as issuer:
         asyncio.run(run(issuer))

@@ -69,14 +69,25 @@ def test_what_stands_around_the_service_fits_the_defaults() -> None:
     assert stop_s(0, int(grace[1])) <= int(stop[1])
 
 
+@pytest.mark.parametrize("deadline_s", [7, 60, 3600])
 @pytest.mark.parametrize("url", ["amqp://nobody@localhost", "redis://localhost"])
-def test_a_worker_is_ended_by_the_farm_where_the_ladder_says(url: str) -> None:
-    settings = Settings(compile_deadline_s=7, broker=SecretStr(url))
+def test_a_worker_is_ended_by_the_farm_where_the_ladder_says(url: str, deadline_s: int) -> None:
+    settings = Settings(compile_deadline_s=deadline_s, broker=SecretStr(url))
     conf = farm_app(settings).conf
     assert conf.task_time_limit == settings.ladder.worker_s
+    # Delivered again only when no worker can still be at it.
     if url.startswith("redis"):
-        # Delivered again only when no worker can still be at it.
         assert settings.ladder.worker_s < conf.broker_transport_options["visibility_timeout"]
+    else:
+        (queue,) = conf.task_queues
+        held_ms = queue.consumer_arguments["x-consumer-timeout"]
+        assert 1000 * (settings.ladder.worker_s + conf.worker_proc_alive_timeout) < held_ms
+
+
+def test_no_setting_changes_how_the_queue_is_declared() -> None:
+    url = SecretStr("amqp://nobody@localhost")
+    one, other = (farm_app(Settings(broker=url, compile_deadline_s=seconds)).conf.task_queues for seconds in (1, 3600))
+    assert one[0].queue_arguments == other[0].queue_arguments
 
 
 def test_the_documents_state_the_ladder() -> None:

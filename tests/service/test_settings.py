@@ -1,4 +1,4 @@
-"""A setting that is misspelt is told: it changes nothing, and nobody would notice."""
+"""A setting that is misspelt is told: it changes nothing, and nobody would notice. An empty directory is none."""
 
 from __future__ import annotations
 
@@ -9,8 +9,14 @@ import sys
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
+from pydantic_settings import SettingsError
 
-from service.settings import misspelt
+from service.identity.keyring import Keyring
+from service.identity.scopes import Scope
+from service.settings import Settings, misspelt
+from service.store.location import open_store
+from tensorkiln.settings import resolve_settings
 from tests.service.server import Server
 from tests.snippets import ROOT
 
@@ -65,3 +71,57 @@ def test_a_service_says_so_when_it_starts_and_shows_no_value(tmp_path: Path) -> 
         timeout=60,
     )
     assert (listed.returncode, "KILN_QUEU" in listed.stdout) == (0, False)
+
+
+@pytest.fixture
+def user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The home directory of a user who has set nothing."""
+    for name in [*os.environ]:
+        if name.startswith("KILN_") or name == "XDG_CACHE_HOME":
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    return tmp_path
+
+
+def test_an_empty_directory_is_one_that_is_not_set(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    unset = Settings()
+    for name in ("HOME", "STORE", "KEYS", "PUBLIC_KEYS", "IDENTITY"):
+        monkeypatch.setenv(f"KILN_{name}", "")
+    assert Settings() == unset
+    assert unset.identity_directory == user / ".cache" / "kiln" / "identity"
+
+
+@pytest.mark.parametrize("name", ["require_isolation", "oidc", "concurrency"])
+def test_a_requirement_that_is_empty_is_refused(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setenv(f"KILN_{name.upper()}", "")
+    with pytest.raises((ValidationError, SettingsError), match=name):
+        Settings()
+
+
+def test_an_empty_directory_of_keys_does_not_switch_credentials_off(tmp_path: Path) -> None:
+    Keyring(tmp_path / "identity").make("first", "acme", {Scope.COMPILE}, None)
+    with Server(tmp_path, identity="") as server:
+        assert server.http.get("/openapi.json").status_code == 401
+
+
+def test_a_tilde_is_the_home_directory_for_the_service_as_it_is_for_the_sdk(
+    user: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("HOME", "IDENTITY", "KEYS", "PUBLIC_KEYS", "STORE"):
+        monkeypatch.setenv(f"KILN_{name}", f"~/{name.lower()}")
+    settings = Settings()
+    assert settings.home == resolve_settings().home == user / "home"
+    assert settings.identity_directory == user / "identity"
+    assert settings.keys_directory == user / "keys"
+    assert settings.public_keys == user / "public_keys"
+    open_store(settings.store_location)
+    assert (user / "store").is_dir()
+
+
+@pytest.mark.parametrize("name", ["home", "identity", "keys", "public_keys"])
+def test_the_home_of_nobody_is_refused_by_the_name_of_its_setting(
+    user: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv(f"KILN_{name.upper()}", "~nobody-of-this-name/kiln")
+    with pytest.raises(ValidationError, match=name):
+        Settings()

@@ -173,6 +173,8 @@ def test_keys_are_listed_rotated_and_revoked_at_the_command_line(tmp_path: Path)
     revoked = json.loads(command(directory, "revoke", first["kid"]).stdout)["keys"]
     assert {key["kid"]: key["valid"] for key in revoked}[first["kid"]] is False
     assert json.loads(command(directory, "list").stdout)["keys"] == revoked
+    for kid in ("-" * 43, "--nonsense"):
+        assert f"There is no key {kid} " in command(directory, "revoke", kid).stderr
     refused = command(directory, "revoke", "nonsense")
     assert refused.returncode == 1
     assert "no key nonsense" in refused.stderr

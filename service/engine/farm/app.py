@@ -20,6 +20,8 @@ _MAX_QUEUED: Final = 50_000
 # A queue of a build that neither services nor workers have used for so long is removed.
 _EXPIRES_MS: Final = 7 * 86_400_000
 _DEAD_MS: Final = 86_400_000
+# RabbitMQ closes the channel of whoever holds a message for longer than this, unless it is asked for more.
+_HELD_S: Final = 1800.0
 _AMQP: Final = frozenset({"amqp", "amqps", "pyamqp"})
 _REDIS: Final = frozenset({"redis", "rediss"})
 CONNECT_TIMEOUT_S: Final = 2.0
@@ -42,7 +44,7 @@ def farm_app(settings: Settings) -> Celery:
             "stalls. What was accepted is sent again, seconds later; use RabbitMQ."
         )
     app = Celery("kiln", set_as_current=False)
-    app.conf.update(_settings(settings, url), **(_redis(settings) if is_redis else _rabbit()))
+    app.conf.update(_settings(settings, url), **(_redis(settings) if is_redis else _rabbit(settings)))
     return app
 
 
@@ -69,8 +71,6 @@ def _settings(settings: Settings, url: str) -> dict[str, Any]:
         "worker_proc_alive_timeout": 60.0,
         # The broker delivers again what a worker had that it lost sight of.
         "worker_cancel_long_running_tasks_on_connection_loss": True,
-        "worker_soft_shutdown_timeout": settings.compile_deadline_s,
-        "worker_enable_soft_shutdown_on_idle": True,
         "broker_connection_retry_on_startup": True,
         "broker_connection_max_retries": None,
         "broker_connection_timeout": CONNECT_TIMEOUT_S,
@@ -96,8 +96,8 @@ def declare(app: Celery, connection: Connection) -> None:
         app.amqp.queues[queue_name()](channel).declare()
 
 
-def _rabbit() -> dict[str, Any]:
-    arguments = {
+def _rabbit(settings: Settings) -> dict[str, Any]:
+    declared = {
         "x-queue-type": "quorum",
         "x-delivery-limit": 3,
         "x-dead-letter-exchange": _DEAD,
@@ -105,10 +105,18 @@ def _rabbit() -> dict[str, Any]:
         "x-max-length": _MAX_QUEUED,
         "x-expires": _EXPIRES_MS,
     }
+    # Of a consumer, not of the queue: with another deadline a worker could not declare that again.
+    consuming = {"x-consumer-timeout": round(1000 * (settings.ladder.worker_s + _HELD_S))}
     return {
         "broker_transport_options": {"confirm_publish": True},
         "task_queues": [
-            Queue(queue_name(), Exchange("kiln", type="direct"), routing_key=queue_name(), queue_arguments=arguments)
+            Queue(
+                queue_name(),
+                Exchange("kiln", type="direct"),
+                routing_key=queue_name(),
+                queue_arguments=declared,
+                consumer_arguments=consuming,
+            )
         ],
         "task_default_exchange": "kiln",
         "task_default_routing_key": queue_name(),

@@ -1,0 +1,67 @@
+"""What RabbitMQ grants a worker, and what SIGTERM leaves to it: an order that is begun comes to its end."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from service.engine.farm.message import queue_name
+from service.settings import Settings
+from tests.farm.brokers import RABBIT, Rabbit
+from tests.farm.topology import Farm
+from tests.faults.conftest import require
+from tests.faults.requests import accept, body, claimers, ended
+
+pytestmark = pytest.mark.xdist_group("farm")
+
+
+def consumers(rabbit: Rabbit) -> list[dict[str, Any]]:
+    """Who takes messages from which queue, as RabbitMQ has it."""
+    control = str(RABBIT.with_name("rabbitmqctl"))
+    done = subprocess.run(
+        [control, "--quiet", "--formatter", "json", "list_consumers", "queue_name", "arguments"],
+        env=rabbit._environment,  # pyright: ignore[reportPrivateUsage]
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("deadline_s", [60, 3600])
+def test_rabbitmq_is_told_that_an_order_may_be_held_for_as_long_as_a_worker_takes(
+    tmp_path: Path, deadline_s: int
+) -> None:
+    require("rabbit")
+    with Farm(tmp_path, services=0, workers=1, compile_deadline_s=deadline_s) as farm:
+        assert isinstance(farm.broker, Rabbit)
+        (consumer,) = consumers(farm.broker)
+    assert consumer["queue_name"] == queue_name()
+    arguments = {name: value for name, _, value in consumer["arguments"]}
+    assert arguments["x-consumer-timeout"] > 1000 * Settings(compile_deadline_s=deadline_s).ladder.worker_s
+
+
+def test_sigterm_lets_a_worker_finish_what_it_has_begun(tmp_path: Path) -> None:
+    require("rabbit")
+    with Farm(tmp_path, services=1, workers=1, compile_deadline_s=3, test_hooks=1) as farm:
+        begin = time.time()
+        begun = accept(farm.urls[0], body(1), "hang")
+        while not claimers(farm, begin):
+            time.sleep(0.05)
+        waiting = accept(farm.urls[0], body(2))
+        os.kill(farm.workers[0].pid, signal.SIGTERM)
+        assert farm.workers[0].stop() == 0
+        found = ended(farm.urls, begun)
+        assert (found["state"], found["error"]["code"]) == ("failed", "compile.deadline_exceeded")
+        farm.workers[0].start()
+        farm.workers[0].await_ready()
+        assert ended(farm.urls, waiting)["state"] == "done"
+        assert farm.services[0].lines("a worker was lost") == []
