@@ -13,6 +13,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 from service.body import Body
 from service.build_id import build
 from service.fairness.queue_time import queue_time
+from service.fairness.shares import Shares
 from service.fairness.turns import Fairness
 from service.identity.keyring import Keyring as ApiKeyring
 from service.identity.tenancy import Tenancy
@@ -31,7 +32,7 @@ from service.store.location import open_store
 from service.store.nearest import Nearest
 from service.store.programs import Programs
 from service.store.records import Records
-from service.store.repeats import Repeats
+from service.store.repeats import Repeat, Repeats
 from service.trust.attach import with_signatures
 from service.trust.keyring import Keyring
 from service.trust.notary import Notary
@@ -42,6 +43,7 @@ from .compiles import Compiled, Compiles
 from .explain import explain
 from .farm.make import farm_engine
 from .flights import Flights
+from .idempotency import job_id
 from .job import Job
 from .job_work import JobWork, Tell
 from .jobs import Jobs
@@ -106,7 +108,8 @@ class Engine:
         self._crashed = KnownCrashes()
         job_records = JobRecords(self._store, self._records)
         most = settings.width + settings.queue
-        work = JobWork(self._make, job_records, self.blobs, self.fairness.jobs)
+        memory = Shares(settings.intake_mib << 20)
+        work = JobWork(self._make, job_records, self.blobs, self.fairness.jobs, memory)
         self.jobs = Jobs(work, job_records, self.blobs, most)
         self._readiness = Readiness(
             reader,
@@ -182,19 +185,23 @@ class Engine:
         with self.fairness.request():
             return await self._make(body, hook, tell)
 
-    async def submit(self, body: Body, hook: str | None = None) -> Job:
+    async def submit(self, body: Body, hook: str | None = None, key: str | None = None) -> Job:
         """A job that comes to the answer of a compile request; over already when the request is a repeated one.
 
-        ForbiddenError for a caller who may have nothing stored.
+        What the caller has sent with this `key` before is the same job. ForbiddenError for a caller who may have
+        nothing stored.
         """
         self.tenancy.require_compile()
-        repeated = await self.repeated(body, hook)
-        if repeated is not None:
-            return await self.jobs.accept(body, hook, repeated)
-        await self._engine.check()
+        identifier = None if key is None else job_id(body, hook, key)
+        known = None if identifier is None else await self.jobs.known(identifier)
+        if known is not None:
+            return known
         with ExitStack() as counted:
             counted.enter_context(self.fairness.request())
-            job = await self.jobs.accept(body, hook)
+            repeated = await self.repeated(body, hook)
+            if repeated is None:
+                await self._engine.check()
+            job = await self.jobs.accept(body, hook, repeated, identifier)
             if job.task is not None:
                 until_its_end = counted.pop_all()
                 job.task.add_done_callback(lambda _: until_its_end.close())
@@ -260,9 +267,12 @@ class Engine:
         answers = found.answers
         signatures = [each.entry.signature for each in found.compiled]
         blobs = dict.fromkeys(digest for each in found.compiled for digest in each.entry.blobs)
-        await self.tenancy.grant([*(action.digest for action in asked.prepared.actions), *blobs])
+        programs = dict.fromkeys(action.digest for action in asked.prepared.actions)
+        await self.tenancy.grant([*programs, *blobs])
         if key is not None:
-            await self._keep(key, with_signatures(answers.repeat, signatures), signatures, tuple(blobs))
+            keys = dict.fromkeys(SignedRecord.model_validate_json(each).record.key for each in signatures)
+            repeat = with_signatures(answers.repeat, signatures)
+            await self._keep(key, Repeat(repeat, tuple(blobs), tuple(programs), tuple(keys)))
         return with_signatures(answers.answer, signatures)
 
     async def _compiled(self, asked: Asked, body: Body, tell: Tell) -> Answered:
@@ -281,12 +291,12 @@ class Engine:
         read = partial(Prepared.from_message, salt=salt)
         return await self._run("prepare", _reading(body, _of_actions(salt)), body, read)
 
-    async def _keep(self, key: str, repeat: bytes, signatures: Sequence[str], blobs: Sequence[str]) -> None:
-        if self._is_farm:
-            vouching = SignedRecord.model_validate_json(signatures[0]).record.key
-            self._repeats.remember(key, repeat, blobs, vouching)
+    async def _keep(self, key: str, repeat: Repeat) -> None:
+        # A service of a farm has no key to seal an answer with, and who may not compile has nothing stored.
+        if self._is_farm or not self.tenancy.may_compile:
+            self._repeats.remember(key, repeat)
         else:
-            await self._repeats.save(key, repeat, blobs)
+            await self._repeats.save(key, repeat)
 
     async def _render(self, compiled: Sequence[Compiled], renaming: bytes, body: Body) -> Rendered:
         programs = to_render(compiled)
@@ -317,7 +327,7 @@ class Engine:
                     # Whoever waits for the store keeps no processor from others.
                     turn.cost_s = time.monotonic() - begin - (0.0 if lookup is None else lookup.waited_s)
         except TensorkilnError as error:
-            if not needs_reproducer(error):
+            if not needs_reproducer(error) or not self.tenancy.may_compile:
                 raise
             raise await with_reproducer(error, body.content, self.blobs) from None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
@@ -17,6 +17,7 @@ from .inventory import BLOBS, PROGRAMS, Inventory, Item, read, take_inventory
 from .job_records import ENDED_FOLDER
 from .location import ObjectStore, explained
 from .nearest import forget
+from .programs import path_of
 from .records import Records
 from .rights import target_of
 
@@ -49,7 +50,8 @@ async def evict(store: ObjectStore, bounds: Bounds, *, grace_s: float = GRACE_S)
     """Remove records that are too old, then the oldest until the rest fits, then the blobs that no record names.
 
     Crashes go as soon as they are forgotten. A job that has ended has ENDED_KEPT_S before it is a record like others.
-    A record goes before the blobs that only it needs, so whoever finds a record finds its blobs, or compiles again.
+    A repeated answer goes before its programs, and a record before the blobs that only it needs, so whoever finds a
+    record finds its blobs, or compiles again.
     A right to read goes after what it is to, unless that is there, or is named by what stays.
     What is used or written meanwhile stays.
     """
@@ -87,10 +89,11 @@ def _chosen(inventory: Inventory, bounds: Bounds, now: float) -> list[str]:
     for path, named in inventory.explains.items():
         explaining.update({digest: inventory.records[path].size // len(named) for digest in named})
     chosen: list[str] = []
-    for path, item in sorted(inventory.records.items(), key=lambda entry: (entry[1].used, entry[0])):
+    used = _last_used(inventory)
+    for path, item in sorted(inventory.records.items(), key=lambda entry: (used[entry[0]], entry[0])):
         if path in inventory.explains:
             continue  # it goes with the last of its programs
-        age = now - item.used
+        age = now - used[path]
         if age <= _kept_s(path):
             continue
         is_old = path.startswith(CRASHES) or (bounds.max_age_s is not None and age > bounds.max_age_s)
@@ -103,6 +106,16 @@ def _chosen(inventory: Inventory, bounds: Bounds, now: float) -> list[str]:
             users[digest] -= 1
             held -= sizes[digest] if not users[digest] else 0
     return chosen
+
+
+def _last_used(inventory: Inventory) -> Mapping[str, float]:
+    """When each record was last used: a program by each answer with it, too, a moment later, as that goes first."""
+    used = {path: item.used for path, item in inventory.records.items()}
+    for path, digests in inventory.repeats.items():
+        for program in map(path_of, digests):
+            if program in used:
+                used[program] = max(used[program], math.nextafter(used[path], math.inf))
+    return used
 
 
 def _kept_s(path: str) -> float:

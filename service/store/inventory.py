@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Annotated, Final
+
+from pydantic import BaseModel, Field, Json, ValidationError
+
+from tensorkiln.buffers import SHA256_PATTERN
 
 from .crashes import FOLDER as CRASHES
 from .job_records import ENDED_FOLDER
@@ -14,6 +17,7 @@ from .location import ObjectStore, explained
 from .nearest import FOLDER as NEAREST
 from .nearest import digests_of
 from .records import unsealed
+from .repeat_record import stated
 from .rights import FOLDER as RIGHTS
 
 BLOBS: Final = "blobs/"
@@ -24,7 +28,22 @@ HISTORY: Final = (CRASHES, ENDED_FOLDER)
 """Records of what has been: nothing is wrong with one whose blobs are gone."""
 QUARANTINE: Final = "quarantine/"
 
+_Sha256 = Annotated[str, Field(pattern=SHA256_PATTERN)]
 _DIGEST: Final = re.compile(rb"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
+
+
+class _Named(BaseModel):
+    program: _Sha256
+    artifacts: tuple[_Sha256, ...]
+    stages: dict[str, _Sha256]
+
+
+class _Signed(BaseModel):
+    record: _Named
+
+
+class _Program(BaseModel):
+    signed: Json[_Signed]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +60,8 @@ class Inventory:
     """The blobs by digest, the records by path, and the blobs that each record needs.
 
     `others` are the blobs that anything else in the store names. `explains` has the programs that each record of the
-    index of nearest programs names. `rights` are the rights to read, by path.
+    index of nearest programs names, `repeats` those that each repeated answer is about. `rights` are the rights to
+    read, by path.
     """
 
     blobs: Mapping[str, Item] = field(default_factory=dict[str, Item])
@@ -49,6 +69,7 @@ class Inventory:
     needs: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     others: frozenset[str] = frozenset()
     explains: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    repeats: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     rights: Mapping[str, Item] = field(default_factory=dict[str, Item])
 
     @property
@@ -58,10 +79,11 @@ class Inventory:
 
 
 async def take_inventory(store: ObjectStore) -> Inventory:
-    """Everything in `store` at about this time. A record that is damaged needs nothing."""
+    """Everything in `store` at about this time. A record that cannot be read needs nothing."""
     records: dict[str, Item] = {}
     needs: dict[str, tuple[str, ...]] = {}
     explains: dict[str, tuple[str, ...]] = {}
+    repeats: dict[str, tuple[str, ...]] = {}
     rights: dict[str, Item] = {}
     others: set[str] = set()
     async for item in items(store, ""):
@@ -73,14 +95,16 @@ async def take_inventory(store: ObjectStore) -> Inventory:
         content = await read(store, item.path) or b""
         if item.path.startswith((*RECORDS, *HISTORY)):
             records[item.path] = item
-            needs[item.path] = needed_blobs(item.path, content)
+            needs[item.path] = needed_blobs(item.path, content) or ()
             if item.path.startswith(NEAREST):
                 explains[item.path] = digests_of(unsealed(content))
+            elif item.path.startswith(REQUESTS) and (said := stated(unsealed(content))) is not None:
+                repeats[item.path] = said.programs
         else:
             others.update(_named_in(content))
     # The blobs after the records: what was put in between is not taken for forgotten, it is new.
     blobs = {item.path.rpartition("/")[2]: item async for item in items(store, BLOBS)}
-    return Inventory(blobs, records, needs, frozenset(others), explains, rights)
+    return Inventory(blobs, records, needs, frozenset(others), explains, repeats, rights)
 
 
 async def items(store: ObjectStore, prefix: str) -> AsyncGenerator[Item]:
@@ -100,17 +124,26 @@ async def read(store: ObjectStore, path: str) -> bytes | None:
             return None
 
 
-def needed_blobs(path: str, content: bytes) -> tuple[str, ...]:
-    """The digests of the blobs that the record at `path` with this content cannot do without."""
+def needed_blobs(path: str, content: bytes) -> tuple[str, ...] | None:
+    """The digests of the blobs that the record at `path` with this content cannot do without.
+
+    None when it cannot be read: it is damaged, or says something else than such records do.
+    """
     record = unsealed(content)
-    if record is None or path.startswith(NEAREST):
+    if record is None:
+        return None
+    if path.startswith(NEAREST):
         return ()
     if path.startswith(HISTORY):
         return _named_in(content)
     if path.startswith(REQUESTS):
-        return (record["answer"], *record["blobs"])
-    signed: Mapping[str, Any] = json.loads(record.get("signed", "{}")).get("record", {})
-    return (signed["program"], *signed["artifacts"], *signed["stages"].values()) if signed else ()
+        said = stated(record)
+        return (said.answer, *said.blobs) if said is not None else None
+    try:
+        named = _Program.model_validate(record).signed.record
+    except ValidationError:
+        return None
+    return (named.program, *named.artifacts, *named.stages.values())
 
 
 def _named_in(content: bytes) -> tuple[str, ...]:

@@ -70,26 +70,26 @@ class Programs:
         if not await self._blobs.holds(entry.blobs):
             count_corrupt("incomplete")
             return Miss("the stored program was missing a blob or had a damaged one")
-        self._records.touch(_path(action.digest))
+        self._records.touch(path_of(action.digest))
         return entry
 
     async def save(self, action: Action, entry: Entry) -> Entry:
         """Make `entry`, whose blobs are stored, the answer of `action`; the entry with its signature."""
         signed = self._signed_now(action, entry)
-        await self._records.put(_path(action.digest), _content(signed), durable=True)
+        await self._records.put(path_of(action.digest), _content(signed), durable=True)
         return signed
 
     async def offer(self, action: Action, entry: Entry) -> Entry:
         """Make `entry` the answer of `action` unless it has one that is of use: of several workers the first counts."""
         signed = self._signed_now(action, entry)
-        if await self._records.create(_path(action.digest), _content(signed), durable=True):
+        if await self._records.create(path_of(action.digest), _content(signed), durable=True):
             return signed
         earlier = await self.find(action, with_dumps=bool(entry.stages))
         return earlier if isinstance(earlier, Entry) else await self.save(action, entry)
 
     async def doubt(self, action: Action) -> UntrustedArtifactError | None:
         """Why what is stored of `action` is not believed here, where settings or keys are the reason."""
-        record = await self._records.get(_path(action.digest))
+        record = await self._records.get(path_of(action.digest))
         return self._notary.doubt(record.get(_SIGNED, ""), action.digest) if record is not None else None
 
     def _signed_now(self, action: Action, entry: Entry) -> Entry:
@@ -97,7 +97,7 @@ class Programs:
         return replace(entry, signature=signed.to_json().decode())
 
     async def _entry(self, digest: str, action: Action | None = None) -> Entry | None:
-        content = await self._records.get(_path(digest))
+        content = await self._records.get(path_of(digest))
         signed = self._notary.believes(content.get(_SIGNED, ""), digest) if content is not None else None
         if content is None or signed is None or not (action is None or matches(signed.record, action)):
             return None
@@ -118,5 +118,6 @@ def _seconds(stored: Any) -> dict[str, float]:
         return {}
 
 
-def _path(digest: str) -> str:
+def path_of(digest: str) -> str:
+    """Where the record of the program with this action digest is kept."""
     return f"programs/{digest[:2]}/{digest}"

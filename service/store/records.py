@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
@@ -88,11 +89,23 @@ class Records:
 
     def touch(self, path: str) -> None:
         """Have eviction see that the record at `path` is in use. An object store keeps the time of its writing."""
-        if self._root is None:
-            return
-        with suppress(OSError):
-            if time.time() - os.stat(self._root / path).st_mtime > _TOUCH_EVERY_S:
-                os.utime(self._root / path)
+        if self._root is not None:
+            _touched(self._root / path)
+
+    async def in_use(self, paths: Collection[str]) -> bool:
+        """Touch the records at these paths; whether there is one at each, be it damaged."""
+        if self._root is not None:
+            # Without tasks: with them, whoever asks would wait for its turn among others.
+            return all([_touched(self._root / path) for path in paths])
+        return all(await asyncio.gather(*map(self._is_there, paths)))
+
+    async def _is_there(self, path: str) -> bool:
+        with explained("The store does not answer"):
+            try:
+                await self._store.head_async(path)
+            except FileNotFoundError:
+                return False
+        return True
 
     async def delete(self, path: str) -> None:
         """Remove the record at `path`, if there is one."""
@@ -107,6 +120,18 @@ class Records:
             except FileNotFoundError:
                 return []
         return sorted(entry["path"].rpartition("/")[2] for entry in found["objects"])[:most]
+
+
+def _touched(path: Path) -> bool:
+    """Whether there is a file that has been used now."""
+    try:
+        used = os.stat(path).st_mtime
+    except OSError:
+        return False
+    if time.time() - used > _TOUCH_EVERY_S:
+        with suppress(OSError):
+            os.utime(path)
+    return True
 
 
 def unsealed(content: bytes) -> dict[str, Any] | None:

@@ -3,28 +3,29 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
-from typing import Final
 
 from service.trust.notary import Notary
-from tensorkiln.trust import LEVELS, is_at_least
+from tensorkiln.trust import is_at_least
 
 from .blobs import Blobs
+from .programs import path_of
 from .records import Records
-
-_SEAL: Final = "seal"
-_ISOLATION: Final = "isolation"
+from .repeat_record import SEAL, RepeatRecord, sealed, sealing_key, stated
 
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """An answer, the blobs that must be there for it to be true, and the id of the key that vouches for it."""
+    """An answer, and what must be there for it to be true: blobs, and programs by their action digests.
+
+    `keys` are the ids of those that vouch for it: each must be valid.
+    """
 
     answer: bytes
-    blobs: tuple[str, ...]
-    key: str
+    blobs: tuple[str, ...] = ()
+    programs: tuple[str, ...] = ()
+    keys: tuple[str, ...] = ()
 
 
 class Repeats:
@@ -49,47 +50,22 @@ class Repeats:
         return sha256(f"{self._epoch}\n{body_digest}".encode()).hexdigest()
 
     async def find(self, key: str) -> bytes | None:
-        """The answer of an identical request, if everything that it names is there and undamaged."""
+        """The answer of an identical request, if everything that it names is there and undamaged.
+
+        It uses its programs, too: whoever is given it may ask for them.
+        """
         repeat = self._memory.get(key) or await self._stored(key)
         if repeat is None:
             return None
-        if not self._notary.is_valid(repeat.key) or not await self._blobs.holds(repeat.blobs):
+        if not await self._is_true(repeat):
             self._forget(key)
             return None
-        self._remember(key, repeat)
+        self.remember(key, repeat)
         self._records.touch(_path(key))
         return repeat.answer
 
-    def remember(self, key: str, answer: bytes, blobs: Sequence[str], vouching: str) -> None:
-        """Give `answer` to requests with this key while this service lives and the key with the id `vouching` is valid.
-
-        For a service of a farm: it has no key to seal an answer with.
-        """
-        self._remember(key, Repeat(answer, tuple(blobs), vouching))
-
-    async def save(self, key: str, answer: bytes, blobs: Sequence[str]) -> None:
-        """Give `answer` to requests with this key from now on."""
-        digest = await self._blobs.put(answer)
-        # What an answer names was believed, so that it had this level at least.
-        content = {"answer": digest, "blobs": list(blobs), _ISOLATION: self._notary.isolation}
-        seal = self._notary.seal({"request": key, **content})
-        await self._records.put(_path(key), {**content, _SEAL: seal})
-        self._remember(key, Repeat(answer, tuple(blobs), seal["key"]))
-
-    async def _stored(self, key: str) -> Repeat | None:
-        record = await self._records.get(_path(key))
-        if record is None:
-            return None
-        seal = record.pop(_SEAL, {})
-        # What the record itself says about its place does not count.
-        if not self._notary.has_sealed("answer", {**record, "request": key}, seal):
-            return None
-        if not is_at_least(record.get(_ISOLATION, LEVELS[0]), self._notary.isolation):
-            return None
-        answer = await self._blobs.get(record["answer"])
-        return Repeat(answer, tuple(record["blobs"]), seal["key"]) if answer is not None else None
-
-    def _remember(self, key: str, repeat: Repeat) -> None:
+    def remember(self, key: str, repeat: Repeat) -> None:
+        """Give an answer to requests with this key while this service lives."""
         self._forget(key)
         if len(repeat.answer) > self._memory_bytes:
             return
@@ -98,6 +74,36 @@ class Repeats:
         while self._held > self._memory_bytes:
             _, oldest = self._memory.popitem(last=False)
             self._held -= len(oldest.answer)
+
+    async def save(self, key: str, repeat: Repeat) -> None:
+        """Give an answer to requests with this key from now on."""
+        digest = await self._blobs.put(repeat.answer)
+        # What an answer names was believed, so that it had this level at least.
+        level = self._notary.isolation
+        said = RepeatRecord(
+            answer=digest, blobs=repeat.blobs, programs=repeat.programs, keys=repeat.keys, isolation=level
+        )
+        record = sealed(said, key, self._notary)
+        await self._records.put(_path(key), record)
+        self.remember(key, replace(repeat, keys=(*repeat.keys, record[SEAL]["key"])))
+
+    async def _is_true(self, repeat: Repeat) -> bool:
+        return (
+            all(map(self._notary.is_valid, repeat.keys))
+            and await self._blobs.holds(repeat.blobs)
+            and await self._records.in_use([path_of(program) for program in repeat.programs])
+        )
+
+    async def _stored(self, key: str) -> Repeat | None:
+        stored = await self._records.get(_path(key))
+        sealing = sealing_key(stored, key, self._notary) if stored is not None else None
+        said = stated(stored)
+        if sealing is None or said is None or not is_at_least(said.isolation, self._notary.isolation):
+            return None
+        answer = await self._blobs.get(said.answer)
+        if answer is None:
+            return None
+        return Repeat(answer, said.blobs, said.programs, (*said.keys, sealing))
 
     def _forget(self, key: str) -> None:
         gone = self._memory.pop(key, None)

@@ -38,6 +38,7 @@ from .location import ObjectStore, explained, open_store
 from .mark import Mark, OfBuild
 from .purge import purge
 from .records import unsealed
+from .repeat_record import sealing_key, stated
 from .rights import FOLDER as RIGHTS
 from .upkeep import bounds
 
@@ -121,7 +122,11 @@ async def _judge(
     if not _is_trusted(path, record, notary):
         report.untrusted.append(path)
         return
-    for digest in needed_blobs(path, content):
+    needed = needed_blobs(path, content)
+    if needed is None:
+        report.corrupt.append(path)
+        return
+    for digest in needed:
         # A blob that came after the blobs were listed is looked for once more.
         if digest not in present and not await _is_there(store, digest):
             report.incomplete.append(path)
@@ -133,9 +138,9 @@ def _is_trusted(path: str, record: Mapping[str, Any], notary: Notary) -> bool:
         return notary.believes(record.get("signed", ""), path.rpartition("/")[2]) is not None
     if not path.startswith(REQUESTS):
         return True
-    stated = {name: value for name, value in record.items() if name != "seal"}
-    content = {**stated, "request": path.rpartition("/")[2]}
-    return notary.has_sealed("answer", content, record.get("seal", {}))
+    said = stated(record)
+    is_sealed = sealing_key(record, path.rpartition("/")[2], notary) is not None
+    return is_sealed and (said is None or all(map(notary.is_valid, said.keys)))
 
 
 async def _is_there(store: ObjectStore, digest: str) -> bool:

@@ -6,15 +6,15 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict
-from typing import Final, NoReturn
+from typing import Final
 
 import structlog
 
+from service.engine.rounds import in_rounds
 from service.settings import Settings
-from tensorkiln.errors import UnavailableError
 
 from .evict import Bounds, evict
-from .location import ObjectStore, open_store
+from .location import open_store
 
 _log = structlog.get_logger()
 EVERY_S: Final = 600.0
@@ -34,23 +34,17 @@ async def upkeep(settings: Settings, every_s: float = EVERY_S) -> AsyncGenerator
     if limits is None:
         yield
         return
-    task = asyncio.create_task(keep_within(open_store(settings.store_location), limits, every_s))
+    store = open_store(settings.store_location)
+
+    async def once() -> None:
+        evicted = await evict(store, limits)
+        if evicted.records or evicted.blobs or evicted.rights:
+            _log.info("the store was kept within its bounds", **asdict(evicted))
+
+    task = asyncio.create_task(in_rounds("keep the store within its bounds", every_s, once, at_once=True))
     try:
         yield
     finally:
         task.cancel()
         with suppress(asyncio.CancelledError):
             await task
-
-
-async def keep_within(store: ObjectStore, limits: Bounds, every_s: float = EVERY_S) -> NoReturn:
-    """Evict now and then, until cancelled. A store that fails is tried again."""
-    while True:
-        try:
-            evicted = await evict(store, limits)
-        except UnavailableError as error:
-            _log.warning("the store could not be kept within its bounds", reason=error.message)
-        else:
-            if evicted.records or evicted.blobs or evicted.rights:
-                _log.info("the store was kept within its bounds", **asdict(evicted))
-        await asyncio.sleep(every_s)

@@ -18,7 +18,7 @@ import pytest
 from service.store.blobs import Blobs
 from service.store.location import open_store
 from service.store.records import Records
-from service.store.repeats import Repeats
+from service.store.repeats import Repeat, Repeats
 from service.trust.keyring import Keyring
 from service.trust.notary import Notary
 from tensorkiln.errors import UnavailableError
@@ -141,7 +141,7 @@ def test_an_answer_is_repeated_while_everything_that_it_names_is_there(tmp_path:
         key = repeats.key(sha(b"body"))
         assert await repeats.find(key) is None
         named = await blobs.put(b"artifact")
-        await repeats.save(key, b"answer", [named])
+        await repeats.save(key, Repeat(b"answer", (named,)))
         assert await repeats.find(key) == b"answer"
         assert await Repeats(records, blobs, "build 1", 0, notary).find(key) == b"answer"
         other = Repeats(records, blobs, "build 2", 1 << 20, notary)
@@ -159,7 +159,7 @@ def test_answers_in_memory_are_bounded(tmp_path: Path) -> None:
         store = open_store(str(tmp_path))
         repeats = Repeats(Records(store), Blobs(store), "", 2500, notary_in(tmp_path))
         for name in "abcd":
-            await repeats.save(repeats.key(name), name.encode() * 1000, [])
+            await repeats.save(repeats.key(name), Repeat(name.encode() * 1000))
         assert all([await repeats.find(repeats.key(name)) == name.encode() * 1000 for name in "abcd"])
 
     asyncio.run(run())

@@ -16,6 +16,7 @@ from service.store.evict import GRACE_S
 from service.store.mark import OfBuild
 from service.store.programs import Entry
 from service.store.purge import Purged, purge
+from service.store.repeats import Repeat
 from service.store.scrub import scrub
 from tests.trust.stores import Stocked, action, age
 from tests.trust.test_scrub import command
@@ -31,7 +32,7 @@ async def made(stocked: Stocked, number: int, build: str) -> Action:
     await stocked.programs.save(wanted, Entry(program, (shared,)))
     await stocked.nearest.add(wanted, "")
     answer = b'{"programs":[%s]}' % told
-    await stocked.repeats.save(stocked.repeats.key(wanted.digest), answer, [program, shared])
+    await stocked.repeats.save(stocked.repeats.key(wanted.digest), Repeat(answer, (program, shared), (wanted.digest,)))
     job = wanted.digest[:32]
     ended = {"id": job, "state": "done", "answer": await stocked.blobs.put(answer + b"\n")}
     await stocked.records.put(f"jobs/ended/{job[:2]}/{job}", ended)

@@ -32,6 +32,7 @@ from service.store.crashes import Crashes
 from service.store.evict import GRACE_S, Bounds, evict
 from service.store.programs import Entry
 from service.store.purge import Purged, purge
+from service.store.repeats import Repeat
 from service.store.scrub import scrub
 from service.trust.attach import with_signatures
 from tensorkiln.errors import RequestError
@@ -78,7 +79,7 @@ class Home:
         entry = await stocked.programs.save(wanted, Entry(program, (shared,)))
         await stocked.nearest.add(wanted, self.scope(tenant))
         answer = with_signatures(b'{"programs":[%b]}' % told, [entry.signature])
-        await stocked.repeats.save(stocked.repeats.key(wanted.digest), answer, entry.blobs)
+        await stocked.repeats.save(stocked.repeats.key(wanted.digest), Repeat(answer, entry.blobs, (wanted.digest,)))
         ended = {"caller": who.to_record(), "answer": await stocked.blobs.put(answer + b"\n")}
         await stocked.records.put(f"jobs/ended/ab/{tenant}-{number}", ended)
         reproducer = await stocked.blobs.put(b"reproducer of %d" % number)

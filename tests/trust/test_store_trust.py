@@ -17,6 +17,7 @@ from service.observe.instruments import REGISTRY
 from service.store.attempts import Attempt, Attempts
 from service.store.crashes import Crashes
 from service.store.programs import Entry, Miss
+from service.store.repeats import Repeat
 from service.store.scrub import scrub
 from service.trust.key_file import KeyFile
 from service.trust.keyring import Keyring
@@ -90,7 +91,7 @@ def test_a_key_that_has_ended_signs_for_nothing_in_the_store(tmp_path: Path) -> 
     async def run() -> None:
         stocked = Stocked.at(tmp_path / "store")
         wanted = await stocked.save(1)
-        await stocked.repeats.save("0" * 64, b"answer", [])
+        await stocked.repeats.save("0" * 64, Repeat(b"answer"))
         assert await stocked.repeats.find("0" * 64) == b"answer"
         keyring = Keyring(tmp_path / "keys")
         keyring.revoke(keyring.signer().kid)
@@ -105,7 +106,7 @@ def test_an_answer_that_the_service_did_not_write_is_not_repeated(tmp_path: Path
     async def run() -> None:
         stocked = Stocked.at(tmp_path / "store")
         key = stocked.repeats.key("a" * 64)
-        await stocked.repeats.save(key, b"true", [])
+        await stocked.repeats.save(key, Repeat(b"true"))
         path = f"requests/{key[:2]}/{key}"
         true = await stocked.records.get(path)
         assert true is not None
