@@ -20,6 +20,7 @@ from .intake import Intake
 from .observe.export import telemetry
 from .observe.requests import Requests
 from .openapi import document
+from .outflow import Outflow
 from .request_target import RequestTarget
 from .routes import (
     artifacts,
@@ -93,6 +94,7 @@ def create_app(settings: Settings) -> FastAPI:
     app.state.settings = settings
     app.add_middleware(Intake, most=settings.intake_mib << 20)
     app.add_middleware(Encode)
+    app.add_middleware(Outflow, most=settings.intake_mib << 20)
     app.add_middleware(Guard, authenticator=authenticator, public=PUBLIC | _also_public(settings))
     app.add_middleware(Requests)
     app.add_middleware(RequestTarget)

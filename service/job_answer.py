@@ -7,22 +7,35 @@ from datetime import UTC, datetime
 from secrets import token_hex
 from typing import Final, Literal
 
-from service.answers import CompileAnswer, Problem
+from service.answers import Answer, CompileAnswer, Problem
 from service.store.job_records import JobRecord
+
+
+class Phase(Answer):
+    """A stage that began, for the target at a position of the request; null for what is done for all of them.
+
+    `attempt` is there where a compile was begun once more.
+    """
+
+    stage: str
+    target: int | None = None
+    attempt: int | None = None
 
 
 class JobAnswer(CompileAnswer):
     """A compile that was accepted. `programs` are there when its `state` is `done`, `error` when it is `failed`.
 
     `attempt` counts how often its work was begun: it is more than 1 when a service, a worker or a compile was
-    lost. `queue_ms` is the time in which it waited for its turns, here and in a farm, `run_ms` all other time that it
-    took, both null while they are not known.
+    lost. `phases` are those of the service that has it now, or had it last, in the order in which they began.
+    `queue_ms` is the time in which it waited for its turns, here and in a farm, `run_ms` all other time that it took,
+    both null while they are not known.
     """
 
     id: str
     state: Literal["queued", "running", "done", "failed", "cancelled"]
     accepted: datetime
     attempt: int
+    phases: tuple[Phase, ...]
     queue_ms: float | None
     run_ms: float | None
     error: Problem | None
@@ -46,6 +59,7 @@ def encode(record: JobRecord, answer: bytes = NOTHING) -> bytes:
         state=record.state,
         accepted=datetime.fromtimestamp(record.accepted, UTC),
         attempt=record.attempt,
+        phases=tuple(Phase.model_validate(event.data) for event in record.events if event.kind == "stage"),
         queue_ms=record.queue_ms,
         run_ms=record.run_ms,
         error=Problem.model_validate(record.error) if record.error is not None else None,

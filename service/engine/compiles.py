@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,10 +12,11 @@ from service.observe.instruments import count_cache
 from service.sandbox.spending import Spending
 from service.store.blobs import Blobs
 from service.store.programs import Entry, Miss, Programs
+from tensorkiln.errors import InfrastructureError, UnavailableError
 
 from .flights import Flights
 from .misses import DAMAGED, HIT, NOT_READ, Misses, missed
-from .order import Cost, Order, Rendered, Wanted
+from .order import Cost, Made, Order, Rendered, Wanted
 from .protocol import CompileEngine, News, Tell, carry_out
 
 
@@ -128,9 +129,31 @@ class Compiles:
 
             order = Order(wanted, cache, not self._tenancy.reads_store, cost, owner, computed)
             try:
-                made = await carry_out(self._engine, order, tell)
+                made = await _counted(lambda tell: carry_out(self._engine, order, tell), tell)
             finally:
                 turn.cost_s = cost.seconds
         if wanted.hook is None:
             await self._misses.remember(wanted.action)
         return Compiled(made.program, made.entry, cache, made.rendered)
+
+
+def attempts(error: InfrastructureError) -> int:
+    """How many compiles have begun that came to this error, and to no program."""
+    return int(error.details.get("attempts", 0))
+
+
+async def _counted(work: Callable[[Tell], Awaitable[Made]], tell: Tell) -> Made:
+    """What becomes of a compile. When the infrastructure fails it, its error says whether it had begun."""
+    has_begun = False
+
+    def telling(news: News) -> None:
+        nonlocal has_begun
+        has_begun = True
+        tell(news)
+
+    try:
+        return await work(telling)
+    except UnavailableError as error:
+        if not has_begun or attempts(error):
+            raise
+        raise UnavailableError(error.message, details={**error.details, "attempts": 1}) from error

@@ -20,14 +20,12 @@ MAX_EVENTS: Final = 1000
 class Job:
     """`record` is what the store has, or is about to have. `task` does the work.
 
-    `services_lost` is how many had the job before this one. The attempt of the record also counts compiles that were
-    begun again: it is shown, and bounds nothing here. `is_cancelled` says that somebody wants it to end, `is_left` that
-    this service has lost hold of it.
+    The attempt of the record also counts compiles that were begun again: it is shown, and bounds nothing.
+    `is_cancelled` says that somebody wants it to end, `is_left` that this service has lost hold of it.
     """
 
     def __init__(self, record: JobRecord) -> None:
         self.record = record
-        self.services_lost = record.attempt - 1
         self.task: asyncio.Task[None] | None = None
         self.is_over = record.has_ended
         self.is_cancelled = self.is_failing = self.is_left = False

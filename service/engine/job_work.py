@@ -11,6 +11,7 @@ from structlog.contextvars import bind_contextvars
 
 from service.body import Body
 from service.fairness.queue_time import begin_queue_time, queue_time
+from service.fairness.shares import Shares
 from service.fairness.turns import Turns
 from service.identity.caller import Caller, acting_as
 from service.observe.traces import continuing
@@ -25,12 +26,15 @@ from tensorkiln.errors import (
     UnavailableError,
 )
 
+from .compiles import attempts
 from .job import Job
 
 MAX_ATTEMPTS: Final = 5
-"""Services, or processes of one, that may be lost over a job."""
+"""Services, or processes of one, that may be lost over a job, and compiles of it that came to nothing by no fault."""
 _FIRST_PAUSE_S: Final = 0.2
 _MAX_PAUSE_S: Final = 5.0
+_PAUSE_AFTER_A_COMPILE_S: Final = 5.0
+"""Times how many there were: a compile takes far more than a look whether the store is there again."""
 
 T = TypeVar("T")
 Tell: TypeAlias = Callable[[dict[str, Any]], None]
@@ -44,14 +48,16 @@ _log = structlog.get_logger()
 class JobWork:
     """Does jobs by `turns`, and writes in `records` how they end.
 
-    `work` turns a request into its answer; it is asked again when it raises an InfrastructureError.
+    `work` turns a request into its answer; it is asked again when it raises an InfrastructureError. The requests that
+    are worked on have room in `memory`.
     """
 
-    def __init__(self, work: Work, records: JobRecords, blobs: Blobs, turns: Turns) -> None:
+    def __init__(self, work: Work, records: JobRecords, blobs: Blobs, turns: Turns, memory: Shares) -> None:
         self._work = work
         self._records = records
         self._blobs = blobs
         self._turns = turns
+        self._memory = memory
 
     async def see_through(self, job: Job) -> None:
         """Do a job on behalf of its caller, and conclude it."""
@@ -75,8 +81,11 @@ class JobWork:
             return await self._outcome(job)
 
     async def _outcome(self, job: Job) -> tuple[str, dict[str, Any]]:
-        """How the work ends, tried again while the infrastructure fails it."""
-        pause, lost = _FIRST_PAUSE_S, job.services_lost
+        """How the work ends, tried again while the infrastructure fails it.
+
+        That may go on for as long as the store or the farm is away; compiles that have begun are counted.
+        """
+        pause, lost = _FIRST_PAUSE_S, job.record.services - 1
         while True:
             working = asyncio.create_task(self._answer(job))
             try:
@@ -88,7 +97,10 @@ class JobWork:
             if error is None:
                 return "done", {"answer": working.result()}
             if isinstance(error, LostWorkerError):
-                lost += int(error.details.get("attempts", 1))
+                lost += attempts(error) or 1
+            elif isinstance(error, UnavailableError) and attempts(error):
+                lost += 1
+                pause = lost * _PAUSE_AFTER_A_COMPILE_S
             may_pass = isinstance(error, InfrastructureError | RateLimitedError)
             if not may_pass or lost >= MAX_ATTEMPTS:
                 return "failed", {"error": _problem(job, error)}
@@ -96,10 +108,12 @@ class JobWork:
             pause = min(2 * pause, _MAX_PAUSE_S)
 
     async def _answer(self, job: Job) -> str:
-        content = await self._blobs.get(job.record.body)
-        if content is None:
-            raise NotFoundError("The request of this job is gone from the store; send it again.")
-        answer = await self._work(Body(content, job.record.body), job.record.hook, job.hears)
+        record = job.record
+        async with self._memory.room(str(record.caller.get("tenant", "")), record.body_bytes):
+            content = await self._blobs.get(record.body)
+            if content is None:
+                raise NotFoundError("The request of this job is gone from the store; send it again.")
+            answer = await self._work(Body(content, record.body), record.hook, job.hears)
         return await self._blobs.put(answer, durable=True)
 
     async def _patiently(self, attempt: Callable[[], Awaitable[T]]) -> T:

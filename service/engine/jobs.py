@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import AsyncGenerator, Coroutine
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Coroutine, Generator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from secrets import token_hex
 from typing import Any, Final
 
@@ -14,6 +15,7 @@ import structlog
 from structlog.contextvars import bind_contextvars
 
 from service.body import Body
+from service.fairness.shares import Shares
 from service.fairness.threshold import is_fair
 from service.identity.caller import Caller, caller
 from service.observe.traces import traceparent
@@ -21,6 +23,7 @@ from service.store.blobs import Blobs
 from service.store.job_records import Event, JobRecord, JobRecords
 from tensorkiln.errors import LostWorkerError, NotFoundError, RateLimitedError, UnavailableError
 
+from .flights import Flights
 from .job import Job, follow
 from .job_work import DEFECT, MAX_ATTEMPTS, JobWork
 from .rounds import in_rounds
@@ -30,6 +33,8 @@ LEASE_S: Final = 5.0
 BEAT_S: Final = 1.5
 TELL_S: Final = 0.5
 """How often other services hear how far a job is."""
+MAX_STREAMS: Final = 2048
+"""Streams of events at a time; each is a connection, of which as many are left."""
 CANCEL_S: Final = 10.0
 """So long somebody who cancels a job is held back by a store that does not take its end."""
 
@@ -48,6 +53,8 @@ class Jobs:
         self._jobs: dict[str, Job] = {}
         # Those that are not begun, with their tenants.
         self._accepting: dict[str, str] = {}
+        self._keyed: Flights[Job, None] = Flights()
+        self._listeners = Shares(MAX_STREAMS)
         self._others: dict[str, str] = {}
         self._watching: list[asyncio.Task[None]] = []
         self.is_closing = asyncio.Event()
@@ -64,16 +71,32 @@ class Jobs:
         )
         self._watching = [asyncio.create_task(each) for each in rounds]
 
-    async def accept(self, body: Body, hook: str | None, answer: bytes | None = None) -> Job:
+    async def known(self, identifier: str) -> Job | None:
+        """The job that was accepted by this id; None when there is none yet."""
+        job = self._jobs.get(identifier)
+        if job is None:
+            record = await self._records.find(identifier)
+            job = Job(record) if record is not None else None
+        return job
+
+    async def accept(
+        self, body: Body, hook: str | None, answer: bytes | None = None, identifier: str | None = None
+    ) -> Job:
         """A job for a request; once this returns, it will be done. `answer` is what it comes to, if that is known.
 
-        UnavailableError when too many are open, and while the service shuts down.
+        Two that ask for one `identifier` at the same time get one job. UnavailableError when too many are open, and
+        while the service shuts down.
         """
+        if identifier is None:
+            return await self._accept(token_hex(16), body, hook, answer)
+        return await self._keyed.join(identifier, lambda _: self._accept(identifier, body, hook, answer))
+
+    async def _accept(self, identifier: str, body: Body, hook: str | None, answer: bytes | None) -> Job:
         if self.is_closing.is_set():
             raise UnavailableError("The service is shutting down.")
         if answer is None:
             self._require_room(caller())
-        identifier, who = token_hex(16), caller()
+        who = caller()
         bind_contextvars(job=identifier)
         # It takes its room at once. Until it is begun, a record of ours that nobody has is not one that was lost:
         # whoever asks may leave now.
@@ -86,7 +109,8 @@ class Jobs:
     async def _accepted(self, identifier: str, who: Caller, body: Body, hook: str | None, answer: bytes | None) -> Job:
         digest = await self._blobs.put(body.content, durable=answer is None)
         begun = time.time()
-        job = Job(JobRecord(identifier, digest, begun, who.to_record(), hook, owner=self._owner, trace=traceparent()))
+        record = JobRecord(identifier, digest, begun, who.to_record(), hook, owner=self._owner)
+        job = Job(replace(record, trace=traceparent(), body_bytes=len(body.content)))
         if answer is not None:
             job.ends("done", answer=await self._blobs.put(answer, durable=True))
             job.settle(await self._records.end(job.record))
@@ -117,10 +141,7 @@ class Jobs:
 
     async def find(self, identifier: str) -> Job:
         """The job with this id, of whichever service. NotFoundError when the caller has none."""
-        job = self._jobs.get(identifier)
-        if job is None:
-            record = await self._records.find(identifier)
-            job = Job(record) if record is not None else None
+        job = await self.known(identifier)
         if job is None or not job.is_for(caller()):
             raise NotFoundError(f"There is no job {identifier}.")
         bind_contextvars(job=job.record.id)
@@ -144,6 +165,21 @@ class Jobs:
         if not await job.end(CANCEL_S):
             raise UnavailableError("The job is given up, but the store does not take its end yet; look again later.")
         return job
+
+    @contextmanager
+    def listened_to(self) -> Generator[None]:
+        """Let the caller hear of a job for the block. RateLimitedError when its tenant hears of too many already."""
+        tenant = caller().tenant
+        if not self._listeners.take(tenant, 1):
+            own, most = self._listeners.of(tenant), self._listeners.most
+            raise RateLimitedError(
+                f"{own} streams of events go to your tenant already; close some, or come back in a moment.",
+                details={"limit": "streams", "maximum": most, "actual": own, "retry_after_s": 1},
+            )
+        try:
+            yield
+        finally:
+            self._listeners.give_back(tenant, 1)
 
     async def events(self, identifier: str, last: str) -> AsyncGenerator[Event]:
         """The events of a job after the one with the id `last`, until its end or this service's."""
@@ -274,7 +310,7 @@ class Jobs:
         record = await self._records.orphan(identifier, self._owner, now)
         if record is None:
             return
-        if record.attempt > MAX_ATTEMPTS:
+        if record.services > MAX_ATTEMPTS:
             lost = LostWorkerError(f"{MAX_ATTEMPTS} services were lost over this job.")
             await self._records.end(record.failed(lost.to_problem()))
         else:

@@ -12,6 +12,7 @@ from typing import Final
 
 from service.observe.instruments import count_cache
 from service.sandbox.frames import Message
+from tensorkiln.errors import InfrastructureError, RateLimitedError
 
 from .compiles import Compiled, Compiles, Look
 from .misses import HIT
@@ -48,16 +49,20 @@ class Asked:
     async def programs(self, compiles: Compiles, tell: Callable[[int], Tell]) -> Sequence[Compiled]:
         """All programs; `tell` gives whom to tell what happens to the one at a position.
 
-        When one fails, the others are given up: nobody waits for them any more.
+        When one fails for good, the others are given up: nobody waits for them any more. What is to be asked for again
+        finds more of them.
         """
         found = zip(self.wanted, self.looks, strict=True)
         making = (compiles.program(each, tell(place), look) for place, (each, look) in enumerate(found))
         tasks = [asyncio.create_task(each) for each in making]
         try:
             return await asyncio.gather(*tasks)
-        finally:
+        except (InfrastructureError, RateLimitedError):
+            raise
+        except BaseException:
             for task in tasks:
                 task.cancel()
+            raise
 
 
 class Lookup:

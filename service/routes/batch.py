@@ -11,6 +11,7 @@ from service.body import Body, read_body
 from service.engine.engine import Engine
 from tensorkiln.errors import TensorkilnError
 
+from .compile import IdempotencyKey
 from .engine_of import EngineOf
 from .graph_body import refusals, takes
 
@@ -44,23 +45,24 @@ class BatchAnswer(Answer):
     responses=refusals(),
     openapi_extra=takes("BatchBody"),
 )
-async def batch(request: Request, engine: EngineOf) -> Response:
+async def batch(request: Request, engine: EngineOf, key: IdempotencyKey = None) -> Response:
     """A job for each request that is accepted; the others are refused one by one.
 
     Every job in the answer is accepted for good, also when the client leaves before it reads the answer.
     """
     wanted = await engine.split(await read_body(request))
-    answer = BatchAnswer(jobs=tuple([await _submitted(engine, each) for each in wanted]))
+    keys = [None if key is None else f"{key}.{position}" for position in range(len(wanted))]
+    answer = BatchAnswer(jobs=tuple([await _submitted(engine, *each) for each in zip(wanted, keys, strict=True)]))
     return Response(
         answer.model_dump_json(exclude_none=True), headers={"Cache-Control": "no-store"}, media_type="application/json"
     )
 
 
-async def _submitted(engine: Engine, wanted: Body | TensorkilnError) -> BatchedJob:
+async def _submitted(engine: Engine, wanted: Body | TensorkilnError, key: str | None) -> BatchedJob:
     try:
         if isinstance(wanted, TensorkilnError):
             raise wanted
-        job = await engine.submit(wanted)
+        job = await engine.submit(wanted, key=key)
     except TensorkilnError as error:
         return BatchedJob(status=error.status, error=Problem.model_validate(error.to_problem()))
     record = job.record

@@ -10,8 +10,10 @@ from typing import Annotated, Any, Final, TypeVar
 from fastapi import APIRouter, Header, Request, Response
 
 from service.answers import CompileAnswer
-from service.body import Body, read_body
+from service.body import read_body
+from service.engine import idempotency
 from service.engine.engine import Engine
+from service.engine.job import Job
 from service.fairness.queue_time import begin_queue_time
 from service.job_answer import JobAnswer, ended_at_once
 from service.prefer import Preference, parse_prefer
@@ -34,6 +36,15 @@ HOOK_HEADER: Final = "Kiln-Test-Hook"
 ATTEMPTS_HEADER: Final = "Kiln-Attempts"
 """How often the compile was begun until it gave the answer."""
 
+IdempotencyKey = Annotated[
+    str | None,
+    Header(
+        alias=idempotency.HEADER,
+        pattern=idempotency.PATTERN,
+        description="Sent again with the same body, it is the same job that is answered, not another.",
+    ),
+]
+
 T = TypeVar("T")
 
 router = APIRouter()
@@ -55,6 +66,7 @@ async def compile_graph(
     engine: EngineOf,
     hook: Annotated[str | None, Header(alias=HOOK_HEADER, include_in_schema=False)] = None,
     prefer: Annotated[str | None, Header(description="`respond-async`, `wait=SECONDS`, or both.")] = None,
+    key: IdempotencyKey = None,
 ) -> Response:
     """One program per target, in the order of the request. The same request is compiled once.
 
@@ -72,7 +84,7 @@ async def compile_graph(
     # Who may only read has nothing stored, no job either, and need not wait: what there is, is there.
     as_job = preference is not None and engine.tenancy.may_compile
     if preference is not None and as_job:
-        return await _as_job(engine, body, hook, preference)
+        return await _as_job(engine, preference, await engine.submit(body, hook, key))
     waited = begin_queue_time()
     again: list[Mapping[str, Any]] = []
     # Apart from what may take its time: with tasks of its own, a hit would wait for its turn among others after each.
@@ -101,8 +113,7 @@ async def in_time(answer: Awaitable[T], seconds: float) -> T:
         ) from None
 
 
-async def _as_job(engine: Engine, body: Body, hook: str | None, preference: Preference) -> Response:
-    job = await engine.submit(body, hook)
+async def _as_job(engine: Engine, preference: Preference, job: Job) -> Response:
     await engine.jobs.end(job, preference.wait_s)
     where = f"/jobs/{job.record.id}"
     headers = {"Preference-Applied": preference.applied, "Cache-Control": "no-store", "Content-Location": where}

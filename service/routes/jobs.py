@@ -55,9 +55,10 @@ async def cancel(job: JobId, engine: EngineOf) -> Response:
     return Response(body, headers={"Cache-Control": "no-store"}, media_type="application/json")
 
 
-async def _known(job: JobId, engine: EngineOf) -> str:
+async def _known(job: JobId, engine: EngineOf) -> AsyncGenerator[str]:
     await engine.jobs.find(job)
-    return job
+    with engine.jobs.listened_to():
+        yield job
 
 
 @router.get(

@@ -19,6 +19,7 @@ from obstore.exceptions import AlreadyExistsError
 from pydantic import TypeAdapter, ValidationError
 
 from tensorkiln.errors import UnavailableError
+from tensorkiln.limits import MAX_BODY_BYTES
 
 from .location import ObjectStore, explained
 from .records import DamagedRecord, Records
@@ -48,9 +49,10 @@ class Event:
 class JobRecord:
     """A job. `body` is the digest of its request, `answer` that of its answer; both are blobs. `caller` is whose it is.
 
-    `accepted` is in seconds since the epoch, `attempt` counts how often its work was begun. `owner` is the one
-    that has it, empty for none. `error` is a problem document. `trace` is the `traceparent` of the request. Of a job
-    whose record was damaged, body and caller are empty.
+    `body_bytes` is how long the request is, of which a record of before tells nothing but that it was not too long.
+    `accepted` is in seconds since the epoch, `attempt` counts how often its work was begun, `services` how many have
+    had it. `owner` is the one that has it, empty for none. `error` is a problem document. `trace` is the `traceparent`
+    of the request. Of a job whose record was damaged, body and caller are empty.
     """
 
     id: str
@@ -67,6 +69,8 @@ class JobRecord:
     error: Mapping[str, Any] | None = None
     events: tuple[Event, ...] = ()
     trace: str = ""
+    body_bytes: int = MAX_BODY_BYTES
+    services: int = 1
 
     @property
     def has_ended(self) -> bool:
@@ -141,7 +145,11 @@ class JobRecords:
         is_anothers = record.owner != owner and await self.lives(record.owner, now)
         if is_anothers or not await self._claim(record, owner, now):
             return None
-        taken = replace(record, owner=owner, attempt=record.attempt + 1, state="queued", events=())
+        # A compile that was begun again has a number, too, and events that somebody may have seen by it.
+        told = await self._read(f"{_PROGRESS}/{job}")
+        attempt = 1 + max(record.attempt, 0 if told is None else told.attempt)
+        services = record.services + 1
+        taken = replace(record, owner=owner, attempt=attempt, services=services, state="queued", events=())
         await self.write(taken)
         return taken
 

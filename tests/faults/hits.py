@@ -19,20 +19,28 @@ FULL = 8000
 
 @dataclass(frozen=True, slots=True)
 class Hits:
-    """Hits of one kind: milliseconds at the server, those in a second, and those in a second of its processor time."""
+    """Hits of one kind, those in a second and those in a second of the service's processor time.
+
+    Milliseconds are those at the server from the head of a request on, and those at the client, where it also waits for
+    the others.
+    """
 
     kind: str
     server_ms: Sequence[float]
+    client_ms: Sequence[float]
     per_second: float
     per_processor_second: float
 
     def shown(self) -> str:
         """One line."""
-        spread = ", ".join(f"{percentile(self.server_ms, share):.2f}" for share in (0.5, 0.95, 0.99, 1.0))
+        at_server, at_client = (
+            ", ".join(f"{percentile(taken, share):.2f}" for share in (0.5, 0.95, 0.99, 1.0))
+            for taken in (self.server_ms, self.client_ms)
+        )
         return (
             f"{self.kind}: {len(self.server_ms)} hits by {CLIENTS} clients, of which half, 95 %, 99 % and all within "
-            f"{spread} ms at the server; {self.per_second:.0f} in a second, {self.per_processor_second:.0f} in one of "
-            "the service's processor time"
+            f"{at_server} ms at the server, {at_client} ms at the clients, which ask without a pause; "
+            f"{self.per_second:.0f} in a second, {self.per_processor_second:.0f} in one of the service's processor time"
         )
 
 
@@ -50,7 +58,8 @@ def _hits(server: Server, kind: str, bodies: Sequence[bytes]) -> Hits:
     spent = spent_by_all_s(server) - before
     assert all(answer.status == 200 and b'"status":"hit"' in answer.content for answer in answers)
     assert len(answers) == len(bodies)
-    return Hits(kind, [answer.server_ms for answer in answers], len(bodies) / seconds, len(bodies) / spent)
+    at_server, at_client = [each.server_ms for each in answers], [1e3 * each.seconds for each in answers]
+    return Hits(kind, at_server, at_client, len(bodies) / seconds, len(bodies) / spent)
 
 
 def main() -> int:

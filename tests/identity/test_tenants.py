@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
+from statistics import median
 from typing import Final
 
+import httpx2
 import pytest
 
 from service.identity.scopes import Scope
-from tests.faults.size import sized
+from tests.faults.size import FULL, sized
 from tests.identity.guarded import Guarded, artifacts, program, refusal
 from tests.service.bodies import compile_body, encoded, graph
 from tests.service.server import HOOK, Server
@@ -40,10 +43,18 @@ def test_no_probe_finds_what_another_tenant_has(guarded: Guarded) -> None:
     for path in paths:
         assert guarded.send(mine, "GET", path).status_code == 200, path
     sent = 0
+    taken: dict[bool, list[float]] = {True: [], False: []}
+
+    def probed(path: str, *, is_there: bool) -> httpx2.Response:
+        begin = time.perf_counter()
+        answer = guarded.send(theirs, "GET", path)
+        taken[is_there].append(time.perf_counter() - begin)
+        return answer
+
     while sent < PROBES:
         for path in paths:
-            found = guarded.send(theirs, "GET", path)
-            nothing = guarded.send(theirs, "GET", path.replace(path.split("/")[2], "0" * 64))
+            found = probed(path, is_there=True)
+            nothing = probed(path.replace(path.split("/")[2], "0" * 64), is_there=False)
             assert refusal(found) == refusal(nothing) == (404, "request.not_found")
             assert found.json()["detail"].replace(path.split("/")[2], "0" * 64) == nothing.json()["detail"]
             sent += 2
@@ -53,7 +64,13 @@ def test_no_probe_finds_what_another_tenant_has(guarded: Guarded) -> None:
         assert (head.status_code, none.status_code) == (404, 404)
         assert head.headers.get("content-length") == none.headers.get("content-length")
         sent += 2
-    print(f"{sent} probes by another tenant found 0 of {len(paths)} things")
+    there, not_there = median(taken[True]), median(taken[False])
+    print(
+        f"{sent} probes by another tenant found 0 of {len(paths)} things, and half were answered within "
+        f"{1e3 * there:.3f} ms where there is something and {1e3 * not_there:.3f} ms where there is nothing"
+    )
+    if FULL:
+        assert abs(there / not_there - 1) < 0.1
 
 
 def test_a_miss_does_not_tell_of_another_tenants_graphs(guarded: Guarded) -> None:

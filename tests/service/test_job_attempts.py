@@ -6,10 +6,14 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+import pytest
+
 from service.body import Body
+from service.engine import job_work
 from service.engine.job import Job
 from service.engine.job_work import MAX_ATTEMPTS, JobWork, Tell
 from service.engine.jobs import Jobs
+from service.fairness.shares import Shares
 from service.fairness.turns import Fairness
 from service.identity.caller import LOCAL, acting_as
 from service.identity.register import TenantRecord
@@ -29,7 +33,7 @@ def ended(home: Path, work: Callable[[Body, str | None, Tell], Awaitable[bytes]]
         records = Records(store)
         turns = Fairness(Settings(), lambda _: TenantRecord()).jobs
         job_records, blobs = JobRecords(store, records), Blobs(store)
-        jobs = Jobs(JobWork(work, job_records, blobs, turns), job_records, blobs, most=8)
+        jobs = Jobs(JobWork(work, job_records, blobs, turns, Shares(1 << 20)), job_records, blobs, most=8)
         await jobs.start()
         with acting_as(LOCAL):
             job = await jobs.accept(Body(b"{}", "0" * 64), None)
@@ -69,3 +73,33 @@ def test_a_job_ends_when_enough_workers_are_lost_over_it(tmp_path: Path) -> None
     assert (job.record.state, calls) == ("failed", 3)
     assert job.record.error is not None
     assert job.record.error["code"] == "infra.lost_worker"
+
+
+def test_a_store_that_is_away_for_long_ends_no_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(job_work, "_MAX_PAUSE_S", 0.0)
+    calls = 0
+
+    async def work(body: Body, hook: str | None, tell: Tell) -> bytes:
+        nonlocal calls
+        calls += 1
+        if calls > 3 * MAX_ATTEMPTS:
+            return b"answer"
+        raise UnavailableError("The store is away for a moment.")
+
+    assert ended(tmp_path, work).record.state == "done"
+
+
+def test_compiles_that_come_to_nothing_end_a_job_when_there_were_enough(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(job_work, "_PAUSE_AFTER_A_COMPILE_S", 0.0)
+    calls = 0
+
+    async def work(body: Body, hook: str | None, tell: Tell) -> bytes:
+        nonlocal calls
+        calls += 1
+        raise UnavailableError("The store does not take what was compiled.", details={"attempts": 1})
+
+    job = ended(tmp_path, work)
+    assert job.record.error is not None
+    assert (job.record.state, job.record.error["code"], calls) == ("failed", "infra.unavailable", MAX_ATTEMPTS)

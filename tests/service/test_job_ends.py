@@ -17,6 +17,7 @@ from service.engine.job import Job
 from service.engine.job_work import MAX_ATTEMPTS, JobWork, Tell
 from service.engine.jobs import Jobs
 from service.fairness.lane import Turn
+from service.fairness.shares import Shares
 from service.fairness.turns import Fairness, Turns
 from service.identity.caller import LOCAL, acting_as
 from service.identity.register import TenantRecord
@@ -54,7 +55,8 @@ class House:
 
     def jobs(self) -> Jobs:
         blobs = Blobs(self.store)
-        return Jobs(JobWork(self.work, self.job_records, blobs, self.turns), self.job_records, blobs, most=8)
+        work = JobWork(self.work, self.job_records, blobs, self.turns, Shares(1 << 20))
+        return Jobs(work, self.job_records, blobs, most=8)
 
 
 async def ended(jobs: Jobs, identifier: str) -> Job:

@@ -69,6 +69,44 @@ def test_a_request_that_is_not_waited_for_becomes_a_job(server: Server) -> None:
     assert plain.keys() < done.keys()
 
 
+def test_a_request_that_is_sent_again_with_its_key_is_the_same_job(server: Server) -> None:
+    body, other = encoded(compile_body(graph("log2", rows=41))), encoded(compile_body(graph("log2", rows=42)))
+
+    def sent(body: bytes, key: str) -> httpx2.Response:
+        return server.post("/compile", body, **ASYNC, **{"Idempotency-Key": key})
+
+    with ThreadPoolExecutor(8) as pool:
+        jobs = {answer.json()["id"] for answer in pool.map(lambda _: sent(body, "one"), range(8))}
+    assert len(jobs) == 1
+    (job,) = jobs
+    assert ended(server, job)["state"] == "done"
+    again = sent(body, "one")
+    assert (again.status_code, again.json()["id"], again.json()["state"]) == (200, job, "done")
+    assert sent(body, "two").json()["id"] != job
+    assert sent(other, "one").json()["id"] != job
+    assert sent(body, "no key").status_code == 422
+
+
+def test_a_batch_that_is_sent_again_with_its_key_makes_the_same_jobs(server: Server) -> None:
+    requests = [compile_body(graph("log2", rows=rows)) for rows in (43, 44, 43)]
+    first, again = (
+        server.post("/jobs:batch", encoded({"requests": requests}), **{"Idempotency-Key": "b"}).json()["jobs"]
+        for _ in range(2)
+    )
+    ids = [each["id"] for each in first]
+    assert len(set(ids)) == 3
+    assert [each["id"] for each in again] == ids
+
+
+def test_a_job_says_which_stages_have_begun(server: Server) -> None:
+    body = encoded(compile_body(graph("log2", rows=45), target=[V3, "cpu:x86-64-v2"]))
+    phases = ended(server, accepted(server, body))["phases"]
+    assert phases[0] == {"stage": "parse", "target": None, "attempt": None}
+    for target in (0, 1):
+        stages = [each["stage"] for each in phases if each["target"] == target]
+        assert stages.index("lower") < stages.index("codegen")
+
+
 def test_a_job_that_is_done_within_the_wait_is_answered_with_its_programs(server: Server) -> None:
     body = encoded(compile_body(graph("log2", rows=12)))
     for prefer in ("wait=30", "respond-async, wait=30"):

@@ -1,0 +1,51 @@
+"""However many jobs are worked on, their requests take no more memory than there is for them."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from service.body import Body
+from service.engine.job_work import JobWork, Tell
+from service.engine.jobs import Jobs
+from service.fairness.shares import Shares
+from service.fairness.turns import Fairness
+from service.identity.caller import LOCAL, acting_as
+from service.identity.register import TenantRecord
+from service.settings import Settings
+from service.store.blobs import Blobs
+from service.store.job_records import JobRecords
+from service.store.location import open_store
+from service.store.records import Records
+
+MOST, SIZE, JOBS = 1 << 20, 400_000, 6
+
+
+def test_jobs_wait_for_room_for_their_requests(tmp_path: Path) -> None:
+    held, at_once = 0, list[int]()
+
+    async def work(body: Body, hook: str | None, tell: Tell) -> bytes:
+        nonlocal held
+        held += len(body.content)
+        at_once.append(held)
+        await asyncio.sleep(0.05)
+        held -= len(body.content)
+        return b"answer"
+
+    async def run() -> list[str]:
+        store = open_store(str(tmp_path))
+        records = Records(store)
+        turns = Fairness(Settings(concurrency=JOBS), lambda _: TenantRecord()).jobs
+        job_records, blobs = JobRecords(store, records), Blobs(store)
+        jobs = Jobs(JobWork(work, job_records, blobs, turns, Shares(MOST)), job_records, blobs, most=JOBS)
+        await jobs.start()
+        with acting_as(LOCAL):
+            bodies = [Body(bytes([number]) * SIZE, "0" * 64) for number in range(JOBS)]
+            accepted = [await jobs.accept(body, None) for body in bodies]
+        for job in accepted:
+            await job.end(30)
+        await jobs.close()
+        return [job.record.state for job in accepted]
+
+    assert asyncio.run(run()) == ["done"] * JOBS
+    assert max(at_once) == MOST // SIZE * SIZE
