@@ -12,7 +12,9 @@ from fastapi_offline import FastAPIOffline
 from . import problems
 from .capabilities import describe
 from .coding.encode import Encode
+from .connections import most_connections
 from .engine.engine import Engine
+from .fairness.shares import Shares
 from .identity.authenticator import Authenticator
 from .identity.guard import Guard
 from .identity.policy import DOCS_ASSETS, PUBLIC
@@ -92,6 +94,8 @@ def create_app(settings: Settings) -> FastAPI:
         telemetry=telemetry(tracing=settings.tracing),
     )
     app.state.settings = settings
+    # Each is a connection; as many are left for all else.
+    app.state.streams = Shares(most_connections() // 2, "streams", "streams of events")
     app.add_middleware(Intake, most=settings.intake_mib << 20)
     app.add_middleware(Encode)
     app.add_middleware(Outflow, most=settings.intake_mib << 20)

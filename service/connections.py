@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import resource
 import sys
+from contextlib import suppress
 from http import HTTPStatus
 from typing import Final
 
@@ -110,13 +111,14 @@ class Connection(H11Protocol):
             status = cause.error_status_hint if isinstance(cause, h11.RemoteProtocolError) else HTTPStatus.BAD_REQUEST
             answer = respond(RequestError(f"{msg} {cause or ''}".rstrip()), status=status)
             headers = [*answer.raw_headers, (b"connection", b"close")]
-            reason = HTTPStatus(status).phrase.encode()
-            parts = (
-                h11.Response(status_code=status, headers=headers, reason=reason),
-                h11.Data(data=bytes(answer.body)),
-                h11.EndOfMessage(),
-            )
-            self.transport.write(b"".join(self.conn.send(part) or b"" for part in parts))
+            head = h11.Response(status_code=status, headers=headers, reason=HTTPStatus(status).phrase.encode())
+            self.transport.write(self.conn.send(head) or b"")
+            with suppress(h11.LocalProtocolError):  # an answer to HEAD has no body
+                self.transport.write(self.conn.send(h11.Data(data=bytes(answer.body))) or b"")
+        if self.cycle:
+            # Whoever is at the request that this was to be has nobody to answer any more.
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
         self.transport.close()
 
     @property

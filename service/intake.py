@@ -6,13 +6,10 @@ from typing import Final
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from tensorkiln.errors import RateLimitedError, UnavailableError
-
 from .fairness.shares import Shares
 from .identity.caller import caller
 
 _HELD: Final = "kiln.held"
-_AGAIN_S: Final = 1
 
 
 class Held:
@@ -30,8 +27,7 @@ class Held:
 
     def add(self, count: int) -> None:
         """Hold so many bytes more. RateLimitedError or UnavailableError when others would have too few."""
-        if not self._memory.take(self._tenant, count):
-            raise self._refusal()
+        self._memory.take(self._tenant, count)
         self._bytes += count
 
     def release(self) -> None:
@@ -39,26 +35,13 @@ class Held:
         self._memory.give_back(self._tenant, self._bytes)
         self._bytes = 0
 
-    def _refusal(self) -> RateLimitedError | UnavailableError:
-        most, own = self._memory.most, self._memory.of(self._tenant)
-        if not self._tenant:
-            return UnavailableError(
-                "The requests under way fill the memory that there is for them; send this one again in a moment.",
-                details={"held_bytes": self._memory.held, "maximum": most},
-            )
-        return RateLimitedError(
-            f"The requests of your tenant that are under way hold {own} bytes, and this one wants more; come back "
-            "when they are answered.",
-            details={"limit": "held_bytes", "maximum": most, "actual": own, "retry_after_s": _AGAIN_S},
-        )
-
 
 class Intake:
     """Lets the bodies of all requests take at most `most` bytes, and those of one tenant a share that leaves room."""
 
     def __init__(self, app: ASGIApp, most: int) -> None:
         self._app = app
-        self._memory = Shares(most)
+        self._memory = Shares(most, "held_bytes", "bytes of requests under way")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request."""

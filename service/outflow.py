@@ -7,15 +7,15 @@ from typing import Final
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from tensorkiln.errors import RateLimitedError
+from tensorkiln.errors import RateLimitedError, UnavailableError
 
+from .coding.encode import UNCODED
 from .fairness.shares import Shares
 from .identity.caller import caller
 from .problems import respond
 
 PIECE: Final = 256 << 10
 """Bytes that are handed on at a time; an answer that is longer counts."""
-_AGAIN_S: Final = 1
 
 
 class Outflow:
@@ -26,7 +26,7 @@ class Outflow:
 
     def __init__(self, app: ASGIApp, most: int) -> None:
         self._app = app
-        self._shares = Shares(most)
+        self._shares = Shares(most, "fetched_bytes", "bytes of large answers that are to be fetched")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request."""
@@ -63,14 +63,17 @@ class _Answer:
 
     async def _begin(self, start: Message) -> None:
         length = int(Headers(raw=start["headers"]).get("content-length", "0"))
-        if length <= PIECE:
-            await self._send(start)
-        elif self._shares.take(self._tenant, length, one_at_least=True):
+        if length > PIECE:
+            # Until it is sent, what was coded is held as well.
+            length += start.get(UNCODED, 0)
+            try:
+                self._shares.take(self._tenant, length, one_at_least=True)
+            except (RateLimitedError, UnavailableError) as error:
+                self._is_refused = True
+                await respond(error)(self._scope, self._receive, self._send)
+                return
             self._held = length
-            await self._send(start)
-        else:
-            self._is_refused = True
-            await respond(self._refusal())(self._scope, self._receive, self._send)
+        await self._send(start)
 
     async def _go_on(self, message: Message) -> None:
         body: bytes = message.get("body", b"")
@@ -82,10 +85,3 @@ class _Answer:
         for begin in range(0, last, PIECE):
             await self._send({**message, "body": body[begin : begin + PIECE], "more_body": True})
         await self._send({**message, "body": body[last:]})
-
-    def _refusal(self) -> RateLimitedError:
-        own, most = self._shares.of(self._tenant), self._shares.most
-        return RateLimitedError(
-            f"Answers of {own} bytes are on their way to your tenant; fetch them before you ask for more.",
-            details={"limit": "fetched_bytes", "maximum": most, "actual": own, "retry_after_s": _AGAIN_S},
-        )

@@ -18,6 +18,8 @@ MIN_BYTES: Final = 1024
 """An answer below this is sent as it is."""
 MAX_BYTES: Final = 64 << 20
 """And so is one above this: coding it takes as much memory again."""
+UNCODED: Final = "kiln.uncoded_bytes"
+"""How long an answer is that was coded, in the message that starts it."""
 _LEVEL: Final = 3
 # Coding this many bytes takes about as long as handing them to a thread.
 _INLINE_BYTES: Final = 256 << 10
@@ -89,6 +91,7 @@ async def _coded(start: Message, message: Message) -> Message:
     coded = _compressed(body) if len(body) <= _INLINE_BYTES else await asyncio.to_thread(_compressed, body)
     if len(coded) >= len(body):
         return message
+    start[UNCODED] = len(body)
     headers = MutableHeaders(raw=start["headers"])
     headers["content-encoding"] = ZSTD
     headers["content-length"] = str(len(coded))

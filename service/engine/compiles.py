@@ -148,7 +148,7 @@ async def _counted(work: Callable[[Tell], Awaitable[Made]], tell: Tell) -> Made:
 
     def telling(news: News) -> None:
         nonlocal has_begun
-        has_begun = True
+        has_begun = has_begun or "attempt" not in news  # that one more is begun says nothing yet
         tell(news)
 
     try:

@@ -8,7 +8,10 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
+from itertools import count
 from typing import Any, Final, TypeAlias, TypeVar
+
+from structlog.contextvars import bind_contextvars
 
 from service.body import Body
 from service.build_id import build
@@ -43,7 +46,7 @@ from .compiles import Compiled, Compiles
 from .explain import explain
 from .farm.make import farm_engine
 from .flights import Flights
-from .idempotency import job_id
+from .idempotency import is_to_be_sent_again, job_id
 from .job import Job
 from .job_work import JobWork, Tell
 from .jobs import Jobs
@@ -105,6 +108,7 @@ class Engine:
             self._engine, self.fairness.compiles, self.tenancy, self.blobs, self.programs, self._misses
         )
         self._answers: Flights[bytes, News] = Flights()
+        self._submissions: Flights[Job, None] = Flights()
         self._crashed = KnownCrashes()
         job_records = JobRecords(self._store, self._records)
         most = settings.width + settings.queue
@@ -147,6 +151,7 @@ class Engine:
         self._is_closing = True
         await self._readiness.close()
         await self.jobs.close()
+        await self._submissions.close()
         await self._answers.close()
         await self.compiles.close()
         await self._engine.close()
@@ -192,16 +197,31 @@ class Engine:
         nothing stored.
         """
         self.tenancy.require_compile()
-        identifier = None if key is None else job_id(body, hook, key)
-        known = None if identifier is None else await self.jobs.known(identifier)
-        if known is not None:
-            return known
+        if key is None:
+            job = await self._submitted(body, hook)
+        else:
+            job = await self._submissions.join(job_id(body, hook, key), lambda _: self._once(body, hook, key))
+        bind_contextvars(job=job.record.id)
+        return job
+
+    async def _once(self, body: Body, hook: str | None, key: str) -> Job:
+        for again in count():
+            identifier = job_id(body, hook, key, again)
+            job = await self.jobs.known(identifier)
+            if job is None:
+                return await self._submitted(body, hook, identifier)
+            if not is_to_be_sent_again(job):
+                return job
+        raise AssertionError("count() has no end")
+
+    async def _submitted(self, body: Body, hook: str | None, identifier: str | None = None) -> Job:
+        repeated = await self.repeated(body, hook)
+        if repeated is not None:
+            return await self.jobs.accept(body, hook, repeated, identifier)
+        await self._engine.check()
         with ExitStack() as counted:
             counted.enter_context(self.fairness.request())
-            repeated = await self.repeated(body, hook)
-            if repeated is None:
-                await self._engine.check()
-            job = await self.jobs.accept(body, hook, repeated, identifier)
+            job = await self.jobs.accept(body, hook, None, identifier)
             if job.task is not None:
                 until_its_end = counted.pop_all()
                 job.task.add_done_callback(lambda _: until_its_end.close())

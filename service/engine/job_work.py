@@ -34,7 +34,7 @@ MAX_ATTEMPTS: Final = 5
 _FIRST_PAUSE_S: Final = 0.2
 _MAX_PAUSE_S: Final = 5.0
 _PAUSE_AFTER_A_COMPILE_S: Final = 5.0
-"""Times how many there were: a compile takes far more than a look whether the store is there again."""
+"""A compile takes far more than a look whether the store is there again."""
 
 T = TypeVar("T")
 Tell: TypeAlias = Callable[[dict[str, Any]], None]
@@ -75,7 +75,10 @@ class JobWork:
         job.settle(await self._patiently(lambda: self._records.end(job.record)))
 
     async def _in_turn(self, job: Job) -> tuple[str, dict[str, Any]]:
-        async with self._turns.turn(0):
+        record = job.record
+        # Before the turn: who has one and no room would keep a place from others.
+        room = self._memory.room(str(record.caller.get("tenant", "")), record.body_bytes)
+        async with room, self._turns.turn(0):
             job.begins()
             await self._patiently(lambda: self._records.write(job.record))
             return await self._outcome(job)
@@ -83,9 +86,9 @@ class JobWork:
     async def _outcome(self, job: Job) -> tuple[str, dict[str, Any]]:
         """How the work ends, tried again while the infrastructure fails it.
 
-        That may go on for as long as the store or the farm is away; compiles that have begun are counted.
+        That may go on for as long as the store or the farm is away; what had begun in vain is counted.
         """
-        pause, lost = _FIRST_PAUSE_S, job.record.services - 1
+        pause, vain = _FIRST_PAUSE_S, job.record.services - 1
         while True:
             working = asyncio.create_task(self._answer(job))
             try:
@@ -97,23 +100,21 @@ class JobWork:
             if error is None:
                 return "done", {"answer": working.result()}
             if isinstance(error, LostWorkerError):
-                lost += attempts(error) or 1
+                vain += attempts(error) or 1
             elif isinstance(error, UnavailableError) and attempts(error):
-                lost += 1
-                pause = lost * _PAUSE_AFTER_A_COMPILE_S
+                vain += 1
+                pause = vain * _PAUSE_AFTER_A_COMPILE_S
             may_pass = isinstance(error, InfrastructureError | RateLimitedError)
-            if not may_pass or lost >= MAX_ATTEMPTS:
+            if not may_pass or vain >= MAX_ATTEMPTS:
                 return "failed", {"error": _problem(job, error)}
             await job.queue_time.sleep(pause)
             pause = min(2 * pause, _MAX_PAUSE_S)
 
     async def _answer(self, job: Job) -> str:
-        record = job.record
-        async with self._memory.room(str(record.caller.get("tenant", "")), record.body_bytes):
-            content = await self._blobs.get(record.body)
-            if content is None:
-                raise NotFoundError("The request of this job is gone from the store; send it again.")
-            answer = await self._work(Body(content, record.body), record.hook, job.hears)
+        content = await self._blobs.get(job.record.body)
+        if content is None:
+            raise NotFoundError("The request of this job is gone from the store; send it again.")
+        answer = await self._work(Body(content, job.record.body), job.record.hook, job.hears)
         return await self._blobs.put(answer, durable=True)
 
     async def _patiently(self, attempt: Callable[[], Awaitable[T]]) -> T:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import AsyncGenerator, Coroutine, Generator
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncGenerator, Coroutine
+from contextlib import suppress
 from dataclasses import replace
 from secrets import token_hex
 from typing import Any, Final
@@ -15,7 +15,6 @@ import structlog
 from structlog.contextvars import bind_contextvars
 
 from service.body import Body
-from service.fairness.shares import Shares
 from service.fairness.threshold import is_fair
 from service.identity.caller import Caller, caller
 from service.observe.traces import traceparent
@@ -23,7 +22,6 @@ from service.store.blobs import Blobs
 from service.store.job_records import Event, JobRecord, JobRecords
 from tensorkiln.errors import LostWorkerError, NotFoundError, RateLimitedError, UnavailableError
 
-from .flights import Flights
 from .job import Job, follow
 from .job_work import DEFECT, MAX_ATTEMPTS, JobWork
 from .rounds import in_rounds
@@ -33,8 +31,6 @@ LEASE_S: Final = 5.0
 BEAT_S: Final = 1.5
 TELL_S: Final = 0.5
 """How often other services hear how far a job is."""
-MAX_STREAMS: Final = 2048
-"""Streams of events at a time; each is a connection, of which as many are left."""
 CANCEL_S: Final = 10.0
 """So long somebody who cancels a job is held back by a store that does not take its end."""
 
@@ -53,8 +49,6 @@ class Jobs:
         self._jobs: dict[str, Job] = {}
         # Those that are not begun, with their tenants.
         self._accepting: dict[str, str] = {}
-        self._keyed: Flights[Job, None] = Flights()
-        self._listeners = Shares(MAX_STREAMS)
         self._others: dict[str, str] = {}
         self._watching: list[asyncio.Task[None]] = []
         self.is_closing = asyncio.Event()
@@ -84,19 +78,14 @@ class Jobs:
     ) -> Job:
         """A job for a request; once this returns, it will be done. `answer` is what it comes to, if that is known.
 
-        Two that ask for one `identifier` at the same time get one job. UnavailableError when too many are open, and
-        while the service shuts down.
+        `identifier` is the id that it is to have, which no job has. UnavailableError when too many are open, and while
+        the service shuts down.
         """
-        if identifier is None:
-            return await self._accept(token_hex(16), body, hook, answer)
-        return await self._keyed.join(identifier, lambda _: self._accept(identifier, body, hook, answer))
-
-    async def _accept(self, identifier: str, body: Body, hook: str | None, answer: bytes | None) -> Job:
         if self.is_closing.is_set():
             raise UnavailableError("The service is shutting down.")
         if answer is None:
             self._require_room(caller())
-        who = caller()
+        identifier, who = identifier or token_hex(16), caller()
         bind_contextvars(job=identifier)
         # It takes its room at once. Until it is begun, a record of ours that nobody has is not one that was lost:
         # whoever asks may leave now.
@@ -166,21 +155,6 @@ class Jobs:
             raise UnavailableError("The job is given up, but the store does not take its end yet; look again later.")
         return job
 
-    @contextmanager
-    def listened_to(self) -> Generator[None]:
-        """Let the caller hear of a job for the block. RateLimitedError when its tenant hears of too many already."""
-        tenant = caller().tenant
-        if not self._listeners.take(tenant, 1):
-            own, most = self._listeners.of(tenant), self._listeners.most
-            raise RateLimitedError(
-                f"{own} streams of events go to your tenant already; close some, or come back in a moment.",
-                details={"limit": "streams", "maximum": most, "actual": own, "retry_after_s": 1},
-            )
-        try:
-            yield
-        finally:
-            self._listeners.give_back(tenant, 1)
-
     async def events(self, identifier: str, last: str) -> AsyncGenerator[Event]:
         """The events of a job after the one with the id `last`, until its end or this service's."""
         job = await self.find(identifier)
@@ -195,15 +169,22 @@ class Jobs:
                 await asyncio.wait_for(self.is_closing.wait(), TELL_S)
             job = await self.find(identifier)
 
-    async def end(self, job: Job, seconds: float) -> None:
-        """Wait for the end of a job, so long, and no longer than this service lives."""
-        ending = asyncio.create_task(job.end(seconds))
+    async def end(self, job: Job, seconds: float) -> Job:
+        """Wait for the end of a job, so long, and no longer than this service lives; the job as it is then."""
         closing = asyncio.create_task(self.is_closing.wait())
+        ending = asyncio.create_task(self._ended(job))
         try:
-            await asyncio.wait({ending, closing}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({ending, closing}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+            return ending.result() if ending.done() else job
         finally:
             ending.cancel()
             closing.cancel()
+
+    async def _ended(self, job: Job) -> Job:
+        while not await job.end(TELL_S):
+            with suppress(UnavailableError):
+                job = await self.find(job.record.id)  # another service may have it, or have ended it
+        return job
 
     def open(self) -> Counter[str]:
         """How many jobs are queued and running here."""

@@ -7,9 +7,14 @@ from collections import Counter
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import Final
+
+from tensorkiln.errors import RateLimitedError, UnavailableError
 
 from .queue_time import queue_time
 from .threshold import is_fair
+
+_AGAIN_S: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,28 +25,28 @@ class _Waiting:
 
 
 class Shares:
-    """Counts bytes, or whatever else is held, `most` of it at a time. The local caller, of no tenant, may hold all."""
+    """Counts what is held, `most` of it at a time. The local caller, of no tenant, may hold all.
 
-    def __init__(self, most: int) -> None:
-        self.most = most
+    `what` it is, and the name of the `limit`, are told to whom it is refused.
+    """
+
+    def __init__(self, most: int, limit: str = "", what: str = "") -> None:
         self.held = 0
+        self._most = most
+        self._limit = limit
+        self._what = what
         self._by_tenant: Counter[str] = Counter()
         self._waiting: list[_Waiting] = []
 
-    def of(self, tenant: str) -> int:
-        """How much a tenant holds."""
-        return self._by_tenant[tenant]
+    def take(self, tenant: str, count: int, *, one_at_least: bool = False) -> None:
+        """Hold so much more. RateLimitedError when others would have too little, UnavailableError without tenants.
 
-    def take(self, tenant: str, count: int, *, one_at_least: bool = False) -> bool:
-        """Hold so much more, unless others would have too little; whether it is held.
-
-        With `one_at_least`, a tenant that holds nothing gets even what is more than its share.
+        With `one_at_least`, whoever holds nothing gets even what is more than a share.
         """
         is_first = one_at_least and not self._by_tenant[tenant]
         if not is_first and not self._has_room(tenant, count):
-            return False
+            raise self._refusal(tenant)
         self._hold(tenant, count)
-        return True
 
     def give_back(self, tenant: str, count: int) -> None:
         """Hold it no more, and let go on who waits for it."""
@@ -81,13 +86,25 @@ class Shares:
                 self._waiting.remove(waiting)
                 self._hold(waiting.tenant, waiting.count)
                 waiting.has_room.set_result(None)
-            elif self.held + waiting.count > self.most:
+            elif self.held + waiting.count > self._most:
                 return
+
+    def _refusal(self, tenant: str) -> RateLimitedError | UnavailableError:
+        if not tenant:
+            return UnavailableError(
+                f"{self.held} of {self._most} {self._what} are taken; send the request again in a moment.",
+                details={self._limit: self.held, "maximum": self._most},
+            )
+        own = self._by_tenant[tenant]
+        return RateLimitedError(
+            f"Your tenant has {own} of {self._most} {self._what}, and this is too many more; come back in a moment.",
+            details={"limit": self._limit, "maximum": self._most, "actual": own, "retry_after_s": _AGAIN_S},
+        )
 
     def _has_room(self, tenant: str, count: int) -> bool:
         if not tenant:
-            return self.held + count <= self.most
-        return is_fair(self._by_tenant[tenant], self.held, self.most, count)
+            return self.held + count <= self._most
+        return is_fair(self._by_tenant[tenant], self.held, self._most, count)
 
     def _hold(self, tenant: str, count: int) -> None:
         self._by_tenant[tenant] += count

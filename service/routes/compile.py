@@ -114,7 +114,7 @@ async def in_time(answer: Awaitable[T], seconds: float) -> T:
 
 
 async def _as_job(engine: Engine, preference: Preference, job: Job) -> Response:
-    await engine.jobs.end(job, preference.wait_s)
+    job = await engine.jobs.end(job, preference.wait_s)
     where = f"/jobs/{job.record.id}"
     headers = {"Preference-Applied": preference.applied, "Cache-Control": "no-store", "Content-Location": where}
     if not job.is_over:

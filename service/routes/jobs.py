@@ -7,12 +7,13 @@ from dataclasses import replace
 from hashlib import sha256
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Header, Path, Response
+from fastapi import APIRouter, Depends, Header, Path, Request, Response
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 
 from service.conditional import matches
 from service.engine.engine import Engine
 from service.engine.job import Job
+from service.identity.caller import caller
 from service.job_answer import JobAnswer, encode
 from service.problems import LOOKUP_ERRORS
 from service.store.job_records import JobRecord
@@ -55,10 +56,15 @@ async def cancel(job: JobId, engine: EngineOf) -> Response:
     return Response(body, headers={"Cache-Control": "no-store"}, media_type="application/json")
 
 
-async def _known(job: JobId, engine: EngineOf) -> AsyncGenerator[str]:
+async def listened_to(job: JobId, engine: EngineOf, request: Request) -> AsyncGenerator[str]:
+    """The job, to which one stream more listens until its end; the errors of `Shares.take` when there are too many."""
     await engine.jobs.find(job)
-    with engine.jobs.listened_to():
+    streams, tenant = request.app.state.streams, caller().tenant
+    streams.take(tenant, 1)
+    try:
         yield job
+    finally:
+        streams.give_back(tenant, 1)
 
 
 @router.get(
@@ -69,7 +75,7 @@ async def _known(job: JobId, engine: EngineOf) -> AsyncGenerator[str]:
     responses=LOOKUP_ERRORS,
 )
 async def events(
-    job: Annotated[str, Depends(_known)],
+    job: Annotated[str, Depends(listened_to)],
     engine: EngineOf,
     last: Annotated[
         str, Header(alias="Last-Event-ID", description="The last event that the client has seen.", max_length=64)

@@ -49,7 +49,7 @@ class Event:
 class JobRecord:
     """A job. `body` is the digest of its request, `answer` that of its answer; both are blobs. `caller` is whose it is.
 
-    `body_bytes` is how long the request is, of which a record of before tells nothing but that it was not too long.
+    `body_bytes` is how long the request is, at most.
     `accepted` is in seconds since the epoch, `attempt` counts how often its work was begun, `services` how many have
     had it. `owner` is the one that has it, empty for none. `error` is a problem document. `trace` is the `traceparent`
     of the request. Of a job whose record was damaged, body and caller are empty.

@@ -29,9 +29,13 @@ def main() -> int:
         help="days that the key before stays valid (default: %(default)g)",
     )
     # One key id in 64 begins with a dash: nothing here is an option by that.
-    revoke = commands.add_parser("revoke", help="end a key at once; what it signed is compiled again", prefix_chars="+")
+    ending = "end a key at once; what it signed is compiled again"
+    revoke = commands.add_parser("revoke", help=ending, prefix_chars="+", add_help=False)
     revoke.add_argument("kid", help="the key's id, as list gives it")
     arguments = parser.parse_args()
+    if arguments.command == "revoke" and arguments.kid in ("-h", "--help"):
+        revoke.print_help()
+        return 0
     settings = Settings()
     # Keys of another place than the settings' are not those that the farm's services are to believe.
     shown = None if arguments.keys else settings.public_keys

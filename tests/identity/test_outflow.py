@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 
+from service.coding.encode import UNCODED
 from service.identity.caller import Caller, acting_as
 from service.identity.scopes import EVERYTHING
 from service.outflow import PIECE, Outflow
+from tests.settled import settled
 
 MOST = 16 * PIECE
 SIZE = 7 * PIECE + 5
@@ -19,9 +21,10 @@ BODY = bytes(range(256)) * (SIZE // 256) + bytes(SIZE % 256)
 
 
 async def application(scope: Any, receive: Any, send: Any) -> None:
-    body = BODY if scope["path"] == "/large" else b"little"
+    body = b"little" if scope["path"] == "/little" else BODY
     headers = [(b"content-length", str(len(body)).encode())]
-    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    coded = {UNCODED: MOST} if scope["path"] == "/coded" else {}
+    await send({"type": "http.response.start", "status": 200, "headers": headers, **coded})
     await send({"type": "http.response.body", "body": body})
 
 
@@ -62,11 +65,6 @@ def with_outflow(test: Callable[[Outflow], Coroutine[Any, Any, None]]) -> None:
     asyncio.run(test(Outflow(application, MOST)))
 
 
-async def settled() -> None:
-    for _ in range(5):
-        await asyncio.sleep(0)
-
-
 def test_an_answer_is_handed_on_as_it_is_fetched() -> None:
     async def test(app: Outflow) -> None:
         client = Client(app, "a")
@@ -92,6 +90,18 @@ def test_a_tenant_that_fetches_nothing_is_refused_more_and_others_are_not() -> N
         for client in (*stuck, other):
             assert await client.fetched() == BODY
         assert await Client(app, "a").fetched() == BODY
+
+    with_outflow(test)
+
+
+def test_of_a_coded_answer_that_counts_which_was_coded_too() -> None:
+    async def test(app: Outflow) -> None:
+        coded = Client(app, "a", "/coded")
+        await settled()
+        refused = Client(app, "a")
+        await settled()
+        assert (coded.status, refused.status) == (200, 429)
+        assert await coded.fetched() == BODY
 
     with_outflow(test)
 

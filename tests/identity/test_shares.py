@@ -8,6 +8,8 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from service.fairness.shares import Shares
+from tensorkiln.errors import RateLimitedError, UnavailableError
+from tests.settled import settled
 
 
 class Rooms:
@@ -42,11 +44,6 @@ class Rooms:
         self._tasks[name].cancel()
         await asyncio.wait([self._tasks[name]])
         await settled()
-
-
-async def settled() -> None:
-    for _ in range(5):
-        await asyncio.sleep(0)
 
 
 def with_rooms(most: int, test: Callable[[Rooms], Awaitable[None]]) -> None:
@@ -116,9 +113,20 @@ def test_whoever_gives_up_holds_nothing(waits: bool) -> None:
 
 
 def test_a_tenant_that_holds_nothing_may_be_given_more_than_its_share() -> None:
-    shares = Shares(100)
-    assert not shares.take("a", 1000)
-    assert shares.take("a", 1000, one_at_least=True)
-    assert not shares.take("a", 1, one_at_least=True)
+    shares = Shares(100, "things", "things that there are")
+    with pytest.raises(RateLimitedError) as caught:
+        shares.take("a", 1000)
+    assert caught.value.details == {"limit": "things", "maximum": 100, "actual": 0, "retry_after_s": 1}
+    shares.take("a", 1000, one_at_least=True)
+    with pytest.raises(RateLimitedError, match="Your tenant has 1000 of 100 things that there are"):
+        shares.take("a", 1, one_at_least=True)
     shares.give_back("a", 1000)
-    assert (shares.held, shares.of("a")) == (0, 0)
+    assert shares.held == 0
+
+
+def test_where_there_are_no_tenants_whoever_comes_gets_all_and_then_waits_for_the_service() -> None:
+    shares = Shares(100, "things", "things that there are")
+    shares.take("", 100)
+    with pytest.raises(UnavailableError, match="100 of 100 things") as caught:
+        shares.take("", 1)
+    assert caught.value.details == {"things": 100, "maximum": 100}

@@ -138,6 +138,13 @@ def test_what_is_no_http_is_told_so_by_a_problem(server: Server, line: bytes) ->
     assert_problem(raw(server, line + b"\r\nHost: localhost\r\n\r\n"), 400)
 
 
+def test_what_is_no_http_after_the_head_of_a_head_is_told_so_without_a_body(server: Server) -> None:
+    answer = raw(server, HEAD.replace(b"POST", b"HEAD") + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n")
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 400 ")
+    assert body == b""
+
+
 def assert_problem(answer: bytes, status: int) -> None:
     head, _, body = answer.partition(b"\r\n\r\n")
     assert head.startswith(f"HTTP/1.1 {status} ".encode()), answer[:200]

@@ -14,6 +14,7 @@ from typing import Any
 import httpx2
 import pytest
 
+from tests.observe.figures import Figures
 from tests.service.bodies import V3, compile_body, encoded, graph
 from tests.service.server import HOOK, Server, await_end, cache
 
@@ -75,16 +76,58 @@ def test_a_request_that_is_sent_again_with_its_key_is_the_same_job(server: Serve
     def sent(body: bytes, key: str) -> httpx2.Response:
         return server.post("/compile", body, **ASYNC, **{"Idempotency-Key": key})
 
-    with ThreadPoolExecutor(8) as pool:
-        jobs = {answer.json()["id"] for answer in pool.map(lambda _: sent(body, "one"), range(8))}
-    assert len(jobs) == 1
-    (job,) = jobs
+    job = sent(body, "one").json()["id"]
     assert ended(server, job)["state"] == "done"
     again = sent(body, "one")
     assert (again.status_code, again.json()["id"], again.json()["state"]) == (200, job, "done")
     assert sent(body, "two").json()["id"] != job
     assert sent(other, "one").json()["id"] != job
     assert sent(body, "no key").status_code == 422
+
+
+def test_a_request_that_is_sent_many_times_at_once_with_its_key_is_worked_on_once(tmp_path: Path) -> None:
+    body = encoded(compile_body(graph("log2", rows=46)))
+    headers = {**ASYNC, "Idempotency-Key": "many", HOOK: "hang"}
+    with Server(tmp_path, test_hooks=1, concurrency=8) as server:
+        with ThreadPoolExecutor(8) as pool:
+            answers = list(pool.map(lambda _: server.post("/compile", body, **headers), range(8)))
+        (job,) = {answer.json()["id"] for answer in answers}
+        while server.http.get(f"/jobs/{job}").json()["state"] != "running":
+            time.sleep(0.02)
+        told = Figures(server)
+        assert (told("kiln_queue_running", lane="jobs"), told("kiln_queue_depth", lane="jobs")) == (1, 0)
+        assert server.http.delete(f"/jobs/{job}").json()["state"] == "cancelled"
+        assert server.post("/compile", body, **headers).json()["state"] == "cancelled"
+
+
+def test_a_job_that_failed_by_what_may_pass_is_another_when_it_is_sent_again(tmp_path: Path) -> None:
+    body, key = encoded(compile_body(graph("log2", rows=47))), {"Idempotency-Key": "again"}
+    with Server(tmp_path, test_hooks=1) as server:
+        job = server.post("/compile", body, **ASYNC, **key, **{HOOK: "hang"}).json()["id"]
+        while server.http.get(f"/jobs/{job}").json()["state"] != "running":
+            time.sleep(0.02)
+        server.stop(signal.SIGKILL)
+    (record,) = (tmp_path / "store" / "jobs" / "open").iterdir()
+    record.write_bytes(b"torn")
+    with Server(tmp_path, test_hooks=1) as server:
+        assert ended(server, job)["error"]["code"] == "infra.unavailable"
+        again = server.post("/compile", body, **ASYNC, **key, **{HOOK: "hang"}).json()
+        assert again["id"] != job
+        assert again["state"] != "failed"
+        assert server.post("/compile", body, **ASYNC, **key, **{HOOK: "hang"}).json()["id"] == again["id"]
+        server.http.delete(f"/jobs/{again['id']}")
+
+
+def test_the_end_of_a_job_that_another_service_has_is_waited_for(tmp_path: Path) -> None:
+    body, key = encoded(compile_body(graph("log2", rows=48))), {"Idempotency-Key": "elsewhere"}
+    with Server(tmp_path, test_hooks=1) as one, Server(tmp_path, test_hooks=1) as two:
+        first = one.post("/compile", body, **ASYNC, **key, **{HOOK: "hang"}).json()
+        with ThreadPoolExecutor(1) as pool:
+            waiting = pool.submit(two.post, "/compile", body, Prefer="wait=60", **key, **{HOOK: "hang"})
+            time.sleep(1)
+            one.http.delete(f"/jobs/{first['id']}")
+            answer = waiting.result(timeout=30)
+        assert (answer.status_code, answer.json()["id"], answer.json()["state"]) == (200, first["id"], "cancelled")
 
 
 def test_a_batch_that_is_sent_again_with_its_key_makes_the_same_jobs(server: Server) -> None:

@@ -175,6 +175,7 @@ def test_keys_are_listed_rotated_and_revoked_at_the_command_line(tmp_path: Path)
     assert json.loads(command(directory, "list").stdout)["keys"] == revoked
     for kid in ("-" * 43, "--nonsense"):
         assert f"There is no key {kid} " in command(directory, "revoke", kid).stderr
+    assert "the key's id" in command(directory, "revoke", "--help").stdout
     refused = command(directory, "revoke", "nonsense")
     assert refused.returncode == 1
     assert "no key nonsense" in refused.stderr

@@ -29,7 +29,7 @@ class KeptKeys(KeySet):
         """Write them, for this user alone. Where that is not possible, they are asked for again."""
         with suppress(OSError):
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with whole_file(path) as file:
+            with whole_file(path, 0o600) as file:
                 file.write(self.model_dump_json(exclude_none=True).encode())
 
     def by_kid(self) -> dict[str, PublicKey]:
