@@ -6,12 +6,14 @@ import asyncio
 import json
 import time
 from pathlib import Path
+from threading import Event, Thread, current_thread
 
 import pytest
 
 from service.trust.key_file import KeyFile
 from service.trust.keyring import LIFETIME_S, OVERLAP_S, Keyring
 from tensorkiln.errors import UntrustedArtifactError
+from tensorkiln.trust.kept_keys import KeptKeys
 from tensorkiln.trust.keys import KeySet, PublicKey
 from tensorkiln.trust.service_keys import REFRESH_S, ServiceKeys
 from tensorkiln.trust.verify import CLOCK_SKEW_S
@@ -156,3 +158,39 @@ def test_a_clock_that_was_put_back_is_no_reason_not_to_ask(scene: Scene) -> None
     scene.now -= DAY_S
     assert scene.believes(key.kid)
     assert scene.client().known()[key.kid].exp == revoked.exp
+
+
+def test_a_client_hears_of_keys_while_another_thread_still_knows_of_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keyring = Keyring(tmp_path / "keys")
+    kid = keyring.signer().kid
+    has_read, writes, asks_late = Event(), Event(), Event()
+    read, write = KeptKeys.read, KeptKeys.write
+
+    def late_read(path: Path) -> KeptKeys:
+        kept = read(path)
+        if current_thread().name == "late" and not has_read.is_set():
+            has_read.set()
+            assert writes.wait(30)
+        return kept
+
+    def long_write(kept: KeptKeys, path: Path) -> None:
+        write(kept, path)
+        if current_thread().name != "late":
+            writes.set()
+            assert asks_late.wait(30)
+
+    async def fetch() -> bytes:
+        if current_thread().name == "late":
+            asks_late.set()
+        return keyring.published().model_dump_json(exclude_none=True).encode()
+
+    monkeypatch.setattr(KeptKeys, "read", staticmethod(late_read))
+    monkeypatch.setattr(KeptKeys, "write", long_write)
+    keys = ServiceKeys("https://kiln.example", fetch, tmp_path / "config")
+    late = Thread(target=lambda: asyncio.run(keys.look_up(kid)), name="late")
+    late.start()
+    assert has_read.wait(30)
+    assert kid in asyncio.run(keys.look_up(kid))
+    late.join()

@@ -72,11 +72,13 @@ class ServiceKeys:
         """
         if self._pins:
             return self._pins
-        self._kept = self._kept if self._kept.keys else self._read()
-        known = self._kept.by_kid()
-        if self._fetch is not None and (kid not in known or self._is_old()):
-            await self._refresh(self._fetch, is_needed=kid not in known)
-            known = self._kept.by_kid()
+        # Other threads do the same: whatever they keep meanwhile, what was heard here counts here.
+        kept = self._kept if self._kept.keys else self._read()
+        known = kept.by_kid()
+        if self._fetch is not None and (kid not in known or self._is_old(kept)):
+            kept = await self._refresh(self._fetch, is_needed=kid not in known) or kept
+            known = kept.by_kid()
+        self._kept = max(self._kept, kept, key=lambda each: each.asked)
         if kid not in known:
             raise UntrustedArtifactError(
                 f"The key {kid} is not one that {self._authority} showed at first use, nor endorsed by one. If "
@@ -85,13 +87,14 @@ class ServiceKeys:
             )
         return known
 
-    async def _refresh(self, fetch: Callable[[], Awaitable[bytes]], *, is_needed: bool) -> None:
+    async def _refresh(self, fetch: Callable[[], Awaitable[bytes]], *, is_needed: bool) -> KeptKeys | None:
+        """What is believed from now on; None when the service does not say, and that is not needed."""
         try:
             offered = KeySet.model_validate_json(await fetch()).keys
         except UnavailableError:
             if is_needed:
                 raise
-            return
+            return None
         except ValidationError as error:
             raise UntrustedArtifactError(
                 f"{self._authority} shows no keys that can be used: {error.errors()[0]['msg']}.",
@@ -101,12 +104,13 @@ class ServiceKeys:
         before = max(self._read(), self._kept, key=lambda kept: kept.asked)
         is_first = self._is_private or not before.keys
         known = offered if is_first else tuple(before.with_offered(offered).values())
-        self._kept = KeptKeys(keys=known, asked=self._clock())
-        self._kept.write(self._path)
+        kept = KeptKeys(keys=known, asked=self._clock())
+        kept.write(self._path)
+        return kept
 
-    def _is_old(self) -> bool:
+    def _is_old(self, kept: KeptKeys) -> bool:
         # A clock that was put back says nothing of how long it has been.
-        return not 0 <= self._clock() - self._kept.asked <= REFRESH_S
+        return not 0 <= self._clock() - kept.asked <= REFRESH_S
 
     def _read(self) -> KeptKeys:
         try:
