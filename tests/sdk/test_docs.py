@@ -37,7 +37,7 @@ def test_every_python_block_of_the_sdk_page_runs(
 def test_every_command_of_the_cli_page_runs(home: Path, tmp_path: Path) -> None:
     environment = {**os.environ, "KILN_HOME": str(home), "KILN_CONFIG_DIR": str(home / "config")}
     port = str(free_port())
-    ran: set[str] = set()
+    url, ran = f"http://127.0.0.1:{port}", set[str]()
     with ExitStack() as services:
         for block in every_block(CLI):
             if block.language == "python":
@@ -46,12 +46,14 @@ def test_every_command_of_the_cli_page_runs(home: Path, tmp_path: Path) -> None:
                 )
             for command in COMMAND.findall(block.text) if block.language == "console" else ():
                 words = shlex.split(command.replace("8080", port), comments=True)
+                # The first of each kind has a service of its own; the others need not wait for one each.
+                given = {**environment, "KILN_URL": url} if words[0] in ran else environment
                 ran.add(words[0])
                 if words[0] == "serve":
-                    services.enter_context(serving([*KILN, *words], f"http://127.0.0.1:{port}", environment))
+                    services.enter_context(serving([*KILN, *words], url, environment))
                     continue
                 done = subprocess.run(
-                    [*KILN, *words], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120
+                    [*KILN, *words], cwd=tmp_path, env=given, capture_output=True, text=True, timeout=120
                 )
                 stated = STATED_EXIT_CODE.search(command)
                 expected = int(stated[1]) if stated else 0
