@@ -17,7 +17,7 @@ from service.coding.decode import codings_of, decoded
 from tensorkiln.errors import LimitExceededError, RequestError, TensorkilnError
 from tensorkiln.limits import MAX_BODY_BYTES
 
-from .intake import Held
+from .intake import held_by
 
 LEAST_RATE: Final = 64 << 10
 """Bytes in a second, by which a body gets more time the longer it is."""
@@ -67,7 +67,7 @@ async def _read(request: Request, limit: int) -> Body:
         if request.headers.get("expect", "").lower() != "100-continue":
             await _discard(request.stream())
         raise _too_long(int(stated), limit)
-    content, digest, held = bytearray(), sha256(), Held.of(request.scope)
+    content, digest, held = bytearray(), sha256(), held_by(request.scope)
     chunks = _in_time(request.stream(), request.app.state.settings.arrival_s)
     try:
         codings = codings_of(request.headers.get("content-encoding", ""))

@@ -6,34 +6,9 @@ from typing import Final
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from .fairness.shares import Shares
-from .identity.caller import caller
+from .fairness.shares import Held, Shares
 
 _HELD: Final = "kiln.held"
-
-
-class Held:
-    """What one request holds."""
-
-    def __init__(self, memory: Shares) -> None:
-        self._memory = memory
-        self._tenant = caller().tenant
-        self._bytes = 0
-
-    @staticmethod
-    def of(scope: Scope) -> Held:
-        """That of the request with this scope."""
-        return scope[_HELD]
-
-    def add(self, count: int) -> None:
-        """Hold so many bytes more. RateLimitedError or UnavailableError when others would have too few."""
-        self._memory.take(self._tenant, count)
-        self._bytes += count
-
-    def release(self) -> None:
-        """Hold nothing any more."""
-        self._memory.give_back(self._tenant, self._bytes)
-        self._bytes = 0
 
 
 class Intake:
@@ -48,8 +23,11 @@ class Intake:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        scope[_HELD] = held = Held(self._memory)
-        try:
+        with Held(self._memory) as held:
+            scope[_HELD] = held
             await self._app(scope, receive, send)
-        finally:
-            held.release()
+
+
+def held_by(scope: Scope) -> Held:
+    """What the body of the request with this scope takes."""
+    return scope[_HELD]

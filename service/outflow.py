@@ -10,8 +10,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from tensorkiln.errors import RateLimitedError, UnavailableError
 
 from .coding.encode import UNCODED
-from .fairness.shares import Shares
-from .identity.caller import caller
+from .fairness.shares import Held, Shares
 from .problems import respond
 
 PIECE: Final = 256 << 10
@@ -33,23 +32,18 @@ class Outflow:
         if scope["type"] != "http" or scope["method"] == "HEAD":
             await self._app(scope, receive, send)
             return
-        answer = _Answer(self._shares, scope, receive, send)
-        try:
-            await self._app(scope, receive, answer.send)
-        finally:
-            answer.release()
+        with Held(self._shares) as held:
+            await self._app(scope, receive, _Answer(held, scope, receive, send).send)
 
 
 class _Answer:
     """The answer to one request, on its way."""
 
-    def __init__(self, shares: Shares, scope: Scope, receive: Receive, send: Send) -> None:
-        self._shares = shares
+    def __init__(self, held: Held, scope: Scope, receive: Receive, send: Send) -> None:
+        self._held = held
         self._scope = scope
         self._receive = receive
         self._send = send
-        self._tenant = caller().tenant
-        self._held = 0
         self._is_refused = False
 
     async def send(self, message: Message) -> None:
@@ -58,21 +52,16 @@ class _Answer:
         elif not self._is_refused:
             await self._go_on(message)
 
-    def release(self) -> None:
-        self._shares.give_back(self._tenant, self._held)
-
     async def _begin(self, start: Message) -> None:
         length = int(Headers(raw=start["headers"]).get("content-length", "0"))
         if length > PIECE:
-            # Until it is sent, what was coded is held as well.
-            length += start.get(UNCODED, 0)
             try:
-                self._shares.take(self._tenant, length, one_at_least=True)
+                # Until it is sent, what was coded is held as well.
+                self._held.add(length + start.get(UNCODED, 0), one_at_least=True)
             except (RateLimitedError, UnavailableError) as error:
                 self._is_refused = True
                 await respond(error)(self._scope, self._receive, self._send)
                 return
-            self._held = length
         await self._send(start)
 
     async def _go_on(self, message: Message) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -129,7 +129,7 @@ class Compiles:
 
             order = Order(wanted, cache, not self._tenancy.reads_store, cost, owner, computed)
             try:
-                made = await _counted(lambda tell: carry_out(self._engine, order, tell), tell)
+                made = await _counted(self._engine, order, tell)
             finally:
                 turn.cost_s = cost.seconds
         if wanted.hook is None:
@@ -142,8 +142,8 @@ def attempts(error: InfrastructureError) -> int:
     return int(error.details.get("attempts", 0))
 
 
-async def _counted(work: Callable[[Tell], Awaitable[Made]], tell: Tell) -> Made:
-    """What becomes of a compile. When the infrastructure fails it, its error says whether it had begun."""
+async def _counted(engine: CompileEngine, order: Order, tell: Tell) -> Made:
+    """What becomes of an order. When the infrastructure fails it, its error says whether it had begun."""
     has_begun = False
 
     def telling(news: News) -> None:
@@ -152,7 +152,7 @@ async def _counted(work: Callable[[Tell], Awaitable[Made]], tell: Tell) -> Made:
         tell(news)
 
     try:
-        return await work(telling)
+        return await carry_out(engine, order, telling)
     except UnavailableError as error:
         if not has_begun or attempts(error):
             raise

@@ -18,13 +18,13 @@ from service.body import Body
 from service.fairness.threshold import is_fair
 from service.identity.caller import Caller, caller
 from service.observe.traces import traceparent
+from service.rounds import in_rounds
 from service.store.blobs import Blobs
 from service.store.job_records import Event, JobRecord, JobRecords
 from tensorkiln.errors import LostWorkerError, NotFoundError, RateLimitedError, UnavailableError
 
 from .job import Job, follow
 from .job_work import DEFECT, MAX_ATTEMPTS, JobWork
-from .rounds import in_rounds
 
 LEASE_S: Final = 5.0
 """A service that has not said for so long that it lives has lost its jobs to the others."""

@@ -7,8 +7,9 @@ from collections import Counter
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Self
 
+from service.identity.caller import caller
 from tensorkiln.errors import RateLimitedError, UnavailableError
 
 from .queue_time import queue_time
@@ -109,3 +110,23 @@ class Shares:
     def _hold(self, tenant: str, count: int) -> None:
         self._by_tenant[tenant] += count
         self.held += count
+
+
+class Held:
+    """What the current caller holds of `shares` for the length of a block."""
+
+    def __init__(self, shares: Shares) -> None:
+        self._shares = shares
+        self._tenant = caller().tenant
+        self._count = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._shares.give_back(self._tenant, self._count)
+
+    def add(self, count: int, *, one_at_least: bool = False) -> None:
+        """Hold so much more; the errors of `Shares.take`."""
+        self._shares.take(self._tenant, count, one_at_least=one_at_least)
+        self._count += count

@@ -13,7 +13,7 @@ from fastapi.sse import EventSourceResponse, ServerSentEvent
 from service.conditional import matches
 from service.engine.engine import Engine
 from service.engine.job import Job
-from service.identity.caller import caller
+from service.fairness.shares import Held
 from service.job_answer import JobAnswer, encode
 from service.problems import LOOKUP_ERRORS
 from service.store.job_records import JobRecord
@@ -59,12 +59,9 @@ async def cancel(job: JobId, engine: EngineOf) -> Response:
 async def listened_to(job: JobId, engine: EngineOf, request: Request) -> AsyncGenerator[str]:
     """The job, to which one stream more listens until its end; the errors of `Shares.take` when there are too many."""
     await engine.jobs.find(job)
-    streams, tenant = request.app.state.streams, caller().tenant
-    streams.take(tenant, 1)
-    try:
+    with Held(request.app.state.streams) as stream:
+        stream.add(1)
         yield job
-    finally:
-        streams.give_back(tenant, 1)
 
 
 @router.get(

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Final
+from typing import Any, Final
 
-from pydantic import BaseModel, Field, Json, ValidationError
+from pydantic import BaseModel, Json, ValidationError
 
-from tensorkiln.buffers import SHA256_PATTERN
+from tensorkiln.trust.record import Sha256
 
 from .crashes import FOLDER as CRASHES
 from .job_records import ENDED_FOLDER
@@ -28,14 +28,13 @@ HISTORY: Final = (CRASHES, ENDED_FOLDER)
 """Records of what has been: nothing is wrong with one whose blobs are gone."""
 QUARANTINE: Final = "quarantine/"
 
-_Sha256 = Annotated[str, Field(pattern=SHA256_PATTERN)]
 _DIGEST: Final = re.compile(rb"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
 
 
 class _Named(BaseModel):
-    program: _Sha256
-    artifacts: tuple[_Sha256, ...]
-    stages: dict[str, _Sha256]
+    program: Sha256
+    artifacts: tuple[Sha256, ...]
+    stages: dict[str, Sha256]
 
 
 class _Signed(BaseModel):
@@ -95,10 +94,11 @@ async def take_inventory(store: ObjectStore) -> Inventory:
         content = await read(store, item.path) or b""
         if item.path.startswith((*RECORDS, *HISTORY)):
             records[item.path] = item
-            needs[item.path] = needed_blobs(item.path, content) or ()
+            record = unsealed(content)
+            needs[item.path] = (needed_blobs(item.path, content, record) if record is not None else None) or ()
             if item.path.startswith(NEAREST):
-                explains[item.path] = digests_of(unsealed(content))
-            elif item.path.startswith(REQUESTS) and (said := stated(unsealed(content))) is not None:
+                explains[item.path] = digests_of(record)
+            elif item.path.startswith(REQUESTS) and (said := stated(record)) is not None:
                 repeats[item.path] = said.programs
         else:
             others.update(_named_in(content))
@@ -124,14 +124,11 @@ async def read(store: ObjectStore, path: str) -> bytes | None:
             return None
 
 
-def needed_blobs(path: str, content: bytes) -> tuple[str, ...] | None:
-    """The digests of the blobs that the record at `path` with this content cannot do without.
+def needed_blobs(path: str, content: bytes, record: Mapping[str, Any]) -> tuple[str, ...] | None:
+    """The digests of the blobs that `record` cannot do without, which is at `path` as `content`.
 
-    None when it cannot be read: it is damaged, or says something else than such records do.
+    None when it says something else than such records do.
     """
-    record = unsealed(content)
-    if record is None:
-        return None
     if path.startswith(NEAREST):
         return ()
     if path.startswith(HISTORY):

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Final
+from typing import Any, Final
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from service.trust.notary import Notary
-from tensorkiln.buffers import SHA256_PATTERN
+from tensorkiln.trust.record import Sha256
 
 SEAL: Final = "seal"
-_Sha256 = Annotated[str, Field(pattern=SHA256_PATTERN)]
 
 
 class RepeatRecord(BaseModel):
@@ -22,9 +21,9 @@ class RepeatRecord(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    answer: _Sha256
-    blobs: tuple[_Sha256, ...]
-    programs: tuple[_Sha256, ...]
+    answer: Sha256
+    blobs: tuple[Sha256, ...]
+    programs: tuple[Sha256, ...]
     keys: tuple[str, ...]
     isolation: str
 

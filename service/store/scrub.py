@@ -122,7 +122,7 @@ async def _judge(
     if not _is_trusted(path, record, notary):
         report.untrusted.append(path)
         return
-    needed = needed_blobs(path, content)
+    needed = needed_blobs(path, content, record)
     if needed is None:
         report.corrupt.append(path)
         return

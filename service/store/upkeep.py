@@ -10,7 +10,7 @@ from typing import Final
 
 import structlog
 
-from service.engine.rounds import in_rounds
+from service.rounds import in_rounds
 from service.settings import Settings
 
 from .evict import Bounds, evict

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
 import subprocess
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from .ports import await_answer, await_silence, free_port
 
@@ -89,6 +90,17 @@ class Rabbit:
         """SIGKILL to all that it is made of."""
         _end(self._server, signal.SIGKILL)
         await_silence(self._port, _START_S)
+
+    def told(self, *question: str) -> Any:
+        """What `rabbitmqctl` answers in JSON."""
+        done = subprocess.run(
+            [str(RABBIT.with_name("rabbitmqctl")), "--quiet", "--formatter", "json", *question],
+            env=self._environment,
+            stdout=subprocess.PIPE,
+            check=True,
+            timeout=60,
+        )
+        return json.loads(done.stdout)
 
     def close(self) -> None:
         """End node and port mapper."""

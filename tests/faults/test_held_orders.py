@@ -2,38 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
-import subprocess
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from service.engine.farm.message import queue_name
 from service.settings import Settings
-from tests.farm.brokers import RABBIT, Rabbit
+from tests.farm.brokers import Rabbit
 from tests.farm.topology import Farm
 from tests.faults.conftest import require
 from tests.faults.requests import accept, body, claimers, ended
 
 pytestmark = pytest.mark.xdist_group("farm")
-
-
-def consumers(rabbit: Rabbit) -> list[dict[str, Any]]:
-    """Who takes messages from which queue, as RabbitMQ has it."""
-    control = str(RABBIT.with_name("rabbitmqctl"))
-    done = subprocess.run(
-        [control, "--quiet", "--formatter", "json", "list_consumers", "queue_name", "arguments"],
-        env=rabbit._environment,  # pyright: ignore[reportPrivateUsage]
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=60,
-    )
-    return json.loads(done.stdout)
 
 
 @pytest.mark.parametrize("deadline_s", [60, 3600])
@@ -43,7 +26,7 @@ def test_rabbitmq_is_told_that_an_order_may_be_held_for_as_long_as_a_worker_take
     require("rabbit")
     with Farm(tmp_path, services=0, workers=1, compile_deadline_s=deadline_s) as farm:
         assert isinstance(farm.broker, Rabbit)
-        (consumer,) = consumers(farm.broker)
+        (consumer,) = farm.broker.told("list_consumers", "queue_name", "arguments")
     assert consumer["queue_name"] == queue_name()
     arguments = {name: value for name, _, value in consumer["arguments"]}
     assert arguments["x-consumer-timeout"] > 1000 * Settings(compile_deadline_s=deadline_s).ladder.worker_s

@@ -11,29 +11,17 @@ import pytest
 from service.body import Body
 from service.engine import job_work
 from service.engine.job import Job
-from service.engine.job_work import MAX_ATTEMPTS, JobWork, Tell
-from service.engine.jobs import Jobs
-from service.fairness.shares import Shares
-from service.fairness.turns import Fairness
+from service.engine.job_work import MAX_ATTEMPTS, Tell
 from service.identity.caller import LOCAL, acting_as
-from service.identity.register import TenantRecord
-from service.settings import Settings
-from service.store.blobs import Blobs
-from service.store.job_records import JobRecords
-from service.store.location import open_store
-from service.store.records import Records
 from tensorkiln.errors import LostWorkerError, UnavailableError
+from tests.service.test_job_ends import House
 
 
 def ended(home: Path, work: Callable[[Body, str | None, Tell], Awaitable[bytes]]) -> Job:
     """A job once it is over, of which `work` makes the answer."""
 
     async def run() -> Job:
-        store = open_store(str(home))
-        records = Records(store)
-        turns = Fairness(Settings(), lambda _: TenantRecord()).jobs
-        job_records, blobs = JobRecords(store, records), Blobs(store)
-        jobs = Jobs(JobWork(work, job_records, blobs, turns, Shares(1 << 20)), job_records, blobs, most=8)
+        jobs = House(home, work).jobs()
         await jobs.start()
         with acting_as(LOCAL):
             job = await jobs.accept(Body(b"{}", "0" * 64), None)

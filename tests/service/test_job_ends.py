@@ -30,6 +30,7 @@ from tensorkiln.errors import DiagnosticError, UnavailableError
 
 Work = Callable[[Body, str | None, Tell], Awaitable[bytes]]
 BODY = Body(b"{}", "0" * 64)
+MEMORY = 1 << 20
 LEFT = JobRecord("a" * 32, "0" * 64, 1000.0, LOCAL.to_record(), owner="dead", events=(Event("1.1", "queued", {}),))
 
 
@@ -55,7 +56,7 @@ class House:
 
     def jobs(self) -> Jobs:
         blobs = Blobs(self.store)
-        work = JobWork(self.work, self.job_records, blobs, self.turns, Shares(1 << 20))
+        work = JobWork(self.work, self.job_records, blobs, self.turns, Shares(MEMORY))
         return Jobs(work, self.job_records, blobs, most=8)
 
 

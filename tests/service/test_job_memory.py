@@ -6,19 +6,14 @@ import asyncio
 from pathlib import Path
 
 from service.body import Body
-from service.engine.job_work import JobWork, Tell
-from service.engine.jobs import Jobs
-from service.fairness.shares import Shares
+from service.engine.job_work import Tell
 from service.fairness.turns import Fairness
 from service.identity.caller import LOCAL, acting_as
 from service.identity.register import TenantRecord
 from service.settings import Settings
-from service.store.blobs import Blobs
-from service.store.job_records import JobRecords
-from service.store.location import open_store
-from service.store.records import Records
+from tests.service.test_job_ends import MEMORY, House
 
-MOST, SIZE, JOBS = 1 << 20, 400_000, 6
+SIZE, JOBS = 400_000, 6
 
 
 def test_jobs_wait_for_room_for_their_requests(tmp_path: Path) -> None:
@@ -34,18 +29,16 @@ def test_jobs_wait_for_room_for_their_requests(tmp_path: Path) -> None:
         return b"answer"
 
     async def run() -> list[str]:
-        store = open_store(str(tmp_path))
-        records = Records(store)
-        turns = Fairness(Settings(concurrency=JOBS), lambda _: TenantRecord()).jobs
-        job_records, blobs = JobRecords(store, records), Blobs(store)
-        jobs = Jobs(JobWork(work, job_records, blobs, turns, Shares(MOST)), job_records, blobs, most=JOBS)
+        house = House(tmp_path, work)
+        house.turns = Fairness(Settings(concurrency=JOBS), lambda _: TenantRecord()).jobs
+        jobs = house.jobs()
         await jobs.start()
         with acting_as(LOCAL):
             bodies = [Body(bytes([number]) * SIZE, "0" * 64) for number in range(JOBS)]
             accepted = [await jobs.accept(body, None) for body in bodies]
-        while under_way < MOST // SIZE:
+        while under_way < MEMORY // SIZE:
             await asyncio.sleep(0.01)
-        assert turns.load().waiting == 0  # who has no room keeps no turn from others
+        assert house.turns.load().waiting == 0  # who has no room keeps no turn from others
         may_end.set()
         for job in accepted:
             await job.end(30)
@@ -53,4 +46,4 @@ def test_jobs_wait_for_room_for_their_requests(tmp_path: Path) -> None:
         return [job.record.state for job in accepted]
 
     assert asyncio.run(run()) == ["done"] * JOBS
-    assert max(at_once) == MOST // SIZE
+    assert max(at_once) == MEMORY // SIZE

@@ -9,7 +9,7 @@ from itertools import pairwise
 import pytest
 from structlog.testing import capture_logs
 
-from service.engine import rounds
+from service import rounds
 from tensorkiln.errors import UnavailableError
 
 

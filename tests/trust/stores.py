@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import time
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
+import pytest
+
 from service.action import Action
+from service.settings import Settings
 from service.store.blobs import Blobs
 from service.store.location import ObjectStore, open_store
 from service.store.nearest import Nearest
 from service.store.programs import Entry, Programs
 from service.store.records import Records
 from service.store.repeats import Repeats
+from service.store.upkeep import upkeep
 from service.trust.keyring import Keyring
 from service.trust.notary import Notary
 
@@ -77,3 +82,14 @@ def age(path: Path, seconds: float) -> None:
     """Have the file be as old as that."""
     then = time.time() - seconds
     os.utime(path, (then, then))
+
+
+async def await_eviction(stocked: Stocked, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Return when a service that keeps records for an hour has evicted one that was used two hours ago."""
+    monkeypatch.setenv("KILN_HOME", str(stocked.root.parent))
+    monkeypatch.setenv("KILN_STORE_MAX_AGE_H", "1")
+    wanted = await stocked.save(1)
+    age(stocked.path(wanted), 2 * 3600.0)
+    async with asyncio.timeout(30), upkeep(Settings(), every_s=0.02):
+        while stocked.path(wanted).exists():
+            await asyncio.sleep(0.01)

@@ -8,11 +8,9 @@ from typing import Any
 
 import pytest
 
-from service.settings import Settings
 from service.store.evict import Bounds, evict
 from service.store.scrub import scrub
-from service.store.upkeep import upkeep
-from tests.trust.stores import Stocked, age
+from tests.trust.stores import Stocked, age, await_eviction
 
 HOUR_S = 3600.0
 DIGEST = "0" * 64
@@ -61,19 +59,12 @@ def test_a_malformed_record_needs_nothing_and_goes_like_any(tmp_path: Path) -> N
 
 
 def test_a_service_evicts_beside_malformed_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("KILN_HOME", str(tmp_path))
-    monkeypatch.setenv("KILN_STORE_MAX_AGE_H", "1")
-
     async def run() -> None:
         stocked = Stocked.at(tmp_path / "store")
         await write(stocked)
-        wanted = await stocked.save(1)
-        age(stocked.path(wanted), 2 * HOUR_S)
-        async with upkeep(Settings(), every_s=0.02):
-            while stocked.path(wanted).exists():
-                await asyncio.sleep(0.01)
+        await await_eviction(stocked, monkeypatch)
 
-    asyncio.run(asyncio.wait_for(run(), 30))
+    asyncio.run(run())
 
 
 def test_a_scrub_removes_what_nobody_believes_and_what_nobody_can_read(tmp_path: Path) -> None:

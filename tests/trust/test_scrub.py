@@ -14,14 +14,12 @@ from typing import Any
 
 import pytest
 
-from service.settings import Settings
 from service.store.attempts import Attempt, Attempts
 from service.store.crashes import REMEMBERED_S, Crashes
 from service.store.evict import GRACE_S, Bounds, evict
 from service.store.scrub import scrub
-from service.store.upkeep import upkeep
 from tests.service.test_store import flip
-from tests.trust.stores import Stocked, age
+from tests.trust.stores import Stocked, age, await_eviction
 
 HOUR_S = 3600.0
 
@@ -222,18 +220,7 @@ def test_whoever_reads_while_the_store_is_emptied_finds_all_or_nothing(tmp_path:
 def test_a_service_keeps_its_store_within_the_bounds_of_its_settings(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("KILN_HOME", str(tmp_path))
-    monkeypatch.setenv("KILN_STORE_MAX_AGE_H", "1")
-
-    async def run() -> None:
-        stocked = Stocked.at(tmp_path / "store")
-        wanted = await stocked.save(1)
-        age(stocked.path(wanted), 2 * HOUR_S)
-        async with upkeep(Settings(), every_s=0.02):
-            while stocked.path(wanted).exists():
-                await asyncio.sleep(0.01)
-
-    asyncio.run(asyncio.wait_for(run(), 30))
+    asyncio.run(await_eviction(Stocked.at(tmp_path / "store"), monkeypatch))
 
 
 def test_a_store_in_memory_is_scrubbed_and_evicted_too(tmp_path: Path) -> None:

@@ -12,8 +12,8 @@ import structlog
 
 from service.engine.order import Made, Order
 from service.engine.protocol import Tell
-from service.engine.rounds import in_rounds
 from service.observe.traces import traceparent
+from service.rounds import in_rounds
 from service.store.blobs import Blobs
 from service.store.programs import Programs
 from tensorkiln.errors import (
