@@ -45,6 +45,7 @@ def describe(settings: Settings, ready: Ready) -> Capabilities:
             "rank": limits.MAX_RANK,
             "symbols": limits.MAX_SYMBOLS,
             "expression_depth": limits.MAX_EXPRESSION_DEPTH,
+            "expression_terms": limits.MAX_EXPRESSION_TERMS,
             "kernel_depth": limits.MAX_KERNEL_DEPTH,
             "json_depth": limits.MAX_JSON_DEPTH,
             "elements": limits.MAX_ELEMENTS,

@@ -11,6 +11,9 @@ MAX_SYMBOLS = 32
 MAX_EXPRESSION_DEPTH = 64
 """Levels of a dimension expression; a leaf (an integer or a symbol) is one level."""
 
+MAX_EXPRESSION_TERMS = 256
+"""Terms of a dimension expression once it is multiplied out, before equal ones are added up."""
+
 MAX_KERNEL_DEPTH = 32
 """Levels of `kernel` nodes nested through their `ast`."""
 

@@ -6,6 +6,7 @@ import pytest
 
 from tensorkiln.expr import from_wire
 from tests.contract.test_inferred_types import F, expr, node, tracker
+from tests.contract.test_structure import exceeded
 from tests.contract.wire import OUT, Type, Wire, accept, around, placeholder, refuse, wire
 
 Bounds = dict[str, tuple[int, int]]
@@ -144,13 +145,23 @@ def test_a_bind_decides_what_can_be_proven() -> None:
 
 def test_an_expression_that_multiplies_out_to_too_many_terms_is_refused() -> None:
     symbols = {f"s{number}": (0, 1) for number in range(32)}
-    refuse(wire([placeholder(0, F, [expr("mul", *[expr("add", *symbols)] * 12)])], [0], [], symbols))
+    dim = expr("mul", *[expr("add", *symbols)] * 12)
+    exceeded(wire([placeholder(0, F, [dim])], [0], [], symbols), "expression_terms", 256, 16896)
 
 
-def test_a_shape_whose_element_count_has_too_many_terms_is_not_supported() -> None:
+def test_a_shape_that_comes_to_too_many_terms_is_refused() -> None:
+    left, right = [f"l{number}" for number in range(16)], [f"r{number}" for number in range(16)]
+    symbols = dict.fromkeys(left + right, (0, 9))
+    halves = [expr("mul", expr("add", *left), expr("add", *half)) for half in (right[:8], right[8:])]
+    inputs: list[Type] = [("bool", [dim]) for dim in (*halves, "l0")]
+    assert accept(around(node("cat", "bool", in_vars=[0, 1], axis=0), inputs, symbols))
+    exceeded(around(node("cat", "bool", in_vars=[0, 1, 2], axis=0), inputs, symbols), "expression_terms", 256, 257)
+
+
+def test_a_shape_whose_element_count_has_too_many_terms_is_refused() -> None:
     symbols = {f"s{number}": (0, 1 << 20) for number in range(32)}
     wide = expr("add", *symbols)
-    refuse(wire([placeholder(0, F, [wide, wide, wide, wide])], [0], [], symbols), "graph.unsupported", "/nodes/0")
+    exceeded(wire([placeholder(0, F, [wide, wide, wide, wide])], [0], [], symbols), "expression_terms", 256, 16896)
 
 
 def test_the_out_var_of_a_node_may_be_stated_with_an_equal_expression() -> None:

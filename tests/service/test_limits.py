@@ -10,6 +10,7 @@ import pytest
 
 from service.limits import MAX_BATCH, MAX_TARGETS
 from tensorkiln import limits
+from tests.contract.test_inferred_types import expr
 from tests.contract.test_structure import kernel, nested_expression
 from tests.contract.wire import Wire, placeholder, wire
 from tests.service.bodies import V3, compile_body, encoded, graph
@@ -36,6 +37,14 @@ def of_symbols(count: int) -> Wire:
 
 def of_expression(depth: int) -> Wire:
     return wire([placeholder(0, "float32", [nested_expression(depth)])], [0], [], {"n": (0, 0)})
+
+
+def of_terms(count: int) -> Wire:
+    """The products of sixteen symbols with fifteen others, and as many of the symbols as are missing."""
+    left, right = [f"l{number}" for number in range(16)], [f"r{number}" for number in range(15)]
+    products = expr("mul", expr("add", *left), expr("add", *right))
+    dim = expr("add", products, *(left + right)[: count - 16 * 15])
+    return wire([placeholder(0, "float32", [dim])], [0], [0], dict.fromkeys(left + right, (0, 1)))
 
 
 def of_kernels(depth: int) -> Wire:
@@ -75,6 +84,7 @@ CASES: dict[str, tuple[int, str, Body]] = {
     "rank": (limits.MAX_RANK, "/validate", validation(of_rank)),
     "symbols": (limits.MAX_SYMBOLS, "/validate", validation(of_symbols)),
     "expression_depth": (limits.MAX_EXPRESSION_DEPTH, "/validate", validation(of_expression)),
+    "expression_terms": (limits.MAX_EXPRESSION_TERMS, "/validate", validation(of_terms)),
     "kernel_depth": (limits.MAX_KERNEL_DEPTH, "/validate", validation(of_kernels)),
     "elements": (limits.MAX_ELEMENTS, "/validate", validation(of_elements)),
     "buffer_bytes": (limits.MAX_BUFFER_BYTES, "/validate", validation(of_bytes)),

@@ -1,28 +1,30 @@
 """Canonical names of symbols: s0, s1, … by first use, whatever they were called.
 
 Within one dim the order of terms depends on the names themselves, so symbols are told apart by how they are used:
-their bounds, and for every dim, in order, the text of the dim as seen from the symbol. Refining that until nothing
-changes tells apart all symbols but those that are interchangeable, of which any may come first.
+their bounds, and for every dim, in order, the terms that the symbol is in as seen from the symbol. Refining that until
+nothing changes tells apart all symbols but those that are interchangeable, of which any may come first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from ..expr import Dim, free_symbols, substitute, symbol
+from ..expr import Atom, Dim, Expr, Monomial
 
 Rank = dict[str, int]
+Term = tuple[Monomial, int]
+Uses = Mapping[str, Mapping[int, Sequence[Term]]]
+"""For each symbol the terms that it is in, by the position of their dim."""
+
+_UNORDERED = ("max", "min")
 
 
 def canonical_names(dims: Sequence[Dim], bounds: Mapping[str, tuple[int, int]]) -> dict[str, str]:
     """The canonical name of each symbol. `dims`: the distinct symbolic dims of the graph in canonical order."""
-    uses: dict[str, list[int]] = {name: [] for name in bounds}
-    for position, dim in enumerate(dims):
-        for name in free_symbols(dim):
-            uses[name].append(position)
+    uses = _uses(dims, bounds)
     ranks = _ranked({name: (_first(uses[name]), bounds[name]) for name in bounds})
     while True:
-        ranks = _refined(ranks, dims, uses)
+        ranks = _refined(ranks, uses)
         tied = sorted((rank, name) for name, rank in ranks.items() if list(ranks.values()).count(rank) > 1)
         if not tied:
             break
@@ -30,9 +32,18 @@ def canonical_names(dims: Sequence[Dim], bounds: Mapping[str, tuple[int, int]]) 
     return {name: f"s{position}" for position, name in enumerate(sorted(ranks, key=lambda name: ranks[name]))}
 
 
-def _first(positions: Sequence[int]) -> tuple[bool, int]:
+def _uses(dims: Sequence[Dim], names: Iterable[str]) -> Uses:
+    uses: dict[str, dict[int, list[Term]]] = {name: {} for name in names}
+    for position, dim in enumerate(dims):
+        for term in dim.terms if isinstance(dim, Expr) else ():
+            for name in frozenset[str]().union(*(atom.symbols for atom in term[0])):
+                uses[name].setdefault(position, []).append(term)
+    return uses
+
+
+def _first(positions: Mapping[int, object]) -> tuple[bool, int]:
     """Sorts by first use, the unused last."""
-    return (False, positions[0]) if positions else (True, 0)
+    return (False, next(iter(positions))) if positions else (True, 0)
 
 
 def _ranked(keys: Mapping[str, object]) -> Rank:
@@ -41,20 +52,35 @@ def _ranked(keys: Mapping[str, object]) -> Rank:
     return {name: 2 * order.index(key) + 2 for name, key in keys.items()}
 
 
-def _refined(ranks: Rank, dims: Sequence[Dim], uses: Mapping[str, Sequence[int]]) -> Rank:
+def _refined(ranks: Rank, uses: Uses) -> Rank:
     """The coarsest ranks that agree with `ranks` and with every use."""
     while True:
-        seen = {
-            name: (rank, tuple((at, _seen_from(name, dims[at], ranks)) for at in uses[name]))
-            for name, rank in ranks.items()
-        }
+        marks = {name: f"#{rank:04}" for name, rank in ranks.items()}
+        seen = {name: (rank, _seen_from(uses[name], {**marks, name: "@"})) for name, rank in ranks.items()}
         refined = _ranked(seen)
         if len(set(refined.values())) == len(set(ranks.values())):
             return refined
         ranks = refined
 
 
-def _seen_from(name: str, dim: Dim, ranks: Rank) -> str:
-    """The text of `dim` with the symbol itself marked and all others known by rank alone."""
-    others = {other: symbol(f"#{ranks[other]:04}") for other in free_symbols(dim)}
-    return str(substitute(dim, {**others, name: symbol("@")}))
+def _seen_from(uses: Mapping[int, Sequence[Term]], marks: Mapping[str, str]) -> tuple[object, ...]:
+    """The terms of each dim, in an order that has nothing to do with names: the symbols are what `marks` calls them.
+
+    Of two symbols of one rank the other terms of a dim need no look: they are alike when these are.
+    """
+    return tuple((position, tuple(sorted(_term(*term, marks) for term in terms))) for position, terms in uses.items())
+
+
+def _text(dim: Dim, marks: Mapping[str, str]) -> str:
+    return str(dim) if isinstance(dim, int) else "+".join(sorted(_term(*term, marks) for term in dim.terms))
+
+
+def _term(monomial: Monomial, coefficient: int, marks: Mapping[str, str]) -> str:
+    return "*".join([*sorted(_factor(atom, marks) for atom in monomial), str(coefficient)])
+
+
+def _factor(atom: Atom, marks: Mapping[str, str]) -> str:
+    if atom.op == "symbol":
+        return marks[atom.key]
+    args = [_text(arg, marks) for arg in atom.args]
+    return f"{atom.op}({','.join(sorted(args) if atom.op in _UNORDERED else args)})"

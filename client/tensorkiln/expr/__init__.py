@@ -5,9 +5,12 @@ remainder, maximum or minimum that no identity could remove. Two dims equal as p
 """
 
 from .algebra import (
+    Atom,
     Dim,
     Expr,
     ExprError,
+    ExprLimitError,
+    Monomial,
     add,
     ceildiv,
     depth,
@@ -28,15 +31,17 @@ from .algebra import (
 from .evaluate import INT64_MAX, INT64_MIN, evaluate
 from .interval import bounds, is_nonnegative
 from .text import parse_text, to_text
-from .wire import ExprDepthError, WireDim, from_wire, to_wire
+from .wire import WireDim, from_wire, to_wire
 
 __all__ = [
     "INT64_MAX",
     "INT64_MIN",
+    "Atom",
     "Dim",
     "Expr",
-    "ExprDepthError",
     "ExprError",
+    "ExprLimitError",
+    "Monomial",
     "WireDim",
     "add",
     "bounds",

@@ -6,7 +6,10 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import reduce
 from typing import Final, TypeAlias
 
-MAX_TERMS = 1024
+from ..limits import MAX_EXPRESSION_TERMS
+
+MAX_TERMS = 4 * MAX_EXPRESSION_TERMS
+"""Whoever compares dims at the published limit makes sums of several."""
 MAX_FACTORS = 64
 """Factors of one term: a value of so many dims, each 2 or more, is beyond any limit of elements."""
 MAX_COEFFICIENT = 1 << 128
@@ -17,6 +20,16 @@ Dim: TypeAlias = "int | Expr"
 
 class ExprError(ValueError):
     """An expression that cannot be built or has no value; the message says why."""
+
+
+class ExprLimitError(ExprError):
+    """An expression beyond a published limit: its name, the maximum and the actual value."""
+
+    def __init__(self, limit: str, maximum: int, actual: int) -> None:
+        super().__init__(f"the limit of {limit} is {maximum}, an expression has {actual}")
+        self.limit: Final = limit
+        self.maximum: Final = maximum
+        self.actual: Final = actual
 
 
 class Atom:
@@ -114,10 +127,16 @@ def _order(item: tuple[Monomial, int]) -> tuple[int, tuple[str, ...]]:
     return (-len(item[0]), tuple(atom.key for atom in item[0]))
 
 
+def _check_terms(count: int) -> None:
+    if count > MAX_TERMS:
+        raise ExprLimitError("expression_terms", MAX_EXPRESSION_TERMS, count)
+
+
 def _from_terms(terms: _Terms) -> Dim:
     kept = {monomial: coefficient for monomial, coefficient in terms.items() if coefficient}
-    if len(kept) > MAX_TERMS or any(abs(coefficient) > MAX_COEFFICIENT for coefficient in kept.values()):
-        raise ExprError(f"the expression has more than {MAX_TERMS} terms or a coefficient over 2^128")
+    _check_terms(len(kept))
+    if any(abs(coefficient) > MAX_COEFFICIENT for coefficient in kept.values()):
+        raise ExprError("the expression has a coefficient over 2^128")
     if not kept:
         return 0
     if len(kept) == 1 and () in kept:
@@ -170,8 +189,7 @@ def _mul(left: Dim, right: Dim) -> Dim:
         return right
     if right == 1:
         return left
-    if len(_terms(left)) * len(_terms(right)) > MAX_TERMS:
-        raise ExprError(f"the expression multiplies out to more than {MAX_TERMS} terms")
+    _check_terms(len(_terms(left)) * len(_terms(right)))
     total: _Terms = {}
     for left_monomial, left_coefficient in _terms(left).items():
         for right_monomial, right_coefficient in _terms(right).items():
@@ -325,10 +343,12 @@ def substitute(dim: Dim, values: Mapping[str, Dim]) -> Dim:
     """`dim` with each named symbol replaced; names that do not occur are ignored."""
     if isinstance(dim, int) or free_symbols(dim).isdisjoint(values):
         return dim
-    total: Dim = 0
-    for monomial, coefficient in dim.terms:
-        total = add(total, mul(coefficient, *(_substitute_atom(atom, values) for atom in monomial)))
-    return total
+    return add(
+        *(
+            mul(coefficient, *(_substitute_atom(atom, values) for atom in monomial))
+            for monomial, coefficient in dim.terms
+        )
+    )
 
 
 def _substitute_atom(atom: Atom, values: Mapping[str, Dim]) -> Dim:

@@ -8,11 +8,13 @@ from typing import Annotated, Any
 
 from pydantic import PlainSerializer, PlainValidator, WithJsonSchema
 
+from ..limits import MAX_EXPRESSION_DEPTH, MAX_EXPRESSION_TERMS
 from .algebra import (
     Atom,
     Dim,
     Expr,
     ExprError,
+    ExprLimitError,
     add,
     floordiv,
     floormod,
@@ -26,7 +28,6 @@ from .algebra import (
     symbol,
 )
 
-MAX_DEPTH = 64
 SYMBOL_PATTERN = r"[A-Za-z_][A-Za-z0-9_.]{0,63}"
 _SYMBOL = re.compile(SYMBOL_PATTERN)
 _MANY = 1 << 30
@@ -45,20 +46,12 @@ _OPS: dict[str, tuple[Callable[..., Dim], int, int]] = {
 }
 
 
-class ExprDepthError(ExprError):
-    """The expression is nested more than 64 deep; `actual` is how deep it was followed."""
-
-    def __init__(self, actual: int) -> None:
-        super().__init__(f"the expression is nested {actual} deep; the limit is {MAX_DEPTH}")
-        self.actual = actual
-
-
 def from_wire(value: object, _level: int = 1) -> Dim:
-    """The dim that a JSON value spells. ExprError when it spells none, ExprDepthError beyond 64 levels."""
+    """The dim that a JSON value spells. ExprError when it spells none, ExprLimitError beyond a limit."""
     if type(value) is int:
         return value
-    if _level > MAX_DEPTH:
-        raise ExprDepthError(_level)
+    if _level > MAX_EXPRESSION_DEPTH:
+        raise ExprLimitError("expression_depth", MAX_EXPRESSION_DEPTH, _level)
     if isinstance(value, Expr):
         return value
     if isinstance(value, str):
@@ -77,7 +70,10 @@ def _from_call(op: object, args: object, level: int) -> Dim:
     if not isinstance(args, list | tuple) or not least <= len(args) <= most:  # type: ignore[reportUnknownArgumentType]
         wanted = f"{least}" if least == most else f"{least} or more"
         raise ExprError(f"the expression {op} takes {wanted} arguments")
-    return build(*(from_wire(arg, level + 1) for arg in args))  # type: ignore[reportUnknownVariableType]
+    dim = build(*(from_wire(arg, level + 1) for arg in args))  # type: ignore[reportUnknownVariableType]
+    if isinstance(dim, Expr) and len(dim.terms) > MAX_EXPRESSION_TERMS:
+        raise ExprLimitError("expression_terms", MAX_EXPRESSION_TERMS, len(dim.terms))
+    return dim
 
 
 def to_wire(dim: Dim) -> Any:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NoReturn, cast
 from ..dtypes import DType
 from ..errors import InvalidGraphError, LimitExceededError, UnsupportedGraphError
 from ..expr import Dim, bounds, depth, free_symbols, mul, neg, sub
-from ..limits import MAX_BUFFER_BYTES, MAX_ELEMENTS, MAX_EXPRESSION_DEPTH, MAX_RANK
+from ..limits import MAX_BUFFER_BYTES, MAX_ELEMENTS, MAX_EXPRESSION_DEPTH, MAX_EXPRESSION_TERMS, MAX_RANK
 from ..nodes import AnyNode
 from ..types import TensorType
 from .constraint import Constraint
@@ -115,6 +115,8 @@ class Scope:
             else:
                 if depth(dim) > MAX_EXPRESSION_DEPTH:
                     self.over("expression_depth", MAX_EXPRESSION_DEPTH, depth(dim))
+                if len(dim.terms) > MAX_EXPRESSION_TERMS:
+                    self.over("expression_terms", MAX_EXPRESSION_TERMS, len(dim.terms))
                 self.require_ge(dim, 0, "a dimension is not negative")
                 greatest *= max(self.bounds(dim)[1], 0)
         if greatest <= MAX_ELEMENTS:

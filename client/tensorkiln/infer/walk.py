@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ..dtypes import DType
 from ..errors import UnsupportedGraphError
-from ..expr import ExprError
+from ..expr import ExprError, ExprLimitError
 from ..nodes import AnyNode, Buffer, Kernel, Placeholder, Sink
 from ..types import TensorType
 from . import constants, conversion, elementwise, indexing, markers, memory, movement, program, reduction, views
@@ -50,6 +50,8 @@ def infer(graph: Graph) -> Inference:
     try:
         _walk(graph, scope, definitions)
         _check_interface(graph, scope, definitions)
+    except ExprLimitError as error:
+        scope.over(error.limit, error.maximum, error.actual)
     except ExprError as error:
         message = f"a dimension is beyond what can be reasoned about: {error}"
         raise UnsupportedGraphError(message, pointers=[scope.pointer]) from error

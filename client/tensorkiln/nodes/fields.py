@@ -11,8 +11,8 @@ from pydantic import Field, GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
-from ..expr import Dim, Expr, ExprDepthError, ExprError, from_wire, to_wire
-from ..limits import DEVICE_PATTERN, I64_MAX, I64_MIN, MAX_EXPRESSION_DEPTH, MAX_RANK, NAME_PATTERN
+from ..expr import Dim, Expr, ExprError, ExprLimitError, from_wire, to_wire
+from ..limits import DEVICE_PATTERN, I64_MAX, I64_MIN, MAX_RANK, NAME_PATTERN
 
 Var = Annotated[int, Field(strict=True, ge=0, le=I64_MAX)]
 Integer = Annotated[int, Field(strict=True, ge=I64_MIN, le=I64_MAX)]
@@ -28,9 +28,9 @@ def parse_dim(wire: object) -> Dim:
         raise PydanticCustomError("dimension", "a dimension is an integer of 64 bits")
     try:
         return from_wire(wire)
-    except ExprDepthError as error:
-        context = {"limit": "expression_depth", "maximum": MAX_EXPRESSION_DEPTH, "actual": error.actual}
-        raise PydanticCustomError("limit", "the expression is nested too deeply", context) from error
+    except ExprLimitError as error:
+        context = {"limit": error.limit, "maximum": error.maximum, "actual": error.actual}
+        raise PydanticCustomError("limit", "the expression is too large", context) from error
     except ExprError as error:
         raise PydanticCustomError("dimension", "{reason}", {"reason": str(error)}) from error
 
