@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from secrets import token_hex
 from typing import Any, Final
@@ -43,9 +43,12 @@ _log = structlog.get_logger()
 
 
 class Bench:
-    """Carries orders out with these settings. Only what is signed here is believed by the services of the farm."""
+    """Carries orders out with these settings. Only what is signed here is believed by the services of the farm.
 
-    def __init__(self, settings: Settings) -> None:
+    `is_consuming` is whether the worker gets orders from the broker now.
+    """
+
+    def __init__(self, settings: Settings, is_consuming: Callable[[], bool] = lambda: True) -> None:
         self._settings = settings
         store = open_store(settings.store_location)
         records = Records(store)
@@ -66,7 +69,7 @@ class Bench:
             # It is what a worker is there for: giving way would be to those that begin, which are for nobody yet.
             gives_way=False,
         )
-        self._presence = Presence(self._sandbox, Roster(store, records, statements), self._name)
+        self._presence = Presence(self._sandbox, Roster(store, records, statements), self._name, is_consuming)
 
     async def start(self) -> None:
         """Start the fork server, and sign in. UnavailableError when the fork server or the key cannot be used."""

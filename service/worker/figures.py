@@ -32,7 +32,7 @@ _READY: Final = b"ready\n"
 def figures(address: str) -> Generator[None]:
     """Inside the block, /metrics at `address` has the figures of this process and of those that it forks.
 
-    /readyz is 200 while one of those compiles, and 503 otherwise.
+    /readyz is 200 while one of those compiles and gets orders from the broker, and 503 otherwise.
 
     Has to be entered before anything is counted, as the Python client of Prometheus asks for. UnavailableError when the
     address is none, or in use. With an empty address nothing is told.
@@ -88,7 +88,7 @@ def _routes(metrics: WSGIApplication) -> WSGIApplication:
             return metrics(environ, start)
         is_fit = is_ready(directory)
         start("200 OK" if is_fit else "503 Service Unavailable", [("Content-Type", "text/plain")])
-        return [b"ready\n" if is_fit else b"no process of this worker compiles\n"]
+        return [b"ready\n" if is_fit else b"no process of this worker compiles and gets orders\n"]
 
     return answer
 

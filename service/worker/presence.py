@@ -1,9 +1,9 @@
-"""A process of a worker as the services see it: that it lives, and that it compiles."""
+"""A process of a worker as the services see it: that it lives, that it compiles, and that its worker gets orders."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from typing import Final
 
@@ -28,12 +28,14 @@ _log = structlog.get_logger()
 class Presence:
     """Signs in `roster` as `name`, and compiles the canary in `sandbox` now and then, between orders.
 
-    `is_fit` is set while the last canary was compiled: until it is, the process begins no order.
+    `is_fit` is set while the last canary was compiled: until it is, the process begins no order. While its worker gets
+    none, which `is_consuming` says, it signs as one that is not fit.
     """
 
-    def __init__(self, sandbox: Sandbox, roster: Roster, name: str) -> None:
+    def __init__(self, sandbox: Sandbox, roster: Roster, name: str, is_consuming: Callable[[], bool]) -> None:
         self._roster = roster
         self._name = name
+        self._is_consuming = is_consuming
         self._canary = Check("canary", Canary(sandbox).look)
         self._role: Role | None = None
         self._attending: list[asyncio.Task[None]] = []
@@ -91,7 +93,7 @@ class Presence:
     async def _sign(self) -> None:
         while True:
             self._changed.clear()
-            role: Role = "worker" if self.is_fit.is_set() else "unfit"
+            role: Role = "worker" if self.is_fit.is_set() and self._is_consuming() else "unfit"
             try:
                 await self._roster.sign(role, self._name)
                 if self._role is not None and self._role != role:

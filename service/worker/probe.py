@@ -1,4 +1,4 @@
-"""What probes ask of a worker, where it tells its figures: whether one of its processes is there to compile."""
+"""What probes ask of a worker, where it tells its figures: whether one of its processes is there for orders."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LEASE_S: Final = 8.0
 
 
 def tell(*, is_fit: bool) -> None:
-    """Say that this process has signed, and whether it compiles."""
+    """Say that this process has signed, and whether it compiles and gets orders."""
     directory = os.environ.get(DIRECTORY)
     if directory:
         sign = Path(directory) / f"{_SIGNS}{os.getpid()}"
@@ -26,6 +26,6 @@ def tell(*, is_fit: bool) -> None:
 
 
 def is_ready(directory: Path) -> bool:
-    """Whether a process of the worker has signed within a lease, and compiles."""
+    """Whether a process of the worker has signed within a lease, and compiles and gets orders."""
     since = time.time() - _LEASE_S
     return any(sign.stat().st_mtime > since and sign.read_text() == _FIT for sign in directory.glob(f"{_SIGNS}*"))

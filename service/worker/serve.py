@@ -11,6 +11,7 @@ from service.engine.farm.message import queue_name
 from service.settings import Settings
 
 from .check import require_start
+from .consuming import Consuming
 from .station import Station
 
 
@@ -21,12 +22,14 @@ def serve(settings: Settings) -> int:
     """
     app = farm_app(settings)
     require_start(settings)
-    station = Station(settings)
-    station.install(app)
-    worker_ready.connect(lambda **_: _ready(station), weak=False)
     with app.connection_for_write() as connection:
         connection.ensure_connection(interval_start=0.2, interval_step=0.2, interval_max=5)
         declare(app, connection)
+    consuming = Consuming()
+    consuming.install(app)
+    station = Station(settings, consuming)
+    station.install(app)
+    worker_ready.connect(lambda **_: _ready(station), weak=False)
     worker = app.Worker(
         hostname=f"{settings.worker}.{os.getpid()}",
         pool="prefork",

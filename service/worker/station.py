@@ -24,6 +24,8 @@ from service.observe.traces import continuing
 from service.settings import Settings
 
 from .bench import Bench
+from .consuming import Consuming
+from .delivered import Delivered
 
 T = TypeVar("T")
 
@@ -33,8 +35,9 @@ _log = structlog.get_logger()
 class Station:
     """Begun in each process after it was forked: nothing of the store or of an event loop survives a fork."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, consuming: Consuming) -> None:
         self._settings = settings
+        self._consuming = consuming
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: Thread | None = None
         self._bench: Bench | None = None
@@ -52,7 +55,7 @@ class Station:
         # Held by the signals weakly otherwise, and lost.
         worker_process_init.connect(self._begin, weak=False)
         worker_process_shutdown.connect(self._end, weak=False)
-        app.task(name=TASK, acks_late=True, ignore_result=True)(self._carry_out)
+        app.task(name=TASK, acks_late=True, ignore_result=True, Request=Delivered)(self._carry_out)
 
     def _begin(self, **_: Any) -> None:
         if self._settings.tracing:
@@ -61,7 +64,7 @@ class Station:
         self._thread = Thread(target=self._loop.run_forever, name="bench", daemon=True)
         self._thread.start()
         try:
-            bench = Bench(self._settings)
+            bench = Bench(self._settings, self._consuming.goes_on)
             self._run(bench.start())
         except Exception as error:
             # Celery would go on without a bench, and begin this process again for ever if it ended.

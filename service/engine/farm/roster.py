@@ -22,7 +22,8 @@ from .message import generation
 from .statements import FRESH_S, Statements
 
 Role: TypeAlias = Literal["worker", "unfit", "service"]
-"""`worker` is a process that compiles, `unfit` one whose canary fails, `service` one that has orders."""
+"""`worker` is a process that compiles, `unfit` one whose canary fails or whose worker gets no orders from the broker,
+`service` one that has orders."""
 
 SIGN_S: Final = 1.5
 """How often everybody says that it lives."""
@@ -129,7 +130,10 @@ class Roster:
             return ""
         unfit = self.count("unfit")
         if unfit:
-            return f"of the farm's workers {unfit} processes live, and none of them compiles a small graph"
+            return (
+                f"of the farm's workers {unfit} processes live, and none of them compiles a small graph and gets "
+                "orders from the broker"
+            )
         if self._unbelieved:
             return (
                 f"{self._unbelieved} processes say that they are workers of the farm, and are not believed: KILN_KEYS "
