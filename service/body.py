@@ -106,11 +106,10 @@ async def _in_time(chunks: AsyncIterator[bytes], seconds: float) -> AsyncIterato
 
 
 def _check_media_type(request: Request) -> None:
-    kind, _, parameters = request.headers.get("content-type", "").partition(";")
-    if kind.strip().lower() != "application/json":
+    kind, *parameters = (part.strip().lower() for part in request.headers.get("content-type", "").split(";"))
+    if kind != "application/json":
         raise MediaTypeError("The body must be sent with Content-Type: application/json.")
-    charset = parameters.strip().lower().replace('"', "")
-    if charset.startswith("charset=") and charset != "charset=utf-8":
+    if any(part.startswith("charset=") and part.replace('"', "") != "charset=utf-8" for part in parameters):
         raise MediaTypeError("The body must be UTF-8.")
 
 

@@ -10,7 +10,9 @@ from typing import Final
 MAX_WAIT_S: Final = 600
 """Seconds that an answer is held back at most, whatever is preferred, and however long the ladder of time-outs is."""
 
-_ENTRY: Final = re.compile(r'\s*([\w!#$%&\'*+.^`|~-]+)\s*(?:=\s*(?:"([^"]*)"|([^\s;,"]*))\s*)?(?:;[^,]*)?')
+# Nothing that was matched is given back: what is not understood costs no more than what is.
+_ELEMENT: Final = re.compile(r'(?:[^,"]++|"(?:[^"\\]++|\\.)*+"?)++')
+_ENTRY: Final = re.compile(r"""([\w!#$%&'*+.^`|~-]++)\s*+(?:=\s*+(?:"([^"]*+)"|([^\s;,"]*+))\s*+)?(?:;.*)?""")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +30,8 @@ def parse_prefer(headers: Sequence[str], most_s: int = MAX_WAIT_S) -> Preference
     that is stated twice the first counts, and one that is not understood is ignored, as the RFC has it.
     """
     stated: dict[str, str] = {}
-    for entry in ",".join(headers).split(","):
-        match = _ENTRY.fullmatch(entry)
+    for entry in _ELEMENT.findall(",".join(headers)):
+        match = _ENTRY.fullmatch(entry.strip())
         if match is not None:
             stated.setdefault(match[1].lower(), match[2] or match[3] or "")
     wait = stated.get("wait", "")

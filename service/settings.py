@@ -58,7 +58,7 @@ _OTHERS: Final = frozenset(
 class Settings(BaseSettings):
     """Names end in their unit; each field is the variable `KILN_<NAME>`. A directory that is empty is not set."""
 
-    model_config = SettingsConfigDict(env_prefix="KILN_", frozen=True, extra="ignore")
+    model_config = SettingsConfigDict(env_prefix="KILN_", frozen=True, extra="ignore", allow_inf_nan=False)
 
     home: Directory = Field(
         default_factory=_home, description="Directory of the store, when KILN_STORE names no other place."

@@ -9,7 +9,7 @@ from pydantic_core import from_json
 from tensorkiln.errors import LimitExceededError, RequestError
 from tensorkiln.limits import MAX_JSON_DEPTH
 from tensorkiln.nodes.problems import json_depth
-from tensorkiln.strict_json import RepeatedKeyError, keys_in, most_keys, refuse_repeated_keys
+from tensorkiln.strict_json import RepeatedKeyError, keys_in, most_keys, refuse_repeated_keys, with_signed_zeros
 
 _DEPTH_EXCEEDED: Final = "recursion limit"
 
@@ -21,7 +21,7 @@ def parse_object(text: bytes) -> dict[str, Any]:
     """
     try:
         # Unlike Python's parser, this one has a limit of depth and takes no unpaired surrogates.
-        content = from_json(text, allow_inf_nan=False)
+        content = from_json(with_signed_zeros(text), allow_inf_nan=False)
         most = most_keys(text)
         if keys_in(content, enough=most) < most:
             refuse_repeated_keys(text)

@@ -116,7 +116,12 @@ class Graph(Record):
             )
         try:
             graph = super().model_validate_json(
-                json_data, strict=strict, extra=extra, context=context, by_alias=by_alias, by_name=by_name
+                strict_json.with_signed_zeros(json_data if isinstance(json_data, str) else bytes(json_data)),
+                strict=strict,
+                extra=extra,
+                context=context,
+                by_alias=by_alias,
+                by_name=by_name,
             )
             if strict_json.may_repeat_keys(json_data, _known_keys(graph)):
                 strict_json.refuse_repeated_keys(json_data)

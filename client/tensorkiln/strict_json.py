@@ -8,9 +8,15 @@ from __future__ import annotations
 
 import json
 import math
-from typing import Any, Final, cast
+import re
+from typing import Any, AnyStr, Final, cast
 
 from .nodes.problems import json_pointer
+
+_NEGATIVE_ZERO: Final = r"-0(?<![0-9eE]-0)(?![0-9.eE])"
+_OR_STRING: Final = rf'("(?:[^"\\]++|\\.)*+")|{_NEGATIVE_ZERO}'
+_TEXT: Final = re.compile(_NEGATIVE_ZERO), re.compile(_OR_STRING), "-0.0"
+_BYTES: Final = re.compile(_NEGATIVE_ZERO.encode()), re.compile(_OR_STRING.encode()), b"-0.0"
 
 
 class RepeatedKeyError(ValueError):
@@ -37,6 +43,15 @@ def parse(text: str | bytes | bytearray) -> Any:
     if repeating:
         raise _error(value, repeating[0])
     return value
+
+
+def with_signed_zeros(text: AnyStr) -> AnyStr:
+    """A JSON text with `-0` written as `-0.0`.
+
+    JSON gives zero a sign, and some encoders leave the fraction away. Parsers take that for an integer, which has none.
+    """
+    stands, or_string, zero = cast(Any, _TEXT if isinstance(text, str) else _BYTES)
+    return cast(AnyStr, or_string.sub(lambda found: found[1] or zero, text)) if stands.search(text) else text
 
 
 def may_repeat_keys(text: str | bytes | bytearray, known: int) -> bool:

@@ -45,7 +45,7 @@ class Encode:
         if answer.is_marked:
             changed = MutableHeaders(raw=list(scope["headers"]))
             changed["if-none-match"] = _MARKED.sub(r'"\1"', known or "")
-            scope = {**scope, "headers": changed.raw}
+            scope["headers"] = changed.raw
         await self._app(scope, receive, answer.send)
 
 
@@ -80,6 +80,9 @@ class _Answer:
             headers.add_vary_header("Accept-Encoding")
         if start["status"] == 304 and self.is_marked and "etag" in headers:
             headers["etag"] = _marked(headers["etag"])
+            # Said of the bytes before they are coded.
+            for name in ("accept-ranges", "repr-digest"):
+                del headers[name]
         kind = headers.get("content-type", "").partition(";")[0]
         return self._is_wanted and start["status"] == 200 and kind in _TYPES
 

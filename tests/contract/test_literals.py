@@ -1,15 +1,21 @@
 """Literals: what JSON may say for a value of each dtype."""
 
+import json
 import math
+from typing import Any
 
 import ml_dtypes
 import numpy as np
 import pytest
 
+from tensorkiln import reference
 from tensorkiln.dtypes import DType
+from tensorkiln.errors import InvalidGraphError
+from tensorkiln.graph import Graph
 from tensorkiln.nodes.literals import ROUNDS_TO_INFINITY, LiteralError, canonical_literal, parse_literal, parse_literals
+from tensorkiln.strict_json import with_signed_zeros
 from tests.contract.test_inferred_types import node
-from tests.contract.wire import OUT, accept, around
+from tests.contract.wire import OUT, accept, around, wire
 
 
 @pytest.mark.parametrize("dtype", [dtype for dtype in DType if dtype.is_integer])
@@ -76,3 +82,20 @@ def test_one_float_has_one_spelling() -> None:
 def test_a_table_takes_the_shape_of_its_metadata_only_if_it_fills_it() -> None:
     table = node("vconst", "int8", values=[1, 2, 3, 4])
     assert accept(around(table, [], stated=("int8", [2, 2]))).types[OUT].shape == (2, 2)
+
+
+@pytest.mark.parametrize("encode", [str, str.encode, lambda text: bytearray(text.encode())])
+@pytest.mark.parametrize(("spelled", "sign"), [("-0", -1.0), ("-0.0", -1.0), ("-0e7", -1.0), ("0", 1.0), ("1e-0", 1.0)])
+def test_zero_has_the_sign_that_is_written(spelled: str, sign: float, encode: Any) -> None:
+    constant = {"node": "const_scalar", "value": 7, "out_var": 0, "dtype": "float32"}
+    text = json.dumps(wire([constant], [], [0], metadata={0: ("float32", [])}))
+    graph = Graph.model_validate_json(encode(text.replace("7", spelled)))
+    assert math.copysign(1.0, reference.evaluate(graph)[0]) == sign
+
+
+def test_an_integer_has_no_sign_at_zero_and_a_string_is_none_of_this() -> None:
+    assert with_signed_zeros(r'{"-0": "a\"-0", "b": [-0, -0 ,-01, -0.5, 1e-0, -0]}') == (
+        r'{"-0": "a\"-0", "b": [-0.0, -0.0 ,-01, -0.5, 1e-0, -0.0]}'
+    )
+    with pytest.raises(InvalidGraphError):
+        Graph.model_validate_json('{"schema": 1, "nodes": [], "input_vars": [-0], "output_vars": []}')

@@ -85,6 +85,9 @@ def test_a_copy_of_either_representation_is_current(server: Server, program: dic
         assert (answer.status_code, content) == (304, b"")
         assert answer.headers["ETag"] == (f'"{digest}-zstd"' if "zstd" in etag else f'"{digest}"')
         assert answer.headers["Vary"] == "Accept-Encoding"
+        # What is said of the plain bytes would be believed of the coded copy.
+        assert ("Repr-Digest" in answer.headers) == ("Accept-Ranges" in answer.headers) == ("zstd" not in etag)
+    assert 'route="none",status="304"' not in server.http.get("/metrics").text
     other, _ = fetch(server, f"/artifacts/{digest}", If_None_Match=f'"{"0" * 64}-zstd"')
     assert other.status_code == 200
 

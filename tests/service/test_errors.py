@@ -129,6 +129,7 @@ def test_what_the_framework_refuses_is_a_problem_too(
         {"Content-Type": "application/x-www-form-urlencoded"},
         {"Content-Type": ""},
         {"Content-Type": "application/json; charset=latin-1"},
+        {"Content-Type": "application/json; version=1; charset=latin-1"},
         {"Content-Type": "application/json", "Content-Encoding": "br"},
     ],
 )
@@ -138,7 +139,7 @@ def test_a_body_that_is_not_plain_json_by_its_headers_is_refused(server: Server,
 
 
 def test_a_charset_of_utf_8_is_fine(server: Server) -> None:
-    headers = {"Content-Type": 'application/json; charset="UTF-8"'}
+    headers = {"Content-Type": 'application/json; version=1; charset="UTF-8"'}
     assert server.http.post("/compile", content=encoded(compile_body()), headers=headers).status_code == 200
 
 

@@ -23,6 +23,9 @@ from service.prefer import MAX_WAIT_S, Preference, parse_prefer
         (["return=minimal, wait=3"], 3, "wait=3"),
         (["wait=999999"], MAX_WAIT_S, f"wait={MAX_WAIT_S}"),
         (["wait=soon, respond-async"], 0, "respond-async"),
+        (['foo="x, wait=9, y", wait=3'], 3, "wait=3"),
+        (['foo="a\\", wait=9", wait=3'], 3, "wait=3"),
+        (['wait=3; by="x, wait=9"'], 3, "wait=3"),
     ],
 )
 def test_a_preference_is_understood(headers: list[str], wait_s: int, applied: str) -> None:
@@ -31,7 +34,28 @@ def test_a_preference_is_understood(headers: list[str], wait_s: int, applied: st
 
 @pytest.mark.parametrize(
     "headers",
-    [[], [""], ["return=minimal"], ["wait"], ["wait=-1"], ["wait=1.5"], ["wait=soon"], ["wait=\u0665"], ["=="]],
+    [
+        [],
+        [""],
+        ["return=minimal"],
+        ["wait"],
+        ["wait=-1"],
+        ["wait=1.5"],
+        ["wait=soon"],
+        ["wait=\u0665"],
+        ["=="],
+        ['foo="x, respond-async, y"'],
+        ['foo="x, respond-async'],
+    ],
 )
 def test_what_is_not_understood_changes_nothing(headers: list[str]) -> None:
     assert parse_prefer(headers) is None
+
+
+@pytest.mark.parametrize(
+    "header",
+    ["a=" + " " * (1 << 20) + '"', 'a="\\"' + '\\"' * (1 << 19), '"' * (1 << 20)],
+    ids=["spaces", "escapes", "quotes"],
+)
+def test_a_header_of_a_megabyte_is_as_soon_ignored(header: str) -> None:
+    assert parse_prefer([header]) is None

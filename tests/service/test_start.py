@@ -96,8 +96,12 @@ def test_an_address_that_cannot_be_had_is_told_in_one_line(home: Path, command: 
 
 
 def test_every_setting_that_does_not_do_has_its_line(home: Path) -> None:
-    lines = failed(home, SERVICE, KILN_QUEUE="x", KILN_CONCURRENCY="0")
-    assert sorted(line.partition(":")[0] for line in lines) == ["KILN_CONCURRENCY", "KILN_QUEUE"]
+    lines = failed(home, SERVICE, KILN_QUEUE="x", KILN_CONCURRENCY="0", KILN_SHUTDOWN_NOTICE_S="inf")
+    assert sorted(line.partition(":")[0] for line in lines) == [
+        "KILN_CONCURRENCY",
+        "KILN_QUEUE",
+        "KILN_SHUTDOWN_NOTICE_S",
+    ]
 
 
 def test_a_defect_shows_its_traceback(home: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -25,13 +26,25 @@ from tests.trust.stores import age
 X = np.arange(8, dtype=np.float32).reshape(4, 2)
 
 
+@pytest.fixture(scope="module")
+def left(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
+    """The URL of a service that is there no more, and the place of a client for which it compiled `small`."""
+    place = tmp_path_factory.mktemp("left")
+    with pytest.MonkeyPatch.context() as environment, Server(place / "server") as server:
+        environment.setenv("KILN_CONFIG_DIR", str(place / "config"))
+        with Client(server.url, cache_dir=place / "mine") as client:
+            client.compile(Graph.model_validate(graph()))
+            client.compile_for(Graph.model_validate(graph("sqrt")), ["cpu:x86-64-v3"])
+        return server.url, place
+
+
 @pytest.fixture
-def gone(tmp_path: Path, small: Graph) -> str:
-    """The URL of a service that compiled `small` for a client with its home in `mine`, and is there no more."""
-    with Server(tmp_path / "server") as server, Client(server.url, cache_dir=tmp_path / "mine") as client:
-        client.compile(small)
-        client.compile_for(Graph.model_validate(graph("sqrt")), ["cpu:x86-64-v3"])
-        return server.url
+def gone(tmp_path: Path, left: tuple[str, Path]) -> str:
+    """The URL of a service that is there no more; what a client keeps of it is in `mine` and `config`."""
+    url, place = left
+    for folder in ("mine", "config"):
+        shutil.copytree(place / folder, tmp_path / folder)
+    return url
 
 
 def test_a_program_that_was_loaded_before_runs_without_its_service(gone: str, small: Graph, tmp_path: Path) -> None:

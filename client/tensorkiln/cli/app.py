@@ -2,20 +2,49 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from importlib import import_module
+from typing import Annotated, Any, Final
 
 import typer
+from typer.core import TyperGroup
+from typer.main import get_command
 
-from ..transport import sdk_version
-from .compile import compile_graph
-from .compile_all.command import compile_folder
-from .doctor import doctor
-from .run import run
-from .serve import serve
-from .validate import validate
+_COMMANDS: Final = {
+    "serve": "serve:serve",
+    "compile": "compile:compile_graph",
+    "compile-all": "compile_all.command:compile_folder",
+    "run": "run:run",
+    "validate": "validate:validate",
+    "doctor": "doctor:doctor",
+}
+"""The module and the function of each command."""
+
+
+class _Commands(TyperGroup):
+    """Each command is loaded when it is asked for: most need all of the SDK, and `kiln serve` none of it."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name not in _COMMANDS:
+            for name in _COMMANDS:  # What is like it is looked for among those that are loaded.
+                self.get_command(ctx, name)
+        elif cmd_name not in self.commands:
+            self.add_command(_loaded(cmd_name))
+        return self.commands.get(cmd_name)
+
+
+def _loaded(name: str) -> Any:
+    module, _, function = _COMMANDS[name].partition(":")
+    alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+    alone.command(name)(getattr(import_module(f".{module}", __package__), function))
+    return get_command(alone)
+
 
 app = typer.Typer(
     name="kiln",
+    cls=_Commands,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -24,16 +53,12 @@ app = typer.Typer(
     "or it refuses the key; 4 a policy of compile-all; 5 a program that is not signed; 6 the inputs or this machine do "
     "not fit the program; 130 interrupted.",
 )
-app.command("serve")(serve)
-app.command("compile")(compile_graph)
-app.command("compile-all")(compile_folder)
-app.command("run")(run)
-app.command("validate")(validate)
-app.command("doctor")(doctor)
 
 
 def _print_version(asked: bool) -> None:
     if asked:
+        from ..transport import sdk_version
+
         typer.echo(f"kiln {sdk_version()}")
         raise typer.Exit
 

@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import stamina.instrumentation
 import typer
@@ -26,7 +27,9 @@ from ..errors import (
     UnsupportedGraphError,
     UntrustedArtifactError,
 )
-from ..sdk.job_records import JobEvent
+
+if TYPE_CHECKING:
+    from ..sdk.job_records import JobEvent
 
 REFUSED, USAGE, UNAVAILABLE, UNTRUSTED, MISFIT, INTERRUPTED = 1, 2, 3, 5, 6, 130
 
