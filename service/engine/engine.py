@@ -210,7 +210,7 @@ class Engine:
             job = await self.jobs.known(identifier)
             if job is None:
                 return await self._submitted(body, hook, identifier)
-            if not is_to_be_sent_again(job):
+            if not await is_to_be_sent_again(job, self.blobs, self._records):
                 return job
         raise AssertionError("count() has no end")
 

@@ -8,8 +8,11 @@ from typing import Final
 
 from service.body import Body
 from service.identity.caller import caller
+from service.store.blobs import Blobs
+from service.store.records import Records
 
 from .job import Job
+from .job_outcome import is_lost
 
 HEADER: Final = "Idempotency-Key"
 PATTERN: Final = r"^[A-Za-z0-9_-]{1,64}$"
@@ -17,7 +20,7 @@ _ID_CHARACTERS: Final = 32
 
 
 def job_id(body: Body, hook: str | None, key: str, again: int = 0) -> str:
-    """The id of the job that the current caller has for this body and `key`, sent `again` after so many that failed.
+    """The id of the job that the current caller has for this body and `key`, sent `again` after so many in vain.
 
     The name of the header is that of draft-ietf-httpapi-idempotency-key-header. Another body is another job.
     """
@@ -25,7 +28,9 @@ def job_id(body: Body, hook: str | None, key: str, again: int = 0) -> str:
     return sha256(told.encode()).hexdigest()[:_ID_CHARACTERS]
 
 
-def is_to_be_sent_again(job: Job) -> bool:
-    """Whether a job has failed by what may be otherwise the next time, so that its request is to be sent again."""
+async def is_to_be_sent_again(job: Job, blobs: Blobs, records: Records) -> bool:
+    """Whether a job has failed by what may be otherwise the next time, or what it came to is there no more."""
+    if not job.is_over:
+        return False
     error = job.record.error
-    return job.is_over and error is not None and bool(error.get("retryable"))
+    return bool(error.get("retryable")) if error is not None else await is_lost(job.record, blobs, records)

@@ -28,6 +28,7 @@ from tensorkiln.errors import (
 
 from .compiles import attempts
 from .job import Job
+from .job_outcome import kept
 
 MAX_ATTEMPTS: Final = 5
 """Services, or processes of one, that may be lost over a job, and compiles of it that came to nothing by no fault."""
@@ -88,7 +89,7 @@ class JobWork:
 
         That may go on for as long as the store or the farm is away; what had begun in vain is counted.
         """
-        pause, vain = _FIRST_PAUSE_S, job.record.services - 1
+        pause, vain = _FIRST_PAUSE_S, job.record.lost
         while True:
             working = asyncio.create_task(self._answer(job))
             try:
@@ -98,7 +99,7 @@ class JobWork:
             # Nobody here has cancelled it, or this line is not reached: some part of the service gave its work up.
             error = LostWorkerError("The work was given up.") if working.cancelled() else working.exception()
             if error is None:
-                return "done", {"answer": working.result()}
+                return "done", working.result()
             if isinstance(error, LostWorkerError):
                 vain += attempts(error) or 1
             elif isinstance(error, UnavailableError) and attempts(error):
@@ -110,12 +111,12 @@ class JobWork:
             await job.queue_time.sleep(pause)
             pause = min(2 * pause, _MAX_PAUSE_S)
 
-    async def _answer(self, job: Job) -> str:
+    async def _answer(self, job: Job) -> dict[str, Any]:
         content = await self._blobs.get(job.record.body)
         if content is None:
             raise NotFoundError("The request of this job is gone from the store; send it again.")
         answer = await self._work(Body(content, job.record.body), job.record.hook, job.hears)
-        return await self._blobs.put(answer, durable=True)
+        return await kept(answer, self._blobs)
 
     async def _patiently(self, attempt: Callable[[], Awaitable[T]]) -> T:
         """Try again and again while the store or the turns refuse: an accepted job is not dropped for that."""

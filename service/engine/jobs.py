@@ -24,6 +24,7 @@ from service.store.job_records import Event, JobRecord, JobRecords
 from tensorkiln.errors import LostWorkerError, NotFoundError, RateLimitedError, UnavailableError
 
 from .job import Job, follow
+from .job_outcome import kept
 from .job_work import DEFECT, MAX_ATTEMPTS, JobWork
 
 LEASE_S: Final = 5.0
@@ -101,7 +102,7 @@ class Jobs:
         record = JobRecord(identifier, digest, begun, who.to_record(), hook, owner=self._owner)
         job = Job(replace(record, trace=traceparent(), body_bytes=len(body.content)))
         if answer is not None:
-            job.ends("done", answer=await self._blobs.put(answer, durable=True))
+            job.ends("done", **await kept(answer, self._blobs))
             job.settle(await self._records.end(job.record))
             return job
         if not self._jobs:
@@ -208,7 +209,8 @@ class Jobs:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         with suppress(UnavailableError):
-            await self._records.leave(self._owner)
+            begun = [each for each, job in self._jobs.items() if job.record.state != "queued"]
+            await self._records.leave(self._owner, begun)
 
     def _begin(self, job: Job) -> None:
         self._jobs[job.record.id] = job
@@ -291,7 +293,7 @@ class Jobs:
         record = await self._records.orphan(identifier, self._owner, now)
         if record is None:
             return
-        if record.services > MAX_ATTEMPTS:
+        if record.lost >= MAX_ATTEMPTS:
             lost = LostWorkerError(f"{MAX_ATTEMPTS} services were lost over this job.")
             await self._records.end(record.failed(lost.to_problem()))
         else:

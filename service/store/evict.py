@@ -49,9 +49,9 @@ class Evicted:
 async def evict(store: ObjectStore, bounds: Bounds, *, grace_s: float = GRACE_S) -> Evicted:
     """Remove records that are too old, then the oldest until the rest fits, then the blobs that no record names.
 
-    Crashes go as soon as they are forgotten. A job that has ended has ENDED_KEPT_S before it is a record like others.
-    A repeated answer goes before its programs, and a record before the blobs that only it needs, so whoever finds a
-    record finds its blobs, or compiles again.
+    Crashes go as soon as they are forgotten. A job that has ended has ENDED_KEPT_S before it is a record like others,
+    and so have the programs of its answer. A repeated answer and an ended job go before their programs, and a record
+    before the blobs that only it needs, so whoever finds a record finds its blobs, or compiles again.
     A right to read goes after what it is to, unless that is there, or is named by what stays.
     What is used or written meanwhile stays.
     """
@@ -90,12 +90,14 @@ def _chosen(inventory: Inventory, bounds: Bounds, now: float) -> list[str]:
         explaining.update({digest: inventory.records[path].size // len(named) for digest in named})
     chosen: list[str] = []
     used = _last_used(inventory)
+    kept = {path for path, item in inventory.records.items() if now - item.used <= _kept_s(path)}
+    kept.update(path_of(program) for path in kept & inventory.answers.keys() for program in inventory.answers[path])
     for path, item in sorted(inventory.records.items(), key=lambda entry: (used[entry[0]], entry[0])):
         if path in inventory.explains:
             continue  # it goes with the last of its programs
-        age = now - used[path]
-        if age <= _kept_s(path):
+        if path in kept:
             continue
+        age = now - used[path]
         is_old = path.startswith(CRASHES) or (bounds.max_age_s is not None and age > bounds.max_age_s)
         if not is_old and (bounds.max_bytes is None or held <= bounds.max_bytes):
             continue
@@ -104,14 +106,14 @@ def _chosen(inventory: Inventory, bounds: Bounds, now: float) -> list[str]:
         held -= item.size + (explaining[digest] + sizes[digest]) * path.startswith(PROGRAMS)
         for digest in set(inventory.needs[path]):
             users[digest] -= 1
-            held -= sizes[digest] if not users[digest] else 0
+            held -= sizes[digest] if not users[digest] and digest not in programs else 0
     return chosen
 
 
 def _last_used(inventory: Inventory) -> Mapping[str, float]:
     """When each record was last used: a program by each answer with it, too, a moment later, as that goes first."""
     used = {path: item.used for path, item in inventory.records.items()}
-    for path, digests in inventory.repeats.items():
+    for path, digests in inventory.answers.items():
         for program in map(path_of, digests):
             if program in used:
                 used[program] = max(used[program], math.nextafter(used[path], math.inf))

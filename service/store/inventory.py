@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -12,7 +13,7 @@ from pydantic import BaseModel, Json, ValidationError
 from tensorkiln.trust.record import Sha256
 
 from .crashes import FOLDER as CRASHES
-from .job_records import ENDED_FOLDER
+from .job_records import ENDED_FOLDER, programs_of
 from .location import ObjectStore, explained
 from .nearest import FOLDER as NEAREST
 from .nearest import digests_of
@@ -59,8 +60,8 @@ class Inventory:
     """The blobs by digest, the records by path, and the blobs that each record needs.
 
     `others` are the blobs that anything else in the store names. `explains` has the programs that each record of the
-    index of nearest programs names, `repeats` those that each repeated answer is about. `rights` are the rights to
-    read, by path.
+    index of nearest programs names, `answers` those that each repeated answer and that of each ended job is about.
+    `rights` are the rights to read, by path.
     """
 
     blobs: Mapping[str, Item] = field(default_factory=dict[str, Item])
@@ -68,7 +69,7 @@ class Inventory:
     needs: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     others: frozenset[str] = frozenset()
     explains: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
-    repeats: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    answers: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     rights: Mapping[str, Item] = field(default_factory=dict[str, Item])
 
     @property
@@ -82,7 +83,7 @@ async def take_inventory(store: ObjectStore) -> Inventory:
     records: dict[str, Item] = {}
     needs: dict[str, tuple[str, ...]] = {}
     explains: dict[str, tuple[str, ...]] = {}
-    repeats: dict[str, tuple[str, ...]] = {}
+    answers: dict[str, tuple[str, ...]] = {}
     rights: dict[str, Item] = {}
     others: set[str] = set()
     async for item in items(store, ""):
@@ -99,12 +100,14 @@ async def take_inventory(store: ObjectStore) -> Inventory:
             if item.path.startswith(NEAREST):
                 explains[item.path] = digests_of(record)
             elif item.path.startswith(REQUESTS) and (said := stated(record)) is not None:
-                repeats[item.path] = said.programs
+                answers[item.path] = said.programs
+            elif item.path.startswith(ENDED_FOLDER):
+                answers[item.path] = programs_of(record)
         else:
             others.update(_named_in(content))
     # The blobs after the records: what was put in between is not taken for forgotten, it is new.
     blobs = {item.path.rpartition("/")[2]: item async for item in items(store, BLOBS)}
-    return Inventory(blobs, records, needs, frozenset(others), explains, repeats, rights)
+    return Inventory(blobs, records, needs, frozenset(others), explains, answers, rights)
 
 
 async def items(store: ObjectStore, prefix: str) -> AsyncGenerator[Item]:
@@ -144,4 +147,5 @@ def needed_blobs(path: str, content: bytes, record: Mapping[str, Any]) -> tuple[
 
 
 def _named_in(content: bytes) -> tuple[str, ...]:
-    return tuple(digest.decode() for digest in _DIGEST.findall(content))
+    # Many jobs come to the same blobs: each digest is in memory once.
+    return tuple(sys.intern(digest.decode()) for digest in _DIGEST.findall(content))

@@ -8,8 +8,9 @@ What is in the first two survives a power failure: the rest is found out anew.
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from itertools import count
 from typing import Any, Final, Literal
@@ -20,6 +21,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from tensorkiln.errors import UnavailableError
 from tensorkiln.limits import MAX_BODY_BYTES
+from tensorkiln.trust.record import Sha256
 
 from .location import ObjectStore, explained
 from .records import DamagedRecord, Records
@@ -49,10 +51,12 @@ class Event:
 class JobRecord:
     """A job. `body` is the digest of its request, `answer` that of its answer; both are blobs. `caller` is whose it is.
 
+    `blobs` and `programs` are what the answer names, the latter by their action digests.
     `body_bytes` is how long the request is, at most.
-    `accepted` is in seconds since the epoch, `attempt` counts how often its work was begun, `services` how many have
-    had it. `owner` is the one that has it, empty for none. `error` is a problem document. `trace` is the `traceparent`
-    of the request. Of a job whose record was damaged, body and caller are empty.
+    `accepted` is in seconds since the epoch, `attempt` counts how often somebody took it up or its compile was begun
+    again, `lost` the services that were lost while they worked on it. `owner` is the one that has it, empty for none.
+    `error` is a problem document. `trace` is the `traceparent` of the request. Of a job whose record was damaged, body
+    and caller are empty.
     """
 
     id: str
@@ -70,7 +74,9 @@ class JobRecord:
     events: tuple[Event, ...] = ()
     trace: str = ""
     body_bytes: int = MAX_BODY_BYTES
-    services: int = 1
+    lost: int = 0
+    blobs: tuple[str, ...] = ()
+    programs: tuple[str, ...] = ()
 
     @property
     def has_ended(self) -> bool:
@@ -81,10 +87,20 @@ class JobRecord:
         """The job once it has failed by `error`, a problem document, whatever else had come of it."""
         told = tuple(event for event in self.events if event.kind != "done")
         done = Event(f"{self.attempt}.{len(told) + 1}", "done", {"state": "failed", "run_ms": None})
-        return replace(self, state="failed", error=error, answer=None, run_ms=None, events=(*told, done))
+        outcome = {"error": error, "answer": None, "blobs": (), "programs": (), "run_ms": None}
+        return replace(self, state="failed", **outcome, events=(*told, done))
 
 
 _JOB_RECORD: Final = TypeAdapter(JobRecord)
+_PROGRAMS: Final = TypeAdapter(tuple[Sha256, ...])
+
+
+def programs_of(record: Mapping[str, Any] | None) -> tuple[str, ...]:
+    """The programs that a stored record of a job names; none when it says something else than such records do."""
+    try:
+        return _PROGRAMS.validate_python(record.get("programs", ()) if record is not None else ())
+    except ValidationError:
+        return ()
 
 
 class JobRecords:
@@ -148,8 +164,8 @@ class JobRecords:
         # A compile that was begun again has a number, too, and events that somebody may have seen by it.
         told = await self._read(f"{_PROGRESS}/{job}")
         attempt = 1 + max(record.attempt, 0 if told is None else told.attempt)
-        services = record.services + 1
-        taken = replace(record, owner=owner, attempt=attempt, services=services, state="queued", events=())
+        lost = record.lost + (record.state == "running")
+        taken = replace(record, owner=owner, attempt=attempt, lost=lost, state="queued", events=())
         await self.write(taken)
         return taken
 
@@ -157,8 +173,9 @@ class JobRecords:
         """Other services leave the jobs of `owner` alone until then, in seconds since the epoch."""
         await self._records.put(f"jobs/owners/{owner}", {"until": until})
 
-    async def leave(self, owner: str) -> None:
-        """What `owner` still has is for others from now on."""
+    async def leave(self, owner: str, jobs: Iterable[str]) -> None:
+        """What `owner` still has is for others from now on; over `jobs`, which it has begun, it was not lost."""
+        await asyncio.gather(*(self._lay_down(job, owner) for job in jobs))
         await self._records.delete(f"jobs/owners/{owner}")
 
     async def owner(self, job: str) -> str:
@@ -171,6 +188,11 @@ class JobRecords:
         found = await self._records.get(f"jobs/owners/{owner}") if owner else None
         until = found.get("until") if found is not None else None
         return isinstance(until, int | float) and until > now
+
+    async def _lay_down(self, job: str, owner: str) -> None:
+        record = await self._open(job)
+        if record is not None and record.owner == owner and record.state == "running":
+            await self.write(replace(record, state="queued"))
 
     async def _read(self, path: str) -> JobRecord | None:
         """The record of a job at `path`; one that cannot be read is removed."""

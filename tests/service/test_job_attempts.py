@@ -1,9 +1,11 @@
-"""What ends an accepted job: services and workers that are lost over it, not how often a compile was begun again."""
+"""What ends an accepted job: services and workers that are lost over it, not how often it or a compile was begun."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,9 +14,14 @@ from service.body import Body
 from service.engine import job_work
 from service.engine.job import Job
 from service.engine.job_work import MAX_ATTEMPTS, Tell
+from service.fairness.lane import Turn
+from service.fairness.turns import Turns
 from service.identity.caller import LOCAL, acting_as
+from service.store.blobs import Blobs
+from service.store.job_records import JobRecord
 from tensorkiln.errors import LostWorkerError, UnavailableError
-from tests.service.test_job_ends import House
+from tests.service.test_job_ends import BODY, LEFT, House, failed_by
+from tests.service.test_job_ends import ended as over
 
 
 def ended(home: Path, work: Callable[[Body, str | None, Tell], Awaitable[bytes]]) -> Job:
@@ -91,3 +98,64 @@ def test_compiles_that_come_to_nothing_end_a_job_when_there_were_enough(
     job = ended(tmp_path, work)
     assert job.record.error is not None
     assert (job.record.state, job.record.error["code"], calls) == ("failed", "infra.unavailable", MAX_ATTEMPTS)
+
+
+class Taken(Turns):
+    """Turns that are all another's for as long as anybody waits."""
+
+    def __init__(self) -> None:
+        pass
+
+    @asynccontextmanager
+    async def turn(self, size: int) -> AsyncGenerator[Turn]:
+        await asyncio.Event().wait()
+        raise AssertionError("no turn ends")
+        yield
+
+
+@pytest.mark.parametrize("state", ["queued", "running"])
+def test_services_that_stop_in_order_are_not_lost_over_a_job(tmp_path: Path, state: str) -> None:
+    async def endless(body: Body, hook: str | None, tell: Tell) -> bytes:
+        return await asyncio.Event().wait() and b""
+
+    async def run() -> None:
+        stopping = House(tmp_path, endless)
+        if state == "queued":
+            stopping.turns = Taken()
+        identifier = ""
+        for _ in range(MAX_ATTEMPTS + 1):
+            jobs = stopping.jobs()
+            await jobs.start()
+            with acting_as(LOCAL):
+                job = await jobs.find(identifier) if identifier else await jobs.accept(BODY, None)
+            identifier = job.record.id
+            async with asyncio.timeout(20):
+                while (found := await stopping.job_records.find(identifier)) is None or found.state != state:
+                    await asyncio.sleep(0.01)
+            await jobs.close()
+        jobs = House(tmp_path).jobs()
+        await jobs.start()
+        done = (await over(jobs, identifier)).record
+        assert (done.state, done.attempt, done.lost) == ("done", MAX_ATTEMPTS + 2, 0)
+        await jobs.close()
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("state", ["queued", "running"])
+def test_a_service_that_is_lost_counts_for_the_jobs_that_it_worked_on(tmp_path: Path, state: str) -> None:
+    async def run() -> JobRecord:
+        house = House(tmp_path)
+        left = replace(LEFT, body=await Blobs(house.store).put(b"{}"), lost=MAX_ATTEMPTS - 1)
+        await house.job_records.write(replace(left, state=state))
+        jobs = house.jobs()
+        await jobs.start()
+        record = (await over(jobs, LEFT.id)).record
+        await jobs.close()
+        return record
+
+    record = asyncio.run(run())
+    if state == "queued":
+        assert record.state == "done"
+    else:
+        assert failed_by(record) == "infra.lost_worker"

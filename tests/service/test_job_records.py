@@ -47,11 +47,11 @@ def test_an_open_job_is_found_as_it_was_written_and_once_it_has_ended_as_it_ende
 
 def test_a_job_that_is_taken_over_has_an_attempt_that_nobody_was_told_of(tmp_path: Path) -> None:
     async def test(one: JobRecords, two: JobRecords) -> None:
-        await one.write(JOB)
+        await one.write(replace(JOB, state="running"))
         await one.tell(replace(JOB, attempt=3, events=(Event("3.4", "stage", {"stage": "retry"}),)))
         taken = await two.orphan(JOB.id, "two", NOW + 6)
         assert taken is not None
-        assert (taken.attempt, taken.services) == (4, 2)
+        assert (taken.attempt, taken.lost) == (4, 1)
 
     with_records(str(tmp_path), test)
 
@@ -75,9 +75,11 @@ def test_a_job_is_its_owners_while_that_lives_and_goes_to_one_other_when_it_does
 def test_a_job_that_is_left_on_purpose_is_free_at_once(tmp_path: Path) -> None:
     async def test(one: JobRecords, two: JobRecords) -> None:
         await one.beat("one", NOW + 5)
-        await one.write(JOB)
-        await one.leave("one")
-        assert await two.orphan(JOB.id, "two", NOW) is not None
+        await one.write(replace(JOB, state="running"))
+        await one.leave("one", [JOB.id])
+        taken = await two.orphan(JOB.id, "two", NOW)
+        assert taken is not None
+        assert taken.lost == 0
 
     with_records(str(tmp_path), test)
 

@@ -1,0 +1,30 @@
+"""What a job came to, as its record names it, and whether that is still there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from service.store.blobs import Blobs
+from service.store.job_records import JobRecord
+from service.store.programs import path_of
+from service.store.records import Records
+from service.trust.attach import signatures_of
+
+
+async def kept(answer: bytes, blobs: Blobs) -> dict[str, Any]:
+    """The fields of its record that say what a job came to, whose answer survives a power failure from now on."""
+    signed = [each.record for each in signatures_of(answer) if each is not None]
+    named = (digest for each in signed for digest in (each.program, *each.artifacts, *each.stages.values()))
+    return {
+        "answer": await blobs.put(answer, durable=True),
+        "programs": tuple(dict.fromkeys(each.action for each in signed)),
+        "blobs": tuple(dict.fromkeys(named)),
+    }
+
+
+async def is_lost(record: JobRecord, blobs: Blobs, records: Records) -> bool:
+    """Whether a job is done, and its answer or something that this names is missing or damaged."""
+    if record.answer is None:
+        return False
+    has_blobs = await blobs.holds((record.answer, *record.blobs))
+    return not (has_blobs and await records.in_use([path_of(program) for program in record.programs]))

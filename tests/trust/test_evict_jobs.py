@@ -1,0 +1,76 @@
+"""What a job came to is there for as long as the job is."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from service.identity.caller import LOCAL, acting_as
+from service.store.evict import ENDED_KEPT_S, GRACE_S, Bounds, evict
+from service.trust.attach import with_signatures
+from tests.service.test_job_ends import BODY, House
+from tests.trust.stores import Stocked, action, age
+
+BOUNDS = [Bounds(max_bytes=0), Bounds(max_age_s=GRACE_S)]
+
+
+async def job_with(stocked: Stocked, *numbers: int) -> Path:
+    """The record of a job that is over, whose answer names programs that are made for it, and one without a record."""
+    entries = [await stocked.programs.entry((await stocked.save(number)).digest) for number in numbers]
+    answer = with_signatures(b'{"programs":[]}', ["", *(entry.signature for entry in entries if entry is not None)])
+    with acting_as(LOCAL):
+        job = (await House(stocked.root).jobs().accept(BODY, None, answer)).record
+    return stocked.root / "jobs" / "ended" / job.id[:2] / job.id
+
+
+def age_all(stocked: Stocked, seconds: float) -> None:
+    for path in stocked.files():
+        age(path, seconds)
+
+
+@pytest.mark.parametrize("bounds", BOUNDS)
+def test_a_job_that_has_ended_is_kept_with_its_programs_and_goes_with_them(tmp_path: Path, bounds: Bounds) -> None:
+    async def run() -> None:
+        stocked = Stocked.at(tmp_path / "store")
+        job = await job_with(stocked, 1, 2)
+        await stocked.save(3)
+        age_all(stocked, ENDED_KEPT_S - 60)
+        evicted = await evict(stocked.store, bounds)
+        assert job.exists()
+        assert [stocked.path(action(number)).exists() for number in (1, 2, 3)] == [True, True, False]
+        assert evicted.held_bytes == sum(path.stat().st_size for path in stocked.files())
+        assert [await stocked.is_whole(action(number)) for number in (1, 2)] == [True, True]
+        age_all(stocked, ENDED_KEPT_S + 60)
+        assert (await evict(stocked.store, bounds)).held_bytes == 0
+        assert stocked.files() == []
+
+    asyncio.run(run())
+
+
+def test_what_a_job_names_outlives_the_record_of_its_program(tmp_path: Path) -> None:
+    async def run() -> None:
+        stocked = Stocked.at(tmp_path / "store")
+        await job_with(stocked, 1)
+        entry = await stocked.programs.entry(action(1).digest)
+        assert entry is not None
+        stocked.path(action(1)).unlink()
+        age_all(stocked, ENDED_KEPT_S - 60)
+        await evict(stocked.store, Bounds(max_bytes=0))
+        assert await stocked.blobs.holds(entry.blobs)
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("programs", [5, ["x"], {"a": 1}])
+def test_a_job_whose_record_says_something_else_keeps_nothing(tmp_path: Path, programs: object) -> None:
+    async def run() -> None:
+        stocked = Stocked.at(tmp_path / "store")
+        wanted = await stocked.save(1)
+        await stocked.records.put("jobs/ended/ab/x", {"programs": programs})
+        age_all(stocked, ENDED_KEPT_S - 60)
+        await evict(stocked.store, Bounds(max_bytes=0))
+        assert not stocked.path(wanted).exists()
+
+    asyncio.run(run())
