@@ -7,6 +7,7 @@ manifest implies. Who compiled the program is said in a file beside: `tensorkiln
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import zipfile
@@ -14,7 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Annotated, Final, Literal
+from typing import IO, Annotated, BinaryIO, Final, Literal
 
 from pydantic import Field, ValidationError
 
@@ -40,6 +41,7 @@ _DATE: Final = (1980, 1, 1, 0, 0, 0)
 """The earliest that a zip archive can say."""
 _MODE: Final = 0o100644 << 16
 _UNIX: Final = 3
+_CHUNK_BYTES: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,12 +95,8 @@ def write_bundle(
         names=sha256(names).hexdigest(),
         artifacts=tuple(sorted(contents)),
     )
-    with whole_file(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
-        _add(archive, _MANIFEST, manifest.model_dump_json(indent=1).encode())
-        _add(archive, _PROGRAM, record)
-        _add(archive, _NAMES, names)
-        for digest, content in contents.items():
-            _add(archive, _ARTIFACTS + digest, content)
+    with whole_file(path) as file:
+        _write(file, manifest, {_PROGRAM: record, _NAMES: names}, contents)
         beside()
 
 
@@ -114,18 +112,21 @@ def _names(program: CompiledProgram, record: bytes) -> Names:
 def read_bundle(path: str | os.PathLike[str]) -> Bundle:
     """The program in a file, every byte of it verified.
 
-    RequestError when the file is no bundle, holds anything that a bundle does not, or is of a version that this SDK
-    does not know; LimitExceededError when a part is too large; UnavailableError when a part has been changed; OSError
-    when the file cannot be read.
+    RequestError when the file is no bundle, has any byte that `write_bundle` does not make of what is in it, or is of a
+    version that this SDK does not know; LimitExceededError when a part is too large; UnavailableError when a part has
+    been changed; OSError when the file cannot be read.
     """
-    try:
-        with zipfile.ZipFile(path) as archive:
-            return _read(archive, f"{os.fspath(path)}")
-    except zipfile.BadZipFile as error:
-        raise RequestError(f"{os.fspath(path)} is not a bundle: {error}") from error
+    name = os.fspath(path)
+    with open(path, "rb") as file:
+        try:
+            with zipfile.ZipFile(file) as archive:
+                return _read(file, archive, name)
+        # The last two: an entry has a version, a flag or a name that zipfile does not read.
+        except (zipfile.BadZipFile, NotImplementedError, UnicodeDecodeError) as error:
+            raise RequestError(f"{name} is not a bundle: {error}") from error
 
 
-def _read(archive: zipfile.ZipFile, name: str) -> Bundle:
+def _read(file: BinaryIO, archive: zipfile.ZipFile, name: str) -> Bundle:
     entries = _entries(archive, name)
     manifest = _parse_manifest(_content(archive, entries, _MANIFEST, MAX_MANIFEST_BYTES, name), name)
     stated = {_PROGRAM: manifest.program, **({_NAMES: manifest.names} if manifest.names is not None else {})}
@@ -142,7 +143,19 @@ def _read(archive: zipfile.ZipFile, name: str) -> Bundle:
     missing = program.artifacts - artifacts.keys()
     if missing:
         raise RequestError(f"{name} lacks {', '.join(sorted(missing))}, which its program needs")
-    return Bundle(program, manifest.program, artifacts)
+    needed = {digest: artifacts[digest] for digest in sorted(program.artifacts)}
+    written = io.BytesIO()
+    _write(written, manifest.model_copy(update={"artifacts": tuple(needed)}), parts, needed)
+    if not _is_equal(file, written.getbuffer()):
+        raise RequestError(f"{name} is not a bundle: it has other bytes than a bundle of its program; write it again")
+    return Bundle(program, manifest.program, needed)
+
+
+def _is_equal(file: BinaryIO, expected: memoryview) -> bool:
+    file.seek(0)
+    starts = range(0, len(expected), _CHUNK_BYTES)
+    same = all(file.read(_CHUNK_BYTES) == bytes(expected[start : start + _CHUNK_BYTES]) for start in starts)
+    return same and not file.read(1)
 
 
 def _program(record: bytes, names: bytes | None, name: str) -> CompiledProgram:
@@ -221,6 +234,15 @@ def _limit(actual: int, maximum: int, limit: str, what: str) -> None:
         raise LimitExceededError(
             f"{what} has {actual} bytes; {maximum} are allowed", limit=limit, maximum=maximum, actual=actual
         )
+
+
+def _write(file: IO[bytes], manifest: _Manifest, parts: Mapping[str, bytes], artifacts: Mapping[str, bytes]) -> None:
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+        _add(archive, _MANIFEST, manifest.model_dump_json(indent=1, exclude_none=True).encode())
+        for path, content in parts.items():
+            _add(archive, path, content)
+        for digest, content in artifacts.items():
+            _add(archive, _ARTIFACTS + digest, content)
 
 
 def _add(archive: zipfile.ZipFile, path: str, content: bytes) -> None:

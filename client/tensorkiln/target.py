@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import platform
-import sys
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Final, Literal, Self, cast
 
@@ -122,18 +121,11 @@ def _from_shorthand(text: str) -> Target:
         message = f"unknown target {text!r}: use cpu, cpu:native, {known}, cuda:sm_<n>, rocm:gfx<n>, or an object"
         raise RequestError(message, pointers=["/target"])
     triple, cpu, features = LEVELS[level]
-    return Target(kind="cpu", triple=triple if detail else _host_triple(triple), cpu=cpu, features=features)
+    return Target(kind="cpu", triple=triple, cpu=cpu, features=features)
 
 
 def _default_level() -> str:
     return "aarch64" if platform.machine().lower() in ("aarch64", "arm64") else "x86-64-v3"
-
-
-def _host_triple(linux: str) -> str:
-    """The triple of this machine's system for the architecture of a Linux triple."""
-    if sys.platform != "darwin":
-        return linux
-    return f"{linux.partition('-')[0]}-apple-darwin"
 
 
 def _native() -> Target:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from typing import Final
 
 from tensorkiln.errors import DiagnosticError
 from tensorkiln.target import Target
@@ -12,6 +14,8 @@ from tensorkiln.target import Target
 _FLUSHING = frozenset({"avx512bf16", "avxneconvert"})
 """Extensions whose float32 to bfloat16 conversion takes denormals for zero; LLVM would use it to move values too."""
 _BASELINES = {"x86_64": "x86-64", "aarch64": "generic", "arm64": "generic"}
+_LINUX: Final = re.compile(r"[^-]+-(?:[^-]+-linux[^-]*(?:-[^-]+)?|linux(?:-(?:gnu|musl|android)[^-]*)?)")
+"""Triples of Linux, whose vendor may be left out: the SDK loads ELF objects with its calling convention alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,10 +29,6 @@ class Machine:
     vector_bits: int
 
     @property
-    def is_elf(self) -> bool:
-        return not any(other in self.triple for other in ("apple", "darwin", "macos", "windows"))
-
-    @property
     def function_attributes(self) -> dict[str, str]:
         attributes = {"target-cpu": self.isa_cpu, "target-features": self.features, "tune-cpu": self.tune_cpu}
         if self.vector_bits:
@@ -39,15 +39,15 @@ class Machine:
 def machine_of(target: Target) -> Machine:
     """The machine of a resolved CPU target.
 
-    Raises DiagnosticError when the target is not a CPU or its architecture is neither x86-64 nor AArch64.
+    Raises DiagnosticError when the target is not a CPU, or its triple is not x86-64 or AArch64 on Linux.
     """
     triple = target.triple or ""
     architecture = triple.split("-", 1)[0]
     baseline = _BASELINES.get(architecture)
-    if target.kind != "cpu" or baseline is None:
+    if target.kind != "cpu" or baseline is None or not _LINUX.fullmatch(triple):
         raise DiagnosticError(
             f"no CPU code generator for target kind {target.kind!r} with triple {triple!r}: "
-            f"architectures are {', '.join(sorted(_BASELINES))}",
+            f"there is one for {', '.join(sorted(_BASELINES))} on Linux, as in x86_64-unknown-linux-gnu",
             details={"stage": "codegen"},
         )
     names = sorted(set(target.features) - _FLUSHING)

@@ -25,13 +25,12 @@ def emit(llvm_ir: str, target: Target, *, slp: bool = False) -> bytes:
     machine = machine_of(target)
     handle = _target_machine(machine)
     code = bytes(handle.emit_object(_optimised(llvm_ir, machine, handle, slp)))
-    if machine.is_elf:
-        only_kernels(code, machine.triple)
+    only_kernels(code, machine.triple)
     return code
 
 
 def only_kernels(code: bytes, triple: str) -> None:
-    """Check that the SDK will load an ELF object: DiagnosticError that names every symbol or part that it refuses."""
+    """Check that the SDK will load an object: DiagnosticError that names every symbol or part that it refuses."""
     try:
         read = read_object(code)
         missing, problems = foreign_symbols(read), object_problems(read)

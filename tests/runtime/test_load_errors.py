@@ -133,8 +133,6 @@ def test_a_grid_of_two_dimensions_is_refused_on_the_host() -> None:
 
 def test_an_object_says_which_symbols_it_needs() -> None:
     needs = object_needs(compile_object(EXP))
-    if needs is None:
-        pytest.skip("this system's objects are not ELF")
     assert "expf" in needs.undefined
     assert "exponential" not in needs.undefined
 
@@ -145,7 +143,6 @@ def test_an_object_for_another_processor_says_so() -> None:
     module = llvm.parse_assembly(DOUBLE)
     machine = llvm.Target.from_triple("aarch64-unknown-linux-gnu").create_target_machine(reloc="pic")
     needs = object_needs(cast(bytes, machine.emit_object(module)))
-    assert needs is not None
     assert needs.machine == "aarch64"
 
 

@@ -62,7 +62,7 @@ def _narrow_floats(text: str) -> str:
 def _require_symbols(content: bytes) -> None:
     """UnsupportedKernel when the object calls what this process lacks: LLVM would jump to address 0."""
     needs = object_needs(content)
-    for name in needs.undefined if needs else ():
+    for name in needs.undefined:
         if name not in _LINKER_DEFINED and not llvm.address_of_symbol(name):
             raise UnsupportedKernel(f"the code for this host calls {name}, which the process does not have")
 

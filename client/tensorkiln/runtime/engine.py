@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import sys
 import threading
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakValueDictionary
@@ -50,7 +51,7 @@ def load_object(content: bytes, digest: str) -> LoadedObject:
     """The object with this digest, linked. Callers have verified the digest.
 
     DeviceError when it is for another machine, has or refers to anything that `object_rules` does not let a kernel,
-    refers to a symbol that this process lacks, or is no object.
+    refers to a symbol that this process lacks, or is no object; and on every system but Linux.
     """
     with _lock:
         found = _loaded.get(digest)
@@ -60,19 +61,20 @@ def load_object(content: bytes, digest: str) -> LoadedObject:
 
 
 def _link(content: bytes, digest: str) -> LoadedObject:
+    if sys.platform != "linux":
+        raise DeviceError(f"CPU programs run on Linux, and this system is {sys.platform}")
     llvm = binding()
     machine = llvm.Target.from_default_triple().create_target_machine(jit=True)
     # The first engine opens the process's own symbols for look-up, so it comes before the look at what is needed.
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
     needs = object_needs(content)
-    if needs:
-        host = platform.machine().lower()
-        if needs.machine != _MACHINE_ALIASES.get(host, host):
-            raise DeviceError(f"the program's code is for {needs.machine} and this machine is {host}")
-        _require_kernels(needs)
-        for name in needs.undefined:
-            if name not in _LINKER_DEFINED and not llvm.address_of_symbol(name):
-                raise DeviceError(f"the program's code calls {name}, which this process does not have")
+    host = platform.machine().lower()
+    if needs.machine != _MACHINE_ALIASES.get(host, host):
+        raise DeviceError(f"the program's code is for {needs.machine} and this machine is {host}")
+    _require_kernels(needs)
+    for name in needs.undefined:
+        if name not in _LINKER_DEFINED and not llvm.address_of_symbol(name):
+            raise DeviceError(f"the program's code calls {name}, which this process does not have")
     try:
         code = llvm.ObjectFileRef.from_data(content)
     except RuntimeError as error:

@@ -13,9 +13,6 @@ from ..elf import MAGIC, UNDEFINED, ElfObject, read_object
 from ..errors import DeviceError
 from ..object_rules import foreign_symbols, object_problems
 
-_MACH_O: Final = b"\xcf\xfa\xed\xfe"
-"""The magic number of the 64-bit little-endian variant, which LLVM makes for macOS."""
-
 _WEAK: Final = 2
 _MACHINES: Final = {3: "x86", 40: "arm", 62: "x86_64", 183: "aarch64", 190: "cuda", 224: "amdgpu", 243: "riscv"}
 """The `e_machine` numbers of the System V ABI that a compiler of tensor programs emits."""
@@ -34,15 +31,10 @@ class ObjectNeeds:
     problems: tuple[str, ...]
 
 
-def object_needs(content: bytes) -> ObjectNeeds | None:
-    """What the ELF object `content` needs; None for a Mach-O object, whose headers are not read.
-
-    DeviceError when it is neither, or an ELF object that contradicts itself.
-    """
-    if content.startswith(_MACH_O):
-        return None
+def object_needs(content: bytes) -> ObjectNeeds:
+    """What the ELF object `content` needs. DeviceError when it is none, or contradicts itself."""
     if not content.startswith(MAGIC):
-        raise DeviceError("the program's code is not an object file of a 64-bit machine; compile it for this one")
+        raise DeviceError("the program's code is not a 64-bit ELF object; compile it for Linux and this processor")
     try:
         code = read_object(content)
         return ObjectNeeds(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ from .service_keys import ServiceKeys
 from .verify import refused, require_agreement, verify
 
 _MAX_QUESTIONS: Final = 16
+_DIGEST: Final = re.compile(rb"[0-9a-f]{64}")
 _KEPT: Final = CacheInfo(status="hit", reason="kept by this client")
 
 
@@ -105,16 +107,26 @@ class TrustedPrograms:
         """The programs that answer the question and are kept. NotFoundError when one is not."""
         found: list[CompiledProgram] = []
         for target in question.targets:
-            action = self._sources.kept.read(self._name(f"question {question.key(target)}"))
+            action = self._answer(question, target)
             if action is None:
                 raise NotFoundError(
                     f"This graph was not compiled for {target.cpu or target.arch} by {self._authority} before, or is "
                     "kept no more; compile it once without offline."
                 )
-            record = await self._record(action.decode("ascii", "replace"))
+            record = await self._record(action)
             question.require(record, target)
             found.append(await self._renamed(record, question, _KEPT, {}))
         return tuple(found)
+
+    def _answer(self, question: Question, target: Target) -> str | None:
+        """The action digest that answered the question and is kept."""
+        name = self._name(f"question {question.key(target)}")
+        kept = self._sources.kept.read(name)
+        if kept is not None:
+            if _DIGEST.fullmatch(kept):
+                return kept.decode()
+            self._sources.kept.remove(name)
+        return None
 
     async def by_digest(self, action: str) -> CompiledProgram:
         """The program of an action digest in canonical names. NotFoundError when there is none."""
