@@ -113,7 +113,6 @@ class Birth:
     confinement: Confinement
     baseline_bytes: int
     written: Sequence[Run]
-    tasks: int
     gives_way: bool
 
 
@@ -126,7 +125,7 @@ def live(birth: Birth, jobs: Mapping[str, Job]) -> NoReturn:
         assignments = socket.socket(fileno=_ASSIGNMENTS)
         order, channel = _await_assignment(assignments)
         kept_mib = confine.KEPT_MIB if order.owner else 0
-        confine.limit_resources(order.limits, birth.baseline_bytes, birth.tasks, kept_mib)
+        confine.limit_resources(order.limits, birth.baseline_bytes, kept_mib)
         while True:
             if not order.owner:
                 assignments.close()

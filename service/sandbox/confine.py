@@ -22,8 +22,8 @@ STACK_BYTES: Final = 64 * MIB
 CPU_GRACE_S: Final = 2
 KEPT_MIB: Final = 16
 """What a process may keep of one job and do another, whose limit of memory it does not touch."""
-TASKS: Final = 256
-"""Processes and threads that the user may have beyond those that ran when the fork server started."""
+TASKS: Final = 0
+"""Processes and threads that a job may start. Any other number would count those of the user on the whole machine."""
 NICENESS: Final = 5
 """Of a compile: beside one it gets a quarter of a processor, and all of it where nobody else wants it (nice(2))."""
 
@@ -49,18 +49,18 @@ def die_with_parent(parent: int) -> None:
         os._exit(1)
 
 
-def limit_resources(limits: Limits, baseline_bytes: int, tasks: int, kept_mib: int) -> None:
+def limit_resources(limits: Limits, baseline_bytes: int, kept_mib: int) -> None:
     """Set every resource limit, none above the hard limit that this process already has.
 
     `baseline_bytes` is the address space in use before the first job, `kept_mib` what earlier jobs may have added when
-    a later one begins, `tasks` the user's processes and threads.
+    a later one begins.
     """
     cpu_s = ceil(limits.deadline_s) * (os.cpu_count() or 1) + CPU_GRACE_S
     for kind, value in (
         (resource.RLIMIT_CORE, 0),
         (resource.RLIMIT_FSIZE, limits.file_mib * MIB),
         (resource.RLIMIT_NOFILE, OPEN_FILES),
-        (resource.RLIMIT_NPROC, tasks + TASKS),
+        (resource.RLIMIT_NPROC, TASKS),
         (resource.RLIMIT_CPU, cpu_s),
         (resource.RLIMIT_STACK, STACK_BYTES),
         (resource.RLIMIT_AS, baseline_bytes + (limits.memory_mib + kept_mib) * MIB),
@@ -146,19 +146,6 @@ def processor_s(pid: int) -> float:
     """Seconds that all threads of a process have had, to the nanosecond. OSError when there is none."""
     # clock_getcpuclockid(3), which the standard library does not have.
     return time.clock_gettime(~pid << 3 | _SCHEDULED)
-
-
-def user_tasks() -> int:
-    """Processes and threads of this user, which is what RLIMIT_NPROC counts."""
-    count = 0
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                if entry.stat().st_uid == os.getuid():
-                    count += len(os.listdir(entry / "task"))
-            except OSError:
-                continue  # it ended meanwhile
-    return count
 
 
 def prctl(option: int, argument: int) -> int:

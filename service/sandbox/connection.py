@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shutil
 import socket
 import subprocess
 import sys
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import count
@@ -20,6 +18,7 @@ from . import control, external
 from .control import Cancel, Ended, Expired, Fork, Limits, Ready, Refused, Release, Rested, Unready
 from .hooks import VARIABLE
 from .levels import Wall
+from .scratch import Scratch
 from .spending import Spending
 
 _T = TypeVar("_T")
@@ -46,7 +45,7 @@ class Watch:
 class Connection:
     """A started fork server; `is_lost` once it is gone, which fails every job that it had."""
 
-    def __init__(self, process: subprocess.Popen[bytes], orders: socket.socket, scratch: str) -> None:
+    def __init__(self, process: subprocess.Popen[bytes], orders: socket.socket, scratch: Scratch) -> None:
         self._process = process
         self._orders = orders
         self._scratch = scratch
@@ -73,13 +72,13 @@ class Connection:
         What compiles `gives_way` to all else on the machine, or does not.
         """
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        scratch = tempfile.mkdtemp(prefix="kiln-jobs-")
+        scratch = Scratch()
         try:
             with theirs:
-                process = _spawn(theirs, scratch, warm_ups, wall, test_hooks, gives_way)
+                process = _spawn(theirs, str(scratch.path), warm_ups, wall, test_hooks, gives_way)
         except BaseException:
             ours.close()
-            os.rmdir(scratch)
+            scratch.remove()
             raise
         connection = Connection(process, ours, scratch)
         ours.setblocking(False)
@@ -153,7 +152,7 @@ class Connection:
         except subprocess.TimeoutExpired:
             self._process.kill()
             await asyncio.to_thread(self._process.wait)
-        await asyncio.to_thread(shutil.rmtree, self._scratch, True)
+        await asyncio.to_thread(self._scratch.remove)
 
     def _say(self, order: Cancel | Release) -> None:
         if not self.is_lost:

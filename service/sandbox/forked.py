@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import socket
 import time
@@ -19,6 +18,7 @@ from .child import DONE, Birth, Job, live
 from .confinement import Confinement
 from .control import Ended, Fork
 from .pages import Run
+from .removal import remove
 
 _READ_BYTES = 64 << 10
 RELEASE_S: Final = 0.1
@@ -193,7 +193,7 @@ class Forked:
 
     def remove_files(self) -> None:
         """What the process has left in its directory, and that."""
-        shutil.rmtree(self.scratch, ignore_errors=True)
+        remove(self.scratch)
 
 
 class Nursery:
@@ -210,7 +210,6 @@ class Nursery:
         self.written: Sequence[Run] = ()
         self.gives_way = False
         self._numbers = count()
-        self._tasks = confine.user_tasks()
         self._inherited_mib = confine.anonymous_bytes() // confine.MIB
         self.baseline_bytes = confine.address_space_bytes()
 
@@ -234,6 +233,6 @@ class Nursery:
         if pid == 0:
             ends = theirs.fileno(), stderr_of_child
             memory = (self.baseline_bytes, self.written)
-            live(Birth(parent, *ends, scratch, self.confinement, *memory, self._tasks, self.gives_way), self._jobs)
+            live(Birth(parent, *ends, scratch, self.confinement, *memory, self.gives_way), self._jobs)
         os.set_blocking(stderr, False)
         return Forked(pid, os.pidfd_open(pid), stderr, scratch, self._inherited_mib, self.baseline_bytes, ours)

@@ -12,7 +12,6 @@ from __future__ import annotations
 import gc
 import os
 import selectors
-import shutil
 import signal
 import socket
 import sys
@@ -28,6 +27,8 @@ from .child import Job
 from .control import Cancel, Expired, Fork, Ready, Refused, Release, Rested, Unready
 from .forked import Forked, Nursery
 from .levels import Wall
+from .removal import remove
+from .remover import Remover
 from .warm_ups import COMPILING
 
 _MAX_REASON = 4 << 10
@@ -47,6 +48,7 @@ class ForkServer:
         self._ready = ready
         self._selector = selectors.DefaultSelector()
         self._selector.register(orders, selectors.EVENT_READ, self._obey)
+        self._remover = Remover(self._selector)
         self._forked: set[Forked] = set()
         self._running: dict[int, Forked] = {}
         self._reserves: list[Forked] = []
@@ -70,7 +72,8 @@ class ForkServer:
                 self._lay_in_reserve()
         for forked in tuple(self._forked):
             self._bury(forked)
-        shutil.rmtree(self._scratch, ignore_errors=True)
+        self._remover.end()
+        remove(self._scratch)
 
     def _breath(self) -> float:
         """Seconds until a reserve is laid in. While there is another, jobs go first, which want the processors too."""
@@ -209,7 +212,7 @@ class ForkServer:
             self._report(end)
         elif forked.order is not None:
             self._resting.pop(forked.order.job, None)
-        forked.remove_files()
+        self._remover.take(forked.scratch)
 
     def _report(self, report: control.Report) -> None:
         try:

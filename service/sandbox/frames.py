@@ -8,9 +8,10 @@ from __future__ import annotations
 import json
 import socket
 import struct
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from itertools import islice
+from typing import Any, Final, cast
 
 PREFIX: Final = struct.Struct(">cI")
 _NAME: Final = struct.Struct(">H")
@@ -32,6 +33,17 @@ OUT_OF_MEMORY: Final = b"M"
 
 KINDS: Final = frozenset({STAGE, PART, DONE, QUESTION, FAILED, OUT_OF_MEMORY})
 
+MAX_HEADER_BYTES: Final = 4 << 20
+"""The longest that is right is that of a graph of 50 000 constants, which has a digest for each."""
+MAX_HEADER_VALUES: Final = 1 << 16
+"""What makes lists and objects long or many in a header, at most: three bytes of JSON may take seventy of memory."""
+_HEADERS: Final = frozenset({DONE, QUESTION, FAILED})
+_SEPARATORS: Final = (b",", b"[", b"{")
+
+_MAX_PROBLEM_BYTES: Final = 64 << 10
+_TEXT: Final = 1000
+_ENTRIES: Final = 16
+
 
 class FrameError(Exception):
     """The bytes are not frames of this protocol."""
@@ -51,8 +63,11 @@ def encode(kind: bytes, payload: bytes = b"") -> bytes:
 
 
 def encode_json(kind: bytes, content: Mapping[str, Any]) -> bytes:
-    """One frame whose payload is a JSON object."""
-    return encode(kind, json.dumps(content, separators=(",", ":")).encode())
+    """One frame whose payload is a JSON object; a problem that repeats much of its request has that cut off."""
+    payload = _json(content)
+    if kind == FAILED and len(payload) > _MAX_PROBLEM_BYTES:
+        payload = _json(_cut(content))
+    return encode(kind, payload)
 
 
 def encode_message(message: Message, end: bytes = DONE) -> Iterator[bytes]:
@@ -84,10 +99,12 @@ def gathered(pieces: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def decode_prefix(prefix: bytes) -> tuple[bytes, int]:
-    """Kind and length of a frame; FrameError for a kind that does not exist."""
+    """Kind and length of a frame; FrameError for a kind that does not exist, and for a header that is too long."""
     kind, length = PREFIX.unpack(prefix)
     if kind not in KINDS:
         raise FrameError(f"no frame begins with {prefix!r}")
+    if kind in _HEADERS and length > MAX_HEADER_BYTES:
+        raise FrameError(f"a header has {length} bytes; the limit is {MAX_HEADER_BYTES}")
     return kind, length
 
 
@@ -111,7 +128,10 @@ def decode_text(payload: bytes) -> str:
 
 
 def decode_json(payload: bytes) -> dict[str, Any]:
-    """A JSON object."""
+    """A JSON object; FrameError when it is none, or has too many values."""
+    values = sum(payload.count(separator) for separator in _SEPARATORS)
+    if values > MAX_HEADER_VALUES:
+        raise FrameError(f"a header has some {values} values; the limit is {MAX_HEADER_VALUES}")
     try:
         content = json.loads(payload)
     except (ValueError, RecursionError) as error:
@@ -134,6 +154,21 @@ def receive_message(channel: socket.socket) -> Message:
             return Message(decode_json(payload), parts)
         else:
             raise FrameError(f"a request has no frame of kind {kind!r}")
+
+
+def _json(content: Mapping[str, Any]) -> bytes:
+    return json.dumps(content, separators=(",", ":")).encode()
+
+
+def _cut(value: Any) -> Any:
+    if isinstance(value, str):
+        return value if len(value) <= _TEXT else value[:_TEXT] + "…"
+    if isinstance(value, Mapping):
+        entries = cast("Mapping[Any, Any]", value).items()
+        return {_cut(name): _cut(entry) for name, entry in islice(entries, _ENTRIES)}
+    if isinstance(value, list | tuple):
+        return [_cut(entry) for entry in cast("Sequence[Any]", value)[:_ENTRIES]]
+    return value
 
 
 def _receive(channel: socket.socket, length: int) -> bytes:

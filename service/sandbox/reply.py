@@ -22,6 +22,10 @@ from .frames import FrameError, Message
 
 FIRST_STAGE: Final = "start"
 MAX_STAGE_BYTES: Final = 256
+MAX_STAGES: Final = 256
+"""A compile has a dozen, and each is told to whoever waits."""
+MAX_PARTS: Final = 1 << 16
+"""A graph of 50 000 constants has one for each."""
 _OF_A_JOB: Final = (InvalidGraphError, UnsupportedGraphError, LimitExceededError, CompileError, RequestError)
 """What is wrong with a request; what is wrong with the service, no job has a say in."""
 _OF_THE_SERVICE: Final = frozenset({"reproducer", "attempts", "cached", "queue_ms"})
@@ -52,6 +56,7 @@ class Reply:
         self._on_stage = on_stage
         self._on_question = on_question
         self._parts: dict[str, bytes] = {}
+        self._stages = 0
         self.stage = FIRST_STAGE
         self.is_complete = False
         """Whether the job has answered, with what it was asked for or with an error of its own."""
@@ -64,7 +69,7 @@ class Reply:
         try:
             while True:
                 kind, length = frames.decode_prefix(await reader.readexactly(frames.PREFIX.size))
-                self._left -= length
+                self._left -= frames.PREFIX.size + length
                 if self._left < 0:
                     raise TooMuchOutput
                 payload = await reader.readexactly(length)
@@ -93,16 +98,28 @@ class Reply:
         if kind == frames.OUT_OF_MEMORY:
             raise OutOfMemory
         if kind == frames.PART:
-            name, content = frames.decode_part(payload)
-            self._parts[name] = content
+            self._keep(*frames.decode_part(payload))
         elif kind == frames.STAGE:
-            if len(payload) > MAX_STAGE_BYTES:
-                raise FrameError(f"a stage has a name of {len(payload)} bytes")
-            self.stage = frames.decode_text(payload)
-            self._on_stage(self.stage)
+            self._begin(payload)
         else:
             raise FrameError(f"a job sends no frame of kind {kind!r}")
         return None
+
+    def _keep(self, name: str, content: bytes) -> None:
+        if name in self._parts:
+            raise FrameError("two parts have one name")
+        if len(self._parts) == MAX_PARTS:
+            raise FrameError(f"there are more than {MAX_PARTS} parts")
+        self._parts[name] = content
+
+    def _begin(self, name: bytes) -> None:
+        self._stages += 1
+        if self._stages > MAX_STAGES:
+            raise FrameError(f"there are more than {MAX_STAGES} stages")
+        if len(name) > MAX_STAGE_BYTES:
+            raise FrameError(f"a stage has a name of {len(name)} bytes")
+        self.stage = frames.decode_text(name)
+        self._on_stage(self.stage)
 
 
 def error_of(problem: dict[str, Any]) -> TensorkilnError:

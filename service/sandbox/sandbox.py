@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import threading
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from functools import partial
@@ -29,6 +30,7 @@ from .control import Ended, Limits, Ready
 from .frames import FrameError, Message, encode_message, gathered
 from .levels import Level, Wall
 from .reply import OutOfMemory, Reply, TooMuchOutput
+from .scratch import sweep
 from .spending import Spending
 
 Respond: TypeAlias = Callable[[Message], Awaitable[Message]]
@@ -68,16 +70,19 @@ class Sandbox:
         self._test_hooks = test_hooks
         self._gives_way = gives_way
         self._connection: Connection | None = None
+        self._ends: set[asyncio.Task[None]] = set()
         self._lock = asyncio.Lock()
         self._is_closed = False
         self.ready: Ready | None = None
         self.restarts = 0
 
     async def start(self) -> Ready:
-        """Start the fork server; what it says about itself.
+        """Start the fork server; what it says about itself. Files of services that are gone are removed meanwhile.
 
         UnavailableError when it does not get ready, or confines its jobs more weakly than is required.
         """
+        # Not awaited, and left when this process ends: there may be many.
+        threading.Thread(target=sweep, name="kiln-sweep", daemon=True).start()
         await self._connect()
         if self.ready is None:
             raise AssertionError("a connection is open only after it was ready")
@@ -121,8 +126,8 @@ class Sandbox:
         """End the fork server and every job."""
         self._is_closed = True
         async with self._lock:
-            if self._connection is not None:
-                await self._connection.close()
+            ends = [self._connection.close()] if self._connection is not None else []
+            await asyncio.gather(*ends, *self._ends)
 
     @property
     def pid(self) -> int | None:
@@ -138,7 +143,9 @@ class Sandbox:
                     self.restarts += 1
                     FORK_SERVER_RESTARTS.inc()
                     _log.warning("the fork server is gone and is started again", restarts=self.restarts)
-                    await self._connection.close()
+                    end = asyncio.create_task(_remove(self._connection))
+                    self._ends.add(end)
+                    end.add_done_callback(self._ends.discard)
                 connection, ready = await Connection.open(
                     self._warm_ups,
                     START_TIMEOUT_S,
@@ -237,6 +244,14 @@ class Sandbox:
         """The end of a job that has nothing more to say, and is killed unless it has ended by itself."""
         connection.cancel(watch)
         return await asyncio.shield(watch.ended)
+
+
+async def _remove(lost: Connection) -> None:
+    """Remove what is left of a fork server. Its successor neither waits for that nor depends on it."""
+    try:
+        await lost.close()
+    except Exception:
+        _log.exception("what a lost fork server has left is not removed")
 
 
 async def _respond(

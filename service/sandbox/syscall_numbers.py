@@ -9,10 +9,12 @@ from typing import Final
 _PROCESSES: Final = {
     "fork": (57, None),
     "vfork": (58, None),
+    "clone": (56, 220),
+    "clone3": (435, 435),
     "execve": (59, 221),
     "execveat": (322, 281),
 }
-"""Start a process or a program."""
+"""Start a process, a thread or a program."""
 
 _OTHERS: Final = {
     "tkill": (200, 130),
@@ -114,13 +116,21 @@ _MEMORY: Final = {
     "shmctl": (31, 195),
     "msgget": (68, 186),
     "msgctl": (71, 187),
+    "msgsnd": (69, 189),
+    "msgrcv": (70, 188),
     "semget": (64, 190),
     "semctl": (66, 191),
+    "semop": (65, 193),
+    "semtimedop": (220, 192),
     "mq_open": (240, 180),
     "mq_unlink": (241, 181),
+    "mq_timedsend": (242, 182),
+    "mq_timedreceive": (243, 183),
+    "mq_notify": (244, 184),
+    "mq_getsetattr": (245, 185),
     "vmsplice": (278, 75),
 }
-"""Hold memory that no limit of this process counts, or share it."""
+"""Hold memory that no limit of this process counts, share it, or use what is shared by a number that can be guessed."""
 
 _KERNEL: Final = {
     "bpf": (321, 280),
@@ -158,8 +168,6 @@ _KERNEL: Final = {
 
 JUDGED: Final[Mapping[str, tuple[int, int | None]]] = MappingProxyType(
     {
-        "clone": (56, 220),
-        "clone3": (435, 435),
         "kill": (62, 129),
         "tgkill": (234, 131),
         "prctl": (157, 167),

@@ -1,4 +1,4 @@
-"""A seccomp filter: a job may start threads, but no process and no program, reaches no other process and no network.
+"""A seccomp filter: a job starts no process, no thread and no program, and reaches no other process and no network.
 
 It works for every user, root included, where RLIMIT_NPROC does not.
 """
@@ -37,13 +37,13 @@ _MODE_FILTER: Final = 2
 _MACHINES: Final = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
 """Where `syscall_numbers` has the numbers of a machine, and its number in <linux/audit.h>."""
 
-_CLONE_THREAD: Final = 0x00010000
-_NEW_NAMESPACES: Final = 0x7E020080
-"""CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET and NEWTIME of <linux/sched.h>."""
 _X32_BIT: Final = 0x40000000
-_PR_SET_PDEATHSIG: Final = 1
+_OF_OTHERS: Final = (1, 62)
+"""PR_SET_PDEATHSIG and PR_SCHED_CORE, by which a process is kept off the processors that another is on."""
 _SIGNAL_OWNERS: Final = (8, 10, 15)
 """F_SETOWN, F_SETSIG and F_SETOWN_EX, by which the kernel signals another process for this one."""
+_WATCHES: Final = (1024, 1026)
+"""F_SETLEASE and F_NOTIFY, by which it tells, or holds up, who opens or changes a file."""
 _SIGNALLING_IOCTLS: Final = (0x8901, 0x8902, 0x5412)
 """FIOSETOWN, SIOCSPGRP and TIOCSTI."""
 
@@ -59,8 +59,8 @@ class _Program(ctypes.Structure):
 def forbid_processes() -> None:
     """Install the filter for the rest of this process; does nothing where `is_supported` is false.
 
-    Needs no_new_privs to be set. A refused call fails with EPERM. clone3 and calls newer than the filter fail with
-    ENOSYS, upon which the C library falls back to an older one, whose arguments a filter can read.
+    Needs no_new_privs to be set. A refused call fails with EPERM. Calls newer than the filter fail with ENOSYS, upon
+    which the C library falls back to an older one.
     """
     if not is_supported():
         return
@@ -101,20 +101,13 @@ def program_for(machine: str, pid: int) -> bytes:
         (_RETURN, 0, 0, _ERRNO | errno.EPERM),
         (_JUMP_AT_LEAST, 0, 1, FIRST_UNKNOWN),
         (_RETURN, 0, 0, _ERRNO | errno.ENOSYS),
-        (_JUMP_EQUAL, 0, 1, judged["clone3"] or 0),
-        (_RETURN, 0, 0, _ERRNO | errno.ENOSYS),
     ]
     allow, refuse = (_RETURN, 0, 0, _ALLOW), (_RETURN, 0, 0, _ERRNO | errno.EPERM)
-    checks += _judge(
-        judged["clone"],
-        0,
-        [(_JUMP_ANY_BIT, 2, 0, _NEW_NAMESPACES), (_JUMP_ANY_BIT, 0, 1, _CLONE_THREAD), allow, refuse],
-    )
     for name, own in (("kill", (pid,)), ("tgkill", (pid,)), ("prlimit64", (0, pid))):
         checks += _judge(judged[name], 0, [*_when_one_of(own, allow), refuse])
     for name, argument, refused in (
-        ("prctl", 0, (_PR_SET_PDEATHSIG,)),
-        ("fcntl", 1, _SIGNAL_OWNERS),
+        ("prctl", 0, _OF_OTHERS),
+        ("fcntl", 1, (*_SIGNAL_OWNERS, *_WATCHES)),
         ("ioctl", 1, _SIGNALLING_IOCTLS),
     ):
         checks += _judge(judged[name], argument, [*_when_one_of(refused, refuse), allow])

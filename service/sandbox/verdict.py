@@ -18,6 +18,7 @@ QUOTED_STDERR: Final = 4 << 10
 _OUT_OF_MEMORY_TEXTS: Final = ("out of memory", "bad_alloc", "Buffer allocation failed", "Cannot allocate memory")
 # A segmentation fault this close to the limit is an unchecked failed allocation.
 _NEARLY_ALL: Final = 0.9
+_NAMED: Final = frozenset(signal.Signals)
 
 
 def verdict(ended: Ended, limits: Limits, stage: str) -> TensorkilnError:
@@ -35,7 +36,7 @@ def verdict(ended: Ended, limits: Limits, stage: str) -> TensorkilnError:
         )
     if _is_out_of_memory(ended, limits, number):
         return out_of_memory(limits, stage, details)
-    how = f"by {signal.Signals(number).name}" if number else f"with status {os.WEXITSTATUS(ended.status)}"
+    how = f"by {signal_name(number)}" if number else f"with status {os.WEXITSTATUS(ended.status)}"
     return CrashedError(
         f"The process ended {how} during {stage}. This is a defect of the compiler, not of the service's state: "
         "the reproducer shows it again.",
@@ -79,10 +80,15 @@ def facts(ended: Ended, stage: str) -> dict[str, Any]:
     killed = os.WIFSIGNALED(ended.status)
     return {
         "stage": stage,
-        "signal": signal.Signals(os.WTERMSIG(ended.status)).name if killed else None,
+        "signal": signal_name(os.WTERMSIG(ended.status)) if killed else None,
         "exit_status": None if killed else os.WEXITSTATUS(ended.status),
         **usage(ended),
     }
+
+
+def signal_name(number: int) -> str:
+    """Such as SIGSEGV; `signal 40` where there is no name, as for most real-time signals."""
+    return signal.Signals(number).name if number in _NAMED else f"signal {number}"
 
 
 def usage(ended: Ended) -> dict[str, Any]:

@@ -81,7 +81,7 @@ def test_no_attempt_to_break_out_succeeds(surroundings: Surroundings, wall: Wall
         song = (await sandbox.run("canary", Message(header), Limits(60.0, limits.memory_mib, limits.file_mib))).header
         assert song["escaped"] == []
         assert song["hindered"] == []
-        assert len(song["refused"]) >= 45
+        assert len(song["refused"]) >= 52
         assert surroundings.planted.read_text() == "do not read"
         assert os.stat(surroundings.planted).st_size == len("do not read")
 

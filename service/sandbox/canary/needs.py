@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import threading
 from pathlib import Path
 from typing import Final
 
@@ -18,19 +17,9 @@ def _keep_a_file(_prey: Prey) -> None:
     Path("moved").unlink()
 
 
-def _start_thread(_prey: Prey) -> None:
-    thread = threading.Thread(target=lambda: None)
-    try:
-        thread.start()
-    except RuntimeError as error:
-        raise OSError(str(error)) from None
-    thread.join()
-
-
 NEEDS: Final[Attempts] = {
     "read its own program": lambda _: Path(__file__).read_bytes(),
     "list Python's library": lambda _: os.listdir(Path(os.__file__).parent),
     "load a library": lambda _: ctypes.CDLL("libm.so.6"),
     "keep a file of its own": _keep_a_file,
-    "start a thread": _start_thread,
 }

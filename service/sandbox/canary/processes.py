@@ -1,4 +1,4 @@
-"""Attempts at starting processes, and on processes that are not the canary's own."""
+"""Attempts at starting processes and threads, and on processes that are not the canary's own."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import errno
 import fcntl
 import os
 import resource
+import threading
 import time
 from typing import Final
 
@@ -34,6 +35,15 @@ def _fork(_prey: Prey) -> None:
         os.waitpid(child, 0)
     if refusals == FORKS:
         raise PermissionError
+
+
+def _start_thread(_prey: Prey) -> None:
+    thread = threading.Thread(target=lambda: None)
+    try:
+        thread.start()
+    except RuntimeError:  # what Python makes of EPERM here
+        raise PermissionError from None
+    thread.join()
 
 
 def _execute(_prey: Prey) -> None:
@@ -67,6 +77,7 @@ def _set_timer(_prey: Prey) -> None:
 
 PROCESSES: Final[Attempts] = {
     f"fork once in {FORKS} times": _fork,
+    "start a thread": _start_thread,
     "run a program": _execute,
     "start a program": lambda _: os.waitpid(os.posix_spawn("/bin/true", ["true"], {}), 0),
     "signal another process": lambda prey: os.kill(prey.pid, 0),

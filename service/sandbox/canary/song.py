@@ -12,6 +12,7 @@ from .network import NETWORK, connections
 from .prey import Attempt, Attempts, Prey
 from .processes import PROCESSES
 from .resources import RESOURCES
+from .shared import SHARED
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,7 @@ def sing(prey: Prey) -> Song:
 
 def _attempts(prey: Prey) -> Attempts:
     others = {**of_others(prey), **connections(prey)}
-    return {**FILES, **PROCESSES, **NETWORK, **others, **KERNEL, **RESOURCES, **NAMESPACES}
+    return {**FILES, **PROCESSES, **NETWORK, **others, **KERNEL, **SHARED, **RESOURCES, **NAMESPACES}
 
 
 def _succeeds(attempt: Attempt, prey: Prey) -> bool:

@@ -1,0 +1,64 @@
+"""Directories are removed as far as they can be, without an error, and nothing beside them."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from service.sandbox import confine
+from service.sandbox.removal import remove
+
+
+def test_all_that_is_in_a_directory_goes_and_what_it_points_to_stays(tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    (kept / "file").touch()
+    kept.chmod(0o500)
+    doomed = tmp_path / "doomed"
+    (doomed / "a" / "b" / "c").mkdir(parents=True)
+    (doomed / "a" / "empty").mkdir()
+    for place in (doomed, doomed / "a", doomed / "a" / "b"):
+        (place / "link").symlink_to(kept)
+        (place / "dangling").symlink_to("nowhere")
+        (place / "\udcff\n").touch()
+        os.mkfifo(place / "fifo")
+        os.link(kept / "file", place / "hard")
+    remove(doomed)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["kept"]
+    assert [entry.name for entry in kept.iterdir()] == ["file"]
+    assert kept.stat().st_mode & 0o777 == 0o500
+
+
+def test_what_is_no_directory_stays_without_an_error(tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    (tmp_path / "link").symlink_to(kept)
+    (tmp_path / "file").touch()
+    for name in ("link", "file", "nothing"):
+        remove(tmp_path / name)
+    assert {entry.name for entry in tmp_path.iterdir()} == {"kept", "link", "file"}
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root makes files of somebody else")
+def test_what_cannot_be_removed_stays_without_an_error(tmp_path: Path) -> None:
+    doomed = tmp_path / "doomed"
+    foreign = doomed / "mine" / "foreign"
+    foreign.mkdir(parents=True)
+    (foreign / "file").touch()
+    (doomed / "mine" / "file").touch()
+    os.chown(foreign, 54321, -1)
+
+    def without_privileges() -> None:
+        confine.renounce_privileges()
+        remove(doomed)
+
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(without_privileges).result()
+    assert [path.relative_to(doomed).as_posix() for path in doomed.rglob("*")] == [
+        "mine",
+        "mine/foreign",
+        "mine/foreign/file",
+    ]

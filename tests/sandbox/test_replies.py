@@ -1,0 +1,79 @@
+"""What a job may have the service keep of its answer is bounded, in bytes and in number."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import pytest
+
+from service.sandbox import frames
+from service.sandbox.frames import MAX_HEADER_BYTES, MAX_HEADER_VALUES, Message
+from service.sandbox.reply import MAX_PARTS, MAX_STAGES, Reply, TooMuchOutput
+from service.sandbox.sandbox import Sandbox
+from tensorkiln.errors import CrashedError, RequestError
+from tensorkiln.limits import MAX_NODES
+
+from .boxes import LIMITS, in_sandbox, ping
+
+MANY = MAX_HEADER_VALUES + 1
+BROKEN = {
+    "stages": frames.encode(frames.STAGE, b"load") * (MAX_STAGES + 1),
+    "parts": b"".join(b"".join(frames.encode_part(f"{n}", b"")) for n in range(MAX_PARTS + 1)),
+    "parts of one name": b"".join(frames.encode_part("a", b"")) * 2,
+    "a long header": frames.PREFIX.pack(frames.DONE, MAX_HEADER_BYTES + 1),
+    "a long problem": frames.PREFIX.pack(frames.FAILED, MAX_HEADER_BYTES + 1),
+    "lists": frames.encode(frames.DONE, b'{"a":[%b[]]}' % (b"[]," * MANY)),
+    "objects": frames.encode(frames.FAILED, b'{"a":[%b{}]}' % (b"{}," * MANY)),
+    "levels": frames.encode(frames.DONE, b'{"a":%b' % (b"[" * MANY)),
+}
+
+
+def test_an_answer_of_too_many_pieces_is_none() -> None:
+    async def speaks(sandbox: Sandbox) -> None:
+        for what, said in BROKEN.items():
+            stages: list[str] = []
+            with pytest.raises(CrashedError, match="garbled its answer"):
+                await sandbox.run("speak", Message({}, {"frames": said}), LIMITS, stages.append)
+            assert len(stages) == (MAX_STAGES if what == "stages" else 0), what
+        await ping(sandbox)
+        assert sandbox.restarts == 0
+
+    in_sandbox(speaks, warm_ups=["tests.sandbox.warm_ups:take_over"])
+
+
+def test_a_problem_that_repeats_a_long_text_of_its_request_is_cut_and_arrives() -> None:
+    async def asks(sandbox: Sandbox) -> None:
+        text = "[," * (MAX_HEADER_BYTES // 2)
+        for body in ({"graph": {}, "target": text}, {"graph": {}, "target": "cpu", "options": {text: 1}}):
+            request = Message({"build_id": "", "salt": ""}, {"body": json.dumps(body).encode()})
+            with pytest.raises(RequestError) as caught:
+                await sandbox.run("prepare", request, LIMITS)
+            assert "[,[," in str(caught.value.to_problem())
+            assert len(json.dumps(caught.value.to_problem())) < 10_000
+
+    in_sandbox(asks)
+
+
+def read(content: bytes, max_bytes: int) -> object:
+    async def run() -> object:
+        reader = asyncio.StreamReader()
+        reader.feed_data(content)
+        reader.feed_eof()
+        return await Reply(max_bytes, lambda _: None).read(reader)
+
+    return asyncio.run(run())
+
+
+def test_the_answer_of_a_graph_that_is_all_constants_is_read() -> None:
+    """Each constant is an artifact, of which the header has the digest and a part the bytes."""
+    digests = [f"{number:064x}" for number in range(MAX_NODES)]
+    message = Message({"artifacts": digests}, {f"artifact:{digest}": b"" for digest in digests})
+    assert read(b"".join(frames.encode_message(message)), 16 << 20) == message
+
+
+def test_what_begins_a_frame_is_output_too() -> None:
+    said = frames.encode(frames.STAGE) * 10 + frames.encode(frames.DONE, b"{}")
+    assert read(said, len(said)) == Message()
+    with pytest.raises(TooMuchOutput):
+        read(said, len(said) - 1)
