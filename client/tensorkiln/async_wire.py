@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterable, Callable, Coroutine, Mapping, Sequence
-from contextlib import AbstractContextManager, asynccontextmanager
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
+from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 import httpx2
 
-from .wire import SETTLE_S, Address, Decide, Incoming, Outgoing, retrying
+from .wire import SETTLE_S, Address, Incoming, Outgoing
 
 A = TypeVar("A")
 T = TypeVar("T")
@@ -24,9 +24,6 @@ class AsyncWire:
 
     def open(self, address: Address, headers: Mapping[str, str]) -> AsyncLine:
         return AsyncLine(address, headers)
-
-    def attempts(self, decide: Decide) -> AsyncIterable[AbstractContextManager[None]]:
-        return retrying(decide)
 
     async def pause(self, seconds: float) -> None:
         await asyncio.sleep(seconds)

@@ -32,10 +32,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 PROBLEM_TYPE_PREFIX = "urn:tensorkiln:error:"
+
+T = TypeVar("T")
 
 
 class TensorkilnError(Exception):
@@ -200,7 +203,7 @@ class RateLimitedError(TensorkilnError):
     def retry_after_s(self) -> int:
         """Whole seconds after which the request has a chance, 1 or more."""
         stated = self.details.get("retry_after_s", 1)
-        return max(1, int(stated)) if isinstance(stated, int | float) else 1
+        return max(1, int(stated)) if isinstance(stated, int | float) and math.isfinite(stated) else 1
 
 
 class DeviceError(TensorkilnError):
@@ -249,17 +252,22 @@ def error_from_problem(problem: Mapping[str, Any]) -> TensorkilnError:
     """The error that a problem document describes.
 
     A code that this version does not know gives the class of its family, a CompileError for `compile.*`, or a plain
-    `TensorkilnError`; `details.code` says which it was.
+    `TensorkilnError`; `details.code` says which it was. Members of the wrong type are ignored (RFC 9457, section 3.1).
     """
     classes = {error.code: error for error in _tree(TensorkilnError) if "code" in vars(error)}
     code = str(problem.get("code"))
     error = classes.get(code, _FAMILIES.get(code.partition(".")[0], TensorkilnError))
     unknown = {} if code in classes else {"code": code}
     return error(
-        str(problem.get("detail") or problem.get("title") or "unknown error"),
-        pointers=[str(pointer) for pointer in problem.get("pointers") or ()],
-        details={**(problem.get("details") or {}), **unknown},
+        _member(problem, "detail", "") or _member(problem, "title", "") or "unknown error",
+        pointers=[str(pointer) for pointer in _member(problem, "pointers", list[Any]())],
+        details={**_member(problem, "details", dict[str, Any]()), **unknown},
     )
+
+
+def _member(problem: Mapping[str, Any], name: str, absent: T) -> T:
+    value = problem.get(name)
+    return value if isinstance(value, type(absent)) else absent
 
 
 _FAMILIES: dict[str, type[TensorkilnError]] = {

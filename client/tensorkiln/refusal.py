@@ -39,9 +39,11 @@ def _problem(response: httpx2.Response, body: bytes) -> Mapping[str, Any] | None
         return None
     try:
         problem = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
-    return cast("Mapping[str, Any]", problem) if isinstance(problem, dict) and "code" in problem else None
+    if not isinstance(problem, dict) or not isinstance(cast("Mapping[str, Any]", problem).get("code"), str):
+        return None
+    return cast("Mapping[str, Any]", problem)
 
 
 def _unexplained(response: httpx2.Response, body: bytes) -> UnavailableError:
@@ -61,7 +63,7 @@ def _retry_after(header: str | None) -> float | None:
         return float(header)
     try:
         at = parsedate_to_datetime(header)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     moment = at if at.tzinfo else at.replace(tzinfo=UTC)
     return max((moment - datetime.now(UTC)).total_seconds(), 0.0)

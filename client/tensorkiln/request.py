@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import NoReturn
 
-from .errors import InvalidGraphError, LimitExceededError
+from .errors import InvalidGraphError, LimitExceededError, RequestError
 from .graph import Graph
 from .limits import MAX_BODY_BYTES
 from .options import CompileOptions
@@ -17,7 +17,11 @@ GraphSource = Graph | str | bytes | Mapping[str, object]
 
 
 def graph_json(graph: GraphSource) -> bytes:
-    """The JSON of a graph; `InvalidGraphError` when it is not JSON, `LimitExceededError` when it is too long."""
+    """The JSON of a graph.
+
+    `InvalidGraphError` when it is not JSON, `LimitExceededError` when it is too long, `RequestError` when it is
+    nothing that a graph can be given as.
+    """
     text = _json(graph)
     if len(text) > MAX_BODY_BYTES:
         raise LimitExceededError(
@@ -51,7 +55,7 @@ def _json(graph: GraphSource) -> bytes:
     try:
         if isinstance(graph, Mapping):
             return json.dumps(graph, allow_nan=False, separators=(",", ":")).encode()
-        text = graph.encode() if isinstance(graph, str) else graph
+        text = graph.encode() if isinstance(graph, str) else _bytes(graph)
         # The text goes into the body as it is, so that the service sees what the user wrote, repeated keys included.
         json.loads(text.decode("utf-8"), parse_constant=_refuse_constant)
     except json.JSONDecodeError as error:
@@ -65,6 +69,14 @@ def _json(graph: GraphSource) -> bytes:
     except (TypeError, ValueError) as error:
         raise InvalidGraphError(f"The graph cannot be written as JSON: {error}.") from None
     return text
+
+
+def _bytes(graph: object) -> bytes:
+    if isinstance(graph, bytes | bytearray):
+        return bytes(graph)
+    raise RequestError(
+        f"A graph cannot be a {type(graph).__name__}: give a Graph, or its JSON as text, bytes or an object."
+    )
 
 
 def _refuse_constant(name: str) -> NoReturn:

@@ -9,9 +9,11 @@ from __future__ import annotations
 import json
 import math
 import re
-from typing import Any, AnyStr, Final, cast
+from typing import Any, Final, TypeVar, cast
 
 from .nodes.problems import json_pointer
+
+Text = TypeVar("Text", bound=str | bytes)
 
 _NEGATIVE_ZERO: Final = r"-0(?<![0-9eE]-0)(?![0-9.eE])"
 _OR_STRING: Final = rf'("(?:[^"\\]++|\\.)*+")|{_NEGATIVE_ZERO}'
@@ -45,13 +47,13 @@ def parse(text: str | bytes | bytearray) -> Any:
     return value
 
 
-def with_signed_zeros(text: AnyStr) -> AnyStr:
+def with_signed_zeros(text: Text) -> Text:
     """A JSON text with `-0` written as `-0.0`.
 
     JSON gives zero a sign, and some encoders leave the fraction away. Parsers take that for an integer, which has none.
     """
     stands, or_string, zero = cast(Any, _TEXT if isinstance(text, str) else _BYTES)
-    return cast(AnyStr, or_string.sub(lambda found: found[1] or zero, text)) if stands.search(text) else text
+    return cast(Text, or_string.sub(lambda found: found[1] or zero, text)) if stands.search(text) else text
 
 
 def may_repeat_keys(text: str | bytes | bytearray, known: int) -> bool:

@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-import math
+import logging
 import os
-import random
 import threading
 import time
-from collections.abc import AsyncGenerator, Callable, Generator, Mapping
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Mapping
 from contextlib import AsyncExitStack, contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final, TypeVar
 
 import httpx2
 
 from .coding import Payload
-from .errors import UnavailableError
+from .errors import LimitExceededError, UnavailableError
+from .patience import Patience, backoff_s
 from .refusal import Refusal, refusal
 from .tracing import request_span
-from .wire import BACKOFF_INITIAL_S, BACKOFF_MAX_S, Address, Decide, Incoming, Line, Outgoing, Wire
+from .wire import Address, Incoming, Line, Outgoing, Wire
 
-ATTEMPTS: Final = 5
+T = TypeVar("T")
+
+MAX_ANSWER_BYTES: Final = 256 << 20
+"""Bytes of an answer for each program in it, decoded: as many as one compile may return."""
 PATIENT_ATTEMPTS: Final = 40
 """As often a stream of events may break off: a job outlives a restart of its service, and so does the wait for it."""
 CONNECT_TIMEOUT_S: Final = 5.0
@@ -30,15 +33,14 @@ QUIET_S: Final = 45.0
 CHECK_S: Final = 10.0
 """How long a stream may say nothing when there is a deadline to look at, too; less than a comment takes to come."""
 
-# Every request is a function of its content (a compile is named by what is compiled, a job by the key that its request
-# has), so sending one twice is harmless.
-# A request that timed out is left out: the time it may take is spent.
-_LOST: Final = (httpx2.NetworkError, httpx2.RemoteProtocolError, httpx2.ConnectTimeout)
 _BROKEN_OFF: Final = (httpx2.NetworkError, httpx2.RemoteProtocolError)
 _SUCCESS: Final = frozenset({200, 202})
+_NOTHING_LEFT: Final = 204
 _UNKNOWN_CODING: Final = 415
 _NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
 _JSON: Final[Mapping[str, str]] = MappingProxyType({"Content-Type": "application/json"})
+
+_log: Final = logging.getLogger("tensorkiln")
 
 
 class Transport:
@@ -65,22 +67,27 @@ class Transport:
         self._closed = False
         self._takes_codings = True
 
-    async def get(self, path: str) -> bytes:
-        """The body of a 200 answer; any other raises the error that the service describes."""
-        return await self._call("GET", path, None, _NO_HEADERS)
+    async def get(self, path: str, *, programs: int = 1) -> bytes:
+        """The body of a 200 answer; any other raises the error that the service describes.
 
-    async def post(self, path: str, body: bytes, headers: Mapping[str, str] = _NO_HEADERS) -> bytes:
+        `programs` is how many there may be in it. LimitExceededError when it is longer than they can be.
+        """
+        return await self._call("GET", path, None, _NO_HEADERS, programs)
+
+    async def post(
+        self, path: str, body: bytes, headers: Mapping[str, str] = _NO_HEADERS, *, programs: int = 1
+    ) -> bytes:
         """Like `get`, with a JSON body; 202 is success too. A large one goes to a URL in a content coding."""
-        return await self._call("POST", path, body, {**_JSON, **headers})
+        return await self._call("POST", path, body, {**_JSON, **headers}, programs)
 
-    async def delete(self, path: str, *, timeout_s: float | None = None) -> bytes:
+    async def delete(self, path: str, *, programs: int = 1, timeout_s: float | None = None) -> bytes:
         """Like `get`; `timeout_s` replaces that of the transport."""
-        return await self._call("DELETE", path, None, _NO_HEADERS, timeout_s)
+        return await self._call("DELETE", path, None, _NO_HEADERS, programs, timeout_s)
 
     async def events(
         self, path: str, last: str = "", timeout_s: float | None = None
     ) -> AsyncGenerator[httpx2.ServerSentEvent]:
-        """The server-sent events after the one with the id `last`, up to one called `done`.
+        """The server-sent events after the one with the id `last`, up to one called `done`; none where none is left.
 
         A stream that breaks off is opened again. UnavailableError when the service stays away, and after `timeout_s`
         seconds, if they are given: until then a stream may be slow to open, and say nothing.
@@ -91,6 +98,8 @@ class Transport:
             async with AsyncExitStack() as stack:
                 with self._explained("GET", path, timeout_s):
                     incoming = await self._stream_opened(path, last, deadline, stack)
+                    if incoming is None:
+                        return
                     is_silent = False
                     try:
                         async for event in incoming.events:
@@ -108,23 +117,28 @@ class Transport:
             if is_silent:
                 empty = 0
                 continue
-            await self._wire.pause(min(BACKOFF_INITIAL_S * 2**empty, BACKOFF_MAX_S) * random.uniform(0.5, 1.0))
+            await self._pause("GET", path, backoff_s(empty), "the stream broke off")
             empty += 1
         raise UnavailableError(f"{self._name()} breaks off {path} again and again.")
 
-    async def _stream_opened(self, path: str, last: str, deadline: float | None, stack: AsyncExitStack) -> Incoming:
-        """An answer whose events can be read. `stack` closes it."""
+    async def _stream_opened(
+        self, path: str, last: str, deadline: float | None, stack: AsyncExitStack
+    ) -> Incoming | None:
+        """An answer whose events can be read; None where none is left to tell. `stack` closes it."""
         stated = {"Accept": "text/event-stream", **({"Last-Event-ID": last} if last else {})}
-        async for attempt in self._wire.attempts(_patience(deadline, PATIENT_ATTEMPTS, may_be_slow=True)):
-            with attempt:
-                line, headers = await self._prepared(stated)
-                left = QUIET_S if deadline is None else max(min(deadline - time.monotonic(), CHECK_S), 0.001)
-                timeout = httpx2.Timeout(left, connect=min(CONNECT_TIMEOUT_S, left))
-                incoming = await stack.enter_async_context(line.stream(Outgoing("GET", path, None, headers, timeout)))
-                if incoming.response.status_code == 200:
-                    return incoming
-                raise refusal(incoming.response, await _whole(incoming, time.monotonic() + left))
-        raise AssertionError("there is at least one attempt")
+
+        async def opened() -> Incoming | None:
+            line, headers = await self._prepared(stated)
+            left = QUIET_S if deadline is None else max(min(deadline - time.monotonic(), CHECK_S), 0.001)
+            timeout = httpx2.Timeout(left, connect=min(CONNECT_TIMEOUT_S, left))
+            incoming = await stack.enter_async_context(line.stream(Outgoing("GET", path, None, headers, timeout)))
+            if incoming.response.status_code == _NOTHING_LEFT:
+                return None
+            if incoming.response.status_code == 200:
+                return incoming
+            raise refusal(incoming.response, await _whole(incoming, time.monotonic() + left, MAX_ANSWER_BYTES))
+
+        return await self._tried("GET", path, Patience(deadline, PATIENT_ATTEMPTS, may_be_slow=True), opened)
 
     async def find(self) -> None:
         """See where the service is, which may mean to start one, apart from any request."""
@@ -140,19 +154,41 @@ class Transport:
             await opened[2].close()
 
     async def _call(
-        self, method: str, path: str, body: bytes | None, headers: Mapping[str, str], timeout_s: float | None = None
+        self,
+        method: str,
+        path: str,
+        body: bytes | None,
+        headers: Mapping[str, str],
+        programs: int,
+        timeout_s: float | None = None,
     ) -> bytes:
         seconds = self._timeout_s if timeout_s is None else timeout_s
         deadline = time.monotonic() + seconds
         payload = Payload(body)
+        most = _artifact_bytes() if path.startswith("/artifacts/") else programs * MAX_ANSWER_BYTES
         with self._explained(method, path, seconds):
-            async for attempt in self._wire.attempts(_patience(deadline)):
-                with attempt:
-                    return await self._once(method, path, payload, headers, deadline)
-        raise AssertionError("there is at least one attempt")
+            return await self._tried(
+                method, path, Patience(deadline), lambda: self._once(method, path, payload, headers, deadline, most)
+            )
+
+    async def _tried(self, method: str, path: str, patience: Patience, once: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """What comes of the first attempt that does not fail, or fails for good."""
+        while True:
+            try:
+                return await once()
+            except (httpx2.HTTPError, Refusal) as error:
+                seconds = patience.wait_s(error)
+                if seconds is None:
+                    raise
+                why = str(error) or type(error).__name__
+            await self._pause(method, path, seconds, why)
+
+    async def _pause(self, method: str, path: str, seconds: float, why: str) -> None:
+        _log.info("%s %s is sent again in %.2f s: %s", method, path, seconds, why)
+        await self._wire.pause(seconds)
 
     async def _once(
-        self, method: str, path: str, payload: Payload, headers: Mapping[str, str], deadline: float
+        self, method: str, path: str, payload: Payload, headers: Mapping[str, str], deadline: float, most: int
     ) -> bytes:
         line, sent = await self._prepared(headers)
         body, coding = await self._packed(payload)
@@ -161,12 +197,12 @@ class Transport:
         with request_span(method, path) as trace:
             stated = {**sent, **coding, **trace}
             async with line.stream(Outgoing(method, path, body, stated, timeout)) as incoming:
-                answer = await _whole(incoming, deadline)
+                answer = await _whole(incoming, deadline, most)
         if incoming.response.status_code in _SUCCESS:
             return answer
         if coding and incoming.response.status_code == _UNKNOWN_CODING:
             self._takes_codings = False
-            return await self._once(method, path, payload, headers, deadline)
+            return await self._once(method, path, payload, headers, deadline, most)
         raise refusal(incoming.response, answer)
 
     async def _packed(self, payload: Payload) -> tuple[bytes | None, Mapping[str, str]]:
@@ -216,36 +252,29 @@ class Transport:
 _ACCEPTED: Final = "application/json, application/octet-stream"
 
 
-def _patience(deadline: float | None, attempts: int = ATTEMPTS, *, may_be_slow: bool = False) -> Decide:
-    """What is tried again: a lost connection, and an answer that asks for it, `attempts` times in all.
+def _artifact_bytes() -> int:
+    # With it come the records of programs, which those who only send have no use for.
+    from .bundle import MAX_ARTIFACT_BYTES
 
-    A service that says when to come again is there and busy: it is asked until the deadline, and never earlier than it
-    says. Those whom it told so at once do not come at once. One that `may_be_slow` to answer is asked until the
-    deadline, too, and `attempts` times where there is none.
-    """
-    silent = 0
-
-    def decide(error: Exception) -> bool | float:
-        nonlocal silent
-        left = math.inf if deadline is None else deadline - time.monotonic() - BACKOFF_MAX_S
-        if isinstance(error, Refusal) and error.after_s is not None:
-            return (
-                error.after_s + random.uniform(0, BACKOFF_INITIAL_S) if error.again and error.after_s < left else False
-            )
-        is_slow = may_be_slow and isinstance(error, httpx2.ReadTimeout)
-        silent += not is_slow or deadline is None
-        again = is_slow or isinstance(error, _LOST) or (isinstance(error, Refusal) and error.again)
-        return again and left > 0 and silent < attempts
-
-    return decide
+    return MAX_ARTIFACT_BYTES
 
 
-async def _whole(incoming: Incoming, deadline: float) -> bytes:
+async def _whole(incoming: Incoming, deadline: float, most: int) -> bytes:
+    """The decoded body; LimitExceededError as soon as there are more than `most` bytes of it."""
+    request = incoming.response.request
     received = bytearray()
     async for chunk in incoming.chunks:
         received += chunk
+        if len(received) > most:
+            raise LimitExceededError(
+                f"The answer to {request.method} {request.url.path} is longer than {most} bytes, the limit; "
+                "ask for fewer targets at once, and see that a tensorkiln service answers.",
+                limit="answer_bytes",
+                maximum=most,
+                actual=len(received),
+            )
         if time.monotonic() > deadline:
-            raise httpx2.ReadTimeout("the answer is too slow", request=incoming.response.request)
+            raise httpx2.ReadTimeout("the answer is too slow", request=request)
     return bytes(received)
 
 

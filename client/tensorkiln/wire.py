@@ -5,27 +5,21 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncGenerator, AsyncIterable, Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from contextvars import copy_context
 from dataclasses import dataclass
 from threading import Event, Thread, current_thread, main_thread
-from typing import Any, Final, Protocol, TypeAlias, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 import httpx2
-import stamina
 
 from .immediate import Immediate, here, run
 
 A = TypeVar("A")
 T = TypeVar("T")
 
-BACKOFF_INITIAL_S: Final = 0.1
-BACKOFF_MAX_S: Final = 1.0
 SETTLE_S: Final = 5.0
 """How long somebody who is cancelled waits for the end of work that has to be undone."""
-
-Decide: TypeAlias = Callable[[Exception], bool | float]
-"""Whether what failed so is tried again, and after how many seconds where that is not for the backoff to say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +74,6 @@ class Wire(Protocol):
         """A line whose requests all have `headers`. It connects when it is used."""
         ...
 
-    def attempts(self, decide: Decide) -> AsyncIterable[AbstractContextManager[None]]:
-        """Contexts for one attempt each, with the waits between them, as long as `decide` wants another."""
-        ...
-
     async def pause(self, seconds: float) -> None:
         """Wait for so long."""
         ...
@@ -111,9 +101,6 @@ class BlockingWire:
 
     def open(self, address: Address, headers: Mapping[str, str]) -> BlockingLine:
         return BlockingLine(address, headers)
-
-    def attempts(self, decide: Decide) -> Immediate[AbstractContextManager[None]]:
-        return Immediate(retrying(decide))
 
     async def pause(self, seconds: float) -> None:
         time.sleep(seconds)
@@ -179,15 +166,3 @@ def _undo(done: Future[T], undo: Callable[[T], Coroutine[Any, Any, None]], undon
             run(undo(done.result()))
     finally:
         undone.set()
-
-
-def retrying(decide: Decide) -> Any:
-    """What `stamina` gives to repeat a block by: an iterable and an asynchronous iterable of contexts."""
-    return stamina.retry_context(
-        on=decide,
-        attempts=None,
-        timeout=None,
-        wait_initial=BACKOFF_INITIAL_S,
-        wait_max=BACKOFF_MAX_S,
-        wait_jitter=BACKOFF_INITIAL_S,
-    )

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
+from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass
 from typing import Any
 
+from service.fairness.lane import Turn
 from service.fairness.turns import Turns
+from service.identity.caller import caller
 from service.identity.tenancy import Tenancy
 from service.observe.instruments import count_cache
 from service.sandbox.spending import Spending
@@ -14,6 +17,7 @@ from service.store.blobs import Blobs
 from service.store.programs import Entry, Miss, Programs
 from tensorkiln.errors import InfrastructureError, UnavailableError
 
+from .first_turn import FirstTurns, Overtaken
 from .flights import Flights
 from .misses import DAMAGED, HIT, NOT_READ, Misses, missed
 from .order import Cost, Made, Order, Rendered, Wanted
@@ -42,7 +46,10 @@ class Look:
 
 
 class Compiles:
-    """Finds programs in the store and compiles those that are not there, each once however many ask for it."""
+    """Finds programs in the store and compiles those that are not there, each once however many ask for it.
+
+    Tenants wait for turns of their own until one of them compiles: what refuses or delays one is nothing to another.
+    """
 
     def __init__(
         self,
@@ -60,6 +67,7 @@ class Compiles:
         self._blobs = blobs
         self._programs = programs
         self._flights: Flights[Compiled, News] = Flights()
+        self._first_turns = FirstTurns(turns, self._flights)
         self._ended = 0
         self.started = 0
 
@@ -76,7 +84,7 @@ class Compiles:
         With a hook it is neither looked up nor kept; what a `look` has found is not looked up again.
         """
         if wanted.hook is not None:
-            return await self._compile(wanted, missed("test hook").model_dump(mode="json"), tell)
+            return await self._compile(wanted, missed("test hook").model_dump(mode="json"), tell, self._turn(wanted))
         miss = None
         if look is not None:
             if isinstance(look.found, Compiled):
@@ -84,22 +92,31 @@ class Compiles:
                 return look.found
             # What was missing then may have been made since; what is damaged is made again.
             miss = look.found if look.found.reason or look.ended == self._ended else None
-        key = (wanted.action.digest, wanted.with_dumps, self._tenancy.equals)
-        return await self._flights.join(key, lambda tell: self._find_or_compile(wanted, miss, tell), tell)
+        work = (wanted.action.digest, wanted.with_dumps, self._tenancy.equals)
+        own = (*work, caller().tenant)
+        return await self._flights.join(own, lambda tell: self._find_or_compile(wanted, miss, tell, work, own), tell)
 
     async def close(self) -> None:
         """Cancel what is under way."""
         await self._flights.close()
 
-    async def _find_or_compile(self, wanted: Wanted, miss: Miss | None, tell: Tell) -> Compiled:
+    async def _find_or_compile(
+        self, wanted: Wanted, miss: Miss | None, tell: Tell, work: Hashable, own: Hashable
+    ) -> Compiled:
         try:
             if not self._tenancy.reads_store:
-                return await self._compile(wanted, NOT_READ.model_dump(mode="json"), tell)
-            found = miss or await self._find(wanted)
-            if isinstance(found, Miss):
-                return await self._compile(wanted, await self._misses.explain(wanted.action, found), tell)
-            count_cache(HIT.status, HIT.reason)
-            return found
+                return await self._compile(wanted, NOT_READ.model_dump(mode="json"), tell, self._turn(wanted))
+            while not self._flights.has(work):
+                found = miss or await self._find(wanted)
+                if isinstance(found, Compiled):
+                    count_cache(HIT.status, HIT.reason)
+                    return found
+                cache = await self._misses.explain(wanted.action, found)
+                turn = self._first_turns.turn(work, own, len(wanted.graph))
+                with suppress(Overtaken):
+                    return await self._compile(wanted, cache, tell, turn)
+                miss = None
+            return await self._flights.follow(work, tell)
         finally:
             self._ended += 1
 
@@ -112,15 +129,20 @@ class Compiles:
             return Miss(DAMAGED)
         return Compiled(program, found, HIT.model_dump(mode="json"))
 
-    async def _compile(self, wanted: Wanted, cache: Mapping[str, Any], tell: Tell) -> Compiled:
+    def _turn(self, wanted: Wanted) -> AbstractAsyncContextManager[Turn]:
+        return self._turns.turn(len(wanted.graph))
+
+    async def _compile(
+        self, wanted: Wanted, cache: Mapping[str, Any], tell: Tell, turns: AbstractAsyncContextManager[Turn]
+    ) -> Compiled:
         self._tenancy.require_compile()
-        count_cache(cache["status"], cache["reason"])
-        self.started += 1
         # What a test hook leaves behind is for nobody.
         owner = self._tenancy.compile_owner if wanted.hook is None else ""
         # Who has to be refused has not to wait for that.
         await self._engine.check()
-        async with self._turns.turn(len(wanted.graph)) as turn:
+        async with turns as turn:
+            count_cache(cache["status"], cache["reason"])
+            self.started += 1
             cost = Cost(spending=Spending(turn.charge))
 
             def computed() -> None:

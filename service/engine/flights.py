@@ -13,9 +13,10 @@ N = TypeVar("N")
 
 
 class _Flight(Generic[T, N]):
-    """Work under way: its news so far, who listens to them, and how many wait for it."""
+    """Work under way: the keys it is joined by, its news so far, who listens to them, and how many wait for it."""
 
-    def __init__(self, start: Callable[[Callable[[N], None]], Coroutine[Any, Any, T]]) -> None:
+    def __init__(self, key: Hashable, start: Callable[[Callable[[N], None]], Coroutine[Any, Any, T]]) -> None:
+        self.keys = [key]
         self._told: list[N] = []
         self._listeners: list[Callable[[N], None]] = []
         self.waiting = 0
@@ -52,10 +53,24 @@ class Flights(Generic[T, N]):
 
         `tell` gets all of its news, those from before the caller came first.
         """
-        flight = self._flights.get(key)
-        if flight is None:
-            flight = self._flights[key] = _Flight(start)
-            flight.task.add_done_callback(lambda done, begun=flight: self._land(key, begun, done))
+        if not self.has(key):
+            flight = self._flights[key] = _Flight(key, start)
+            flight.task.add_done_callback(lambda done: self._land(flight, done))
+        return await self.follow(key, tell)
+
+    def has(self, key: Hashable) -> bool:
+        """Whether there is work under `key` that can be joined."""
+        return key in self._flights
+
+    def share(self, key: Hashable, other: Hashable) -> None:
+        """Have the work under `key` be joined by `other` too, which has none, for as long as it can be joined."""
+        flight = self._flights[key]
+        flight.keys.append(other)
+        self._flights[other] = flight
+
+    async def follow(self, key: Hashable, tell: Callable[[N], None] = lambda _: None) -> T:
+        """As `join`, of work that is under way. KeyError when there is none."""
+        flight = self._flights[key]
         flight.listen(tell)
         flight.waiting += 1
         try:
@@ -65,21 +80,22 @@ class Flights(Generic[T, N]):
             flight.waiting -= 1
             flight.leave(tell)
             if flight.waiting == 0 and not flight.task.done():
-                self._forget(key, flight)
+                self._forget(flight)
                 flight.task.cancel()
 
     async def close(self) -> None:
         """Cancel everything that is under way."""
-        tasks = [flight.task for flight in self._flights.values()]
+        tasks = {flight.task for flight in self._flights.values()}
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _land(self, key: Hashable, flight: _Flight[T, N], task: asyncio.Task[T]) -> None:
-        self._forget(key, flight)
+    def _land(self, flight: _Flight[T, N], task: asyncio.Task[T]) -> None:
+        self._forget(flight)
         if not task.cancelled():
             task.exception()  # when every caller has left, nobody else retrieves it
 
-    def _forget(self, key: Hashable, flight: _Flight[T, N]) -> None:
-        if self._flights.get(key) is flight:
-            del self._flights[key]
+    def _forget(self, flight: _Flight[T, N]) -> None:
+        for key in flight.keys:
+            if self._flights.get(key) is flight:
+                del self._flights[key]

@@ -36,12 +36,17 @@ class MisdirectedError(RequestError):
 
 
 class Authenticator:
-    """Knows the callers by the keyring and the issuers of `settings`; `keyring` is that of the whole service."""
+    """Knows the callers by the keyring and the issuers of `settings`; `keyring` is that of the whole service.
+
+    UnavailableError when the keyring cannot be used.
+    """
 
     def __init__(self, settings: Settings) -> None:
         self.keyring = Keyring(settings.identity_directory)
         self._tokens = Tokens(settings.oidc, self.keyring.tenant)
         self._is_off = settings.auth == "off"
+        if not self._is_off:
+            self.keyring.require_secret()
         self._asks = not self._is_off and bool(settings.oidc or self.keyring.register.keys)
 
     @property

@@ -21,7 +21,7 @@ from tensorkiln.errors import UnavailableError
 from .issuer import Issuer
 
 FRESH_S: Final = 600.0
-"""Keys older than this are fetched again before they are used."""
+"""Keys older than this are fetched again before they are used, as far as that takes no longer than PATIENCE_S."""
 
 STALE_S: Final = 86_400.0
 """Keys older than this are not used, even when the issuer cannot be reached."""
@@ -29,7 +29,12 @@ STALE_S: Final = 86_400.0
 REFRESH_S: Final = 10.0
 """An issuer is asked at most once in this time, whatever keys the tokens name that arrive."""
 
+PATIENCE_S: Final = 1.0
+"""So long a token with a known key waits for newer keys, once: it does not again until the issuer has answered."""
+
 _TIMEOUT_S: Final = 5.0
+# For all of an answer, however it trickles in.
+_FETCH_S: Final = 10.0
 _MAX_BYTES: Final = 1 << 20
 _MAX_KEYS: Final = 100
 _MIN_RSA_BITS: Final = 2048
@@ -50,31 +55,47 @@ class Jwks:
         self._clock = clock
         self._keys: dict[str, PublicKey] = {}
         self._fetched_at = self._asked_at = float("-inf")
-        self._lock = asyncio.Lock()
+        self._fetching: asyncio.Task[None] | None = None
+        self._is_silent = False
         self.fetches = 0
 
     async def key(self, kid: str) -> PublicKey | None:
         """The key with this id; None when the issuer has none. UnavailableError when it cannot be known."""
-        if kid not in self._keys or self._clock() - self._fetched_at > FRESH_S:
-            await self._refresh(kid)
-        if self._clock() - self._fetched_at > STALE_S:
+        is_usable = kid in self._keys and self._age <= STALE_S
+        if not is_usable or self._age > FRESH_S:
+            fetching = self._fetch_again()
+            if not is_usable:
+                await asyncio.wait({fetching})  # whoever leaves takes the keys from nobody else
+            elif not self._is_silent:
+                _, late = await asyncio.wait({fetching}, timeout=PATIENCE_S)
+                self._is_silent |= bool(late)
+        if self._age > STALE_S:
             raise UnavailableError(f"The keys of {self._issuer.issuer} cannot be fetched; send the request again.")
         return self._keys.get(kid)
 
-    async def _refresh(self, kid: str) -> None:
-        async with self._lock:
-            now = self._clock()
-            is_known = kid in self._keys and now - self._fetched_at <= FRESH_S
-            if is_known or now - self._asked_at < REFRESH_S:
-                return
+    @property
+    def _age(self) -> float:
+        return self._clock() - self._fetched_at
+
+    def _fetch_again(self) -> asyncio.Task[None]:
+        """What fetches the keys: a new one, unless one is under way or has begun in the last REFRESH_S."""
+        now = self._clock()
+        if self._fetching is None or (self._fetching.done() and now - self._asked_at >= REFRESH_S):
             self._asked_at = now
             self.fetches += 1
-            try:
+            self._fetching = asyncio.create_task(self._refresh(now))
+        return self._fetching
+
+    async def _refresh(self, now: float) -> None:
+        try:
+            async with asyncio.timeout(_FETCH_S):
                 self._keys = await self._fetch()
-            except (httpx2.HTTPError, JoseError, ValueError) as error:
-                _log.warning("the keys of an issuer cannot be fetched", issuer=self._issuer.issuer, reason=str(error))
-                return
-            self._fetched_at = now
+        except Exception as error:
+            self._is_silent = True
+            _log.warning("the keys of an issuer cannot be fetched", issuer=self._issuer.issuer, reason=repr(error))
+            return
+        self._is_silent = False
+        self._fetched_at = now
 
     async def _fetch(self) -> dict[str, PublicKey]:
         async with httpx2.AsyncClient(timeout=_TIMEOUT_S, follow_redirects=False, trust_env=True) as http:

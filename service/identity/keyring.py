@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import hmac
 import secrets
-from collections.abc import Collection
+from collections.abc import Collection, Generator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
@@ -32,7 +33,10 @@ _NO_HASH: Final = "0" * 64
 
 
 class Keyring:
-    """The keyring in `directory`, which need not exist. What another process writes is seen at the next look."""
+    """The keyring in `directory`, which need not exist. What another process writes is seen at the next look.
+
+    Every method raises UnavailableError when a file there cannot be read, or written where that is to be done.
+    """
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -50,11 +54,20 @@ class Keyring:
 
     @property
     def secret(self) -> bytes:
-        """The secret of this directory, made when there is none."""
+        """The secret of this directory, made when there is nothing that depends on one. UnavailableError otherwise."""
         if self._secret is None:
-            with writing(self._directory):
+            with self._writing():
                 self._secret = self._read_secret() or self._new_secret()
         return self._secret
+
+    def require_secret(self) -> None:
+        """UnavailableError when the secret is lost that keys or tenants here depend on."""
+        if not self.has_secret and (self.register.keys or self.register.tenants):
+            raise UnavailableError(
+                f"There is no {self._directory / 'secret'} (KILN_IDENTITY, or KILN_HOME), on which the API keys and the"
+                " tenants' parts of the store depend: another would void them all. Restore it from where register.json"
+                " is from; if it is lost, move register.json away too, and make new keys."
+            )
 
     @property
     def has_secret(self) -> bool:
@@ -81,13 +94,13 @@ class Keyring:
             made = KeyRecord.model_validate({**record, "scopes": scopes, "created": now, "expires": expires})
         except ValidationError as error:
             raise RequestError(_first(error)) from None
-        with writing(self._directory):
+        with self._writing():
             self._write(self.register.model_copy(update={"keys": (*self.register.keys, made)}))
         return key
 
     def revoke(self, identifier: str) -> KeyRecord:
         """Make a key worthless from now on. NotFoundError when there is no such key."""
-        with writing(self._directory):
+        with self._writing():
             register = self.register
             record = register.key(identifier)
             if record is None:
@@ -99,13 +112,25 @@ class Keyring:
 
     def set_tenant(self, name: str, record: TenantRecord) -> None:
         """Give a tenant what differs from the defaults. RequestError for a name that no tenant can have."""
-        with writing(self._directory):
+        # With the first tenant, so that a secret which is missing later is one that was lost.
+        _ = self.secret
+        with self._writing():
             tenants = {**self.register.tenants, name: record}
             try:
                 changed = Register(keys=self.register.keys, tenants=tenants)
             except ValidationError as error:
                 raise RequestError(_first(error)) from None
             self._write(changed)
+
+    @contextmanager
+    def _writing(self) -> Generator[None]:
+        try:
+            with writing(self._directory):
+                yield
+        except OSError as error:
+            raise UnavailableError(
+                f"The directory {self._directory} (KILN_IDENTITY, or KILN_HOME) cannot be written to: {error}."
+            ) from error
 
     def _look(self) -> None:
         try:
@@ -143,6 +168,7 @@ class Keyring:
         return secret
 
     def _new_secret(self) -> bytes:
+        self.require_secret()
         secret = secrets.token_bytes(_SECRET_BYTES)
         self._put(self._directory / "secret", secret.hex())
         return secret

@@ -23,6 +23,10 @@ from .engine_of import EngineOf
 
 JobId = Annotated[str, Path(pattern=r"^[0-9a-f]{32}$", description="The id of a job.")]
 
+LastEventId = Annotated[
+    str, Header(alias="Last-Event-ID", description="The last event that the client has seen.", max_length=64)
+]
+
 router = APIRouter()
 
 
@@ -56,9 +60,14 @@ async def cancel(job: JobId, engine: EngineOf) -> Response:
     return Response(body, headers={"Cache-Control": "no-store"}, media_type="application/json")
 
 
-async def listened_to(job: JobId, engine: EngineOf, request: Request) -> AsyncGenerator[str]:
+async def listened_to(
+    job: JobId, engine: EngineOf, request: Request, response: Response, last: LastEventId = ""
+) -> AsyncGenerator[str]:
     """The job, to which one stream more listens until its end; the errors of `Shares.take` when there are too many."""
-    await engine.jobs.find(job)
+    found = await engine.jobs.find(job)
+    if found.is_over and not found.events_after(last):
+        # What tells a browser's EventSource that it need not connect again (HTML, section 9.2).
+        response.status_code = 204
     with Held(request.app.state.streams) as stream:
         stream.add(1)
         yield job
@@ -69,14 +78,10 @@ async def listened_to(job: JobId, engine: EngineOf, request: Request) -> AsyncGe
     operation_id="events",
     summary="What happens to a job, as it happens",
     response_class=EventSourceResponse,
-    responses=LOOKUP_ERRORS,
+    responses={204: {"description": "The job is over, and nothing came after `Last-Event-ID`."}, **LOOKUP_ERRORS},
 )
 async def events(
-    job: Annotated[str, Depends(listened_to)],
-    engine: EngineOf,
-    last: Annotated[
-        str, Header(alias="Last-Event-ID", description="The last event that the client has seen.", max_length=64)
-    ] = "",
+    job: Annotated[str, Depends(listened_to)], engine: EngineOf, last: LastEventId = ""
 ) -> AsyncGenerator[ServerSentEvent]:
     """Server-sent events: `queued`, `started`, `stage` for each that begins, and `done` at the end of the stream."""
     async for event in engine.jobs.events(job, last):

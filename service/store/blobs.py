@@ -118,15 +118,12 @@ class Blobs:
 
     async def _signature(self, digest: str) -> _Signature | None:
         """What changes when the blob's file does, its size the last; None when there is none."""
-        if self._root is not None:
-            # Two microseconds; the store's own way takes a hundred, for each of a program's kernels.
-            try:
-                found = os.stat(self._root / _path(digest))
-            except FileNotFoundError:
-                return None
-            return found.st_ino, found.st_mtime_ns, found.st_ctime_ns, found.st_size
         with explained("The store does not answer"):
             try:
+                if self._root is not None:
+                    # Two microseconds; the store's own way takes a hundred, for each of a program's kernels.
+                    found = os.stat(self._root / _path(digest))
+                    return found.st_ino, found.st_mtime_ns, found.st_ctime_ns, found.st_size
                 meta = await self._store.head_async(_path(digest))
             except FileNotFoundError:
                 return None

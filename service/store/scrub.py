@@ -12,12 +12,12 @@ import os
 import re
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import structlog
 from obstore.store import LocalStore
@@ -32,14 +32,14 @@ from tensorkiln.buffers import SHA256_PATTERN
 from tensorkiln.errors import RequestError, UnavailableError
 from tensorkiln.trust import LEVELS
 
-from .evict import Bounds, evict
-from .inventory import BLOBS, PROGRAMS, QUARANTINE, RECORDS, REQUESTS, items, needed_blobs, read
+from .evict import Bounds, evict, remove
+from .inventory import BLOBS, QUARANTINE, Item, items, read
+from .judge import JUDGED, OPEN_JOBS, fault_of
 from .location import ObjectStore, explained, open_store
 from .mark import Mark, OfBuild
 from .purge import purge
-from .records import unsealed
-from .repeat_record import sealing_key, stated
 from .rights import FOLDER as RIGHTS
+from .signers import require_signer
 from .upkeep import bounds
 
 UNFINISHED_S: Final = 3600.0
@@ -68,92 +68,52 @@ class Report:
 async def scrub(store: ObjectStore, notary: Notary, *, dry_run: bool = False, quarantine: bool = False) -> Report:
     """Read and verify all blobs and records, and remove what is corrupt, untrusted or lacks a blob.
 
-    `notary` says which signatures are valid. `quarantine` keeps a copy below that name; `dry_run` only reports.
+    `notary` says which signatures are valid. `quarantine` keeps a copy below that name; `dry_run` only reports. What
+    is written anew meanwhile stays; so does an open job, which a service ends when it finds that it cannot be read.
     """
     report = Report()
     present: set[str] = set()
-    async for item in items(store, BLOBS):
-        content = await read(store, item.path)
-        if content is None:
-            continue
+    faulty: list[Item] = []
+    async for item, content in _contents(store, BLOBS, report):
         report.blobs += 1
-        report.bytes += len(content)
         digest = item.path.rpartition("/")[2]
         if (await asyncio.to_thread(sha256, content)).hexdigest() == digest:
             present.add(digest)
         else:
             report.corrupt.append(item.path)
-    for prefix in RECORDS:
-        async for item in items(store, prefix):
-            content = await read(store, item.path)
-            if content is not None:
-                report.records += 1
-                report.bytes += len(content)
-                await _judge(store, item.path, content, notary, present, report)
-    async for item in items(store, RIGHTS):
-        content = await read(store, item.path)
-        if content is not None:
-            report.rights += 1
-            report.bytes += len(content)
-            if unsealed(content) is None:
-                report.corrupt.append(item.path)
+            faulty.append(item)
+    for prefix in JUDGED:
+        async for item, content in _contents(store, prefix, report):
+            report.rights += prefix == RIGHTS
+            report.records += prefix != RIGHTS
+            fault = await fault_of(store, item.path, content, notary, present)
+            if fault is not None:
+                getattr(report, fault).append(item.path)
+                faulty.append(item)
     report.unfinished = _unfinished(store)
     if not dry_run:
-        for path in (*report.corrupt, *report.untrusted, *report.incomplete):
-            await _remove(store, path, quarantine=quarantine)
+        for item in faulty:
+            if not item.path.startswith(OPEN_JOBS):
+                await _remove(store, item, quarantine=quarantine)
         for path in report.unfinished:
             with suppress(FileNotFoundError):
                 os.unlink(path)
     return report
 
 
-async def _judge(
-    store: ObjectStore,
-    path: str,
-    content: bytes,
-    notary: Notary,
-    present: set[str],
-    report: Report,
-) -> None:
-    record = unsealed(content)
-    if record is None:
-        report.corrupt.append(path)
-        return
-    if not _is_trusted(path, record, notary):
-        report.untrusted.append(path)
-        return
-    needed = needed_blobs(path, content, record)
-    if needed is None:
-        report.corrupt.append(path)
-        return
-    for digest in needed:
-        # A blob that came after the blobs were listed is looked for once more.
-        if digest not in present and not await _is_there(store, digest):
-            report.incomplete.append(path)
-            return
+async def _contents(store: ObjectStore, prefix: str, report: Report) -> AsyncGenerator[tuple[Item, bytes]]:
+    async for item in items(store, prefix):
+        content = await read(store, item.path)
+        if content is not None:
+            report.bytes += len(content)
+            yield item, content
 
 
-def _is_trusted(path: str, record: Mapping[str, Any], notary: Notary) -> bool:
-    if path.startswith(PROGRAMS):
-        return notary.believes(record.get("signed", ""), path.rpartition("/")[2]) is not None
-    if not path.startswith(REQUESTS):
-        return True
-    said = stated(record)
-    is_sealed = sealing_key(record, path.rpartition("/")[2], notary) is not None
-    return is_sealed and (said is None or all(map(notary.is_valid, said.keys)))
-
-
-async def _is_there(store: ObjectStore, digest: str) -> bool:
-    content = await read(store, f"{BLOBS}{digest[:2]}/{digest}")
-    return content is not None and sha256(content).hexdigest() == digest
-
-
-async def _remove(store: ObjectStore, path: str, *, quarantine: bool) -> None:
-    with explained("The store does not remove what is damaged"), suppress(FileNotFoundError):
-        if quarantine:
-            await store.rename_async(path, QUARANTINE + path)
-        else:
-            await store.delete_async(path)
+async def _remove(store: ObjectStore, item: Item, *, quarantine: bool) -> None:
+    if quarantine:
+        with explained("The store does not keep what is damaged"), suppress(FileNotFoundError):
+            await store.copy_async(item.path, QUARANTINE + item.path)
+    await remove(store, item)
 
 
 def _unfinished(store: ObjectStore) -> list[str]:
@@ -170,11 +130,14 @@ def _unfinished(store: ObjectStore) -> list[str]:
 
 
 def main() -> int:
-    """The exit status: 0 when everything was whole, 1 when something was not, 2 when the store cannot be used."""
+    """The exit status: 0 when everything was whole, 1 when something was not, 2 when store or keys cannot be used."""
     parser = argparse.ArgumentParser(prog="python -m service.store.scrub", description="Verify a tensorkiln store.")
     parser.add_argument("--store", help="path or URL (default: KILN_STORE, or store in KILN_HOME)")
     parser.add_argument("--dry-run", action="store_true", help="report, and remove nothing")
     parser.add_argument("--quarantine", action="store_true", help="move what is not whole to quarantine/ in the store")
+    parser.add_argument(
+        "--lost-keys", action="store_true", help="remove what was signed though KILN_KEYS has none of the keys for it"
+    )
     parser.add_argument("--max-mib", type=int, help="then evict down to so many MiB (default: KILN_STORE_MAX_MIB)")
     parser.add_argument("--max-age-h", type=float, help="and what is older (default: KILN_STORE_MAX_AGE_H)")
     purged = parser.add_mutually_exclusive_group()
@@ -201,8 +164,11 @@ def main() -> int:
 async def _run(arguments: argparse.Namespace, settings: Settings, limits: Bounds | None) -> dict[str, object]:
     mark = _mark(arguments, settings)
     store = open_store(arguments.store or settings.store_location)
+    keyring = Keyring(settings.keys_directory)
+    if not arguments.lost_keys:
+        await require_signer(store, keyring.published(), settings.keys_directory)
     # Whoever serves the store asks for more isolation than none, and compiles again what has too little.
-    notary = Notary(Keyring(settings.keys_directory), settings.worker, LEVELS[0])
+    notary = Notary(keyring, settings.worker, LEVELS[0])
     report = await scrub(store, notary, dry_run=arguments.dry_run, quarantine=arguments.quarantine)
     told: dict[str, object] = {"clean": report.is_clean, **asdict(report), "purged": None, "evicted": None}
     if mark is not None:

@@ -6,6 +6,7 @@ import json
 import threading
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any, Self
@@ -17,7 +18,10 @@ AUDIENCE = "kiln"
 
 
 class TestIssuer:
-    """Serves its description and its key set on the loopback; `asked` counts how often the key set was fetched."""
+    """Serves its description and its key set on the loopback; `asked` counts how often the key set was fetched.
+
+    It answers while `answers` is set.
+    """
 
     __test__ = False
 
@@ -26,6 +30,8 @@ class TestIssuer:
         self.more: list[Mapping[str, Any]] = []
         self.asked = 0
         self.fails = False
+        self.answers = threading.Event()
+        self.answers.set()
         self.add("rsa-1", RSAKey.generate_key(2048))
         self.add("ec-1", ECKey.generate_key("P-256"))
         issuer = self
@@ -47,6 +53,7 @@ class TestIssuer:
 
     def answer(self, request: BaseHTTPRequestHandler) -> None:
         """One request."""
+        self.answers.wait()
         if request.path == "/.well-known/openid-configuration":
             answer: dict[str, Any] = {"issuer": self.url, "jwks_uri": f"{self.url}/jwks"}
         else:
@@ -54,10 +61,11 @@ class TestIssuer:
             published = [{**key.as_dict(private=False), "kid": kid, "use": "sig"} for kid, key in self.keys.items()]
             answer = {"keys": [*self.more, *published]}
         content = json.dumps(answer).encode()
-        request.send_response(500 if self.fails else 200)
-        request.send_header("Content-Length", str(len(content)))
-        request.end_headers()
-        request.wfile.write(content)
+        with suppress(ConnectionError):  # whoever asked may have waited for long enough
+            request.send_response(500 if self.fails else 200)
+            request.send_header("Content-Length", str(len(content)))
+            request.end_headers()
+            request.wfile.write(content)
 
     def token(self, *, kid: str = "rsa-1", alg: str = "RS256", key: Any = None, **claims: Any) -> str:
         """A token that is good for five minutes. `claims` replace the usual ones or join them; None leaves one out."""
@@ -74,6 +82,7 @@ class TestIssuer:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.answers.set()
         self._server.shutdown()
         self._thread.join()
         self._server.server_close()

@@ -11,10 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from service.identity.authenticator import require_private_address
 from service.identity.key import new_key, parse_key
 from service.identity.keyring import Keyring
 from service.identity.register import TenantRecord
 from service.identity.scopes import Scope
+from service.settings import Settings
 from tensorkiln.errors import NotFoundError, RequestError, UnavailableError
 
 
@@ -125,3 +127,42 @@ def test_a_damaged_file_lets_nobody_in(tmp_path: Path, name: str, content: bytes
     (tmp_path / name).write_bytes(content)
     with pytest.raises(UnavailableError, match=name):
         Keyring(tmp_path).verify(key)
+
+
+@pytest.mark.parametrize("has", ["keys", "tenants"])
+def test_a_secret_that_is_lost_is_not_replaced_while_anything_depends_on_it(tmp_path: Path, has: str) -> None:
+    if has == "keys":
+        Keyring(tmp_path).make("", "acme", [Scope.COMPILE], None)
+    else:
+        Keyring(tmp_path).set_tenant("acme", TenantRecord(weight=2))
+    whole = (tmp_path / "secret").read_bytes()
+    (tmp_path / "secret").unlink()
+    left = Keyring(tmp_path)
+    for use in (lambda: left.secret, lambda: left.make("", "b", [], None), lambda: Keyring(tmp_path).require_secret()):
+        with pytest.raises(UnavailableError, match=r"secret.*[Rr]estore"):
+            use()
+    with pytest.raises(UnavailableError):
+        require_private_address(Settings(identity=tmp_path), "127.0.0.1", None)
+    assert not (tmp_path / "secret").exists()
+    (tmp_path / "secret").write_bytes(whole)
+    assert left.secret.hex() == whole.decode()
+
+
+def test_where_there_is_nothing_yet_no_secret_is_made_or_missed(tmp_path: Path) -> None:
+    keyring = Keyring(tmp_path / "identity")
+    keyring.require_secret()
+    assert not (tmp_path / "identity").exists()
+    assert len(keyring.secret) == 32
+
+
+def test_where_nothing_can_be_written_the_error_says_so(tmp_path: Path) -> None:
+    (tmp_path / "identity").mkdir()
+    keyring = Keyring(tmp_path / "identity")
+    (tmp_path / "identity" / "lock").mkdir()
+    for use in (
+        lambda: keyring.secret,
+        lambda: keyring.set_tenant("acme", TenantRecord()),
+        lambda: keyring.revoke("x"),
+    ):
+        with pytest.raises(UnavailableError, match="cannot be written to"):
+            use()

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from fastapi import Request
+from fastapi import Request, Response
 
 from service.engine.engine import Engine
 from service.fairness.shares import Shares
@@ -23,8 +23,9 @@ STREAMS = 16
 class Found:
     """Instead of the jobs of an engine: each is there."""
 
-    async def find(self, job: str) -> None:
+    async def find(self, job: str) -> Any:
         del job
+        return SimpleNamespace(is_over=False)
 
 
 def test_a_tenant_that_listens_to_many_jobs_leaves_some_streams_to_others() -> None:
@@ -35,7 +36,7 @@ def test_a_tenant_that_listens_to_many_jobs_leaves_some_streams_to_others() -> N
 
     def stream(tenant: str) -> Any:
         with acting_as(Caller("key", tenant, tenant, EVERYTHING)):
-            return asynccontextmanager(listened_to)("0" * 32, engine, request)
+            return asynccontextmanager(listened_to)("0" * 32, engine, request, Response())
 
     async def run() -> None:
         async with AsyncExitStack() as streams:

@@ -23,6 +23,7 @@ from tensorkiln.errors import ExpiredCredentialError, ForbiddenError, InvalidCre
 from tests.identity.guarded import Guarded, artifacts, program, refusal
 from tests.identity.issuer import AUDIENCE, TestIssuer
 from tests.service.bodies import compile_body, encoded, graph
+from tests.settled import settled
 from tests.snippets import ROOT
 
 WORKER = ["compile", "cache:read", "cache:write"]
@@ -229,6 +230,59 @@ def test_an_issuer_that_withdraws_a_key_is_believed_when_the_keys_are_fetched_ag
         del issuer.keys["rsa-1"]
         now += FRESH_S + 1
         assert await jwks.key("rsa-1") is None
+
+    with TestIssuer() as issuer:
+        asyncio.run(run(issuer))
+
+
+def test_an_issuer_that_hangs_keeps_nobody_waiting_whose_key_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("service.identity.jwks.PATIENCE_S", 0.01)
+
+    async def run(issuer: TestIssuer) -> None:
+        now = 0.0
+        jwks = Jwks(Issuer.model_validate(settings_of(issuer)), lambda: now)
+        assert await jwks.key("rsa-1") is not None
+        issuer.answers.clear()
+        now += FRESH_S + 1
+        assert None not in await asyncio.gather(*(jwks.key("rsa-1") for _ in range(50)))
+        unknown = asyncio.create_task(jwks.key("unknown"))
+        assert await jwks.key("rsa-1") is not None
+        assert jwks.fetches == 2
+        assert not unknown.done()
+        del issuer.keys["rsa-1"]
+        issuer.answers.set()
+        # Whoever waits for what is under way, and whoever comes then, has what the issuer says now.
+        assert await unknown is None
+        assert await jwks.key("rsa-1") is None
+        assert jwks.fetches == 2
+
+    with TestIssuer() as issuer:
+        asyncio.run(run(issuer))
+
+
+def test_an_issuer_that_never_ends_its_answer_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("service.identity.jwks._FETCH_S", 0.05)
+
+    async def run(silent: TestIssuer) -> None:
+        silent.answers.clear()
+        with pytest.raises(UnavailableError, match="cannot be fetched"):
+            await Jwks(Issuer.model_validate(settings_of(silent))).key("rsa-1")
+
+    with TestIssuer() as silent:
+        asyncio.run(run(silent))
+
+
+def test_who_leaves_while_the_keys_are_fetched_takes_them_from_nobody() -> None:
+    async def run(issuer: TestIssuer) -> None:
+        jwks = Jwks(Issuer.model_validate(settings_of(issuer)))
+        issuer.answers.clear()
+        first, second = (asyncio.create_task(jwks.key("rsa-1")) for _ in range(2))
+        await settled()
+        first.cancel()
+        await asyncio.wait({first})
+        issuer.answers.set()
+        assert await second is not None
+        assert jwks.fetches == 1
 
     with TestIssuer() as issuer:
         asyncio.run(run(issuer))

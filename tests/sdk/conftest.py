@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-import stamina.instrumentation
 
 from tensorkiln import Client, Graph
 from tensorkiln.build import Builder, relu
@@ -118,10 +117,3 @@ def _own_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("KILN_CONFIG_DIR", str(tmp_path / "config"))
     for name in ("KILN_URL", "KILN_HOME", "KILN_TIMEOUT_S", "KILN_STARTUP_TIMEOUT_S"):
         monkeypatch.delenv(name, raising=False)
-
-
-@pytest.fixture(autouse=True)
-def _quiet_retries() -> Iterator[None]:
-    stamina.instrumentation.set_on_retry_hooks([])
-    yield
-    stamina.instrumentation.set_on_retry_hooks(None)

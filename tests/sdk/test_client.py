@@ -4,6 +4,7 @@ import json
 import platform
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -155,6 +156,13 @@ def test_threads_share_a_client(client: Client, layer: Graph) -> None:
 def test_what_is_not_json_is_refused_before_it_is_sent(client: Client, graph: str | bytes, message: str) -> None:
     with pytest.raises(InvalidGraphError, match=message):
         client.validate(graph)
+
+
+@pytest.mark.parametrize("graph", [None, 5, [1], object()])
+def test_what_is_no_way_to_give_a_graph_is_refused(client: Client, graph: Any) -> None:
+    for call in (client.validate, client.compile, client.submit):
+        with pytest.raises(RequestError, match=f"cannot be a {type(graph).__name__}: give a Graph"):
+            call(graph)
 
 
 def test_a_graph_that_is_too_long_is_refused_before_it_is_sent(client: Client) -> None:

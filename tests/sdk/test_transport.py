@@ -10,7 +10,6 @@ from email.utils import format_datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from stamina.instrumentation import get_on_retry_hooks, set_on_retry_hooks
 
 from tensorkiln.async_wire import AsyncWire
 from tensorkiln.errors import (
@@ -23,8 +22,9 @@ from tensorkiln.errors import (
     UnavailableError,
 )
 from tensorkiln.immediate import run
-from tensorkiln.transport import ATTEMPTS, Transport
-from tensorkiln.wire import BACKOFF_INITIAL_S, Address, BlockingWire, Wire
+from tensorkiln.patience import ATTEMPTS, BACKOFF_INITIAL_S
+from tensorkiln.transport import Transport
+from tensorkiln.wire import Address, BlockingWire, Wire
 
 if TYPE_CHECKING:
     from tests.sdk.scripted import ScriptedServer
@@ -117,13 +117,20 @@ def test_a_problem_that_says_it_is_not_retryable_is_not_retried(transport: Conne
 
 
 @pytest.fixture
-def waits() -> Iterator[list[float]]:
+def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The seconds that are waited before each further attempt, appended when the wait begins."""
     seconds: list[float] = []
-    before = get_on_retry_hooks()
-    set_on_retry_hooks([lambda details: seconds.append(details.wait_for)])
-    yield seconds
-    set_on_retry_hooks(before)
+
+    def noted(pause: Callable[[Any, float], Coroutine[Any, Any, None]]) -> Callable[[Any, float], Any]:
+        def noting(wire: Wire, wait_s: float) -> Coroutine[Any, Any, None]:
+            seconds.append(wait_s)
+            return pause(wire, wait_s)
+
+        return noting
+
+    for wire in (BlockingWire, AsyncWire):
+        monkeypatch.setattr(wire, "pause", noted(wire.pause))
+    return seconds
 
 
 def test_retry_after_in_seconds_is_waited_for(transport: Connect, scripted: ScriptedServer, waits: list[float]) -> None:

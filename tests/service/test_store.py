@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -246,3 +247,16 @@ def test_the_differing_component_is_named() -> None:
     assert action.components == base
     assert action.digest == Action.from_components(dict(reversed(base.items()))).digest
     assert action.digest != Action.from_components(other).digest
+
+
+def test_a_folder_of_blobs_that_cannot_be_looked_into_makes_the_store_unavailable(tmp_path: Path) -> None:
+    async def run() -> None:
+        blobs = Blobs(open_store(str(tmp_path)))
+        digest = await blobs.put(b"content")
+        shutil.rmtree(blob_file(tmp_path, digest).parent)
+        blob_file(tmp_path, digest).parent.write_bytes(b"")
+        for failing in (blobs.holds([digest]), blobs.get(digest), blobs.put(b"content")):
+            with pytest.raises(UnavailableError, match="Not a directory"):
+                await failing
+
+    asyncio.run(run())

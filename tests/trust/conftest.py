@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import stamina.instrumentation
 
 from tensorkiln import Graph
 from tests.service.bodies import graph
@@ -25,10 +24,7 @@ def small() -> Graph:
 
 
 @pytest.fixture(autouse=True)
-def _own_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+def _own_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name in ("KILN_URL", "KILN_HOME", "KILN_CACHE_DIR", "KILN_OFFLINE", "KILN_TRUSTED_KEYS", "KILN_MIN_ISOLATION"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("KILN_CONFIG_DIR", str(tmp_path / "config"))
-    stamina.instrumentation.set_on_retry_hooks([])
-    yield
-    stamina.instrumentation.set_on_retry_hooks(None)

@@ -8,7 +8,6 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-import stamina.instrumentation
 import typer
 from rich.console import Console
 from rich.status import Status
@@ -71,7 +70,6 @@ def output() -> Console:
 def reported() -> Generator[Step, None, None]:
     """Run a command: `step("compiling")` shows what it is doing; an error becomes one line and an exit code."""
     console = _console(stderr=True)
-    stamina.instrumentation.set_on_retry_hooks([])
     try:
         with console.status("starting") as status:
             yield _stepper(status)
@@ -84,8 +82,6 @@ def reported() -> Generator[Step, None, None]:
     except KeyboardInterrupt:
         console.print("interrupted", style="red")
         raise typer.Exit(INTERRUPTED) from None
-    finally:
-        stamina.instrumentation.set_on_retry_hooks(None)
 
 
 def shown(step: Step, what: str, targets: Sequence[str]) -> Callable[[JobEvent], None]:

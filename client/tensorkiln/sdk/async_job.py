@@ -22,14 +22,16 @@ Finish = Callable[[bytes], Awaitable[tuple[CompiledProgram, ...]]]
 class AsyncJob:
     """A compile that a service has accepted: `Job` in an event loop.
 
-    `accepted` is how it stood when it was; `finish` reads the programs of the answer. `latest` is how it stood when
-    the service was last asked.
+    `accepted` is how it stood when it was; `finish` reads the programs of the answer, of which there are `programs`.
+    `latest` is how it stood when the service was last asked.
     """
 
-    def __init__(self, accepted: JobStatus, transport: Transport, finish: Finish) -> None:
+    def __init__(self, accepted: JobStatus, transport: Transport, finish: Finish, programs: int) -> None:
         self._transport = transport
         self._finish = finish
+        self._programs = programs
         self._path = f"/jobs/{accepted.id}"
+        self._done = ""
         self.latest = accepted
 
     @property
@@ -37,15 +39,20 @@ class AsyncJob:
         return self.latest.id
 
     async def status(self) -> JobStatus:
-        return self._stands(await self._transport.get(self._path))
+        return self._stands(await self._content())
 
     async def cancel(self) -> JobStatus:
-        return self._stands(await self._transport.delete(self._path))
+        return self._stands(await self._transport.delete(self._path, programs=self._programs))
 
     async def events(self, after: str = "", timeout_s: float | None = None) -> AsyncGenerator[JobEvent]:
+        # Nothing comes after that, which a service that has no 204 for it cannot say.
+        if after and after == self._done:
+            return
         stream = self._transport.events(f"{self._path}/events", after, timeout_s)
         async with aclosing(stream):
             async for event in stream:
+                if event.event == "done":
+                    self._done = event.id
                 yield _event(event.id, event.event, event.data)
 
     async def wait(
@@ -53,7 +60,7 @@ class AsyncJob:
     ) -> tuple[CompiledProgram, ...]:
         if not self.latest.is_over:
             await self._end(timeout_s, on_progress)
-        content = await self._transport.get(self._path)
+        content = await self._content()
         status = self._stands(content)
         if status.error is not None:
             raise error_from_problem(status.error)
@@ -66,7 +73,10 @@ class AsyncJob:
     async def give_up(self) -> None:
         """Cancel for somebody who is leaving: a service that does not answer holds nobody up for long."""
         with suppress(TensorkilnError):
-            await self._transport.delete(self._path, timeout_s=CANCEL_S)
+            await self._transport.delete(self._path, programs=self._programs, timeout_s=CANCEL_S)
+
+    async def _content(self) -> bytes:
+        return await self._transport.get(self._path, programs=self._programs)
 
     def _stands(self, content: bytes) -> JobStatus:
         self.latest = read(JobStatus, content)
@@ -84,7 +94,7 @@ class AsyncJob:
 def _event(identifier: str, kind: str, data: str) -> JobEvent:
     try:
         told = json.loads(data)
-    except ValueError:
+    except (ValueError, RecursionError):
         told = None
     if not isinstance(told, dict):
         raise UnavailableError(f"The service's event {identifier!r} is not one that this SDK understands: {data[:200]}")

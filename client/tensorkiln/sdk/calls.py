@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
@@ -111,7 +111,7 @@ class Calls:
             return await self._trusted.kept(await self._question(asked))
         if on_progress is not None:
             return (await self._seen_through(asked, on_progress))[0]
-        return await self._believed(asked, await self._transport.post("/compile", asked.body))
+        return await self._believed(asked, await self._posted(asked, {}))
 
     async def _told(
         self, graph: GraphSource, targets: Sequence[TargetSource], options: OptionsSource | None
@@ -212,8 +212,11 @@ class Calls:
     async def _accepted(self, asked: Asked) -> AsyncJob:
         # A request that is sent again, because its answer was lost, gets the job that it has made already.
         headers = {**_AS_JOB, "Idempotency-Key": secrets.token_hex(16)}
-        answer = await self._transport.post("/compile", asked.body, headers)
-        return AsyncJob(read(JobStatus, answer), self._transport, lambda content: self._believed(asked, content))
+        accepted = read(JobStatus, await self._posted(asked, headers))
+        return AsyncJob(accepted, self._transport, lambda content: self._believed(asked, content), len(asked.targets))
+
+    async def _posted(self, asked: Asked, headers: Mapping[str, str]) -> bytes:
+        return await self._transport.post("/compile", asked.body, headers, programs=len(asked.targets))
 
     async def _seen_through(
         self, asked: Asked, on_progress: Callable[[JobEvent], None] | None

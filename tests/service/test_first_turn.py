@@ -1,0 +1,207 @@
+"""Tenants that share a store want the same: each waits for a turn of its own, and the first that has one compiles."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from service.engine.compiles import Compiled, Compiles
+from service.engine.misses import Misses
+from service.engine.order import Made, Order, Wanted
+from service.engine.protocol import Tell
+from service.fairness.lane import Bounds, FairLane
+from service.fairness.queue import Share
+from service.fairness.turns import Turns
+from service.identity.caller import Caller, acting_as
+from service.identity.keyring import Keyring as ApiKeyring
+from service.identity.scopes import EVERYTHING
+from service.identity.tenancy import Tenancy
+from service.store.nearest import Nearest
+from service.store.programs import Entry
+from tensorkiln.errors import DiagnosticError, RateLimitedError
+from tests.settled import settled
+from tests.trust.stores import Stocked, action
+
+AGE_S: Final = 1.0
+CPU_S: Final = 2.5
+WANTED: Final = Wanted(action(1), b"graph", with_dumps=False)
+
+
+class Bench:
+    """An engine that compiles while `goes_on` is set, and says for whom it began."""
+
+    def __init__(self, stocked: Stocked) -> None:
+        self._stocked = stocked
+        self.goes_on = asyncio.Event()
+        self.begun: list[Order] = []
+        self.given_up = 0
+        self.refuses = False
+
+    async def start(self) -> None: ...
+
+    async def check(self) -> None: ...
+
+    def lacks_workers(self) -> str:
+        return ""
+
+    def width(self, most: int) -> int:
+        return most
+
+    async def submit(self, order: Order, tell: Tell) -> str:
+        self.begun.append(order)
+        tell({"stage": "begun"})
+        return str(len(self.begun))
+
+    async def wait(self, ticket: str) -> Made:
+        order = self.begun[int(ticket) - 1]
+        await self.goes_on.wait()
+        order.cost.spending.add(CPU_S)
+        if self.refuses:
+            raise DiagnosticError("The graph is refused.")
+        blobs, programs = self._stocked.blobs, self._stocked.programs
+        entry = await programs.save(order.wanted.action, Entry(await blobs.put(b"program"), ()))
+        return Made(b"program", entry, None)
+
+    async def cancel(self, ticket: str) -> None:
+        await settled()
+        self.given_up += 1
+
+    async def close(self) -> None: ...
+
+
+class Service:
+    """Compiles of tenants that share a store, `width` at a time."""
+
+    def __init__(self, home: Path, width: int) -> None:
+        stocked = Stocked.at(home / "store")
+        keyring = ApiKeyring(home / "identity")
+        tenancy = Tenancy(keyring, stocked.records, "")
+        self.spent: list[tuple[str, float]] = []
+        self.lane = FairLane(
+            Bounds(width, 8, AGE_S, tenant_width=1), lambda tenant, seconds: self.spent.append((tenant, seconds))
+        )
+
+        async def is_stored(digest: str) -> bool:
+            return await stocked.programs.entry(digest) is not None
+
+        misses = Misses(Nearest(stocked.records, is_stored), tenancy)
+        self.engine = Bench(stocked)
+        turns = Turns(self.lane, keyring.tenant)
+        self.compiles = Compiles(self.engine, turns, tenancy, stocked.blobs, stocked.programs, misses)
+
+    async def ask(self, tenant: str, tell: Tell = lambda _: None) -> asyncio.Task[Compiled]:
+        """What `tenant` waits for, once it is in the queue, at work, or with whoever is."""
+        with acting_as(Caller(f"key:{tenant}", tenant, "", EVERYTHING)):
+            asked = asyncio.create_task(self.compiles.program(WANTED, tell))
+        await asyncio.sleep(0.05)
+        return asked
+
+    @asynccontextmanager
+    async def busy(self, tenant: str) -> AsyncGenerator[None]:
+        """Another compile of `tenant` is under way, which has its only place."""
+        async with self.lane.admit(Share(tenant), 1.0):
+            yield
+
+
+def with_service(home: Path, test: Callable[[Service], Awaitable[None]], width: int = 2) -> None:
+    async def run() -> None:
+        service = Service(home, width)
+        await test(service)
+        await service.compiles.close()
+        assert (service.lane.load().waiting, service.lane.load().running) == (0, 0)
+
+    asyncio.run(run())
+
+
+def test_who_has_its_turn_first_compiles_for_those_who_wait_for_theirs(tmp_path: Path) -> None:
+    async def test(service: Service) -> None:
+        async with service.busy("a"):
+            news: list[object] = []
+            first = await service.ask("a", news.append)
+            assert service.lane.load().waiting == 1
+            second = await service.ask("b")
+            # Its own place was free, whatever the other waits for; and from then on nobody waits any more.
+            assert (service.lane.load().waiting, len(service.engine.begun)) == (0, 1)
+            third = await service.ask("c")
+            assert service.lane.load().waiting == 0
+            service.engine.goes_on.set()
+            programs = await asyncio.gather(first, second, third)
+        assert [each.program for each in programs] == [b"program"] * 3
+        assert news == [{"stage": "begun"}]
+        assert (len(service.engine.begun), service.compiles.started) == (1, 1)
+        assert service.spent == [("b", CPU_S)]
+
+    with_service(tmp_path, test)
+
+
+def test_the_limit_of_one_tenant_refuses_no_other(tmp_path: Path) -> None:
+    async def test(service: Service) -> None:
+        async with service.busy("a"), service.busy("c"):
+            first = await service.ask("a")
+            await asyncio.sleep(AGE_S / 2)
+            second = await service.ask("b")
+            with pytest.raises(RateLimitedError):
+                await first
+            assert not second.done()
+        service.engine.goes_on.set()
+        assert (await second).cache["status"] == "miss"
+        assert service.spent == [("b", CPU_S)]
+
+    with_service(tmp_path, test)
+
+
+def test_who_asked_first_may_leave_and_pays_for_what_it_began(tmp_path: Path) -> None:
+    async def test(service: Service) -> None:
+        first = await service.ask("a")
+        second = await service.ask("b")
+        first.cancel()
+        await asyncio.wait({first})
+        assert (service.lane.load().running, service.engine.given_up) == (1, 0)
+        service.engine.goes_on.set()
+        assert (await second).program == b"program"
+        assert service.spent == [("a", CPU_S)]
+
+    with_service(tmp_path, test)
+
+
+def test_what_is_given_up_is_nobodys_to_wait_for(tmp_path: Path) -> None:
+    async def test(service: Service) -> None:
+        first = await service.ask("a")
+        first.cancel()
+        await asyncio.wait({first})
+        # It is being given up yet, and whoever comes now begins anew.
+        second = await service.ask("b")
+        assert (service.engine.given_up, len(service.engine.begun)) == (1, 2)
+        service.engine.goes_on.set()
+        assert (await second).program == b"program"
+
+    with_service(tmp_path, test)
+
+
+def test_an_error_of_the_compile_is_everybodys(tmp_path: Path) -> None:
+    async def test(service: Service) -> None:
+        service.engine.refuses = True
+        asked = [await service.ask(tenant) for tenant in ("a", "b")]
+        service.engine.goes_on.set()
+        assert [type(each) for each in await asyncio.gather(*asked, return_exceptions=True)] == [DiagnosticError] * 2
+        assert len(service.engine.begun) == 1
+
+    with_service(tmp_path, test)
+
+
+def test_turns_that_come_at_one_moment_make_one_compile(tmp_path: Path) -> None:
+    async def test(service: Service) -> None:
+        async with service.busy("c"), service.busy("d"):
+            asked = [await service.ask(tenant) for tenant in ("a", "b")]
+            assert service.lane.load().waiting == 2
+        service.engine.goes_on.set()
+        first, second = await asyncio.gather(*asked)
+        assert first.program == second.program
+        assert (len(service.engine.begun), len(service.spent)) == (1, 1)
+
+    with_service(tmp_path, test)
