@@ -102,6 +102,7 @@ class Jobs:
         record = JobRecord(identifier, digest, begun, who.to_record(), hook, owner=self._owner)
         job = Job(replace(record, trace=traceparent(), body_bytes=len(body.content)))
         if answer is not None:
+            job.record = replace(job.record, queue_ms=0.0)  # it has no turn to wait for
             job.ends("done", **await kept(answer, self._blobs))
             job.settle(await self._records.end(job.record))
             return job

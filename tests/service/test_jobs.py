@@ -167,6 +167,8 @@ def test_a_repeated_request_is_done_at_once(server: Server) -> None:
     assert server.compile(body).status_code == 200
     answer = submit(server, body)
     assert (answer.status_code, cache(answer)) == (200, ("hit", "same request"))
+    assert answer.json()["queue_ms"] == 0
+    assert answer.json()["run_ms"] >= 0
     assert [each["event"] for each in events(server, answer.json()["id"])] == ["queued", "done"]
 
 
