@@ -162,7 +162,9 @@ class Keyring:
         except FileNotFoundError:
             return None
         except (OSError, ValueError) as error:
-            raise UnavailableError(f"The secret in {path} cannot be read: {error}.") from None
+            raise UnavailableError(
+                f"The secret in {path} (KILN_IDENTITY, or KILN_HOME) cannot be read: {error}."
+            ) from None
         if len(secret) != _SECRET_BYTES:
             raise UnavailableError(f"The secret in {path} has {len(secret)} bytes, not {_SECRET_BYTES}.")
         return secret

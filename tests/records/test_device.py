@@ -157,7 +157,7 @@ def test_d8_a_runtime_may_be_asked_many_times_by_many_threads() -> None:
 
 
 def test_d8_code_that_cannot_be_loaded_is_an_error_value() -> None:
-    with pytest.raises(DeviceError, match="not an object file"):
+    with pytest.raises(DeviceError, match="not a 64-bit ELF object"):
         cpu_runtime(CompiledSpec.from_bytes("k", b"garbage", "0" * 64))
     with pytest.raises(DeviceError, match="the CPU runtime loads objects, not source"):
         cpu_runtime(device(compiler=SourceOnlyCompiler()).compile(ADD))
