@@ -100,9 +100,10 @@ class Jobs:
         digest = await self._blobs.put(body.content, durable=answer is None)
         begun = time.time()
         record = JobRecord(identifier, digest, begun, who.to_record(), hook, owner=self._owner)
-        job = Job(replace(record, trace=traceparent(), body_bytes=len(body.content)))
+        # With its answer, it has no turn to wait for.
+        queue_ms = None if answer is None else 0.0
+        job = Job(replace(record, trace=traceparent(), body_bytes=len(body.content), queue_ms=queue_ms))
         if answer is not None:
-            job.record = replace(job.record, queue_ms=0.0)  # it has no turn to wait for
             job.ends("done", **await kept(answer, self._blobs))
             job.settle(await self._records.end(job.record))
             return job

@@ -18,7 +18,6 @@ from .child import DONE, Birth, Job, live
 from .confinement import Confinement
 from .control import Ended, Fork
 from .pages import Run
-from .removal import remove
 
 _READ_BYTES = 64 << 10
 RELEASE_S: Final = 0.1
@@ -190,10 +189,6 @@ class Forked:
             ran_s=self.ran_s,
             cancelled=self.is_cancelled,
         )
-
-    def remove_files(self) -> None:
-        """What the process has left in its directory, and that."""
-        remove(self.scratch)
 
 
 class Nursery:

@@ -19,6 +19,7 @@ from .forked import Nursery
 from .frames import FrameError, Message
 from .landlock import Support
 from .levels import Level, Wall
+from .removal import remove
 
 _LIMITS: Final = Limits(deadline_s=10.0, memory_mib=256, file_mib=1)
 _PLANTED: Final = "planted"
@@ -95,7 +96,7 @@ def _audition(nursery: Nursery, scratch: Path) -> Song | str:
         except (OSError, FrameError):
             song = None
     end = forked.bury()
-    forked.remove_files()
+    remove(forked.scratch)
     planted.unlink(missing_ok=True)
     return song or f"ends with status {end.status}: {end.stderr[-_QUOTED:].strip()}"
 

@@ -31,9 +31,10 @@ ENDED: Final[frozenset[State]] = frozenset({"done", "failed", "cancelled"})
 MAX_OPEN: Final = 100_000
 
 ENDED_FOLDER: Final = "jobs/ended/"
-_OPEN: Final = "jobs/open"
+OPEN_FOLDER: Final = "jobs/open/"
+PROGRESS_FOLDER: Final = "jobs/progress/"
+OWNERS_FOLDER: Final = "jobs/owners/"
 _CLAIMS: Final = "jobs/claims"
-_PROGRESS: Final = "jobs/progress"
 
 _log = structlog.get_logger()
 
@@ -118,20 +119,20 @@ class JobRecords:
         record = await self._open(job)
         if record is None:
             return await self._read(_ended(job))  # it may have ended since
-        told = await self._read(f"{_PROGRESS}/{job}")
+        told = await self._read(f"{PROGRESS_FOLDER}{job}")
         return told if told is not None and told.attempt >= record.attempt else record
 
     async def tell(self, record: JobRecord) -> None:
         """Have other services know how far an open job is."""
-        await self._records.put(f"{_PROGRESS}/{record.id}", asdict(record))
+        await self._records.put(f"{PROGRESS_FOLDER}{record.id}", asdict(record))
 
     async def tell_no_more(self, job: str) -> None:
         """A job was over before it could be told how far it is."""
-        await self._records.delete(f"{_PROGRESS}/{job}")
+        await self._records.delete(f"{PROGRESS_FOLDER}{job}")
 
     async def write(self, record: JobRecord) -> None:
         """Keep an open job as it is now."""
-        await self._records.put(f"{_OPEN}/{record.id}", asdict(record), durable=True)
+        await self._records.put(f"{OPEN_FOLDER}{record.id}", asdict(record), durable=True)
 
     async def end(self, record: JobRecord) -> JobRecord:
         """Keep how a job has ended, unless it has already; the record that stands."""
@@ -145,7 +146,7 @@ class JobRecords:
 
     async def opened(self) -> list[str]:
         """The ids of the open jobs."""
-        return await self._records.names(_OPEN, MAX_OPEN)
+        return await self._records.names(OPEN_FOLDER.removesuffix("/"), MAX_OPEN)
 
     async def orphan(self, job: str, owner: str, now: float) -> JobRecord | None:
         """An open job whose owner is no more, taken over by `owner`; None when there is nothing to take.
@@ -162,7 +163,7 @@ class JobRecords:
         if is_anothers or not await self._claim(record, owner, now):
             return None
         # A compile that was begun again has a number, too, and events that somebody may have seen by it.
-        told = await self._read(f"{_PROGRESS}/{job}")
+        told = await self._read(f"{PROGRESS_FOLDER}{job}")
         attempt = 1 + max(record.attempt, 0 if told is None else told.attempt)
         lost = record.lost + (record.state == "running")
         taken = replace(record, owner=owner, attempt=attempt, lost=lost, state="queued", events=())
@@ -171,12 +172,12 @@ class JobRecords:
 
     async def beat(self, owner: str, until: float) -> None:
         """Other services leave the jobs of `owner` alone until then, in seconds since the epoch."""
-        await self._records.put(f"jobs/owners/{owner}", {"until": until})
+        await self._records.put(f"{OWNERS_FOLDER}{owner}", {"until": until})
 
     async def leave(self, owner: str, jobs: Iterable[str]) -> None:
         """What `owner` still has is for others from now on; over `jobs`, which it has begun, it was not lost."""
         await asyncio.gather(*(self._lay_down(job, owner) for job in jobs))
-        await self._records.delete(f"jobs/owners/{owner}")
+        await self._records.delete(f"{OWNERS_FOLDER}{owner}")
 
     async def owner(self, job: str) -> str:
         """Who has an open job; empty for nobody."""
@@ -185,7 +186,7 @@ class JobRecords:
 
     async def lives(self, owner: str, now: float) -> bool:
         """Whether a service said that it lives at this time."""
-        found = await self._records.get(f"jobs/owners/{owner}") if owner else None
+        found = await self._records.get(f"{OWNERS_FOLDER}{owner}") if owner else None
         until = found.get("until") if found is not None else None
         return isinstance(until, int | float) and until > now
 
@@ -206,13 +207,13 @@ class JobRecords:
 
     async def _open(self, job: str) -> JobRecord | None:
         """The record of an open job. One that cannot be read ends the job, unless its owner is known and lives."""
-        path = f"{_OPEN}/{job}"
+        path = f"{OPEN_FOLDER}{job}"
         try:
             content = await self._records.intact(path)
             return _JOB_RECORD.validate_python(content) if content is not None else None
         except (DamagedRecord, ValidationError):
             _log.error("the record of an open job cannot be read", path=path)
-        told = await self._read(f"{_PROGRESS}/{job}")
+        told = await self._read(f"{PROGRESS_FOLDER}{job}")
         if told is not None and await self.lives(told.owner, time.time()):
             return told
         lost = UnavailableError("The record of this job was damaged in the store; send its request again.")
@@ -245,8 +246,8 @@ class JobRecords:
         return claim.decode(errors="replace")
 
     async def _close(self, record: JobRecord) -> None:
-        await self._records.delete(f"{_OPEN}/{record.id}")
-        await self._records.delete(f"{_PROGRESS}/{record.id}")
+        await self._records.delete(f"{OPEN_FOLDER}{record.id}")
+        await self._records.delete(f"{PROGRESS_FOLDER}{record.id}")
         if record.attempt > 1:
             claims = await self._records.names(_CLAIMS, MAX_OPEN)
             for claim in claims:

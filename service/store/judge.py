@@ -9,13 +9,13 @@ from typing import Any, Final, Literal, TypeAlias
 from service.trust.notary import Notary
 
 from .inventory import BLOBS, HISTORY, PROGRAMS, RECORDS, REQUESTS, needed_blobs, read
+from .job_records import OPEN_FOLDER, OWNERS_FOLDER, PROGRESS_FOLDER
 from .location import ObjectStore
 from .records import unsealed
 from .repeat_record import sealing_key, stated
 from .rights import FOLDER as RIGHTS
 
-OPEN_JOBS: Final = "jobs/open/"
-JUDGED: Final = (*RECORDS, *HISTORY, OPEN_JOBS, "jobs/progress/", "jobs/owners/", RIGHTS)
+JUDGED: Final = (*RECORDS, *HISTORY, OPEN_FOLDER, PROGRESS_FOLDER, OWNERS_FOLDER, RIGHTS)
 """Where records are that can be judged."""
 
 Fault: TypeAlias = Literal["corrupt", "untrusted", "incomplete"]

@@ -34,7 +34,8 @@ from tensorkiln.trust import LEVELS
 
 from .evict import Bounds, evict, remove
 from .inventory import BLOBS, QUARANTINE, Item, items, read
-from .judge import JUDGED, OPEN_JOBS, fault_of
+from .job_records import OPEN_FOLDER as OPEN_JOBS
+from .judge import JUDGED, fault_of
 from .location import ObjectStore, explained, open_store
 from .mark import Mark, OfBuild
 from .purge import purge

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 
 import pytest
 
 from service.sandbox import frames
 from service.sandbox.frames import MAX_HEADER_BYTES, MAX_HEADER_VALUES, Message
-from service.sandbox.reply import MAX_PARTS, MAX_STAGES, Reply, TooMuchOutput
+from service.sandbox.reply import MAX_PARTS, MAX_STAGES, TooMuchOutput
 from service.sandbox.sandbox import Sandbox
 from tensorkiln.errors import CrashedError, RequestError
 from tensorkiln.limits import MAX_NODES
+from tests.service.test_frames import read
 
 from .boxes import LIMITS, in_sandbox, ping
 
@@ -53,16 +53,6 @@ def test_a_problem_that_repeats_a_long_text_of_its_request_is_cut_and_arrives() 
             assert len(json.dumps(caught.value.to_problem())) < 10_000
 
     in_sandbox(asks)
-
-
-def read(content: bytes, max_bytes: int) -> object:
-    async def run() -> object:
-        reader = asyncio.StreamReader()
-        reader.feed_data(content)
-        reader.feed_eof()
-        return await Reply(max_bytes, lambda _: None).read(reader)
-
-    return asyncio.run(run())
 
 
 def test_the_answer_of_a_graph_that_is_all_constants_is_read() -> None:
