@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from tensorkiln.dtypes import DType
 from tensorkiln.nodes import Buffer, BufferView
 from tensorkiln.types import TensorType
 
@@ -23,7 +24,7 @@ class Body:
         self.types = types
         self.writer = Writer(block)
         self.index = 0
-        self._storage = Storage(self)
+        self._storage = Storage()
         self._buffers: dict[int, tuple[Buffer, int]] = {}
         self._buffer_views: dict[int, tuple[BufferView, int]] = {}
 
@@ -34,21 +35,21 @@ class Body:
 
     def read(self, var: int) -> ir.Value:
         """The value that a var has now."""
-        return self._storage.read(var)
+        return self._storage.read(var, self)
 
     def read_all(self, variables: Sequence[int]) -> list[ir.Value]:
         """The values that the vars have now."""
-        return [self._storage.read(var) for var in variables]
+        return [self._storage.read(var, self) for var in variables]
 
     def define(self, var: int, value: ir.Value) -> None:
         """Give a var its value, or its next one."""
-        self._storage.write(var, value)
+        self._storage.write(var, value, self)
 
     def write(
         self, op: type[KilnOp], operands: Sequence[ir.Value], out_var: int, fields: Mapping[str, Any] | None = None
     ) -> None:
         """Append an op and give its result to `out_var`."""
-        self._storage.write(out_var, self.writer.write(op, operands, self.types[out_var], fields))
+        self._storage.write(out_var, self.writer.write(op, operands, self.types[out_var], fields), self)
 
     def declare_buffer(self, node: Buffer) -> None:
         """From here on the var of `node` is a storage, unless it is an input, which has contents already."""
@@ -66,21 +67,35 @@ class Body:
     def contents(self, var: int) -> ir.Value:
         node, index = self._buffers[var]
         fields = {"size_in_elements": node.size_in_elements, "device": node.device}
-        return self._write_for(index, BufferOp, (), var, fields)
+        return self._write_for(index, BufferOp, (), self.types[var], fields)
 
     def view(self, var: int, base: ir.Value) -> ir.Value:
+        node, _ = self._buffer_views[var]
+        if self.types[var].dtype is not DType.BOOL:
+            base = self._stored(node.buffer_var, base)
+        return self._write_view(var, base, self.types[var])
+
+    def _stored(self, var: int, value: ir.Value) -> ir.Value:
+        """What the storage of a var has, where its `value` may not tell: a bool is 0 or 1, whatever its byte is."""
+        if self.types[var].dtype is not DType.BOOL or var not in self._buffer_views:
+            return value
+        node, _ = self._buffer_views[var]
+        base = self._stored(node.buffer_var, self.read(node.buffer_var))
+        return self._write_view(var, base, TensorType(DType.UINT8, self.types[var].shape))
+
+    def _write_view(self, var: int, base: ir.Value, kind: TensorType) -> ir.Value:
         node, index = self._buffer_views[var]
-        return self._write_for(index, BufferViewOp, (base,), var, {"size": node.size, "offset": node.offset})
+        return self._write_for(index, BufferViewOp, (base,), kind, {"size": node.size, "offset": node.offset})
 
     def splice(self, var: int, base: ir.Value, view: ir.Value) -> ir.Value:
         node, index = self._buffer_views[var]
         return splice(self.writer, base, view, node, index)
 
     def _write_for(
-        self, index: int, op: type[KilnOp], operands: Sequence[ir.Value], var: int, fields: Mapping[str, Any]
+        self, index: int, op: type[KilnOp], operands: Sequence[ir.Value], kind: TensorType, fields: Mapping[str, Any]
     ) -> ir.Value:
         """Write an op in the name of the earlier node `index`."""
         self.writer.at(index)
-        value = self.writer.write(op, operands, self.types[var], fields)
+        value = self.writer.write(op, operands, kind, fields)
         self.writer.at(self.index)
         return value

@@ -30,10 +30,13 @@ class Contents(Protocol):
 
 
 class Storage:
-    """The present value of each var."""
+    """The present value of each var.
 
-    def __init__(self, ops: Contents) -> None:
-        self._ops = ops
+    What writes the ops is passed in and not kept: the two would keep one another, and an MLIR context, until the
+    collector comes.
+    """
+
+    def __init__(self) -> None:
         self._values: dict[int, ir.Value] = {}
         self._bases: dict[int, int] = {}
         self._taken: dict[int, list[int]] = {}
@@ -42,7 +45,7 @@ class Storage:
         """Make `var` a view of `base`."""
         self._bases[var] = base
 
-    def read(self, var: int) -> ir.Value:
+    def read(self, var: int, ops: Contents) -> ir.Value:
         """The present value of a var."""
         if var in self._values:
             return self._values[var]
@@ -51,18 +54,18 @@ class Storage:
             views.append(self._bases[views[-1]])
         base = views.pop()
         if base not in self._values:
-            self._values[base] = self._ops.contents(base)
+            self._values[base] = ops.contents(base)
         for view in reversed(views):
-            self._values[view] = self._ops.view(view, self._values[base])
+            self._values[view] = ops.view(view, self._values[base])
             self._taken.setdefault(base, []).append(view)
             base = view
         return self._values[var]
 
-    def write(self, var: int, value: ir.Value) -> None:
+    def write(self, var: int, value: ir.Value, ops: Contents) -> None:
         """Give a var its value, or other contents, and so all storage that it is a view of."""
         while var in self._bases:
             base = self._bases[var]
-            spliced = self._ops.splice(var, self.read(base), value)
+            spliced = ops.splice(var, self.read(base, ops), value)
             self._replace(var, value)
             var, value = base, spliced
         self._replace(var, value)

@@ -21,7 +21,7 @@ class Buffer(Record):
 
     `lifetime` is the inclusive range of item ids during which the contents matter; `size_bytes` is what the kernels
     may touch. Buffers of one `alias_group` are windows of the same storage, each starting at its byte `offset`, and as
-    aligned as `alignment` says if the storage starts at a multiple of 64.
+    aligned as `alignment` says if the storage starts at a multiple of 64. The offset of one without bytes is nothing.
 
     Roles: `input` is the caller's array and never written; `output` is fresh at each call; `temp` lives in the arena;
     `constant` holds the little-endian bytes of `artifact` (a SHA-256) and is never written; `scratch` is private to a

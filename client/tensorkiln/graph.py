@@ -7,7 +7,8 @@ from functools import cache
 from operator import attrgetter
 from typing import Annotated, Any, ClassVar, Literal, Self, cast
 
-from pydantic import ConfigDict, Field, GetCoreSchemaHandler, PrivateAttr, ValidationError
+from pydantic import ConfigDict, Field, GetCoreSchemaHandler, GetJsonSchemaHandler, PrivateAttr, ValidationError
+from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
 from . import strict_json
@@ -47,6 +48,18 @@ class _VarKey:
         )
 
 
+class _SchemaVersion:
+    """A literal that is an integer as it stands: true and 1.0 are equal to 1, and neither is a version."""
+
+    @staticmethod
+    def __get_pydantic_core_schema__(source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.chain_schema([core_schema.int_schema(strict=True), handler(source)])
+
+    @staticmethod
+    def __get_pydantic_json_schema__(schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        return handler(cast("core_schema.ChainSchema", schema)["steps"][-1])
+
+
 class Graph(Record):
     """A graph that is known to be well-formed: its types are inferred and agree with `vars_metadata`.
 
@@ -56,7 +69,7 @@ class Graph(Record):
 
     model_config: ClassVar[ConfigDict] = ConfigDict(populate_by_name=True)
 
-    schema_version: Literal[1] = Field(alias="schema")
+    schema_version: Annotated[Literal[1], _SchemaVersion] = Field(alias="schema")
     name: Annotated[str, Field(strict=True, pattern=rf"^$|{NAME_PATTERN}")] = ""
     nodes: Annotated[tuple[Node, ...], Field(max_length=MAX_NODES)]
     vars_metadata: dict[Annotated[int, _VarKey], VarMetadata] = Field(default_factory=dict)

@@ -95,7 +95,7 @@ class Program:
         """The record that the program runs."""
         return self._executor.compiled
 
-    def __call__(self, *arrays: Any, **symbols: int) -> tuple[Any, ...]:
+    def __call__(self, /, *arrays: Any, **symbols: int) -> tuple[Any, ...]:
         """Run once.
 
         CallBoundsError when a symbol is missing, unknown or out of bounds, or a launch is larger than the GPU allows;
@@ -119,11 +119,11 @@ class Program:
         """
         return Program._of(self._executor.on(stream))
 
-    def profile(self, *arrays: Any, **symbols: int) -> tuple[ItemProfile, ...]:
+    def profile(self, /, *arrays: Any, **symbols: int) -> tuple[ItemProfile, ...]:
         """Run once and return what each schedule item took, in order of execution."""
         return self._executor.profile(arrays, symbols)
 
-    def planned_peak_bytes(self, **symbols: int) -> int:
+    def planned_peak_bytes(self, /, **symbols: int) -> int:
         """Bytes that a call will allocate for temporaries, outputs and scratch, on a GPU also for inputs of the host.
 
         Needs no GPU. CallBoundsError as for a call.

@@ -55,7 +55,9 @@ MAX_PARTS = 16
 def decompose_cat(op: Any) -> ir.Value | None:
     """Without empty parts; of more than 16, groups are joined and stored first; None where all of few parts count"""
     whole, axis = list(op.operands), op.axis
-    parts = [part for part in whole if expr.product(type_of(part).shape) != 0] or whole[:1]
+    parts = [part for part in whole if expr.product(type_of(part).shape) != 0]
+    if not parts:
+        return builder.reshape(whole[0], op.tensor.shape)
     if len(parts) == 1:
         return parts[0]
     if len(parts) == len(whole) <= MAX_PARTS:

@@ -1,8 +1,8 @@
 """Decide which values live in memory; all others are recomputed where they are read.
 
 A value is stored when the graph returns it, when an op cannot be traced through (a reduction, a scatter, a callback),
-or when recomputing it would cost more than a store and the loads: because several kernels read it, or because an
-expansion or a window would compute it many times.
+or when recomputing it would cost more than a store and the loads: because several kernels read it, because an
+expansion, a window or its bytes would compute it many times, or because the code of one element would be too long.
 """
 
 from __future__ import annotations
@@ -16,27 +16,21 @@ from tensorkiln.dtypes import DType
 from ..schedule.contraction import is_exact_widening
 from ..to_linalg.index_space import IndexSpace
 from ..values import Function, Value
+from .costs import MOVEMENT, Costs
 from .joining import store_what_joins_in_place
 
 OPAQUE = frozenset({"scatter", "custom", "copy"})
 """Ops that read and write whole buffers: their operands and results are stored."""
 
-MOVEMENT = frozenset(
-    {"reshape", "permute", "expand", "pad", "shrink", "flip", "view", "valid", "cat", "vectorize", "gep", "buffer_view"}
-    | {"contiguous_backward", "detach", "fuse", "unroll", "noop", "kernel"}
-)
-LITERAL = frozenset({"const_scalar", "define_var", "bind", "unique", "device", "buffer"})
-
 MAX_DEPTH = 48
 """Ops on a path through one kernel: bounds the depth of tracing, and the code that one element takes."""
 MAX_SIZE = 256
 """Ops on all paths through a kernel; one read twice counts twice, as reads at different indices share nothing."""
+MAX_INDEX = 64
+"""How often the index along one axis may stand in an address: each reshape that merges and splits may double it."""
 _HOISTED_COST = 64
 _SHARED_COST = 6
 _REPEATED_COST = 4
-
-_BINOP_COST = {"div": 6, "idiv": 12, "fdiv": 6, "mod": 16, "pow": 60}
-_UNARY_COST = {"exp2": 14, "log2": 20, "sin": 24, "sqrt": 6, "recip": 6}
 
 
 def is_table(value: Value) -> bool:
@@ -61,32 +55,6 @@ def live_values(function: Function) -> list[Value]:
     return [value for value in function.values if value in needed]
 
 
-def _own_cost(value: Value) -> int:
-    if value.kind == "binop":
-        return _BINOP_COST.get(value.text("op"), 1)
-    if value.kind == "unary":
-        return _UNARY_COST.get(value.text("op"), 1)
-    if value.kind == "threefry":
-        return 80
-    return 0 if value.kind in MOVEMENT or value.kind in LITERAL else 2 if value.kind in ("gather", "index") else 1
-
-
-class _Costs:
-    """Operations, ops on the longest path, and ops on all paths behind each value, down to what is stored."""
-
-    def __init__(self, stored: set[Value]) -> None:
-        self.stored = stored
-        self.work: dict[Value, int] = defaultdict(int)
-        self.depth: dict[Value, int] = defaultdict(int)
-        self.size: dict[Value, int] = defaultdict(int)
-
-    def add(self, value: Value) -> None:
-        inlined = [operand for operand in dict.fromkeys(value.operands) if operand not in self.stored]
-        self.work[value] = _own_cost(value) + sum(self.work[operand] for operand in inlined)
-        self.depth[value] = 1 + max((self.depth[operand] for operand in inlined), default=0)
-        self.size[value] = 1 + sum(self.size[operand] for operand in inlined)
-
-
 def materialised(function: Function, live: Sequence[Value]) -> set[Value]:
     """The values of `function` that kernels store."""
     users: dict[Value, list[Value]] = defaultdict(list)
@@ -100,15 +68,15 @@ def materialised(function: Function, live: Sequence[Value]) -> set[Value]:
         if value.kind in OPAQUE:
             stored.update(operand for operand in value.operands if not lives_in_memory(operand))
     space = IndexSpace(function.symbols)
-    costs = _Costs(stored)
+    costs = Costs(stored, function.symbols)
     for value in live:
         for repeated in _repeated(value, users, costs, space):
             stored.add(repeated)
         costs.add(value)
-        if costs.size[value] > MAX_SIZE * 2:
+        if costs.size[value] > MAX_SIZE * 2 or costs.index_size(value) > MAX_INDEX * 2:
             stored.update(operand for operand in value.operands if costs.size[operand] > 1)
             costs.add(value)
-        if costs.depth[value] > MAX_DEPTH or costs.size[value] > MAX_SIZE:
+        if costs.depth[value] > MAX_DEPTH or costs.size[value] > MAX_SIZE or costs.index_size(value) > MAX_INDEX:
             stored.add(value)
     _store_what_many_kernels_compute(live, users, stored, costs)
     store_what_joins_in_place(function, live, stored)
@@ -119,9 +87,9 @@ def _must_be_stored(value: Value) -> bool:
     return value.kind in OPAQUE or value.kind in ("reduce_axis", "contiguous")
 
 
-def _repeated(value: Value, users: Mapping[Value, list[Value]], costs: _Costs, space: IndexSpace) -> list[Value]:
-    """What must be stored because `value`, an expansion or a window, would compute it over and over."""
-    if value.kind not in ("expand", "view", "gather", "index"):
+def _repeated(value: Value, users: Mapping[Value, list[Value]], costs: Costs, space: IndexSpace) -> list[Value]:
+    """What must be stored because `value`, an expansion, a window or its bytes, would compute it over and over."""
+    if value.kind not in ("expand", "view", "gather", "index", "bitcast"):
         return []
     source = value.operands[0]
     if source in costs.stored or costs.work[source] == 0 or source.shape == () or expr.product(source.shape) == 1:
@@ -175,7 +143,7 @@ def _feeds_contraction(value: Value, users: Mapping[Value, list[Value]]) -> bool
 
 
 def _store_what_many_kernels_compute(
-    live: Sequence[Value], users: Mapping[Value, list[Value]], stored: set[Value], costs: _Costs
+    live: Sequence[Value], users: Mapping[Value, list[Value]], stored: set[Value], costs: Costs
 ) -> None:
     readers: dict[Value, frozenset[Value]] = {}
     for value in reversed(live):

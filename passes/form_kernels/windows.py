@@ -19,7 +19,8 @@ from ..to_linalg.scalar_dag import Apply, Interner, Load, Node
 from ..to_linalg.tracer import Tracer
 from ..to_linalg.traces import TRACES
 from ..values import Function, Value
-from .materialise import MOVEMENT, lives_in_memory
+from .costs import MOVEMENT
+from .materialise import lives_in_memory
 
 AS_IT_IS = frozenset({"custom", "copy"})
 """Ops that take a buffer and no elements of it."""

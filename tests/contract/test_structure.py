@@ -68,6 +68,8 @@ def changed(path: tuple[str | int, ...], value: Any) -> Wire:
         (("version",), 1, "/version"),
         (("input_vars",), None, "/input_vars"),
         (("schema",), "1", "/schema"),
+        (("schema",), True, "/schema"),
+        (("schema",), 1.0, "/schema"),
     ],
 )
 def test_a_field_of_another_type_is_refused_where_it_stands(

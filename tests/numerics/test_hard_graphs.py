@@ -151,3 +151,63 @@ def test_the_products_of_a_contraction_are_rounded_with_their_sum(run: Run) -> N
     left, right = ([2.875, 1.125, 0.125, -1.875], [-1.5, -3.75, -3.5, -3.875])
     (actual,) = run(graph, *(np.array(each, DType.BFLOAT16.numpy) for each in (left, right)))
     assert float(actual) == -1.703125
+
+
+WORDS = np.array([0x04030201, 0x80FF0700, 0x00000100, 0xFFFFFFFF], np.uint32)
+
+
+def view_of(out: int, of: int, dtype: str, size: int | str, offset: int = 0) -> dict[str, Any]:
+    return {"node": "buffer_view", "buffer_var": of, "size": size, "offset": offset, "dtype": dtype, "out_var": out}
+
+
+def graph_of_words(nodes: list[dict[str, Any]], outputs: list[int], **more: Any) -> Graph:
+    words = {"node": "placeholder", "out_var": 0, "dtype": "uint32", "shape": [4]}
+    return Graph.model_validate(
+        {"schema": 1, "nodes": [words, *nodes], "input_vars": [0], "output_vars": outputs, **more}
+    )
+
+
+@pytest.mark.parametrize(
+    "nodes",
+    [
+        pytest.param([view_of(1, 0, "bool", 16), view_of(2, 1, "int8", 16)], id="int8"),
+        pytest.param([view_of(1, 0, "bool", 16), view_of(2, 1, "uint16", 4, 6)], id="a wider one"),
+        pytest.param([view_of(1, 0, "bool", 8, 2), view_of(2, 1, "uint8", 5, 3)], id="from the middle of a word"),
+        pytest.param(
+            [view_of(3, 0, "bool", 12, 1), view_of(1, 3, "bool", 9, 2), view_of(2, 1, "uint8", 6, 1)], id="bools"
+        ),
+        pytest.param(
+            [view_of(3, 0, "int16", 6, 1), view_of(1, 3, "bool", 9, 1), view_of(2, 1, "uint32", 2)], id="through int16"
+        ),
+    ],
+)
+def test_a_view_of_a_bool_view_has_the_bytes_that_were_stored(run: Run, nodes: list[dict[str, Any]]) -> None:
+    graph = graph_of_words(nodes, [2, 1])
+    for actual, expected in zip(run(graph, WORDS), evaluate(graph, WORDS), strict=True):
+        np.testing.assert_array_equal(actual, expected, strict=True)
+    assert run(graph, WORDS)[0].astype(np.int64).max() > 1
+
+
+def test_so_it_has_after_an_assignment_and_with_a_symbol(run: Run) -> None:
+    nodes = [
+        view_of(1, 0, "bool", "n", 1),
+        view_of(2, 1, "int8", "n"),
+        {"node": "binop", "op": "add", "a_var": 0, "b_var": 0, "dtype": "uint32", "out_var": 3},
+        {"node": "assign", "target_var": 0, "updates": [[3, 0, None]], "dtype": "uint32", "out_var": 4},
+        {"node": "unary", "op": "neg", "in_var": 2, "dtype": "int8", "out_var": 5},
+    ]
+    graph = graph_of_words(nodes, [5, 2], symbolic_vars=[{"name": "n", "min_val": 1, "max_val": 12}])
+    for n in (1, 6, 12):
+        for actual, expected in zip(run(graph, WORDS, n=n), evaluate(graph, WORDS, n=n), strict=True):
+            np.testing.assert_array_equal(actual, expected, strict=True)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("shape", [[3, 0], [0, 3], [0, 0]])
+def test_empty_values_join_along_any_axis(run: Run, shape: list[int], axis: int) -> None:
+    x = {"node": "placeholder", "out_var": 0, "dtype": "float32", "shape": shape}
+    joined = {"node": "cat", "in_vars": [0, 0, 0], "axis": axis, "out_var": 1, "dtype": "float32"}
+    graph = Graph.model_validate({"schema": 1, "nodes": [x, joined], "input_vars": [0], "output_vars": [1]})
+    empty = np.zeros(shape, np.float32)
+    (actual,), (expected,) = run(graph, empty), evaluate(graph, empty)
+    np.testing.assert_array_equal(actual, expected, strict=True)

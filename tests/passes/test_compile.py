@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import os
 import subprocess
@@ -12,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dialect.mlir import ir
 from passes.compile import CompileRequest, compile_request
 from tensorkiln.build import Builder, conv2d, gather, matmul, relu, softmax
 from tensorkiln.errors import UnsupportedGraphError
@@ -51,6 +53,18 @@ def test_two_compiles_of_a_graph_give_the_same_bytes() -> None:
     first, second = compiled(network(), TARGET), compiled(network(), TARGET)
     assert first.artifacts == second.artifacts
     assert first.program.model_copy(update={"stages": ()}) == second.program.model_copy(update={"stages": ()})
+
+
+@pytest.mark.parametrize("target", [TARGET, "cuda:sm_90"])
+@pytest.mark.parametrize("dumps", [False, True])
+def test_a_compile_leaves_no_context_to_the_collector(target: str, dumps: bool) -> None:
+    gc.collect()
+    gc.disable()
+    try:
+        compile_request(CompileRequest(network(), Target.parse(target), CompileOptions(dump_stages=dumps)))
+        assert ir.Context._get_live_count() == 0
+    finally:
+        gc.enable()
 
 
 DIGESTS = """

@@ -1,4 +1,5 @@
 import warnings
+from typing import Any
 
 import numpy as np
 import pytest
@@ -25,6 +26,12 @@ def test_a_call_that_fits_is_evaluated() -> None:
 def test_a_symbol_that_is_missing_unknown_or_out_of_bounds_is_refused(symbols: dict[str, int]) -> None:
     with pytest.raises(CallBoundsError):
         reference.evaluate(_doubling(), X, **symbols)
+
+
+@pytest.mark.parametrize("value", [True, np.bool_(True), np.array(1), np.array([1]), np.timedelta64(1), 1.0, None])
+def test_a_symbol_that_is_no_integer_is_refused(value: Any) -> None:
+    with pytest.raises(CallBoundsError, match="symbol n is an integer, not"):
+        reference.evaluate(_doubling(), X[:1], n=value)
 
 
 def test_an_unused_symbol_is_checked_too() -> None:

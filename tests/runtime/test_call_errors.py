@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from enum import IntEnum
+from typing import Any
 
 import numpy as np
 import pytest
@@ -28,6 +29,13 @@ ONES = np.ones(4, np.float32)
         ({"n": 1 << 21}, r"variable n=2097152 is outside bounds \[0, 1048576\]"),
         ({"n": 4.0}, "the symbol n must be an integer, got 4.0"),
         ({"n": "4"}, "the symbol n must be an integer, got '4'"),
+        ({"n": True}, "the symbol n must be an integer, got True"),
+        ({"n": np.bool_(True)}, r"the symbol n must be an integer, got (np\.)?True"),
+        ({"n": np.array(4)}, r"the symbol n must be an integer, got array\(4\)"),
+        ({"n": np.array([4])}, r"the symbol n must be an integer, got array\(\[4\]\)"),
+        ({"n": np.timedelta64(4)}, r"the symbol n must be an integer, got .*timedelta64\(4\)"),
+        ({"n": np.float32(4)}, r"the symbol n must be an integer, got .*4\.0"),
+        ({"n": None}, "the symbol n must be an integer, got None"),
     ],
 )
 def test_a_symbol_that_is_missing_unknown_or_out_of_bounds_is_call_bounds(symbols: Any, message: str) -> None:
@@ -46,8 +54,40 @@ def test_a_program_without_symbols_says_so() -> None:
         sketch.program()(ONES, n=4)
 
 
-def test_a_numpy_integer_is_a_symbol_value() -> None:
-    assert add_program()(ONES, ONES, n=cast(int, np.int64(4)))[0].tolist() == [2.0] * 4
+@pytest.mark.parametrize("name", ["self", "cls", "arrays", "symbols", "program"])
+def test_a_symbol_may_have_the_name_of_a_parameter(name: str) -> None:
+    sketch = Sketch(symbols={name: (0, 100)})
+    buffers = [sketch.buffer([symbol(name)], "input"), sketch.buffer([symbol(name)], "output")]
+    sketch.elementwise(DOUBLE, "double_it", buffers, count=name)
+    program, sizes = sketch.program(), {name: 4}
+    assert program(ONES, **sizes)[0].tolist() == [2.0] * 4
+    assert len(program.profile(ONES, **sizes)) == 1
+    assert program.planned_peak_bytes(**sizes) > 0
+    for call in (lambda: add_program()(ONES, ONES, n=4, **sizes), lambda: add_program().planned_peak_bytes(**sizes)):
+        with pytest.raises(CallBoundsError, match=f"the program has no symbol {name}; it takes n"):
+            call()
+
+
+@pytest.mark.parametrize("value", [np.int64(4), np.uint8(4), IntEnum("Size", {"FOUR": 4}).FOUR])
+def test_a_numpy_integer_is_a_symbol_value(value: Any) -> None:
+    program = add_program()
+    for _ in range(2):
+        assert program(ONES, ONES, n=value)[0].tolist() == [2.0] * 4
+    assert program.planned_peak_bytes(n=value) == program.planned_peak_bytes(n=4)
+
+
+@pytest.mark.parametrize("value", [True, False, np.array(1)])
+def test_a_size_that_is_no_integer_is_refused_where_the_integer_has_a_plan(value: Any) -> None:
+    program = add_program()
+    program(ONES[:1], ONES[:1], n=1)
+    program(ONES[:0], ONES[:0], n=0)
+    for call in (
+        lambda: program(ONES[:1], ONES[:1], n=value),
+        lambda: program.profile(ONES[:1], ONES[:1], n=value),
+        lambda: program.planned_peak_bytes(n=value),
+    ):
+        with pytest.raises(CallBoundsError, match="the symbol n must be an integer"):
+            call()
 
 
 @pytest.mark.parametrize(

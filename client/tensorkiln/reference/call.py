@@ -26,7 +26,7 @@ def _checked_symbol(name: str, value: object, bounds: Mapping[str, tuple[int, in
     if name not in bounds:
         known = ", ".join(bounds) or "none"
         raise CallBoundsError(f"unknown symbol {name}; the graph has {known}", details={"symbol": name})
-    if not isinstance(value, int | np.integer) or isinstance(value, bool):
+    if not isinstance(value, int | np.integer) or isinstance(value, bool | np.timedelta64):
         raise CallBoundsError(f"symbol {name} is an integer, not {value!r}", details={"symbol": name})
     low, high = bounds[name]
     if not low <= value <= high:

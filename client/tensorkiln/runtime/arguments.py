@@ -57,16 +57,21 @@ def _bound_value(symbol: SymVar, given: Mapping[str, int]) -> int:
         raise CallBoundsError(
             f"the symbol {symbol.name} is missing: pass {symbol.name}=<{symbol.min_val}..{symbol.max_val}>"
         )
-    try:
-        value = operator.index(given[symbol.name])
-    except TypeError as error:
-        raise CallBoundsError(f"the symbol {symbol.name} must be an integer, got {given[symbol.name]!r}") from error
+    stated = given[symbol.name]
+    if not _is_integer(stated):
+        raise CallBoundsError(f"the symbol {symbol.name} must be an integer, got {stated!r}")
+    value = operator.index(stated)
     if not symbol.min_val <= value <= symbol.max_val:
         raise CallBoundsError(
             f"variable {symbol.name}={value} is outside bounds [{symbol.min_val}, {symbol.max_val}]",
             details={"symbol": symbol.name, "value": value, "minimum": symbol.min_val, "maximum": symbol.max_val},
         )
     return value
+
+
+def _is_integer(value: object) -> bool:
+    """Whether it is an int or an integer scalar of NumPy; a bool and a time span of NumPy only descend from those."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool | np.timedelta64)
 
 
 def input_specs(bindings: Sequence[Binding], symbols: Mapping[str, int]) -> tuple[InputSpec, ...]:

@@ -10,7 +10,7 @@ from ..expr import evaluate
 from .arena import ArenaPlan, Interval, plan_arena
 from .memory import ALIGNMENT
 from .outline import Outline
-from .storage import StorageKind, end_of
+from .storage import StorageKind, span_of
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def _claims(outline: Outline, symbols: Mapping[str, int]) -> dict[int, int]:
     for position, binding in enumerate(outline.program.outputs):
         key = outline.storage_of[binding.buffer]
         storage, buffer = outline.storages[key], outline.program.buffers[binding.buffer]
-        covers = evaluate(buffer.offset, symbols) == 0 and end_of(buffer, symbols) == storage.extent(symbols)
+        covers = span_of(buffer, symbols) == (0, storage.extent(symbols))
         if storage.kind == "writable" and covers:
             claims.setdefault(key, position)
     return claims

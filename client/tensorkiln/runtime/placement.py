@@ -10,7 +10,7 @@ from ..expr import evaluate
 from .address import Address
 from .layout import Layout
 from .steps import Window
-from .storage import end_of
+from .storage import span_of
 
 
 @dataclass(frozen=True)
@@ -32,13 +32,13 @@ class Placement:
         layout, outline = self.layout, self.layout.outline
         key = outline.storage_of[buffer_id]
         storage = outline.storages[key]
-        offset = evaluate(outline.program.buffers[buffer_id].offset, self.symbols)
+        offset, end = span_of(outline.program.buffers[buffer_id], self.symbols)
         anchor = storage.anchor.id
         match storage.kind:
             case "scratch":
                 return Address("scratch", layout.scratch.offsets[key])
             case "constant" | "input":
-                self._require_room(buffer_id, layout.window_bytes(anchor))
+                _require_room(buffer_id, end, layout.window_bytes(anchor))
                 if anchor in self.fixed:
                     return Address("fixed", self.fixed[anchor] + offset)
                 return Address("input", offset, self.free[outline.var_of_input[anchor]])
@@ -56,9 +56,9 @@ class Placement:
             raise DeviceError(f"buffer {buffer_id} has {size} bytes and the shape {window.shape}; compile it again")
         return window
 
-    def _require_room(self, buffer_id: int, available: int) -> None:
-        end = end_of(self.layout.outline.program.buffers[buffer_id], self.symbols)
-        if end > available:
-            raise DeviceError(
-                f"buffer {buffer_id} reaches to byte {end} of an array of {available} bytes; compile the program again"
-            )
+
+def _require_room(buffer_id: int, end: int, available: int) -> None:
+    if end > available:
+        raise DeviceError(
+            f"buffer {buffer_id} reaches to byte {end} of an array of {available} bytes; compile the program again"
+        )

@@ -35,15 +35,21 @@ class Storage:
 
     def extent(self, symbols: Mapping[str, int]) -> int:
         """Bytes from the start of the storage to the end of its last window."""
-        return max(end_of(buffer, symbols) for buffer in self.members)
+        return max(span_of(buffer, symbols)[1] for buffer in self.members)
 
 
-def end_of(buffer: Buffer, symbols: Mapping[str, int]) -> int:
-    """The byte behind the last one of `buffer`, counted from the start of its storage. DeviceError when negative."""
+def span_of(buffer: Buffer, symbols: Mapping[str, int]) -> tuple[int, int]:
+    """The first byte of `buffer` and the one behind its last, counted from the start of its storage.
+
+    A window without bytes is at 0, whatever its offset. DeviceError when the size or the first byte is negative.
+    """
     offset, size = evaluate(buffer.offset, symbols), evaluate(buffer.size_bytes, symbols)
+    if not size:
+        # At n = 0 a window from element n - 1 on would start outside its storage, where no address may be.
+        return 0, 0
     if offset < 0 or size < 0:
         raise DeviceError(f"buffer {buffer.id} has the offset {offset} and the size {size}; compile the program again")
-    return offset + size
+    return offset, offset + size
 
 
 def resolve_storages(program: CompiledProgram) -> tuple[Storage, ...]:

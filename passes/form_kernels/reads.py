@@ -1,0 +1,76 @@
+"""Where an op reads its operands: at how many places for one element, and on which of its axes each of them depends.
+
+One element of the op is traced to find out, as kernels will trace it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tensorkiln import expr
+from tensorkiln.expr import Dim
+
+from ..schedule.domain import domain_of
+from ..to_linalg.index_space import Index, IndexSpace
+from ..to_linalg.scalar_dag import Interner, Node
+from ..to_linalg.tracer import Conditions, Tracer
+from ..to_linalg.traces import TRACES
+from ..values import Value
+
+_IN_PLACE = frozenset({"binop", "unary", "ternary", "cast", "contiguous", "contiguous_backward", "detach", "fuse"})
+"""Ops that read every operand at the place of their own element: they need not be traced."""
+_PREFIX = "e"
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """One element of `operand`. `axes` has one entry per axis of it: the axes of the reader that the place depends on.
+
+    Two reads of an operand by one op are at different places.
+    """
+
+    operand: Value
+    axes: tuple[tuple[int, ...], ...]
+
+
+class Reads:
+    """The reads of ops in a graph that has these symbols."""
+
+    def __init__(self, symbols: Mapping[str, tuple[int, int]]) -> None:
+        self._symbols = symbols
+
+    def of(self, value: Value) -> tuple[Read, ...]:
+        """The reads of one element of `value`; of an op that is not traced, one of each operand."""
+        if not value.operands:
+            return ()
+        if value.kind in _IN_PLACE or value.kind not in TRACES or expr.product(value.shape) == 0:
+            return tuple(_in_place(value, operand) for operand in dict.fromkeys(value.operands))
+        space = IndexSpace(self._symbols)
+        domain = domain_of(value, space, _PREFIX)
+        axes = [axis for axis, extent in enumerate(value.shape) if extent != 1]
+        numbers = {loop.name: axis for loop, axis in zip(domain.loops, axes, strict=True)}
+        tracer = _Recorder(space)
+        tracer.define(value, domain.index(value.shape))
+        return tuple(Read(operand, tuple(_axes(dim, numbers) for dim in index)) for operand, index in tracer.places)
+
+
+def _axes(dim: Dim, numbers: Mapping[str, int]) -> tuple[int, ...]:
+    return tuple(sorted(numbers[name] for name in expr.free_symbols(dim) & numbers.keys()))
+
+
+def _in_place(value: Value, operand: Value) -> Read:
+    same = len(operand.shape) == len(value.shape)
+    return Read(operand, tuple((axis,) if same else () for axis in range(len(operand.shape))))
+
+
+class _Recorder(Tracer):
+    """Traces a single op, and notes where it reads its operands."""
+
+    def __init__(self, space: IndexSpace) -> None:
+        super().__init__(space, {}, TRACES, Interner())
+        self.places: dict[tuple[Value, Index], None] = {}
+
+    def element(self, value: Value, index: Index, conditions: Conditions = ()) -> Node:
+        self.places[value, index] = None
+        return self.zero(value.dtype)
