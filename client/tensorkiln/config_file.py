@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from .errors import RequestError
-from .places import user_config_directory
+from .places import stated_path, user_config_directory
 
 FILE: Final = "config.toml"
 _NUMBER: Final = (int, float)
@@ -51,6 +51,13 @@ class Variables:
         """What a variable is set to."""
         return self.environment.get(variable, self.file.get(variable))
 
+    def path_of(self, argument: str, given: str | os.PathLike[str] | None, variable: str) -> Path | None:
+        """The path that the argument of this name is `given`, else that of a variable; None when neither states one."""
+        if given:
+            return stated_path(argument, given)
+        stated = self.get(variable)
+        return stated_path(self.name(variable), stated) if stated else None
+
     def name(self, variable: str) -> str:
         """What to call it where it is wrong."""
         if variable in self.environment or variable not in self.file:
@@ -59,9 +66,12 @@ class Variables:
 
 
 def config_directory(environment: Mapping[str, str]) -> Path:
-    """Where the file lies, and the keys that services showed: `KILN_CONFIG_DIR` or what is usual on the system."""
+    """Where the file lies, and the keys that services showed: `KILN_CONFIG_DIR` or what is usual on the system.
+
+    RequestError when there can be no such directory.
+    """
     stated = environment.get("KILN_CONFIG_DIR")
-    return Path(stated).expanduser().absolute() if stated else user_config_directory(environment)
+    return stated_path("KILN_CONFIG_DIR", stated) if stated else user_config_directory(environment)
 
 
 def _read(path: Path) -> dict[str, str]:
@@ -107,8 +117,14 @@ def _text(key: str, value: Any, path: Path) -> str:
         raise RequestError(f"{key} in {path} is {shown}: write {wanted}.")
     if isinstance(value, bool):
         return str(int(value))
-    if isinstance(value, list):
-        if not all(isinstance(each, str) and "," not in each for each in value):
-            raise RequestError(f"{key} in {path} is {value!r}: write an array of strings.")
-        return ",".join(value)
-    return str(value)
+    text = _joined(key, value, path) if isinstance(value, list) else str(value)
+    # Nothing, in a variable, means that it is not set. Here it is somebody who states keys and comes to none.
+    if key == "trusted_keys" and not any(each.strip() for each in text.split(",")):
+        raise RequestError(f"{key} in {path} is {value!r}: name a key, or leave it out to have no pins.")
+    return text
+
+
+def _joined(key: str, listed: list[Any], path: Path) -> str:
+    if not all(isinstance(each, str) and "," not in each for each in listed):
+        raise RequestError(f"{key} in {path} is {listed!r}: write an array of strings.")
+    return ",".join(listed)

@@ -16,8 +16,9 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from math import isfinite
+from math import inf, nan
 from pathlib import Path
+from typing import Final
 from urllib.parse import urlsplit
 
 from .config_file import Variables
@@ -26,6 +27,11 @@ from .places import user_cache_directory
 
 TIMEOUT_S = 220.0
 STARTUP_TIMEOUT_S = 60.0
+MAX_TIMEOUT_S: Final = 2_000_000.0
+"""Python hands a socket its milliseconds in 31 bits: from 2 147 484 s on, a request may be over at once."""
+
+_MAX_LABEL: Final = 63
+"""Bytes between two dots of the name of a host (RFC 1035)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,19 +87,31 @@ def checked_key(key: str | None) -> str | None:
 def _url(text: str | None) -> str | None:
     if not text:
         return None
-    parts = urlsplit(text)
-    if parts.scheme not in ("http", "https") or not parts.netloc:
+    if not _can_be_asked(text):
         raise RequestError(f"The service's URL is {text!r}: write it like http://host:8080.")
+    parts = urlsplit(text)
     if parts.query or parts.fragment:
         raise RequestError(f"The service's URL is {text!r}: leave out the query and the fragment.")
     return text.rstrip("/")
 
 
+def _can_be_asked(url: str) -> bool:
+    """Whether a request can be sent to `url`, for all that its text says: what reads it later would raise anything."""
+    import httpx2
+
+    try:
+        parts = urlsplit(url)
+        # To read the port is to check it.
+        is_service = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 0) >= 0
+        labels = httpx2.URL(url).raw_host.removesuffix(b".").split(b".")
+    except (ValueError, httpx2.InvalidURL):
+        return False
+    return is_service and all(0 < len(label) <= _MAX_LABEL for label in labels)
+
+
 def _home(cache_dir: str | os.PathLike[str] | None, variables: Variables) -> Path:
-    chosen = cache_dir or variables.get("KILN_HOME")
-    if chosen:
-        return Path(chosen).expanduser().absolute()
-    return user_cache_directory(variables.environment)
+    chosen = variables.path_of("cache_dir", cache_dir, "KILN_HOME")
+    return chosen if chosen is not None else user_cache_directory(variables.environment)
 
 
 def _seconds(argument: str, value: float | None, variable: str, variables: Variables, default: float) -> float:
@@ -102,7 +120,10 @@ def _seconds(argument: str, value: float | None, variable: str, variables: Varia
     try:
         seconds = float(written)
     except ValueError:
-        seconds = float("nan")
-    if not isfinite(seconds) or seconds <= 0:
-        raise RequestError(f"{name} is {written!r}: give a number of seconds above 0.")
+        seconds = nan
+    except OverflowError:
+        seconds = inf
+    if not 0 < seconds <= MAX_TIMEOUT_S:
+        shown = repr(written) if isinstance(written, str) else f"{seconds:g}"
+        raise RequestError(f"{name} is {shown}: give a number of seconds above 0, and at most {MAX_TIMEOUT_S:.0f}.")
     return seconds

@@ -15,7 +15,7 @@ from typing import Any, Final, TypeVar
 import httpx2
 
 from .coding import Payload
-from .errors import LimitExceededError, UnavailableError
+from .errors import LimitExceededError, TensorkilnError, UnavailableError
 from .patience import Patience, backoff_s
 from .refusal import Refusal, refusal
 from .tracing import request_span
@@ -142,11 +142,11 @@ class Transport:
 
     async def find(self) -> None:
         """See where the service is, which may mean to start one, apart from any request."""
-        self._require_open()
+        self.require_open()
         await self._wire.apart(self._locate)
 
     async def close(self) -> None:
-        """Close the connections; a later call raises `UnavailableError`."""
+        """Close the connections; a later call raises `UnavailableError`, and so does one that is under way."""
         with self._lock:
             self._closed = True
             opened, self._open = self._open, None
@@ -177,7 +177,7 @@ class Transport:
             try:
                 return await once()
             except (httpx2.HTTPError, Refusal) as error:
-                seconds = patience.wait_s(error)
+                seconds = None if self._closed else patience.wait_s(error)
                 if seconds is None:
                     raise
                 why = str(error) or type(error).__name__
@@ -198,6 +198,8 @@ class Transport:
             stated = {**sent, **coding, **trace}
             async with line.stream(Outgoing(method, path, body, stated, timeout)) as incoming:
                 answer = await _whole(incoming, deadline, most)
+        # An answer without a length ends where its connection was hung up.
+        self.require_open()
         if incoming.response.status_code in _SUCCESS:
             return answer
         if coding and incoming.response.status_code == _UNKNOWN_CODING:
@@ -214,9 +216,10 @@ class Transport:
 
     async def _prepared(self, headers: Mapping[str, str]) -> tuple[Line, Mapping[str, str]]:
         """The line to send on, and the headers to send. To find them may mean to start a service."""
-        self._require_open()
+        self.require_open()
         address, credential = await self._wire.apart(lambda: (self._locate(), self._credential()))
         with self._lock:
+            self.require_open()
             # Connections inherited through a fork belong to the parent: they are dropped here, not shut down.
             if self._open is None or self._open[0] != self._here():
                 common = {"User-Agent": f"tensorkiln/{sdk_version()}", "Accept": _ACCEPTED}
@@ -224,9 +227,10 @@ class Transport:
             line = self._open[2]
         return line, headers if credential is None else {**headers, "Authorization": f"Bearer {credential}"}
 
-    def _require_open(self) -> None:
+    def require_open(self) -> None:
+        """UnavailableError once it is closed."""
         if self._closed:
-            raise UnavailableError("This client is closed; make another one.")
+            raise _closed_error()
 
     def _here(self) -> tuple[int, int]:
         return os.getpid(), self._wire.place
@@ -238,15 +242,26 @@ class Transport:
             yield
         except Refusal as refused:
             raise refused.error from None
-        except httpx2.TimeoutException:
+        except TensorkilnError:
+            raise
+        except Exception as error:
+            # Whoever has their connections closed by another thread finds them in any state.
+            if self._closed:
+                raise _closed_error() from None
+            if not isinstance(error, httpx2.HTTPError):
+                raise
+            if not isinstance(error, httpx2.TimeoutException):
+                raise UnavailableError(f"{self._name()} cannot be reached for {method} {path}: {error}.") from None
             within = "in time" if seconds is None else f"within {seconds:g} s; give the client a longer timeout_s"
             raise UnavailableError(f"{self._name()} did not answer {method} {path} {within}.") from None
-        except httpx2.HTTPError as error:
-            raise UnavailableError(f"{self._name()} cannot be reached for {method} {path}: {error}.") from None
 
     def _name(self) -> str:
         address = self._open[1] if self._open else None
         return f"The service at {address.url}" if address and address.socket is None else "The embedded service"
+
+
+def _closed_error() -> UnavailableError:
+    return UnavailableError("This client is closed; make another one.")
 
 
 _ACCEPTED: Final = "application/json, application/octet-stream"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import AsyncGenerator, AsyncIterable, Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -13,6 +12,7 @@ from typing import Any, Final, Protocol, TypeVar
 
 import httpx2
 
+from .connected import Connected
 from .immediate import Immediate, here, run
 
 A = TypeVar("A")
@@ -95,15 +95,18 @@ class Wire(Protocol):
 
 
 class BlockingWire:
-    """Waits where it stands, so that no coroutine over it ever suspends."""
+    """Waits where it stands, so that no coroutine over it ever suspends; closing a line of it ends all pauses."""
 
     place = 0
 
+    def __init__(self) -> None:
+        self._closed = Event()
+
     def open(self, address: Address, headers: Mapping[str, str]) -> BlockingLine:
-        return BlockingLine(address, headers)
+        return BlockingLine(address, headers, self._closed)
 
     async def pause(self, seconds: float) -> None:
-        time.sleep(seconds)
+        self._closed.wait(seconds)
 
     async def apart(self, work: Callable[[], T], /) -> T:
         return await here(work)
@@ -131,12 +134,14 @@ class BlockingWire:
 
 
 class BlockingLine:
-    """Connections that any thread may use."""
+    """Connections that any thread may use; `closed` is set, and whoever waits on one is woken, when they are closed."""
 
-    def __init__(self, address: Address, headers: Mapping[str, str]) -> None:
+    def __init__(self, address: Address, headers: Mapping[str, str], closed: Event) -> None:
         # No TLS runs over a socket file: without this, building the client spends its time on loading certificates.
         local = httpx2.HTTPTransport(uds=address.socket, verify=False) if address.socket is not None else None
-        self._http = httpx2.Client(base_url=address.url, headers=headers, transport=local)
+        self._connected = Connected(closed)
+        hooks = {"request": [self._connected.watch]}
+        self._http = httpx2.Client(base_url=address.url, headers=headers, transport=local, event_hooks=hooks)
 
     @asynccontextmanager
     async def stream(self, request: Outgoing) -> AsyncGenerator[Incoming]:
@@ -150,6 +155,7 @@ class BlockingLine:
             yield Incoming(response, Immediate(response.iter_bytes()), Immediate(httpx2.EventSource(response)))
 
     async def close(self) -> None:
+        self._connected.hang_up()
         self._http.close()
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from tensorkiln import Client, Graph, reference
+from tensorkiln.build import Builder, relu
 from tensorkiln.errors import (
     CallBoundsError,
     DeviceError,
@@ -20,6 +21,7 @@ from tensorkiln.errors import (
     UnavailableError,
 )
 from tensorkiln.limits import MAX_BODY_BYTES
+from tests.sdk.conftest import Kiln
 
 
 def arrays(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -68,6 +70,19 @@ def test_a_call_outside_the_bounds_of_a_symbol_is_refused(client: Client, layer:
     x, w = arrays(4)
     with pytest.raises(CallBoundsError, match=r"n=65 is outside bounds \[1, 64\]"):
         program(x, w, n=65)
+
+
+def test_a_symbol_may_be_called_self(client: Client, kiln: Kiln, tmp_path: Path) -> None:
+    b = Builder("rows")
+    b.output(relu(b.input("float32", (b.symbol("self", 1, 8), 4))))
+    graph = b.graph()
+    rows = np.full((3, 4), 2, np.float32)
+    np.testing.assert_array_equal(client.compile(graph)(rows, self=3)[0], rows)
+    (tmp_path / "rows.json").write_text(graph.to_json())
+    assert kiln("run", "rows.json", "--random", "0", "--symbol", "self=3").returncode == 0
+    unknown = kiln("run", "rows.json", "--random", "0", "--symbol", "self=3", "--symbol", "program=4")
+    assert (unknown.returncode, unknown.stderr.count("\n")) == (6, 1)
+    assert "the program has no symbol program; it takes self" in unknown.stderr
 
 
 def test_several_targets_give_their_programs_in_order(client: Client, layer: Graph) -> None:

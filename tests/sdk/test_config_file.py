@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tensorkiln import Client
+from tensorkiln import Client, Program
 from tensorkiln.config_file import Variables
 from tensorkiln.errors import RequestError
 from tensorkiln.settings import TIMEOUT_S, resolve_settings
@@ -61,6 +61,14 @@ def test_what_is_demanded_of_programs_may_stand_in_the_file(write: Write, tmp_pa
     assert not resolve_policy(tmp_path, environment=environment | {"KILN_OFFLINE": "0"}).offline
 
 
+def test_a_client_with_an_empty_list_of_keys_believes_nobody(write: Write, tmp_path: Path) -> None:
+    write("trusted_keys = []")
+    with pytest.raises(RequestError, match=r"trusted_keys in .* is .*: name a key"):
+        Client("http://127.0.0.1:1", cache_dir=tmp_path)
+    with pytest.raises(RequestError, match=r"trusted_keys in .* is .*: name a key"):
+        Program.from_bundle(tmp_path / "program.kiln")
+
+
 def test_the_key_of_the_file_is_for_the_url_of_the_file(write: Write) -> None:
     environment = write('url = "http://file:1"\napi_key = "kiln_secret"')
     assert resolve_settings(environment=environment).api_key == "kiln_secret"
@@ -107,6 +115,17 @@ def test_a_key_without_its_service_is_refused(write: Write) -> None:
         ("timeout_s = true", "timeout_s in .*: write a whole number or a number"),
         ('offline = "yes"', "write true or false"),
         ("trusted_keys = [1]", "an array of strings"),
+        ("trusted_keys = []", r"trusted_keys in .*config\.toml is \[\]: name a key, or leave it out"),
+        ('trusted_keys = [""]', r"trusted_keys in .* is \[''\]: name a key"),
+        ('trusted_keys = ["", " "]', "trusted_keys in .*: name a key"),
+        ('trusted_keys = ""', "trusted_keys in .* is '': name a key"),
+        ('trusted_keys = " "', "trusted_keys in .* is ' ': name a key"),
+        ('trusted_keys = ","', "trusted_keys in .* is ',': name a key"),
+        ('home = "~no-such-user/x"', r"home in .*config\.toml is '~no-such-user/x'"),
+        ('cache_dir = "~no-such-user/x"', r"cache_dir in .*config\.toml is '~no-such-user/x'"),
+        ('home = "a\\u0000b"', r"home in .*config\.toml is "),
+        ("timeout_s = 1e10", r"timeout_s in .*config\.toml is '10000000000\.0'"),
+        ('url = "http://a..b"', "service's URL is 'http://a..b'"),
         ("timeout_s = 0", r"timeout_s in .*config\.toml is '0': give a number of seconds"),
         ("cache_mib = -1", r"cache_mib in .*config\.toml is '-1'"),
         ("[service]", "'service'"),

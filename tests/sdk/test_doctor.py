@@ -20,7 +20,9 @@ import pytest
 from service.identity.scopes import Scope
 from tensorkiln import Client, Graph
 from tensorkiln.doctor.packages import DISTRIBUTION, SERVER
+from tensorkiln.spec.compiled_program import ABI_VERSION
 from tests.identity.guarded import Guarded
+from tests.loopback import Loopback
 from tests.service.server import Server
 
 PARTS = {"python", "packages", "cpu", "gpu", "nvjitlink", "ptxas", "cache", "service", "isolation", "readiness"}
@@ -125,6 +127,16 @@ def test_a_damaged_file_of_the_cache_is_found(
     _, parts = doctor(**variables)
     assert parts["cache"]["status"] == "warn"
     assert "1 of " in parts["cache"]["found"]
+    (cache / "artifacts" / ("0" * 64)).unlink()
+    records = sorted((cache / "records").iterdir())
+    kinds = [path.read_bytes().startswith(b"{") for path in records]
+    assert sorted(kinds) == [False, True]  # what the question came to, and the record of that
+    for path in records:
+        path.write_bytes(path.read_bytes()[:-1])
+    _, parts = doctor(**variables)
+    assert parts["cache"]["status"] == "warn"
+    assert parts["cache"]["found"].startswith("2 of ")
+    assert str(cache / "records") in parts["cache"]["advice"]
     # Another service under the same name.
     (known,) = (tmp_path / "config" / "services").iterdir()
     known.write_text((tmp_path / "config" / "services" / known.name).read_text().replace('"keys":', '"none":'))
@@ -191,6 +203,45 @@ def test_another_kind_of_server_is_no_service(doctor: Doctor) -> None:
         status, parts = doctor(KILN_URL=url)
     assert (status, parts["service"]["status"]) == (1, "fail")
     assert "no tensorkiln service" in parts["service"]["advice"]
+
+
+class Hostile(Loopback):
+    """Gives one answer to everything."""
+
+    def __init__(self, body: bytes, status: int, **headers: str) -> None:
+        self._answer = status, headers, body
+        super().__init__()
+
+    def handle(self, request: BaseHTTPRequestHandler) -> None:
+        status, headers, body = self._answer
+        request.send_response_only(status)
+        for name, value in headers.items():
+            request.send_header(name, value)
+        request.send_header("Content-Length", str(len(body)))
+        request.end_headers()
+        request.wfile.write(body)
+
+
+DESCRIBED = b'{"build_id": "0", "abi": %d, "isolation": {"level": "process"}}' % ABI_VERSION
+HOSTILE = {
+    "deep": (b"[" * 100_000, 200, {}),
+    "date": (DESCRIBED, 200, {"Date": "Thu, 01 Jan 99999999999999 00:00:00 GMT"}),
+    "date of year 0": (DESCRIBED, 200, {"Date": "Thu, 01 Jan 0000 00:00:00 -0000"}),
+    "half a character": (b'{"detail": "\\ud800"}', 400, {}),
+    "half a level": (DESCRIBED.replace(b"process", b"\\ud800"), 200, {}),
+    "escapes": (b'{"detail": "\\u001b[2J\\u202e"}', 400, {}),
+    "numbers": (b'{"build_id": 1e999, "abi": [], "isolation": 7, "scopes": 3, "keys": {}}', 200, {}),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_whatever_a_server_answers_is_a_finding(tmp_path: Path, name: str) -> None:
+    body, status, headers = HOSTILE[name]
+    with Hostile(body, status, **headers) as server:
+        done = kiln(tmp_path, "doctor", KILN_URL=server.url)
+    assert (done.returncode, done.stderr) == (1, "")
+    assert "\x1b" not in done.stdout
+    assert "\u202e" not in done.stdout
 
 
 def test_a_setting_that_cannot_be_used_is_a_failure(doctor: Doctor) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from typing import Annotated, Any, Final
 
 import typer
 from typer.core import TyperGroup
 from typer.main import get_command
+
+from .streams import OutputError, open_streams
 
 _COMMANDS: Final = {
     "serve": "serve:serve",
@@ -74,4 +77,10 @@ def options(
 
 def run_command() -> None:
     """Run the command that the arguments of this process name."""
-    app()
+    open_streams()
+    try:
+        app()
+    except OutputError as error:
+        from .report import unwritten
+
+        sys.exit(unwritten(error))

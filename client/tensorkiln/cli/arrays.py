@@ -4,29 +4,43 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, BinaryIO, cast
 
 import numpy as np
 from numpy.lib.npyio import NpzFile
 
 from ..dtypes import DType
 from ..errors import CallInputError, RequestError
+from .out_file import out_file
 
 
 def read_arrays(paths: Sequence[Path]) -> list[np.ndarray]:
-    """The arrays of all files, in order. `RequestError` for a file that is not an array of numbers."""
+    """The arrays of all files, in order.
+
+    OSError for a file that cannot be opened, `RequestError` for one that is not an array of numbers.
+    """
     return [array for path in paths for array in _read(path)]
 
 
 def _read(path: Path) -> list[np.ndarray]:
-    try:
-        loaded = cast("np.ndarray | NpzFile", np.load(path, allow_pickle=False))
-    except (ValueError, EOFError) as error:
-        raise RequestError(f"{path} cannot be read as .npy or .npz: {error}") from None
-    if isinstance(loaded, np.ndarray):
-        return [loaded]
-    with loaded as several:
-        return [several[name] for name in several.files]
+    with open(path, "rb") as file:
+        try:
+            loaded = cast("np.ndarray | NpzFile", np.load(file, allow_pickle=False))
+            if isinstance(loaded, np.ndarray):
+                return [loaded]
+            with loaded as several:
+                return [_member(several, name) for name in several.files]
+        # NumPy, zipfile, zlib, ast or tokenize comes upon the damage first, and each has errors of its own.
+        except Exception as error:
+            reason = str(error) or type(error).__name__
+            raise RequestError(f"{path} cannot be read as .npy or .npz: {reason}") from None
+
+
+def _member(several: NpzFile, name: str) -> np.ndarray:
+    member: Any = several[name]
+    if not isinstance(member, np.ndarray):
+        raise ValueError(f"its member {name} is no array")
+    return member
 
 
 def as_dtype(array: np.ndarray, dtype: DType) -> np.ndarray:
@@ -43,13 +57,25 @@ def random_array(dtype: DType, shape: Sequence[int], generator: np.random.Genera
     return generator.integers(0, 2, tuple(shape)).astype(dtype.numpy)
 
 
+class _Plain:
+    """A file that NumPy does not know for one of the system's, into which it writes by itself and tells no failure."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+
+    def write(self, content: bytes, /) -> int:
+        return self._file.write(content)
+
+
 def write_arrays(path: Path, arrays: Sequence[np.ndarray]) -> None:
-    """`.npz` takes any number, named output_0, output_1, …; `.npy` exactly one."""
+    """`.npz` takes any number, named output_0, output_1, …; `.npy` exactly one. OSError when it cannot be written."""
     if path.suffix == ".npz":
         named: dict[str, Any] = {f"output_{index}": array for index, array in enumerate(arrays)}
-        np.savez(path, **named)
+        with out_file(path) as file:
+            np.savez(file, **named)
     elif path.suffix == ".npy" and len(arrays) == 1:
-        np.save(path, arrays[0])
+        with out_file(path) as file:
+            np.save(_Plain(file), arrays[0])
     elif path.suffix == ".npy":
         raise CallInputError(f"{path} holds one array and the program has {len(arrays)} outputs; write to .npz.")
     else:

@@ -15,6 +15,7 @@ from ..sdk import NATIVE, Client
 from ..spec import CompiledProgram
 from .model import read_model
 from .options import Cubin, FastMath, GraphFile, TimeoutS, Url
+from .out_file import out_file
 from .report import output, reported, shown
 
 
@@ -62,7 +63,7 @@ def compile_graph(
             model.graph, targets, options, on_progress=shown(step, f"compiling {graph.name}", targets)
         )
         if out is not None:
-            out.write_text(json.dumps({"programs": [program.model_dump(mode="json") for program in programs]}))
+            _write(out, json.dumps({"programs": [program.model_dump(mode="json") for program in programs]}).encode())
         if artifacts is not None:
             step("fetching artifacts")
             _write_artifacts(client, programs, artifacts)
@@ -81,14 +82,19 @@ def compile_graph(
 def _write_artifacts(client: Client, programs: Sequence[CompiledProgram], folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for digest in sorted(frozenset[str]().union(*(program.artifacts for program in programs))):
-        (folder / digest).write_bytes(client.artifact(digest))
+        _write(folder / digest, client.artifact(digest))
 
 
 def _write_stages(client: Client, programs: Sequence[CompiledProgram], folder: Path) -> None:
     for program in programs:
         (folder / program.digest[:12]).mkdir(parents=True, exist_ok=True)
         for name, path in _stage_files(program):
-            (folder / path).write_text(client.stage(program.digest, name))
+            _write(folder / path, client.stage(program.digest, name).encode())
+
+
+def _write(path: Path, content: bytes) -> None:
+    with out_file(path) as file:
+        file.write(content)
 
 
 def _stage_files(program: CompiledProgram) -> list[tuple[str, Path]]:

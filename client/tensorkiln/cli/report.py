@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.console import Console
@@ -26,6 +26,7 @@ from ..errors import (
     UnsupportedGraphError,
     UntrustedArtifactError,
 )
+from .printable import in_a_line, in_lines
 
 if TYPE_CHECKING:
     from ..sdk.job_records import JobEvent
@@ -53,12 +54,12 @@ def exit_code(error: TensorkilnError) -> int:
 
 
 def one_line(error: TensorkilnError) -> str:
-    """`error[code] at /nodes/3: message`, without line breaks."""
+    """`error[code] at /nodes/3: message`, without line breaks and what a terminal would obey."""
     shown = error.pointers[:_MAX_POINTERS]
     more = len(error.pointers) - len(shown)
     where = f" at {', '.join(shown)}" if shown else ""
     where += f" and {more} more" if more else ""
-    return f"error[{error.code}]{where}: {' '.join(error.message.split())}"
+    return in_a_line(f"error[{error.code}]{where}: {' '.join(error.message.split())}")
 
 
 def output() -> Console:
@@ -77,11 +78,16 @@ def reported() -> Generator[Step, None, None]:
         console.print(one_line(error), style="red", soft_wrap=True)
         raise typer.Exit(exit_code(error)) from None
     except OSError as error:
-        console.print(f"error[file]: {error}", style="red", soft_wrap=True)
-        raise typer.Exit(USAGE) from None
+        raise typer.Exit(unwritten(error)) from None
     except KeyboardInterrupt:
         console.print("interrupted", style="red")
         raise typer.Exit(INTERRUPTED) from None
+
+
+def unwritten(error: OSError) -> int:
+    """Says why a file or a stream cannot be read or written; the exit code."""
+    _console(stderr=True).print(in_a_line(f"error[file]: {error}"), style="red", soft_wrap=True)
+    return USAGE
 
 
 def shown(step: Step, what: str, targets: Sequence[str]) -> Callable[[JobEvent], None]:
@@ -94,13 +100,20 @@ def shown(step: Step, what: str, targets: Sequence[str]) -> Callable[[JobEvent],
     return show
 
 
+class _Console(Console):
+    """Shows strings, also in tables, without what a terminal would obey."""
+
+    def render_str(self, text: str, **how: Any) -> Text:
+        return super().render_str(in_lines(text), **how)
+
+
 def _console(*, stderr: bool = False, width: int | None = None) -> Console:
     # What is shown is other people's text: `[cpu]` in it is no style, and `:x:` no picture.
-    return Console(stderr=stderr, width=width, highlight=False, markup=False, emoji=False)
+    return _Console(stderr=stderr, width=width, highlight=False, markup=False, emoji=False)
 
 
 def _stepper(status: Status) -> Step:
     def step(text: str) -> None:
-        status.update(Text(text))
+        status.update(Text(in_a_line(text)))
 
     return step

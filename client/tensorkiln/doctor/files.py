@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import os
+import re
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
+from pydantic import ValidationError
+
+from ..buffers import SHA256_PATTERN
 from ..trust.policy import Policy
+from ..trust.record import SignedRecord
 from .finding import Finding, fail, ok, warn
 
 _SAMPLE: Final = 200
-"""Files of each kind that are read and hashed."""
-_BY_DIGEST: Final = ("artifacts", "programs")
+"""Files of each kind that are read."""
+_DIGEST: Final = re.compile(SHA256_PATTERN.encode())
 
 
 def look(policy: Policy) -> Iterator[Finding]:
@@ -33,12 +38,15 @@ def look(policy: Policy) -> Iterator[Finding]:
 
 def _sound(cache: Path) -> Finding:
     looked, damaged = 0, list[Path]()
-    for folder in _BY_DIGEST:
+    for folder, is_sound in _KINDS.items():
         newest = sorted((cache / folder).glob("[0-9a-f]*"), key=_modified, reverse=True)[:_SAMPLE]
         looked += len(newest)
-        damaged += [path for path in newest if not _is_whole(path)]
+        damaged += [path for path in newest if not _is_whole(path, is_sound)]
     if damaged:
-        advice = f"nothing: they are fetched again when needed. To look for a failing disk, begin with {damaged[0]}"
+        advice = (
+            "nothing, unless KILN_OFFLINE is set: they are fetched again when needed. To look for a failing disk, "
+            f"begin with {damaged[0]}"
+        )
         return warn("cache", f"{len(damaged)} of {looked} files in {cache} are damaged", advice)
     return ok("cache", f"{cache} can be written; {looked} files in it are whole")
 
@@ -50,13 +58,33 @@ def _modified(path: Path) -> float:
         return 0.0
 
 
-def _is_whole(path: Path) -> bool:
+def _is_whole(path: Path, is_sound: Callable[[str, bytes], bool]) -> bool:
     try:
-        return sha256(path.read_bytes()).hexdigest() == path.name
+        return is_sound(path.name, path.read_bytes())
     except FileNotFoundError:
         return True  # evicted meanwhile
     except OSError:
         return False
+
+
+def _is_named_by_digest(name: str, content: bytes) -> bool:
+    return sha256(content).hexdigest() == name
+
+
+def _is_record(name: str, content: bytes) -> bool:
+    """Whether it is a signed record, or the action digest that a question came to."""
+    del name  # it is the SHA-256 of what was asked
+    if _DIGEST.fullmatch(content):
+        return True
+    try:
+        SignedRecord.model_validate_json(content)
+    except ValidationError:
+        return False
+    return True
+
+
+_KINDS: Final = {"artifacts": _is_named_by_digest, "programs": _is_named_by_digest, "records": _is_record}
+"""What is kept in each folder, and whether a file there, by its name and content, is what it was."""
 
 
 def _unwritable(directory: Path) -> str | None:

@@ -32,7 +32,8 @@ class Answer:
     @property
     def told(self) -> str:
         """What a problem says, for people."""
-        return str(self.body.get("detail") or f"it answered {self.status}")
+        detail = self.body.get("detail")
+        return detail if detail and isinstance(detail, str) else f"it answered {self.status}"
 
 
 class Line:
@@ -51,7 +52,7 @@ class Line:
         middle = (begin + time.time()) / 2
         try:
             body = response.json()
-        except ValueError:
+        except (ValueError, RecursionError):
             body = None
         parsed = cast("Mapping[str, Any]", body) if isinstance(body, dict) else {}
         return Answer(response.status_code, parsed, response.content, _ahead(response.headers.get("Date"), middle))
@@ -80,5 +81,10 @@ def _ahead(date: str | None, now: float) -> float | None:
     try:
         # A date has no fractions: on the average it is half a second old.
         return parsedate_to_datetime(date).timestamp() + _HALF_A_SECOND - now
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
+
+
+def told(value: object) -> str:
+    """A value of an answer's JSON, for people, who are shown no lists and objects: those may be of any depth."""
+    return str(value) if value is None or isinstance(value, str | int | float) else "no text"

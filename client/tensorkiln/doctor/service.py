@@ -16,7 +16,7 @@ from ..trust.keys import KeySet, PublicKey
 from ..trust.policy import Policy
 from ..trust.service_keys import ServiceKeys
 from .finding import Finding, fail, ok, warn
-from .line import Answer, Line, opened
+from .line import Answer, Line, opened, told
 
 _NEEDED: Final = frozenset({"compile", "cache:read", "cache:write"})
 _SKEW_WARN_S: Final = 5.0
@@ -63,17 +63,19 @@ def _version(where: str, described: Mapping[str, Any]) -> Finding:
     abi = described.get("abi")
     if abi != ABI_VERSION:
         advice = "install the version of tensorkiln that the service has"
-        return fail("service", f"{where}: its programs have the ABI {abi}, and this SDK runs {ABI_VERSION}", advice)
-    return ok("service", f"{where}: build {str(described['build_id'])[:_DIGITS]}")
+        return fail(
+            "service", f"{where}: its programs have the ABI {told(abi)}, and this SDK runs {ABI_VERSION}", advice
+        )
+    return ok("service", f"{where}: build {told(described['build_id'])[:_DIGITS]}")
 
 
 def _isolation(described: Mapping[str, Any], policy: Policy) -> Finding:
     stated: Any = described.get("isolation")
-    level = stated.get("level") if isinstance(stated, Mapping) else None
-    if not is_at_least(str(level), policy.minimum_isolation):
+    level = told(stated.get("level") if isinstance(stated, Mapping) else None)
+    if not is_at_least(level, policy.minimum_isolation):
         found = f"programs are compiled with the level {level}, and KILN_MIN_ISOLATION is {policy.minimum_isolation}"
         return fail("isolation", found, "ask for less, or use a service that gives more")
-    return ok("isolation", str(level))
+    return ok("isolation", level)
 
 
 def _ready(answer: Answer) -> Finding:
@@ -83,7 +85,7 @@ def _ready(answer: Answer) -> Finding:
     failed: Any = details.get("failed") if isinstance(details, Mapping) else None
     if not isinstance(failed, Mapping):
         return fail("readiness", answer.told, "wait until it has started, or tell its operator")
-    found = "; ".join(f"{name}: {reason}" for name, reason in failed.items())
+    found = "; ".join(f"{name}: {told(reason)}" for name, reason in failed.items())
     return fail("readiness", found, "tell its operator; docs/observability.md explains the checks")
 
 
@@ -114,8 +116,9 @@ def _caller(answer: Answer, settings: Settings) -> Finding:
         return warn("credential", answer.told, "the service is an older one, which does not say whom it sees")
     if answer.body.get("is_local"):
         return ok("credential", "none is asked for")
-    named = f"{answer.body.get('name')} of {answer.body.get('tenant')}, with {', '.join(map(str, scopes))}"
-    lacking = sorted(_NEEDED - {str(scope) for scope in scopes})
+    has = [told(scope) for scope in scopes]
+    named = f"{told(answer.body.get('name'))} of {told(answer.body.get('tenant'))}, with {', '.join(has)}"
+    lacking = sorted(_NEEDED - frozenset(has))
     if lacking:
         advice = f"ask for a key with {', '.join(lacking)} to have everything compiled"
         return warn("credential", named, advice)

@@ -58,7 +58,7 @@ class AsyncClient(Calls):
         concurrency: int = 8,
         from_store: bool = False,
     ) -> AsyncGenerator[Outcome]:
-        return outcomes(self, graphs, targets, options, concurrency, from_store)
+        return outcomes(self, graphs, targets, options, concurrency, from_store, self._transport.require_open)
 
     async def __aenter__(self) -> Self:
         return self

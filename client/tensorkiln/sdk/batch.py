@@ -26,11 +26,13 @@ async def outcomes(
     options: OptionsSource | None,
     concurrency: int,
     from_store: bool,
+    require_open: Callable[[], None],
 ) -> AsyncGenerator[Outcome]:
     """What comes of every graph for every target, as it comes; `concurrency` compiles are under way at once.
 
     A graph is asked for when its turn comes. With `from_store` nothing is compiled. When the generator is closed, what
-    is under way is cancelled, at the service too. RequestError for a target that does not exist.
+    is under way is cancelled, at the service too. RequestError for a target that does not exist, and what
+    `require_open` raises before one is asked for.
     """
     if not 1 <= concurrency <= MAX_CONCURRENCY:
         raise RequestError(f"The concurrency is {concurrency}: give a number from 1 to {MAX_CONCURRENCY}.")
@@ -42,6 +44,7 @@ async def outcomes(
     try:
         while True:
             while len(running) < concurrency and (turn := next(waiting, None)) is not None:
+                require_open()
                 place, graph, target = turn
                 work = _outcome(calls, place, graph, target, parsed[target], options, from_store)
                 running.add(asyncio.create_task(work))

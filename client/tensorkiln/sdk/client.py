@@ -116,7 +116,8 @@ class Client:
         from .portal import iterate_in_thread
 
         calls = self._make(AsyncWire())
-        return iterate_in_thread(outcomes(calls, graphs, targets, options, concurrency, from_store), calls.close)
+        found = outcomes(calls, graphs, targets, options, concurrency, from_store, self._require_open)
+        return iterate_in_thread(found, calls.close)
 
     def submit(
         self,
@@ -204,8 +205,15 @@ class Client:
         return run(self._calls.capabilities())
 
     def close(self) -> None:
-        """Close the connections. The embedded service goes on for other clients and ends with this process."""
+        """Close the connections. The embedded service goes on for other clients and ends with this process.
+
+        A call that is under way meanwhile raises `UnavailableError`.
+        """
         run(self._calls.close())
+
+    def _require_open(self) -> None:
+        # A part of `Calls` that is no part of a client.
+        self._calls._transport.require_open()  # pyright: ignore[reportPrivateUsage]
 
     def __enter__(self) -> Self:
         return self

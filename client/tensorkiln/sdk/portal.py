@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator
 from threading import Thread
 from typing import Any, TypeVar
+
+from ..errors import RequestError
 
 T = TypeVar("T")
 
@@ -14,7 +17,10 @@ def iterate_in_thread(items: AsyncGenerator[T], close: Callable[[], Awaitable[No
     """The items of an asynchronous generator.
 
     When this generator is closed, or interrupted while it waits, so is the asynchronous one; then `close` is awaited.
+    It belongs to the process that began it: a child forked meanwhile can leave it, and gets a RequestError for the next
+    item.
     """
+    owner = os.getpid()
     loop = asyncio.new_event_loop()
     steps: set[asyncio.Task[Any]] = set()
     thread = Thread(target=loop.run_forever, name="kiln-loop", daemon=True)
@@ -23,12 +29,17 @@ def iterate_in_thread(items: AsyncGenerator[T], close: Callable[[], Awaitable[No
         try:
             while (item := _call(loop, _next(items, steps))) is not None:
                 yield item[0]
+                if os.getpid() != owner:
+                    raise RequestError("These results are of the process that this one was forked from; ask anew here.")
         finally:
-            _call(loop, _finish(items, steps, close))
+            if os.getpid() == owner:
+                _call(loop, _finish(items, steps, close))
     finally:
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join()
-        loop.close()
+        # A child has no such thread, and to close its copy of the loop would unsettle that of its parent.
+        if os.getpid() == owner:
+            loop.call_soon_threadsafe(loop.stop)
+            thread.join()
+            loop.close()
 
 
 async def _next(items: AsyncGenerator[T], steps: set[asyncio.Task[Any]]) -> tuple[T] | None:

@@ -22,6 +22,7 @@ from pydantic import ValidationError
 
 from ..config_file import Variables, config_directory
 from ..errors import RequestError
+from ..places import stated_path
 from .isolation import LEVELS
 from .keys import KeySet, PublicKey
 
@@ -55,12 +56,12 @@ def resolve_policy(
     """The policy of a client made with these arguments; `RequestError` names a value that cannot be used."""
     variables = Variables.of(environment)
     pins, level = resolve_demands(trusted_keys, min_isolation, environment)
-    cache = cache_dir or variables.get("KILN_CACHE_DIR")
+    cache = variables.path_of("cache_dir", cache_dir, "KILN_CACHE_DIR")
     return Policy(
         pins=pins,
         minimum_isolation=level,
         config=config_directory(environment),
-        cache=Path(cache).expanduser().absolute() if cache else home,
+        cache=cache if cache is not None else home,
         cache_bytes=_mebibytes(variables) << 20,
         offline=_is_offline(variables) if offline is None else offline,
     )
@@ -79,18 +80,19 @@ def resolve_demands(
     level = min_isolation or variables.get("KILN_MIN_ISOLATION") or MINIMUM_ISOLATION
     if level not in LEVELS:
         raise RequestError(f"The least isolation is {level!r}; the levels are {', '.join(LEVELS)}.")
-    pins = tuple(key for text in stated or () if text.strip() for key in _keys(text.strip()))
+    name = variables.name("KILN_TRUSTED_KEYS") if trusted_keys is None else "trusted_keys"
+    pins = tuple(key for text in stated or () if text.strip() for key in _keys(name, text.strip()))
     if stated is not None and not pins:
         raise RequestError("Trusted keys are given, and there is none among them; leave them out to believe no pins.")
     return pins, level
 
 
-def _keys(text: str) -> tuple[PublicKey, ...]:
-    """A key in base64url, or those of a file."""
+def _keys(name: str, text: str) -> tuple[PublicKey, ...]:
+    """A key in base64url, or those of a file, in the setting called `name`."""
     try:
         return (PublicKey.of(text),)
     except ValueError:
-        path = Path(text).expanduser()
+        path = stated_path(name, text)
     try:
         return KeySet.model_validate_json(path.read_bytes()).keys
     except OSError as error:

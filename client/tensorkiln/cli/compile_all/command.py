@@ -20,12 +20,13 @@ from ...sdk import Client
 from ...target import Target
 from ..options import Cubin, FastMath, TimeoutS, Url
 from ..report import output, reported
+from .escape import escaped
 from .farm import Wanted, compile_all
 from .files import find_graphs, noted, write_whole, written
 from .github import summary, workflow_commands
 from .junit import junit
 from .lock import Lock, other_options, read_lock, renewed
-from .manifest import MANIFEST, read_manifest, write_manifest
+from .manifest import MANIFEST, SUMS, read_manifest, write_manifest
 from .progress import Progress
 from .result import Result, counts
 from .verdict import Check, FailOn, Verdict, judge
@@ -80,7 +81,8 @@ def compile_folder(
         for name in names:
             Target.parse(name)
         options = CompileOptions(fast_math=fast_math, cubin=cubin)
-        files = find_graphs(folder, [path for path in (out, lock, json_file) if path is not None])
+        reports = [path for path in (lock, junit_file, json_file) if path is not None]
+        files = find_graphs(folder, out, [out / MANIFEST, out / SUMS, *reports])
         before = read_lock(lock) if lock is not None else None
         others = other_options(before, options)
         known = Lock(options=options) if before is None or others else before
@@ -110,8 +112,14 @@ def compile_folder(
                 write_whole(junit_file, junit(found))
         compared = Check(known.gone(graphs), others) if check else None
         verdict = judge(found, policies, check=compared, ended_by=ended_by or next(iter(unwritten), None))
-        with noted(unwritten):
-            _report(found, verdict, json_file)
+        if json_file is not None:
+            with noted(unwritten):
+                write_whole(json_file, json.dumps(_as_json(found, verdict), indent=1) + "\n")
+        page = os.environ.get("GITHUB_STEP_SUMMARY")
+        if page:
+            with noted(unwritten), written(Path(page)), open(page, "a", encoding="utf-8") as file:
+                file.write(summary(found, verdict))
+        _print(found, verdict)
         if others and not check:
             output().print(
                 f"the lock file was made with other options and is begun anew: {', '.join(others)}", soft_wrap=True
@@ -155,21 +163,15 @@ def _ended_by_signal() -> Generator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def _report(results: Sequence[Result], verdict: Verdict, json_file: Path | None) -> None:
-    """Say what came of it, at last in the files that can fail. RequestError when one of them does."""
+def _print(results: Sequence[Result], verdict: Verdict) -> None:
     if _is_github():
         for line in workflow_commands(results):
             typer.echo(line)
     console = output()
     console.print(_table(results))
     for violation in verdict.violations:
-        console.print(violation, soft_wrap=True)
-    if json_file is not None:
-        write_whole(json_file, json.dumps(_as_json(results, verdict), indent=1) + "\n")
-    page = os.environ.get("GITHUB_STEP_SUMMARY")
-    if page:
-        with written(Path(page)), open(page, "a", encoding="utf-8") as file:
-            file.write(summary(results, verdict))
+        # No name is the first in its line: GitHub obeys lines that begin with `::`.
+        console.print(f"- {escaped(violation)}", soft_wrap=True)
 
 
 def _as_json(results: Sequence[Result], verdict: Verdict) -> dict[str, Any]:
@@ -189,5 +191,5 @@ def _table(results: Sequence[Result]) -> Table:
         cache = f"{each.cache.status} ({each.cache.reason})" if each.cache is not None else ""
         told = each.error.code if each.error is not None else each.status
         size, digest = (str(each.made.bytes), each.made.digest[:12]) if each.made is not None else ("", "")
-        table.add_row(each.file.name, each.target, told, cache, size, digest)
+        table.add_row(*map(escaped, (each.file.name, each.target, told, cache, size, digest)))
     return table

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,31 +12,41 @@ from ...errors import RequestError, TensorkilnError
 from ...request import GraphSource
 from ...whole_file import whole_file
 from ..model import read_model
+from ..printable import as_unicode
+from .escape import escaped
 
 _SUFFIXES: Final = (".json", ".onnx")
+_NOT_UTF_8: Final = "has a name that is not UTF-8, as the lock file and the reports are; rename it."
 
 
 @dataclass(frozen=True, slots=True)
 class GraphFile:
-    """A file with a graph. `name` is its path in the folder without the suffix, with slashes."""
+    """A file with a graph. `name` is its path in the folder without the suffix, with slashes.
+
+    `fault` is what of the name does not let the graph be compiled.
+    """
 
     name: str
     path: Path
+    fault: str | None = None
 
     def read(self) -> GraphSource:
-        """Its graph. RequestError when it cannot be read, an error of the graph when it holds none."""
+        """Its graph. RequestError when it cannot be read or has a fault, an error of the graph when it holds none."""
+        if self.fault is not None:
+            raise RequestError(self.fault)
         try:
             return read_model(self.path).graph
         except OSError as error:
             raise RequestError(f"{self.path} cannot be read: {error}.") from None
 
 
-def find_graphs(folder: Path, apart_from: Iterable[Path]) -> tuple[GraphFile, ...]:
-    """The `.json` and `.onnx` files in `folder` and below, by name, without hidden ones and those in `apart_from`.
+def find_graphs(folder: Path, out: Path, files: Sequence[Path]) -> tuple[GraphFile, ...]:
+    """The `.json` and `.onnx` files in `folder` and below, by name, without hidden ones and what a run writes.
 
-    RequestError when there are none, or two have the same name.
+    That is `files`, and what is in `out`: a graph whose programs would lie in the place of one of `files` has a fault,
+    as has one whose name is not UTF-8. RequestError when there are none, or two have the same name.
     """
-    left_out = {path.absolute() for path in apart_from}
+    left_out = {path.absolute() for path in (out, *files)}
     found: dict[str, GraphFile] = {}
     for path in sorted(folder.rglob("*")):
         inside = path.relative_to(folder)
@@ -44,13 +54,25 @@ def find_graphs(folder: Path, apart_from: Iterable[Path]) -> tuple[GraphFile, ..
             continue
         if left_out & {path.absolute(), *path.absolute().parents}:
             continue
-        name = inside.with_suffix("").as_posix()
+        given = inside.with_suffix("").as_posix()
+        name = as_unicode(given)
         if name in found:
-            raise RequestError(f"{path} and {found[name].path} would have the same name; rename one.")
-        found[name] = GraphFile(name, path)
+            both = escaped(f"{path} and {found[name].path}")
+            raise RequestError(f"{both} would have the same name; rename one.")
+        fault = _in_the_way(path, name, out, files) if name == given else f"{escaped(str(path))} {_NOT_UTF_8}"
+        found[name] = GraphFile(name, path, fault)
     if not found:
         raise RequestError(f"{folder} has no graphs: no .json and no .onnx files.")
     return tuple(found.values())
+
+
+def _in_the_way(path: Path, name: str, out: Path, files: Iterable[Path]) -> str | None:
+    folder = out.absolute() / name
+    inside = [file for file in files if out.absolute() in file.absolute().parents]
+    taken = next((file for file in inside if folder.is_relative_to(file.absolute())), None)
+    if taken is None:
+        return None
+    return f"{path} would have its programs in the place of {taken}; rename it, or write that elsewhere."
 
 
 def write_whole(path: Path, text: str) -> None:

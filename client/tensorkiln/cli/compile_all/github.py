@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from .escape import escaped
 from .result import Result, counts
 from .verdict import Verdict
 
@@ -32,7 +33,7 @@ def summary(results: Sequence[Result], verdict: Verdict) -> str:
         f"Cache: {hits} hits of {len(known)}" + (f" ({hits / len(known):.0%})" if known else ""),
         f"Cache healthy: {'no' if harmed else 'yes'}",
         "",
-        *(f"- {_cell(violation)}" for violation in verdict.violations),
+        *(f"- {_cell(escaped(violation))}" for violation in verdict.violations),
         *([""] if verdict.violations else []),
         "| graph | target | result | cache | reason | queue ms | compile ms | bytes | growth |",
         "|---|---|---|---|---|---:|---:|---:|---:|",
@@ -46,7 +47,7 @@ def _row(result: Result) -> str:
     cache, outcome, made = result.cache, result.outcome, result.made
     told = f"{result.error.code}: {result.error.message}" if result.error is not None else result.status
     cells = [
-        result.file.name,
+        escaped(result.file.name),
         result.target,
         told,
         cache.status if cache else "",
@@ -65,14 +66,14 @@ def _number(value: float | None) -> str:
 
 def _cell(text: str) -> str:
     """Text that ends no cell and begins no markup."""
-    plain = " ".join(text.split())[:300]
+    plain = escaped(" ".join(text.split()))[:300]
     for sign in "\\`*_[]<>|~#":
         plain = plain.replace(sign, f"\\{sign}")
     return plain
 
 
 def _message(text: str) -> str:
-    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    return escaped(text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A"))
 
 
 def _property(text: str) -> str:

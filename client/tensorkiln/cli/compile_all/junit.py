@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 from xml.etree import ElementTree
 
+from ..printable import as_unicode
 from ..report import SAYS_NOTHING_OF_GRAPHS
 from .result import Result
 
@@ -37,7 +38,7 @@ def _case(suite: ElementTree.Element, result: Result) -> str | None:
     case = ElementTree.SubElement(
         suite, "testcase", name=_legal(result.file.name), classname=result.target, time=f"{seconds:.3f}"
     )
-    case.set("file", _legal(result.file.path.as_posix()))
+    case.set("file", _legal(as_unicode(result.file.path.as_posix())))
     if result.outcome is None:
         ElementTree.SubElement(case, "skipped", message="the run ended before")
         return "skipped"

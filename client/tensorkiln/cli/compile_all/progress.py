@@ -7,6 +7,7 @@ import time
 from typing import Final
 
 from ..report import Step, one_line
+from .escape import escaped
 from .result import Result
 
 EVERY_S: Final = 10.0
@@ -31,7 +32,8 @@ class Progress:
         self._failed += result.error is not None
         self._slowest = max(self._slowest, result.outcome.seconds if result.outcome is not None else 0.0)
         if result.error is not None and not self._is_annotated:
-            print(f"{result.file.path} for {result.target}: {one_line(result.error)}", file=sys.stderr, flush=True)
+            line = escaped(f"{result.file.path} for {result.target}: {one_line(result.error)}")
+            print(line, file=sys.stderr, flush=True)
         self._step(self._line())
         if not sys.stderr.isatty() and time.monotonic() - self._said_at > EVERY_S:
             self._said_at = time.monotonic()

@@ -10,6 +10,7 @@ from typing import Any, Final
 from ...errors import TensorkilnError
 from ...sdk import Outcome
 from ...spec import CacheInfo, CompiledProgram
+from ..printable import as_unicode
 from .files import GraphFile
 from .lock import Locked
 
@@ -77,7 +78,7 @@ class Result:
         outcome, made, cache = self.outcome, self.made, self.cache
         return {
             "graph": self.file.name,
-            "file": self.file.path.as_posix(),
+            "file": as_unicode(self.file.path.as_posix()),
             "target": self.target,
             "status": self.status,
             "digest": made.digest if made else None,

@@ -1,0 +1,217 @@
+"""Clients that are closed: before a call, and by another thread or task while a call is under way."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tensorkiln import AsyncClient, Client, Graph
+from tensorkiln.errors import UnavailableError
+from tests.sdk.scripted import ScriptedServer
+from tests.service.bodies import graph
+
+LONG_S = 60.0
+ACCEPTED = b'{"id": "j1", "state": "queued"}'
+QUEUED = ("1", "queued", {"state": "queued"})
+
+
+def arrived(scripted: ScriptedServer, count: int) -> None:
+    """Wait until so many requests are there."""
+    until = time.monotonic() + LONG_S
+    while len(scripted.received) < count:
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
+def closed_meanwhile(scripted: ScriptedServer, cache: Path, call: Callable[[Client], object], requests: int) -> str:
+    """What a call in another thread says when its client is closed after so many requests."""
+    with ThreadPoolExecutor(1) as pool:
+        client = Client(scripted.url, cache_dir=cache, timeout_s=LONG_S)
+        calling = pool.submit(call, client)
+        arrived(scripted, requests)
+        began = time.monotonic()
+        client.close()
+        error = calling.exception(LONG_S)
+    assert time.monotonic() - began < LONG_S / 2
+    assert isinstance(error, UnavailableError), error
+    return error.message
+
+
+def test_a_call_that_waits_for_its_answer_ends_when_its_client_is_closed(
+    scripted: ScriptedServer, tmp_path: Path, layer: Graph
+) -> None:
+    scripted.answers_with(delay_s=LONG_S)
+    assert "client is closed" in closed_meanwhile(scripted, tmp_path, lambda client: client.compile(layer, "cpu"), 1)
+    assert len(scripted.received) == 1
+
+
+def test_a_call_on_a_connection_that_was_used_before_ends_too(scripted: ScriptedServer, tmp_path: Path) -> None:
+    def twice(client: Client) -> None:
+        client.capabilities()
+        client.capabilities()
+
+    scripted.answers_with()
+    scripted.answers_with(delay_s=LONG_S)
+    assert "client is closed" in closed_meanwhile(scripted, tmp_path, twice, 2)
+
+
+def test_a_call_that_waits_to_be_sent_again_ends_too(scripted: ScriptedServer, tmp_path: Path) -> None:
+    scripted.refuses_with(503, "infra.unavailable", "busy", retry_after="40")
+    assert "client is closed" in closed_meanwhile(scripted, tmp_path, lambda client: client.capabilities(), 1)
+
+
+def test_an_answer_that_has_begun_ends_too(scripted: ScriptedServer, tmp_path: Path) -> None:
+    scripted.answers_with(b'{"targets"', stays_s=LONG_S)
+    assert "client is closed" in closed_meanwhile(scripted, tmp_path, lambda client: client.capabilities(), 1)
+
+
+@pytest.mark.parametrize("wait", [lambda job: job.wait(), lambda job: list(job.events())], ids=["wait", "events"])
+def test_who_waits_for_a_job_is_told_too(
+    scripted: ScriptedServer, tmp_path: Path, layer: Graph, wait: Callable[[Any], object]
+) -> None:
+    scripted.answers_with(ACCEPTED, status=202)
+    scripted.tells([QUEUED], stays_s=LONG_S)
+    said = closed_meanwhile(scripted, tmp_path, lambda client: wait(client.submit(layer, "cpu")), 2)
+    assert "client is closed" in said
+
+
+def test_all_the_threads_of_a_client_are_told(scripted: ScriptedServer, tmp_path: Path) -> None:
+    scripted.answers_with(delay_s=LONG_S)
+    client = Client(scripted.url, cache_dir=tmp_path, timeout_s=LONG_S)
+    # More than the connections that are kept, and than one lock would let through by chance.
+    with ThreadPoolExecutor(24) as pool:
+        calls = [pool.submit(client.capabilities) for _ in range(24)]
+        arrived(scripted, 24)
+        client.close()
+        errors = [call.exception(LONG_S) for call in calls]
+    assert [str(error) for error in errors] == ["This client is closed; make another one."] * 24
+
+
+def test_closing_while_calls_begin_and_end_says_nothing_else(scripted: ScriptedServer, tmp_path: Path) -> None:
+    scripted.answers_with()
+    found: list[BaseException] = []
+
+    def calling(client: Client) -> None:
+        try:
+            while True:
+                client.capabilities()
+        except BaseException as error:
+            found.append(error)
+
+    for _ in range(20):
+        client = Client(scripted.url, cache_dir=tmp_path)
+        threads = [threading.Thread(target=calling, args=(client,)) for _ in range(4)]
+        before = len(scripted.received)
+        for thread in threads:
+            thread.start()
+        arrived(scripted, before + 4)
+        client.close()
+        for thread in threads:
+            thread.join(LONG_S)
+    assert {(type(error), str(error)) for error in found} == {
+        (UnavailableError, "This client is closed; make another one.")
+    }
+    assert len(found) == 80
+
+
+def test_a_task_that_waits_for_its_answer_ends_when_its_client_is_closed(
+    scripted: ScriptedServer, tmp_path: Path
+) -> None:
+    async def closing() -> None:
+        client = AsyncClient(scripted.url, cache_dir=tmp_path, timeout_s=LONG_S)
+        calling = asyncio.create_task(client.capabilities())
+        await asyncio.to_thread(arrived, scripted, 1)
+        await client.close()
+        with pytest.raises(UnavailableError, match="client is closed"):
+            await asyncio.wait_for(calling, LONG_S / 2)
+
+    scripted.answers_with(delay_s=LONG_S)
+    asyncio.run(closing())
+
+
+def test_a_closed_client_compiles_no_further_graph(scripted: ScriptedServer, tmp_path: Path) -> None:
+    async def in_loop() -> None:
+        client = AsyncClient(scripted.url, cache_dir=tmp_path)
+        await client.close()
+        async for _ in client.compile_many([graph()], ["cpu"]):
+            pass
+
+    scripted.answers_with()
+    client = Client(scripted.url, cache_dir=tmp_path)
+    begun_before = client.compile_many([graph()], ["cpu"])
+    client.close()
+    with pytest.raises(UnavailableError, match="client is closed"):
+        list(client.compile_many([graph()], ["cpu"]))
+    with pytest.raises(UnavailableError, match="client is closed"):
+        list(begun_before)
+    with pytest.raises(UnavailableError, match="client is closed"):
+        asyncio.run(in_loop())
+    assert scripted.received == []
+
+
+def test_a_client_that_nobody_else_knows_lives_as_long_as_its_results(scripted: ScriptedServer, tmp_path: Path) -> None:
+    scripted.refuses_with(422, "graph.invalid", "no such var")
+    results = Client(scripted.url, cache_dir=tmp_path).compile_many([graph()] * 3, ["cpu"], concurrency=1)
+    gc.collect()
+    assert [str(outcome.error) for outcome in results] == ["no such var"] * 3
+
+
+FORKING = """
+import os, sys
+from tensorkiln import Client
+from tensorkiln.errors import RequestError
+from tests.service.bodies import graph
+def refused(results):
+    try:
+        next(results)
+    except RequestError as error:
+        return "forked" in error.message
+wires = [graph("sqrt", rows=rows) for rows in range(70, 74)]
+with Client(sys.argv[1], cache_dir=sys.argv[2]) as client:
+    seen = []
+    results = client.compile_many(wires, ["cpu"], concurrency=2)
+    for outcome in results:
+        seen.append(outcome.graph)
+        child = os.fork()
+        if child == 0:
+            {leaves}
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+        assert outcome.error is None
+    assert sorted(seen) == [0, 1, 2, 3]
+    print("done")
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+@pytest.mark.parametrize(
+    "leaves",
+    [
+        "sys.exit(7)",
+        "results.close(); sys.exit(7)",
+        "sys.exit(7 if refused(results) else 1)",
+    ],
+    ids=["exit", "close", "next"],
+)
+def test_a_child_forked_among_the_results_leaves_them_to_its_parent(served: str, tmp_path: Path, leaves: str) -> None:
+    script = FORKING.replace("{leaves}", leaves)
+    command = [sys.executable, "-W", "error", "-c", script, served, str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, process_group=0) as done:
+        try:
+            out, err = done.communicate(timeout=LONG_S)
+        except subprocess.TimeoutExpired:
+            # With the child, which holds the pipes open.
+            os.killpg(done.pid, signal.SIGKILL)
+            raise
+    assert (done.returncode, out) == (0, "done\n"), err

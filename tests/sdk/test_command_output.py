@@ -1,0 +1,109 @@
+"""What `kiln` prints, where nobody reads it, the disk is full, or it was written by somebody else."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeAlias
+
+import pytest
+
+from tensorkiln import Graph
+from tests.sdk.conftest import Kiln
+from tests.sdk.scripted import ScriptedServer
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="redirects as POSIX's shell does")
+
+CLOSED, FULL, UNREAD = ">&-", ">/dev/full", "| true"
+COMMANDS = [("validate", "layer.json"), ("compile", "layer.json"), ("--version",), ("compile", "--help")]
+NO_ROOM = "error[file]: [Errno 28] No space left on device: 'standard output'\n"
+
+Redirected: TypeAlias = Callable[..., "tuple[int, str]"]
+"""Runs the command with a redirection of the shell: its exit status, and what it says at stderr."""
+
+
+@pytest.fixture
+def redirected(tmp_path: Path, served: str, graph_file: Path) -> Redirected:
+    def run(redirection: str, *arguments: str, **variables: str) -> tuple[int, str]:
+        own = {"KILN_URL": served, "KILN_HOME": str(tmp_path / "home"), "NO_COLOR": "1", "COLUMNS": "200"}
+        # A command whose stdout is a pipe begins when nobody is at its other end any more.
+        wait = "sleep 1; " if redirection == UNREAD else ""
+        script = f'{{ {wait}"$@"; echo $? >status; }} {redirection}'
+        command = ["sh", "-c", script, "sh", sys.executable, "-W", "error", "-m", "tensorkiln.cli", *arguments]
+        environment = {**os.environ, **own, **variables}
+        done = subprocess.run(
+            command, cwd=graph_file.parent, env=environment, stderr=subprocess.PIPE, text=True, timeout=120, check=False
+        )
+        return int((tmp_path / "status").read_text()), done.stderr
+
+    return run
+
+
+@pytest.mark.parametrize("arguments", COMMANDS, ids=" ".join)
+@pytest.mark.parametrize("redirection", [CLOSED, UNREAD])
+def test_an_output_that_nobody_reads_changes_no_verdict(
+    redirected: Redirected, redirection: str, arguments: tuple[str, ...]
+) -> None:
+    assert redirected(redirection, *arguments) == (0, "")
+
+
+@pytest.mark.parametrize("redirection", [CLOSED, UNREAD])
+@pytest.mark.parametrize("arguments", [("doctor",), ("doctor", "--json")], ids=" ".join)
+def test_what_doctor_finds_is_its_exit_status_whoever_reads_it(
+    redirected: Redirected, redirection: str, arguments: tuple[str, ...]
+) -> None:
+    assert redirected(redirection, *arguments) == (0, "")
+    assert redirected(redirection, *arguments, KILN_URL="http://127.0.0.1:1") == (1, "")
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("arguments", [*COMMANDS, ("doctor", "--json")], ids=" ".join)
+def test_a_full_output_is_one_line(redirected: Redirected, arguments: tuple[str, ...], unbuffered: str) -> None:
+    assert redirected(FULL, *arguments, PYTHONUNBUFFERED=unbuffered) == (2, NO_ROOM)
+
+
+@pytest.mark.parametrize("redirection", ["2>&-", "2>/dev/full"])
+def test_an_error_that_cannot_be_told_is_its_exit_status(redirected: Redirected, redirection: str) -> None:
+    status, _ = redirected(redirection, "compile", "layer.json", KILN_URL="http://127.0.0.1:1")
+    assert status == 3
+
+
+HOSTILE = "\x1b[2Jno\x07\x7f\x9b1m\u202e\u2066\r\ud800"
+ESCAPED = r"\x1b[2Jno\x07\x7f\x9b1m\u202e\u2066"
+
+
+def test_a_field_of_a_graph_does_nothing_to_a_terminal(kiln: Kiln, tmp_path: Path, layer: Graph) -> None:
+    graph = json.loads(layer.to_json())
+    graph["nodes"][0]["\x1b[2Jfield\u202e"] = 1
+    (tmp_path / "hostile.json").write_text(json.dumps(graph))
+    refused = kiln("validate", "hostile.json")
+    assert refused.returncode == 1
+    assert "\x1b" not in refused.stderr
+    assert "\u202e" not in refused.stderr
+    assert r"\x1b[2Jfield\u202e" in refused.stderr
+
+
+@pytest.mark.parametrize("command", ["compile", "validate"])
+def test_a_problem_of_a_server_does_nothing_to_a_terminal(
+    kiln: Kiln, scripted: ScriptedServer, graph_file: Path, command: str
+) -> None:
+    scripted.refuses_with(422, "graph.invalid", f"{HOSTILE}\nnext", pointers=["/nodes/\x1b]0;title\x07\n"])
+    refused = kiln(command, graph_file.name, url=scripted.url)
+    assert refused.returncode == 1
+    where = r"/nodes/\x1b]0;title\x07\x0a"
+    assert refused.stderr == f"error[graph.invalid] at {where}: {ESCAPED} \\ud800 next\n"
+
+
+def test_a_cell_of_a_table_does_nothing_to_a_terminal(kiln: Kiln, tmp_path: Path, layer: Graph) -> None:
+    name = "a\x1b[2J\x9b\u202eb"
+    (tmp_path / "graphs").mkdir()
+    (tmp_path / "graphs" / f"{name}.json").write_text(layer.to_json())
+    done = kiln("compile-all", "graphs", "-t", "cpu")
+    assert done.returncode == 0, done.stderr
+    assert r" a\x1b[2J\x9b\u202eb " in done.stdout
+    checked = kiln("validate", f"graphs/{name}.json")
+    assert r"graphs/a\x1b[2J\x9b\u202eb.json is a graph" in checked.stdout
