@@ -2,6 +2,26 @@
 
 from __future__ import annotations
 
+from tensorkiln.errors import RequestError
+
+
+class PreconditionFailedError(RequestError):
+    """No ETag of If-Match is that of what is there."""
+
+    status = 412
+
+
+def require_match(header: str | None, etag: str) -> None:
+    """PreconditionFailedError unless If-Match names `etag`, of what is there: by strong comparison, as the RFC asks."""
+    if header is None:
+        return
+    stated = [entry.strip() for entry in header.split(",")]
+    if "*" not in stated and (etag.startswith("W/") or etag not in stated):
+        raise PreconditionFailedError(
+            f"If-Match is {header}, and the ETag of what is there is {etag}; ask without If-Match, or with that one.",
+            details={"etag": etag},
+        )
+
 
 def matches(header: str | None, etag: str) -> bool:
     """Whether If-None-Match names `etag`: by weak comparison, which is what the RFC asks for there."""

@@ -14,6 +14,8 @@ from http import HTTPStatus
 from typing import Final
 
 import h11
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from uvicorn.protocols.http.flow_control import CLOSE_HEADER
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from tensorkiln.errors import RequestError
@@ -58,6 +60,7 @@ class Connection(H11Protocol):
     silent: dict[Connection, None]
     """Those without a request, the oldest first; their last answer may not be fetched yet."""
 
+    _served: ASGIApp
     _head: asyncio.TimerHandle | None = None
     _look: asyncio.TimerHandle | None = None
     _unsent = 0
@@ -66,6 +69,7 @@ class Connection(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Take it, and make room for it."""
         super().connection_made(transport)
+        self._served, self.app = self.app, self._serve
         self._await_head()
         if len(self.connections) > self.most:
             oldest = next(iter(self.silent))
@@ -77,6 +81,7 @@ class Connection(H11Protocol):
         self._has_head()
         if self._look is not None:
             self._look.cancel()
+        self.app = self._served
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -120,6 +125,15 @@ class Connection(H11Protocol):
             self.cycle.disconnected = True
             self.cycle.message_event.set()
         self.transport.close()
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def sending(message: Message) -> None:
+            # Nobody asked for the body that is waiting to be sent: what comes next could be that, or a request.
+            if message["type"] == "http.response.start" and self.conn.they_are_waiting_for_100_continue:
+                message = {**message, "headers": [*message.get("headers", ()), CLOSE_HEADER]}
+            await send(message)
+
+        await self._served(scope, receive, sending)
 
     @property
     def _is_idle(self) -> bool:

@@ -13,6 +13,8 @@ MAX_WAIT_S: Final = 600
 # Nothing that was matched is given back: what is not understood costs no more than what is.
 _ELEMENT: Final = re.compile(r'(?:[^,"]++|"(?:[^"\\]++|\\.)*+"?)++')
 _ENTRY: Final = re.compile(r"""([\w!#$%&'*+.^`|~-]++)\s*+(?:=\s*+(?:"([^"]*+)"|([^\s;,"]*+))\s*+)?(?:;.*)?""")
+# A number with more of them is above every maximum, and would take long to read.
+_DIGITS: Final = 9
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +37,9 @@ def parse_prefer(headers: Sequence[str], most_s: int = MAX_WAIT_S) -> Preference
         if match is not None:
             stated.setdefault(match[1].lower(), match[2] or match[3] or "")
     wait = stated.get("wait", "")
-    waits = re.fullmatch(r"\d{1,9}", wait, re.ASCII) is not None
+    waits = wait.isascii() and wait.isdigit()
     if not waits and "respond-async" not in stated:
         return None
-    seconds = min(int(wait), most_s, MAX_WAIT_S) if waits else 0
+    seconds = min(int(wait.lstrip("0")[:_DIGITS] or 0), most_s, MAX_WAIT_S) if waits else 0
     applied = ["respond-async"] if "respond-async" in stated else []
     return Preference(seconds, ", ".join([*applied, f"wait={seconds}"] if waits else applied))

@@ -25,6 +25,7 @@ _LEVEL: Final = 3
 _INLINE_BYTES: Final = 256 << 10
 _TYPES: Final = ("application/json", "application/octet-stream", "text/plain", "text/html")
 _MARKED: Final = re.compile(r'"([^"]*)-zstd"')
+_CONDITIONS: Final = ("if-match", "if-none-match")
 _WITH_BODY: Final = frozenset({200, 206, 304})
 
 
@@ -40,11 +41,12 @@ class Encode:
             await self._app(scope, receive, send)
             return
         headers = Headers(scope=scope)
-        known = headers.get("if-none-match")
-        answer = _Answer(send, headers, is_marked=known is not None and _MARKED.search(known) is not None)
-        if answer.is_marked:
+        marked = [name for name in _CONDITIONS if _MARKED.search(headers.get(name, ""))]
+        answer = _Answer(send, headers, is_marked="if-none-match" in marked)
+        if marked:
             changed = MutableHeaders(raw=list(scope["headers"]))
-            changed["if-none-match"] = _MARKED.sub(r'"\1"', known or "")
+            for name in marked:
+                changed[name] = _MARKED.sub(r'"\1"', headers[name])
             scope["headers"] = changed.raw
         await self._app(scope, receive, answer.send)
 

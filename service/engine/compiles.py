@@ -9,6 +9,7 @@ from typing import Any
 
 from service.fairness.lane import Turn
 from service.fairness.turns import Turns
+from service.hits import SAME_ACTION
 from service.identity.caller import caller
 from service.identity.tenancy import Tenancy
 from service.observe.instruments import count_cache
@@ -19,7 +20,7 @@ from tensorkiln.errors import InfrastructureError, UnavailableError
 
 from .first_turn import FirstTurns, Overtaken
 from .flights import Flights
-from .misses import DAMAGED, HIT, NOT_READ, Misses, missed
+from .misses import DAMAGED, NOT_READ, Misses, missed
 from .order import Cost, Made, Order, Rendered, Wanted
 from .protocol import CompileEngine, News, Tell, carry_out
 
@@ -88,7 +89,7 @@ class Compiles:
         miss = None
         if look is not None:
             if isinstance(look.found, Compiled):
-                count_cache(HIT.status, HIT.reason)
+                count_cache(SAME_ACTION.status, SAME_ACTION.reason)
                 return look.found
             # What was missing then may have been made since; what is damaged is made again.
             miss = look.found if look.found.reason or look.ended == self._ended else None
@@ -109,7 +110,7 @@ class Compiles:
             while not self._flights.has(work):
                 found = miss or await self._find(wanted)
                 if isinstance(found, Compiled):
-                    count_cache(HIT.status, HIT.reason)
+                    count_cache(SAME_ACTION.status, SAME_ACTION.reason)
                     return found
                 cache = await self._misses.explain(wanted.action, found)
                 turn = self._first_turns.turn(work, own, len(wanted.graph))
@@ -127,7 +128,7 @@ class Compiles:
         program = await self._blobs.get(found.program)
         if program is None:
             return Miss(DAMAGED)
-        return Compiled(program, found, HIT.model_dump(mode="json"))
+        return Compiled(program, found, SAME_ACTION.model_dump(mode="json"))
 
     def _turn(self, wanted: Wanted) -> AbstractAsyncContextManager[Turn]:
         return self._turns.turn(len(wanted.graph))

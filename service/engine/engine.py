@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import ExitStack, asynccontextmanager, nullcontext
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, nullcontext
 from dataclasses import replace
 from functools import partial
 from itertools import count
@@ -15,9 +15,10 @@ from structlog.contextvars import bind_contextvars
 
 from service.body import Body
 from service.build_id import build
-from service.fairness.queue_time import queue_time
+from service.fairness.queue_time import telling_queue_time
 from service.fairness.shares import Shares
 from service.fairness.turns import Fairness
+from service.hits import SAME_REQUEST
 from service.identity.keyring import Keyring as ApiKeyring
 from service.identity.tenancy import Tenancy
 from service.observe.instruments import count_cache
@@ -39,7 +40,7 @@ from service.store.repeats import Repeat, Repeats
 from service.trust.attach import with_signatures
 from service.trust.keyring import Keyring
 from service.trust.notary import Notary
-from tensorkiln.errors import DeadlineExceededError, TensorkilnError, UnavailableError
+from tensorkiln.errors import TensorkilnError, UnavailableError
 from tensorkiln.trust import SignedRecord
 
 from .compiles import Compiled, Compiles
@@ -174,12 +175,12 @@ class Engine:
 
     async def repeated(self, body: Body, hook: str | None) -> bytes | None:
         """The body of the answer to a request that was made before, byte for byte; None when there is none."""
-        if hook is not None or not self.tenancy.reads_store:
+        found = await self._repeat(body) if hook is None else None
+        if found is None:
             return None
-        found = await self._repeats.find(self._repeats.key(self.tenancy.request_digest(body.digest)))
-        if found is not None:
-            count_cache("hit", "same request")
-        return found
+        for _ in found.programs:
+            count_cache(SAME_REQUEST.status, SAME_REQUEST.reason)
+        return found.answer
 
     async def compile(self, body: Body, hook: str | None = None, tell: Tell = lambda _: None) -> bytes:
         """The body of the answer to a compile request that is no `repeated` one.
@@ -215,10 +216,15 @@ class Engine:
         raise AssertionError("count() has no end")
 
     async def _submitted(self, body: Body, hook: str | None, identifier: str | None = None) -> Job:
-        repeated = await self.repeated(body, hook)
-        if repeated is not None:
-            return await self.jobs.accept(body, hook, repeated, identifier)
-        await self._engine.check()
+        answer = await self.repeated(body, hook)
+        if answer is None:
+            try:
+                await self._engine.check()
+            except UnavailableError:
+                # What is stored in other words needs no compile; what is not is refused with this very error.
+                answer = await self.compile(body, hook)
+        if answer is not None:
+            return await self.jobs.accept(body, hook, answer, identifier)
         with ExitStack() as counted:
             counted.enter_context(self.fairness.request())
             job = await self.jobs.accept(body, hook, None, identifier)
@@ -246,6 +252,7 @@ class Engine:
                 prepared = await self._prepare(body)
         explanation = await explain(
             prepared.actions,
+            is_repeated=await self._repeat(body) is not None,
             with_dumps=prepared.dump_stages,
             tenancy=self.tenancy,
             programs=self.programs,
@@ -257,12 +264,17 @@ class Engine:
     def _sandboxes(self) -> Sequence[Sandbox]:
         return (self._reader,) if self._compiler is None else (self._compiler, self._reader)
 
+    async def _repeat(self, body: Body) -> Repeat | None:
+        if not self.tenancy.reads_store:
+            return None
+        return await self._repeats.find(self._repeats.key(self.tenancy.request_digest(body.digest)))
+
     async def _is_stored(self, digest: str) -> bool:
         return await self.programs.entry(digest) is not None
 
     async def _make(self, body: Body, hook: str | None, tell: Tell) -> bytes:
         key = self._repeats.key(self.tenancy.request_digest(body.digest))
-        async with self.tenancy.reproducers(), _telling_queue_time():
+        async with self.tenancy.reproducers(), telling_queue_time():
             if hook is not None:
                 # One that counts as part of the graph has each of its crashes remembered, as a graph has.
                 is_poison = _parts(hook)[0] == _POISON
@@ -350,16 +362,6 @@ class Engine:
             if not needs_reproducer(error) or not self.tenancy.may_compile:
                 raise
             raise await with_reproducer(error, body.content, self.blobs) from None
-
-
-@asynccontextmanager
-async def _telling_queue_time() -> AsyncGenerator[None]:
-    """Have the error of a compile that took too long say for how long it waited, which is not what took too long."""
-    try:
-        yield
-    except DeadlineExceededError as error:
-        details = {**error.details, "queue_ms": queue_time().milliseconds}
-        raise DeadlineExceededError(error.message, pointers=error.pointers, details=details) from None
 
 
 def _reading(body: Body, header: Mapping[str, str] | None = None) -> Message:

@@ -8,22 +8,31 @@ from typing import Any, Final
 
 from service.action import Action
 from service.explanation import Components, Difference, ExplainedAction, Explanation
+from service.hits import SAME_ACTION, SAME_REQUEST
 from service.identity.tenancy import Tenancy
 from service.store.nearest import Neighbour, shown
 from service.store.programs import Miss, Programs
 
-from .misses import HIT, NOT_READ, Misses, miss_of
+from .misses import NOT_READ, Misses, miss_of
 
 _SALT: Final = "salt"
 
 
 async def explain(
-    actions: Sequence[Action], *, with_dumps: bool, tenancy: Tenancy, programs: Programs, misses: Misses
+    actions: Sequence[Action],
+    *,
+    is_repeated: bool,
+    with_dumps: bool,
+    tenancy: Tenancy,
+    programs: Programs,
+    misses: Misses,
 ) -> Explanation:
     """Each of `actions`: its components, whether its program is stored, and what is nearest to it if not.
 
-    Nothing is said about the store to a caller who may not read it.
+    `is_repeated` is whether the same request has an answer that it would be given again. Nothing is said about the
+    store to a caller who may not read it.
     """
+    hit = SAME_REQUEST if is_repeated else SAME_ACTION
 
     async def one(action: Action) -> ExplainedAction:
         components = Components.model_validate(shown(action))
@@ -31,7 +40,7 @@ async def explain(
             return ExplainedAction(digest=action.digest, components=components, stored=False, cache=NOT_READ)
         found = await programs.find(action, with_dumps=with_dumps)
         if not isinstance(found, Miss):
-            return ExplainedAction(digest=action.digest, components=components, stored=True, cache=HIT)
+            return ExplainedAction(digest=action.digest, components=components, stored=True, cache=hit)
         neighbour = await misses.neighbour(action, found)
         is_stored = with_dumps and not isinstance(await programs.find(action, with_dumps=False), Miss)
         return ExplainedAction(

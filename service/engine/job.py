@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import math
+import re
 import time
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import suppress
@@ -15,6 +17,7 @@ from service.identity.scopes import Scope
 from service.store.job_records import Event, JobRecord
 
 MAX_EVENTS: Final = 1000
+_PLACE: Final = re.compile(r"([0-9]{1,9})\.(?:([0-9]{1,9})|done)")
 
 
 class Job:
@@ -51,9 +54,7 @@ class Job:
         """Add an event, and change fields of the record. Beyond MAX_EVENTS, stages are told no more."""
         if kind == "stage" and len(self.record.events) >= MAX_EVENTS:
             return
-        event = Event(f"{self.record.attempt}.{len(self.record.events) + 1}", kind, data)
-        self.record = replace(self.record, events=(*self.record.events, event), **changes)
-        self.wake()
+        self._adds(Event(f"{self.record.attempt}.{len(self.record.events) + 1}", kind, data), changes)
 
     def hears(self, news: Mapping[str, Any]) -> None:
         """What the work tells: a stage that begins, or that a compile is begun once more."""
@@ -69,12 +70,24 @@ class Job:
         """The work is over. It has to be stored before anybody is told: see `settle`."""
         queue_ms = run_ms = None
         if self.record.queue_ms is not None:
-            total_ms = round((time.monotonic() - self._accepted_at) * 1e3, 3)
-            # Of several targets, some may wait for the work of others.
-            queue_ms = min(self.queue_time.milliseconds, total_ms)
-            run_ms = round(total_ms - queue_ms, 3)
+            queue_ms, total_ms = self._took(self.record.queue_ms)
+            run_ms = max(round(total_ms - queue_ms, 3), 0.0)
         told = {"state": state, "queue_ms": queue_ms, "run_ms": run_ms}
-        self.happens("done", told, state=state, queue_ms=queue_ms, run_ms=run_ms, **changes)
+        changes = {**changes, "state": state, "queue_ms": queue_ms, "run_ms": run_ms}
+        self._adds(Event.last(self.record.attempt, told), changes)
+
+    def _adds(self, event: Event, changes: Mapping[str, Any]) -> None:
+        self.record = replace(self.record, events=(*self.record.events, event), **changes)
+        self.wake()
+
+    def _took(self, queue_ms: float) -> tuple[float, float]:
+        """How long it waited and how long it took in all, in milliseconds. `queue_ms` is what is recorded of it."""
+        if self.task is None:
+            # Nobody here has worked on it.
+            return queue_ms, (time.time() - self.record.accepted) * 1e3
+        total_ms = round((time.monotonic() - self._accepted_at) * 1e3, 3)
+        # Of several targets, some may wait for the work of others.
+        return min(self.queue_time.milliseconds, total_ms), total_ms
 
     def fails(self, error: Mapping[str, Any]) -> None:
         """The job is to end by a defect of the service, whatever else it was about to come to."""
@@ -87,8 +100,13 @@ class Job:
         self.wake()
 
     def settle(self, record: JobRecord) -> None:
-        """The store has it: `record` is how the job has ended."""
-        self.record = record
+        """The store has it: `record` is how the job has ended.
+
+        Another service that ended it did not know of all that whoever listens here has heard of, which stays.
+        """
+        stored = record.before_end
+        reached = max(stored, self.record.before_end, key=_reach)
+        self.record = replace(record, events=(*reached, *record.events[len(stored) :]))
         self.is_over = True
         self.wake()
 
@@ -108,11 +126,26 @@ class Job:
     def events_after(self, last: str) -> tuple[Event, ...]:
         """What may be told of the events after the one with the id `last`.
 
-        All of this attempt when `last` is of another. The end is told when it is stored.
+        All of this attempt when `last` is of another. The end is told when it is stored. Another service may have told
+        `last`, and more than is known here.
         """
-        told = self.record.events if self.is_over else tuple(e for e in self.record.events if e.kind != "done")
-        place = next((position for position, event in enumerate(told, 1) if event.id == last), 0)
-        return told[place:]
+        told = self.record.events if self.is_over else self.record.before_end
+        position = next((position for position, event in enumerate(told, 1) if event.id == last), None)
+        if position is not None:
+            return told[position:]
+        return tuple(e for e in told if e.kind == "done" or _place(e.id) > _place(last))
+
+
+def _place(identifier: str) -> tuple[int, float]:
+    """Where an event is among those of its job, by its id; before all of them when it says nothing."""
+    found = _PLACE.fullmatch(identifier)
+    if found is None:
+        return 0, 0
+    return int(found[1]), math.inf if found[2] is None else int(found[2])
+
+
+def _reach(events: tuple[Event, ...]) -> tuple[int, float]:
+    return _place(events[-1].id) if events else (0, 0)
 
 
 async def follow(job: Job, last: str, is_closing: asyncio.Event) -> AsyncGenerator[Event]:

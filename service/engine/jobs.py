@@ -20,15 +20,13 @@ from service.identity.caller import Caller, caller
 from service.observe.traces import traceparent
 from service.rounds import in_rounds
 from service.store.blobs import Blobs
-from service.store.job_records import Event, JobRecord, JobRecords
+from service.store.job_records import LEASE_S, Event, JobRecord, JobRecords
 from tensorkiln.errors import LostWorkerError, NotFoundError, RateLimitedError, UnavailableError
 
 from .job import Job, follow
 from .job_outcome import kept
 from .job_work import DEFECT, MAX_ATTEMPTS, JobWork
 
-LEASE_S: Final = 5.0
-"""A service that has not said for so long that it lives has lost its jobs to the others."""
 BEAT_S: Final = 1.5
 TELL_S: Final = 0.5
 """How often other services hear how far a job is."""
@@ -267,8 +265,9 @@ class Jobs:
             record = job.record
             if not record.has_ended and told.get(identifier) != len(record.events):
                 told[identifier] = len(record.events)
-                await self._records.tell(record)
-                if identifier not in self._jobs:
+                # One that runs may have waited again.
+                await self._records.tell(replace(record, queue_ms=job.queue_time.milliseconds))
+                if identifier not in self._jobs or job.record.has_ended:
                     await self._records.tell_no_more(identifier)
 
     async def _look_around(self) -> None:
@@ -323,6 +322,8 @@ class Jobs:
         await asyncio.wait([job.task])
         job.settle(record)
         self._jobs.pop(identifier, None)
+        # Since it ended, this service may have told how far it is.
+        await self._records.tell_no_more(identifier)
 
 
 async def _past(job: Job, last: str) -> AsyncGenerator[Event]:

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
+from service.hits import SAME_ACTION
 from service.observe.instruments import count_cache
 from service.sandbox.frames import Message
 from tensorkiln.errors import InfrastructureError, RateLimitedError
 
 from .compiles import Compiled, Compiles, Look
-from .misses import HIT
 from .order import Rendered, Wanted
 from .protocol import Tell
 from .returned import Prepared, asked_nothing, believed, rendered
@@ -106,7 +106,7 @@ class Lookup:
             return self._asked, None
         answers = rendered(answer, self._asked.prepared.renaming)
         for _ in stored:
-            count_cache(HIT.status, HIT.reason)
+            count_cache(SAME_ACTION.status, SAME_ACTION.reason)
         return self._asked, Answered(stored, answers)
 
 

@@ -11,7 +11,6 @@ from service.store.programs import Miss
 from tensorkiln.spec import CacheInfo
 
 FIRST_REQUEST: Final = "first request"
-HIT: Final = CacheInfo(status="hit", reason="same action")
 NOT_READ: Final = CacheInfo(status="miss", reason="the caller does not read the store")
 DAMAGED: Final = "the stored program was damaged"
 

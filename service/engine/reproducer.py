@@ -7,11 +7,20 @@ from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any, Final
 
+import structlog
+
 from service.action import Action
 from service.store.blobs import Blobs
-from tensorkiln.errors import CrashedError, DeadlineExceededError, ResourceExhaustedError, TensorkilnError
+from tensorkiln.errors import (
+    CrashedError,
+    DeadlineExceededError,
+    ResourceExhaustedError,
+    TensorkilnError,
+    UnavailableError,
+)
 from tensorkiln.spec.compiled_program import ABI_VERSION
 
+_log = structlog.get_logger()
 _BEGINNING: Final = b'{"graph":'
 _FATAL = (CrashedError, DeadlineExceededError, ResourceExhaustedError)
 
@@ -43,6 +52,13 @@ def _rest(target: Mapping[str, Any], options: Mapping[str, Any]) -> bytes:
 
 
 async def with_reproducer(error: TensorkilnError, body: bytes, blobs: Blobs) -> TensorkilnError:
-    """`error` with the digest in `details.reproducer` under which `body` is kept as an artifact."""
-    digest = await blobs.put(body)
+    """`error` with the digest in `details.reproducer` under which `body` is kept as an artifact.
+
+    `error` itself where the store does not take it: what has happened is told all the same.
+    """
+    try:
+        digest = await blobs.put(body)
+    except UnavailableError as unavailable:
+        _log.warning("a reproducer was not stored", reason=unavailable.message)
+        return error
     return type(error)(error.message, pointers=error.pointers, details={**error.details, "reproducer": digest})

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Generator
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
+
+from tensorkiln.errors import DeadlineExceededError
 
 
 class QueueTime:
@@ -87,3 +89,13 @@ def begin_queue_time() -> QueueTime:
     begun = QueueTime()
     _current.set(begun)
     return begun
+
+
+@asynccontextmanager
+async def telling_queue_time() -> AsyncGenerator[None]:
+    """Have the error of a compile that took too long say for how long it waited, which is not what took too long."""
+    try:
+        yield
+    except DeadlineExceededError as error:
+        details = {**error.details, "queue_ms": queue_time().milliseconds}
+        raise DeadlineExceededError(error.message, pointers=error.pointers, details=details) from None

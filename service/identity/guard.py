@@ -49,9 +49,11 @@ class Guard:
                 check(caller, scope["method"], path)
         except TensorkilnError as error:
             _log.info("a request was refused", code=error.code, peer=(scope.get("client") or [None])[0])
-            with suppress(TimeoutError):
-                async with asyncio.timeout(_DISCARD_S):
-                    await _discard(receive)
+            # Whoever waits to be told to send a body has sent none.
+            if Headers(scope=scope).get("expect", "").lower() != "100-continue":
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(_DISCARD_S):
+                        await _discard(receive)
             await respond(error)(scope, receive, send)
             return
         bind_contextvars(tenant=caller.tenant)

@@ -30,7 +30,7 @@ def configure_log(level: str) -> None:
     # What uvicorn and asyncio have to say.
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(structlog.stdlib.ProcessorFormatter(render, foreign_pre_chain=processors))
-    logging.basicConfig(level=logging.WARNING, handlers=[handler])
+    logging.basicConfig(level=max(logging.WARNING, logging.getLevelNamesMapping()[level.upper()]), handlers=[handler])
 
 
 def _add_trace(logger: Any, method: str, line: MutableMapping[str, Any]) -> MutableMapping[str, Any]:

@@ -54,7 +54,8 @@ def traced(headers: Mapping[str, str]) -> Generator[str]:
     if found is not None:
         yield found
         return
-    token = context.attach(_W3C.extract(headers))
+    # The header alone: what does not fit of a `tracestate` would be logged as it is.
+    token = context.attach(_W3C.extract({_HEADER: headers.get(_HEADER, "")}))
     try:
         if trace_id() is None:
             trace_bits, span_bits = _RANDOM_BITS

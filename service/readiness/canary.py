@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from hashlib import sha256
 from typing import Final
 
@@ -14,6 +15,8 @@ from tensorkiln.errors import TensorkilnError
 from .check import Failure
 
 LIMITS: Final = Limits(deadline_s=5.0, memory_mib=256, file_mib=1)
+AT_START: Final = replace(LIMITS, deadline_s=60.0)
+"""For the first look of a service, which is slow on a machine where much starts at once."""
 _WHAT: Final = "a small graph is not compiled"
 
 
@@ -24,10 +27,10 @@ class Canary:
         self._sandbox = sandbox
         self._first: tuple[str, ...] = ()
 
-    async def look(self) -> Failure | None:
+    async def look(self, limits: Limits = LIMITS) -> Failure | None:
         """Why nothing can be compiled now; None when it can."""
         try:
-            answer = await self._sandbox.run("trial", Message(), LIMITS)
+            answer = await self._sandbox.run("trial", Message(), limits)
             artifacts = Stated.of(answer.header).artifacts
         except TensorkilnError as error:
             return Failure.of(_WHAT, error)
@@ -48,10 +51,10 @@ class Ping:
     def __init__(self, sandbox: Sandbox) -> None:
         self._sandbox = sandbox
 
-    async def look(self) -> Failure | None:
+    async def look(self, limits: Limits = LIMITS) -> Failure | None:
         """Why no process does anything now; None when one does."""
         try:
-            await self._sandbox.run("ping", Message(), LIMITS)
+            await self._sandbox.run("ping", Message(), limits)
         except TensorkilnError as error:
             return Failure.of("no process is forked", error)
         return None

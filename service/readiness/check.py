@@ -42,15 +42,15 @@ class Check:
         self._looking: asyncio.Task[Failure | None] | None = None
         self._begun_at = self._ended_at = float("-inf")
 
-    async def failure(self) -> Failure | None:
-        """Why the part fails; None when it works."""
+    async def failure(self, patience_s: float = PATIENCE_S) -> Failure | None:
+        """Why the part fails; None when it works. A look that was begun `patience_s` seconds ago or earlier fails."""
         looking = self._current()
-        left = self._begun_at + PATIENCE_S - time.monotonic()
+        left = self._begun_at + patience_s - time.monotonic()
         done, _ = await asyncio.wait({looking}, timeout=max(left, 0.0))
         if done:
             return looking.result()
         READY.labels(self.name).set(0)
-        slow = f"there is no verdict after {PATIENCE_S:g} s"
+        slow = f"there is no verdict after {patience_s:g} s"
         return Failure(slow, slow)
 
     async def close(self) -> None:

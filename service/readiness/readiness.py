@@ -16,12 +16,13 @@ from service.store.location import ObjectStore
 from service.store.records import Records
 from tensorkiln.errors import TensorkilnError, UnavailableError
 
-from .canary import Canary, Ping
+from .canary import AT_START, LIMITS, Canary, Ping
 from .check import Check, Failure
 
 CHECKS: Final = ("canary", "store", "engine", "disk", "queue")
 EVERY_S: Final = 10.0
 """The compiler, the store and the engine are tried at most this often."""
+_START_S: Final = AT_START.deadline_s + 10.0
 _MIB: Final = 1 << 20
 
 
@@ -60,10 +61,11 @@ class Readiness:
         async def queue() -> Failure | None:
             return _queue(oldest_s(), queue_age_s)
 
+        self._limits = AT_START
         looks = (*([] if compiler is None else [Canary(compiler)]), Ping(reader))
 
         async def forked() -> Failure | None:
-            failures = await asyncio.gather(*(each.look() for each in looks))
+            failures = await asyncio.gather(*(each.look(self._limits) for each in looks))
             return next(filter(None, failures), None)
 
         here = Check("canary", forked, EVERY_S)
@@ -79,11 +81,15 @@ class Readiness:
         assert tuple(check.name for check in self._checks) == CHECKS
 
     async def require_start(self) -> None:
-        """UnavailableError when the compiler or the store fails: without them there is no use in starting."""
+        """UnavailableError when the compiler or the store fails: without them there is no use in starting.
+
+        Nobody asks meanwhile: the verdict is waited for, as long as the canary may take and a little longer.
+        """
         for check in self._vital:
-            failure = await check.failure()
+            failure = await check.failure(_START_S)
             if failure is not None:
-                raise UnavailableError(f"The service cannot start, as {failure.reason}")
+                raise UnavailableError(f"The service cannot start, as the check {check.name} fails: {failure.reason}")
+        self._limits = LIMITS
 
     async def require(self) -> None:
         """UnavailableError with the checks that fail in `details.failed`, by name."""

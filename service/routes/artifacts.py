@@ -8,12 +8,12 @@ from typing import Annotated, Final
 from fastapi import APIRouter, Header, Request, Response
 
 from service.byte_range import UnsatisfiableRange, parse_range
-from service.conditional import matches
+from service.conditional import PreconditionFailedError, matches, require_match
 from service.identity.caller import caller
 from service.problems import documented, respond
 from tensorkiln.errors import NotFoundError, RequestError, TensorkilnError, UnavailableError
 
-from .engine_of import Digest, EngineOf
+from .engine_of import Digest, EngineOf, Needed
 
 _OCTETS: Final = "application/octet-stream"
 _BINARY: Final = {_OCTETS: {"schema": {"type": "string", "format": "binary"}}}
@@ -26,6 +26,7 @@ _RESPONSES: Final = {
     304: {"description": "The client's copy is current."},
     **documented(
         NotFoundError,
+        PreconditionFailedError,
         UnavailableError,
         TensorkilnError,
         statuses={
@@ -49,6 +50,7 @@ async def artifact(
     engine: EngineOf,
     wanted: Annotated[str | None, Header(alias="Range", description="One range of bytes.")] = None,
     known: Annotated[str | None, Header(alias="If-None-Match", description="ETags of the client's copies.")] = None,
+    needed: Needed = None,
     unless: Annotated[str | None, Header(alias="If-Range", description="Apply Range only to this ETag.")] = None,
 ) -> Response:
     """Object code, PTX, constants, dumps and reproducers. They never change, and are verified before they are sent."""
@@ -62,6 +64,7 @@ async def artifact(
         "Accept-Ranges": "bytes",
         "Repr-Digest": f"sha-256=:{b64encode(bytes.fromhex(digest)).decode()}:",
     }
+    require_match(needed, etag)
     if matches(known, etag):
         return Response(status_code=304, headers=headers)
     try:
@@ -84,6 +87,7 @@ async def artifact(
         200: {"description": "They are there; Content-Length says how many."},
         304: {"description": "The client's copy is current."},
         404: {"description": "There are none."},
+        412: {"description": "They have none of the ETags of If-Match."},
         422: {"description": "The path is malformed."},
         500: {"description": "The service has a defect."},
         503: {"description": "The store does not answer."},
@@ -94,6 +98,7 @@ async def artifact_head(
     request: Request,
     engine: EngineOf,
     known: Annotated[str | None, Header(alias="If-None-Match", description="ETags of the client's copies.")] = None,
+    needed: Needed = None,
 ) -> Response:
     """The headers of GET, without the bytes."""
-    return await artifact(digest, request, engine, known=known)
+    return await artifact(digest, request, engine, known=known, needed=needed)

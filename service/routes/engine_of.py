@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import Depends, Path, Request
+from fastapi import Depends, Header, Path, Request
 
 from service.engine.engine import Engine
 from tensorkiln.buffers import SHA256_PATTERN
@@ -19,3 +19,6 @@ EngineOf = Annotated[Engine, Depends(_engine)]
 
 Digest = Annotated[str, Path(pattern=SHA256_PATTERN, description="A SHA-256, in lower-case hexadecimal digits.")]
 """A digest in a path."""
+
+Needed = Annotated[str | None, Header(alias="If-Match", description="ETags, one of which what is sent must have.")]
+"""The precondition of a request, for `require_match`."""

@@ -8,17 +8,21 @@ from typing import Annotated, Final
 from fastapi import APIRouter, Header, Path, Response
 from fastapi.responses import PlainTextResponse
 
-from service.conditional import matches
+from service.conditional import PreconditionFailedError, matches, require_match
 from service.engine.engine import Engine
-from service.problems import LOOKUP_ERRORS
+from service.problems import LOOKUP_ERRORS, documented
 from service.store.programs import Entry
 from tensorkiln.errors import NotFoundError
 from tensorkiln.spec import CompiledProgram
 from tensorkiln.trust import SignedRecord
 
-from .engine_of import Digest, EngineOf
+from .engine_of import Digest, EngineOf, Needed
 
-_CONDITIONAL: Final = {304: {"description": "The client's copy is current."}, **LOOKUP_ERRORS}
+_CONDITIONAL: Final = {
+    304: {"description": "The client's copy is current."},
+    **documented(PreconditionFailedError),
+    **LOOKUP_ERRORS,
+}
 Known = Annotated[str | None, Header(alias="If-None-Match", description="ETags of the client's copies.")]
 StageName = Annotated[str, Path(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$", description="The name of a stage.")]
 
@@ -32,14 +36,14 @@ router = APIRouter()
     response_model=CompiledProgram,
     responses=_CONDITIONAL,
 )
-async def program(digest: Digest, engine: EngineOf, known: Known = None) -> Response:
+async def program(digest: Digest, engine: EngineOf, known: Known = None, needed: Needed = None) -> Response:
     """The program of an action digest, in canonical names: symbols s0, s1, … and vars counted from 0.
 
     The SHA-256 of the body is the `program` of its signed record.
     """
     entry = await _entry(engine, digest)
     link = {"Link": f'</programs/{digest}/signature>; rel="describedby"'}
-    return await _answer(engine, entry.program, "program", known, "application/json", link)
+    return await _answer(engine, entry.program, "program", known, needed, "application/json", link)
 
 
 @router.get(
@@ -61,13 +65,15 @@ async def signature(digest: Digest, engine: EngineOf) -> Response:
     response_class=PlainTextResponse,
     responses=_CONDITIONAL,
 )
-async def stage(digest: Digest, name: StageName, engine: EngineOf, known: Known = None) -> Response:
+async def stage(
+    digest: Digest, name: StageName, engine: EngineOf, known: Known = None, needed: Needed = None
+) -> Response:
     """What a stage produced, if the program was compiled with the option `dump_stages`."""
     entry = await _entry(engine, digest)
     if name not in entry.stages:
         kept = ", ".join(entry.stages) or "none, as it was compiled without dump_stages"
         raise NotFoundError(f"There is no dump of stage {name} of program {digest}; kept are: {kept}.")
-    return await _answer(engine, entry.stages[name], "dump", known, "text/plain; charset=utf-8")
+    return await _answer(engine, entry.stages[name], "dump", known, needed, "text/plain; charset=utf-8")
 
 
 async def _entry(engine: Engine, digest: str) -> Entry:
@@ -78,13 +84,20 @@ async def _entry(engine: Engine, digest: str) -> Entry:
 
 
 async def _answer(
-    engine: Engine, digest: str, what: str, known: str | None, media_type: str, more: Mapping[str, str] | None = None
+    engine: Engine,
+    digest: str,
+    what: str,
+    known: str | None,
+    needed: str | None,
+    media_type: str,
+    more: Mapping[str, str] | None = None,
 ) -> Response:
     content = await engine.blobs.get(digest)
     if content is None:
         raise NotFoundError(f"The stored {what} {digest} is missing or was damaged; compile the graph again.")
     # To be asked for again: what is compiled anew may be confined otherwise, and says so.
     headers = {"ETag": f'"{digest}"', "Cache-Control": "no-cache", **(more or {})}
+    require_match(needed, headers["ETag"])
     if matches(known, headers["ETag"]):
         return Response(status_code=304, headers=headers)
     return Response(content, headers=headers, media_type=media_type)

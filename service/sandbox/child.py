@@ -124,8 +124,7 @@ def live(birth: Birth, jobs: Mapping[str, Job]) -> NoReturn:
         _settle(birth)
         assignments = socket.socket(fileno=_ASSIGNMENTS)
         order, channel = _await_assignment(assignments)
-        kept_mib = confine.KEPT_MIB if order.owner else 0
-        confine.limit_resources(order.limits, birth.baseline_bytes, kept_mib)
+        confine.limit_resources(order.limits, birth.baseline_bytes, may_do_others=bool(order.owner))
         while True:
             if not order.owner:
                 assignments.close()

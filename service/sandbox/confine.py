@@ -22,6 +22,8 @@ STACK_BYTES: Final = 64 * MIB
 CPU_GRACE_S: Final = 2
 KEPT_MIB: Final = 16
 """What a process may keep of one job and do another, whose limit of memory it does not touch."""
+KEPT_S: Final = 10
+"""Seconds of a processor that a process may have had and do another job, whose limit of them it does not touch."""
 TASKS: Final = 0
 """Processes and threads that a job may start. Any other number would count those of the user on the whole machine."""
 NICENESS: Final = 5
@@ -49,13 +51,14 @@ def die_with_parent(parent: int) -> None:
         os._exit(1)
 
 
-def limit_resources(limits: Limits, baseline_bytes: int, kept_mib: int) -> None:
+def limit_resources(limits: Limits, baseline_bytes: int, *, may_do_others: bool) -> None:
     """Set every resource limit, none above the hard limit that this process already has.
 
-    `baseline_bytes` is the address space in use before the first job, `kept_mib` what earlier jobs may have added when
-    a later one begins.
+    `baseline_bytes` is the address space in use before the first job. A process that may do others after it has what
+    it may keep of those besides.
     """
-    cpu_s = ceil(limits.deadline_s) * (os.cpu_count() or 1) + CPU_GRACE_S
+    kept_mib, kept_s = (KEPT_MIB, KEPT_S) if may_do_others else (0, 0)
+    cpu_s = ceil(limits.deadline_s) * (os.cpu_count() or 1) + kept_s + CPU_GRACE_S
     for kind, value in (
         (resource.RLIMIT_CORE, 0),
         (resource.RLIMIT_FSIZE, limits.file_mib * MIB),

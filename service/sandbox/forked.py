@@ -24,8 +24,6 @@ RELEASE_S: Final = 0.1
 """So long a process whose answer has been read may take to say that it is done."""
 REST_S: Final = 5.0
 """How long a process is held for another job of its owner."""
-ENOUGH_S: Final = 1.0
-"""A process that has used so much of a processor ends: its limit of that is for one job."""
 ENOUGH_JOBS: Final = 64
 
 
@@ -126,7 +124,7 @@ class Forked:
             memory = confine.memory(self.pid)
         except (OSError, LookupError):  # it ends, or nothing can be opened
             return None
-        if self.jobs >= ENOUGH_JOBS or used_s >= ENOUGH_S or not self._has_room(memory):
+        if self.jobs >= ENOUGH_JOBS or used_s >= confine.KEPT_S or not self._has_room(memory):
             return None
         spent_s, self.used_s = used_s - self.used_s, used_s
         self.job, self.begun, self.deadline = None, inf, time.monotonic() + REST_S

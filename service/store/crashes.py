@@ -52,13 +52,13 @@ class Crashes:
         self._leaving: set[asyncio.Task[None]] = set()
 
     def read(self, key: str, record: Mapping[str, Any]) -> Crash | None:
-        """The crash that a record is; None when it is none, is not believed, or was too long ago."""
+        """The crash that a record is; None when it is none, is not believed, or is too far from now."""
         content = {name: value for name, value in record.items() if name != _SEAL}
         # What the record itself says about its place does not count.
         if not self._notary.has_sealed("crash", {**content, "crash": key}, record.get(_SEAL, {})):
             return None
         crash = Crash(**content)
-        return crash if self._clock() - crash.at < REMEMBERED_S else None
+        return crash if abs(self._clock() - crash.at) < REMEMBERED_S else None
 
     async def write(self, path: str, key: str, problem: Mapping[str, Any]) -> None:
         """Remember a crash in a place."""

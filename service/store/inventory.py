@@ -13,7 +13,7 @@ from pydantic import BaseModel, Json, ValidationError
 from tensorkiln.trust.record import Sha256
 
 from .crashes import FOLDER as CRASHES
-from .job_records import ENDED_FOLDER, programs_of
+from .job_records import ENDED_FOLDER, OPEN_FOLDER, PROGRESS_FOLDER, programs_of
 from .location import ObjectStore, explained
 from .nearest import FOLDER as NEAREST
 from .nearest import digests_of
@@ -79,13 +79,18 @@ class Inventory:
 
 
 async def take_inventory(store: ObjectStore) -> Inventory:
-    """Everything in `store` at about this time. A record that cannot be read needs nothing."""
+    """Everything in `store` at about this time. A record that cannot be read needs nothing.
+
+    Nor does one of how far a job is that is not open: a service wrote it after another had ended the job.
+    """
     records: dict[str, Item] = {}
     needs: dict[str, tuple[str, ...]] = {}
     explains: dict[str, tuple[str, ...]] = {}
     answers: dict[str, tuple[str, ...]] = {}
     rights: dict[str, Item] = {}
     others: set[str] = set()
+    opened: set[str] = set()
+    progress: list[tuple[Item, tuple[str, ...]]] = []
     async for item in items(store, ""):
         if item.path.startswith((BLOBS, QUARANTINE)):
             continue
@@ -103,8 +108,17 @@ async def take_inventory(store: ObjectStore) -> Inventory:
                 answers[item.path] = said.programs
             elif item.path.startswith(ENDED_FOLDER):
                 answers[item.path] = programs_of(record)
+        elif item.path.startswith(PROGRESS_FOLDER):
+            progress.append((item, _named_in(content)))
         else:
             others.update(_named_in(content))
+            if item.path.startswith(OPEN_FOLDER):
+                opened.add(item.path.removeprefix(OPEN_FOLDER))
+    for item, named in progress:
+        if item.path.removeprefix(PROGRESS_FOLDER) in opened:
+            others.update(named)
+        else:
+            records[item.path], needs[item.path] = item, ()
     # The blobs after the records: what was put in between is not taken for forgotten, it is new.
     blobs = {item.path.rpartition("/")[2]: item async for item in items(store, BLOBS)}
     return Inventory(blobs, records, needs, frozenset(others), explains, answers, rights)

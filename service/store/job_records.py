@@ -29,6 +29,10 @@ from .records import DamagedRecord, Records
 State = Literal["queued", "running", "done", "failed", "cancelled"]
 ENDED: Final[frozenset[State]] = frozenset({"done", "failed", "cancelled"})
 MAX_OPEN: Final = 100_000
+LEASE_S: Final = 5.0
+"""A service that has not said for so long that it lives has lost its jobs to the others."""
+CLOCKS_S: Final = 1.0
+"""So far apart the clocks of the services of a store may be."""
 
 ENDED_FOLDER: Final = "jobs/ended/"
 OPEN_FOLDER: Final = "jobs/open/"
@@ -37,15 +41,21 @@ OWNERS_FOLDER: Final = "jobs/owners/"
 _CLAIMS: Final = "jobs/claims"
 
 _log = structlog.get_logger()
+_DONE: Final = "done"
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that happened to a job. `id` is the attempt and a count, as in `1.3`."""
+    """Something that happened to a job. `id` is the attempt and a count, as in `1.3`; that of the last is `1.done`."""
 
     id: str
     kind: str
     data: Mapping[str, Any]
+
+    @staticmethod
+    def last(attempt: int, data: Mapping[str, Any]) -> Event:
+        """The end of a job. Its id is no count: who ends a job may not know of all that has happened to it."""
+        return Event(f"{attempt}.{_DONE}", _DONE, data)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +94,15 @@ class JobRecord:
         """Whether nothing happens to it any more."""
         return self.state in ENDED
 
+    @property
+    def before_end(self) -> tuple[Event, ...]:
+        """The events but the last of a job that is over."""
+        return tuple(event for event in self.events if event.kind != _DONE)
+
     def failed(self, error: Mapping[str, Any]) -> JobRecord:
         """The job once it has failed by `error`, a problem document, whatever else had come of it."""
-        told = tuple(event for event in self.events if event.kind != "done")
-        done = Event(f"{self.attempt}.{len(told) + 1}", "done", {"state": "failed", "run_ms": None})
+        told = self.before_end
+        done = Event.last(self.attempt, {"state": "failed", "queue_ms": self.queue_ms, "run_ms": None})
         outcome = {"error": error, "answer": None, "blobs": (), "programs": (), "run_ms": None}
         return replace(self, state="failed", **outcome, events=(*told, done))
 
@@ -127,7 +142,7 @@ class JobRecords:
         await self._records.put(f"{PROGRESS_FOLDER}{record.id}", asdict(record))
 
     async def tell_no_more(self, job: str) -> None:
-        """A job was over before it could be told how far it is."""
+        """A job is over: nobody needs to know how far it is."""
         await self._records.delete(f"{PROGRESS_FOLDER}{job}")
 
     async def write(self, record: JobRecord) -> None:
@@ -185,10 +200,13 @@ class JobRecords:
         return record.owner if record is not None else ""
 
     async def lives(self, owner: str, now: float) -> bool:
-        """Whether a service said that it lives at this time."""
+        """Whether a service said that it lives at this time, which may be a while ago.
+
+        It did not when it said so for longer than anybody does: then its clock was wrong.
+        """
         found = await self._records.get(f"{OWNERS_FOLDER}{owner}") if owner else None
         until = found.get("until") if found is not None else None
-        return isinstance(until, int | float) and until > now
+        return isinstance(until, int | float) and now < until <= time.time() + LEASE_S + CLOCKS_S
 
     async def _lay_down(self, job: str, owner: str) -> None:
         record = await self._open(job)

@@ -6,13 +6,18 @@ from collections import OrderedDict
 from dataclasses import dataclass, replace
 from hashlib import sha256
 
+import structlog
+
 from service.trust.notary import Notary
+from tensorkiln.errors import UnavailableError
 from tensorkiln.trust import is_at_least
 
 from .blobs import Blobs
 from .programs import path_of
 from .records import Records
 from .repeat_record import SEAL, RepeatRecord, sealed, sealing_key, stated
+
+_log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +54,8 @@ class Repeats:
         """The key of a body with this SHA-256."""
         return sha256(f"{self._epoch}\n{body_digest}".encode()).hexdigest()
 
-    async def find(self, key: str) -> bytes | None:
-        """The answer of an identical request, if everything that it names is there and undamaged.
+    async def find(self, key: str) -> Repeat | None:
+        """What an identical request was answered, if everything that it names is there and undamaged.
 
         It uses its programs, too: whoever is given it may ask for them.
         """
@@ -62,7 +67,7 @@ class Repeats:
             return None
         self.remember(key, repeat)
         self._records.touch(_path(key))
-        return repeat.answer
+        return repeat
 
     def remember(self, key: str, repeat: Repeat) -> None:
         """Give an answer to requests with this key while this service lives."""
@@ -76,7 +81,17 @@ class Repeats:
             self._held -= len(oldest.answer)
 
     async def save(self, key: str, repeat: Repeat) -> None:
-        """Give an answer to requests with this key from now on."""
+        """Give an answer to requests with this key from now on; while this service lives, if the store takes none."""
+        try:
+            by = await self._put(key, repeat)
+        except UnavailableError as error:
+            _log.warning("what a repeated request gets was not stored", reason=error.message)
+            self.remember(key, repeat)
+        else:
+            self.remember(key, replace(repeat, keys=(*repeat.keys, by)))
+
+    async def _put(self, key: str, repeat: Repeat) -> str:
+        """The name of the key that has sealed what is stored."""
         digest = await self._blobs.put(repeat.answer)
         # What an answer names was believed, so that it had this level at least.
         level = self._notary.isolation
@@ -85,7 +100,7 @@ class Repeats:
         )
         record = sealed(said, key, self._notary)
         await self._records.put(_path(key), record)
-        self.remember(key, replace(repeat, keys=(*repeat.keys, record[SEAL]["key"])))
+        return record[SEAL]["key"]
 
     async def _is_true(self, repeat: Repeat) -> bool:
         return (

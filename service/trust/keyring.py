@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+import structlog
+
 from tensorkiln.errors import UnavailableError
 from tensorkiln.trust.keys import KeySet, PublicKey
 from tensorkiln.trust.verify import CLOCK_SKEW_S
@@ -21,9 +23,13 @@ LIFETIME_S: Final = 365 * DAY_S
 """How long a key is valid, unless it is rotated before."""
 OVERLAP_S: Final = 30 * DAY_S
 """How long a key is valid after its successor was made; a key with less left than this is rotated by itself."""
+TRY_EVERY_S: Final = 60.0
+"""How soon a successor that could not be made is tried again."""
 
 _LOOK_EVERY_S: Final = 1.0
 _DIRECTORY_MODE: Final = 0o700
+
+_log = structlog.get_logger()
 
 
 class Keyring:
@@ -42,21 +48,29 @@ class Keyring:
         self._clock = clock
         self._keys: dict[str, KeyFile] = {}
         self._stamp: tuple[int, ...] = ()
-        self._looked_at = float("-inf")
+        self._looked_at = self._tries_at = float("-inf")
 
     def signer(self) -> KeyFile:
         """The key that signs now: the newest that is valid, by a clock that may be CLOCK_SKEW_S behind the others.
 
-        It is made when there is none, or none with time left. UnavailableError when the only one is of a time to come.
+        It is made when there is none, or none with time left; while it cannot be, the one before signs until its end.
+        UnavailableError when the only one is of a time to come.
         """
         newest = self._newest()
-        if newest is not None and newest.exp - self._clock() > OVERLAP_S:
+        if newest is not None and (self._has_time(newest) or time.monotonic() < self._tries_at):
             return newest
-        with self._exclusive():
+        try:
+            with self._exclusive():
+                newest = self._newest()
+                return newest if newest is not None and self._has_time(newest) else self._succeed(newest, OVERLAP_S)
+        except (UnavailableError, OSError) as error:
             newest = self._newest()
-            if newest is not None and newest.exp - self._clock() > OVERLAP_S:
-                return newest
-            return self._succeed(newest, OVERLAP_S)
+            if newest is None:
+                raise
+            self._tries_at = time.monotonic() + TRY_EVERY_S
+            left = int(newest.exp - self._clock()) // DAY_S
+            _log.error("the key that signs has no successor", key=newest.kid, days_left=left, reason=str(error))
+            return newest
 
     def public(self) -> Mapping[str, PublicKey]:
         """The public halves of all keys that have not come to their end, by `kid`."""
@@ -91,6 +105,9 @@ class Keyring:
             if key is None:
                 raise UnavailableError(f"There is no key {kid} in {self._directory}.")
             return self._write(key.model_copy(update={"exp": min(key.exp, int(self._clock())), "d": None}))
+
+    def _has_time(self, key: KeyFile) -> bool:
+        return key.exp - self._clock() > OVERLAP_S
 
     def _succeed(self, older: KeyFile | None, overlap_s: int) -> KeyFile:
         begin = int(self._clock())

@@ -99,6 +99,16 @@ def test_a_line_has_the_tenant_and_no_credential(guarded: Guarded) -> None:
     assert key[-20:] not in guarded.log()
 
 
+def test_no_line_has_anything_of_a_header(home: Path) -> None:
+    said = {"traceparent": f"00-{'a' * 32}-{'b' * 16}-01", "tracestate": "user=alice password=hunter2 /home/alice/x"}
+    with Server(home, auth="off") as server:
+        for headers in (said, {**said, "traceparent": "password=hunter2"}, {**said, "baggage": "alice=/home/alice"}):
+            assert server.http.get("/healthz", headers=headers).status_code == 200
+        assert len(lines(server, 3, event="request", route="/healthz")) == 3
+        assert "alice" not in server.log()
+        assert "hunter2" not in server.log()
+
+
 def test_what_is_logged_can_be_limited(home: Path) -> None:
     with Server(home, log="warning", auth="off") as server:
         server.http.get("/healthz")

@@ -47,6 +47,16 @@ def test_a_compile_is_counted_by_stage_and_a_repeated_request_as_a_hit(home: Pat
         assert figures("kiln_ready", check="canary") == 1
 
 
+def test_every_program_of_a_request_is_counted_also_when_it_is_repeated(home: Path) -> None:
+    with Server(home) as server:
+        body = encoded(compile_body(graph("sqrt"), ["cpu:x86-64-v2", "cpu:x86-64-v3"]))
+        for prefer in ({}, {}, {"Prefer": "wait=30"}):
+            assert server.post("/compile", body, **prefer).status_code == 200
+        figures = Figures(server)
+        assert figures("kiln_cache_requests_total", result="miss") == 2
+        assert figures("kiln_cache_requests_total", result="hit", reason="same_request") == 4
+
+
 @pytest.mark.parametrize(
     ("hook", "name", "found"),
     [

@@ -52,6 +52,34 @@ def test_a_current_copy_is_not_sent_again(server: Server, artifact: tuple[str, b
     assert (changed.status_code, changed.content) == (200, content)
 
 
+def test_what_has_none_of_the_etags_that_are_asked_for_is_not_sent(server: Server, artifact: tuple[str, bytes]) -> None:
+    digest, content = artifact
+    path, tag = f"/artifacts/{digest}", f'"{digest}"'
+    for needed in (tag, f'"other", {tag}', "*", f'"{digest}-zstd"'):
+        answer = server.http.get(path, headers={"If-Match": needed})
+        assert (answer.status_code, answer.content) == (200, content)
+    for needed in ('"other"', f"W/{tag}", digest, ""):
+        for unless in ({}, {"If-None-Match": tag}, {"Range": "bytes=0-0"}):
+            refused = server.http.get(path, headers={"If-Match": needed, **unless})
+            assert (refused.status_code, refused.headers["Content-Type"]) == (412, "application/problem+json")
+            assert (refused.json()["code"], refused.json()["details"]) == ("request.invalid", {"etag": tag})
+        assert server.http.head(path, headers={"If-Match": needed}).status_code == 412
+    current = server.http.get(path, headers={"If-Match": tag, "If-None-Match": tag})
+    assert current.status_code == 304
+    assert server.http.get(f"/artifacts/{'0' * 64}", headers={"If-Match": "*"}).status_code == 404
+
+
+def test_nor_is_a_program_or_a_stage_of_it(server: Server) -> None:
+    body = compile_body(graph("exp2", rows=11))
+    answer = server.compile(encoded({**body, "options": {"dump_stages": True}}))
+    (program,) = answer.json()["programs"]
+    for path in (f"/programs/{program['digest']}", f"/programs/{program['digest']}/stages/from-graph"):
+        tag = server.http.get(path).headers["ETag"]
+        assert server.http.get(path, headers={"If-Match": tag}).status_code == 200
+        refused = server.http.get(path, headers={"If-Match": '"other"'})
+        assert (refused.status_code, refused.json()["code"]) == (412, "request.invalid")
+
+
 def test_a_range_is_sent_alone(server: Server, artifact: tuple[str, bytes]) -> None:
     digest, content = artifact
     size = len(content)

@@ -81,6 +81,42 @@ def test_a_body_that_does_not_come_is_answered_and_let_go(tmp_path: Path) -> Non
         assert b'"arrived":1' in answer
 
 
+EXPECT = b"Expect: 100-continue\r\n"
+
+
+def test_a_body_that_is_refused_before_it_is_sent_is_not_waited_for(server: Server) -> None:
+    with connected(server) as waiting:
+        waiting.sendall(HEAD + EXPECT + b"Content-Length: 99999999\r\n\r\n")
+        answer = said(waiting)
+    assert answer.startswith(b"HTTP/1.1 413 ")
+    assert b"\r\nconnection: close\r\n" in answer.lower()
+
+
+def test_a_stranger_is_not_asked_for_a_body(tmp_path: Path) -> None:
+    body = b"{}"
+    head = HEAD + EXPECT + b"Content-Length: %d\r\n" % len(body)
+    with Guarded(tmp_path) as server:
+        with connected(server) as stranger:
+            stranger.sendall(head + b"\r\n")
+            answer = said(stranger)
+        assert answer.startswith(b"HTTP/1.1 401 ")
+        assert b"\r\nconnection: close\r\n" in answer.lower()
+        with connected(server) as known:
+            known.sendall(head + b"Authorization: Bearer %b\r\n\r\n" % server.key("t").encode())
+            assert known.recv(1 << 16) == b"HTTP/1.1 100 Continue\r\n\r\n"
+            known.sendall(body)
+            answer = known.recv(1 << 16)
+            assert answer.startswith(b"HTTP/1.1 400 ")
+            assert b"connection: close" not in answer.lower()
+
+
+def test_a_request_without_a_body_keeps_its_connection_whatever_it_expects(server: Server) -> None:
+    get = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n"
+    with connected(server) as kept:
+        kept.sendall(get + EXPECT + b"\r\n" + get + b"Connection: close\r\n\r\n")
+        assert said(kept).count(b"HTTP/1.1 200 ") == 2
+
+
 def test_bodies_that_are_held_back_take_a_bounded_part_of_the_memory(tmp_path: Path) -> None:
     body = b" " * (40 << 20)
     with Guarded(tmp_path, intake_mib=96, arrival_s=60) as server, ExitStack() as held:

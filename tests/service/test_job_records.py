@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from service.identity.caller import LOCAL
-from service.store.job_records import Event, JobRecord, JobRecords
+from service.store.job_records import LEASE_S, Event, JobRecord, JobRecords
 from service.store.location import open_store
 from service.store.records import Records
 
@@ -68,6 +69,31 @@ def test_a_job_is_its_owners_while_that_lives_and_goes_to_one_other_when_it_does
         assert (winner.attempt, winner.state, winner.events) == (2, "queued", ())
         assert await one.find(JOB.id) == winner
         assert await one.orphan(JOB.id, "four", NOW + 7) is None
+
+    with_records(str(tmp_path), test)
+
+
+def test_a_lease_that_no_right_clock_could_have_written_holds_no_job(tmp_path: Path) -> None:
+    async def test(one: JobRecords, two: JobRecords) -> None:
+        await one.write(JOB)
+        # The clock of its service was ahead, and is set right.
+        await one.beat("one", time.time() + 200)
+        taken = await two.orphan(JOB.id, "two", time.time())
+        assert taken is not None
+        assert taken.attempt == 2
+
+    with_records(str(tmp_path), test)
+
+
+@pytest.mark.parametrize("round_s", [0.0, 60.0])
+def test_a_service_whose_clock_is_ahead_by_less_than_a_second_keeps_its_jobs(tmp_path: Path, round_s: float) -> None:
+    async def test(one: JobRecords, two: JobRecords) -> None:
+        await one.write(JOB)
+        began = time.time() - round_s  # The one that looks around has been at it for so long.
+        await one.beat("one", time.time() + 0.9 + LEASE_S)
+        assert await two.orphan(JOB.id, "two", began) is None
+        await one.beat("one", time.time() - 0.9 + LEASE_S)
+        assert await two.orphan(JOB.id, "two", began) is None
 
     with_records(str(tmp_path), test)
 

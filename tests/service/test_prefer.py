@@ -22,6 +22,9 @@ from service.prefer import MAX_WAIT_S, Preference, parse_prefer
         (["wait=3, wait=9"], 3, "wait=3"),
         (["return=minimal, wait=3"], 3, "wait=3"),
         (["wait=999999"], MAX_WAIT_S, f"wait={MAX_WAIT_S}"),
+        (["wait=99999999999"], MAX_WAIT_S, f"wait={MAX_WAIT_S}"),
+        (["wait=" + "9" * 5000], MAX_WAIT_S, f"wait={MAX_WAIT_S}"),
+        (["wait=" + "0" * 5000 + "7"], 7, "wait=7"),
         (["wait=soon, respond-async"], 0, "respond-async"),
         (['foo="x, wait=9, y", wait=3'], 3, "wait=3"),
         (['foo="a\\", wait=9", wait=3'], 3, "wait=3"),
@@ -54,8 +57,8 @@ def test_what_is_not_understood_changes_nothing(headers: list[str]) -> None:
 
 @pytest.mark.parametrize(
     "header",
-    ["a=" + " " * (1 << 20) + '"', 'a="\\"' + '\\"' * (1 << 19), '"' * (1 << 20)],
-    ids=["spaces", "escapes", "quotes"],
+    ["a=" + " " * (1 << 20) + '"', 'a="\\"' + '\\"' * (1 << 19), '"' * (1 << 20), f"wait={'0' * (1 << 20)}s"],
+    ids=["spaces", "escapes", "quotes", "digits"],
 )
 def test_a_header_of_a_megabyte_is_as_soon_ignored(header: str) -> None:
     assert parse_prefer([header]) is None

@@ -30,6 +30,15 @@ class Asking:
     def leave(self) -> None:
         self._socket.close()
 
+    def half_close(self) -> None:
+        """Send no more, and go on waiting."""
+        self._socket.shutdown(socket.SHUT_WR)
+
+    def is_closed(self) -> bool:
+        """Whether the connection ends without an answer."""
+        with self._socket:
+            return self._socket.recv(1) == b""
+
     def status(self) -> int:
         """The status of the answer, once it is there."""
         with self._socket, self._socket.makefile("rb") as answer:
@@ -76,6 +85,15 @@ def test_a_compile_that_nobody_waits_for_ends_with_its_process_and_frees_its_slo
         assert server.compile(encoded(compile_body())).status_code == 200
         assert '"status": 499' in server.log()
         assert "defect" not in server.log()
+
+
+def test_a_client_that_sends_no_more_has_left(home: Path) -> None:
+    with Server(home, test_hooks=1, compile_deadline_s=600) as server:
+        asking = Asking(server, "/compile", encoded(compile_body()), **{HOOK: "hang"})
+        process = await_job(server, "compile")
+        asking.half_close()
+        assert asking.is_closed()
+        await_end(process)
 
 
 def test_a_compile_goes_on_for_the_last_of_those_who_wait_for_it(home: Path) -> None:

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import subprocess
 import sys
+import time
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
+from service.readiness.canary import LIMITS
+from service.readiness.check import PATIENCE_S
+from tests.service.server import children, jobs
 from tests.service.test_service import complaints
 
 SERVICE = ("-m", "service", "--port", "0")
@@ -24,10 +31,14 @@ runpy.run_module("service", run_name="__main__")
 """
 
 
+def environment_in(home: Path, **settings: str) -> dict[str, str]:
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("KILN_")}
+    return {**clean, "KILN_HOME": str(home), **settings}
+
+
 def failed(home: Path, command: tuple[str, ...], **settings: str) -> list[str]:
     """What a service says that does not start."""
-    clean = {name: value for name, value in os.environ.items() if not name.startswith("KILN_")}
-    environment = {**clean, "KILN_HOME": str(home), **settings}
+    environment = environment_in(home, **settings)
     result = subprocess.run(
         [sys.executable, "-W", "error", *command], capture_output=True, text=True, env=environment, timeout=120
     )
@@ -108,3 +119,43 @@ def test_a_defect_shows_its_traceback(home: Path) -> None:
     told = "\n".join(failed(home, ("-c", DEFECT)))
     assert "Traceback" in told
     assert "ZeroDivisionError" in told
+
+
+@contextmanager
+def starting(home: Path) -> Generator[tuple[subprocess.Popen[str], int]]:
+    """A service that has not started yet, and the process that compiles its first small graph, which stands still."""
+    line = [sys.executable, "-W", "error", *SERVICE]
+    pipe, environment = subprocess.PIPE, environment_in(home)
+    with subprocess.Popen(line, stdout=pipe, stderr=pipe, text=True, env=environment) as service:
+        try:
+            while not (found := trials(service.pid)):
+                assert service.poll() is None
+            os.kill(found[0], signal.SIGSTOP)
+            yield service, found[0]
+        finally:
+            service.kill()
+
+
+def trials(service: int) -> list[int]:
+    with suppress(FileNotFoundError):
+        return [job for fork_server in children(service) for job in jobs(fork_server, "trial")]
+    return []
+
+
+def test_a_service_whose_first_small_graph_takes_long_starts_nevertheless(home: Path) -> None:
+    with starting(home) as (service, trial):
+        time.sleep(max(PATIENCE_S, LIMITS.deadline_s) + 2)
+        assert service.poll() is None
+        os.kill(trial, signal.SIGCONT)
+        assert service.stdout is not None
+        assert service.stdout.readline().startswith("tensorkiln is ready")
+
+
+def test_a_check_that_keeps_a_service_from_starting_is_named_in_one_line(home: Path) -> None:
+    with starting(home) as (service, trial):
+        os.kill(trial, signal.SIGKILL)
+        output, told = service.communicate(timeout=120)
+        assert (service.returncode, output) == (1, "")
+    *_, line = complaints(told)
+    assert "the check canary fails: a small graph is not compiled" in line
+    assert line.count("cannot start") == 1

@@ -134,6 +134,11 @@ def test_records_are_listed_by_name(tmp_path: Path) -> None:
     asyncio.run(run())
 
 
+async def answer_of(repeats: Repeats, key: str) -> bytes | None:
+    found = await repeats.find(key)
+    return found.answer if found is not None else None
+
+
 def test_an_answer_is_repeated_while_everything_that_it_names_is_there(tmp_path: Path) -> None:
     async def run() -> None:
         store = open_store(str(tmp_path))
@@ -143,14 +148,14 @@ def test_an_answer_is_repeated_while_everything_that_it_names_is_there(tmp_path:
         assert await repeats.find(key) is None
         named = await blobs.put(b"artifact")
         await repeats.save(key, Repeat(b"answer", (named,)))
-        assert await repeats.find(key) == b"answer"
-        assert await Repeats(records, blobs, "build 1", 0, notary).find(key) == b"answer"
+        assert await answer_of(repeats, key) == b"answer"
+        assert await answer_of(Repeats(records, blobs, "build 1", 0, notary), key) == b"answer"
         other = Repeats(records, blobs, "build 2", 1 << 20, notary)
         assert await other.find(other.key(sha(b"body"))) is None
         flip(blob_file(tmp_path, named))
         assert await repeats.find(key) is None
         await blobs.put(b"artifact")
-        assert await repeats.find(key) == b"answer"
+        assert await answer_of(repeats, key) == b"answer"
 
     asyncio.run(run())
 
@@ -161,7 +166,7 @@ def test_answers_in_memory_are_bounded(tmp_path: Path) -> None:
         repeats = Repeats(Records(store), Blobs(store), "", 2500, notary_in(tmp_path))
         for name in "abcd":
             await repeats.save(repeats.key(name), Repeat(name.encode() * 1000))
-        assert all([await repeats.find(repeats.key(name)) == name.encode() * 1000 for name in "abcd"])
+        assert all([await answer_of(repeats, repeats.key(name)) == name.encode() * 1000 for name in "abcd"])
 
     asyncio.run(run())
 

@@ -84,7 +84,7 @@ def test_what_is_not_kept_is_named_offline(gone: str, small: Graph, tmp_path: Pa
             client.load(compiled)
         with pytest.raises(NotFoundError, match="not kept"):
             client.program("0" * 64)
-    with Client(gone + "9", cache_dir=tmp_path / "mine", offline=True) as client, pytest.raises(NotFoundError):
+    with Client(gone + "/elsewhere", cache_dir=tmp_path / "mine", offline=True) as client, pytest.raises(NotFoundError):
         client.compile(small)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from service.identity.caller import LOCAL, acting_as
 from service.store.evict import ENDED_KEPT_S, GRACE_S, Bounds, evict
 from service.trust.attach import with_signatures
-from tests.service.test_job_ends import BODY, House
+from tests.service.test_job_ends import BODY, LEFT, House
 from tests.trust.stores import Stocked, action, age
 
 BOUNDS = [Bounds(max_bytes=0), Bounds(max_age_s=GRACE_S)]
@@ -72,5 +73,28 @@ def test_a_job_whose_record_says_something_else_keeps_nothing(tmp_path: Path, pr
         age_all(stocked, ENDED_KEPT_S - 60)
         await evict(stocked.store, Bounds(max_bytes=0))
         assert not stocked.path(wanted).exists()
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("bounds", BOUNDS)
+@pytest.mark.parametrize("is_open", [False, True])
+def test_how_far_a_job_is_keeps_its_request_for_as_long_as_it_is_open(
+    tmp_path: Path, bounds: Bounds, is_open: bool
+) -> None:
+    async def run() -> None:
+        stocked = Stocked.at(tmp_path / "store")
+        jobs = House(stocked.root).job_records
+        record = replace(LEFT, body=await stocked.blobs.put(b"request"))
+        if is_open:
+            await jobs.write(record)
+            (opened,) = stocked.files("jobs/open")
+            opened.write_bytes(b"torn")  # The other record is what its request is known by.
+        await jobs.tell(record)
+        age_all(stocked, 2 * GRACE_S)
+        before = stocked.files()
+        evicted = await evict(stocked.store, bounds)
+        assert stocked.files() == (before if is_open else [])
+        assert (evicted.records, evicted.blobs) == ((0, 0) if is_open else (1, 1))
 
     asyncio.run(run())

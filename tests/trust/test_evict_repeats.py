@@ -106,7 +106,9 @@ def test_an_answer_goes_with_the_record_of_its_program(tmp_path: Path, location:
         await repeats.save("k" * 64, Repeat(b"answer", (program,), (wanted.digest,)))
         fresh = Repeats(records, blobs, "", 1 << 20, notary)
         for each in (repeats, fresh):
-            assert await each.find("k" * 64) == b"answer"
+            found = await each.find("k" * 64)
+            assert found is not None
+            assert found.answer == b"answer"
         await records.delete(f"programs/{wanted.digest[:2]}/{wanted.digest}")
         for each in (repeats, fresh, Repeats(records, blobs, "", 0, notary)):
             assert await each.find("k" * 64) is None

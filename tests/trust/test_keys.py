@@ -8,9 +8,11 @@ import stat
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from service.trust.keyring import LIFETIME_S, OVERLAP_S, Keyring
 from tensorkiln.errors import UnavailableError
@@ -91,6 +93,52 @@ def test_a_key_near_its_end_has_a_successor_by_itself(tmp_path: Path) -> None:
     clock.now += 20
     second = keyring.signer()
     assert second.kid != first.kid
+    assert second.endorsement is not None
+    assert second.endorsement.kid == first.kid
+
+
+def without_lock(directory: Path) -> Path | None:
+    """A directory of keys in which nothing can be locked, which holds for root as well."""
+    (directory / ".lock").unlink()
+    (directory / ".lock").mkdir()
+    return None
+
+
+def without_public_directory(directory: Path) -> Path | None:
+    (directory / "file").write_text("")
+    return directory / "file" / "public"
+
+
+@pytest.mark.parametrize("spoil", [without_lock, without_public_directory])
+def test_a_key_near_its_end_signs_as_long_as_it_can_have_no_successor(
+    tmp_path: Path, spoil: Callable[[Path], Path | None]
+) -> None:
+    clock = Clock()
+    first = Keyring(tmp_path, clock).signer()
+    public = spoil(tmp_path)
+    keyring = Keyring(tmp_path, clock, public_directory=public)
+    clock.now = first.exp - OVERLAP_S + 10
+    with capture_logs() as logs:
+        assert keyring.signer() == first
+        assert keyring.signer() == first, "and says so once"
+    (line,) = logs
+    assert (line["log_level"], line["key"], line["days_left"]) == ("error", first.kid, 29)
+    assert str(public or tmp_path) in line["reason"]
+    clock.now = first.exp + 1
+    with pytest.raises(UnavailableError, match=str(public or tmp_path)):
+        keyring.signer()
+
+
+def test_a_key_has_its_successor_once_that_can_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("service.trust.keyring.TRY_EVERY_S", 0.0)
+    clock = Clock()
+    keyring = Keyring(tmp_path, clock)
+    first = keyring.signer()
+    without_lock(tmp_path)
+    clock.now = first.exp - OVERLAP_S + 10
+    assert keyring.signer() == first
+    (tmp_path / ".lock").rmdir()
+    second = keyring.signer()
     assert second.endorsement is not None
     assert second.endorsement.kid == first.kid
 

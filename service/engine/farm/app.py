@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from typing import Any, Final
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 import structlog
 from celery import Celery
@@ -32,7 +32,7 @@ _log = structlog.get_logger()
 def farm_app(settings: Settings) -> Celery:
     """The application on KILN_BROKER. UnavailableError when the URL names no broker that is known here."""
     url = settings.broker.get_secret_value()
-    scheme = urlsplit(url).scheme
+    scheme = _scheme(url)
     if scheme not in _AMQP | _REDIS:
         raise UnavailableError(
             f"KILN_BROKER has the scheme {scheme!r}; use amqp://, amqps:// for RabbitMQ, or redis:// to develop."
@@ -46,6 +46,22 @@ def farm_app(settings: Settings) -> Celery:
     app = Celery("kiln", set_as_current=False)
     app.conf.update(_settings(settings, url), **(_redis(settings) if is_redis else _rabbit(settings)))
     return app
+
+
+def _scheme(url: str) -> str:
+    """The scheme of a URL of which kombu can make something: its own errors show parts of the password."""
+    try:
+        parts = urlsplit(url)
+        _ = parts.port
+        scheme, database = parts.scheme, unquote(parts.path).strip("/")
+    except ValueError:
+        raise UnavailableError(
+            "KILN_BROKER is no URL: it is written amqp://USER:PASSWORD@HOST:PORT/, with a port between 1 and 65535 and "
+            "with %2F for a / in a name or password, %40 for an @, %5B for a [."
+        ) from None
+    if scheme in _REDIS and database and not database.isdecimal():
+        raise UnavailableError("KILN_BROKER names a database of Redis that is no number: it is written redis://HOST/0.")
+    return scheme
 
 
 def _settings(settings: Settings, url: str) -> dict[str, Any]:

@@ -6,11 +6,10 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from service.hits import SAME_REQUEST
 from service.sandbox.child import Outlet
 from service.sandbox.frames import Message
 from tensorkiln.spec import CacheInfo, CompiledProgram
-
-REPEATED = CacheInfo(status="hit", reason="same request")
 
 
 def render(request: Message, outlet: Outlet) -> Message:
@@ -36,7 +35,7 @@ def answers(programs: Sequence[CompiledProgram], caches: Sequence[CacheInfo], re
     renamed = [_renamed(program, names) for program in programs]
     return {
         "answer": _join([_dump(program, cache) for program, cache in zip(renamed, caches, strict=True)]),
-        "repeat": _join([_dump(program, REPEATED) for program in renamed]),
+        "repeat": _join([_dump(program, SAME_REQUEST) for program in renamed]),
     }
 
 

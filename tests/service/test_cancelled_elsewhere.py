@@ -1,0 +1,238 @@
+"""A job that another service of the store ends: its events, its figures, and what is left of it in the store."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from service.body import Body
+from service.engine import jobs as engine_jobs
+from service.engine.job_work import Tell
+from service.engine.jobs import Jobs
+from service.fairness.queue_time import queue_time
+from service.identity.caller import LOCAL, acting_as
+from service.store.job_records import Event, JobRecord, JobRecords
+from tests.service.bodies import compile_body, encoded
+from tests.service.server import Server
+from tests.service.test_job_ends import BODY, LEFT, House, ended
+from tests.service.test_jobs import accepted, events
+
+STAGES = ("parse", "validate", "lower")
+
+
+@pytest.fixture(autouse=True)
+def _unheard(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other services hear nothing of a job but what its open record says, unless a test wants it."""
+    monkeypatch.setattr(engine_jobs, "BEAT_S", 0.05)
+    monkeypatch.setattr(engine_jobs, "TELL_S", 60.0)
+
+
+class Two:
+    """Two services, the first of which works on a job of three stages until `goes_on` is set."""
+
+    def __init__(self, home: Path, records: Callable[[House], JobRecords] | None = None) -> None:
+        self.goes_on = asyncio.Event()
+        self.next_stage = asyncio.Event()
+        working, other = House(home, self._work), House(home)
+        if records is not None:
+            working.job_records = records(working)
+        self.working, self.other = working.jobs(), other.jobs()
+
+    async def _work(self, body: Body, hook: str | None, tell: Tell) -> bytes:
+        for stage in STAGES:
+            tell({"stage": stage, "target": None})
+        await self.next_stage.wait()
+        tell({"stage": "codegen", "target": 0})
+        await self.goes_on.wait()
+        return b"answer"
+
+    @asynccontextmanager
+    async def running(self) -> AsyncGenerator[str]:
+        """The id of a job whose three stages the first service has told."""
+        for jobs in (self.working, self.other):
+            await jobs.start()
+        with acting_as(LOCAL):
+            job = await self.working.accept(BODY, None)
+            async with asyncio.timeout(20):
+                while len(job.record.events) < 2 + len(STAGES):
+                    await asyncio.sleep(0.01)
+            yield job.record.id
+        for jobs in (self.working, self.other):
+            await jobs.close()
+
+
+async def told(jobs: Jobs, identifier: str, last: str = "") -> list[Event]:
+    with acting_as(LOCAL):
+        async with asyncio.timeout(20):
+            return [event async for event in jobs.events(identifier, last)]
+
+
+@pytest.mark.parametrize("who", ["gives it up", "ends it"])
+def test_who_listens_hears_every_event_once_and_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, who: str
+) -> None:
+    if who == "ends it":
+        monkeypatch.setattr(engine_jobs, "BEAT_S", 60.0)  # It is done before its service has looked around.
+
+    async def run() -> None:
+        two = Two(tmp_path)
+        async with two.running() as job:
+            listening = asyncio.create_task(told(two.working, job))
+            await asyncio.sleep(0.05)
+            assert (await two.other.cancel(job)).record.state == "cancelled"
+            if who == "ends it":
+                two.next_stage.set()
+                two.goes_on.set()
+            heard = await listening
+            stages = [*STAGES, *(["codegen"] if who == "ends it" else [])]
+            assert [event.kind for event in heard] == ["queued", "started", *["stage"] * len(stages), "done"]
+            assert [event.data["stage"] for event in heard if event.kind == "stage"] == stages
+            assert len({event.id for event in heard}) == len(heard)
+            assert heard[-1].data["state"] == "cancelled"
+            for jobs in (two.working, two.other):
+                for event in heard[1:-1]:  # The store knows of the first two.
+                    assert await told(jobs, job, event.id) == heard[-1:]
+                assert await told(jobs, job, heard[-1].id) == []
+
+    asyncio.run(run())
+
+
+def test_who_goes_on_to_listen_elsewhere_hears_nothing_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def run() -> None:
+        two = Two(tmp_path)
+        async with two.running() as job:
+            monkeypatch.setattr(engine_jobs, "TELL_S", 0.02)
+            listening = asyncio.create_task(told(two.other, job, f"1.{2 + len(STAGES)}"))
+            await asyncio.sleep(0.2)
+            two.next_stage.set()
+            two.goes_on.set()
+            assert [event.data.get("stage") for event in await listening] == ["codegen", None]
+
+    asyncio.run(run())
+
+
+class Held(JobRecords):
+    """Does not say which jobs are open, so that its service gives none up, until it may."""
+
+    def __init__(self, house: House) -> None:
+        super().__init__(house.store, house.records)
+        self.may_look = asyncio.Event()
+        self.may_look.set()
+
+    async def opened(self) -> list[str]:
+        await self.may_look.wait()
+        return await super().opened()
+
+
+def test_nothing_is_left_of_how_far_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine_jobs, "TELL_S", 0.02)
+    progress = tmp_path / "jobs" / "progress"
+
+    def names() -> list[str]:
+        return [path.name for path in progress.glob("*") if "#" not in path.name]
+
+    async def run() -> None:
+        held: list[Held] = []
+
+        def records(house: House) -> Held:
+            held.append(Held(house))
+            return held[0]
+
+        two = Two(tmp_path, records)
+        async with two.running() as job, asyncio.timeout(20):
+            held[0].may_look.clear()
+            await asyncio.sleep(0.1)  # A look that was under way is over.
+            await two.other.cancel(job)
+            two.next_stage.set()
+            while names() != [job]:
+                await asyncio.sleep(0.01)
+            held[0].may_look.set()
+            assert (await ended(two.working, job)).record.state == "cancelled"
+            while two.working.open().total() or names():
+                await asyncio.sleep(0.01)
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(("queue_ms", "ago_s"), [(1500.0, 60.0), (1500.0, -0.5), (None, 60.0)])
+def test_its_figures_are_those_that_its_service_told(tmp_path: Path, queue_ms: float | None, ago_s: float) -> None:
+    async def run() -> JobRecord:
+        house = House(tmp_path)
+        now = time.time()
+        await house.job_records.beat("another", now + 5)
+        running = replace(LEFT, owner="another", accepted=now - ago_s, queue_ms=queue_ms)
+        await house.job_records.write(replace(running, state="queued" if queue_ms is None else "running"))
+        with acting_as(LOCAL):
+            await house.jobs().cancel(LEFT.id)
+        found = await house.job_records.find(LEFT.id)
+        assert found is not None
+        return found
+
+    record = asyncio.run(run())
+    assert (record.state, record.queue_ms) == ("cancelled", queue_ms)
+    if queue_ms is None:
+        assert record.run_ms is None
+    else:
+        assert record.run_ms is not None
+        at_least = ago_s * 1e3 - queue_ms
+        assert max(at_least, 0) <= record.run_ms < max(at_least, 0) + 30_000
+    done = record.events[-1]
+    assert done.data == {"state": "cancelled", "queue_ms": record.queue_ms, "run_ms": record.run_ms}
+
+
+def test_the_time_in_a_queue_while_it_ran_is_told_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine_jobs, "TELL_S", 0.02)
+
+    async def work(body: Body, hook: str | None, tell: Tell) -> bytes:
+        await queue_time().sleep(0.3)
+        tell({"stage": "parse", "target": None})
+        return await asyncio.Event().wait() and b""
+
+    async def run() -> None:
+        house = House(tmp_path, work)
+        working, other = house.jobs(), house.jobs()
+        await working.start()
+        with acting_as(LOCAL):
+            job = (await working.accept(BODY, None)).record.id
+            async with asyncio.timeout(20):
+                while len((await other.find(job)).record.events) < 3:
+                    await asyncio.sleep(0.01)
+            queue_ms = (await other.cancel(job)).record.queue_ms
+        assert queue_ms is not None
+        assert queue_ms >= 290
+        await working.close()
+
+    asyncio.run(run())
+
+
+def test_a_real_service_tells_the_end_that_another_made(tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    with (
+        Server(tmp_path / "one", test_hooks=1, store=store) as one,
+        Server(tmp_path / "two", test_hooks=1, store=store) as two,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        job = accepted(one, encoded(compile_body()), "hang")
+        watched = pool.submit(events, one, job)
+        while not one.jobs("compile"):
+            time.sleep(0.01)
+        time.sleep(1)
+        cancelled = two.http.delete(f"/jobs/{job}").json()
+        assert cancelled["state"] == "cancelled"
+        assert cancelled["run_ms"] >= 900
+        heard = watched.result(timeout=60)
+        assert [each["event"] for each in heard].count("done") == 1
+        assert heard[-1]["data"]["run_ms"] == cancelled["run_ms"]
+        assert len({each["id"] for each in heard}) == len(heard)
+        for server in (one, two):
+            assert server.http.get(f"/jobs/{job}").json() == cancelled
+            assert events(server, job, heard[-2]["id"]) == heard[-1:]
+            answer = server.http.get(f"/jobs/{job}/events", headers={"Last-Event-ID": heard[-1]["id"]})
+            assert answer.status_code == 204
