@@ -51,7 +51,8 @@ def test_poison_is_begun_twice_and_then_known(farm: Farm) -> None:
     figures("poison", attempts=crashes() - before, seconds=took, remembered=again["details"].get("cached", False))
     assert (first["code"], first["details"]["attempts"], crashes() - before) == ("compile.crashed", 2, 2)
     assert again["details"]["cached"]
-    assert took < sized(10.0, 2.0)
+    if FULL:
+        assert took < 2.0
     identifier = accept(farm.urls[0], body(8), "poison:abort")
     found = ended(farm.urls, identifier)
     assert (found["state"], found["attempt"]) == ("failed", 2)
