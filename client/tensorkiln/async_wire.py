@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections import defaultdict
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence, Set
+from contextlib import asynccontextmanager, suppress
 from typing import Any, TypeVar
 
 import httpx2
@@ -16,17 +17,26 @@ T = TypeVar("T")
 
 
 class AsyncWire:
-    """Suspends while it waits; what takes a while is done by a thread."""
+    """Suspends while it waits; what takes a while is done by a thread. Closing a line ends the pauses in its loop."""
+
+    def __init__(self) -> None:
+        self._pauses: defaultdict[int, set[asyncio.Event]] = defaultdict(set)
 
     @property
     def place(self) -> int:
         return id(asyncio.get_running_loop())
 
     def open(self, address: Address, headers: Mapping[str, str]) -> AsyncLine:
-        return AsyncLine(address, headers)
+        return AsyncLine(address, headers, self._pauses[self.place])
 
     async def pause(self, seconds: float) -> None:
-        await asyncio.sleep(seconds)
+        pauses, closed = self._pauses[self.place], asyncio.Event()
+        pauses.add(closed)
+        try:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(closed.wait(), seconds)
+        finally:
+            pauses.discard(closed)
 
     async def apart(self, work: Callable[[], T], /) -> T:
         return await asyncio.to_thread(work)
@@ -57,9 +67,10 @@ class AsyncWire:
 
 
 class AsyncLine:
-    """Connections that belong to one event loop."""
+    """Connections that belong to one event loop; `pauses` are ended when they are closed."""
 
-    def __init__(self, address: Address, headers: Mapping[str, str]) -> None:
+    def __init__(self, address: Address, headers: Mapping[str, str], pauses: Set[asyncio.Event]) -> None:
+        self._pauses = pauses
         # As for a blocking line, no certificates are loaded for a socket file.
         local = httpx2.AsyncHTTPTransport(uds=address.socket, verify=False) if address.socket is not None else None
         self._http = httpx2.AsyncClient(base_url=address.url, headers=headers, transport=local)
@@ -76,4 +87,6 @@ class AsyncLine:
             yield Incoming(response, response.aiter_bytes(), httpx2.EventSource(response))
 
     async def close(self) -> None:
+        for closed in self._pauses:
+            closed.set()
         await self._http.aclose()

@@ -141,6 +141,22 @@ def test_a_task_that_waits_for_its_answer_ends_when_its_client_is_closed(
     asyncio.run(closing())
 
 
+def test_a_task_that_waits_to_send_again_ends_too(scripted: ScriptedServer, tmp_path: Path) -> None:
+    async def closing() -> None:
+        client = AsyncClient(scripted.url, cache_dir=tmp_path, timeout_s=LONG_S)
+        calling = asyncio.create_task(client.capabilities())
+        await asyncio.to_thread(arrived, scripted, 1)
+        # Its answer is there once nothing but the pause is left to be done in this loop.
+        await asyncio.sleep(0.2)
+        await client.close()
+        with pytest.raises(UnavailableError, match="client is closed"):
+            await asyncio.wait_for(calling, LONG_S / 4)
+
+    scripted.refuses_with(503, "infra.unavailable", "busy", retry_after="40")
+    asyncio.run(closing())
+    assert len(scripted.received) == 1
+
+
 def test_a_closed_client_compiles_no_further_graph(scripted: ScriptedServer, tmp_path: Path) -> None:
     async def in_loop() -> None:
         client = AsyncClient(scripted.url, cache_dir=tmp_path)

@@ -87,6 +87,13 @@ def test_weights_listed_as_inputs_are_weights_all_the_same():
     assert list(load(proto).inputs) == ["x"]
 
 
+def test_an_input_may_have_the_name_of_a_parameter_of_python():
+    proto = model(node("Add", "self w"), weights={"w": X})
+    proto.graph.input[0].name = "self"
+    loaded = load(proto)
+    np.testing.assert_array_equal(evaluate(loaded.graph, *loaded.arguments(self=X))[0], 2 * X)
+
+
 def test_what_depends_on_weights_alone_is_folded():
     loaded = load(
         model(

@@ -25,7 +25,7 @@ class OnnxModel:
     inputs: Mapping[str, int]
     outputs: Mapping[str, int]
 
-    def arguments(self, **inputs: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], ...]:
+    def arguments(self, /, **inputs: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], ...]:
         """All input arrays in the order of `graph.input_vars`. CallInputError when a name is missing or unknown."""
         if inputs.keys() != self.inputs.keys():
             raise CallInputError(f"the model takes the inputs {sorted(self.inputs)}, given are {sorted(inputs)}")
