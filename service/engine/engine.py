@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, nullcontext
 from dataclasses import replace
 from functools import partial
-from itertools import count
 from typing import Any, Final, TypeAlias, TypeVar
 
 from structlog.contextvars import bind_contextvars
@@ -47,7 +46,6 @@ from .compiles import Compiled, Compiles
 from .explain import explain
 from .farm.make import farm_engine
 from .flights import Flights
-from .idempotency import is_to_be_sent_again, job_id
 from .job import Job
 from .job_work import JobWork, Tell
 from .jobs import Jobs
@@ -60,6 +58,7 @@ from .pointers import in_user_terms
 from .protocol import CompileEngine
 from .reproducer import needs_reproducer, with_reproducer
 from .returned import Prepared, Split, Validated, believable, believed, rendered
+from .submissions import Submissions
 
 _POISON: Final = "poison"
 """The place of a test hook that counts as part of the graph."""
@@ -109,13 +108,13 @@ class Engine:
             self._engine, self.fairness.compiles, self.tenancy, self.blobs, self.programs, self._misses
         )
         self._answers: Flights[bytes, News] = Flights()
-        self._submissions: Flights[Job, None] = Flights()
         self._crashed = KnownCrashes()
         job_records = JobRecords(self._store, self._records)
         most = settings.width + settings.queue
         memory = Shares(settings.intake_mib << 20)
         work = JobWork(self._make, job_records, self.blobs, self.fairness.jobs, memory)
         self.jobs = Jobs(work, job_records, self.blobs, most)
+        self._submissions = Submissions(self.jobs, self.blobs, self._records)
         self._readiness = Readiness(
             reader,
             compiler,
@@ -198,22 +197,10 @@ class Engine:
         nothing stored.
         """
         self.tenancy.require_compile()
-        if key is None:
-            job = await self._submitted(body, hook)
-        else:
-            job = await self._submissions.join(job_id(body, hook, key), lambda _: self._once(body, hook, key))
+        begin = partial(self._submitted, body, hook)
+        job = await (begin() if key is None else self._submissions.by_key(body, hook, key, begin))
         bind_contextvars(job=job.record.id)
         return job
-
-    async def _once(self, body: Body, hook: str | None, key: str) -> Job:
-        for again in count():
-            identifier = job_id(body, hook, key, again)
-            job = await self.jobs.known(identifier)
-            if job is None:
-                return await self._submitted(body, hook, identifier)
-            if not await is_to_be_sent_again(job, self.blobs, self._records):
-                return job
-        raise AssertionError("count() has no end")
 
     async def _submitted(self, body: Body, hook: str | None, identifier: str | None = None) -> Job:
         answer = await self.repeated(body, hook)
@@ -224,10 +211,10 @@ class Engine:
                 # What is stored in other words needs no compile; what is not is refused with this very error.
                 answer = await self.compile(body, hook)
         if answer is not None:
-            return await self.jobs.accept(body, hook, answer, identifier)
+            return await self._submissions.answered(body, hook, answer)
         with ExitStack() as counted:
             counted.enter_context(self.fairness.request())
-            job = await self.jobs.accept(body, hook, None, identifier)
+            job = await self.jobs.accept(body, hook, identifier=identifier)
             if job.task is not None:
                 until_its_end = counted.pop_all()
                 job.task.add_done_callback(lambda _: until_its_end.close())
