@@ -12,12 +12,11 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 import structlog
-from obstore.store import LocalStore
 
 from service.observe.instruments import count_corrupt
 
-from .durable import Disk
-from .location import ObjectStore, explained
+from .location import ObjectStore, directory_of, explained
+from .objects import objects_of
 
 _log = structlog.get_logger()
 
@@ -37,9 +36,8 @@ class Blobs:
 
     def __init__(self, store: ObjectStore) -> None:
         self._store = store
-        prefix = store.prefix if isinstance(store, LocalStore) else None
-        self._root = Path(prefix) if prefix is not None else None
-        self._disk = Disk(self._root) if self._root is not None else None
+        self._root = directory_of(store)
+        self._objects = objects_of(store)
         self._verified: dict[str, _Signature] = {}
         self._writers = asyncio.Semaphore(_AT_ONCE)
         self._readers = asyncio.Semaphore(_AT_ONCE)
@@ -51,17 +49,13 @@ class Blobs:
         UnavailableError when the store does not take it.
         """
         digest = await _digest(content)
-        disk = self._disk if durable else None
         async with self._writers:
             with explained("The store does not take a blob"):
                 # One that is there is written again when an eviction might take it for forgotten.
                 is_there = await self.holds([digest]) and await self._is_fresh(digest)
-                if is_there and (disk is None or await disk.sync(_path(digest))):
+                if is_there and (not durable or await self._objects.sync(_path(digest))):
                     return digest
-                if disk is not None:
-                    await disk.write(_path(digest), content)
-                else:
-                    await self._store.put_async(_path(digest), content)
+                await self._objects.write(_path(digest), content, durable=durable)
             signature = await self._signature(digest)
             if signature is not None and signature[-1] == len(content):
                 # What has just been hashed need not be read to be verified.
@@ -72,7 +66,7 @@ class Blobs:
         """The bytes with this digest, verified; None when they are missing or damaged."""
         with explained("The store does not give a blob"):
             try:
-                content = (await (await self._store.get_async(_path(digest))).bytes_async()).to_bytes()
+                content = await self._objects.read(_path(digest))
             except FileNotFoundError:
                 self._verified.pop(digest, None)
                 return None
@@ -83,7 +77,7 @@ class Blobs:
         self._verified.pop(digest, None)
         _log.error("a stored blob was damaged and is removed", digest=digest)
         with explained("The store does not remove a damaged blob"), suppress(FileNotFoundError):
-            await self._store.delete_async(_path(digest))
+            await self._objects.delete(_path(digest))
         return None
 
     async def holds(self, digests: Iterable[str]) -> bool:

@@ -13,7 +13,7 @@ from obstore.store import AzureStore, GCSStore, LocalStore, MemoryStore, S3Store
 
 from tensorkiln.errors import UnavailableError
 
-from .durable import make_folder
+from .disk import make_folder
 
 ObjectStore: TypeAlias = AzureStore | GCSStore | LocalStore | MemoryStore | S3Store
 
@@ -34,6 +34,12 @@ def open_store(location: str) -> ObjectStore:
     if isinstance(store, AzureStore | GCSStore | LocalStore | MemoryStore | S3Store):
         return store
     raise UnavailableError(f"The store at {location} cannot be written to.")
+
+
+def directory_of(store: ObjectStore) -> Path | None:
+    """Where the files of a store are, if it is a directory."""
+    prefix = store.prefix if isinstance(store, LocalStore) else None
+    return Path(prefix) if prefix is not None else None
 
 
 @contextmanager

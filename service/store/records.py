@@ -13,13 +13,11 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 import structlog
-from obstore.exceptions import AlreadyExistsError
-from obstore.store import LocalStore
 
 from service.observe.instruments import count_corrupt
 
-from .durable import Disk
-from .location import ObjectStore, explained
+from .location import ObjectStore, directory_of, explained
+from .objects import objects_of
 
 _log = structlog.get_logger()
 _SEAL_BYTES: Final = 64
@@ -35,19 +33,15 @@ class Records:
 
     def __init__(self, store: ObjectStore) -> None:
         self._store = store
-        prefix = store.prefix if isinstance(store, LocalStore) else None
-        self._root = Path(prefix) if prefix is not None else None
-        self._disk = Disk(self._root) if self._root is not None else None
+        self._root = directory_of(store)
+        self._objects = objects_of(store)
         self.corrupt = 0
 
     async def put(self, path: str, content: Mapping[str, Any], *, durable: bool = False) -> None:
         """Write or replace the record at `path`; a `durable` one survives a power failure from then on."""
         sealed = _sealed(content)
         with explained("The store does not take a record"):
-            if durable and self._disk is not None:
-                await self._disk.write(path, sealed)
-            else:
-                await self._store.put_async(path, sealed)
+            await self._objects.write(path, sealed, durable=durable)
 
     async def create(self, path: str, content: Mapping[str, Any], *, durable: bool = False) -> bool:
         """Write the record at `path` unless there is one; whether it was written. Of several writers one is.
@@ -56,13 +50,7 @@ class Records:
         """
         sealed = _sealed(content)
         with explained("The store does not take a record"):
-            if durable and self._disk is not None:
-                return await self._disk.create(path, sealed)
-            try:
-                await self._store.put_async(path, sealed, mode="create")
-            except AlreadyExistsError:
-                return False
-        return True
+            return await self._objects.create(path, sealed, durable=durable)
 
     async def get(self, path: str) -> dict[str, Any] | None:
         """The record at `path`; None when it is missing or damaged."""
@@ -77,7 +65,7 @@ class Records:
         """The record at `path`; None when it is missing. DamagedRecord when it is damaged, and is left there."""
         with explained("The store does not give a record"):
             try:
-                sealed = (await (await self._store.get_async(path)).bytes_async()).to_bytes()
+                sealed = await self._objects.read(path)
             except FileNotFoundError:
                 return None
         content = unsealed(sealed)
@@ -110,7 +98,7 @@ class Records:
     async def delete(self, path: str) -> None:
         """Remove the record at `path`, if there is one."""
         with explained("The store does not remove a record"), suppress(FileNotFoundError):
-            await self._store.delete_async(path)
+            await self._objects.delete(path)
 
     async def names(self, directory: str, most: int) -> list[str]:
         """The last parts of the paths of up to `most` records in a directory."""

@@ -265,3 +265,30 @@ def test_a_folder_of_blobs_that_cannot_be_looked_into_makes_the_store_unavailabl
                 await failing
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir], ids=["pipe", "folder"])
+def test_what_is_no_file_is_no_record_and_is_not_waited_for(tmp_path: Path, make: Callable[[Path], None]) -> None:
+    async def run() -> None:
+        records = Records(open_store(str(tmp_path)))
+        await records.put("a/b", {"n": 1})
+        (tmp_path / "a" / "b").unlink()
+        make(tmp_path / "a" / "b")
+        assert await asyncio.wait_for(records.get("a/b"), 20) is None
+        assert not await records.create("a/b", {"n": 2})
+
+    asyncio.run(run())
+
+
+def test_a_writer_that_fails_leaves_nothing(tmp_path: Path) -> None:
+    async def run() -> None:
+        records = Records(open_store(str(tmp_path)))
+        (tmp_path / "a" / "b").mkdir(parents=True)
+        with pytest.raises(UnavailableError, match="does not take a record"):
+            await records.put("a/b", {"n": 1})
+        assert [path.name for path in (tmp_path / "a").iterdir()] == ["b"]
+        (tmp_path / "c").touch()
+        with pytest.raises(UnavailableError, match="does not take a record"):
+            await records.put("c/d", {"n": 1})
+
+    asyncio.run(run())
