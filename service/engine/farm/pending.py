@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from service.engine.order import Order
 from service.engine.protocol import Tell
@@ -14,6 +14,9 @@ from service.fairness.queue_time import queue_time
 
 from .ledger import Result, State, Task
 from .message import Message
+
+LEASE_S: Final = 5.0
+"""A worker that has not been heard of for so long has lost its order; a message so old may have been lost."""
 
 
 class Pending:
@@ -48,8 +51,11 @@ class Pending:
             self.claimed_at = self.seen_at = time.monotonic()
 
     def claimed_s(self) -> float:
-        """Seconds for which a worker has been at the present attempt."""
-        return time.monotonic() - self.claimed_at if self.is_claimed else 0.0
+        """Seconds for which a worker has been at the present attempt.
+
+        One that is lost was at it for a lease after it was last heard of at most, however late its loss is found.
+        """
+        return min(time.monotonic(), self.seen_at + LEASE_S) - self.claimed_at if self.is_claimed else 0.0
 
     def see(self, state: State) -> None:
         """A worker gave a sign of life, maybe one that is known already, which somebody may have put there again."""

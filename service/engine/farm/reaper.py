@@ -17,11 +17,9 @@ from tensorkiln.errors import LostWorkerError, UnavailableError
 from .broker import Broker
 from .ledger import Ledger, Result
 from .message import MAX_ATTEMPTS
-from .pending import Pending
+from .pending import LEASE_S, Pending
 from .roster import Roster
 
-LEASE_S: Final = 5.0
-"""A worker that has not been heard of for so long has lost its order; a message so old may have been lost."""
 # A message that was overtaken by one that was sent so much later is not waiting for its turn.
 _OVERTAKEN_S: Final = 1.0
 

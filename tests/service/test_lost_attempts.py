@@ -1,0 +1,54 @@
+"""What an attempt costs whose worker was lost, however long nobody could tell."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+
+from service.engine.farm.ledger import State, Task
+from service.engine.farm.message import Message
+from service.engine.farm.pending import LEASE_S, Pending
+from service.engine.order import Order, Wanted
+from tests.trust.stores import action
+
+OWNER, NAME = "owner", "order"
+
+
+def pending() -> Pending:
+    """An order that was announced for the first time."""
+    wanted = Wanted(action(1), b"graph", with_dumps=False)
+    components = wanted.action.components
+    task = Task(OWNER, NAME, components, with_dumps=False, hook=None, is_poison=False, replaces=False, deadline_s=60.0)
+    return Pending(Order(wanted), task, Message(OWNER, NAME, 1, wanted.action.digest, 60.0), lambda _: None)
+
+
+def test_a_lost_attempt_costs_the_time_until_its_worker_was_heard_of_and_a_lease(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("service.engine.farm.pending.LEASE_S", lease_s := LEASE_S / 25)
+
+    async def test() -> None:
+        lost = pending()
+        begin = time.monotonic()
+        lost.claim()
+        lost.see(State(1, "worker", 1))
+        heard = time.monotonic()
+        await asyncio.sleep(5 * lease_s)  # the broker is away, and nobody is told that it is lost
+        lost.next_attempt(None)
+        assert lease_s <= lost.order.cost.seconds <= heard - begin + lease_s
+
+    asyncio.run(test())
+
+
+def test_an_attempt_that_goes_on_has_cost_what_it_took_so_far() -> None:
+    async def test() -> None:
+        running = pending()
+        assert running.claimed_s() == 0
+        begin = time.monotonic()
+        running.claim()
+        await asyncio.sleep(0.1)
+        assert 0 < running.claimed_s() <= time.monotonic() - begin
+
+    asyncio.run(test())
