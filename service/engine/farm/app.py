@@ -25,6 +25,8 @@ _HELD_S: Final = 1800.0
 _AMQP: Final = frozenset({"amqp", "amqps", "pyamqp"})
 _REDIS: Final = frozenset({"redis", "rediss"})
 CONNECT_TIMEOUT_S: Final = 2.0
+# A connection on which a question has no answer for so long is lost, though nothing may say so.
+_ANSWER_S: Final = 5.0
 
 _log = structlog.get_logger()
 
@@ -124,7 +126,7 @@ def _rabbit(settings: Settings) -> dict[str, Any]:
     # Of a consumer, not of the queue: with another deadline a worker could not declare that again.
     consuming = {"x-consumer-timeout": round(1000 * (settings.ladder.worker_s + _HELD_S))}
     return {
-        "broker_transport_options": {"confirm_publish": True},
+        "broker_transport_options": {"confirm_publish": True, "read_timeout": _ANSWER_S},
         "task_queues": [
             Queue(
                 queue_name(),
@@ -145,7 +147,7 @@ def _redis(settings: Settings) -> dict[str, Any]:
             "visibility_timeout": 2 * settings.compile_deadline_s + 60,
             "unacked_restore_interval": 1,
             "unacked_restore_throttle": 1,
-            "socket_timeout": 5,
+            "socket_timeout": _ANSWER_S,
             "socket_keepalive": True,
             "health_check_interval": 10,
         },
