@@ -149,6 +149,61 @@ def test_what_is_refused_is_counted_once_and_told_to_the_operator(tmp_path: Path
     with_farm(tmp_path, test)
 
 
+GONE = "no worker of the farm says that it lives"
+
+
+@pytest.mark.parametrize("role", ["worker", "unfit"])
+def test_a_worker_that_went_before_a_service_came_is_gone_and_nobody_else(tmp_path: Path, role: Role) -> None:
+    async def test(farm: Farm) -> None:
+        before = refused()
+        await farm.member().sign(role, "one")
+        farm.now += FRESH_S + 10
+        for _ in range(2):
+            assert await farm.workers() == 0
+            assert farm.roster.lacks_workers() == GONE
+        assert refused() == before
+
+    with_farm(tmp_path, test)
+
+
+def test_an_old_sign_in_a_new_file_is_refused(tmp_path: Path) -> None:
+    async def test(farm: Farm) -> None:
+        before = refused()
+        await long_ago(farm)
+        assert await farm.workers() == 0
+        assert "clocks" in farm.roster.lacks_workers()
+        assert refused() == before + 1
+
+    with_farm(tmp_path, test)
+
+
+def test_a_forged_sign_in_an_old_file_is_refused(tmp_path: Path) -> None:
+    async def test(farm: Farm) -> None:
+        before = refused()
+        await signed_with_a_key_of_its_own(farm)
+        farm.now += FRESH_S + 10
+        assert await farm.workers() == 0
+        assert "KILN_KEYS" in farm.roster.lacks_workers()
+        assert refused() == before + 1
+
+    with_farm(tmp_path, test)
+
+
+def test_a_service_whose_clock_is_ahead_says_so_of_workers_that_sign_still(tmp_path: Path) -> None:
+    async def test(farm: Farm) -> None:
+        before, worker = refused(), farm.member(behind_s=FRESH_S + 10)
+        farm.now += FRESH_S + 10
+        await worker.sign("worker", "one")
+        assert await farm.workers() == 0
+        await asyncio.sleep(0.02)  # until its file has another time
+        await worker.sign("worker", "one")
+        assert await farm.workers() == 0
+        assert "clocks" in farm.roster.lacks_workers()
+        assert refused() == before + 1
+
+    with_farm(tmp_path, test)
+
+
 @pytest.mark.parametrize("is_removed", [False, True])
 def test_old_signs_that_are_put_there_again_keep_nobody_alive(tmp_path: Path, is_removed: bool) -> None:
     async def test(farm: Farm) -> None:

@@ -38,10 +38,14 @@ _LEAST: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class _Sign:
-    """A file as it was `written`, and when it was last `seen_at` to say something new."""
+    """A file as it was `written`, and when it was last `seen_at` to say something new.
+
+    `is_left` is what a worker left behind that went before this process came.
+    """
 
     written: float
     seen_at: float
+    is_left: bool = False
 
 
 class Roster:
@@ -86,7 +90,7 @@ class Roster:
         signs = await asyncio.gather(*map(self._sign, listed))
         self._signs = {item.path: sign for item, sign in zip(listed, signs, strict=True)}
         self._unbelieved = sum(
-            sign.seen_at == -math.inf and self._role_and_name(item.path)[0] in _SIGNED
+            sign.seen_at == -math.inf and not sign.is_left and self._role_and_name(item.path)[0] in _SIGNED
             for item, sign in zip(listed, signs, strict=True)
         )
         long_ago = self._now() - 2 * FRESH_S
@@ -96,21 +100,24 @@ class Roster:
         before = self._signs.get(item.path)
         if before is not None and before.written == item.used:
             return before
-        if self._role_and_name(item.path)[0] in _SIGNED:
-            is_new = await self._is_new(item.path)
+        role, name = self._role_and_name(item.path)
+        if role in _SIGNED:
+            record = await self._records.get(item.path)
+            # A file that is written again while this looks is of somebody who lives, and whose clock may be wrong.
+            if before is None and self._statements.has_lived("member", _about(role, name), record, item.used):
+                return _Sign(item.used, -math.inf, is_left=True)
+            stated = self._statements.believed("member", _about(role, name), item.path, record)
+            is_new = stated is not None and self._is_new(name, stated["number"])
         else:
             # Of one that went long before this process came.
             is_new = before is not None or time.time() - item.used < _LONG_GONE_S
         return _Sign(item.used, self._now() if is_new else before.seen_at if before is not None else -math.inf)
 
-    async def _is_new(self, path: str) -> bool:
+    def _is_new(self, name: str, number: int) -> bool:
         """Whether a worker has signed this after all that is known of it, in whatever role."""
-        role, name = self._role_and_name(path)
-        record = await self._records.get(path)
-        stated = self._statements.believed("member", _about(role, name), path, record)
-        if stated is None or stated["number"] <= self._last.get(name, (0, 0.0))[0]:
+        if number <= self._last.get(name, (0, 0.0))[0]:
             return False
-        self._last[name] = stated["number"], self._now()
+        self._last[name] = number, self._now()
         return True
 
     async def sweep(self) -> None:

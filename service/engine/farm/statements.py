@@ -53,8 +53,8 @@ class Statements:
         """
         if record is None:
             return None
-        stated = {name: value for name, value in record.items() if name != _SEAL}
-        reason = self._doubt(kind, about, stated, record.get(_SEAL))
+        stated = _stated(record)
+        reason = self._doubt(kind, about, record, self._clock())
         if reason is None:
             return stated
         met = path, repr(record.get(_SEAL))[:_SEAL_CHARACTERS]
@@ -66,13 +66,27 @@ class Statements:
             _log.error("what is stated in the farm is not believed", kind=kind, path=path, reason=reason)
         return None
 
-    def _doubt(self, kind: Kind, about: Mapping[str, Any], stated: Mapping[str, Any], seal: Any) -> str | None:
+    def has_lived(self, kind: Kind, about: Mapping[str, Any], record: Mapping[str, Any] | None, written: float) -> bool:
+        """Whether a record, in a file that was last `written` then, is what somebody left behind who is no more.
+
+        It was to be believed at that time, and is too old now.
+        """
+        if record is None or self._doubt(kind, about, record, written) is not None:
+            return False
+        return self._clock() - _stated(record)["at"] > FRESH_S
+
+    def _doubt(self, kind: Kind, about: Mapping[str, Any], record: Mapping[str, Any], now: float) -> str | None:
+        stated, seal = _stated(record), record.get(_SEAL)
         if seal is None:
             return "unsigned"
         if not self._notary.vouches(_sealed(kind, about, stated), seal):
             return "no valid signature by a key that is trusted"
-        is_old = kind in _SIGNS_OF_LIFE and abs(self._clock() - stated["at"]) > FRESH_S
+        is_old = kind in _SIGNS_OF_LIFE and abs(now - stated["at"]) > FRESH_S
         return "too old, or clocks disagree" if is_old else None
+
+
+def _stated(record: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in record.items() if name != _SEAL}
 
 
 def _sealed(kind: Kind, about: Mapping[str, Any], stated: Mapping[str, Any]) -> dict[str, Any]:
