@@ -157,6 +157,25 @@ def test_a_program_that_is_gone_may_be_made_again(tmp_path: Path) -> None:
     with_rig(tmp_path, test)
 
 
+def test_a_graph_that_is_gone_is_there_again_for_the_next_attempt(tmp_path: Path) -> None:
+    async def test(rig: Rig) -> None:
+        ticket = await rig.engine.submit(Order(WANTED), lambda _: None)
+        (opened,) = (tmp_path / "store" / "farm").glob(f"*/open/{ticket}")
+        (graph,) = (tmp_path / "store" / "blobs").glob("*/*")
+        task = await rig.task(opened)
+        graph.unlink()
+        assert await rig.ledger.claim(task, 1, "worker")
+        await rig.ledger.finish(task, Result(1, "worker", problem=UnavailableError("The graph is gone.").to_problem()))
+        waiting = asyncio.create_task(rig.engine.wait(ticket))
+        async with asyncio.timeout(20):
+            while not graph.exists():
+                await asyncio.sleep(0.01)
+        await rig.makes(task, 2)
+        assert (await asyncio.wait_for(waiting, 20)).attempts == 2
+
+    with_rig(tmp_path, test)
+
+
 def test_a_store_that_does_not_forget_takes_nothing_from_the_answer(tmp_path: Path) -> None:
     class Keeping(Ledger):
         async def close(self, owner: str, task: str, attempts: int) -> None:

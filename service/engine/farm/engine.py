@@ -69,7 +69,7 @@ class CeleryEngine:
         self._look_every_s = _LOOK_EVERY_S[is_near]
         self._owner = token_hex(16)
         self._pending: dict[str, Pending] = {}
-        self._reaper = Reaper(ledger, roster, broker, self._owner, self._pending)
+        self._reaper = Reaper(ledger, roster, broker, blobs, self._owner, self._pending)
         self._is_busy = asyncio.Event()
         self._has_signed = False
         self._look_at = self._reap_at = 0.0

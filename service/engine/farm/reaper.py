@@ -12,6 +12,7 @@ from typing import Final
 
 import structlog
 
+from service.store.blobs import Blobs
 from tensorkiln.errors import LostWorkerError, UnavailableError
 
 from .broker import Broker
@@ -30,11 +31,18 @@ class Reaper:
     """Looks after the orders of `owner` in `pending`, by task."""
 
     def __init__(
-        self, ledger: Ledger, roster: Roster, broker: Broker, owner: str, pending: Mapping[str, Pending]
+        self,
+        ledger: Ledger,
+        roster: Roster,
+        broker: Broker,
+        blobs: Blobs,
+        owner: str,
+        pending: Mapping[str, Pending],
     ) -> None:
         self._ledger = ledger
         self._roster = roster
         self._broker = broker
+        self._blobs = blobs
         self._owner = owner
         self._pending = pending
         self._newest_claimed = float("-inf")
@@ -94,6 +102,7 @@ class Reaper:
 
     async def _announce(self, pending: Pending) -> None:
         """Send a message about an order that is in the store as it was given, whatever has become of it meanwhile."""
+        await self._blobs.put(pending.order.wanted.graph)
         await self._ledger.open(pending.task)
         if pending.result.done():  # nobody waits for it since
             await self._ledger.close(pending.task.owner, pending.task.id, pending.message.attempt)
