@@ -67,22 +67,28 @@ class JobWork:
         bind_contextvars(job=job.record.id, tenant=who.tenant)
         job.queue_time = begin_queue_time()
         with acting_as(who), continuing(job.record.trace):
-            state, changes = await self._patiently(lambda: self._in_turn(job))
-        job.ends(state, **changes)
-        await self.conclude(job)
+            outcome = await self._patiently(lambda: self._in_turn(job))
+        if outcome is not None:
+            state, changes = outcome
+            job.ends(state, **changes)
+            await self.conclude(job)
 
     async def conclude(self, job: Job) -> None:
         """Write how a job has ended, as often as it takes."""
         job.settle(await self._patiently(lambda: self._records.end(job.record)))
 
-    async def _in_turn(self, job: Job) -> tuple[str, dict[str, Any]]:
+    async def _in_turn(self, job: Job) -> tuple[str, dict[str, Any]] | None:
+        """How the work ends; None when another service has ended the job while it was queued."""
         record = job.record
         # Before the turn: who has one and no room would keep a place from others.
         room = self._memory.room(str(record.caller.get("tenant", "")), record.body_bytes)
         async with room, self._turns.turn(0):
             job.begins()
-            await self._patiently(lambda: self._records.write(job.record))
-            return await self._outcome(job)
+            ended = await self._patiently(lambda: self._records.renew(job.record))
+            if ended is None:
+                return await self._outcome(job)
+            job.settle(ended)
+            return None
 
     async def _outcome(self, job: Job) -> tuple[str, dict[str, Any]]:
         """How the work ends, tried again while the infrastructure fails it.

@@ -33,6 +33,9 @@ TELL_S: Final = 0.5
 CANCEL_S: Final = 10.0
 """So long somebody who cancels a job is held back by a store that does not take its end."""
 
+LOOK_S: Final = 0.5
+"""So long somebody who asks for a job waits for the store to say whether another service has ended it."""
+
 _log = structlog.get_logger()
 
 
@@ -67,10 +70,15 @@ class Jobs:
     async def known(self, identifier: str) -> Job | None:
         """The job that was accepted by this id; None when there is none yet."""
         job = self._jobs.get(identifier)
-        if job is None:
-            record = await self._records.find(identifier)
-            job = Job(record) if record is not None else None
-        return job
+        record = await (self._records.find(identifier) if job is None else self._end_elsewhere(job))
+        return Job(record) if record is not None else job
+
+    async def _end_elsewhere(self, job: Job) -> JobRecord | None:
+        """How a job of this service has ended by another one, before `_look_around` finds that out."""
+        with suppress(UnavailableError, TimeoutError):
+            async with asyncio.timeout(LOOK_S):
+                return None if job.record.has_ended else await self._records.ended(job.record.id)
+        return None
 
     async def accept(
         self, body: Body, hook: str | None, answer: bytes | None = None, identifier: str | None = None
@@ -184,7 +192,8 @@ class Jobs:
     async def _ended(self, job: Job) -> Job:
         while not await job.end(TELL_S):
             with suppress(UnavailableError):
-                job = await self.find(job.record.id)  # another service may have it, or have ended it
+                # Another service may have it, or have ended it.
+                job = self._jobs.get(job.record.id) or await self.find(job.record.id)
         return job
 
     def open(self) -> Counter[str]:

@@ -137,6 +137,11 @@ class JobRecords:
         told = await self._read(f"{PROGRESS_FOLDER}{job}")
         return told if told is not None and told.attempt >= record.attempt else record
 
+    async def ended(self, job: str) -> JobRecord | None:
+        """How a job has ended; None while it has not, for which nothing is read."""
+        path = _ended(job)
+        return await self._read(path) if await self._records.in_use([path]) else None
+
     async def tell(self, record: JobRecord) -> None:
         """Have other services know how far an open job is."""
         await self._records.put(f"{PROGRESS_FOLDER}{record.id}", asdict(record))
@@ -148,6 +153,15 @@ class JobRecords:
     async def write(self, record: JobRecord) -> None:
         """Keep an open job as it is now."""
         await self._records.put(f"{OPEN_FOLDER}{record.id}", asdict(record), durable=True)
+
+    async def renew(self, record: JobRecord) -> JobRecord | None:
+        """Keep an open job as it is now, unless it has ended: how it has, upon which it is open no more."""
+        await self.write(record)
+        # Who ends it meanwhile removes what was written only if that was there.
+        ended = await self.ended(record.id)
+        if ended is not None:
+            await self._close(record)
+        return ended
 
     async def end(self, record: JobRecord) -> JobRecord:
         """Keep how a job has ended, unless it has already; the record that stands."""
@@ -182,8 +196,7 @@ class JobRecords:
         attempt = 1 + max(record.attempt, 0 if told is None else told.attempt)
         lost = record.lost + (record.state == "running")
         taken = replace(record, owner=owner, attempt=attempt, lost=lost, state="queued", events=())
-        await self.write(taken)
-        return taken
+        return taken if await self.renew(taken) is None else None
 
     async def beat(self, owner: str, until: float) -> None:
         """Other services leave the jobs of `owner` alone until then, in seconds since the epoch."""
@@ -211,7 +224,7 @@ class JobRecords:
     async def _lay_down(self, job: str, owner: str) -> None:
         record = await self._open(job)
         if record is not None and record.owner == owner and record.state == "running":
-            await self.write(replace(record, state="queued"))
+            await self.renew(replace(record, state="queued"))
 
     async def _read(self, path: str) -> JobRecord | None:
         """The record of a job at `path`; one that cannot be read is removed."""

@@ -16,7 +16,9 @@ from service.body import Body
 from service.engine import jobs as engine_jobs
 from service.engine.job_work import Tell
 from service.engine.jobs import Jobs
+from service.fairness.lane import Turn
 from service.fairness.queue_time import queue_time
+from service.fairness.turns import Turns
 from service.identity.caller import LOCAL, acting_as
 from service.store.job_records import Event, JobRecord, JobRecords
 from tests.service.bodies import compile_body, encoded
@@ -157,6 +159,74 @@ def test_nothing_is_left_of_how_far_it_is(tmp_path: Path, monkeypatch: pytest.Mo
             assert (await ended(two.working, job)).record.state == "cancelled"
             while two.working.open().total() or names():
                 await asyncio.sleep(0.01)
+
+    asyncio.run(run())
+
+
+class Gate(Turns):
+    """Turns that begin when it is opened."""
+
+    def __init__(self, house: House) -> None:
+        self._turns = house.turns
+        self.is_open = asyncio.Event()
+
+    @asynccontextmanager
+    async def turn(self, size: int) -> AsyncGenerator[Turn]:
+        await self.is_open.wait()
+        async with self._turns.turn(size) as turn:
+            yield turn
+
+
+def test_a_job_that_was_cancelled_while_it_was_queued_is_not_begun(tmp_path: Path) -> None:
+    begun = asyncio.Event()
+
+    async def work(body: Body, hook: str | None, tell: Tell) -> bytes:
+        begun.set()
+        return b"answer"
+
+    async def run() -> None:
+        house = House(tmp_path, work)
+        house.turns = gate = Gate(house)
+        house.job_records = held = Held(house)
+        working, other = house.jobs(), House(tmp_path).jobs()
+        await working.start()
+        held.may_look.clear()
+        await asyncio.sleep(0.1)  # A look that was under way is over.
+        with acting_as(LOCAL):
+            job = await working.accept(BODY, None)
+            await other.cancel(job.record.id)
+            listening = asyncio.create_task(told(working, job.record.id))
+            gate.is_open.set()
+            assert await job.end(20)
+            assert job.record.state == "cancelled"
+            assert not begun.is_set()
+            assert [event.kind for event in await listening][-1] == "done"
+        async with asyncio.timeout(20):
+            while working.open().total():
+                await asyncio.sleep(0.01)
+        assert await JobRecords(house.store, house.records).opened() == []
+        held.may_look.set()
+        await working.close()
+
+    asyncio.run(run())
+
+
+def test_its_service_tells_the_end_before_it_has_looked_around(tmp_path: Path) -> None:
+    async def run() -> None:
+        held: list[Held] = []
+
+        def records(house: House) -> Held:
+            held.append(Held(house))
+            return held[0]
+
+        two = Two(tmp_path, records)
+        async with two.running() as job:
+            held[0].may_look.clear()
+            await asyncio.sleep(0.1)  # A look that was under way is over.
+            cancelled = await two.other.cancel(job)
+            assert (await two.working.find(job)).record == cancelled.record
+            assert two.working.open().total() == 1
+            held[0].may_look.set()
 
     asyncio.run(run())
 

@@ -134,3 +134,27 @@ def test_a_job_that_ended_just_before_its_service_died_is_not_taken_up(tmp_path:
         assert await two.find(JOB.id) == done
 
     with_records(str(tmp_path), test)
+
+
+@pytest.mark.parametrize("who", ["takes it up", "lays it down"])
+def test_a_job_that_ends_while_somebody_writes_it_is_not_open_again(tmp_path: Path, who: str) -> None:
+    done = replace(JOB, state="done")
+
+    class Late(JobRecords):
+        async def write(self, record: JobRecord) -> None:
+            await self.end(done)
+            await super().write(record)
+
+    async def test(one: JobRecords, two: JobRecords) -> None:
+        await one.write(replace(JOB, state="running"))
+        store = open_store(str(tmp_path))
+        late = Late(store, Records(store))
+        if who == "takes it up":
+            assert await late.orphan(JOB.id, "two", NOW) is None
+        else:
+            await late.leave("one", [JOB.id])
+        assert await two.opened() == []
+        assert await two.find(JOB.id) == done
+        assert not list((tmp_path / "jobs" / "claims").glob("*"))
+
+    with_records(str(tmp_path), test)
