@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import math
 import os
 import re
 import sys
@@ -21,11 +22,14 @@ from typing import Final
 
 import structlog
 from obstore.store import LocalStore
+from pydantic import ValidationError
+from pydantic_settings import SettingsError
 
 from service.engine.belongings import belongings
 from service.identity.keyring import Keyring as Tenants
 from service.leave import leave
 from service.settings import Settings
+from service.told import told
 from service.trust.keyring import Keyring
 from service.trust.notary import Notary
 from tensorkiln.buffers import SHA256_PATTERN
@@ -131,7 +135,7 @@ def _unfinished(store: ObjectStore) -> list[str]:
 
 
 def main() -> int:
-    """The exit status: 0 when everything was whole, 1 when something was not, 2 when store or keys cannot be used."""
+    """The exit status: 0 when everything was whole, 1 when something was not, 2 when it cannot be found out."""
     parser = argparse.ArgumentParser(prog="python -m service.store.scrub", description="Verify a tensorkiln store.")
     parser.add_argument("--store", help="path or URL (default: KILN_STORE, or store in KILN_HOME)")
     parser.add_argument("--dry-run", action="store_true", help="report, and remove nothing")
@@ -139,15 +143,19 @@ def main() -> int:
     parser.add_argument(
         "--lost-keys", action="store_true", help="remove what was signed though KILN_KEYS has none of the keys for it"
     )
-    parser.add_argument("--max-mib", type=int, help="then evict down to so many MiB (default: KILN_STORE_MAX_MIB)")
-    parser.add_argument("--max-age-h", type=float, help="and what is older (default: KILN_STORE_MAX_AGE_H)")
+    parser.add_argument("--max-mib", type=_mib, help="then evict down to so many MiB (default: KILN_STORE_MAX_MIB)")
+    parser.add_argument("--max-age-h", type=_hours, help="and what is older (default: KILN_STORE_MAX_AGE_H)")
     purged = parser.add_mutually_exclusive_group()
     purged.add_argument(
         "--purge-build", metavar="BUILD_ID", type=_build_id, help="then remove all that this build of the compiler made"
     )
     purged.add_argument("--purge-tenant", metavar="NAME", help="then remove all that this tenant has")
     arguments = parser.parse_args()
-    settings = Settings()
+    try:
+        settings = Settings()
+    except (SettingsError, ValidationError) as error:
+        print(*told(error), sep="\n", file=sys.stderr)
+        return 2
     structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
     limits = bounds(
         settings.store_max_mib if arguments.max_mib is None else arguments.max_mib,
@@ -171,13 +179,13 @@ async def _run(arguments: argparse.Namespace, settings: Settings, limits: Bounds
     # Whoever serves the store asks for more isolation than none, and compiles again what has too little.
     notary = Notary(keyring, settings.worker, LEVELS[0])
     report = await scrub(store, notary, dry_run=arguments.dry_run, quarantine=arguments.quarantine)
-    told: dict[str, object] = {"clean": report.is_clean, **asdict(report), "purged": None, "evicted": None}
+    answer: dict[str, object] = {"clean": report.is_clean, **asdict(report), "purged": None, "evicted": None}
     if mark is not None:
-        told["purged"] = asdict(await purge(store, mark, dry_run=arguments.dry_run))
+        answer["purged"] = asdict(await purge(store, mark, dry_run=arguments.dry_run))
         limits = limits or Bounds()
     if limits is not None and not arguments.dry_run:
-        told["evicted"] = asdict(await evict(store, limits))
-    return told
+        answer["evicted"] = asdict(await evict(store, limits))
+    return answer
 
 
 def _mark(arguments: argparse.Namespace, settings: Settings) -> Mark | None:
@@ -185,6 +193,18 @@ def _mark(arguments: argparse.Namespace, settings: Settings) -> Mark | None:
     if arguments.purge_tenant is not None:
         return belongings(Tenants(settings.identity_directory), arguments.purge_tenant, settings.salt)
     return OfBuild(arguments.purge_build) if arguments.purge_build is not None else None
+
+
+def _mib(text: str) -> int:
+    if int(text) < 0:
+        raise argparse.ArgumentTypeError(f"{text} is below 0")
+    return int(text)
+
+
+def _hours(text: str) -> float:
+    if not 0 <= float(text) < math.inf:
+        raise argparse.ArgumentTypeError(f"{text} is no number of hours")
+    return float(text)
 
 
 def _build_id(text: str) -> str:

@@ -1,0 +1,56 @@
+"""The command that scrubs a store says 1 of what is stored alone, and of nothing else that it found wrong."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.trust.test_scrub_keys import stock
+
+
+def ran(home: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-W", "error", "-m", "service.store.scrub", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+        env={**os.environ, "KILN_HOME": str(home), **variables},
+    )
+
+
+def require_refused(ended: subprocess.CompletedProcess[str], *words: str) -> None:
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert "Traceback" not in ended.stderr
+    assert [word for word in words if word not in ended.stderr] == []
+
+
+@pytest.mark.parametrize(("name", "value"), [("KILN_QUEUE", ""), ("KILN_STORE_MAX_MIB", "-5"), ("KILN_OIDC", "{")])
+def test_a_setting_that_cannot_be_is_told_as_the_service_tells_it(tmp_path: Path, name: str, value: str) -> None:
+    stock(tmp_path)
+    require_refused(ran(tmp_path, "--dry-run", **{name: value}), name, "docs/operations.md")
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        *(("--max-mib", value) for value in ("-5", "nan", "0.5", "")),
+        *(("--max-age-h", value) for value in ("-1", "-0.001", "nan", "inf", "1e999", "x")),
+    ],
+)
+def test_a_bound_that_the_settings_do_not_take_evicts_nothing(tmp_path: Path, option: str, value: str) -> None:
+    stocked = stock(tmp_path)
+    before = stocked.files()
+    require_refused(ran(tmp_path, option, value), option)
+    assert stocked.files() == before
+
+
+def test_a_bound_of_0_is_none_whatever_the_settings_say(tmp_path: Path) -> None:
+    stock(tmp_path)
+    ended = ran(tmp_path, "--max-mib", "0", "--max-age-h", "0", KILN_STORE_MAX_MIB="1")
+    assert (ended.returncode, json.loads(ended.stdout)["evicted"]) == (0, None)
