@@ -11,6 +11,7 @@ import json
 import math
 import os
 import re
+import stat
 import sys
 import time
 from collections.abc import AsyncGenerator
@@ -101,7 +102,7 @@ async def scrub(store: ObjectStore, notary: Notary, *, dry_run: bool = False, qu
             if not item.path.startswith(OPEN_JOBS):
                 await _remove(store, item, quarantine=quarantine)
         for path in report.unfinished:
-            with suppress(FileNotFoundError):
+            with explained("The store does not remove what was left unfinished"), suppress(FileNotFoundError):
                 os.unlink(path)
     return report
 
@@ -129,7 +130,8 @@ def _unfinished(store: ObjectStore) -> list[str]:
     found: list[str] = []
     for path in Path(store.prefix).rglob("*#*"):
         with suppress(FileNotFoundError):
-            if path.stat().st_mtime < oldest:
+            status = path.lstat()
+            if stat.S_ISREG(status.st_mode) and status.st_mtime < oldest:
                 found.append(str(path))
     return sorted(found)
 

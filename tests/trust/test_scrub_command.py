@@ -10,6 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from service.store.scrub import UNFINISHED_S
+from tests.trust.stores import Stocked, age
+from tests.trust.test_scrub import command
 from tests.trust.test_scrub_keys import stock
 
 
@@ -54,3 +57,20 @@ def test_a_bound_of_0_is_none_whatever_the_settings_say(tmp_path: Path) -> None:
     stock(tmp_path)
     ended = ran(tmp_path, "--max-mib", "0", "--max-age-h", "0", KILN_STORE_MAX_MIB="1")
     assert (ended.returncode, json.loads(ended.stdout)["evicted"]) == (0, None)
+
+
+def test_what_is_no_file_is_not_taken_for_what_a_writer_left(tmp_path: Path) -> None:
+    stocked = Stocked.at(tmp_path / "store")
+    folder, loop, left = (stocked.root / name for name in ("folder#1", "loop#2", "left#3"))
+    folder.mkdir()
+    loop.symlink_to(loop)
+    left.write_bytes(b"half")
+    for path in (folder, left):
+        age(path, 2 * UNFINISHED_S)
+    os.utime(loop, (0, 0), follow_symlinks=False)
+    assert command(tmp_path, "--dry-run")[1]["unfinished"] == [str(left)]
+    status, report = command(tmp_path)
+    assert (status, report["unfinished"]) == (0, [str(left)])
+    assert folder.is_dir()
+    assert loop.is_symlink()
+    assert not left.exists()
