@@ -20,15 +20,18 @@ ObjectStore: TypeAlias = AzureStore | GCSStore | LocalStore | MemoryStore | S3St
 _DIRECTORY_MODE: Final = 0o700
 
 
-def open_store(location: str) -> ObjectStore:
+def open_store(location: str, *, make: bool = True) -> ObjectStore:
     """The store at a path, or at a URL of the schemes memory, s3, gs, az (credentials come from the environment).
 
-    A directory is made when it does not exist. UnavailableError when it cannot be used.
+    `make` a directory that does not exist. UnavailableError when it cannot be used.
     """
     with explained(f"The store at {location} (KILN_STORE, or KILN_HOME) cannot be opened"):
         if urlsplit(location).scheme in ("", "file"):
             path = Path(urlsplit(location).path).expanduser().absolute()
-            make_folder(path, _DIRECTORY_MODE)
+            if make:
+                make_folder(path, _DIRECTORY_MODE)
+            elif not path.is_dir():
+                raise NotADirectoryError("there is no such directory")
             return LocalStore(path)
         store = from_url(location)
     if isinstance(store, AzureStore | GCSStore | LocalStore | MemoryStore | S3Store):

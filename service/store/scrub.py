@@ -174,7 +174,7 @@ def main() -> int:
 
 async def _run(arguments: argparse.Namespace, settings: Settings, limits: Bounds | None) -> dict[str, object]:
     mark = _mark(arguments, settings)
-    store = open_store(arguments.store or settings.store_location)
+    store = open_store(arguments.store or settings.store_location, make=False)
     keyring = Keyring(settings.keys_directory)
     if not arguments.lost_keys:
         await require_signer(store, keyring.published(), settings.keys_directory)

@@ -39,6 +39,15 @@ def test_a_setting_that_cannot_be_is_told_as_the_service_tells_it(tmp_path: Path
     require_refused(ran(tmp_path, "--dry-run", **{name: value}), name, "docs/operations.md")
 
 
+@pytest.mark.parametrize("arguments", [(), ("--dry-run",), ("--max-mib", "1"), ("--purge-build", "0" * 64)])
+def test_a_store_that_is_not_there_is_neither_made_nor_clean(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    typo = tmp_path / "no" / "such"
+    require_refused(ran(tmp_path, *arguments, "--store", str(typo)), str(typo), "no such directory")
+    require_refused(ran(tmp_path, *arguments, "--store", typo.as_uri()), str(typo), "no such directory")
+    require_refused(ran(tmp_path / "typo", *arguments), str(tmp_path / "typo" / "store"))
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize(
     ("option", "value"),
     [
