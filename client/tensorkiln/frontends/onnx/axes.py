@@ -31,15 +31,15 @@ def integers(node: Node, values: Host) -> list[int]:
     return static if len(static) == len(found) else node.fail("axes and indices do not depend on symbols")
 
 
-def slices(node: Node, rank: int, inputs: Sequence[Host]) -> list[slice]:
+def slices(node: Node, rank: int) -> list[slice]:
     """One slice an axis: attributes before opset 10, then the inputs starts, ends, axes and steps."""
     if node.opset < 10:
         starts, ends = node.integers("starts"), node.integers("ends")
         axes, steps = node.integers("axes", list(range(len(starts)))), [1] * len(starts)
         return _by_axis(node, rank, starts, ends, axes, steps)
-    starts, ends = dims_of(inputs[0]), dims_of(inputs[1])
-    axes = integers(node, inputs[2]) if len(inputs) > 2 else list(range(len(starts)))
-    steps = integers(node, inputs[3]) if len(inputs) > 3 else [1] * len(starts)
+    starts, ends = dims_of(node.host(1)), dims_of(node.host(2))
+    axes = integers(node, node.host(3)) if node.has(3) else list(range(len(starts)))
+    steps = integers(node, node.host(4)) if node.has(4) else [1] * len(starts)
     return _by_axis(node, rank, starts, ends, axes, steps)
 
 

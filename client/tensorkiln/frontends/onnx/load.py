@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
@@ -159,10 +159,8 @@ def _refuse_missing_inputs(proto: NodeProto, node: Node) -> None:
 
 
 def _results(node: Node) -> Sequence[Value]:
-    fold = FOLDS.get(node.op)
-    known = node.hosts() if fold is not None else None
-    operator: Callable[[Node], Value | Sequence[Value]] = OPERATORS[node.op]
-    result = operator(node) if fold is None or known is None else fold(node, known)
+    run = FOLDS[node.op] if node.op in FOLDS and node.is_known() else OPERATORS[node.op]
+    result = run(node)
     return [result] if isinstance(result, Tensor | np.ndarray) else result
 
 

@@ -83,10 +83,13 @@ class Node:
             self.fail(f"input {position} is computed at run time and shapes depend on it; pass it in `constants`")
         return found
 
-    def hosts(self) -> list[Host] | None:
-        """All inputs if every one is known when the model is imported."""
-        known = [value for value in self.inputs if value is not None and not isinstance(value, Tensor)]
-        return known if len(known) == len(self.inputs) else None
+    def hosts(self) -> list[Host]:
+        """All inputs, each of which must be known."""
+        return [self.host(position) for position in range(len(self.inputs))]
+
+    def is_known(self) -> bool:
+        """Whether every input that is given is known when the model is imported."""
+        return not any(isinstance(value, Tensor) for value in self.inputs)
 
     def integer(self, name: str, default: int | None = None) -> int:
         """An integer attribute."""

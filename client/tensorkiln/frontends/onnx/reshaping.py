@@ -85,8 +85,7 @@ def _even(node: Node, dim: Dim) -> list[Dim]:
 
 def slice_(node: Node) -> Value:
     x = node.tensor(0)
-    inputs = [node.host(position) for position in range(1, len(node.inputs)) if node.has(position)]
-    return x[tuple(axes.slices(node, x.rank, inputs))]
+    return x[tuple(axes.slices(node, x.rank))]
 
 
 def expand(node: Node) -> Value:
