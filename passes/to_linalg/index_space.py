@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import gcd
 
 from tensorkiln import expr
-from tensorkiln.expr import Dim, Expr
+from tensorkiln.expr import Atom, Dim, Expr
 
 Index = tuple[Dim, ...]
 
@@ -159,20 +159,26 @@ def _common_factors(index: Dim, divisor: Dim) -> list[int]:
 
 def rejoin(index: Dim) -> Dim:
     """Undo divisions that meet again: `(e // c) * c + e % c` is `e`."""
-    if isinstance(index, int):
-        return index
-    for monomial, coefficient in index.terms:
-        for place, atom in enumerate(monomial):
-            if atom.op != "floormod":
-                continue
-            dividend, divisor = atom.args
-            others = [Expr((((other,), 1),)) for number, other in enumerate(monomial) if number != place]
-            scale = expr.mul(coefficient, *others)
-            partner = expr.mul(scale, divisor, expr.floordiv(dividend, divisor))
-            without = expr.sub(expr.sub(index, partner), Expr(((monomial, coefficient),)))
-            if _term_count(without) < len(index.terms) - 1:
-                return rejoin(expr.add(without, expr.mul(scale, dividend)))
+    for remainder, scale in _remainders(index).items():
+        dividend, divisor = remainder.args
+        partner = expr.mul(scale, divisor, expr.floordiv(dividend, divisor))
+        without = expr.sub(expr.sub(index, partner), expr.mul(scale, Expr((((remainder,), 1),))))
+        if _term_count(without) < _term_count(index) - _term_count(scale):
+            return rejoin(expr.add(without, expr.mul(scale, dividend)))
     return index
+
+
+def _remainders(index: Dim) -> dict[Atom, Dim]:
+    """The remainders in `index` and what each is multiplied by, in all the terms that such a factor was spread over."""
+    found: dict[Atom, Dim] = {}
+    for monomial, coefficient in index.terms if isinstance(index, Expr) else ():
+        for atom in dict.fromkeys(monomial):
+            if atom.op == "floormod":
+                place = monomial.index(atom)
+                others = monomial[:place] + monomial[place + 1 :]
+                factor: Dim = Expr(((others, coefficient),)) if others else coefficient
+                found[atom] = expr.add(found.get(atom, 0), factor)
+    return found
 
 
 def _term_count(dim: Dim) -> int:

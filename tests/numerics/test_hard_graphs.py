@@ -10,6 +10,8 @@ import pytest
 
 from tensorkiln.build import Builder, Tensor, cat, conv2d, einsum, flip, pad, relu, where
 from tensorkiln.dtypes import DType
+from tensorkiln.expr import Dim, symbol
+from tensorkiln.expr import evaluate as value_of
 from tensorkiln.graph import Graph
 from tensorkiln.reference import evaluate
 from tests import compiled, emulated
@@ -59,6 +61,46 @@ def test_a_symbol_may_be_called_like_a_loop(run: Run, name: str) -> None:
     total, largest = run(b.graph(), *arrays, **{name: 70})
     np.testing.assert_allclose(total, (arrays[0] @ arrays[1]).sum(1), rtol=1e-3, atol=1e-3)
     np.testing.assert_array_equal(largest, arrays[0].max(0))
+
+
+M, K = symbol("m"), symbol("k")
+FACTORS = [
+    (2, M + 1, M - 1),
+    (M - 1, 3, M + 1),
+    (K, M - 1, M + 1),
+    (M + 1, K, M - 1, M + 1),
+    (2, M - 2, M + 2, M * M + 4),
+]
+"""Shapes whose product has fewer terms than its factors let expect."""
+
+
+def sized(builder: Builder, m: int, k: int) -> dict[str, int]:
+    """Declares the symbols of `FACTORS`, to be bound to `m` and `k`."""
+    builder.symbol("m", 2, 64)
+    builder.symbol("k", 1, 9)
+    return {"m": m, "k": k}
+
+
+@pytest.mark.parametrize("sizes", [(2, 1), (5, 3)])
+@pytest.mark.parametrize("shape", FACTORS, ids=str)
+def test_loops_over_factors_that_cancel(run: Run, shape: tuple[Dim, ...], sizes: tuple[int, int]) -> None:
+    b = Builder("squares")
+    symbols = sized(b, *sizes)
+    x = b.input("float32", shape)
+    b.output(-x, x.sum(axis=(len(shape) - 2, len(shape) - 1)), x * x.max(axis=0, keepdims=True))
+    graph, array = b.graph(), draw(*(value_of(extent, symbols) for extent in shape))
+    for actual, expected in zip(run(graph, array, **symbols), evaluate(graph, array, **symbols), strict=True):
+        np.testing.assert_allclose(actual, expected, rtol=1e-4, atol=1e-4)
+
+
+def test_a_contraction_over_factors_that_cancel(run: Run) -> None:
+    b = Builder("squares")
+    symbols = sized(b, 7, 3)
+    x, w = b.input("float32", (M - 1, M + 1, 40)), b.input("float32", (M + 1, 40, K, M - 1))
+    b.output(relu(einsum("abc,bcde->adbe", x, w)), einsum("abc,dcef->abdef", x, w))
+    graph, arrays = b.graph(), (draw(6, 8, 40), draw(8, 40, 3, 6))
+    for actual, expected in zip(run(graph, *arrays, **symbols), evaluate(graph, *arrays, **symbols), strict=True):
+        np.testing.assert_allclose(actual, expected, rtol=1e-3, atol=1e-3)
 
 
 @pytest.mark.parametrize("stride", [2, 3])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from passes.schedule.accesses import loads
 from passes.schedule.collapse import collapse
 from passes.schedule.stages import KernelBody
 from tensorkiln.build import Builder, flip, pad, softmax
@@ -39,6 +40,16 @@ def test_symbolic_loops_become_one() -> None:
     b = Builder("symbolic")
     n = b.symbol("n", 1, 64)
     assert loops(output(b, -b.input("float32", (4, n, 6)))) == [([24 * N], [False])]
+
+
+def test_symbolic_loops_whose_extents_multiply_to_fewer_terms_become_one() -> None:
+    b = Builder("squares")
+    n = b.symbol("n", 2, 64)
+    kernel = collapse(body(output(b, -b.input("float32", (3, n + 1, n - 1)))))
+    assert _loops(kernel) == [([3 * N * N - 3], [False])]
+    (stage,) = kernel.stages
+    assert stage.domain.address == symbol(stage.domain.loops[0].name)
+    assert [load.address for load in loads(stage.elements, kernel.nodes)] == [stage.domain.address]
 
 
 def test_loops_across_a_mask_stay_apart() -> None:

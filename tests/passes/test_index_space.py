@@ -106,6 +106,15 @@ def test_merging_what_was_split_is_the_index_itself() -> None:
     assert space.flatten(split, (N, 3, 4)) == flat
 
 
+@pytest.mark.parametrize("shape", [(2, N + 1, N - 1), (N, N - 1, N + 1), (K, N + 1, N - 1), (N + 1, N - 1, K, N - 1)])
+def test_merging_what_was_split_by_factors_whose_product_has_fewer_terms_is_the_index_itself(
+    shape: tuple[Dim, ...],
+) -> None:
+    space = IndexSpace({"n": (2, 64), "k": (1, 8)})
+    flat = space.add("f", expr.product(shape))
+    assert space.flatten(space.unflatten(flat, shape), shape) == flat
+
+
 def test_splitting_what_was_merged_is_the_index_itself() -> None:
     space = IndexSpace({"n": (1, 64)})
     index = (space.add("i", N), space.add("j", 3), space.add("k", N))
