@@ -118,12 +118,12 @@ class _Outliner:
         return CatOp.make(parts, flat, loc=location, axis=0).results[0]
 
     def _host_value(self, value: Value) -> ir.Value:
-        return self.ops[value.position].operation.clone().results[0] if lives_in_memory(value) else self._storage(value)
+        op = self.ops[value.position].operation
+        return op.clone().results[0] if lives_in_memory(value) else self._storage(value, op.location)
 
-    def _storage(self, value: Value) -> ir.Value:
+    def _storage(self, value: Value, location: ir.Location) -> ir.Value:
         """Storage as large as `value`, of which nothing is read."""
-        location, size = self.ops[value.position].operation.location, expr.product(value.shape)
-        kind = TensorType(value.dtype, value.shape)
+        size, kind = expr.product(value.shape), TensorType(value.dtype, value.shape)
         return BufferOp.make([], kind, loc=location, size_in_elements=size, device="CPU").results[0]
 
     def _emit(self, number: int, group: Group, made: dict[Value, ir.Value]) -> None:
@@ -167,7 +167,7 @@ class _Outliner:
         inside: dict[Value, ir.Value] = dict(zip(operands, block.arguments, strict=True))
         roots = frozenset(group.roots)
         with ir.InsertionPoint(block):
-            inside |= {value: self._storage(value) for value in sorted(group.unread - roots, key=_order)}
+            inside |= {value: self._storage(value, location) for value in sorted(group.unread - roots, key=_order)}
             for value in self._needed_for(group.roots, inside):
                 if value in self.windows:
                     inside[value] = self._window(value, inside)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
+from dialect.locations import node_pointers
 from dialect.mlir import ir
 from passes.form_kernels import form_kernels
 from passes.form_kernels.grouping import row_layout
@@ -16,7 +17,7 @@ from tensorkiln import expr
 from tensorkiln.build import Builder, exp, gather, matmul, pad, relu, scatter, shrink, softmax
 from tensorkiln.reference import evaluate
 from tests.compiled import run
-from tests.dialect.wire import Node, binop, buffer, graph_of, inputs_of, placeholder, unary
+from tests.dialect.wire import Node, assign, binop, buffer, graph_of, inputs_of, placeholder, unary
 from tests.filecheck import check_ir
 from tests.passes.modules import bodies, decomposed, kernels, output, read_graph, shape_of_kernels
 
@@ -156,6 +157,27 @@ def test_an_operand_that_is_masked_out_everywhere_is_not_passed() -> None:
     x, y = b.input("float32", (4,)), b.input("float32", (4,))
     graph = output(b, y + shrink(pad(-x, [(4, 0)]), [(0, 4)]))
     check_ir(kernels(graph), "// CHECK: call @kernel_0(%arg1)")
+    arrays = inputs_of(graph, {})
+    (actual,) = run(graph, *arrays)
+    assert (actual == evaluate(graph, *arrays)[0]).all()
+
+
+def test_an_argument_that_is_read_nowhere_stands_where_its_kernel_does() -> None:
+    b = Builder("masked")
+    others = [b.input("float32", (2,)) for _ in range(9)]
+    x, y = b.input("float32", (4,)), b.input("float32", (4,))
+    graph = output(b, y + shrink(pad(-x, [(4, 0)]), [(0, 4)]), *others)
+    module = kernels(graph)
+    (kernel,) = [op for op in module.body.operations if op.operation.attributes["sym_name"].value != "graph"]
+    (storage,) = [op for op in kernel.regions[0].blocks[0].operations if op.operation.name == "kiln.buffer"]
+    assert node_pointers(storage.location) == node_pointers(kernel.location)
+    assert node_pointers(storage.location)
+
+
+def test_ranges_without_elements_may_be_assigned_one_after_the_other() -> None:
+    others = [placeholder(var, [2]) for var in (10, 11, 12)]
+    updates = [placeholder(1, [0]), assign(2, 0, (1, [0, 0])), placeholder(3, [0]), assign(4, 0, (3, [1, 1]))]
+    graph = graph_of([*others, buffer(0, 2), *updates], [0], inputs=[10, 11, 12, 0, 1, 3])
     arrays = inputs_of(graph, {})
     (actual,) = run(graph, *arrays)
     assert (actual == evaluate(graph, *arrays)[0]).all()
