@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence, Set
-from contextlib import asynccontextmanager, suppress
-from typing import Any, TypeVar
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Mapping, Sequence, Set
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from typing import Any, Generic, Self, TypeVar
 
 import httpx2
 
+from .deadline import Deadline
 from .wire import SETTLE_S, Address, Incoming, Outgoing
 
 A = TypeVar("A")
@@ -71,22 +72,51 @@ class AsyncLine:
 
     def __init__(self, address: Address, headers: Mapping[str, str], pauses: Set[asyncio.Event]) -> None:
         self._pauses = pauses
-        # As for a blocking line, no certificates are loaded for a socket file.
+        # No TLS runs over a socket file: without this, building the client spends its time on loading certificates.
         local = httpx2.AsyncHTTPTransport(uds=address.socket, verify=False) if address.socket is not None else None
         self._http = httpx2.AsyncClient(base_url=address.url, headers=headers, transport=local)
 
     @asynccontextmanager
     async def stream(self, request: Outgoing) -> AsyncGenerator[Incoming]:
-        async with self._http.stream(
-            request.method,
-            request.path,
-            content=request.content,
-            headers=request.headers,
-            timeout=request.timeout,
-        ) as response:
-            yield Incoming(response, response.aiter_bytes(), httpx2.EventSource(response))
+        async with AsyncExitStack() as stack:
+            asked = self._http.stream(
+                request.method,
+                request.path,
+                content=request.content,
+                headers=request.headers,
+                timeout=request.timeout,
+            )
+            async with _until(request.deadline):
+                response = await stack.enter_async_context(asked)
+            chunks, events = response.aiter_bytes(), aiter(httpx2.EventSource(response))
+            yield Incoming(response, _InTime(chunks, request.deadline), _InTime(events, request.deadline))
 
     async def close(self) -> None:
         for closed in self._pauses:
             closed.set()
         await self._http.aclose()
+
+
+class _InTime(Generic[T]):
+    """What there is of an answer, one item after the other, which different tasks may ask for."""
+
+    def __init__(self, items: AsyncIterator[T], deadline: Deadline | None) -> None:
+        self._items = items
+        self._deadline = deadline
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> T:
+        async with _until(self._deadline):
+            return await anext(self._items)
+
+
+@asynccontextmanager
+async def _until(deadline: Deadline | None) -> AsyncGenerator[None]:
+    """httpx2.ReadTimeout when the deadline comes before the end of this block."""
+    try:
+        async with asyncio.timeout(None if deadline is None else deadline.left_s):
+            yield
+    except TimeoutError:
+        raise httpx2.ReadTimeout("the answer is too slow") from None

@@ -1,48 +1,86 @@
-"""The sockets of a client, so that whoever waits on one hears at once that the client was closed."""
+"""A connection that others can break off, so that whoever waits on it hears of it at once."""
 
 from __future__ import annotations
 
 import socket
 import weakref
-from collections.abc import Mapping
-from contextlib import suppress
-from threading import Event, Lock
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager, suppress
+from threading import TIMEOUT_MAX, Lock, Timer
 from typing import Any, Final
 
 import httpx2
 
-_CONNECTED: Final = frozenset(
-    {"connection.connect_tcp.complete", "connection.connect_unix_socket.complete", "connection.start_tls.complete"}
-)
+from .deadline import Deadline
+
+_CONNECTED: Final = ("connect_tcp.complete", "connect_unix_socket.complete", "start_tls.complete")
 
 
 class Connected:
-    """The sockets of the requests that it watches. `closed` is set, and they are shut down, when it hangs up."""
+    """One connection of an HTTP client that `make` builds, for one request at a time.
 
-    def __init__(self, closed: Event) -> None:
-        self._closed = closed
+    A client of many has no way to tell on which of them a request waits for its answer.
+    """
+
+    def __init__(self, make: Callable[..., httpx2.Client]) -> None:
         self._lock = Lock()
         self._sockets: weakref.WeakSet[socket.socket] = weakref.WeakSet()
+        self._request: object = None
+        self._is_broken = False
+        self.http = make(limits=httpx2.Limits(max_connections=1), event_hooks={"request": [self._watch]})
 
-    def watch(self, request: httpx2.Request) -> None:
-        """Note the sockets that are opened for a request which is about to be sent."""
-        request.extensions["trace"] = self._note
+    @property
+    def is_broken(self) -> bool:
+        """Whether it was broken off, and is of no use any more."""
+        return self._is_broken
+
+    @contextmanager
+    def until(self, deadline: Deadline | None) -> Generator[None]:
+        """Break it off when the deadline comes within this block. httpx2.ReadTimeout for what fails by that."""
+        if deadline is None:
+            yield
+            return
+        # The time-outs of a socket are for each read and write, of which there may be any number.
+        request = self._request = object()
+        timer = Timer(min(deadline.left_s, TIMEOUT_MAX), self._break_off, (request,))
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        except httpx2.HTTPError as error:
+            if not deadline.is_over:
+                raise
+            raise httpx2.ReadTimeout("the answer is too slow") from error
+        finally:
+            timer.cancel()
+            with self._lock:
+                self._request = None
 
     def hang_up(self) -> None:
-        """End what other threads read and write, which giving their connections back would not."""
+        """End what another thread reads and writes, which giving the connection back would not."""
+        self._break_off()
+
+    def _break_off(self, request: object = None) -> None:
         with self._lock:
-            self._closed.set()
+            # A timer that is late finds the connection with the next request.
+            if request is not None and request is not self._request:
+                return
+            self._is_broken = True
             open_now = list(self._sockets)
         for each in open_now:
             _shut_down(each)
 
+    def _watch(self, request: httpx2.Request) -> None:
+        request.extensions["trace"] = self._note
+
     def _note(self, event: str, told: Mapping[str, Any]) -> None:
-        if event not in _CONNECTED:
+        # By way of a proxy, too.
+        if not event.endswith(_CONNECTED):
             return
         connected: socket.socket = told["return_value"].get_extra_info("socket")
         with self._lock:
             self._sockets.add(connected)
-            is_late = self._closed.is_set()
+            is_late = self._is_broken
         if is_late:
             _shut_down(connected)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 import threading
-import time
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Mapping
 from contextlib import AsyncExitStack, contextmanager
 from importlib.metadata import PackageNotFoundError, version
@@ -15,6 +14,7 @@ from typing import Any, Final, TypeVar
 import httpx2
 
 from .coding import Payload
+from .deadline import Deadline
 from .errors import LimitExceededError, TensorkilnError, UnavailableError
 from .patience import Patience, backoff_s
 from .refusal import Refusal, refusal
@@ -67,36 +67,43 @@ class Transport:
         self._closed = False
         self._takes_codings = True
 
-    async def get(self, path: str, *, programs: int = 1) -> bytes:
+    async def get(self, path: str, *, programs: int = 1, deadline: Deadline | None = None) -> bytes:
         """The body of a 200 answer; any other raises the error that the service describes.
 
-        `programs` is how many there may be in it. LimitExceededError when it is longer than they can be.
+        `programs` is how many there may be in it. LimitExceededError when it is longer than they can be. `deadline` is
+        one that comes before the time-out of the transport may be over.
         """
-        return await self._call("GET", path, None, _NO_HEADERS, programs)
+        return await self._call("GET", path, None, _NO_HEADERS, programs, self._soonest(deadline))
 
     async def post(
-        self, path: str, body: bytes, headers: Mapping[str, str] = _NO_HEADERS, *, programs: int = 1
+        self,
+        path: str,
+        body: bytes,
+        headers: Mapping[str, str] = _NO_HEADERS,
+        *,
+        programs: int = 1,
+        deadline: Deadline | None = None,
     ) -> bytes:
         """Like `get`, with a JSON body; 202 is success too. A large one goes to a URL in a content coding."""
-        return await self._call("POST", path, body, {**_JSON, **headers}, programs)
+        return await self._call("POST", path, body, {**_JSON, **headers}, programs, self._soonest(deadline))
 
     async def delete(self, path: str, *, programs: int = 1, timeout_s: float | None = None) -> bytes:
         """Like `get`; `timeout_s` replaces that of the transport."""
-        return await self._call("DELETE", path, None, _NO_HEADERS, programs, timeout_s)
+        deadline = Deadline.after(self._timeout_s if timeout_s is None else timeout_s)
+        return await self._call("DELETE", path, None, _NO_HEADERS, programs, deadline)
 
     async def events(
-        self, path: str, last: str = "", timeout_s: float | None = None
+        self, path: str, last: str = "", deadline: Deadline | None = None
     ) -> AsyncGenerator[httpx2.ServerSentEvent]:
         """The server-sent events after the one with the id `last`, up to one called `done`; none where none is left.
 
-        A stream that breaks off is opened again. UnavailableError when the service stays away, and after `timeout_s`
-        seconds, if they are given: until then a stream may be slow to open, and say nothing.
+        A stream that breaks off is opened again. UnavailableError when the service stays away, and at the deadline, if
+        there is one: until then a stream may be slow to open, and say nothing.
         """
-        deadline = None if timeout_s is None else time.monotonic() + timeout_s
         empty = 0
         while empty < PATIENT_ATTEMPTS:
             async with AsyncExitStack() as stack:
-                with self._explained("GET", path, timeout_s):
+                with self._explained("GET", path, deadline):
                     incoming = await self._stream_opened(path, last, deadline, stack)
                     if incoming is None:
                         return
@@ -107,13 +114,15 @@ class Transport:
                             yield event
                             if event.event == "done":
                                 return
+                            if deadline is not None and deadline.is_over:
+                                break
                     except httpx2.ReadTimeout:
                         # Whoever looks at a deadline does so before a comment may come: it was not late.
                         is_silent = deadline is not None
                     except _BROKEN_OFF:
                         pass
-            if deadline is not None and time.monotonic() > deadline:
-                raise UnavailableError(f"{path} did not come to its end within {timeout_s:g} s.")
+            if deadline is not None and deadline.is_over:
+                raise UnavailableError(f"{path} did not come to its end within {deadline.seconds:g} s.")
             if is_silent:
                 empty = 0
                 continue
@@ -122,23 +131,25 @@ class Transport:
         raise UnavailableError(f"{self._name()} breaks off {path} again and again.")
 
     async def _stream_opened(
-        self, path: str, last: str, deadline: float | None, stack: AsyncExitStack
+        self, path: str, last: str, deadline: Deadline | None, stack: AsyncExitStack
     ) -> Incoming | None:
         """An answer whose events can be read; None where none is left to tell. `stack` closes it."""
         stated = {"Accept": "text/event-stream", **({"Last-Event-ID": last} if last else {})}
 
         async def opened() -> Incoming | None:
             line, headers = await self._prepared(stated)
-            left = QUIET_S if deadline is None else max(min(deadline - time.monotonic(), CHECK_S), 0.001)
+            left = QUIET_S if deadline is None else max(min(deadline.left_s, CHECK_S), 0.001)
             timeout = httpx2.Timeout(left, connect=min(CONNECT_TIMEOUT_S, left))
-            incoming = await stack.enter_async_context(line.stream(Outgoing("GET", path, None, headers, timeout)))
+            request = Outgoing("GET", path, None, headers, timeout, deadline)
+            incoming = await stack.enter_async_context(line.stream(request))
             if incoming.response.status_code == _NOTHING_LEFT:
                 return None
             if incoming.response.status_code == 200:
                 return incoming
-            raise refusal(incoming.response, await _whole(incoming, time.monotonic() + left, MAX_ANSWER_BYTES))
+            raise refusal(incoming.response, await _whole(incoming, Deadline.after(left), MAX_ANSWER_BYTES))
 
-        return await self._tried("GET", path, Patience(deadline, PATIENT_ATTEMPTS, may_be_slow=True), opened)
+        patience = Patience(None if deadline is None else deadline.at, PATIENT_ATTEMPTS, may_be_slow=True)
+        return await self._tried("GET", path, patience, opened)
 
     async def find(self) -> None:
         """See where the service is, which may mean to start one, apart from any request."""
@@ -160,16 +171,18 @@ class Transport:
         body: bytes | None,
         headers: Mapping[str, str],
         programs: int,
-        timeout_s: float | None = None,
+        deadline: Deadline,
     ) -> bytes:
-        seconds = self._timeout_s if timeout_s is None else timeout_s
-        deadline = time.monotonic() + seconds
         payload = Payload(body)
         most = _artifact_bytes() if path.startswith("/artifacts/") else programs * MAX_ANSWER_BYTES
-        with self._explained(method, path, seconds):
+        with self._explained(method, path, deadline):
             return await self._tried(
-                method, path, Patience(deadline), lambda: self._once(method, path, payload, headers, deadline, most)
+                method, path, Patience(deadline.at), lambda: self._once(method, path, payload, headers, deadline, most)
             )
+
+    def _soonest(self, deadline: Deadline | None) -> Deadline:
+        own = Deadline.after(self._timeout_s)
+        return own if deadline is None or own.at < deadline.at else deadline
 
     async def _tried(self, method: str, path: str, patience: Patience, once: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """What comes of the first attempt that does not fail, or fails for good."""
@@ -188,15 +201,15 @@ class Transport:
         await self._wire.pause(seconds)
 
     async def _once(
-        self, method: str, path: str, payload: Payload, headers: Mapping[str, str], deadline: float, most: int
+        self, method: str, path: str, payload: Payload, headers: Mapping[str, str], deadline: Deadline, most: int
     ) -> bytes:
         line, sent = await self._prepared(headers)
         body, coding = await self._packed(payload)
-        left = max(deadline - time.monotonic(), 0.001)
+        left = max(deadline.left_s, 0.001)
         timeout = httpx2.Timeout(left, connect=min(CONNECT_TIMEOUT_S, left))
         with request_span(method, path) as trace:
             stated = {**sent, **coding, **trace}
-            async with line.stream(Outgoing(method, path, body, stated, timeout)) as incoming:
+            async with line.stream(Outgoing(method, path, body, stated, timeout, deadline)) as incoming:
                 answer = await _whole(incoming, deadline, most)
         # An answer without a length ends where its connection was hung up.
         self.require_open()
@@ -236,7 +249,7 @@ class Transport:
         return os.getpid(), self._wire.place
 
     @contextmanager
-    def _explained(self, method: str, path: str, seconds: float | None) -> Generator[None]:
+    def _explained(self, method: str, path: str, deadline: Deadline | None) -> Generator[None]:
         """Have what goes wrong with a request be a TensorkilnError."""
         try:
             yield
@@ -252,7 +265,9 @@ class Transport:
                 raise
             if not isinstance(error, httpx2.TimeoutException):
                 raise UnavailableError(f"{self._name()} cannot be reached for {method} {path}: {error}.") from None
-            within = "in time" if seconds is None else f"within {seconds:g} s; give the client a longer timeout_s"
+            within = "in time"
+            if deadline is not None:
+                within = f"within {deadline.seconds:g} s; give the client a longer timeout_s"
             raise UnavailableError(f"{self._name()} did not answer {method} {path} {within}.") from None
 
     def _name(self) -> str:
@@ -274,7 +289,7 @@ def _artifact_bytes() -> int:
     return MAX_ARTIFACT_BYTES
 
 
-async def _whole(incoming: Incoming, deadline: float, most: int) -> bytes:
+async def _whole(incoming: Incoming, deadline: Deadline, most: int) -> bytes:
     """The decoded body; LimitExceededError as soon as there are more than `most` bytes of it."""
     request = incoming.response.request
     received = bytearray()
@@ -288,8 +303,11 @@ async def _whole(incoming: Incoming, deadline: float, most: int) -> bytes:
                 maximum=most,
                 actual=len(received),
             )
-        if time.monotonic() > deadline:
-            raise httpx2.ReadTimeout("the answer is too slow", request=request)
+        if deadline.is_over:
+            break
+    # One without a length ends, too, where its connection is broken off for being late.
+    if deadline.is_over:
+        raise httpx2.ReadTimeout("the answer is too slow", request=request)
     return bytes(received)
 
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Coroutine, Generator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from contextvars import copy_context
 from dataclasses import dataclass
-from threading import Event, Thread, current_thread, main_thread
+from threading import Event, Lock, Thread, current_thread, main_thread
 from typing import Any, Final, Protocol, TypeVar
 
 import httpx2
 
 from .connected import Connected
+from .deadline import Deadline
 from .immediate import Immediate, here, run
 
 A = TypeVar("A")
@@ -20,6 +21,8 @@ T = TypeVar("T")
 
 SETTLE_S: Final = 5.0
 """How long somebody who is cancelled waits for the end of work that has to be undone."""
+_MOST_IDLE: Final = 20
+"""Connections of a line that are kept for later requests."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +35,14 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class Outgoing:
-    """A request on its way."""
+    """A request on its way. `timeout` is for each step of it, `deadline` for all of it, and its answer."""
 
     method: str
     path: str
     content: bytes | None
     headers: Mapping[str, str]
     timeout: httpx2.Timeout
+    deadline: Deadline | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +58,10 @@ class Line(Protocol):
     """The connections to one address."""
 
     def stream(self, request: Outgoing) -> AbstractAsyncContextManager[Incoming]:
-        """Send a request; the context is open while its answer is read. httpx2.HTTPError when that fails."""
+        """Send a request; the context is open while its answer is read.
+
+        httpx2.HTTPError when that fails. At the deadline an answer breaks off, or ends.
+        """
         ...
 
     async def close(self) -> None:
@@ -137,26 +144,65 @@ class BlockingLine:
     """Connections that any thread may use; `closed` is set, and whoever waits on one is woken, when they are closed."""
 
     def __init__(self, address: Address, headers: Mapping[str, str], closed: Event) -> None:
-        # No TLS runs over a socket file: without this, building the client spends its time on loading certificates.
-        local = httpx2.HTTPTransport(uds=address.socket, verify=False) if address.socket is not None else None
-        self._connected = Connected(closed)
-        hooks = {"request": [self._connected.watch]}
-        self._http = httpx2.Client(base_url=address.url, headers=headers, transport=local, event_hooks=hooks)
+        self._address = address
+        self._headers = headers
+        self._closed = closed
+        # To load certificates takes most of the time of building a client, and no TLS runs over a socket file.
+        self._trust = httpx2.create_ssl_context(verify=address.socket is None)
+        self._lock = Lock()
+        self._idle: list[Connected] = []
+        self._busy: set[Connected] = set()
+        self._idle.append(Connected(self._built))
 
     @asynccontextmanager
     async def stream(self, request: Outgoing) -> AsyncGenerator[Incoming]:
-        with self._http.stream(
-            request.method,
-            request.path,
-            content=request.content,
-            headers=request.headers,
-            timeout=request.timeout,
-        ) as response:
+        with (
+            self._taken() as connected,
+            connected.until(request.deadline),
+            connected.http.stream(
+                request.method,
+                request.path,
+                content=request.content,
+                headers=request.headers,
+                timeout=request.timeout,
+            ) as response,
+        ):
             yield Incoming(response, Immediate(response.iter_bytes()), Immediate(httpx2.EventSource(response)))
 
     async def close(self) -> None:
-        self._connected.hang_up()
-        self._http.close()
+        with self._lock:
+            self._closed.set()
+            idle, self._idle = self._idle, []
+            busy = list(self._busy)
+        for each in busy:
+            each.hang_up()
+        for each in idle:
+            each.http.close()
+
+    @contextmanager
+    def _taken(self) -> Generator[Connected]:
+        """A connection that nobody else has."""
+        with self._lock:
+            connected = self._idle.pop() if self._idle else Connected(self._built)
+            self._busy.add(connected)
+            is_late = self._closed.is_set()
+        if is_late:
+            connected.hang_up()
+        try:
+            yield connected
+        finally:
+            with self._lock:
+                self._busy.remove(connected)
+                is_kept = not (connected.is_broken or self._closed.is_set() or len(self._idle) >= _MOST_IDLE)
+                if is_kept:
+                    self._idle.append(connected)
+            if not is_kept:
+                connected.http.close()
+
+    def _built(self, **more: Any) -> httpx2.Client:
+        uds, url = self._address.socket, self._address.url
+        local = httpx2.HTTPTransport(uds=uds, verify=self._trust) if uds is not None else None
+        return httpx2.Client(base_url=url, headers=self._headers, transport=local, verify=self._trust, **more)
 
 
 def _settle(result: Future[T], work: Coroutine[Any, Any, T]) -> None:

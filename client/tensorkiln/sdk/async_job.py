@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing, suppress
 from typing import Final
 
+from ..deadline import Deadline
 from ..errors import JobCancelledError, TensorkilnError, UnavailableError, error_from_problem
 from ..spec import CompiledProgram
 from ..transport import Transport
@@ -48,19 +49,23 @@ class AsyncJob:
         # Nothing comes after that, which a service that has no 204 for it cannot say.
         if after and after == self._done:
             return
-        stream = self._transport.events(f"{self._path}/events", after, timeout_s)
-        async with aclosing(stream):
-            async for event in stream:
-                if event.event == "done":
-                    self._done = event.id
-                yield _event(event.id, event.event, event.data)
+        events = self._told(after, _deadline(timeout_s))
+        async with aclosing(events):
+            async for event in events:
+                yield event
 
     async def wait(
         self, timeout_s: float | None = None, on_progress: Callable[[JobEvent], None] | None = None
     ) -> tuple[CompiledProgram, ...]:
+        return await self.wait_until(_deadline(timeout_s), on_progress)
+
+    async def wait_until(
+        self, deadline: Deadline | None, on_progress: Callable[[JobEvent], None] | None = None
+    ) -> tuple[CompiledProgram, ...]:
+        """Like `wait`, for somebody whose time has begun already."""
         if not self.latest.is_over:
-            await self._end(timeout_s, on_progress)
-        content = await self._content()
+            await self._end(deadline, on_progress)
+        content = await self._content(deadline)
         status = self._stands(content)
         if status.error is not None:
             raise error_from_problem(status.error)
@@ -75,20 +80,32 @@ class AsyncJob:
         with suppress(TensorkilnError):
             await self._transport.delete(self._path, programs=self._programs, timeout_s=CANCEL_S)
 
-    async def _content(self) -> bytes:
-        return await self._transport.get(self._path, programs=self._programs)
+    async def _content(self, deadline: Deadline | None = None) -> bytes:
+        return await self._transport.get(self._path, programs=self._programs, deadline=deadline)
 
     def _stands(self, content: bytes) -> JobStatus:
         self.latest = read(JobStatus, content)
         return self.latest
 
-    async def _end(self, timeout_s: float | None, on_progress: Callable[[JobEvent], None] | None) -> None:
+    async def _told(self, after: str, deadline: Deadline | None) -> AsyncGenerator[JobEvent]:
+        stream = self._transport.events(f"{self._path}/events", after, deadline)
+        async with aclosing(stream):
+            async for event in stream:
+                if event.event == "done":
+                    self._done = event.id
+                yield _event(event.id, event.event, event.data)
+
+    async def _end(self, deadline: Deadline | None, on_progress: Callable[[JobEvent], None] | None) -> None:
         """Wait until it is over."""
-        events = self.events(timeout_s=timeout_s)
+        events = self._told("", deadline)
         async with aclosing(events):
             async for event in events:
                 if on_progress is not None:
                     on_progress(event)
+
+
+def _deadline(timeout_s: float | None) -> Deadline | None:
+    return None if timeout_s is None else Deadline.after(timeout_s)
 
 
 def _event(identifier: str, kind: str, data: str) -> JobEvent:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
+from ..deadline import Deadline
 from ..embedded import embedded_service
 from ..errors import NotFoundError, RequestError, UnavailableError
 from ..program import Program
@@ -132,7 +133,10 @@ class Calls:
     ) -> AsyncJob:
         if self._offline:
             raise RequestError("A job needs a service, and offline is set.")
-        return await self._submitted(await self._wire.apart(lambda: Asked.of(graph, target, options)))
+        asked = await self._wire.apart(lambda: Asked.of(graph, target, options))
+        # A service that has to be started first has no job yet, and can be left at once.
+        await self._transport.find()
+        return await self._submitted(asked, None)
 
     async def explain(
         self,
@@ -203,28 +207,30 @@ class Calls:
         found = await self._wire.together(self.artifact, digests, _PARALLEL_FETCHES)
         return dict(zip(digests, found, strict=True))
 
-    async def _submitted(self, asked: Asked) -> AsyncJob:
+    async def _submitted(self, asked: Asked, deadline: Deadline | None) -> AsyncJob:
         """A job that somebody knows of: who leaves before it is accepted gives it up."""
-        # A service that has to be started first has no job yet, and can be left at once.
-        await self._transport.find()
-        return await self._wire.wholly(self._accepted(asked), AsyncJob.give_up)
+        return await self._wire.wholly(self._accepted(asked, deadline), AsyncJob.give_up)
 
-    async def _accepted(self, asked: Asked) -> AsyncJob:
+    async def _accepted(self, asked: Asked, deadline: Deadline | None) -> AsyncJob:
         # A request that is sent again, because its answer was lost, gets the job that it has made already.
         headers = {**_AS_JOB, "Idempotency-Key": secrets.token_hex(16)}
-        accepted = read(JobStatus, await self._posted(asked, headers))
+        accepted = read(JobStatus, await self._posted(asked, headers, deadline))
         return AsyncJob(accepted, self._transport, lambda content: self._believed(asked, content), len(asked.targets))
 
-    async def _posted(self, asked: Asked, headers: Mapping[str, str]) -> bytes:
-        return await self._transport.post("/compile", asked.body, headers, programs=len(asked.targets))
+    async def _posted(self, asked: Asked, headers: Mapping[str, str], deadline: Deadline | None = None) -> bytes:
+        programs = len(asked.targets)
+        return await self._transport.post("/compile", asked.body, headers, programs=programs, deadline=deadline)
 
     async def _seen_through(
         self, asked: Asked, on_progress: Callable[[JobEvent], None] | None
     ) -> tuple[tuple[CompiledProgram, ...], JobStatus]:
         """A job that is given up when its caller leaves, by Ctrl-C for one, or has no more time."""
-        job = await self._submitted(asked)
+        # The start of a service has a time of its own, and no job yet: it can be left at once.
+        await self._transport.find()
+        deadline = Deadline.after(self._timeout_s)
+        job = await self._submitted(asked, deadline)
         try:
-            return await job.wait(self._timeout_s, on_progress), job.latest
+            return await job.wait_until(deadline, on_progress), job.latest
         except BaseException:
             if not job.latest.is_over:
                 await job.give_up()

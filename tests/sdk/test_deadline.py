@@ -1,0 +1,158 @@
+"""A call ends when its time is over, however much its service has still to say."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tensorkiln import AsyncClient, Client
+from tensorkiln.errors import UnavailableError
+from tests.loopback import Loopback, body_of, reply
+from tests.sdk.test_jobs import JOB, told
+from tests.service.bodies import graph
+
+LONG_S = 60.0
+PAUSE_S = 0.1
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: %s\r\nConnection: close\r\n"
+STREAM = HEAD % b"text/event-stream" + b"\r\n"
+EVENT = b"id: 1.1\nevent: stage\ndata: {}\n\n"
+DRIPS = {
+    "head": (HEAD % b"application/json", b"X: a\r\n"),
+    "informational": (b"", b"HTTP/1.1 103 Early Hints\r\n\r\n"),
+    "body": (HEAD % b"application/json" + b"Content-Length: 100000\r\n\r\n", b" "),
+    "body without a length": (HEAD % b"application/json" + b"\r\n{}", b" "),
+}
+STREAMS = {
+    "events": (STREAM, EVENT),
+    "comments": (STREAM, b": hi\n\n"),
+    "head": (HEAD % b"text/event-stream", b"X: a\r\n"),
+}
+
+
+class Dripping(Loopback):
+    """Accepts jobs, and answers any GET with `begin`, and then with `drop` again and again."""
+
+    def __init__(self, begin: bytes, drop: bytes) -> None:
+        self.begin, self.drop = begin, drop
+        self.received: list[tuple[str, str]] = []
+        self._stopping = threading.Event()
+        super().__init__()
+
+    def handle(self, request: BaseHTTPRequestHandler) -> None:
+        body_of(request)
+        self.received.append((request.command, request.path))
+        if request.command != "GET" or request.path == "/keys":
+            reply(request, 202 if request.command == "POST" else 200, {}, told("queued"))
+            return
+        request.close_connection = True
+        request.wfile.write(self.begin)
+        until = time.monotonic() + LONG_S
+        while time.monotonic() < until and not self._stopping.wait(PAUSE_S):
+            request.wfile.write(self.drop)
+
+    def close(self) -> None:
+        self._stopping.set()
+        super().close()
+
+
+@pytest.fixture(params=[False, True], ids=["blocking", "async"])
+def ended(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[..., str]:
+    """How a call ends that may take a second; each test is run over both wires."""
+
+    async def in_loop(url: str, call: Callable[[Any], Any]) -> None:
+        async with AsyncClient(url, cache_dir=tmp_path, timeout_s=1.0) as client:
+            outcome = call(client)
+            if hasattr(outcome, "__await__"):
+                await outcome
+            else:
+                async for _ in outcome:
+                    pass
+
+    def wait(url: str, call: Callable[[Any], Any]) -> None:
+        with Client(url, cache_dir=tmp_path, timeout_s=1.0) as client:
+            outcome = call(client)
+            if isinstance(outcome, Iterator):
+                list(outcome)
+
+    def end(url: str, call: Callable[[Any], Any]) -> str:
+        began = time.monotonic()
+        with pytest.raises(UnavailableError) as error:
+            asyncio.run(in_loop(url, call)) if request.param else wait(url, call)
+        assert time.monotonic() - began < LONG_S / 2
+        return error.value.message
+
+    return end
+
+
+@pytest.mark.parametrize("drip", DRIPS)
+def test_an_answer_that_comes_in_drops_ends_in_time(ended: Callable[..., str], drip: str) -> None:
+    with Dripping(*DRIPS[drip]) as server:
+        assert "did not answer GET /capabilities within 1 s" in ended(server.url, lambda client: client.capabilities())
+        assert server.received == [("GET", "/capabilities")]
+
+
+@pytest.mark.parametrize("stream", STREAMS)
+def test_a_compile_whose_events_go_on_and_on_ends_in_time_and_is_cancelled(
+    ended: Callable[..., str], stream: str
+) -> None:
+    with Dripping(*STREAMS[stream]) as server:
+        said = ended(server.url, lambda client: client.compile(graph(), "cpu", on_progress=lambda _: None))
+        assert "within 1 s" in said
+        assert ("did not come to its end" in said) == (stream != "head")
+        assert server.received == [("POST", "/compile"), ("GET", f"/jobs/{JOB}/events"), ("DELETE", f"/jobs/{JOB}")]
+
+
+@pytest.mark.parametrize("stream", STREAMS)
+@pytest.mark.parametrize("call", ["wait", "events"])
+def test_whoever_follows_a_job_is_told_in_time(tmp_path: Path, stream: str, call: str) -> None:
+    async def in_loop(url: str) -> None:
+        async with AsyncClient(url, cache_dir=tmp_path) as client:
+            job = await client.submit(graph())
+            if call == "wait":
+                await job.wait(1.0)
+            else:
+                events = job.events(timeout_s=1.0)
+                while True:
+                    # Each by a task of its own.
+                    await asyncio.wait_for(anext(events), LONG_S)
+
+    def wait(url: str) -> None:
+        with Client(url, cache_dir=tmp_path) as client:
+            job = client.submit(graph())
+            job.wait(1.0) if call == "wait" else list(job.events(timeout_s=1.0))
+
+    with Dripping(*STREAMS[stream]) as server:
+        for follow in (wait, lambda url: asyncio.run(in_loop(url))):
+            began = time.monotonic()
+            with pytest.raises(UnavailableError, match="within 1 s"):
+                follow(server.url)
+            assert time.monotonic() - began < LONG_S / 2
+        assert {method for method, _ in server.received} == {"POST", "GET"}
+
+
+def test_the_time_of_one_call_ends_no_other(tmp_path: Path) -> None:
+    with Dripping(STREAM, EVENT) as server, Client(server.url, cache_dir=tmp_path) as client:
+        job = client.submit(graph())
+        seen: list[str] = []
+
+        def follow() -> None:
+            for event in job.events():
+                seen.append(event.id)
+                if len(seen) == 30:
+                    return
+
+        with ThreadPoolExecutor(1) as pool:
+            following = pool.submit(follow)
+            with pytest.raises(UnavailableError, match="within 1 s"):
+                job.wait(1.0)
+            following.result(LONG_S)
+        assert len(seen) == 30
+        assert len(server.received) == 3
