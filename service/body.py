@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
-from contextlib import suppress
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Final
@@ -14,7 +14,7 @@ from fastapi import Request
 from starlette.requests import ClientDisconnect
 
 from service.coding.decode import codings_of, decoded
-from tensorkiln.errors import LimitExceededError, RequestError, TensorkilnError
+from tensorkiln.errors import LimitExceededError, RequestError, TensorkilnError, UnavailableError
 from tensorkiln.limits import MAX_BODY_BYTES
 
 from .intake import held_by
@@ -52,11 +52,12 @@ async def read_body(request: Request, limit: int = MAX_BODY_BYTES) -> Body:
 
     MediaTypeError unless it is JSON, CodingError when it is in a content coding that the service does not read,
     SlowBodyError when it is not there KILN_ARRIVAL_S after its head, with a second more for every LEAST_RATE bytes. The
-    errors of `Held.add` when the requests under way hold too much.
+    errors of `Held.add` when the requests under way hold too much. UnavailableError when the service ends first.
     """
     _check_media_type(request)
     try:
-        return await _read(request, limit)
+        async with _before(request.app.state.engine.ending):
+            return await _read(request, limit)
     except ClientDisconnect:
         raise RequestError("The client left before the end of the body.") from None
 
@@ -85,6 +86,25 @@ async def _read(request: Request, limit: int) -> Body:
         # What is coded arrives in little time, and most of what is refused swells in even less.
         await asyncio.to_thread(digest.update, content)
     return Body(bytes(content), digest.hexdigest())
+
+
+@asynccontextmanager
+async def _before(ending: asyncio.Event) -> AsyncGenerator[None]:
+    """What is done here ends with UnavailableError when `ending` comes first."""
+
+    async def expire() -> None:
+        await ending.wait()
+        bound.reschedule(asyncio.get_running_loop().time())
+
+    try:
+        async with asyncio.timeout(None) as bound:
+            expiring = asyncio.create_task(expire())
+            try:
+                yield
+            finally:
+                expiring.cancel()
+    except TimeoutError:
+        raise UnavailableError("The service is shutting down, and the body is not there yet; send it again.") from None
 
 
 async def _in_time(chunks: AsyncIterator[bytes], seconds: float) -> AsyncIterator[bytes]:

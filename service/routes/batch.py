@@ -9,6 +9,7 @@ from fastapi import APIRouter, Request, Response
 from service.answers import Answer, Problem
 from service.body import Body, read_body
 from service.engine.engine import Engine
+from service.presence import while_wanted
 from tensorkiln.errors import TensorkilnError
 
 from .compile import IdempotencyKey
@@ -50,7 +51,8 @@ async def batch(request: Request, engine: EngineOf, key: IdempotencyKey = None) 
 
     Every job in the answer is accepted for good, also when the client leaves before it reads the answer.
     """
-    wanted = await engine.split(await read_body(request))
+    body = await read_body(request)
+    wanted = await while_wanted(request, engine.split(body), engine.ending)
     keys = [None if key is None else f"{key}.{position}" for position in range(len(wanted))]
     answer = BatchAnswer(jobs=tuple([await _submitted(engine, *each) for each in zip(wanted, keys, strict=True)]))
     return Response(

@@ -5,14 +5,17 @@ from __future__ import annotations
 import os
 import signal
 import time
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 
 import httpx2
 import pytest
 
 from tests.service.bodies import compile_body, encoded, graph
-from tests.service.server import JSON, Server
+from tests.service.server import HOOK, JSON, Server
+from tests.service.test_connections import connected, said
 
 
 def fresh(server: Server, method: str, path: str, body: bytes | None = None, **headers: str) -> httpx2.Response:
@@ -84,3 +87,57 @@ def test_what_outlives_the_grace_is_told_to_come_again_and_the_end_is_orderly_al
         )
         assert "Retry-After" in answer.headers
         assert "defect" not in server.log()
+
+
+def is_told_to_come_again(answer: httpx2.Response) -> bool:
+    """Whether it is the answer of a service that ends, by a problem."""
+    assert answer.headers["Content-Type"] == "application/problem+json"
+    found = (answer.status_code, answer.json()["code"], answer.json()["retryable"])
+    return found == (503, "infra.unavailable", True) and "Retry-After" in answer.headers
+
+
+def test_whose_body_is_still_on_its_way_at_the_end_is_told_to_come_again(home: Path) -> None:
+    with Server(home, shutdown_grace_s=1) as server, ExitStack() as held:
+        sending = {
+            path: held.enter_context(connected(server)) for path in ("/compile", "/jobs:batch", "/explain", "/validate")
+        }
+        for path, connection in sending.items():
+            connection.sendall(
+                f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+                "Expect: 100-continue\r\nContent-Length: 1000\r\n\r\n".encode()
+            )
+            assert connection.recv(1 << 16) == b"HTTP/1.1 100 Continue\r\n\r\n"
+            connection.sendall(b"{")
+        os.kill(server.pid, signal.SIGTERM)
+        for path, connection in sending.items():
+            head, _, body = said(connection).partition(b"\r\n\r\n")
+            assert head.startswith(b"HTTP/1.1 503 "), (path, head)
+            assert b"application/problem+json" in head, path
+            assert b"retry-after: " in head.lower(), path
+            assert b'"infra.unavailable"' in body, path
+        assert server.process.wait(30) == 0
+        assert "Traceback" not in server.log()
+
+
+def until_waiting(server: Server, requests: int) -> None:
+    """Wait until so many requests wait to be read."""
+    while f'kiln_queue_depth{{lane="short_jobs"}} {requests:.1f}' not in server.http.get("/metrics").text:
+        time.sleep(0.01)
+
+
+def test_a_batch_that_is_not_read_at_the_end_is_told_to_come_again(home: Path) -> None:
+    def post(path: str, body: bytes, **headers: str) -> httpx2.Response:
+        return fresh(server, "POST", path, body, **headers)
+
+    settings = {"concurrency": 1, "compile_deadline_s": 60, "shutdown_grace_s": 1}
+    with Server(home, test_hooks=1, **settings) as server, ThreadPoolExecutor() as pool:
+        hanging: Mapping[str, str] = {HOOK: "prepare:hang"}
+        held = [pool.submit(post, "/compile", encoded(compile_body()), **hanging) for _ in range(2)]
+        until_waiting(server, 1)
+        batch = pool.submit(post, "/jobs:batch", encoded({"requests": [compile_body()]}))
+        until_waiting(server, 2)
+        os.kill(server.pid, signal.SIGTERM)
+        assert is_told_to_come_again(batch.result(30))
+        assert all(is_told_to_come_again(each.result(30)) for each in held)
+        assert server.process.wait(30) == 0
+        assert "Traceback" not in server.log()
