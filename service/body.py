@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Final
@@ -56,10 +56,12 @@ async def read_body(request: Request, limit: int = MAX_BODY_BYTES) -> Body:
     """
     _check_media_type(request)
     try:
-        async with _before(request.app.state.engine.ending):
+        async with request.app.state.engine.ending.before():
             return await _read(request, limit)
     except ClientDisconnect:
         raise RequestError("The client left before the end of the body.") from None
+    except TimeoutError:
+        raise UnavailableError("The service is shutting down, and the body is not there yet; send it again.") from None
 
 
 async def _read(request: Request, limit: int) -> Body:
@@ -86,25 +88,6 @@ async def _read(request: Request, limit: int) -> Body:
         # What is coded arrives in little time, and most of what is refused swells in even less.
         await asyncio.to_thread(digest.update, content)
     return Body(bytes(content), digest.hexdigest())
-
-
-@asynccontextmanager
-async def _before(ending: asyncio.Event) -> AsyncGenerator[None]:
-    """What is done here ends with UnavailableError when `ending` comes first."""
-
-    async def expire() -> None:
-        await ending.wait()
-        bound.reschedule(asyncio.get_running_loop().time())
-
-    try:
-        async with asyncio.timeout(None) as bound:
-            expiring = asyncio.create_task(expire())
-            try:
-                yield
-            finally:
-                expiring.cancel()
-    except TimeoutError:
-        raise UnavailableError("The service is shutting down, and the body is not there yet; send it again.") from None
 
 
 async def _in_time(chunks: AsyncIterator[bytes], seconds: float) -> AsyncIterator[bytes]:

@@ -14,6 +14,7 @@ from structlog.contextvars import bind_contextvars
 
 from service.body import Body
 from service.build_id import build
+from service.ending import Ending
 from service.fairness.queue_time import telling_queue_time
 from service.fairness.shares import Shares
 from service.fairness.turns import Fairness
@@ -127,7 +128,7 @@ class Engine:
             lacks_workers=self._engine.lacks_workers,
         )
         self._is_closing = False
-        self.ending = asyncio.Event()
+        self.ending = Ending()
         """Those who wait for an answer are let go."""
 
     async def start(self) -> Ready:
