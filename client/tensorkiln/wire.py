@@ -15,6 +15,7 @@ import httpx2
 from .connected import Connected
 from .deadline import Deadline
 from .immediate import Immediate, here, run
+from .surroundings import as_surroundings_ask
 
 A = TypeVar("A")
 T = TypeVar("T")
@@ -148,7 +149,8 @@ class BlockingLine:
         self._headers = headers
         self._closed = closed
         # To load certificates takes most of the time of building a client, and no TLS runs over a socket file.
-        self._trust = httpx2.create_ssl_context(verify=address.socket is None)
+        with as_surroundings_ask():
+            self._trust = httpx2.create_ssl_context(verify=address.socket is None)
         self._lock = Lock()
         self._idle: list[Connected] = []
         self._busy: set[Connected] = set()
@@ -202,7 +204,8 @@ class BlockingLine:
     def _built(self, **more: Any) -> httpx2.Client:
         uds, url = self._address.socket, self._address.url
         local = httpx2.HTTPTransport(uds=uds, verify=self._trust) if uds is not None else None
-        return httpx2.Client(base_url=url, headers=self._headers, transport=local, verify=self._trust, **more)
+        with as_surroundings_ask():
+            return httpx2.Client(base_url=url, headers=self._headers, transport=local, verify=self._trust, **more)
 
 
 def _settle(result: Future[T], work: Coroutine[Any, Any, T]) -> None:

@@ -14,6 +14,7 @@ import httpx2
 from ..embedded import embedded_service
 from ..errors import UnavailableError
 from ..settings import Settings
+from ..surroundings import as_surroundings_ask
 from ..transport import sdk_version
 
 _TIMEOUT_S: Final = 15.0
@@ -60,7 +61,10 @@ class Line:
 
 @contextmanager
 def opened(settings: Settings) -> Generator[Line]:
-    """A line to the service of these settings; an embedded one is started. UnavailableError when it does not start."""
+    """A line to the service of these settings; an embedded one is started. UnavailableError when it does not start.
+
+    RequestError when the environment does not let a line be made.
+    """
     headers = {"User-Agent": f"tensorkiln/{sdk_version()} doctor"}
     timeout_s = min(settings.timeout_s, _TIMEOUT_S)
     if settings.url is None:
@@ -70,7 +74,8 @@ def opened(settings: Settings) -> Generator[Line]:
     else:
         if settings.api_key is not None:
             headers["Authorization"] = f"Bearer {settings.api_key}"
-        client = httpx2.Client(base_url=settings.url, headers=headers, timeout=timeout_s)
+        with as_surroundings_ask():
+            client = httpx2.Client(base_url=settings.url, headers=headers, timeout=timeout_s)
     with client:
         yield Line(client)
 

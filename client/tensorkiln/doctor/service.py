@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from ..errors import UnavailableError, UntrustedArtifactError
+from ..errors import RequestError, UnavailableError, UntrustedArtifactError
 from ..settings import Settings
 from ..spec.compiled_program import ABI_VERSION
 from ..trust.isolation import is_at_least
@@ -34,6 +34,8 @@ def look(settings: Settings, policy: Policy) -> Iterator[Finding]:
     try:
         with opened(settings) as line:
             yield from _asked(line, where, settings, policy)
+    except RequestError as error:
+        yield fail("environment", error.message, "correct or unset what is named; NO_PROXY names hosts without a proxy")
     except UnavailableError as error:
         advice = (
             f"start it, or correct KILN_URL, which is {settings.url}"

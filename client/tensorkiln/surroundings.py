@@ -1,0 +1,42 @@
+"""What the environment asks of connections: proxies and certificates, by variables that no setting here replaces."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Final
+
+import httpx2
+
+from .errors import RequestError
+
+_HEEDED: Final = frozenset(
+    {"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR", "SSLKEYLOGFILE"}
+)
+
+
+@contextmanager
+def as_surroundings_ask() -> Generator[None]:
+    """Have an HTTP client that cannot be built be a RequestError with the names of the variables that it heeds.
+
+    Their values are not told: the URL of a proxy may have a password in it.
+    """
+    try:
+        yield
+    except (ImportError, ValueError, OSError, httpx2.InvalidURL) as error:
+        named = sorted(name for name, value in os.environ.items() if value and name.upper() in _HEEDED)
+        if not named:
+            raise
+        raise RequestError(
+            f"No connection can be made as {', '.join(named)} of the environment would have it: {_told(error)}; "
+            "correct the variables, or unset them."
+        ) from None
+
+
+def _told(error: Exception) -> str:
+    if isinstance(error, ImportError):
+        return "a proxy for SOCKS needs the package socksio"
+    if isinstance(error, OSError):
+        return f"a file of certificates or of keys cannot be used ({error.strerror or type(error).__name__})"
+    return "the URL of a proxy cannot be used"

@@ -1,0 +1,89 @@
+"""Proxies and certificates of the environment that cannot be used."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from tensorkiln import AsyncClient, Client
+from tensorkiln.errors import RequestError, TensorkilnError, UnavailableError
+from tests.sdk.test_doctor import Doctor, doctor, kiln
+
+__all__ = ["doctor"]
+
+BROKEN = [
+    ("ALL_PROXY", "socks5://user:secret@host:1", "needs the package socksio"),
+    ("HTTP_PROXY", "ftp://user:secret@host:1", "URL of a proxy"),
+    ("https_proxy", "http://user:secret@[::1", "URL of a proxy"),
+    ("HTTP_PROXY", "http://user:secret@host:abc", "URL of a proxy"),
+    ("SSL_CERT_FILE", "/nowhere/secret", "certificates"),
+    ("SSLKEYLOGFILE", "/nowhere/secret", "certificates"),
+]
+
+
+@pytest.fixture(autouse=True)
+def _bare(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in list(os.environ):
+        if name.upper().endswith("_PROXY") or name.startswith("SSL"):
+            monkeypatch.delenv(name)
+
+
+@pytest.mark.parametrize(("variable", "value", "why"), BROKEN)
+def test_a_client_names_the_variable_and_not_its_value(
+    variable: str, value: str, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def in_loop() -> None:
+        async with AsyncClient("https://127.0.0.1:1", cache_dir=tmp_path) as client:
+            await client.capabilities()
+
+    monkeypatch.setenv(variable, value)
+    if variable == "SSLKEYLOGFILE":
+        # Without a file of certificates httpx2 makes a context that logs no keys.
+        monkeypatch.setenv("SSL_CERT_DIR", str(tmp_path))
+    with Client("https://127.0.0.1:1", cache_dir=tmp_path) as client:
+        for call in (client.capabilities, lambda: asyncio.run(in_loop())):
+            with pytest.raises(RequestError, match=f"{variable}.* of the environment .*{why}.*unset them") as error:
+                call()
+            assert "secret" not in error.value.message
+
+
+@pytest.mark.parametrize("proxy", ["http://127.0.0.1:1", "http://:80"])
+def test_a_proxy_that_is_not_there_is_no_traceback(proxy: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def in_loop() -> None:
+        async with AsyncClient("http://service.invalid", cache_dir=tmp_path) as client:
+            await client.capabilities()
+
+    monkeypatch.setenv("HTTP_PROXY", proxy)
+    with Client("http://service.invalid", cache_dir=tmp_path) as client:
+        for call in (client.capabilities, lambda: asyncio.run(in_loop())):
+            with pytest.raises(TensorkilnError) as error:
+                call()
+            assert isinstance(error.value, RequestError | UnavailableError)
+
+
+def test_an_embedded_service_needs_none_of_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable, value, _ in BROKEN[1:5]:
+        monkeypatch.setenv(variable, value)
+    with Client("", cache_dir=tmp_path) as client:
+        assert client.capabilities()["targets"]
+
+
+@pytest.mark.parametrize(("variable", "value", "why"), BROKEN[:5])
+def test_the_doctor_has_a_line_for_it(doctor: Doctor, variable: str, value: str, why: str) -> None:
+    status, parts = doctor(KILN_URL="http://127.0.0.1:1", **{variable: value})
+    assert (status, parts["environment"]["status"]) == (1, "fail")
+    assert variable in parts["environment"]["found"]
+    assert why in parts["environment"]["found"]
+    assert "secret" not in json.dumps(parts["environment"])
+
+
+def test_a_command_says_it_in_a_line(tmp_path: Path) -> None:
+    (tmp_path / "graph.json").write_text("{}")
+    done = kiln(tmp_path, "compile", "graph.json", "--url", "http://127.0.0.1:1", ALL_PROXY="socks5://host:1")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("error[request.invalid]: No connection can be made as ALL_PROXY")
+    assert done.stderr.count("\n") == 1
