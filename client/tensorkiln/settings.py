@@ -14,6 +14,7 @@ An argument wins over an environment variable, which wins over the file `config.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import inf, nan
@@ -87,8 +88,13 @@ def checked_key(key: str | None) -> str | None:
 def _url(text: str | None) -> str | None:
     if not text:
         return None
+    authority = re.split(r"[/?#\\]", text.partition("://")[2] or text, maxsplit=1)[0]
+    if "@" in authority:
+        raise RequestError("The service's URL has a user in it: leave out what is before the @, and state an API key.")
     if not _can_be_asked(text):
-        raise RequestError(f"The service's URL is {text!r}: write it like http://host:8080.")
+        # What is before an @ may be meant as a password, wherever that is.
+        shown = "not one, and is not shown here" if "@" in text else repr(text)
+        raise RequestError(f"The service's URL is {shown}: write it like http://host:8080.")
     parts = urlsplit(text)
     if parts.query or parts.fragment:
         raise RequestError(f"The service's URL is {text!r}: leave out the query and the fragment.")

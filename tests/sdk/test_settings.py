@@ -63,7 +63,51 @@ def test_a_url_whose_host_or_port_cannot_be_is_refused_when_the_client_is_made(u
 
 
 @pytest.mark.parametrize(
-    "url", ["http://[::1]:80", "https://host.", "http://a_b:1/kiln", "http://ex\xe4mple.de", "http://h:0"]
+    "url",
+    [
+        *("http://me:secret@host", "https://secret@host:1/kiln", "http://@host", "http://me:secret@[::1"),
+        *(
+            "me:secret@host",
+            "http:me:secret@host",
+            "http:/me:secret@host",
+            "http://me:sec/secret@host",
+            "ftp://secret@h",
+        ),
+    ],
+)
+def test_a_user_in_a_url_is_refused_wherever_it_is_stated_and_not_shown(
+    url: str, kiln: Kiln, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused() -> None:
+        with pytest.raises(RequestError, match="service's URL") as error:
+            Client(cache_dir=tmp_path)
+        assert "secret" not in str(error.value)
+
+    with pytest.raises(RequestError, match="service's URL") as error:
+        Client(url, cache_dir=tmp_path, api_key="key")
+    assert "secret" not in str(error.value)
+    monkeypatch.setenv("KILN_URL", url)
+    refused()
+    monkeypatch.delenv("KILN_URL")
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config" / "config.toml").write_text(f'url = "{url}"')
+    refused()
+    said = kiln("doctor", "--url", url)
+    assert said.returncode == 1
+    assert "service's URL" in said.stdout
+    assert "secret" not in said.stdout + said.stderr
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://[::1]:80",
+        "http://host/@kiln",
+        "https://host.",
+        "http://a_b:1/kiln",
+        "http://ex\xe4mple.de",
+        "http://h:0",
+    ],
 )
 def test_a_url_that_can_be_is_taken_as_it_is(url: str) -> None:
     assert resolve_settings(url, environment={}).url == url
