@@ -244,6 +244,18 @@ def test_events_go_on_where_a_connection_was_lost(scripted: ScriptedServer, tmp_
     assert {each.headers["accept"] for each in scripted.received[1:]} == {"text/event-stream"}
 
 
+@pytest.mark.parametrize(
+    "identifier", ["../../admin", "a b\n", "a\n", "http://evil/", "?x", "\xe9", "", " ", ".", "x" * 65, 7]
+)
+def test_an_id_that_is_no_part_of_a_url_is_refused(
+    scripted: ScriptedServer, tmp_path: Path, identifier: str | int
+) -> None:
+    scripted.answers_with(json.dumps({"id": identifier, "state": "queued"}).encode(), status=202)
+    with Client(scripted.url, cache_dir=tmp_path) as client, pytest.raises(UnavailableError, match="at /id"):
+        client.compile(graph(), "cpu", on_progress=lambda _: None)
+    assert [each[:2] for each in scripted.requests] == [("POST", "/compile")]
+
+
 def test_what_is_no_event_is_refused(scripted: ScriptedServer, tmp_path: Path) -> None:
     scripted.answers_with(told(), status=202)
     scripted.answers_with(b"event: stage\ndata: [1\n\n", headers={"Content-Type": "text/event-stream"}, stays_s=0.0)

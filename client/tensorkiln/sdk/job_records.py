@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 State: TypeAlias = Literal["queued", "running", "done", "failed", "cancelled"]
+
+
+JobId: TypeAlias = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
+"""What may stand in a URL as it is."""
 
 
 class JobStatus(BaseModel):
@@ -20,7 +24,7 @@ class JobStatus(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    id: str
+    id: JobId
     state: State
     attempt: int = 1
     queue_ms: float | None = None
