@@ -43,16 +43,22 @@ class GraphFile:
 def find_graphs(folder: Path, out: Path, files: Sequence[Path]) -> tuple[GraphFile, ...]:
     """The `.json` and `.onnx` files in `folder` and below, by name, without hidden ones and what a run writes.
 
-    That is `files`, and what is in `out`: a graph whose programs would lie in the place of one of `files` has a fault,
-    as has one whose name is not UTF-8. RequestError when there are none, or two have the same name.
+    That is `files`, and what is in `out` where that is a folder in `folder`: a graph whose programs would lie in the
+    place of one of `files` has a fault, as has one whose name is not UTF-8. RequestError when there are none, or two
+    have the same name.
     """
-    left_out = {path.absolute() for path in (out, *files)}
+    left_out = {path.resolve() for path in files}
+    written_to = out.resolve() if folder.resolve() in out.resolve().parents else None
     found: dict[str, GraphFile] = {}
     for path in sorted(folder.rglob("*")):
         inside = path.relative_to(folder)
-        if path.suffix.lower() not in _SUFFIXES or not path.is_file() or any(part[0] == "." for part in inside.parts):
+        if path.suffix.lower() not in _SUFFIXES or any(part[0] == "." for part in inside.parts):
             continue
-        if left_out & {path.absolute(), *path.absolute().parents}:
+        # A link to nothing is a graph that somebody misses.
+        if not (path.is_file() or (path.is_symlink() and not path.exists())):
+            continue
+        place = path.parent.resolve() / path.name
+        if place in left_out or (written_to is not None and written_to in place.parents):
             continue
         given = inside.with_suffix("").as_posix()
         name = as_unicode(given)
