@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from ..deadline import Deadline
 from ..embedded import embedded_service
-from ..errors import NotFoundError, RequestError, UnavailableError
+from ..errors import NotFoundError, RequestError, TensorkilnError, UnavailableError
 from ..program import Program
 from ..request import GraphSource, validate_body
 from ..settings import checked_key, resolve_settings
@@ -71,7 +71,7 @@ class Calls:
 
         def credential() -> str | None:
             # An embedded service knows its user already.
-            return None if settings.url is None else checked_key(token()) if token is not None else settings.api_key
+            return None if settings.url is None else _given(token) if token is not None else settings.api_key
 
         self._wire = wire
         self._timeout_s = settings.timeout_s
@@ -244,6 +244,19 @@ class Calls:
 
     async def _question(self, asked: Asked) -> Question:
         return await self._trusted.question(asked.body, asked.graph, asked.targets, asked.options)
+
+
+def _given(token: Callable[[], object]) -> str | None:
+    """The key of a function of the caller's, which may raise or return anything; RequestError for what is no key."""
+    try:
+        key = token()
+    except TensorkilnError:
+        raise
+    except Exception as failure:
+        raise RequestError(f"The function api_key raised {type(failure).__name__}: {failure}") from failure
+    if not isinstance(key, str):
+        raise RequestError(f"The function api_key returned {type(key).__name__}: return a string.")
+    return checked_key(key)
 
 
 def _require_each(answered: Sequence[object], asked: Asked) -> None:
