@@ -191,3 +191,9 @@ def test_an_interrupted_command_says_so(scripted: ScriptedServer, graph_file: Pa
     command = [sys.executable, "-m", "tensorkiln.cli", "compile", str(graph_file), "--url", scripted.url]
     ended = broken_off(command, lambda: scripted.requests)
     assert (ended.returncode, ended.stderr) == (130, "interrupted\n")
+
+
+def test_a_symbol_has_one_value(kiln: Kiln, graph_file: Path) -> None:
+    refused = kiln("run", graph_file.name, "--random", "0", "--symbol", "n=4", "--symbol", "n=5")
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "--symbol n=5: n has the value 4 already" in refused.stderr

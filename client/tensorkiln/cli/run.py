@@ -93,6 +93,8 @@ def _symbols(written: Sequence[str]) -> dict[str, int]:
     values: dict[str, int] = {}
     for text in written:
         name, _, number = text.partition("=")
+        if name in values:
+            raise RequestError(f"--symbol {text}: {name} has the value {values[name]} already; give it once.")
         try:
             values[name] = int(number)
         except ValueError:
