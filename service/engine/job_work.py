@@ -20,7 +20,6 @@ from service.store.job_records import JobRecords
 from tensorkiln.errors import (
     InfrastructureError,
     LostWorkerError,
-    NotFoundError,
     RateLimitedError,
     TensorkilnError,
     UnavailableError,
@@ -105,7 +104,7 @@ class JobWork:
             # Nobody here has cancelled it, or this line is not reached: some part of the service gave its work up.
             error = LostWorkerError("The work was given up.") if working.cancelled() else working.exception()
             if error is None:
-                return "done", working.result()
+                return working.result()
             if isinstance(error, LostWorkerError):
                 vain += attempts(error) or 1
             elif isinstance(error, UnavailableError) and attempts(error):
@@ -117,12 +116,14 @@ class JobWork:
             await job.queue_time.sleep(pause)
             pause = min(2 * pause, _MAX_PAUSE_S)
 
-    async def _answer(self, job: Job) -> dict[str, Any]:
+    async def _answer(self, job: Job) -> tuple[str, dict[str, Any]]:
         content = await self._blobs.get(job.record.body)
         if content is None:
-            raise NotFoundError("The request of this job is gone from the store; send it again.")
+            # Not raised: that it is tried again here brings nothing back.
+            lost = UnavailableError("The request of this job was lost or damaged in the store; send it again.")
+            return "failed", {"error": lost.to_problem()}
         answer = await self._work(Body(content, job.record.body), job.record.hook, job.hears)
-        return await kept(answer, self._blobs)
+        return "done", await kept(answer, self._blobs)
 
     async def _patiently(self, attempt: Callable[[], Awaitable[T]]) -> T:
         """Try again and again while the store or the turns refuse: an accepted job is not dropped for that."""

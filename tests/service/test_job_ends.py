@@ -292,7 +292,10 @@ def test_a_job_whose_request_is_gone_fails(tmp_path: Path) -> None:
         await house.job_records.write(LEFT)
         jobs = house.jobs()
         await jobs.start()
-        assert failed_by((await ended(jobs, LEFT.id)).record) == "request.not_found"
+        lost = (await ended(jobs, LEFT.id)).record
+        assert failed_by(lost) == "infra.unavailable"
+        assert lost.error
+        assert lost.error["retryable"] is True
         await jobs.close()
 
     asyncio.run(run())

@@ -1,15 +1,23 @@
-"""A request that is sent again with its key is compiled again when what its job came to is there no more."""
+"""A request that is sent again with its key is compiled again when it, or what its job came to, is there no more."""
 
 from __future__ import annotations
 
+import asyncio
 import os
 from pathlib import Path
 
 import pytest
 
+from service.body import Body
+from service.engine.job import Job
+from service.engine.job_work import Tell
+from service.engine.submissions import Submissions
+from service.identity.caller import LOCAL, acting_as
+from service.store.blobs import Blobs
 from service.store.records import unsealed
 from tests.service.bodies import compile_body, encoded, graph
 from tests.service.server import Server
+from tests.service.test_job_ends import BODY, House, ended, failed_by
 
 
 def stored(server: Server, folder: str, digest: str) -> Path:
@@ -43,3 +51,39 @@ def test_what_a_job_with_a_key_came_to_is_made_again_when_it_is_lost(server: Ser
     assert server.http.get(f"/programs/{program['digest']}").status_code == 200
     # The first may be whole again, too.
     assert server.post("/compile", body, **headers).json()["id"] in (first["id"], again.json()["id"])
+
+
+@pytest.mark.parametrize("is_there", [False, True])
+def test_a_request_whose_body_is_lost_or_damaged_may_be_sent_again(tmp_path: Path, is_there: bool) -> None:
+    async def work(body: Body, hook: str | None, tell: Tell) -> bytes:
+        return body.content
+
+    async def run() -> None:
+        house = House(tmp_path, work)
+        jobs, blobs = house.jobs(), Blobs(house.store)
+        submissions = Submissions(jobs, blobs, house.records)
+
+        async def begin(identifier: str) -> Job:
+            return await jobs.accept(BODY, None, identifier=identifier)
+
+        async def lose(identifier: str) -> Job:
+            job = await begin(identifier)
+            # Its work has not begun: nothing has been waited for since it was accepted.
+            path = tmp_path / "blobs" / job.record.body[:2] / job.record.body
+            path.write_bytes(b"[]") if is_there else path.unlink()
+            return job
+
+        await jobs.start()
+        with acting_as(LOCAL):
+            lost = await submissions.by_key(BODY, None, "key", lose)
+            record = (await ended(jobs, lost.record.id)).record
+            assert failed_by(record) == "infra.unavailable"
+            assert record.error
+            assert record.error["retryable"] is True
+            again = await submissions.by_key(BODY, None, "key", begin)
+            assert again.record.id != lost.record.id
+            assert (await ended(jobs, again.record.id)).record.state == "done"
+        await submissions.close()
+        await jobs.close()
+
+    asyncio.run(run())
