@@ -22,6 +22,7 @@ from .crashes import FOLDER, MAX_CRASHES, Crash, Crashes
 LEASE_S: Final = 5.0
 """Whoever has a place and has not said for so long that it lives has lost it."""
 BEAT_S: Final = 1.5
+_TRIES: Final = 5
 _HOLDER: Final = "holder"
 
 
@@ -36,13 +37,18 @@ class Attempts:
         self._locked: dict[str, float] = {}
 
     async def begin(self) -> Attempt | Crash | None:
-        """An attempt that is the caller's; the last crash when there were enough; None while others are at theirs."""
+        """An attempt that is the caller's; the last crash when there were enough; None while others are at theirs.
+
+        UnavailableError when the store does not say which of these it is.
+        """
         found: list[Crash] = []
         for path in _paths(self._key):
             attempt = Attempt(self._crashes, self._key, path, len(found) + 1)
             # Where one has crashed, others are likely to have: whoever looks first has nothing to write.
             record = await self._crashes.records.get(path) if found else None
-            while record is not None or not await attempt.claim():
+            for _ in range(_TRIES):
+                if record is None and await attempt.claim():
+                    return attempt
                 record = record or await self._crashes.records.get(path)
                 if record is None:
                     continue  # it was given back this moment, or damaged
@@ -54,7 +60,7 @@ class Attempts:
                     continue
                 break
             else:
-                return attempt
+                raise UnavailableError("The store neither takes nor gives an attempt at a compile.")
         return max(found, key=lambda crash: crash.at) if len(found) == MAX_CRASHES else None
 
     def _is_over(self, path: str, record: Mapping[str, Any]) -> bool:

@@ -39,6 +39,7 @@ OPEN_FOLDER: Final = "jobs/open/"
 PROGRESS_FOLDER: Final = "jobs/progress/"
 OWNERS_FOLDER: Final = "jobs/owners/"
 _CLAIMS: Final = "jobs/claims"
+_TRIES: Final = 5
 
 _log = structlog.get_logger()
 _DONE: Final = "done"
@@ -165,13 +166,14 @@ class JobRecords:
 
     async def end(self, record: JobRecord) -> JobRecord:
         """Keep how a job has ended, unless it has already; the record that stands."""
-        earlier: JobRecord | None = None
-        while not await self._records.create(_ended(record.id), asdict(record), durable=True):
-            earlier = await self._read(_ended(record.id))
-            if earlier is not None:
-                break  # Otherwise it was damaged, and is not there any more.
-        await self._close(record)
-        return record if earlier is None else earlier
+        for _ in range(_TRIES):
+            is_new = await self._records.create(_ended(record.id), asdict(record), durable=True)
+            standing = record if is_new else await self._read(_ended(record.id))
+            if standing is not None:
+                await self._close(record)
+                return standing
+            # It was damaged, and is not there any more.
+        raise UnavailableError(f"The store neither takes nor gives the end of job {record.id}.")
 
     async def opened(self) -> list[str]:
         """The ids of the open jobs."""

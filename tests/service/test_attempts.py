@@ -11,6 +11,7 @@ import pytest
 from service.store.attempts import LEASE_S, Attempt, Attempts
 from service.store.crashes import MAX_CRASHES, REMEMBERED_S, Crash, Crashes
 from service.store.records import Records
+from tensorkiln.errors import UnavailableError
 from tests.trust.stores import Stocked
 
 PROBLEM = {"code": "compile.crashed"}
@@ -141,5 +142,20 @@ def test_whoever_says_that_it_lives_keeps_its_place(tmp_path: Path, monkeypatch:
                 clock.at += LEASE_S - 1
                 while any(text in before for text in places(stocked)):
                     await asyncio.sleep(0.01)
+
+    with_store(tmp_path, test)
+
+
+def test_a_place_that_can_be_neither_taken_nor_read_is_a_failure_of_the_store(tmp_path: Path) -> None:
+    async def test(stocked: Stocked, crashes: Crashes, _: Clock) -> None:
+        async with await begun(Attempts(crashes, "key")):
+            (path,) = stocked.root.glob("crashes/*/*")
+        await crashes.settle()
+        path.symlink_to(tmp_path / "nowhere")
+        async with asyncio.timeout(20):
+            with pytest.raises(UnavailableError):
+                await Attempts(crashes, "key").begin()
+        path.unlink()
+        assert (await begun(Attempts(crashes, "key"))).number == 1
 
     with_store(tmp_path, test)

@@ -14,6 +14,7 @@ from service.identity.caller import LOCAL
 from service.store.job_records import LEASE_S, Event, JobRecord, JobRecords
 from service.store.location import open_store
 from service.store.records import Records
+from tensorkiln.errors import UnavailableError
 
 NOW = 1000.0
 JOB = JobRecord("a" * 32, "0" * 64, NOW, LOCAL.to_record(), owner="one", events=(Event("1.1", "queued", {"x": 1}),))
@@ -156,5 +157,22 @@ def test_a_job_that_ends_while_somebody_writes_it_is_not_open_again(tmp_path: Pa
         assert await two.opened() == []
         assert await two.find(JOB.id) == done
         assert not list((tmp_path / "jobs" / "claims").glob("*"))
+
+    with_records(str(tmp_path), test)
+
+
+def test_an_end_that_cannot_be_written_or_read_is_a_failure_of_the_store(tmp_path: Path) -> None:
+    async def test(one: JobRecords, two: JobRecords) -> None:
+        await one.write(JOB)
+        path = tmp_path / "jobs" / "ended" / JOB.id[:2] / JOB.id
+        path.parent.mkdir(parents=True)
+        path.symlink_to(tmp_path / "nowhere")
+        done = replace(JOB, state="done")
+        async with asyncio.timeout(20):
+            with pytest.raises(UnavailableError):
+                await one.end(done)
+        assert await two.find(JOB.id) == JOB
+        path.unlink()
+        assert await one.end(done) == done
 
     with_records(str(tmp_path), test)
