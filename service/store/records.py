@@ -16,6 +16,7 @@ import structlog
 
 from service.observe.instruments import count_corrupt
 
+from .files import file_names
 from .location import ObjectStore, directory_of, explained
 from .objects import objects_of
 
@@ -103,6 +104,8 @@ class Records:
     async def names(self, directory: str, most: int) -> list[str]:
         """The last parts of the paths of up to `most` records in a directory."""
         with explained("The store does not list its records"):
+            if self._root is not None:
+                return sorted(await asyncio.to_thread(file_names, self._root / directory))[:most]
             try:
                 found = await self._store.list_with_delimiter_async(directory)
             except FileNotFoundError:
