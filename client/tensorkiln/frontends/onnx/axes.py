@@ -46,6 +46,8 @@ def slices(node: Node, rank: int) -> list[slice]:
 def _by_axis(
     node: Node, rank: int, starts: Sequence[Dim], ends: Sequence[Dim], axes: Sequence[int], steps: Sequence[int]
 ) -> list[slice]:
+    if not len(starts) == len(ends) == len(axes) == len(steps):
+        node.invalid(f"{len(starts)} starts, {len(ends)} ends, {len(axes)} axes and {len(steps)} steps do not fit")
     parts = [slice(None)] * rank
     for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
         if not -rank <= axis < rank or step == 0:

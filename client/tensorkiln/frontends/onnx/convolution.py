@@ -12,6 +12,8 @@ from .window import window_attributes
 
 def convolution(node: Node) -> Value:
     x, weight = node.tensor(0), node.tensor(1)
+    if weight.rank < 3:
+        node.invalid(f"weights of rank {weight.rank} have no spatial axes")
     kernel = node.integers("kernel_shape", [dim for dim in weight.shape[2:] if isinstance(dim, int)])
     if tuple(kernel) != weight.shape[2:]:
         node.fail(f"kernel_shape is {kernel}, the weights have {weight.shape[2:]}")

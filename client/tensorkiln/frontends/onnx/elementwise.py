@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import reduce
+from typing import Any
 
+import numpy as np
+from onnx import TensorProto
 from onnx.helper import tensor_dtype_to_np_dtype
 
 from ... import build
@@ -58,7 +61,7 @@ def _power(node: Node) -> Value:
 
 def _shift(node: Node) -> Value:
     value, amount = node.tensor(0), node.tensor(1)
-    return value << amount if node.string("direction") == "LEFT" else value >> amount
+    return value << amount if node.choice("direction", ("LEFT", "RIGHT")) == "LEFT" else value >> amount
 
 
 def _clip(node: Node) -> Value:
@@ -78,7 +81,7 @@ def _leaky_relu(node: Node) -> Value:
 def _prelu(node: Node) -> Value:
     x = node.tensor(0)
     slope = channel_slope(node, x, node.tensor(1))
-    return build.where(x < 0, x * slope, x)
+    return node.shaped(x.shape, build.where(x < 0, x * slope, x))
 
 
 def _selu(node: Node) -> Value:
@@ -101,7 +104,7 @@ def _hard_swish(node: Node) -> Value:
 
 
 def _gelu(node: Node) -> Value:
-    form = node.string("approximate", "none")
+    form = node.choice("approximate", ("none", "tanh"), "none")
     return build.gelu(node.tensor(0), "tanh") if form == "tanh" else build.gelu(node.tensor(0))
 
 
@@ -110,8 +113,18 @@ def _where(node: Node) -> Value:
 
 
 def _cast(node: Node) -> Value:
-    node.ignore("saturate", "round_mode")  # They concern 8-bit floats, which element_type refuses.
-    return node.tensor(0).cast(element_type(tensor_dtype_to_np_dtype(node.integer("to"))))
+    return node.tensor(0).cast(element_type(cast_target(node)))
+
+
+def cast_target(node: Node) -> np.dtype[Any]:
+    """The element type that a Cast asks for. UnsupportedGraphError for strings, InvalidGraphError for none at all."""
+    node.ignore("saturate", "round_mode")  # They concern 8-bit floats, which graphs do not have.
+    kind = node.integer("to")
+    if kind == TensorProto.STRING:
+        node.fail("the element type string is not supported")
+    if kind == TensorProto.UNDEFINED or kind not in TensorProto.DataType.values():
+        node.invalid(f"ONNX knows no element type {kind}")
+    return tensor_dtype_to_np_dtype(kind)
 
 
 OPERATORS: dict[str, Operator] = {

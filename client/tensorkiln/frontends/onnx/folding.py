@@ -5,16 +5,17 @@ A fold computes what the operator of the same name would, in NumPy. Elements may
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import numpy as np
-from onnx.helper import tensor_dtype_to_np_dtype
 
 from ...expr import Expr, add, idiv, mul, sub
 from . import axes, reshaping
+from .elementwise import cast_target
 from .node import Node
-from .value import Host, as_objects, dims_of, settled
+from .value import MAX_GROWN_ELEMENTS, Host, as_objects, dims_of, settled
 
 Fold: TypeAlias = Callable[[Node], Host]
 
@@ -39,13 +40,13 @@ def _divide(left: Any, right: Any) -> Any:
     if left.dtype.kind == "f":
         return np.divide(left, right)
     safe = np.where(right == 0, right.dtype.type(1), right)
-    quotient = np.floor_divide(np.abs(left), np.abs(safe)) * np.sign(left) * np.sign(safe)
-    return np.where(right == 0, 0, quotient).astype(left.dtype)
+    quotient, remainder = np.divmod(left, safe)
+    is_below = (remainder != 0) & ((left < 0) != (safe < 0))
+    return np.where(right == 0, 0, quotient + is_below).astype(left.dtype)
 
 
 def _cast(node: Node) -> Host:
-    node.ignore("saturate", "round_mode")
-    target = tensor_dtype_to_np_dtype(node.integer("to"))
+    target = cast_target(node)
     data = node.host(0)
     if data.dtype == object:
         if target != np.int64:
@@ -61,10 +62,15 @@ def _concat(node: Node) -> Host:
 
 def _gather(node: Node) -> Host:
     data, indices = node.host(0), node.host(1)
-    axis = node.integer("axis", 0)
+    axis = _axis(node, data)
     if indices.dtype == object or np.any((indices < -data.shape[axis]) | (indices >= data.shape[axis])):
         node.fail(f"the indices do not lie on axis {axis} of {data.shape}")
     return settled(np.asarray(np.take(data, indices, axis)))
+
+
+def _axis(node: Node, data: Host) -> int:
+    axis = node.integer("axis", 0)
+    return axis if -data.ndim <= axis < data.ndim else node.invalid(f"axis {axis} is out of range for {data.shape}")
 
 
 def _slice(node: Node) -> Host:
@@ -101,7 +107,7 @@ def _identity(node: Node) -> Host:
     return node.host(0)
 
 
-FOLDS: dict[str, Fold] = {
+_FOLDS: dict[str, Fold] = {
     "Add": _arithmetic(np.add, add),
     "Cast": _cast,
     "Concat": _concat,
@@ -117,3 +123,37 @@ FOLDS: dict[str, Fold] = {
     "Transpose": _transpose,
     "Unsqueeze": _unsqueeze,
 }
+
+
+def _broadcast_size(node: Node) -> int:
+    return math.prod(np.broadcast_shapes(*(value.shape for value in node.hosts())))
+
+
+def _joined_size(node: Node) -> int:
+    return sum(value.size for value in node.hosts())
+
+
+def _gathered_size(node: Node) -> int:
+    data, indices = node.host(0), node.host(1)
+    return data.size // max(data.shape[_axis(node, data)], 1) * indices.size
+
+
+_GROWN: dict[str, Callable[[Node], int]] = {
+    **dict.fromkeys(("Add", "Div", "Mul", "Sub", "Sum"), _broadcast_size),
+    "Concat": _joined_size,
+    "Gather": _gathered_size,
+}
+"""The elements of the result, for folds whose result may have more than each of their inputs."""
+
+
+def is_foldable(node: Node) -> bool:
+    """Whether the node is computed here: its inputs are known, and small ones do not become a large result."""
+    if node.op not in _FOLDS or not node.is_known():
+        return False
+    count = _GROWN[node.op](node) if node.op in _GROWN else 0
+    return count <= MAX_GROWN_ELEMENTS or count <= max(value.size for value in node.hosts())
+
+
+def fold(node: Node) -> Host:
+    """The result of a node that is foldable."""
+    return _FOLDS[node.op](node)

@@ -17,11 +17,13 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto, checker, defs, 
 from ...build import Builder, Tensor
 from ...errors import InvalidGraphError, UnsupportedGraphError
 from .declare import Bounds, declare_inputs, graph_name
-from .folding import FOLDS
+from .folding import fold, is_foldable
 from .model import OnnxModel
+from .naming import named
 from .node import Node
 from .operators import OPERATORS
 from .parameters import Parameters
+from .signature import check_inputs
 from .value import Host, Value
 
 MIN_OPSET = 6
@@ -136,11 +138,10 @@ def _opset(proto: ModelProto) -> int:
 def _run(proto: NodeProto, node: Node, values: dict[str, Value | _Absent]) -> None:
     if proto.domain not in ("", "ai.onnx") or proto.op_type not in OPERATORS:
         node.fail(f"the operator {proto.domain or 'ai.onnx'}.{proto.op_type} is not supported")
-    _refuse_missing_inputs(proto, node)
-    try:
+    # What a fold overflows or divides by zero is what the operator would give, and no matter for warnings.
+    with named(node), np.errstate(all="ignore"):
+        check_inputs(node)
         results = _results(node)
-    except InvalidGraphError as error:
-        raise InvalidGraphError(f"{node.op} {node.name}: {error.message}", pointers=error.pointers) from error
     node.refuse_unread()
     for place, output in enumerate(proto.output):
         if place < len(results):
@@ -149,18 +150,8 @@ def _run(proto: NodeProto, node: Node, values: dict[str, Value | _Absent]) -> No
             values[output] = _Absent(f"output {place} of {node.op} {node.name} is not supported")
 
 
-def _refuse_missing_inputs(proto: NodeProto, node: Node) -> None:
-    if not defs.has(node.op, node.opset):
-        return
-    for place, formal in enumerate(defs.get_schema(node.op, node.opset).inputs):
-        is_there = place < len(proto.input) and proto.input[place]
-        if formal.option == defs.OpSchema.FormalParameterOption.Single and not is_there:
-            raise InvalidGraphError(f"{node.op} {node.name}: input {place} is missing")
-
-
 def _results(node: Node) -> Sequence[Value]:
-    run = FOLDS[node.op] if node.op in FOLDS and node.is_known() else OPERATORS[node.op]
-    result = run(node)
+    result = fold(node) if is_foldable(node) else OPERATORS[node.op](node)
     return [result] if isinstance(result, Tensor | np.ndarray) else result
 
 

@@ -10,7 +10,8 @@ from onnx import AttributeProto, NodeProto, numpy_helper
 from onnx.helper import get_attribute_value
 
 from ...build import Builder, Tensor
-from ...errors import UnsupportedGraphError
+from ...errors import InvalidGraphError, UnsupportedGraphError
+from ...expr import Dim
 from .value import Host, Value
 
 if TYPE_CHECKING:
@@ -48,6 +49,10 @@ class Node:
         """Refuse the node."""
         raise UnsupportedGraphError(f"{self.op} {self.name}: {message}", details={"op": self.op, "node": self.name})
 
+    def invalid(self, message: str) -> NoReturn:
+        """Refuse what ONNX itself does not allow; whoever runs the operator adds the node's name."""
+        raise InvalidGraphError(message)
+
     def has(self, position: int) -> bool:
         """Whether the optional input is given."""
         return position < len(self.inputs) and self.inputs[position] is not None
@@ -69,6 +74,12 @@ class Node:
     def tensors(self) -> list[Tensor]:
         """All inputs as values of the graph."""
         return [self.tensor(position) for position in range(len(self.inputs))]
+
+    def shaped(self, shape: Sequence[Dim], result: Tensor) -> Tensor:
+        """`result`, unless an operand that is broadcast to `shape` has stretched it."""
+        if result.shape != tuple(shape):
+            self.invalid(f"an operand does not broadcast to {tuple(shape)}: the result would be {result.shape}")
+        return result
 
     def parameter(self, array: Host) -> Tensor:
         """A host array as a value of the graph."""
@@ -112,6 +123,11 @@ class Node:
         return self._read(
             name, AttributeProto.STRING, default, lambda raw: raw if isinstance(raw, str) else raw.decode()
         )
+
+    def choice(self, name: str, known: Collection[str], default: str | None = None) -> str:
+        """A string attribute that is one of a few. InvalidGraphError when it is another."""
+        found = self.string(name, default)
+        return found if found in known else self.invalid(f"{name} {found!r} is not one of {', '.join(known)}")
 
     def array(self, name: str, default: Host | None = None) -> Host:
         """A tensor attribute."""

@@ -37,7 +37,10 @@ class Parameters:
         dtype = element_type(array.dtype)
         if array.ndim == 0 and id(array) not in self._weights:
             return self.builder.constant(array, dtype)
-        tensor = self.builder.input(dtype, array.shape, f"parameters/{len(self.arrays)}")
+        name = f"parameters/{len(self.arrays)}"
+        while name in self.builder.inputs:  # A model may call an input of its own so.
+            name += "'"
+        tensor = self.builder.input(dtype, array.shape, name)
         self.arrays[tensor.var] = np.ascontiguousarray(array).reshape(array.shape)
         return tensor
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from ...build import Tensor, cat, split
 from ...expr import Dim, floordiv, mul, product
+from ...limits import MAX_NODES
 from . import axes
 from .node import Node
-from .value import Host, Value, dims_of, host_dims
+from .value import MAX_GROWN_ELEMENTS, Host, Value, dims_of, host_dims
 
 
 def target_shape(node: Node, shape: Sequence[Dim], wanted: Sequence[Dim]) -> list[Dim]:
@@ -77,9 +79,13 @@ def split_(node: Node) -> list[Tensor]:
 def _even(node: Node, dim: Dim) -> list[Dim]:
     """As many equal parts as there are outputs, the last one smaller if need be."""
     count = node.integer("num_outputs", node.output_count) if node.opset >= 18 else node.output_count
+    if not 0 < count <= MAX_NODES:
+        node.invalid(f"{count} parts are none, or more than a graph has nodes")
     if not isinstance(dim, int):
         return [dim // count] * count
     size = -(-dim // count)
+    if dim < size * (count - 1):
+        node.invalid(f"an axis of {dim} does not split into {count} parts of which only the last is smaller")
     return [*[size] * (count - 1), dim - size * (count - 1)]
 
 
@@ -91,6 +97,8 @@ def slice_(node: Node) -> Value:
 def expand(node: Node) -> Value:
     x = node.tensor(0)
     wanted = dims_of(node.host(1))
+    if -1 in wanted:  # The builder keeps such a dim; ONNX does not know it.
+        node.invalid(f"the shape {wanted} has a negative dimension")
     aligned = [1] * (x.rank - len(wanted)) + wanted
     own = [1] * (len(aligned) - x.rank) + list(x.shape)
     return x.expand([mine if dim == 1 else dim for mine, dim in zip(own, aligned, strict=True)])
@@ -133,7 +141,7 @@ def constant_of_shape(node: Node) -> Value:
     fill = node.array("value", np.zeros(1, np.float32)).reshape(())
     dims = dims_of(node.host(0))
     static = [dim for dim in dims if isinstance(dim, int)]
-    if len(static) == len(dims):
+    if len(static) == len(dims) and math.prod(static) <= MAX_GROWN_ELEMENTS:
         return np.full(static, fill, fill.dtype)
     return node.parameter(fill).reshape([1] * len(dims)).expand(dims)
 

@@ -29,6 +29,8 @@ def transposed_convolution(node: Node) -> Value:
     if any(isinstance(width, int) and width < 0 for pair in padding for width in pair):
         node.fail(f"pads beyond the kernel {kernel} are not supported")
     groups = node.integer("group", 1)
+    if groups < 1 or len(extra) != len(kernel):
+        node.invalid(f"group {groups} and output_padding {extra} do not fit the weights {weight.shape}")
     bias = node.tensor(2) if node.has(2) else None
     spread = _spread(x, window.strides)
     return conv(spread, _mirrored(weight, groups), bias, 1, padding, window.dilations, groups)

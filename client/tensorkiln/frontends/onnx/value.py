@@ -16,6 +16,8 @@ from ...expr import Dim
 
 Host: TypeAlias = "np.ndarray[Any, Any]"
 Value: TypeAlias = "Tensor | Host"
+MAX_GROWN_ELEMENTS = 1 << 28
+"""Elements of a host value that is made of smaller ones; the graph computes what would be larger."""
 
 
 def host_dims(dims: Iterable[Dim]) -> Host:
@@ -34,7 +36,9 @@ def settled(values: Host) -> Host:
 
 
 def dims_of(values: Host) -> list[Dim]:
-    """The elements of an integer host value of rank 0 or 1 as dims."""
+    """The elements of an integer host value of rank 0 or 1 as dims. ValueError for another rank."""
+    if values.ndim > 1:
+        raise ValueError(f"a list of integers has rank 1, not {values.ndim}")
     return [item if not isinstance(item, np.integer) else int(item) for item in values.reshape(-1).tolist()]
 
 

@@ -22,21 +22,19 @@ class WindowAttributes:
 def window_attributes(node: Node, x: Tensor, kernel: Sequence[int]) -> WindowAttributes:
     """`strides`, `dilations`, and `pads` or what `auto_pad` stands for."""
     rank = len(kernel)
-    if x.rank != rank + 2:
-        node.fail(f"a kernel of {rank} axes does not fit an input of rank {x.rank}")
+    if x.rank != rank + 2 or rank == 0:
+        node.invalid(f"a kernel of {rank} axes does not fit an input of rank {x.rank}")
     strides = node.integers("strides", [1] * rank)
     dilations = node.integers("dilations", [1] * rank)
     pads = node.integers("pads", [0] * 2 * rank)
     if not len(strides) == len(dilations) == rank or len(pads) != 2 * rank or min(strides) < 1 or min(dilations) < 1:
         node.fail(f"strides {strides}, dilations {dilations} and pads {pads} do not fit {rank} spatial axes")
-    mode = node.string("auto_pad", "NOTSET")
+    mode = node.choice("auto_pad", ("NOTSET", "", "VALID", "SAME_UPPER", "SAME_LOWER"), "NOTSET")
     if mode in ("NOTSET", ""):
         explicit: list[tuple[Dim, Dim]] = [(pads[axis], pads[axis + rank]) for axis in range(rank)]
         return WindowAttributes(strides, dilations, explicit)
     if mode == "VALID":
         return WindowAttributes(strides, dilations, [(0, 0)] * rank)
-    if mode not in ("SAME_UPPER", "SAME_LOWER"):
-        node.fail(f"auto_pad {mode!r} is not known")
     reaches = [(size - 1) * dilation + 1 for size, dilation in zip(kernel, dilations, strict=True)]
     spatial = zip(x.shape[2:], reaches, strides, strict=True)
     same = [_same(dim, reach, stride, mode == "SAME_UPPER") for dim, reach, stride in spatial]

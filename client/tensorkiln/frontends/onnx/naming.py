@@ -1,0 +1,31 @@
+"""The errors of an operator, with the node that they are about."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+
+from ...errors import InvalidGraphError, LimitExceededError
+from ...expr import ExprError, ExprLimitError
+from .node import Node
+
+
+@contextmanager
+def named(node: Node) -> Generator[None]:
+    """InvalidGraphError, with the node's name, for whatever Python and NumPy raise on operands that do not fit.
+
+    UnsupportedGraphError for what exceeds the memory or the algebra of dimensions, LimitExceededError for a limit.
+    """
+    who = f"{node.op} {node.name}"
+    try:
+        yield
+    except InvalidGraphError as error:
+        raise InvalidGraphError(f"{who}: {error.message}", pointers=error.pointers) from error
+    except ExprLimitError as error:
+        raise LimitExceededError(
+            f"{who}: {error}", limit=error.limit, maximum=error.maximum, actual=error.actual
+        ) from error
+    except (ExprError, MemoryError) as error:
+        node.fail(f"this is beyond what can be computed here: {error}")
+    except (ValueError, TypeError, LookupError, ArithmeticError) as error:
+        raise InvalidGraphError(f"{who}: {error}") from error

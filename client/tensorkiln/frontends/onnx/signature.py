@@ -1,0 +1,68 @@
+"""What ONNX says an operator takes: how many inputs, and of which types."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+from onnx import TensorProto, defs
+from onnx.helper import np_dtype_to_tensor_dtype
+
+from ...build import Tensor
+from ...expr import Expr
+from .node import Node
+from .value import Value
+
+
+@dataclass(frozen=True, slots=True)
+class _Input:
+    """Inputs that share a `parameter` have one type of `types`."""
+
+    parameter: str
+    types: frozenset[str]
+    is_required: bool
+    repeats: bool
+
+
+def check_inputs(node: Node) -> None:
+    """InvalidGraphError for a wrong number of inputs or a wrong type; UnsupportedGraphError outside the opset."""
+    formal = _inputs(node.op, node.opset)
+    if formal is None:
+        node.fail(f"opset {node.opset} does not have this operator")
+    if formal and formal[-1].repeats:
+        formal = [*formal, *[formal[-1]] * (len(node.inputs) - len(formal))]
+    if any(value is not None for value in node.inputs[len(formal) :]):
+        node.invalid(f"{len(node.inputs)} inputs are given, at most {len(formal)} are taken")
+    bound: dict[str, str] = {}
+    for place, wanted in enumerate(formal):
+        if node.has(place):
+            found = _type_of(node.value(place))
+            if found not in wanted.types:
+                node.invalid(f"input {place} is a {found}; taken are {', '.join(sorted(wanted.types))}")
+            if bound.setdefault(wanted.parameter, found) != found:
+                node.invalid(f"input {place} is a {found} beside a {bound[wanted.parameter]}; cast one of them")
+        elif wanted.is_required:
+            node.invalid(f"input {place} is missing")
+
+
+@cache
+def _inputs(op: str, opset: int) -> list[_Input] | None:
+    if not defs.has(op, opset):
+        return None
+    option = defs.OpSchema.FormalParameterOption
+    return [
+        _Input(each.type_str, frozenset(each.types), each.option != option.Optional, each.option == option.Variadic)
+        for each in defs.get_schema(op, opset).inputs
+    ]
+
+
+def _type_of(value: Value) -> str:
+    """As ONNX spells it. An array of objects holds dimensions, which are int64, or strings."""
+    if isinstance(value, Tensor):
+        dtype = value.dtype.numpy
+    elif value.dtype != object:
+        dtype = value.dtype
+    else:
+        is_dims = all(isinstance(item, int | Expr) for item in value.reshape(-1).tolist())
+        return "tensor(int64)" if is_dims else "tensor(string)"
+    return f"tensor({TensorProto.DataType.Name(np_dtype_to_tensor_dtype(dtype)).lower()})"
