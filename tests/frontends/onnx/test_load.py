@@ -143,6 +143,9 @@ def test_inputs_that_shapes_depend_on_can_be_fixed():
     assert loaded.graph.types[loaded.outputs["y"]].shape == (3, 2)
     with pytest.raises(CallInputError, match="'size'"):
         load(proto, constants={"size": np.array([3, -1])})
+    assert load(proto, constants={"shape": np.array([3, -1], np.int32)}).graph == loaded.graph
+    with pytest.raises(CallInputError, match="'shape' is of int64; the array that fixes it is of float64"):
+        load(proto, constants={"shape": np.array([3.0, 2.0])})
 
 
 def test_dynamic_dims_become_symbols_with_the_given_bounds():

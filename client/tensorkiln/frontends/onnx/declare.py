@@ -32,9 +32,20 @@ def declare_inputs(
     if unknown:
         raise CallInputError(f"the model has no input {min(unknown)!r} to fix; its inputs are {sorted(named)}")
     dims = _Dims(builder, symbols)
+    untyped = next((name for name in constants if not named[name].type.HasField("tensor_type")), None)
+    if untyped is not None:
+        raise UnsupportedGraphError(f"the input {untyped!r} is no tensor")
     inputs = {name: _declare(builder, entry, dims) for name, entry in named.items() if name not in constants}
     dims.refuse_unused()
-    return inputs, {name: np.asarray(array) for name, array in constants.items()}
+    return inputs, {name: _fixed(named[name], np.asarray(array)) for name, array in constants.items()}
+
+
+def _fixed(entry: ValueInfoProto, array: Host) -> Host:
+    """The array in the input's element type. CallInputError when it may not fit that."""
+    kind = tensor_dtype_to_np_dtype(entry.type.tensor_type.elem_type)
+    if not np.can_cast(array.dtype, kind):
+        raise CallInputError(f"the input {entry.name!r} is of {kind}; the array that fixes it is of {array.dtype}")
+    return array.astype(kind, copy=False)
 
 
 def _declare(builder: Builder, entry: ValueInfoProto, dims: _Dims) -> Tensor:

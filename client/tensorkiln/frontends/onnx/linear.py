@@ -19,7 +19,7 @@ def gemm(node: Node) -> Value:
     product = _scaled(node, einsum(f"{left},{right}->mn", node.tensor(0), node.tensor(1)), alpha)
     if not node.has(2) or beta == 0:
         return product
-    return product + _scaled(node, node.tensor(2), beta)
+    return node.shaped(product.shape, product + _scaled(node, node.tensor(2), beta))
 
 
 def _scaled(node: Node, x: Tensor, factor: float) -> Tensor:
@@ -37,10 +37,12 @@ def matmul(node: Node) -> Value:
 def einsum_(node: Node) -> Value:
     equation = node.string("equation").replace(" ", "")
     terms = re.split(",|->", equation)
-    if not re.fullmatch("[A-Za-z]*,[A-Za-z]*->[A-Za-z]*", equation) or any(
-        len(set(term)) != len(term) for term in terms
+    if (
+        len(node.inputs) != 2
+        or not re.fullmatch("[A-Za-z]*,[A-Za-z]*->[A-Za-z]*", equation)
+        or any(len(set(term)) != len(term) for term in terms)
     ):
-        node.fail(f"the equation {equation!r} is not of two operands, distinct letters and a result")
+        node.fail(f"{len(node.inputs)} inputs in {equation!r} are not two operands with distinct letters and a result")
     return einsum(equation, node.tensor(0), node.tensor(1))
 
 

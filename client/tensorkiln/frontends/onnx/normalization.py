@@ -24,20 +24,23 @@ def batch_normalization(node: Node) -> Value:
     weights = [value for value in node.inputs[1:5] if isinstance(value, np.ndarray)]
     if len(weights) != 4:
         return batch_norm(x, node.tensor(1), node.tensor(2), node.tensor(3), node.tensor(4), eps)
+    if len({weight.shape for weight in weights}) > 1 or weights[0].ndim != 1:
+        node.invalid(f"the shapes {[weight.shape for weight in weights]} are not one entry a channel")
     scale, bias, mean, variance = (weight.astype(np.float64) for weight in weights)
     factor = scale / np.sqrt(variance + eps)
     aligned = (-1, *(1,) * (x.rank - 2))
     factors, offsets = (
         node.parameter(array.astype(x.dtype.numpy).reshape(aligned)) for array in (factor, bias - mean * factor)
     )
-    return x * factors + offsets
+    return node.shaped(x.shape, x * factors + offsets)
 
 
 def instance_normalization(node: Node) -> Value:
     x = node.tensor(0)
     eps = node.number("epsilon", 1e-5)
     aligned = (-1, *(1,) * (x.rank - 2))
-    return layer_norm(x, range(2, x.rank), node.tensor(1).reshape(aligned), node.tensor(2).reshape(aligned), eps)
+    scale, bias = node.tensor(1).reshape(aligned), node.tensor(2).reshape(aligned)
+    return node.shaped(x.shape, layer_norm(x, range(2, x.rank), scale, bias, eps))
 
 
 def local_response_normalization(node: Node) -> Value:
@@ -70,9 +73,13 @@ def layer_normalization(node: Node) -> list[Tensor]:
     if node.integer("stash_type", 1) != 1:
         node.fail("statistics in another type than float32 are not supported")
     x = node.tensor(0)
-    over = range(node.integer("axis", -1) % x.rank, x.rank)
+    axis = node.integer("axis", -1)
+    if not -x.rank <= axis < x.rank:
+        node.invalid(f"axis {axis} is out of range for rank {x.rank}")
+    over = range(axis % x.rank, x.rank)
     eps = node.number("epsilon", 1e-5)
     normal = layer_norm(x, over, node.tensor(1), node.tensor(2) if node.has(2) else None, eps)
+    node.shaped(x.shape, normal)
     if not (node.is_read(1) or node.is_read(2)):
         return [normal]
     wide = x if x.dtype is DType.FLOAT64 else x.cast(DType.FLOAT32)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from ...build import Tensor, cat, pad
+from ...build import Tensor, cat, pad, shrink
+from . import axes
 from .node import Node
 from .value import Value, dims_of
 
@@ -15,22 +16,29 @@ Widths: TypeAlias = "list[tuple[int, int]]"
 def pad_(node: Node) -> Value:
     """A negative width cuts; the other modes repeat elements of what is left."""
     x = node.tensor(0)
-    mode = node.string("mode", "constant")
+    mode = node.choice("mode", ("constant", *_EDGES), "constant")
     widths, value = _widths(node, x.rank), _fill(node)
-    cut = x[tuple(slice(max(-before, 0), -max(-after, 0) or None) for before, after in widths)]
+    cut = _cut(node, x, [(max(-before, 0), max(-after, 0)) for before, after in widths])
     added = [(max(before, 0), max(after, 0)) for before, after in widths]
     if mode == "constant":
         return pad(cut, added, value if x.dtype.is_float or x.dtype.is_bool else int(value))
-    if mode not in _EDGES:
-        node.fail(f"the mode {mode!r} is not supported")
     for axis, (before, after) in enumerate(added):
         cut = _extend(node, cut, axis, before, after, mode)
     return cut
 
 
+def _cut(node: Node, x: Tensor, widths: Widths) -> Tensor:
+    for dim, (before, after) in zip(x.shape, widths, strict=True):
+        if before + after > x.builder.bounds(dim)[1]:
+            node.invalid(f"{before} and {after} elements are cut from a dimension of {dim}")
+    return shrink(x, [(before, dim - after) for dim, (before, after) in zip(x.shape, widths, strict=True)])
+
+
 def _widths(node: Node, rank: int) -> Widths:
     given = node.integers("pads") if node.opset < 11 else dims_of(node.host(1))
-    chosen = [int(axis) % rank for axis in node.host(3)] if node.has(3) else list(range(rank))
+    chosen = axes.integers(node, node.host(3)) if node.has(3) else list(range(rank))
+    if any(not -rank <= axis < rank for axis in chosen):
+        node.invalid(f"the axes {chosen} are out of range for rank {rank}")
     static = [width for width in given if isinstance(width, int)]
     if len(static) != 2 * len(chosen):
         node.fail(f"pads {given} do not fit the axes {chosen}")
