@@ -39,7 +39,9 @@ class Tracer:
         self._memo: dict[tuple[object, ...], Node] = {}
 
     def element(self, value: Value, index: Index, conditions: Conditions = ()) -> Node:
-        """The element of `value` at `index`, which is only asked for where the conditions hold."""
+        """The element of `value` at `index`, which is only asked for where the conditions hold; zero if it has none."""
+        if 0 in value.shape:
+            return self.zero(value.dtype)
         key = (value, index, *(c if isinstance(c, int | Expr) else id(c) for c in conditions))
         node = self._memo.get(key)
         if node is None:
@@ -62,7 +64,7 @@ class Tracer:
     def flat_element(self, value: Value, flat: Dim, conditions: Conditions = ()) -> Node:
         """The element at the row-major position `flat`."""
         operand = self.operands.get(value)
-        if operand is not None:
+        if operand is not None and 0 not in value.shape:
             return self.nodes.load(value.dtype, operand, flat, conditions)
         return self.element(value, self.space.unflatten(flat, value.shape), conditions)
 
