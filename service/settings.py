@@ -43,6 +43,8 @@ def _placed(path: Path) -> Path:
 Directory: TypeAlias = Annotated[Path, BeforeValidator(_unless_empty), AfterValidator(_placed)]
 
 _PREFIX: Final = "KILN_"
+_MOST_MIB: Final = 1 << 24
+"""More than any machine has; the kernel takes limits below 2^63 bytes."""
 _NEAR: Final = 0.75
 """How much of a name agrees with what was meant: what is further off may be somebody else's, a cluster's for one."""
 _OTHERS: Final = frozenset(
@@ -110,12 +112,12 @@ class Settings(BaseSettings):
         default=0.0, ge=0, description="Processor seconds of one tenant in a window; 0: no limit."
     )
     tenant_window_s: float = Field(default=60.0, gt=0, description="Seconds of that window.")
-    compile_deadline_s: float = Field(default=60.0, gt=0, le=3600, description="Seconds one compile may take.")
+    compile_deadline_s: float = Field(default=60.0, ge=1, le=3600, description="Seconds one compile may take.")
     compile_memory_mib: int = Field(
-        default=2048, ge=64, description="MiB of address space one compile may add to the fork server's."
+        default=2048, ge=64, le=_MOST_MIB, description="MiB of address space one compile may add to the fork server's."
     )
-    compile_file_mib: int = Field(default=128, ge=1, description="MiB one compile may write into a file.")
-    compile_output_mib: int = Field(default=256, ge=1, description="MiB one compile may return.")
+    compile_file_mib: int = Field(default=128, ge=1, le=_MOST_MIB, description="MiB one compile may write into a file.")
+    compile_output_mib: int = Field(default=256, ge=1, le=_MOST_MIB, description="MiB one compile may return.")
     intake_mib: int = Field(
         default=256, ge=86, description="MiB that the bodies of the requests under way may take in memory."
     )

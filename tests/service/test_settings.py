@@ -17,6 +17,7 @@ from service.identity.scopes import Scope
 from service.settings import Settings, misspelt
 from service.store.location import open_store
 from tensorkiln.settings import resolve_settings
+from tests.service.bodies import compile_body, encoded
 from tests.service.server import Server
 from tests.snippets import ROOT
 
@@ -96,6 +97,26 @@ def test_a_requirement_that_is_empty_is_refused(monkeypatch: pytest.MonkeyPatch,
     monkeypatch.setenv(f"KILN_{name.upper()}", "")
     with pytest.raises((ValidationError, SettingsError), match=name):
         Settings()
+
+
+@pytest.mark.parametrize("mib", ["compile_memory_mib", "compile_file_mib", "compile_output_mib"])
+def test_a_limit_that_no_kernel_takes_is_refused(monkeypatch: pytest.MonkeyPatch, mib: str) -> None:
+    monkeypatch.setenv(f"KILN_{mib.upper()}", "99999999999999")
+    with pytest.raises(ValidationError, match=mib):
+        Settings()
+
+
+def test_a_deadline_within_which_nothing_compiles_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KILN_COMPILE_DEADLINE_S", "0.001")
+    with pytest.raises(ValidationError, match="compile_deadline_s"):
+        Settings()
+
+
+def test_the_least_and_the_greatest_limits_compile(tmp_path: Path) -> None:
+    names = ("compile_memory_mib", "compile_file_mib", "compile_output_mib")
+    for place, limits in (("least", (64, 1, 1)), ("greatest", (1 << 24,) * 3)):
+        with Server(tmp_path / place, **dict(zip(names, limits, strict=True))) as server:
+            assert server.compile(encoded(compile_body())).status_code == 200, place
 
 
 def test_an_empty_directory_of_keys_does_not_switch_credentials_off(tmp_path: Path) -> None:
