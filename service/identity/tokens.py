@@ -24,6 +24,8 @@ MAX_LEFT_S: Final = 86_400
 """A token that has longer to live is refused: it is a key that nobody can revoke. RFC 7523 (section 3, rule 4) lets
 whoever is given a token refuse an `exp` that is unreasonably far away; those of workflows live minutes, or an hour."""
 _HOUR_S: Final = 3600
+_SUBJECT: Final = re.compile(r"[^\x00-\x1f\x7f-\x9f\ud800-\udfff]{1,255}")
+"""What a `sub` may be: as long as OpenID Connect Core (section 2) has it, and text that can be written."""
 
 
 class Tokens:
@@ -53,6 +55,8 @@ class Tokens:
         except JoseError as error:
             raise InvalidCredentialError(f"The token cannot be verified: {error.description or error.error}.") from None
         _require_an_end(issuer, claims["exp"])
+        if not isinstance(claims["sub"], str) or not _SUBJECT.fullmatch(claims["sub"]):
+            raise InvalidCredentialError("The claim sub of the token is malformed.")
         return self._caller_of(issuer, claims)
 
     def _caller_of(self, issuer: Issuer, claims: Mapping[str, Any]) -> Caller:

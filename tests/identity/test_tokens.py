@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from joserfc import jws
 from joserfc.jwk import ECKey, RSAKey
 from pydantic import ValidationError
 
@@ -138,6 +139,25 @@ def test_a_token_for_somebody_else_is_refused(service: Guarded, issuer: TestIssu
     more = {name: value for name, value in claims.items() if name != "kid"}
     token = issuer.token(kid=kid, key=issuer.keys["rsa-1"], **{**MAIN, **more})
     assert refusal(service.send(token, "GET", "/openapi.json")) == (401, "auth.invalid")
+
+
+@pytest.mark.parametrize("subject", ["a\nb", "a\x7f", "", "a" * 256, 7])
+def test_a_subject_that_is_no_name_is_refused(service: Guarded, issuer: TestIssuer, subject: Any) -> None:
+    refused = service.send(issuer.token(**{**MAIN, "sub": subject}), "POST", "/compile", b"{}")
+    assert refusal(refused) == (401, "auth.invalid")
+
+
+def test_a_subject_that_cannot_be_written_is_refused(service: Guarded, issuer: TestIssuer) -> None:
+    claims = {**MAIN, "iss": issuer.url, "aud": AUDIENCE, "sub": "a\ud800", "exp": int(time.time()) + 300}
+    header = {"alg": "RS256", "kid": "rsa-1"}
+    token = jws.serialize_compact(header, json.dumps(claims), issuer.keys["rsa-1"])
+    assert refusal(service.send(token, "POST", "/compile", b"{}")) == (401, "auth.invalid")
+
+
+def test_a_subject_may_be_long_and_in_any_script(service: Guarded, issuer: TestIssuer) -> None:
+    for subject in ("a" * 255, "\u00e9 \u4e2d \U0001f600"):
+        answer = service.send(issuer.token(**{**MAIN, "sub": subject}), "GET", "/whoami")
+        assert (answer.status_code, answer.json()["name"].endswith(f":{subject}")) == (200, True)
 
 
 def test_a_token_that_others_signed_is_refused(service: Guarded, issuer: TestIssuer) -> None:
