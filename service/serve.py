@@ -57,6 +57,12 @@ class _Server(uvicorn.Server):
         letting_go = asyncio.get_running_loop().call_later(self._grace_s, self._app.state.engine.ending.set)
         await super().shutdown(sockets)
         letting_go.cancel()
+        if self.force_exit:
+            # At a second Ctrl-C uvicorn drops everything where it stands.
+            self._app.state.engine.ending.set()
+            if self.server_state.tasks:
+                await asyncio.wait({*self.server_state.tasks}, timeout=_LET_GO_S)
+            await self.lifespan.shutdown()
 
 
 def serve(settings: Settings, host: str, port: int, uds: str | None) -> int:

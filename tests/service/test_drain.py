@@ -119,6 +119,20 @@ def test_whose_body_is_still_on_its_way_at_the_end_is_told_to_come_again(home: P
         assert "Traceback" not in server.log()
 
 
+def test_a_second_interrupt_ends_the_grace_and_whoever_waits_is_told_to_come_again(home: Path) -> None:
+    with Server(home, test_hooks=1, compile_deadline_s=60) as server, ThreadPoolExecutor() as pool:
+        under_way = pool.submit(server.compile, encoded(compile_body()), "hang")
+        while not server.jobs("compile"):
+            time.sleep(0.01)
+        os.kill(server.pid, signal.SIGINT)
+        while accepts(server):
+            time.sleep(0.02)
+        os.kill(server.pid, signal.SIGINT)
+        assert is_told_to_come_again(under_way.result(30))
+        assert server.process.wait(30) == 130
+        assert "Traceback" not in server.log()
+
+
 def until_waiting(server: Server, requests: int) -> None:
     """Wait until so many requests wait to be read."""
     while f'kiln_queue_depth{{lane="short_jobs"}} {requests:.1f}' not in server.http.get("/metrics").text:
