@@ -41,12 +41,14 @@ class Encode:
             await self._app(scope, receive, send)
             return
         headers = Headers(scope=scope)
-        marked = [name for name in _CONDITIONS if _MARKED.search(headers.get(name, ""))]
+        # One list, whether on one line or on several (RFC 9110, section 5.3); routes read a single line.
+        stated = {name: ", ".join(headers.getlist(name)) for name in _CONDITIONS if name in headers}
+        marked = [name for name, etags in stated.items() if _MARKED.search(etags)]
         answer = _Answer(send, headers, is_marked="if-none-match" in marked)
-        if marked:
+        if stated:
             changed = MutableHeaders(raw=list(scope["headers"]))
-            for name in marked:
-                changed[name] = _MARKED.sub(r'"\1"', headers[name])
+            for name, etags in stated.items():
+                changed[name] = _MARKED.sub(r'"\1"', etags)
             scope["headers"] = changed.raw
         await self._app(scope, receive, answer.send)
 

@@ -92,6 +92,18 @@ def test_a_copy_of_either_representation_is_current(server: Server, program: dic
     assert other.status_code == 200
 
 
+def test_etags_on_several_lines_are_one_list(server: Server, program: dict[str, Any]) -> None:
+    digest = program["kernels"][0]["artifact"]
+    path = f"/artifacts/{digest}"
+    for etag in (digest, f"{digest}-zstd"):
+        known = server.http.get(path, headers=[("If-None-Match", '"x"'), ("If-None-Match", f'"{etag}"')])
+        assert known.status_code == 304
+        needed = server.http.get(path, headers=[("If-Match", '"x"'), ("If-Match", f'"{etag}"')])
+        assert needed.status_code == 200
+    refused = server.http.get(path, headers=[("If-Match", '"x"'), ("If-Match", '"y"')])
+    assert refused.status_code == 412
+
+
 def test_ranges_are_of_the_plain_bytes_alone(server: Server, program: dict[str, Any]) -> None:
     path = f"/artifacts/{program['kernels'][0]['artifact']}"
     plain, content = fetch(server, path)
