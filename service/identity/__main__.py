@@ -8,7 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from pydantic import ValidationError
+from pydantic_settings import SettingsError
+
 from service.settings import Settings
+from service.told import told
 from tensorkiln.errors import TensorkilnError
 
 from .keyring import Keyring
@@ -61,7 +65,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """The exit status."""
     parsed = _parser().parse_args(arguments)
     try:
-        lines = parsed.command(_Commands(Keyring(Settings().identity_directory)), parsed)
+        settings = Settings()
+    except (SettingsError, ValidationError) as error:
+        print(*told(error), sep="\n", file=sys.stderr)
+        return 1
+    try:
+        lines = parsed.command(_Commands(Keyring(settings.identity_directory)), parsed)
     except TensorkilnError as error:
         print(error, file=sys.stderr)
         return 1

@@ -8,10 +8,8 @@ import sys
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
-from pathlib import Path
 from typing import Any, Final
 
-from obstore.store import LocalStore
 from pydantic import BaseModel, Json, ValidationError
 
 from tensorkiln.trust.record import Sha256
@@ -19,7 +17,7 @@ from tensorkiln.trust.record import Sha256
 from .crashes import FOLDER as CRASHES
 from .files import files_below
 from .job_records import ENDED_FOLDER, OPEN_FOLDER, PROGRESS_FOLDER, programs_of
-from .location import ObjectStore, explained
+from .location import ObjectStore, directory_of, explained
 from .nearest import FOLDER as NEAREST
 from .nearest import digests_of
 from .records import unsealed
@@ -134,8 +132,9 @@ async def take_inventory(store: ObjectStore) -> Inventory:
 async def items(store: ObjectStore, prefix: str) -> AsyncGenerator[Item]:
     """The objects below `prefix`."""
     with explained("The store does not list what it holds"):
-        if isinstance(store, LocalStore) and store.prefix is not None:
-            found = files_below(Path(store.prefix), prefix.rstrip("/"))
+        root = directory_of(store)
+        if root is not None:
+            found = files_below(root, prefix.rstrip("/"))
             while piece := await asyncio.to_thread(lambda: list(islice(found, _PIECE))):
                 for path, status in piece:
                     # As the store itself says when a file was written, by which an eviction knows it again.

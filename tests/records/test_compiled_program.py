@@ -183,3 +183,9 @@ def test_element_types_travel_by_name() -> None:
     data = made.compiled().model_dump(mode="json")
     assert data["buffers"][0]["dtype"] == DType.FLOAT32.value
     assert data["buffers"][0]["shape"] == ["n"]
+
+
+@pytest.mark.parametrize("name", ["../../etc/cron.d/x", "", "a/b", "a\n", "A"])
+def test_a_stage_has_a_name_that_a_file_can_have(name: str) -> None:
+    with pytest.raises(ValidationError):
+        StageRecord(name=name)

@@ -26,7 +26,7 @@ class StageRecord(Record):
     Both are of one compile and no part of the program as it is stored and signed, which has 0 and None.
     """
 
-    name: str
+    name: str = Field(pattern=r"^[a-z][a-z0-9-]{0,63}$")
     seconds: float = Field(default=0.0, ge=0.0)
     dump: str | None = Field(default=None, pattern=SHA256_PATTERN)
 
@@ -54,14 +54,14 @@ class CacheInfo(Record):
 
 
 class CompiledProgram(Record):
-    """A compiled graph. `digest` is its action digest; `constraints` must hold at every call.
+    """A compiled graph. `digest` is its action digest, empty where it has none; `constraints` must hold at every call.
 
     ValueError (through pydantic) when the parts do not fit together: an id that names nothing, a buffer used outside
     its lifetime, a kernel that writes to an input or a constant, a symbol that is not declared.
     """
 
     abi: int = ABI_VERSION
-    digest: str
+    digest: str = Field(pattern=r"^([0-9a-f]{64})?$")
     name: str = ""
     target: Target
     symbols: tuple[SymVar, ...] = ()
