@@ -40,7 +40,11 @@ _OTHERS: Final = {
 }
 """Signal, trace, read, slow down or limit another process."""
 
-_TIMERS: Final = {"timer_create": (222, 107)}
+_TIMERS: Final = {
+    "timer_create": (222, 107),
+    "setitimer": (38, 103),
+    "alarm": (37, None),
+}
 """Have the kernel send a signal later, SIGCONT among them: a process that was stopped would go on."""
 
 _NETWORK: Final = {

@@ -238,8 +238,8 @@ def test_a_process_that_takes_no_more_jobs_is_ended() -> None:
 
 def test_a_process_at_rest_cannot_have_itself_woken() -> None:
     async def wakes(sandbox: Sandbox) -> None:
-        answer = await sandbox.run("ping", Message({"do": "set_a_timer"}), LIMITS, owner="me")
-        assert answer.header["deed"] == "EPERM"
+        answer = await sandbox.run("ping", Message({"do": "set_timers"}), LIMITS, owner="me")
+        assert answer.header["deed"] == "refused"
 
     in_sandbox(wakes, warm_ups=[WARM_UP])
 

@@ -234,11 +234,14 @@ def _hear_no_more(outlet: Outlet) -> None:
     socket.socket(fileno=os.dup(_ASSIGNMENTS)).shutdown(socket.SHUT_RD)
 
 
-def _set_a_timer(outlet: Outlet) -> str:
-    timer = ctypes.c_void_p()
+def _set_timers(outlet: Outlet) -> str:
     libc = ctypes.CDLL(None, use_errno=True)
-    refused = libc.timer_create(time.CLOCK_MONOTONIC, None, ctypes.byref(timer)) != 0
-    return errno.errorcode[ctypes.get_errno()] if refused else "made"
+    far = (ctypes.c_long * 4)(0, 0, 1000, 0)
+    made = [
+        libc.timer_create(time.CLOCK_MONOTONIC, None, ctypes.byref(ctypes.c_void_p())),
+        libc.setitimer(signal.ITIMER_REAL, far, None),
+    ]
+    return "refused" if made == [-1, -1] and ctypes.get_errno() == errno.EPERM else str(made)
 
 
 def _answer_and_spin(outlet: Outlet) -> None:
@@ -262,7 +265,7 @@ DEEDS: dict[str, Callable[[Outlet], object]] = {
     "keep_addresses": _keep_addresses,
     "swell": _swell,
     "hear_no_more": _hear_no_more,
-    "set_a_timer": _set_a_timer,
+    "set_timers": _set_timers,
     "say_done_and_answer": _say_done,
     "say_done_and_hang": _say_done_and_hang,
     "say_done_and_garble": _say_done_and_garble,
