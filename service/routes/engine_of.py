@@ -10,7 +10,8 @@ from service.engine.engine import Engine
 from tensorkiln.buffers import SHA256_PATTERN
 
 
-def _engine(request: Request) -> Engine:
+# What is no coroutine, FastAPI has done by a thread.
+async def _engine(request: Request) -> Engine:
     return request.app.state.engine
 
 
