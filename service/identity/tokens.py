@@ -24,8 +24,9 @@ MAX_LEFT_S: Final = 86_400
 """A token that has longer to live is refused: it is a key that nobody can revoke. RFC 7523 (section 3, rule 4) lets
 whoever is given a token refuse an `exp` that is unreasonably far away; those of workflows live minutes, or an hour."""
 _HOUR_S: Final = 3600
-_SUBJECT: Final = re.compile(r"[^\x00-\x1f\x7f-\x9f\ud800-\udfff]{1,255}")
-"""What a `sub` may be: as long as OpenID Connect Core (section 2) has it, and text that can be written."""
+_SUBJECT: Final = re.compile(r"[^\x00-\x1f\x7f-\x9f\ud800-\udfff]{1,2048}")
+"""What a `sub` may be: text that can be written. OpenID Connect Core (section 2) has 255 characters at most, and a
+GitHub workflow whose `sub` is made of several claims may have more."""
 
 
 class Tokens:

@@ -141,7 +141,7 @@ def test_a_token_for_somebody_else_is_refused(service: Guarded, issuer: TestIssu
     assert refusal(service.send(token, "GET", "/openapi.json")) == (401, "auth.invalid")
 
 
-@pytest.mark.parametrize("subject", ["a\nb", "a\x7f", "", "a" * 256, 7])
+@pytest.mark.parametrize("subject", ["a\nb", "a\x7f", "", "a" * 2049, 7])
 def test_a_subject_that_is_no_name_is_refused(service: Guarded, issuer: TestIssuer, subject: Any) -> None:
     refused = service.send(issuer.token(**{**MAIN, "sub": subject}), "POST", "/compile", b"{}")
     assert refusal(refused) == (401, "auth.invalid")
@@ -155,7 +155,7 @@ def test_a_subject_that_cannot_be_written_is_refused(service: Guarded, issuer: T
 
 
 def test_a_subject_may_be_long_and_in_any_script(service: Guarded, issuer: TestIssuer) -> None:
-    for subject in ("a" * 255, "\u00e9 \u4e2d \U0001f600"):
+    for subject in ("a" * 2048, "\u00e9 \u4e2d \U0001f600"):
         answer = service.send(issuer.token(**{**MAIN, "sub": subject}), "GET", "/whoami")
         assert (answer.status_code, answer.json()["name"].endswith(f":{subject}")) == (200, True)
 
