@@ -26,6 +26,8 @@ STALLED_S: Final = 60.0
 LEAST_RATE: Final = 4096
 """Bytes in a second that a client fetches of its answer, or it is not fetching; looked at every STALLED_S."""
 MOST: Final = 4096
+HEAD_BYTES: Final = 64 << 10
+"""Of the head of a request; h11 sees to it as long as it lacks some of it."""
 KEPT_FILES: Final = 256
 """File descriptors that are for other things than connections: the store, the sandbox, the broker."""
 
@@ -127,6 +129,12 @@ class Connection(H11Protocol):
         self.transport.close()
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if (length := _head_bytes(scope)) > HEAD_BYTES:
+            error = RequestError(f"The head of the request has {length} bytes, the limit is {HEAD_BYTES}.")
+            status = HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
+            await respond(error, status=status, headers={"Connection": "close"})(scope, receive, send)
+            return
+
         async def sending(message: Message) -> None:
             # Nobody asked for the body that is waiting to be sent: what comes next could be that, or a request.
             if message["type"] == "http.response.start" and self.conn.they_are_waiting_for_100_continue:
@@ -170,3 +178,10 @@ class Connection(H11Protocol):
             self._watch_fetching()
         else:
             self.transport.abort()
+
+
+def _head_bytes(scope: Scope) -> int:
+    """How long a head was, with a space after each colon."""
+    line = len(scope["method"]) + len(scope["raw_path"]) + bool(scope["query_string"]) + len(scope["query_string"])
+    fields = sum(len(name) + len(value) + len(": \r\n") for name, value in scope["headers"])
+    return line + len("  HTTP/1.1\r\n") + fields + len("\r\n")

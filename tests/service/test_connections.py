@@ -50,6 +50,23 @@ def held_mib(pid: int) -> float:
     return int(status.partition("VmRSS:")[2].split()[0]) / 1024
 
 
+@pytest.mark.parametrize(("length", "status"), [(60_000, b"200"), (70_000, b"431")])
+@pytest.mark.parametrize("pieces", [1, 3])
+@pytest.mark.parametrize("head", [b"GET /healthz?%b HTTP/1.1\r\n", b"GET /healthz HTTP/1.1\r\nX: %b\r\n"])
+def test_a_long_head_is_answered_alike_however_it_arrives(
+    server: Server, head: bytes, pieces: int, length: int, status: bytes
+) -> None:
+    sent = head % (b"a" * length) + b"Host: localhost\r\nConnection: close\r\n\r\n"
+    step = -(-len(sent) // pieces)
+    with connected(server) as connection:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for begin in range(0, len(sent), step):
+            with suppress(ConnectionError):  # it has been answered before its end
+                connection.sendall(sent[begin : begin + step])
+            time.sleep(0.05)
+        assert connection.recv(12) == b"HTTP/1.1 " + status
+
+
 def test_a_head_that_does_not_come_ends_its_connection(tmp_path: Path) -> None:
     with Server(tmp_path, arrival_s=1) as server, connected(server) as silent, connected(server) as halting:
         halting.sendall(HEAD)
