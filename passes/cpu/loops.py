@@ -10,12 +10,14 @@ from passes.schedule.collapse import collapse
 from passes.schedule.domain import Loop, extent_of
 from passes.schedule.row_storage import locals_of, row_size, row_start
 from passes.schedule.stages import KernelBody
+from passes.schedule.sum_blocks import TOTAL, SumBlocks, sum_blocks, totals_of
 from passes.schedule.tiling import ROW as ROW_LOOP
 from passes.schedule.tiling import WHOLE, Rows, block_name, choose_rows, inner_loops, rows_per_group, with_rows
 from passes.to_linalg.index_emission import IndexEmitter
 from passes.to_linalg.index_space import Index
 from passes.to_linalg.memory import Memory, register, stored_type
 from passes.to_linalg.stage_emission import StageEmitter
+from passes.to_linalg.sum_emission import emit_sum
 from tensorkiln import expr
 from tensorkiln.dtypes import DType
 from tensorkiln.expr import Dim
@@ -48,9 +50,10 @@ def choose(shared: KernelBody, machine: Machine) -> Choice:
         per_group,
         machine.vectors.lanes(DType.FLOAT32),
     )
-    scratch = tuple(Scratch(body.operands[number].dtype, row_size(body, number)) for number in _scratch_operands(body))
+    scratch = [Scratch(body.operands[number].dtype, row_size(body, number)) for number in _scratch_operands(body)]
+    scratch += [Scratch(TOTAL, totals_of(body, blocks)) for blocks in _sums(body).values() if blocks.columns]
     flops = reduce(expr.add, (stage_flops(body, stage) for stage in body.stages), 0)
-    return Choice(NAME, item, scratch, groups, flops)
+    return Choice(NAME, item, tuple(scratch), groups, flops)
 
 
 def _rows_of(body: KernelBody, item: KernelItem) -> Rows:
@@ -81,11 +84,19 @@ def realise(body: KernelBody, item: KernelItem, frame: Frame) -> None:
     ]
     memory = Memory(bases, {number: row_start(body, number) for number in locals_of(body)}, frame.entry)
     emit = StageEmitter(body.nodes, memory, frame.machine.traits)
+    sums = _sums(body)
+    totals = {
+        number: next(given) if blocks.columns else register(frame.entry, stored_type(TOTAL))
+        for number, blocks in sums.items()
+    }
 
     def emit_row(positions: Index, index: IndexEmitter) -> None:
         here = index.inside({loop.name: index(at) for loop, at in zip(body.rows, positions, strict=True)})
-        for stage in body.stages:
-            emit(stage, inner_loops(body, stage), here)
+        for number, stage in enumerate(body.stages):
+            if number in sums:
+                emit_sum(emit, sums[number], totals[number], here)
+            else:
+                emit(stage, inner_loops(body, stage), here)
 
     for_each_row(frame, body.space, body.rows, item.context.upcasted, emit_row)
 
@@ -93,3 +104,9 @@ def realise(body: KernelBody, item: KernelItem, frame: Frame) -> None:
 def _scratch_operands(body: KernelBody) -> list[int]:
     """The local operands of which a row has many elements: each worker has a buffer for them."""
     return [number for number in locals_of(body) if row_size(body, number) != 1]
+
+
+def _sums(body: KernelBody) -> dict[int, SumBlocks]:
+    """The stages that sum in blocks, by their numbers."""
+    found = ((number, sum_blocks(body, stage)) for number, stage in enumerate(body.stages))
+    return {number: blocks for number, blocks in found if blocks is not None}

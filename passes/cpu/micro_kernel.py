@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dialect.mlir import ir, memref, scf, vector
+from dialect.mlir import arith, ir, memref, scf, vector
 from passes.scalar import mlir_scalar
 from passes.to_linalg.accumulation import Product
 from passes.to_linalg.index_emission import IndexEmitter
 from passes.to_linalg.index_space import IndexSpace
-from passes.to_linalg.memory import strided_view
+from passes.to_linalg.memory import strided_view, zero
 from tensorkiln.expr import symbol
 
 from .blocking import VECTORS_PER_TILE, Blocking
@@ -60,8 +60,8 @@ def _tile(
     views = [
         strided_view(result, corner + (row * stride + part * lanes), (lanes,), (1,), index) for row, part in places
     ]
-    before = [vector.LoadOp(kind, view, [index(0)]).result for view in views]
-    steps = scf.ForOp(index(0), depth, index(1), before)
+    nothing = vector.BroadcastOp(kind, zero(product.dtype)).result
+    steps = scf.ForOp(index(0), depth, index(1), [nothing] * len(views))
     with ir.InsertionPoint(steps.body):
         here = index.inside({"step": steps.induction_variable})
         panel = symbol("column") * (blocking.block_depth * blocking.tile_columns)
@@ -79,5 +79,8 @@ def _tile(
                 accumulator = steps.inner_iter_args[row * VECTORS_PER_TILE + part]
                 after.append(product.added(repeated, vectors[part], accumulator))
         scf.YieldOp(after)
+    # From zero and added once: a sum over a long depth then loses as much as one over its blocks, not over its steps.
+    add = arith.addf if product.dtype.is_float else arith.addi
     for value, view in zip(steps.results, views, strict=True):
-        vector.StoreOp(value, view, [index(0)])
+        before = vector.LoadOp(kind, view, [index(0)]).result
+        vector.StoreOp(add(before, value), view, [index(0)])

@@ -10,11 +10,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
-from dialect.mlir import ir, scf
+from dialect.mlir import arith, ir, scf
+from passes.scalar import cast
 from passes.schedule.accesses import loads
 from passes.schedule.domain import Loop, extent_of
 from passes.schedule.row_storage import row_size, row_start
 from passes.schedule.stages import KernelBody, Stage, Store
+from passes.schedule.sum_blocks import ACCUMULATOR_TERMS, TOTAL, sums_floats
 from passes.schedule.tiling import inner_loops
 from passes.to_linalg.accumulation import combined, identity
 from passes.to_linalg.emission import Emitter
@@ -143,7 +145,7 @@ class RowEmission:
             return []
 
         with where(self.is_live, index) as inside:
-            self._over(loops, self.lanes.lane, self.lanes.lanes, inside, [], point)
+            self._over(loops, self.lanes.lane, extent_of(loops), self.lanes.lanes, inside, [], point)
 
     def _reduced(self, stage: Stage, loops: Sequence[Loop], index: IndexEmitter) -> ir.Value:
         """The combination of a row, known to all of its lanes."""
@@ -169,7 +171,21 @@ class RowEmission:
         def point(here: IndexEmitter, before: Sequence[ir.Value]) -> list[ir.Value]:
             return [combined(kind, dtype, before[0], self._emitter(here)(element), traits)]
 
-        return self._over(loops, first, step, index, [identity(kind, dtype)], point)[0]
+        def part(begin: Dim, end: Dim, here: IndexEmitter) -> ir.Value:
+            return self._over(loops, begin, end, step, here, [identity(kind, dtype)], point)[0]
+
+        space, extent, size = self.body.space, extent_of(loops), step * ACCUMULATOR_TERMS
+        if not sums_floats(stage) or space.largest(extent) <= size:
+            return part(first, extent, index)
+        blocks = expr.ceildiv(extent, size)
+        total = scf.ForOp(index(0), index(blocks), index(1), [identity("sum", TOTAL)])
+        with ir.InsertionPoint(total.body):
+            name = f"block_{len(space.extents)}"
+            start = expr.mul(space.add(name, blocks), size)
+            here = index.inside({name: total.induction_variable})
+            block = part(expr.add(start, first), expr.minimum(expr.add(start, size), extent), here)
+            scf.YieldOp([arith.addf(total.inner_iter_args[0], cast(dtype, TOTAL, block, traits=traits))])
+        return cast(TOTAL, dtype, total.results[0], traits=traits)
 
     def _result_per_lane(self, stage: Stage, results: Sequence[Loop], index: IndexEmitter) -> None:
         reduced = [loop for loop in inner_loops(self.body, stage) if loop.is_reduction]
@@ -179,7 +195,7 @@ class RowEmission:
             return []
 
         with where(self.is_live, index) as inside:
-            self._over(results, self.lanes.lane, self.lanes.lanes, inside, [], point)
+            self._over(results, self.lanes.lane, extent_of(results), self.lanes.lanes, inside, [], point)
 
     def _result_by_result(self, stage: Stage, results: Sequence[Loop], index: IndexEmitter) -> None:
         reduced = [loop for loop in inner_loops(self.body, stage) if loop.is_reduction]
@@ -193,7 +209,7 @@ class RowEmission:
                 self._store(stage.stores[0], value, stage, first)
             return []
 
-        self._over(results, 0, 1, index, [], point)
+        self._over(results, 0, extent_of(results), 1, index, [], point)
 
     @property
     def _is_first_lane(self) -> list[Test]:
@@ -219,17 +235,18 @@ class RowEmission:
         self,
         loops: Sequence[Loop],
         first: Dim,
+        last: Dim,
         step: int,
         index: IndexEmitter,
         carried: Sequence[ir.Value],
         point: Callable[[IndexEmitter, Sequence[ir.Value]], list[ir.Value]],
     ) -> list[ir.Value]:
-        """A loop over the points `first, first + step, …` of `loops`; what it carries, in the end."""
-        space, extent = self.body.space, extent_of(loops)
-        loop = scf.ForOp(index(first), index(extent), index(step), list(carried))
+        """A loop over the points `first, first + step, …` of `loops` below `last`; what it carries, in the end."""
+        space = self.body.space
+        loop = scf.ForOp(index(first), index(last), index(step), list(carried))
         with ir.InsertionPoint(loop.body):
             name = f"point_{len(space.extents)}"
-            places = space.unflatten(space.add(name, extent), [own.extent for own in loops])
+            places = space.unflatten(space.add(name, extent_of(loops)), [own.extent for own in loops])
             here = index.inside({name: loop.induction_variable})
             here = here.inside({own.name: here(at) for own, at in zip(loops, places, strict=False)})
             scf.YieldOp(point(here, loop.inner_iter_args))

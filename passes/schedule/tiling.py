@@ -6,12 +6,13 @@ with the loop that walks memory contiguously.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from tensorkiln import expr
 from tensorkiln.expr import Dim, free_symbols
 
+from ..to_linalg.index_space import IndexSpace
 from .accesses import linear_access, loads
 from .domain import Loop, extent_of
 from .stages import KernelBody, Stage, trace_stage
@@ -78,21 +79,29 @@ def with_rows(body: KernelBody, rows: Rows) -> KernelBody:
         if size == ROW:
             loops.append(loop)
         elif size != WHOLE:
-            block = Loop(block_name(loop), expr.ceildiv(loop.extent, size))
-            start = expr.mul(body.space.add(block.name, block.extent), size)
-            piece = Loop(f"{loop.name}_piece", expr.minimum(size, expr.sub(loop.extent, start)))
-            values[loop.name] = expr.add(start, body.space.add(piece.name, piece.extent))
-            pieces[loop.name] = piece
+            block, pieces[loop.name], values[loop.name] = cut(body.space, loop, size)
             loops.append(block)
     if not pieces:
         return replace(body, rows=tuple(loops))
-    numbers = {value: number for number, value in enumerate(body.operands)}
     stages: list[Stage] = []
     for stage in body.stages:
         rest = [pieces.get(own.name, own) for own in stage.domain.loops if own not in loops]
-        domain = stage.domain.over((*loops, *rest), values)
-        stages.append(trace_stage(domain, stage.roots, body.space, body.nodes, numbers))
+        stages.append(retraced(body, stage, (*loops, *rest), values))
     return replace(body, rows=tuple(loops), stages=tuple(stages))
+
+
+def cut(space: IndexSpace, loop: Loop, size: int) -> tuple[Loop, Loop, Dim]:
+    """The loop over the pieces of `loop` of `size` points, the one within a piece, and where in `loop` they are."""
+    block = Loop(block_name(loop), expr.ceildiv(loop.extent, size), loop.is_reduction)
+    start = expr.mul(space.add(block.name, block.extent), size)
+    piece = Loop(f"{loop.name}_piece", expr.minimum(size, expr.sub(loop.extent, start)), loop.is_reduction)
+    return block, piece, expr.add(start, space.add(piece.name, piece.extent))
+
+
+def retraced(body: KernelBody, stage: Stage, loops: Iterable[Loop], values: Mapping[str, Dim]) -> Stage:
+    """`stage` over other loops, in terms of which `values` gives the present ones."""
+    numbers = {value: number for number, value in enumerate(body.operands)}
+    return trace_stage(stage.domain.over(loops, values), stage.roots, body.space, body.nodes, numbers)
 
 
 def block_name(loop: Loop) -> str:

@@ -37,7 +37,7 @@ class StageEmitter:
         elif any(not loop.is_reduction for loop in loops):
             self._columns(stage, loops, index)
         else:
-            self._reduction(stage, loops, index)
+            self.keep(self.reduced(stage, loops, index), stage, index)
 
     def body(self, index: IndexEmitter, loaded: Mapping[int, ir.Value] | None = None) -> Emitter:
         """An emitter of scalars at the current insertion point."""
@@ -55,17 +55,22 @@ class StageEmitter:
         with Generic(self, stage.elements, loops, targets, index) as (emitter, _):
             linalg.yield_([to_memory(entry.root.dtype, emitter(entry.element)) for entry in stage.stores])
 
-    def _reduction(self, stage: Stage, loops: Sequence[Loop], index: IndexEmitter) -> None:
-        """Reduce into a register, then store it."""
+    def reduced(self, stage: Stage, loops: Sequence[Loop], index: IndexEmitter) -> ir.Value:
+        """The combination of all points of `loops`, which are reduction loops."""
         assert stage.combine is not None, "only a reduction is reduced"
         (entry,) = stage.stores
-        memory, dtype = self.memory, entry.element.dtype
-        accumulator = memory.register(dtype)
+        dtype = entry.element.dtype
+        accumulator = self.memory.register(dtype)
         memref.store(identity(stage.combine, dtype), accumulator, [])
         with Generic(self, stage.elements, loops, [Target(accumulator, ())], index) as (emitter, (before,)):
             linalg.yield_([combined(stage.combine, dtype, before, emitter(entry.element), self.traits)])
-        result = memref.load(accumulator, [])
-        store(dtype, result, memory.bases[entry.operand], memory.address(entry.operand, stage.domain.address), index)
+        return memref.load(accumulator, [])
+
+    def keep(self, value: ir.Value, stage: Stage, index: IndexEmitter) -> None:
+        """Store the only result of a row."""
+        (entry,) = stage.stores
+        memory, address = self.memory, self.memory.address(entry.operand, stage.domain.address)
+        store(entry.element.dtype, value, memory.bases[entry.operand], address, index)
 
     def _columns(self, stage: Stage, loops: Sequence[Loop], index: IndexEmitter) -> None:
         """Reduce many columns at once into memory, the columns innermost."""

@@ -9,6 +9,7 @@ import pytest
 from dialect.mlir import ir
 from passes.codegen.guard import only_llvm
 from passes.lower import lower_to_llvm
+from passes.schedule.sum_blocks import ACCUMULATOR_TERMS, ROW_TERMS
 from tensorkiln.build import Builder, flip, gather, matmul, pad, scatter, softmax
 from tensorkiln.errors import DiagnosticError
 from tensorkiln.graph import Graph
@@ -135,6 +136,62 @@ def test_a_softmax_is_four_loop_nests_inside_one_row_loop() -> None:
         // CHECK: return
         """,
     )
+
+
+def test_a_long_sum_is_one_of_blocks_that_are_added_in_float64() -> None:
+    b = Builder("long")
+    check_ir(
+        after("to-linalg", output(b, b.input("float32", (1 << 20,)).sum())),
+        """
+        // CHECK: %[[BLOCK:.*]] = memref.alloca() : memref<f32>
+        // CHECK: %[[TOTAL:.*]] = memref.alloca() : memref<f64>
+        // CHECK: %[[COUNT:.*]] = arith.constant 256 : index
+        // CHECK: scf.for %{{.*}} to %[[COUNT]]
+        // CHECK: linalg.generic {{.*}}outs(%[[BLOCK]] : memref<f32>)
+        // CHECK: arith.addf {{.*}}fastmath<reassoc> : f32
+        // CHECK: arith.extf %{{.*}} : f32 to f64
+        // CHECK: arith.addf %{{.*}}, %{{[^ ]*}} : f64
+        // CHECK: memref.store %{{.*}}, %[[TOTAL]][]
+        // CHECK: arith.truncf %{{.*}} : f64 to f32
+        """,
+    )
+
+
+def test_a_long_sum_of_columns_has_a_total_for_each() -> None:
+    b = Builder("columns")
+    check_ir(
+        after("to-linalg", output(b, b.input("float32", (2048, 100)).sum(0))),
+        """
+        // CHECK: func.func private @kernel_0_body(
+        // CHECK-SAME: %[[TOTALS:[^:]*]]: memref<f64> {llvm.noalias}, %{{[^:]*}}: index
+        // CHECK: linalg.generic {{.*}}outs(%{{.*}}, %{{.*}} : memref<100xf64, {{.*}}>, memref<100xf32
+        // CHECK: %[[COUNT:.*]] = arith.constant 4 : index
+        // CHECK: scf.for %{{.*}} to %[[COUNT]]
+        // CHECK: iterator_types = ["reduction", "parallel"]
+        // CHECK: arith.extf
+        // CHECK: arith.truncf
+        """,
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "dtype", "shape", "axis"),
+    [
+        ("sum", "float32", (ROW_TERMS,), 0),
+        ("sum", "float32", (ACCUMULATOR_TERMS, 64), 0),
+        ("sum", "int32", (1 << 20,), 0),
+        ("max", "float32", (1 << 20,), 0),
+        ("prod", "float32", (1 << 20,), 0),
+    ],
+)
+def test_what_blocks_would_not_help_is_reduced_at_once(
+    kind: str, dtype: str, shape: tuple[int, ...], axis: int
+) -> None:
+    b = Builder("short")
+    x = b.input(dtype, shape)
+    text = str(after("to-linalg", output(b, {"sum": x.sum, "max": x.max, "prod": x.prod}[kind](axis=axis))))
+    assert "f64" not in text
+    assert text.count("scf.for") == 2
 
 
 def test_a_contraction_calls_the_functions_that_all_share() -> None:

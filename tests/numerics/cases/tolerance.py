@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from passes.schedule.sum_blocks import ROW_TERMS
 from tensorkiln.dtypes import DType
 
 Array = npt.NDArray[Any]
@@ -62,13 +63,13 @@ def tolerance(operation: str, dtype: DType) -> Tolerance:
 def sum_tolerance(dtype: DType, terms: int, greatest: float) -> Tolerance:
     """For a float sum of `terms` values up to `greatest`, in any order, in float32 or better, then rounded to `dtype`.
 
-    Each of the terms - 1 additions loses at most half a step of a partial sum, and no partial sum exceeds
-    terms * greatest.
+    Each addition loses at most half a step of a partial sum. Within a block that does not exceed the block's terms *
+    greatest, and adding up what the blocks come to loses no more than the blocks do.
     """
     if not dtype.is_float:
         return EXACT
     step = EPSILON[DType.FLOAT64 if dtype is DType.FLOAT64 else DType.FLOAT32]
-    return Tolerance(ulps=1, absolute=step * greatest * max(terms, 1) ** 2 / 2, signed_zeros=False)
+    return Tolerance(ulps=1, absolute=step * greatest * terms * min(terms, 2 * ROW_TERMS) / 2, signed_zeros=False)
 
 
 def compare(actual: Any, expected: Any, allowed: Tolerance = EXACT) -> None:

@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from passes.schedule.sum_blocks import ACCUMULATOR_TERMS
 from tensorkiln.build import Builder
+from tensorkiln.expr import evaluate as evaluate_dim
 from tensorkiln.graph import Graph
 from tensorkiln.reference import evaluate
 from tests.compiled import compiled
@@ -58,3 +60,17 @@ def test_a_symbolic_length_may_be_shorter_than_the_parts(length: int) -> None:
 
 def test_enough_results_are_reduced_in_one_step() -> None:
     assert len(compiled(reduced("sum", "float32", (600, 100_000), (1,)), TARGET).program.kernels) == 1
+
+
+def test_a_thread_adds_up_many_terms_in_blocks() -> None:
+    b = Builder("long")
+    m, n = b.symbol("m", 1, 1000), b.symbol("n", 1, 1 << 24)
+    graph = output(b, b.input("float32", (m, n)).sum(1))
+    compilation = compiled(graph, TARGET, dump_stages=True)
+    (kernel,) = compilation.program.kernels
+    assert kernel.local_size is not None
+    lanes = evaluate_dim(kernel.local_size[0], {})
+    array = np.full((1, 2 * ACCUMULATOR_TERMS * lanes + 1001), 0.1, np.float32)
+    (total,) = Emulation(compilation, [array], {"m": 1, "n": array.size}).run()
+    np.testing.assert_allclose(total, array.sum(1, dtype=np.float64), rtol=1e-5)
+    assert "fpext float" in compilation.dumps["translate"]

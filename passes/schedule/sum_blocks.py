@@ -1,0 +1,66 @@
+"""Cut long sums of floats into blocks.
+
+An accumulator that takes in n values loses up to n roundings of its own size. So it takes in those of a block only, and
+what the blocks come to is added in float64: how much a sum loses does not depend on its length.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tensorkiln.dtypes import DType
+from tensorkiln.expr import Dim
+
+from .choice import bounded
+from .domain import Loop, extent_of
+from .stages import KernelBody, Stage
+from .tiling import cut, inner_loops, retraced
+
+ACCUMULATOR_TERMS = 512
+"""What one accumulator takes in, where it is known which values go to which."""
+ROW_TERMS = 4096
+"""A block of a row on a CPU, whose values are shared between a few vectors of accumulators."""
+TOTAL = DType.FLOAT64
+"""The dtype in which the sums of blocks are added."""
+
+
+@dataclass(frozen=True, slots=True)
+class SumBlocks:
+    """`stage` sums one block, by its loops `within`; the loops `over` the blocks, outermost first, are around it."""
+
+    stage: Stage
+    over: tuple[Loop, ...]
+    within: tuple[Loop, ...]
+
+    @property
+    def columns(self) -> tuple[Loop, ...]:
+        """The loops of a row that tell its sums apart: none where it has one."""
+        return tuple(loop for loop in self.within if not loop.is_reduction)
+
+
+def sums_floats(stage: Stage) -> bool:
+    """Whether the stage loses something with every term. A product does too, but its order makes no difference."""
+    return stage.combine == "sum" and stage.elements[0].dtype.is_float
+
+
+def sum_blocks(body: KernelBody, stage: Stage) -> SumBlocks | None:
+    """The blocks of a stage that may sum more floats than one block has, or None for any other."""
+    terms, space = stage.domain.reduction, body.space
+    limit = ROW_TERMS if inner_loops(body, stage) == terms else ACCUMULATOR_TERMS
+
+    def most(first: int) -> int:
+        return space.largest(extent_of(terms[first:]))
+
+    if not sums_floats(stage) or most(0) <= limit:
+        return None
+    number = next(number for number in range(len(terms)) if most(number + 1) <= limit)
+    block, piece, position = cut(space, terms[number], limit // max(most(number + 1), 1))
+    over = (*terms[:number], block)
+    loops = [piece if loop == terms[number] else loop for loop in stage.domain.loops if loop not in terms[:number]]
+    made = retraced(body, stage, (*over, *loops), {terms[number].name: position})
+    return SumBlocks(made, over, tuple(loop for loop in inner_loops(body, made) if loop not in over))
+
+
+def totals_of(body: KernelBody, blocks: SumBlocks) -> Dim:
+    """How many sums a row has."""
+    return extent_of(bounded(body, blocks.columns))
