@@ -30,6 +30,17 @@ class CompileAnswer(Answer):
     signatures: tuple[SignedRecord | None, ...] = ()
 
 
+class Phase(Answer):
+    """A stage that began, for the target at a position of the request; null for what is done for all of them.
+
+    `attempt` is there where a compile was begun once more.
+    """
+
+    stage: str
+    target: int | None = None
+    attempt: int | None = None
+
+
 class ValueReport(Answer):
     """An input or an output of a graph, as inferred."""
 

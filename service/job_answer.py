@@ -7,19 +7,8 @@ from datetime import UTC, datetime
 from secrets import token_hex
 from typing import Final, Literal
 
-from service.answers import Answer, CompileAnswer, Problem
+from service.answers import CompileAnswer, Phase, Problem
 from service.store.job_records import JobRecord
-
-
-class Phase(Answer):
-    """A stage that began, for the target at a position of the request; null for what is done for all of them.
-
-    `attempt` is there where a compile was begun once more.
-    """
-
-    stage: str
-    target: int | None = None
-    attempt: int | None = None
 
 
 class JobAnswer(CompileAnswer):

@@ -13,12 +13,13 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from itertools import count
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 import structlog
 from obstore.exceptions import AlreadyExistsError
-from pydantic import TypeAdapter, ValidationError
+from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
+from service.answers import Phase, Problem
 from tensorkiln.errors import UnavailableError
 from tensorkiln.limits import MAX_BODY_BYTES
 from tensorkiln.trust.record import Sha256
@@ -40,6 +41,8 @@ PROGRESS_FOLDER: Final = "jobs/progress/"
 OWNERS_FOLDER: Final = "jobs/owners/"
 _CLAIMS: Final = "jobs/claims"
 _TRIES: Final = 5
+_LAST_TIME: Final = 253_402_300_799.0
+"""The end of the year 9999, in seconds since the epoch: no answer can tell a later time."""
 
 _log = structlog.get_logger()
 _DONE: Final = "done"
@@ -59,6 +62,19 @@ class Event:
         return Event(f"{attempt}.{_DONE}", _DONE, data)
 
 
+def _tellable(events: tuple[Event, ...]) -> tuple[Event, ...]:
+    for event in events:
+        if event.kind == "stage":
+            Phase.model_validate(event.data)
+    return events
+
+
+def _problem(error: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    if error is not None:
+        Problem.model_validate(error)
+    return error
+
+
 @dataclass(frozen=True, slots=True)
 class JobRecord:
     """A job. `body` is the digest of its request, `answer` that of its answer; both are blobs. `caller` is whose it is.
@@ -73,7 +89,7 @@ class JobRecord:
 
     id: str
     body: str
-    accepted: float
+    accepted: Annotated[float, Field(ge=0, le=_LAST_TIME)]
     caller: Mapping[str, Any]
     hook: str | None = None
     attempt: int = 1
@@ -82,8 +98,8 @@ class JobRecord:
     queue_ms: float | None = None
     run_ms: float | None = None
     answer: str | None = None
-    error: Mapping[str, Any] | None = None
-    events: tuple[Event, ...] = ()
+    error: Annotated[Mapping[str, Any] | None, AfterValidator(_problem)] = None
+    events: Annotated[tuple[Event, ...], AfterValidator(_tellable)] = ()
     trace: str = ""
     body_bytes: int = MAX_BODY_BYTES
     lost: int = 0

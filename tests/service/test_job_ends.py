@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict, replace
@@ -26,7 +27,7 @@ from service.store.blobs import Blobs
 from service.store.job_records import Event, JobRecord, JobRecords
 from service.store.location import open_store
 from service.store.records import Records
-from tensorkiln.errors import DiagnosticError, UnavailableError
+from tensorkiln.errors import DiagnosticError, NotFoundError, UnavailableError
 
 Work = Callable[[Body, str | None, Tell], Awaitable[bytes]]
 BODY = Body(b"{}", "0" * 64)
@@ -235,6 +236,10 @@ DAMAGES: dict[str, dict[str, Any]] = {
     "no state": {"state": "asleep"},
     "no events": {"events": [{"kind": 1}]},
     "no attempt": {"attempt": "x"},
+    "no time": {"accepted": 1e308},
+    "no number": {"accepted": math.nan},
+    "no problem": {"error": {"a": 1}},
+    "no stage": {"events": [{"id": "1.1", "kind": "stage", "data": {}}]},
 }
 
 
@@ -245,7 +250,9 @@ def test_a_job_whose_record_is_damaged_fails_and_holds_up_no_other(tmp_path: Pat
         blob = await Blobs(house.store).put(b"{}")
         other = replace(LEFT, id="b" * 32, body=blob)
         await house.job_records.write(other)
-        await house.records.put(f"jobs/open/{LEFT.id}", {**asdict(LEFT), **(DAMAGES[damage] if damage else {})})
+        await house.records.put(
+            f"jobs/open/{LEFT.id}", {**asdict(other), "id": LEFT.id, **(DAMAGES[damage] if damage else {})}
+        )
         if damage is None:
             unsealed_bytes(house, tmp_path)
         jobs = house.jobs()
@@ -322,5 +329,18 @@ def test_a_service_that_could_not_write_that_it_took_a_job_takes_it_up_later(tmp
         await jobs.start()
         assert (await ended(jobs, LEFT.id)).record.state == "done"
         await jobs.close()
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_job_whose_end_is_damaged_is_told_of_no_more(tmp_path: Path, damage: str) -> None:
+    async def run() -> None:
+        house = House(tmp_path)
+        path = f"jobs/ended/{LEFT.id[:2]}/{LEFT.id}"
+        await house.records.put(path, {**asdict(LEFT), "state": "cancelled", **DAMAGES[damage]})
+        with acting_as(LOCAL), pytest.raises(NotFoundError):
+            await house.jobs().cancel(LEFT.id)
+        assert not (tmp_path / path).exists()
 
     asyncio.run(run())
