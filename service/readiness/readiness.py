@@ -5,14 +5,11 @@ from __future__ import annotations
 import asyncio
 import shutil
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 from secrets import token_hex
 from typing import Final
 
-from obstore.store import LocalStore
-
 from service.sandbox.sandbox import Sandbox
-from service.store.location import ObjectStore
+from service.store.location import ObjectStore, directory_of
 from service.store.records import Records
 from tensorkiln.errors import TensorkilnError, UnavailableError
 
@@ -128,11 +125,11 @@ class _StoreLook:
 
 
 async def _disk(store: ObjectStore, floor_mib: int) -> Failure | None:
-    prefix = store.prefix if isinstance(store, LocalStore) else None
-    if prefix is None:
+    root = directory_of(store)
+    if root is None:
         return None
     try:
-        free = (await asyncio.to_thread(shutil.disk_usage, Path(prefix))).free // _MIB
+        free = (await asyncio.to_thread(shutil.disk_usage, root)).free // _MIB
     except OSError as error:
         return Failure("the disk of the store cannot be seen", f"the disk of the store cannot be seen: {error}")
     if free >= floor_mib:

@@ -18,11 +18,9 @@ from collections.abc import AsyncGenerator
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from hashlib import sha256
-from pathlib import Path
 from typing import Final
 
 import structlog
-from obstore.store import LocalStore
 from pydantic import ValidationError
 from pydantic_settings import SettingsError
 
@@ -41,7 +39,7 @@ from .evict import Bounds, evict, remove
 from .inventory import BLOBS, QUARANTINE, Item, items, read
 from .job_records import OPEN_FOLDER as OPEN_JOBS
 from .judge import JUDGED, fault_of
-from .location import ObjectStore, explained, open_store
+from .location import ObjectStore, directory_of, explained, open_store
 from .mark import Mark, OfBuild
 from .purge import purge
 from .rights import FOLDER as RIGHTS
@@ -124,11 +122,12 @@ async def _remove(store: ObjectStore, item: Item, *, quarantine: bool) -> None:
 
 def _unfinished(store: ObjectStore) -> list[str]:
     """Files that a killed writer left in a directory; an object store has none."""
-    if not isinstance(store, LocalStore) or store.prefix is None:
+    root = directory_of(store)
+    if root is None:
         return []
     oldest = time.time() - UNFINISHED_S
     found: list[str] = []
-    for path in Path(store.prefix).rglob("*#*"):
+    for path in root.rglob("*#*"):
         with suppress(FileNotFoundError):
             status = path.lstat()
             if stat.S_ISREG(status.st_mode) and status.st_mtime < oldest:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from secrets import token_hex
 from typing import Any, Final
@@ -116,11 +117,15 @@ class Bench:
         news: list[Mapping[str, Any]] = []
         cost = Cost()
         making = asyncio.create_task(self._make(task, action, cost, news.append))
-        beating = asyncio.create_task(self._beat(task, message.attempt, news, making))
+        over = asyncio.Event()
+        beating = asyncio.create_task(self._beat(task, message.attempt, news, making, over))
         try:
             await asyncio.wait({making})
         finally:
             making.cancel()
+            over.set()
+            # A beat that is broken off may be written all the same, after everything else.
+            await asyncio.wait({beating}, timeout=_END_S)
             beating.cancel()
         is_known, wanted = await asyncio.gather(cost.spending.settled(_END_S), self._ledger.find(task.owner, task.id))
         if making.cancelled() or wanted is None:
@@ -151,11 +156,21 @@ class Bench:
         wanted = Wanted(action, graph, task.with_dumps, task.hook, None, task.is_poison)
         return await engine.make(Order(wanted, {}, task.replaces, cost), tell)
 
-    async def _beat(self, task: Task, attempt: int, news: list[Mapping[str, Any]], making: asyncio.Task[Made]) -> None:
-        """Say that the worker lives, until the order is given up. What ends before the first beat needs none."""
+    async def _beat(
+        self,
+        task: Task,
+        attempt: int,
+        news: list[Mapping[str, Any]],
+        making: asyncio.Task[Made],
+        over: asyncio.Event,
+    ) -> None:
+        """Say that the worker lives, until the order is given up or `over`. What ends before a beat needs none."""
         beat = 0
         while True:
-            await asyncio.sleep(BEAT_S)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(BEAT_S):
+                    await over.wait()
+                    return
             beat += 1
             try:
                 if await self._ledger.find(task.owner, task.id) is None:

@@ -25,7 +25,7 @@ def runs(farm: Farm) -> Counter[str]:
 
 def test_a_broker_that_is_killed_loses_nothing(farm: Farm, tmp_path: Path) -> None:
     running, queued = len(farm.workers), sized(24, 500)
-    slow = [slow_body(number, sized(3000, 6000)) for number in range(2, 2 + running)]
+    slow = [slow_body(number, sized(4000, 6000)) for number in range(2, 2 + running)]
     quick = [body(100 + number, "sin") for number in range(queued)]
     stored = body(9)
     assert post(farm.urls[0], stored).status_code == 200
