@@ -35,7 +35,7 @@ def _no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
 
 
-@given(st.floats(0.001, 3600), st.floats(0.001, 86_400))
+@given(st.floats(1, 3600), st.floats(0.001, 86_400))
 def test_the_ladder_rises_whatever_the_deadline_and_the_queue(compile_s: float, queue_s: float) -> None:
     ladder = Ladder.of(compile_s, queue_s)
     assert ladder.is_rising
@@ -115,7 +115,7 @@ def test_what_is_late_is_told_by_the_service() -> None:
     assert caught.value.details == {"answer_s": 0.01}
 
 
-@given(st.floats(0.001, 3600), st.floats(0.001, 86_400))
+@given(st.floats(1, 3600), st.floats(0.001, 86_400))
 def test_a_shutdown_waits_by_default_for_the_longest_answer(compile_s: float, queue_s: float) -> None:
     settings = Settings(compile_deadline_s=compile_s, queue_age_s=queue_s)
     assert settings.ladder.lets_finish(settings.grace_s)
