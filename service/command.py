@@ -7,14 +7,10 @@ import gc
 import sys
 from typing import Final
 
-from pydantic import ValidationError
-from pydantic_settings import SettingsError
-
 from tensorkiln.errors import TensorkilnError
 
 from .serve import serve
-from .settings import Settings
-from .told import told
+from .told import settings_or_told, told
 
 FAILED: Final = 1
 """The exit status of a service that has not started."""
@@ -28,10 +24,8 @@ def main() -> int:
     parser.add_argument("--port", type=_port, default=8080, help="port to listen on, 0 for any (default: %(default)s)")
     parser.add_argument("--uds", help="listen on this Unix socket instead")
     arguments = parser.parse_args()
-    try:
-        settings = Settings()
-    except (SettingsError, ValidationError) as error:
-        print(*told(error), sep="\n", file=sys.stderr)
+    settings = settings_or_told()
+    if settings is None:
         return FAILED
     try:
         return serve(settings, arguments.host, arguments.port, arguments.uds)

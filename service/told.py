@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from typing import Any
 
 from pydantic import ValidationError
@@ -10,7 +11,18 @@ from pydantic_settings import SettingsError
 
 from tensorkiln.errors import TensorkilnError
 
+from .settings import Settings
+
 _FIELD = re.compile(r'field "(\w+)"')
+
+
+def settings_or_told() -> Settings | None:
+    """The settings of this process; None when they cannot be used, which standard error is told."""
+    try:
+        return Settings()
+    except (SettingsError, ValidationError) as error:
+        print(*told(error), sep="\n", file=sys.stderr)
+        return None
 
 
 def told(error: TensorkilnError | OSError | SettingsError | ValidationError) -> list[str]:

@@ -8,11 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from pydantic import ValidationError
-from pydantic_settings import SettingsError
-
-from service.settings import Settings
-from service.told import told
+from service.told import settings_or_told
 from tensorkiln.errors import TensorkilnError
 
 from .keyring import Keyring
@@ -64,10 +60,8 @@ class _Commands:
 def main(arguments: Sequence[str] | None = None) -> int:
     """The exit status."""
     parsed = _parser().parse_args(arguments)
-    try:
-        settings = Settings()
-    except (SettingsError, ValidationError) as error:
-        print(*told(error), sep="\n", file=sys.stderr)
+    settings = settings_or_told()
+    if settings is None:
         return 1
     try:
         lines = parsed.command(_Commands(Keyring(settings.identity_directory)), parsed)

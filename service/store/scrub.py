@@ -21,14 +21,12 @@ from hashlib import sha256
 from typing import Final
 
 import structlog
-from pydantic import ValidationError
-from pydantic_settings import SettingsError
 
 from service.engine.belongings import belongings
 from service.identity.keyring import Keyring as Tenants
 from service.leave import leave
 from service.settings import Settings
-from service.told import told
+from service.told import settings_or_told
 from service.trust.keyring import Keyring
 from service.trust.notary import Notary
 from tensorkiln.buffers import SHA256_PATTERN
@@ -152,10 +150,8 @@ def main() -> int:
     )
     purged.add_argument("--purge-tenant", metavar="NAME", help="then remove all that this tenant has")
     arguments = parser.parse_args()
-    try:
-        settings = Settings()
-    except (SettingsError, ValidationError) as error:
-        print(*told(error), sep="\n", file=sys.stderr)
+    settings = settings_or_told()
+    if settings is None:
         return 2
     structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
     limits = bounds(

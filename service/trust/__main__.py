@@ -8,11 +8,7 @@ import sys
 import time
 from pathlib import Path
 
-from pydantic import ValidationError
-from pydantic_settings import SettingsError
-
-from service.settings import Settings
-from service.told import told
+from service.told import settings_or_told
 from tensorkiln.errors import UnavailableError
 from tensorkiln.trust.verify import CLOCK_SKEW_S
 
@@ -40,10 +36,8 @@ def main() -> int:
     if arguments.command == "revoke" and arguments.kid in ("-h", "--help"):
         revoke.print_help()
         return 0
-    try:
-        settings = Settings()
-    except (SettingsError, ValidationError) as error:
-        print(*told(error), sep="\n", file=sys.stderr)
+    settings = settings_or_told()
+    if settings is None:
         return 1
     # Keys of another place than the settings' are not those that the farm's services are to believe.
     shown = None if arguments.keys else settings.public_keys

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import sys
 
-from pydantic import ValidationError
-from pydantic_settings import SettingsError
-
 from service.lasting import lasting
 from service.observe.export import require_exporter
 from service.observe.log import configure_log
 from service.settings import Settings
-from service.told import told
+from service.told import settings_or_told
 from tensorkiln.errors import UnavailableError
 
 from .figures import figures
@@ -19,10 +16,8 @@ from .figures import figures
 
 def main() -> int:
     """The exit status."""
-    try:
-        settings = Settings()
-    except (SettingsError, ValidationError) as error:
-        print(*told(error), sep="\n", file=sys.stderr)
+    settings = settings_or_told()
+    if settings is None:
         return 1
     configure_log(settings.log)
     try:
