@@ -13,7 +13,7 @@ from service.identity.caller import caller
 from service.problems import documented, respond
 from tensorkiln.errors import NotFoundError, RequestError, TensorkilnError, UnavailableError
 
-from .engine_of import Digest, EngineOf, Needed
+from .engine_of import Digest, EngineOf, Known, Needed
 
 _OCTETS: Final = "application/octet-stream"
 _BINARY: Final = {_OCTETS: {"schema": {"type": "string", "format": "binary"}}}
@@ -49,7 +49,7 @@ async def artifact(
     request: Request,
     engine: EngineOf,
     wanted: Annotated[str | None, Header(alias="Range", description="One range of bytes.")] = None,
-    known: Annotated[str | None, Header(alias="If-None-Match", description="ETags of the client's copies.")] = None,
+    known: Known = None,
     needed: Needed = None,
     unless: Annotated[str | None, Header(alias="If-Range", description="Apply Range only to this ETag.")] = None,
 ) -> Response:
@@ -97,7 +97,7 @@ async def artifact_head(
     digest: Digest,
     request: Request,
     engine: EngineOf,
-    known: Annotated[str | None, Header(alias="If-None-Match", description="ETags of the client's copies.")] = None,
+    known: Known = None,
     needed: Needed = None,
 ) -> Response:
     """The headers of GET, without the bytes."""

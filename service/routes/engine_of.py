@@ -21,5 +21,8 @@ EngineOf = Annotated[Engine, Depends(_engine)]
 Digest = Annotated[str, Path(pattern=SHA256_PATTERN, description="A SHA-256, in lower-case hexadecimal digits.")]
 """A digest in a path."""
 
+Known = Annotated[str | None, Header(alias="If-None-Match", description="ETags of the client's copies.")]
+"""What a client has already, for `matches`."""
+
 Needed = Annotated[str | None, Header(alias="If-Match", description="ETags, one of which what is sent must have.")]
 """The precondition of a request, for `require_match`."""

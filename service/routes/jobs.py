@@ -19,7 +19,7 @@ from service.problems import LOOKUP_ERRORS
 from service.store.job_records import JobRecord
 from tensorkiln.errors import NotFoundError
 
-from .engine_of import EngineOf
+from .engine_of import EngineOf, Known
 
 JobId = Annotated[str, Path(pattern=r"^[0-9a-f]{32}$", description="The id of a job.")]
 
@@ -40,7 +40,7 @@ router = APIRouter()
 async def job(
     job: JobId,
     engine: EngineOf,
-    known: Annotated[str | None, Header(alias="If-None-Match", description="ETags of the client's copies.")] = None,
+    known: Known = None,
 ) -> Response:
     """The state of a job, with its programs once it is done. A failed job is answered by 200 too, with its `error`."""
     found = await engine.jobs.find(job)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Final
 
-from fastapi import APIRouter, Header, Path, Response
+from fastapi import APIRouter, Path, Response
 from fastapi.responses import PlainTextResponse
 
 from service.conditional import PreconditionFailedError, matches, require_match
@@ -16,14 +16,13 @@ from tensorkiln.errors import NotFoundError
 from tensorkiln.spec import CompiledProgram
 from tensorkiln.trust import SignedRecord
 
-from .engine_of import Digest, EngineOf, Needed
+from .engine_of import Digest, EngineOf, Known, Needed
 
 _CONDITIONAL: Final = {
     304: {"description": "The client's copy is current."},
     **documented(PreconditionFailedError),
     **LOOKUP_ERRORS,
 }
-Known = Annotated[str | None, Header(alias="If-None-Match", description="ETags of the client's copies.")]
 StageName = Annotated[str, Path(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$", description="The name of a stage.")]
 
 router = APIRouter()
