@@ -20,6 +20,7 @@ from .job_records import ENDED_FOLDER, OPEN_FOLDER, PROGRESS_FOLDER, programs_of
 from .location import ObjectStore, directory_of, explained
 from .nearest import FOLDER as NEAREST
 from .nearest import digests_of
+from .objects import objects_of
 from .records import unsealed
 from .repeat_record import stated
 from .rights import FOLDER as RIGHTS
@@ -149,7 +150,7 @@ async def read(store: ObjectStore, path: str) -> bytes | None:
     """The bytes at `path`, None when there are none."""
     with explained("The store does not give what it holds"):
         try:
-            return (await (await store.get_async(path)).bytes_async()).to_bytes()
+            return await objects_of(store).read(path)
         except FileNotFoundError:
             return None
 

@@ -16,7 +16,6 @@ from itertools import count
 from typing import Annotated, Any, Final, Literal
 
 import structlog
-from obstore.exceptions import AlreadyExistsError
 from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
 from service.answers import Phase, Problem
@@ -25,6 +24,7 @@ from tensorkiln.limits import MAX_BODY_BYTES
 from tensorkiln.trust.record import Sha256
 
 from .location import ObjectStore, explained
+from .objects import objects_of
 from .records import DamagedRecord, Records
 
 State = Literal["queued", "running", "done", "failed", "cancelled"]
@@ -140,7 +140,7 @@ class JobRecords:
     """The job records in a store."""
 
     def __init__(self, store: ObjectStore, records: Records) -> None:
-        self._store = store
+        self._objects = objects_of(store)
         self._records = records
 
     async def find(self, job: str) -> JobRecord | None:
@@ -274,12 +274,9 @@ class JobRecords:
         for number in count():
             path = f"{_CLAIMS}/{record.id}.{record.attempt}.{number}"
             with explained("The store does not take a claim"):
-                try:
-                    await self._store.put_async(path, owner.encode(), mode="create")
-                except AlreadyExistsError:
-                    claimer = await self._claimer(path)
-                else:
+                if await self._objects.create(path, owner.encode(), durable=False):
                     return True
+                claimer = await self._claimer(path)
             if claimer == owner:
                 return True  # it could not write that it had the job
             if claimer is None or await self.lives(claimer, now):
@@ -289,7 +286,7 @@ class JobRecords:
     async def _claimer(self, path: str) -> str | None:
         """Who made a claim; None when it is not there any more, as the job has ended."""
         try:
-            claim = (await (await self._store.get_async(path)).bytes_async()).to_bytes()
+            claim = await self._objects.read(path)
         except FileNotFoundError:
             return None
         return claim.decode(errors="replace")
