@@ -152,9 +152,8 @@ class BlockingLine:
         with as_surroundings_ask():
             self._trust = httpx2.create_ssl_context(verify=address.socket is None)
         self._lock = Lock()
-        self._idle: list[Connected] = []
+        self._idle = [Connected(self._built)]
         self._busy: set[Connected] = set()
-        self._idle.append(Connected(self._built))
 
     @asynccontextmanager
     async def stream(self, request: Outgoing) -> AsyncGenerator[Incoming]:
