@@ -128,9 +128,24 @@ class Held(JobRecords):
         self.may_look = asyncio.Event()
         self.may_look.set()
 
+    async def look_no_more(self) -> None:
+        self.may_look.clear()
+        await asyncio.sleep(0.1)  # A look that was under way is over.
+
     async def opened(self) -> list[str]:
         await self.may_look.wait()
         return await super().opened()
+
+
+def unlooking(home: Path) -> tuple[Two, Held]:
+    """Two services, and the records of the first, which can be kept from looking at them."""
+    held: list[Held] = []
+
+    def records(house: House) -> Held:
+        held.append(Held(house))
+        return held[0]
+
+    return Two(home, records), held[0]
 
 
 def test_nothing_is_left_of_how_far_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -141,21 +156,14 @@ def test_nothing_is_left_of_how_far_it_is(tmp_path: Path, monkeypatch: pytest.Mo
         return [path.name for path in progress.glob("*") if "#" not in path.name]
 
     async def run() -> None:
-        held: list[Held] = []
-
-        def records(house: House) -> Held:
-            held.append(Held(house))
-            return held[0]
-
-        two = Two(tmp_path, records)
+        two, held = unlooking(tmp_path)
         async with two.running() as job, asyncio.timeout(20):
-            held[0].may_look.clear()
-            await asyncio.sleep(0.1)  # A look that was under way is over.
+            await held.look_no_more()
             await two.other.cancel(job)
             two.next_stage.set()
             while names() != [job]:
                 await asyncio.sleep(0.01)
-            held[0].may_look.set()
+            held.may_look.set()
             assert (await ended(two.working, job)).record.state == "cancelled"
             while two.working.open().total() or names():
                 await asyncio.sleep(0.01)
@@ -190,8 +198,7 @@ def test_a_job_that_was_cancelled_while_it_was_queued_is_not_begun(tmp_path: Pat
         house.job_records = held = Held(house)
         working, other = house.jobs(), House(tmp_path).jobs()
         await working.start()
-        held.may_look.clear()
-        await asyncio.sleep(0.1)  # A look that was under way is over.
+        await held.look_no_more()
         with acting_as(LOCAL):
             job = await working.accept(BODY, None)
             await other.cancel(job.record.id)
@@ -213,20 +220,13 @@ def test_a_job_that_was_cancelled_while_it_was_queued_is_not_begun(tmp_path: Pat
 
 def test_its_service_tells_the_end_before_it_has_looked_around(tmp_path: Path) -> None:
     async def run() -> None:
-        held: list[Held] = []
-
-        def records(house: House) -> Held:
-            held.append(Held(house))
-            return held[0]
-
-        two = Two(tmp_path, records)
+        two, held = unlooking(tmp_path)
         async with two.running() as job:
-            held[0].may_look.clear()
-            await asyncio.sleep(0.1)  # A look that was under way is over.
+            await held.look_no_more()
             cancelled = await two.other.cancel(job)
             assert (await two.working.find(job)).record == cancelled.record
             assert two.working.open().total() == 1
-            held[0].may_look.set()
+            held.may_look.set()
 
     asyncio.run(run())
 
