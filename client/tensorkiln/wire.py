@@ -191,6 +191,12 @@ class BlockingLine:
             connected.hang_up()
         try:
             yield connected
+        except httpx2.HTTPError:
+            raise
+        except BaseException:
+            # A signal's handler may have raised it anywhere: what was under way is never over for the next request.
+            connected.hang_up()
+            raise
         finally:
             with self._lock:
                 self._busy.remove(connected)
