@@ -84,6 +84,9 @@ def _settings(settings: Settings, url: str) -> dict[str, Any]:
         # The sandbox keeps the deadline; this ends a worker process that does not.
         "task_time_limit": settings.ladder.worker_s,
         "task_soft_time_limit": None,
+        # SIGTERM lets what is begun come to its end. At SIGQUIT a worker gives its orders back at once: a soft shutdown
+        # would sleep for all of its time, without a heartbeat, until the broker hangs up on the acknowledgements.
+        "worker_soft_shutdown_timeout": 0.0,
         "worker_max_tasks_per_child": 500,
         "worker_max_memory_per_child": 400_000,
         "worker_proc_alive_timeout": 60.0,
