@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any, Final
 
 from fastapi import Depends, Header, Path, Request
 
+from service.conditional import PreconditionFailedError
 from service.engine.engine import Engine
+from service.problems import LOOKUP_ERRORS, documented
 from tensorkiln.buffers import SHA256_PATTERN
 
 
@@ -26,3 +28,10 @@ Known = Annotated[str | None, Header(alias="If-None-Match", description="ETags o
 
 Needed = Annotated[str | None, Header(alias="If-Match", description="ETags, one of which what is sent must have.")]
 """The precondition of a request, for `require_match`."""
+
+CONDITIONAL: Final[dict[int | str, dict[str, Any]]] = {
+    304: {"description": "The client's copy is current."},
+    **documented(PreconditionFailedError),
+    **LOOKUP_ERRORS,
+}
+"""How a look at something that changes may be answered instead."""

@@ -10,7 +10,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Header, Path, Request, Response
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 
-from service.conditional import matches
+from service.conditional import matches, require_match
 from service.engine.engine import Engine
 from service.engine.job import Job
 from service.fairness.shares import Held
@@ -19,7 +19,7 @@ from service.problems import LOOKUP_ERRORS
 from service.store.job_records import JobRecord
 from tensorkiln.errors import NotFoundError
 
-from .engine_of import EngineOf, Known
+from .engine_of import CONDITIONAL, EngineOf, Known, Needed
 
 JobId = Annotated[str, Path(pattern=r"^[0-9a-f]{32}$", description="The id of a job.")]
 
@@ -35,17 +35,19 @@ router = APIRouter()
     operation_id="job",
     summary="How a job stands",
     response_model=JobAnswer,
-    responses={304: {"description": "The client's copy is current."}, **LOOKUP_ERRORS},
+    responses=CONDITIONAL,
 )
 async def job(
     job: JobId,
     engine: EngineOf,
     known: Known = None,
+    needed: Needed = None,
 ) -> Response:
     """The state of a job, with its programs once it is done. A failed job is answered by 200 too, with its `error`."""
     found = await engine.jobs.find(job)
     body = await job_body(engine, found)
     headers = {"ETag": _etag(found, body), "Cache-Control": "no-cache"}
+    require_match(needed, headers["ETag"])
     if matches(known, headers["ETag"]):
         return Response(status_code=304, headers=headers)
     return Response(body, headers=headers, media_type="application/json")

@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Final
+from typing import Annotated
 
 from fastapi import APIRouter, Path, Response
 from fastapi.responses import PlainTextResponse
 
-from service.conditional import PreconditionFailedError, matches, require_match
+from service.conditional import matches, require_match
 from service.engine.engine import Engine
-from service.problems import LOOKUP_ERRORS, documented
+from service.problems import LOOKUP_ERRORS
 from service.store.programs import Entry
 from tensorkiln.errors import NotFoundError
 from tensorkiln.spec import CompiledProgram
 from tensorkiln.trust import SignedRecord
 
-from .engine_of import Digest, EngineOf, Known, Needed
+from .engine_of import CONDITIONAL, Digest, EngineOf, Known, Needed
 
-_CONDITIONAL: Final = {
-    304: {"description": "The client's copy is current."},
-    **documented(PreconditionFailedError),
-    **LOOKUP_ERRORS,
-}
 StageName = Annotated[str, Path(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$", description="The name of a stage.")]
 
 router = APIRouter()
@@ -33,7 +28,7 @@ router = APIRouter()
     operation_id="program",
     summary="A program that was compiled before",
     response_model=CompiledProgram,
-    responses=_CONDITIONAL,
+    responses=CONDITIONAL,
 )
 async def program(digest: Digest, engine: EngineOf, known: Known = None, needed: Needed = None) -> Response:
     """The program of an action digest, in canonical names: symbols s0, s1, … and vars counted from 0.
@@ -62,7 +57,7 @@ async def signature(digest: Digest, engine: EngineOf) -> Response:
     operation_id="stage",
     summary="The IR text of one stage",
     response_class=PlainTextResponse,
-    responses=_CONDITIONAL,
+    responses=CONDITIONAL,
 )
 async def stage(
     digest: Digest, name: StageName, engine: EngineOf, known: Known = None, needed: Needed = None

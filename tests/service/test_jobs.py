@@ -290,6 +290,9 @@ def test_a_client_that_has_the_current_state_gets_no_body(server: Server) -> Non
     again = server.http.get(f"/jobs/{job['id']}", headers={"If-None-Match": f'"x", {answer.headers["ETag"]}'})
     assert (again.status_code, again.content) == (304, b"")
     assert server.http.get(f"/jobs/{job['id']}", headers={"If-None-Match": '"x"'}).status_code == 200
+    assert server.http.get(f"/jobs/{job['id']}", headers={"If-Match": answer.headers["ETag"]}).status_code == 200
+    refused = server.http.get(f"/jobs/{job['id']}", headers={"If-Match": '"x"'})
+    assert (refused.status_code, refused.json()["details"]) == (412, {"etag": answer.headers["ETag"]})
     digest = job["programs"][0]["digest"]
     program = server.http.get(f"/programs/{digest}")
     known = {"If-None-Match": program.headers["ETag"]}
