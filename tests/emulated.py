@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,12 @@ TARGET = "cuda:sm_80"
 def run(graph: Graph, /, *arrays: Any, seed: int = 0, **symbols: int) -> tuple[Array, ...]:
     """The outputs of the graph, its threads in an order drawn from `seed`."""
     return Emulation(compiled(graph, TARGET, dump_stages=True), arrays, symbols).run(seed=seed)
+
+
+@lru_cache(maxsize=4)
+def _module(text: str) -> SimtModule:
+    """The kernels of a program, made ready for this host once for all its calls."""
+    return SimtModule(text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +78,7 @@ class Emulation:
     def run(self, *, seed: int = 0, watched: bool = False) -> tuple[Array, ...]:
         """Run every item; with `watched`, check every access and count the stores of every launch."""
         program = self.compilation.program
-        module = SimtModule(self.compilation.dumps["translate"]) if program.kernels else None
+        module = _module(self.compilation.dumps["translate"]) if program.kernels else None
         for item in program.schedule.items:
             match item.operation:
                 case KernelItem(kernel_id=number):
