@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -28,9 +29,14 @@ def program(compilation: Compilation, threads: int = 1) -> Program:
     return Program(compilation.program, compilation.artifacts.__getitem__, threads=threads)
 
 
+def ready(graph: Graph) -> Callable[..., tuple[Any, ...]]:
+    """The graph compiled for this machine: what gives its outputs, any number of times."""
+    return program(compiled(graph))
+
+
 def run(graph: Graph, /, *arrays: Any, **symbols: int) -> tuple[Any, ...]:
     """The outputs of the graph compiled for this machine."""
-    return program(compiled(graph))(*arrays, **symbols)
+    return ready(graph)(*arrays, **symbols)
 
 
 @cache

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -26,9 +26,19 @@ Array = np.ndarray[Any, Any]
 TARGET = "cuda:sm_80"
 
 
+def ready(graph: Graph) -> Callable[..., tuple[Array, ...]]:
+    """The graph compiled: what gives its outputs, any number of times, its threads in an order drawn from `seed`."""
+    compilation = compiled(graph, TARGET, dump_stages=True)
+
+    def call(*arrays: Any, seed: int = 0, **symbols: int) -> tuple[Array, ...]:
+        return Emulation(compilation, arrays, symbols).run(seed=seed)
+
+    return call
+
+
 def run(graph: Graph, /, *arrays: Any, seed: int = 0, **symbols: int) -> tuple[Array, ...]:
     """The outputs of the graph, its threads in an order drawn from `seed`."""
-    return Emulation(compiled(graph, TARGET, dump_stages=True), arrays, symbols).run(seed=seed)
+    return ready(graph)(*arrays, seed=seed, **symbols)
 
 
 @lru_cache(maxsize=4)
