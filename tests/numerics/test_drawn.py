@@ -32,3 +32,29 @@ def test_a_case_that_fails_is_told() -> None:
 
     with pytest.raises(ValueError, match="n"):
         for_each_of(1, graph_for("binop", DType.INT32, symbolic=True, op="add"), refuse)
+
+
+def test_what_a_check_writes_no_other_sees() -> None:
+    def spoil(case: Case) -> None:
+        for array in case.arrays:
+            array.fill(0)
+
+    cases = graph_for("binop", DType.INT32, symbolic=True, op="add")
+    before: list[Case] = []
+    after: list[Case] = []
+    for check in (before.append, spoil, after.append):
+        for_each_of(2, cases, check)
+    assert repr(before) == repr(after)
+    assert all(array.any() for case in after for array in case.arrays)
+
+
+def test_a_case_that_fails_is_made_simpler() -> None:
+    refused: list[int] = []
+
+    def refuse(case: Case) -> None:
+        refused.append(sum(array.size for array in case.arrays))
+        raise ValueError("refused")
+
+    with pytest.raises(ValueError, match="refused"):
+        for_each_of(1, graph_for("binop", DType.INT32, symbolic=True, op="add"), refuse)
+    assert min(refused[1:]) < refused[0]

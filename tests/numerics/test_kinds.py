@@ -17,7 +17,7 @@ from tensorkiln.reference import evaluate
 from tests import compiled, emulated
 
 from .cases import CHAINS, Case, chain_for, compare, graph_for
-from .cases.drawn import for_each_of
+from .cases.drawn import for_each_of, parametrize
 from .cases.kinds import KINDS, variants
 
 Run = Callable[..., tuple[Any, ...]]
@@ -26,10 +26,6 @@ EXAMPLES = int(os.environ.get("KILN_EXAMPLES", "1"))
 """How many graphs are drawn for a variant."""
 SHAPES = pytest.mark.parametrize("symbolic", [False, True], ids=["static", "symbolic"])
 MACHINES = pytest.mark.parametrize("run", [compiled.run, emulated.run], ids=["cpu", "gpu"])
-
-
-def name_of(value: object) -> str:
-    return str(value) or "-"
 
 
 def agree(run: Run, cases: SearchStrategy[Case]) -> None:
@@ -49,15 +45,13 @@ def test_the_suite_covers_every_kind_and_dtype() -> None:
 
 @MACHINES
 @SHAPES
-@pytest.mark.parametrize(("kind", "dtype", "op"), variants(), ids=name_of)
+@parametrize(("kind", "dtype", "op"), variants())
 def test_a_node_computes_what_the_reference_does(kind: str, dtype: DType, op: str, symbolic: bool, run: Run) -> None:
     agree(run, graph_for(kind, dtype, symbolic, op))
 
 
 @MACHINES
 @SHAPES
-@pytest.mark.parametrize(
-    ("name", "dtype"), [(name, dtype) for name, chain in CHAINS.items() for dtype in chain.dtypes], ids=name_of
-)
+@parametrize(("name", "dtype"), ((name, dtype) for name, chain in CHAINS.items() for dtype in chain.dtypes))
 def test_a_network_computes_what_the_reference_does(name: str, dtype: DType, symbolic: bool, run: Run) -> None:
     agree(run, chain_for(name, dtype, symbolic))

@@ -9,16 +9,14 @@ from tensorkiln.reference import evaluate
 from tests.compiled import compiled, program, runs_here
 
 from .cases import Case, compare, graph_for
-from .cases.drawn import for_each_of
-from .cases.kinds import variants
+from .cases.drawn import for_each_of, parametrize
+from .cases.kinds import KINDS_AND_DTYPES
 
 TARGETS = ("cpu:x86-64-v2", "cpu:x86-64-v3", "cpu:x86-64-v4", "cpu:aarch64")
-KINDS_AND_DTYPES = list(dict.fromkeys((kind, dtype) for kind, dtype, _ in variants()))
-"""The op of a kind is drawn."""
 
 
 @pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize(("kind", "dtype"), KINDS_AND_DTYPES, ids=str)
+@parametrize(("kind", "dtype"), KINDS_AND_DTYPES)
 def test_an_object_for_every_target(kind: str, dtype: DType, target: str) -> None:
     def compiles(case: Case) -> None:
         compilation = compiled(case.graph, target)

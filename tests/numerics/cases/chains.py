@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 
 from hypothesis import strategies as st
 
@@ -31,6 +32,7 @@ CHAINS: dict[str, Chain] = {
 """The networks by name."""
 
 
+@cache
 @st.composite
 def chain_for(draw: st.DrawFn, name: str, dtype: DType, symbolic: bool) -> Case:
     """A case of the network `name`; `dtype` is one of `CHAINS[name].dtypes`."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from hypothesis import strategies as st
 
 from tensorkiln.dtypes import DType
@@ -54,6 +56,11 @@ def variants() -> tuple[tuple[str, DType, str], ...]:
     return tuple((kind, dtype, op) for kind in KINDS for dtype in dtypes_of(kind) for op in ops_of(kind, dtype))
 
 
+KINDS_AND_DTYPES = tuple(dict.fromkeys((kind, dtype) for kind, dtype, _ in variants()))
+"""What there is to draw where the op of a kind is drawn too."""
+
+
+@cache
 @st.composite
 def graph_for(draw: st.DrawFn, kind: str, dtype: DType, symbolic: bool, op: str | None = None) -> Case:
     """Small valid graphs with one node of `kind` on `dtype`, and what to call them with; `op` fixes the variant.

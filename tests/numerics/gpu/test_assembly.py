@@ -10,20 +10,15 @@ from tensorkiln.options import CompileOptions
 from tests.codegen.assemblers import needs_assembler
 from tests.compiled import target
 from tests.numerics.cases import Case, graph_for
-from tests.numerics.cases.drawn import for_each_of
-from tests.numerics.cases.kinds import variants
+from tests.numerics.cases.drawn import for_each_of, parametrize
+from tests.numerics.cases.kinds import KINDS_AND_DTYPES
 
 ARCHITECTURES = ("sm_80", "sm_90", "sm_120")
-KINDS = list(dict.fromkeys((kind, dtype) for kind, dtype, _ in variants()))
-
-
-def name_of(value: object) -> str:
-    return str(value)
 
 
 @needs_assembler
 @pytest.mark.parametrize("arch", ARCHITECTURES)
-@pytest.mark.parametrize(("kind", "dtype"), KINDS, ids=name_of)
+@parametrize(("kind", "dtype"), KINDS_AND_DTYPES)
 def test_a_kernel_is_assembled_without_spills(kind: str, dtype: DType, arch: str) -> None:
     def assembles(case: Case) -> None:
         request = CompileRequest(case.graph, target(f"cuda:{arch}"), CompileOptions(cubin=True))
