@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,34 +31,50 @@ _LOWERING = (
 )
 
 
+@dataclass(frozen=True)
+class Loop:
+    """A body that is applied to each element of arrays."""
+
+    body: Body
+    inputs: Sequence[DType]
+    output: DType
+
+
 def llvm_ir(body: Body, inputs: Sequence[DType], output: DType, target: str | Target) -> str:
     """LLVM IR of `void k(output, inputs..., n)`, which applies the body to each of n elements."""
-    traits = traits_of(Target.parse(target))
+    return llvm_ir_of({"k": Loop(body, inputs, output)}, traits_of(Target.parse(target)))
+
+
+def llvm_ir_of(loops: Mapping[str, Loop], traits: Traits) -> str:
+    """LLVM IR of a module with a function as that of `llvm_ir` for each of the loops, called as they are."""
     with ir.Context(), ir.Location.unknown():
         module = ir.Module.create()
-        index = ir.IndexType.get()
-        scalars = [ir.MemRefType.get([], _stored(dtype)) for dtype in (output, *inputs)]
-        with ir.InsertionPoint(module.body):
-            function = func.FuncOp("k", ([*scalars, index], []))
-        block = function.add_entry_block()
-        function.arg_attrs = [ir.DictAttr.get({"llvm.noalias": ir.UnitAttr.get()})] * len(scalars) + [
-            ir.DictAttr.get({})
-        ]
-        with ir.InsertionPoint(block):
-            *pointers, count = block.arguments
-            arrays = [_as_vector(pointer, count) for pointer in pointers]
-            zero, one = (arith.ConstantOp(index, ir.IntegerAttr.get(index, n)).result for n in (0, 1))
-            loop = scf.ForOp(zero, count, one)
-            with ir.InsertionPoint(loop.body):
-                at = loop.induction_variable
-                values = [
-                    _loaded(dtype, memref.load(array, [at])) for dtype, array in zip(inputs, arrays[1:], strict=True)
-                ]
-                memref.store(_storable(output, body(traits, values)), arrays[0], [at])
-                scf.YieldOp([])
-            func.ReturnOp([])
+        for name, loop in loops.items():
+            with ir.InsertionPoint(module.body):
+                _define(name, loop, traits)
         PassManager.parse(_LOWERING).run(module.operation)
         return to_llvm_ir(module)
+
+
+def _define(name: str, loop: Loop, traits: Traits) -> None:
+    index = ir.IndexType.get()
+    scalars = [ir.MemRefType.get([], _stored(dtype)) for dtype in (loop.output, *loop.inputs)]
+    function = func.FuncOp(name, ([*scalars, index], []))
+    block = function.add_entry_block()
+    function.arg_attrs = [ir.DictAttr.get({"llvm.noalias": ir.UnitAttr.get()})] * len(scalars) + [ir.DictAttr.get({})]
+    with ir.InsertionPoint(block):
+        *pointers, count = block.arguments
+        arrays = [_as_vector(pointer, count) for pointer in pointers]
+        zero, one = (arith.ConstantOp(index, ir.IntegerAttr.get(index, n)).result for n in (0, 1))
+        each = scf.ForOp(zero, count, one)
+        with ir.InsertionPoint(each.body):
+            at = each.induction_variable
+            values = [
+                _loaded(dtype, memref.load(array, [at])) for dtype, array in zip(loop.inputs, arrays[1:], strict=True)
+            ]
+            memref.store(_storable(loop.output, loop.body(traits, values)), arrays[0], [at])
+            scf.YieldOp([])
+        func.ReturnOp([])
 
 
 def _stored(dtype: DType) -> ir.Type:
@@ -115,7 +132,16 @@ def kernel(body: Body, inputs: Sequence[DType], output: DType, target: str = "cp
 
 def assembler(body: Body, inputs: Sequence[DType], output: DType, target: str | Target) -> str:
     """The body's loop as assembler text."""
-    return assembly(llvm_ir(body, inputs, output, target), Target.parse(target))
+    return assembler_of({"k": Loop(body, inputs, output)}, target)["k"]
+
+
+def assembler_of(loops: Mapping[str, Loop], target: str | Target) -> dict[str, str]:
+    """Each loop as assembler text."""
+    resolved = Target.parse(target)
+    text = assembly(llvm_ir_of(loops, traits_of(resolved)), resolved)
+    found = dict(re.findall(r"^(\w+):(.*?)^\.Lfunc_end", text, re.MULTILINE | re.DOTALL))
+    assert found.keys() == loops.keys()
+    return found
 
 
 def runnable_targets() -> list[str]:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from functools import cache
+
 import pytest
 
 from passes import scalar
 from passes.codegen.object_code import emit
+from passes.scalar import Traits, traits_of
 from passes.scalar.operations import BOOL, FLOAT, INTEGER, UNARY
 from tensorkiln.dtypes import DType
 from tensorkiln.target import LEVELS, LINUX_X86_64, Target
 from tests.codegen.objects import undefined_symbols
-from tests.scalar.kernel import Body, assembler, llvm_ir
+from tests.scalar.kernel import Loop, assembler_of, llvm_ir_of
 from tests.scalar.values import FLOATS, INTEGERS
 
 BASELINE = Target(kind="cpu", triple=LINUX_X86_64, cpu="x86-64", features=("sse2",))
@@ -21,54 +25,88 @@ TARGETS = [
 DTYPES = (*FLOATS, *INTEGERS, DType.BOOL)
 
 
-def _binary(kind: str, dtype: DType) -> Body:
+def of_every(name: str, dtypes: Sequence[DType]) -> pytest.MarkDecorator:
+    """Parameters of tests; what is made for a dtype is made once, so its tests are done by one process."""
+    grouped = [pytest.param(dtype, marks=pytest.mark.xdist_group(f"objects {dtype}")) for dtype in dtypes]
+    return pytest.mark.parametrize(name, grouped, ids=str)
+
+
+def _binary(kind: str, dtype: DType) -> Loop:
     result = DType.UINT8 if kind in ("cmplt", "cmpne") else dtype
-    return lambda traits, values: scalar.cast(
-        result, dtype, scalar.binop(kind, dtype, values[0], values[1], result, traits=traits), traits=traits
+    return Loop(
+        lambda traits, values: scalar.cast(
+            result, dtype, scalar.binop(kind, dtype, values[0], values[1], result, traits=traits), traits=traits
+        ),
+        (dtype, dtype),
+        dtype,
     )
 
 
-def _unary(kind: str, dtype: DType) -> Body:
-    return lambda traits, values: scalar.unary(kind, dtype, values[0], traits=traits)
+def _unary(kind: str, dtype: DType) -> Loop:
+    return Loop(lambda traits, values: scalar.unary(kind, dtype, values[0], traits=traits), (dtype,), dtype)
+
+
+def _cast(source: DType, destination: DType) -> Loop:
+    return Loop(
+        lambda traits, values: scalar.cast(source, destination, values[0], traits=traits), (source,), destination
+    )
+
+
+@cache
+def operations(dtype: DType, traits: Traits) -> str:
+    """LLVM IR with every operation on a dtype."""
+    binary = [*FLOAT, "pow"] if dtype.is_float else [*BOOL] if dtype.is_bool else [*INTEGER]
+    unary = ("neg", *UNARY) if dtype.is_float else ("neg",)
+    loops = {f"binop_{kind}": _binary(kind, dtype) for kind in binary}
+    return llvm_ir_of(loops | {f"unary_{kind}": _unary(kind, dtype) for kind in unary}, traits)
+
+
+@cache
+def casts(source: DType, traits: Traits) -> str:
+    """LLVM IR with the casts of a dtype to every other."""
+    return llvm_ir_of({f"to_{destination}": _cast(source, destination) for destination in DTYPES}, traits)
 
 
 @pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("dtype", DTYPES)
+@of_every("dtype", DTYPES)
 def test_no_operation_calls_a_library(dtype: DType, target: Target) -> None:
-    kinds = [*FLOAT, "pow"] if dtype.is_float else [*BOOL] if dtype.is_bool else [*INTEGER]
-    for kind in kinds:
-        code = emit(llvm_ir(_binary(kind, dtype), (dtype, dtype), dtype, target), target)
-        assert undefined_symbols(code) == frozenset(), kind
-    for kind in ("neg", *UNARY) if dtype.is_float else ("neg",):
-        code = emit(llvm_ir(_unary(kind, dtype), (dtype,), dtype, target), target)
-        assert undefined_symbols(code) == frozenset(), kind
+    assert undefined_symbols(emit(operations(dtype, traits_of(target)), target)) == frozenset()
 
 
 @pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("source", DTYPES)
+@of_every("source", DTYPES)
 def test_no_cast_calls_a_library(source: DType, target: Target) -> None:
-    for destination in DTYPES:
-        body: Body = lambda traits, values, to=destination: scalar.cast(source, to, values[0], traits=traits)  # noqa: E731
-        code = emit(llvm_ir(body, (source,), destination, target), target)
-        # A loop that changes no bits is a copy, and every loader has memcpy.
-        assert undefined_symbols(code) <= {"memcpy"}, destination
+    # A loop that changes no bits is a copy, and every loader has memcpy.
+    assert undefined_symbols(emit(casts(source, traits_of(target)), target)) <= {"memcpy"}
+
+
+@cache
+def vectors(make: Callable[[str, DType], Loop], kinds: tuple[str, ...], dtype: DType, target: str) -> dict[str, str]:
+    """Assembler text of each kind of operation on a dtype."""
+    # Not called by its kind alone: LLVM knows functions called `sin` and `pow`.
+    return assembler_of({f"loop_{kind}": make(kind, dtype) for kind in kinds}, target)
 
 
 @pytest.mark.parametrize(("target", "register"), [("cpu:x86-64-v3", "ymm"), ("cpu:x86-64-v4", "zmm")])
-@pytest.mark.parametrize("dtype", FLOATS)
+@of_every("dtype", FLOATS)
 @pytest.mark.parametrize("kind", list(UNARY))
 def test_functions_of_floats_are_vectors_of_the_full_width(kind: str, dtype: DType, target: str, register: str) -> None:
-    assert f"%{register}" in assembler(_unary(kind, dtype), (dtype,), dtype, target)
+    assert f"%{register}" in vectors(_unary, tuple(UNARY), dtype, target)[f"loop_{kind}"]
 
 
-@pytest.mark.parametrize("kind", ["add", "div", "max", "pow", "mod", "cmplt"])
+FLOAT_VECTORS = ("add", "div", "max", "pow", "mod", "cmplt")
+INTEGER_VECTORS = ("idiv", "mod", "pow", "shl", "shr")
+
+
+@pytest.mark.xdist_group("objects float32")
+@pytest.mark.parametrize("kind", FLOAT_VECTORS)
 def test_binary_operations_of_float32_are_vectors(kind: str) -> None:
-    assert "%ymm" in assembler(_binary(kind, DType.FLOAT32), (DType.FLOAT32,) * 2, DType.FLOAT32, "cpu:x86-64-v3")
+    assert "%ymm" in vectors(_binary, FLOAT_VECTORS, DType.FLOAT32, "cpu:x86-64-v3")[f"loop_{kind}"]
 
 
-@pytest.mark.parametrize("dtype", [DType.INT8, DType.UINT16, DType.INT32, DType.UINT32])
-@pytest.mark.parametrize("kind", ["idiv", "mod", "pow", "shl", "shr"])
+@of_every("dtype", [DType.INT8, DType.UINT16, DType.INT32, DType.UINT32])
+@pytest.mark.parametrize("kind", INTEGER_VECTORS)
 def test_integer_operations_are_vectors_and_divide_nothing_one_by_one(kind: str, dtype: DType) -> None:
-    text = assembler(_binary(kind, dtype), (dtype, dtype), dtype, "cpu:x86-64-v3")
+    text = vectors(_binary, INTEGER_VECTORS, dtype, "cpu:x86-64-v3")[f"loop_{kind}"]
     assert "%ymm" in text
     assert "idivl" not in text
