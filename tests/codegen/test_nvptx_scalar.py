@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from functools import cache
 
@@ -14,7 +13,7 @@ from passes.scalar.operations import BOOL, FLOAT, INTEGER, UNARY
 from tensorkiln.dtypes import DType
 from tensorkiln.target import Target
 from tests.codegen.assemblers import needs_assembler
-from tests.scalar.kernel import Body, llvm_ir
+from tests.scalar.kernel import Body, Loop, llvm_ir_of
 from tests.scalar.values import FLOATS, INTEGERS
 
 DTYPES = (*FLOATS, *INTEGERS, DType.BOOL)
@@ -89,16 +88,10 @@ def _bitcast(source: DType, destination: DType) -> Body:
 @cache
 def kernels(dtype: DType) -> tuple[str, int]:
     """LLVM IR with a kernel for every operation, and how many there are."""
-    target = "cuda:sm_90"
-    parts: list[str] = []
-    declarations: dict[str, None] = {}
-    found = list(cases(dtype))
-    for number, (_, body, inputs, output) in enumerate(found):
-        text = re.sub(r" #\d+", "", llvm_ir(body, inputs, output, target))
-        declarations |= dict.fromkeys(re.findall(r"^declare .*$", text, re.MULTILINE))
-        (function,) = re.findall(r"^define .*?^}", text, re.MULTILINE | re.DOTALL)
-        parts.append(function.replace("define void @k(", f"define ptx_kernel void @k{number}("))
-    return "\n".join([*parts, *declarations]), len(found)
+    found = enumerate(cases(dtype))
+    loops = {f"k{number}": Loop(body, inputs, output) for number, (_, body, inputs, output) in found}
+    text = llvm_ir_of(loops, scalar.traits_of(Target.parse("cuda:sm_90")))
+    return text.replace("define void @", "define ptx_kernel void @"), len(loops)
 
 
 @cache
