@@ -6,6 +6,7 @@ import ctypes
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import llvmlite.binding as llvm
@@ -47,13 +48,19 @@ def llvm_ir(body: Body, inputs: Sequence[DType], output: DType, target: str | Ta
 
 def llvm_ir_of(loops: Mapping[str, Loop], traits: Traits) -> str:
     """LLVM IR of a module with a function as that of `llvm_ir` for each of the loops, called as they are."""
-    with ir.Context(), ir.Location.unknown():
+    with _context(), ir.Location.unknown():
         module = ir.Module.create()
         for name, loop in loops.items():
             with ir.InsertionPoint(module.body):
                 _define(name, loop, traits)
         PassManager.parse(_LOWERING).run(module.operation)
         return to_llvm_ir(module)
+
+
+@cache
+def _context() -> ir.Context:
+    """One for all: to make one takes longer than to lower a loop."""
+    return ir.Context()
 
 
 def _define(name: str, loop: Loop, traits: Traits) -> None:
@@ -105,6 +112,7 @@ class Kernel:
     """A compiled body: arrays of equal size in, an array of the output dtype out."""
 
     engine: llvm.ExecutionEngine
+    name: str
     output: DType
     inputs: int
 
@@ -116,18 +124,24 @@ class Kernel:
 
     def into(self, result: Array, *arrays: Array) -> None:
         signature = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * (1 + self.inputs), ctypes.c_int64)
-        address = self.engine.get_function_address("k")
+        address = self.engine.get_function_address(self.name)
         signature(address)(result.ctypes.data, *(array.ctypes.data for array in arrays), result.size)
 
 
 def kernel(body: Body, inputs: Sequence[DType], output: DType, target: str = "cpu:native") -> Kernel:
     """Compile a body as a loop and load it."""
-    code = emit(llvm_ir(body, inputs, output, target), Target.parse(target))
+    return kernels({"k": Loop(body, inputs, output)}, target)["k"]
+
+
+def kernels(loops: Mapping[str, Loop], target: str = "cpu:native") -> dict[str, Kernel]:
+    """Compile loops as one object and load it."""
+    resolved = Target.parse(target)
+    code = emit(llvm_ir_of(loops, traits_of(resolved)), resolved)
     machine = llvm.Target.from_default_triple().create_target_machine()
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
     engine.add_object_file(llvm.ObjectFileRef.from_data(code))
     engine.finalize_object()
-    return Kernel(engine, output, len(inputs))
+    return {name: Kernel(engine, name, loop.output, len(loop.inputs)) for name, loop in loops.items()}
 
 
 def assembler(body: Body, inputs: Sequence[DType], output: DType, target: str | Target) -> str:
@@ -161,13 +175,17 @@ def binary(
     kind: str, dtype: DType, target: str = "cpu:native", *, result: DType | None = None, amount: DType | None = None
 ) -> Kernel:
     """The kernel of a binop."""
-    return kernel(
+    return kernels({"k": binop(kind, dtype, result=result, amount=amount)}, target)["k"]
+
+
+def binop(kind: str, dtype: DType, *, result: DType | None = None, amount: DType | None = None) -> Loop:
+    """The loop of a binop."""
+    return Loop(
         lambda traits, values: scalar.binop(
             kind, dtype, values[0], values[1], result, amount_dtype=amount, traits=traits
         ),
         (dtype, amount or dtype),
         result or dtype,
-        target,
     )
 
 
@@ -178,9 +196,11 @@ def unary(kind: str, dtype: DType, target: str = "cpu:native") -> Kernel:
 
 def cast(source: DType, destination: DType, target: str = "cpu:native") -> Kernel:
     """The kernel of a cast."""
-    return kernel(
-        lambda traits, values: scalar.cast(source, destination, values[0], traits=traits),
-        (source,),
-        destination,
-        target,
+    return kernels({"k": conversion(source, destination)}, target)["k"]
+
+
+def conversion(source: DType, destination: DType) -> Loop:
+    """The loop of a cast."""
+    return Loop(
+        lambda traits, values: scalar.cast(source, destination, values[0], traits=traits), (source,), destination
     )

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pytest
 
 from passes import scalar
 from tensorkiln.dtypes import DType
 from tensorkiln.reference.conversion import cast as reference_cast
-from tests.scalar.kernel import TARGETS, cast, kernel
+from tests.scalar.kernel import TARGETS, Kernel, cast, conversion, kernel, kernels
 from tests.scalar.values import FLOATS, INTEGERS, Array, assert_same, edges, patterns
 
 DTYPES = (*FLOATS, *INTEGERS, DType.BOOL)
@@ -31,14 +33,23 @@ def _arguments(dtype: DType) -> Array:
     return np.concatenate(parts)
 
 
+@cache
+def casts(source: DType, target: str) -> dict[str, Kernel]:
+    """The casts of a dtype to every other."""
+    return kernels({str(destination): conversion(source, destination) for destination in DTYPES}, target)
+
+
+# What is made for a dtype is made once, so its tests are done by one process.
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("destination", DTYPES)
-@pytest.mark.parametrize("source", DTYPES)
+@pytest.mark.parametrize(
+    "source", [pytest.param(dtype, marks=pytest.mark.xdist_group(f"casts {dtype}")) for dtype in DTYPES], ids=str
+)
 def test_a_cast_is_the_references(source: DType, destination: DType, target: str) -> None:
     x = _arguments(source)
     with np.errstate(all="ignore"):
         expected = reference_cast(x, source, destination)
-    assert_same(cast(source, destination, target)(x), expected, x)
+    assert_same(casts(source, target)[str(destination)](x), expected, x)
 
 
 @pytest.mark.parametrize("target", TARGETS)

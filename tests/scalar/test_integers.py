@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import cache
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from passes import scalar
 from tensorkiln.dtypes import DType
 from tensorkiln.errors import UnsupportedGraphError
-from tests.scalar.kernel import TARGETS, binary, kernel, unary
+from tests.scalar.kernel import TARGETS, Kernel, binary, binop, kernel, kernels, unary
 from tests.scalar.values import INTEGERS, Array, assert_same, edges, operands, pairs, patterns
 
 
@@ -64,25 +65,38 @@ MEANING: dict[str, Callable[[int, int, DType], int]] = {
 }
 
 
+def of_every(dtypes: Sequence[DType]) -> pytest.MarkDecorator:
+    """Parameters of tests; what is made for a dtype is made once, so its tests are done by one process."""
+    grouped = [pytest.param(dtype, marks=pytest.mark.xdist_group(f"integers {dtype}")) for dtype in dtypes]
+    return pytest.mark.parametrize("dtype", grouped, ids=str)
+
+
+@cache
+def operations(dtype: DType, target: str) -> dict[str, Kernel]:
+    """Every kind on a dtype."""
+    loops = kernels({f"loop_{kind}": binop(kind, dtype) for kind in MEANING}, target)
+    return {kind: loops[f"loop_{kind}"] for kind in MEANING}
+
+
 @pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("dtype", INTEGERS)
+@of_every(INTEGERS)
 @pytest.mark.parametrize("kind", list(MEANING))
 def test_a_kind_is_its_meaning_on_python_integers(kind: str, dtype: DType, target: str) -> None:
     a, b = operands(dtype, 2000)
-    assert_same(binary(kind, dtype, target)(a, b), _as_python(MEANING[kind], a, b, dtype), a, b)
+    assert_same(operations(dtype, target)[kind](a, b), _as_python(MEANING[kind], a, b, dtype), a, b)
 
 
 @pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("dtype", [DType.INT8, DType.UINT8])
+@of_every([DType.INT8, DType.UINT8])
 @pytest.mark.parametrize("kind", ["idiv", "mod"])
 def test_division_of_bytes_is_right_for_every_pair(kind: str, dtype: DType, target: str) -> None:
     every = np.arange(256).astype(np.uint8).view(dtype.numpy)
     a, b = pairs(every, every)
-    assert_same(binary(kind, dtype, target)(a, b), _as_python(MEANING[kind], a, b, dtype), a, b)
+    assert_same(operations(dtype, target)[kind](a, b), _as_python(MEANING[kind], a, b, dtype), a, b)
 
 
 @pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("dtype", [DType.INT16, DType.UINT16, DType.INT32, DType.UINT32])
+@of_every([DType.INT16, DType.UINT16, DType.INT32, DType.UINT32])
 @pytest.mark.parametrize("kind", ["idiv", "mod"])
 def test_division_is_right_next_to_multiples(kind: str, dtype: DType, target: str) -> None:
     generator = np.random.default_rng(2)
@@ -96,7 +110,7 @@ def test_division_is_right_next_to_multiples(kind: str, dtype: DType, target: st
             a * generator.choice([-1, 1], size).astype(dtype.numpy),
             b * generator.choice([-1, 1], size).astype(dtype.numpy),
         )
-    assert_same(binary(kind, dtype, target)(a, b), _as_python(MEANING[kind], a, b, dtype), a, b)
+    assert_same(operations(dtype, target)[kind](a, b), _as_python(MEANING[kind], a, b, dtype), a, b)
 
 
 @pytest.mark.parametrize("dtype", INTEGERS)

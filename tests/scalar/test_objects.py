@@ -14,7 +14,7 @@ from passes.scalar.operations import BOOL, FLOAT, INTEGER, UNARY
 from tensorkiln.dtypes import DType
 from tensorkiln.target import LEVELS, LINUX_X86_64, Target
 from tests.codegen.objects import undefined_symbols
-from tests.scalar.kernel import Loop, assembler_of, llvm_ir_of
+from tests.scalar.kernel import Loop, assembler_of, conversion, llvm_ir_of
 from tests.scalar.values import FLOATS, INTEGERS
 
 BASELINE = Target(kind="cpu", triple=LINUX_X86_64, cpu="x86-64", features=("sse2",))
@@ -46,12 +46,6 @@ def _unary(kind: str, dtype: DType) -> Loop:
     return Loop(lambda traits, values: scalar.unary(kind, dtype, values[0], traits=traits), (dtype,), dtype)
 
 
-def _cast(source: DType, destination: DType) -> Loop:
-    return Loop(
-        lambda traits, values: scalar.cast(source, destination, values[0], traits=traits), (source,), destination
-    )
-
-
 @cache
 def operations(dtype: DType, traits: Traits) -> str:
     """LLVM IR with every operation on a dtype."""
@@ -64,7 +58,7 @@ def operations(dtype: DType, traits: Traits) -> str:
 @cache
 def casts(source: DType, traits: Traits) -> str:
     """LLVM IR with the casts of a dtype to every other."""
-    return llvm_ir_of({f"to_{destination}": _cast(source, destination) for destination in DTYPES}, traits)
+    return llvm_ir_of({f"to_{destination}": conversion(source, destination) for destination in DTYPES}, traits)
 
 
 @pytest.mark.parametrize("target", TARGETS)
