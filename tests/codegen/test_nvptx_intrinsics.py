@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Sequence
+from functools import cache
 
 import pytest
 
@@ -32,6 +34,17 @@ def emitted(calls: list[Call], arch: str) -> str:
     return done.stdout
 
 
+@cache
+def emitted_for_device(arch: str) -> str:
+    return emitted(device_calls(arch), arch)
+
+
+def of_every(arches: Sequence[str]) -> pytest.MarkDecorator:
+    """Parameters of tests; what is made for an architecture is made once, so its tests are done by one process."""
+    grouped = [pytest.param(arch, marks=pytest.mark.xdist_group(f"intrinsics {arch}")) for arch in arches]
+    return pytest.mark.parametrize("arch", grouped)
+
+
 def device_calls(arch: str) -> list[Call]:
     capability = ARCHITECTURES[arch].capability
     return [call for since in (VOLTA, TURING, AMPERE) if since <= capability for call in device(since)]
@@ -47,19 +60,17 @@ def test_every_intrinsic_of_llvm_that_is_let_through_has_code(arch: str) -> None
     assert ".approx" not in ptx
 
 
-@pytest.mark.parametrize("arch", ARCHES)
+@of_every(ARCHES)
 def test_every_intrinsic_of_the_device_that_is_let_through_has_code(arch: str) -> None:
-    calls = device_calls(arch)
-    ptx = emitted(calls, arch)
+    calls, ptx = device_calls(arch), emitted_for_device(arch)
     assert ".extern .func" not in ptx
     assert ptx.count(".entry") == len(calls)
 
 
 @needs_assembler
-@pytest.mark.parametrize("arch", ["sm_75", "sm_80", "sm_90", "sm_100", "sm_120"])
+@of_every(["sm_75", "sm_80", "sm_90", "sm_100", "sm_120"])
 def test_an_assembler_takes_the_code_of_every_intrinsic_of_the_device(arch: str) -> None:
-    calls = device_calls(arch)
-    assert len(cubin.assemble(emitted(calls, arch), arch).usage) == len(calls)
+    assert len(cubin.assemble(emitted_for_device(arch), arch).usage) == len(device_calls(arch))
 
 
 @pytest.mark.parametrize("since", [VOLTA, TURING, AMPERE])
