@@ -79,36 +79,38 @@ def test_what_is_no_batch_is_refused_as_a_whole(server: Server, body: bytes, sta
     assert (answer.status_code, answer.json()["code"]) == (status, code)
 
 
-def test_requests_beyond_the_queue_are_refused_and_those_before_them_done(home: Path) -> None:
-    with Server(home, concurrency=1, queue=1) as server:
-        jobs = batch(server, [compile_body(graph("exp2", rows=rows)) for rows in range(1, 17)])
-        accepted = [job for job in jobs if job["status"] == 202]
-        refused = [job for job in jobs if job["status"] == 503]
-        assert len(accepted) >= 2
-        assert len(refused) == 16 - len(accepted) > 0
-        assert {job["error"]["code"] for job in refused} == {"infra.unavailable"}
-        assert {job["error"]["retryable"] for job in refused} == {True}
-        assert [ended(server, job)["state"] for job in accepted] == ["done"] * len(accepted)
+@pytest.mark.xdist_group("short")
+def test_requests_beyond_the_queue_are_refused_and_those_before_them_done(short: Server) -> None:
+    jobs = batch(short, [compile_body(graph("exp2", rows=rows)) for rows in range(1, 17)])
+    accepted = [job for job in jobs if job["status"] == 202]
+    refused = [job for job in jobs if job["status"] == 503]
+    assert len(accepted) >= 2
+    assert len(refused) == 16 - len(accepted) > 0
+    assert {job["error"]["code"] for job in refused} == {"infra.unavailable"}
+    assert {job["error"]["retryable"] for job in refused} == {True}
+    assert [ended(short, job)["state"] for job in accepted] == ["done"] * len(accepted)
 
 
-def test_a_batch_counts_for_the_limits_of_its_tenant(home: Path) -> None:
-    with Guarded(home, tenant_in_flight=3) as server:
-        key = server.key("a")
-        body = encoded({"requests": [compile_body(graph("exp2", rows=rows)) for rows in range(1, 13)]})
-        jobs = server.send(key, "POST", "/jobs:batch", body).json()["jobs"]
-        assert {job["status"] for job in jobs} == {202, 429}
-        assert {job["error"]["code"] for job in jobs if job["status"] == 429} == {"rate.limited"}
-        (first, *_) = jobs
-        assert server.send(key, "GET", first["location"]).status_code == 200
-        assert server.send(server.key("b"), "GET", first["location"]).status_code == 404
-        assert server.send(None, "POST", "/jobs:batch", body).status_code == 401
+@pytest.mark.xdist_group("guarded")
+def test_a_batch_counts_for_the_limits_of_its_tenant(guarded: Guarded) -> None:
+    key = guarded.key("batching")
+    body = encoded({"requests": [compile_body(graph("exp2", rows=rows)) for rows in range(1, 13)]})
+    jobs = guarded.send(key, "POST", "/jobs:batch", body).json()["jobs"]
+    assert {job["status"] for job in jobs} == {202, 429}
+    assert {job["error"]["code"] for job in jobs if job["status"] == 429} == {"rate.limited"}
+    (first, *_) = jobs
+    assert guarded.send(key, "GET", first["location"]).status_code == 200
+    assert guarded.send(guarded.key("other"), "GET", first["location"]).status_code == 404
+    assert guarded.send(None, "POST", "/jobs:batch", body).status_code == 401
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-def test_a_batch_that_was_accepted_is_done_after_a_restart(home: Path, number: signal.Signals) -> None:
-    with Server(home, concurrency=1) as server:
-        jobs = batch(server, [compile_body(graph("exp2", rows=rows)) for rows in range(1, 9)])
-        assert [job["status"] for job in jobs] == [202] * 8
-        server.stop(number)
+def test_a_batch_that_was_accepted_is_done_after_a_restart(home: Path) -> None:
+    jobs: list[dict[str, Any]] = []
+    for number, rows in ((signal.SIGTERM, range(1, 9)), (signal.SIGKILL, range(9, 17))):
+        with Server(home, concurrency=1) as server:
+            assert [ended(server, job)["state"] for job in jobs] == ["done"] * len(jobs)
+            jobs = batch(server, [compile_body(graph("exp2", rows=each)) for each in rows])
+            assert [job["status"] for job in jobs] == [202] * 8
+            server.stop(number)
     with Server(home) as server:
         assert [ended(server, job)["state"] for job in jobs] == ["done"] * 8

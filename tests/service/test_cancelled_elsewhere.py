@@ -282,13 +282,10 @@ def test_the_time_in_a_queue_while_it_ran_is_told_too(tmp_path: Path, monkeypatc
     asyncio.run(run())
 
 
-def test_a_real_service_tells_the_end_that_another_made(tmp_path: Path) -> None:
-    store = tmp_path / "store"
-    with (
-        Server(tmp_path / "one", test_hooks=1, store=store) as one,
-        Server(tmp_path / "two", test_hooks=1, store=store) as two,
-        ThreadPoolExecutor(1) as pool,
-    ):
+@pytest.mark.xdist_group("pair")
+def test_a_real_service_tells_the_end_that_another_made(pair: tuple[Server, Server]) -> None:
+    one, two = pair
+    with ThreadPoolExecutor(1) as pool:
         job = accepted(one, encoded(compile_body()), "hang")
         watched = pool.submit(events, one, job)
         while not one.jobs("compile"):

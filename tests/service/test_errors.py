@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import socket
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -179,11 +178,11 @@ def test_a_client_that_leaves_in_the_middle_of_a_body_harms_nobody(server: Serve
     assert "defect" not in server.log()
 
 
-def test_a_hook_is_refused_by_a_service_without_hooks(home: Path) -> None:
-    with Server(home) as server:
-        check(server.compile(encoded(compile_body()), "abort"), 400, "request.invalid")
-        assert server.http.get("/capabilities").json()["test_hooks"] is False
-        assert server.compile(encoded(compile_body())).status_code == 200
+@pytest.mark.xdist_group("pair")
+def test_a_hook_is_refused_by_a_service_without_hooks(unusual: Server) -> None:
+    check(unusual.compile(encoded(compile_body()), "abort"), 400, "request.invalid")
+    assert unusual.http.get("/capabilities").json()["test_hooks"] is False
+    assert unusual.compile(encoded(compile_body())).status_code == 200
 
 
 def test_an_unknown_hook_is_refused(server: Server) -> None:

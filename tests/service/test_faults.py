@@ -57,15 +57,16 @@ def test_what_kills_the_reading_of_a_request_is_contained_as_well(server: Server
     assert server.compile(body).status_code == 200
 
 
-def test_others_are_served_while_a_compile_hangs(home: Path) -> None:
+@pytest.mark.xdist_group("pair")
+def test_others_are_served_while_a_compile_hangs(patient: Server) -> None:
     body = encoded(compile_body(graph("sqrt", rows=5)))
-    with Server(home, test_hooks=1, concurrency=2) as server, ThreadPoolExecutor(1) as pool:
-        hanging = pool.submit(server.compile, body, "hang")
-        _await_compile(server.fork_server)
-        assert server.compile(body).status_code == 200
-        assert server.http.get("/healthz").status_code == 200
+    with ThreadPoolExecutor(1) as pool:
+        hanging = pool.submit(patient.compile, body, "hang")
+        _await_compile(patient.fork_server)
+        assert patient.compile(body).status_code == 200
+        assert patient.http.get("/healthz").status_code == 200
         assert not hanging.done()
-        _abort_jobs(server, hanging)
+        _abort_jobs(patient, hanging)
         assert hanging.result().json()["details"]["signal"] == "SIGABRT"
 
 
@@ -127,18 +128,19 @@ def test_a_service_that_is_asked_to_stop_finishes_what_it_has_and_leaves_nothing
         assert [cache(again.compile(body)) for body in bodies] == [("hit", "same request")] * 2
 
 
-def test_compiles_beyond_the_queue_are_told_to_come_back(home: Path) -> None:
-    with Server(home, test_hooks=1, concurrency=1, queue=0) as server:
-        with ThreadPoolExecutor(1) as pool:
-            hanging = pool.submit(server.compile, encoded(compile_body()), "hang")
-            _await_compile(server.fork_server)
-            refused = server.compile(encoded(compile_body()))
-            assert (refused.status_code, refused.json()["code"]) == (503, "infra.unavailable")
-            assert refused.json()["retryable"]
-            assert refused.headers["Retry-After"] == "1"
-            _abort_jobs(server, hanging)
-            assert hanging.result().status_code == 422
-        assert server.compile(encoded(compile_body())).status_code == 200
+@pytest.mark.xdist_group("narrow")
+def test_compiles_beyond_the_queue_are_told_to_come_back(narrow: Server) -> None:
+    body = encoded(compile_body(graph("sqrt", rows=6)))
+    with ThreadPoolExecutor(1) as pool:
+        hanging = pool.submit(narrow.compile, body, "hang")
+        _await_compile(narrow.fork_server)
+        refused = narrow.compile(body)
+        assert (refused.status_code, refused.json()["code"]) == (503, "infra.unavailable")
+        assert refused.json()["retryable"]
+        assert refused.headers["Retry-After"] == "1"
+        _abort_jobs(narrow, hanging)
+        assert hanging.result().status_code == 422
+    assert narrow.compile(body).status_code == 200
 
 
 def _long_chain(length: int) -> dict[str, Any]:

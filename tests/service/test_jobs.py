@@ -85,19 +85,19 @@ def test_a_request_that_is_sent_again_with_its_key_is_the_same_job(server: Serve
     assert sent(body, "no key").status_code == 422
 
 
-def test_a_request_that_is_sent_many_times_at_once_with_its_key_is_worked_on_once(tmp_path: Path) -> None:
+@pytest.mark.xdist_group("pair")
+def test_a_request_that_is_sent_many_times_at_once_with_its_key_is_worked_on_once(patient: Server) -> None:
     body = encoded(compile_body(graph("log2", rows=46)))
     headers = {**ASYNC, "Idempotency-Key": "many", HOOK: "hang"}
-    with Server(tmp_path, test_hooks=1, concurrency=8) as server:
-        with ThreadPoolExecutor(8) as pool:
-            answers = list(pool.map(lambda _: server.post("/compile", body, **headers), range(8)))
-        (job,) = {answer.json()["id"] for answer in answers}
-        while server.http.get(f"/jobs/{job}").json()["state"] != "running":
-            time.sleep(0.02)
-        told = Figures(server)
-        assert (told("kiln_queue_running", lane="jobs"), told("kiln_queue_depth", lane="jobs")) == (1, 0)
-        assert server.http.delete(f"/jobs/{job}").json()["state"] == "cancelled"
-        assert server.post("/compile", body, **headers).json()["state"] == "cancelled"
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(lambda _: patient.post("/compile", body, **headers), range(8)))
+    (job,) = {answer.json()["id"] for answer in answers}
+    while patient.http.get(f"/jobs/{job}").json()["state"] != "running":
+        time.sleep(0.02)
+    told = Figures(patient)
+    assert (told("kiln_queue_running", lane="jobs"), told("kiln_queue_depth", lane="jobs")) == (1, 0)
+    assert patient.http.delete(f"/jobs/{job}").json()["state"] == "cancelled"
+    assert patient.post("/compile", body, **headers).json()["state"] == "cancelled"
 
 
 def test_a_job_that_failed_by_what_may_pass_is_another_when_it_is_sent_again(tmp_path: Path) -> None:
@@ -118,16 +118,17 @@ def test_a_job_that_failed_by_what_may_pass_is_another_when_it_is_sent_again(tmp
         server.http.delete(f"/jobs/{again['id']}")
 
 
-def test_the_end_of_a_job_that_another_service_has_is_waited_for(tmp_path: Path) -> None:
+@pytest.mark.xdist_group("pair")
+def test_the_end_of_a_job_that_another_service_has_is_waited_for(pair: tuple[Server, Server]) -> None:
+    one, two = pair
     body, key = encoded(compile_body(graph("log2", rows=48))), {"Idempotency-Key": "elsewhere"}
-    with Server(tmp_path, test_hooks=1) as one, Server(tmp_path, test_hooks=1) as two:
-        first = one.post("/compile", body, **ASYNC, **key, **{HOOK: "hang"}).json()
-        with ThreadPoolExecutor(1) as pool:
-            waiting = pool.submit(two.post, "/compile", body, Prefer="wait=60", **key, **{HOOK: "hang"})
-            time.sleep(1)
-            one.http.delete(f"/jobs/{first['id']}")
-            answer = waiting.result(timeout=30)
-        assert (answer.status_code, answer.json()["id"], answer.json()["state"]) == (200, first["id"], "cancelled")
+    first = one.post("/compile", body, **ASYNC, **key, **{HOOK: "hang"}).json()
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(two.post, "/compile", body, Prefer="wait=60", **key, **{HOOK: "hang"})
+        time.sleep(1)
+        one.http.delete(f"/jobs/{first['id']}")
+        answer = waiting.result(timeout=30)
+    assert (answer.status_code, answer.json()["id"], answer.json()["state"]) == (200, first["id"], "cancelled")
 
 
 def test_a_batch_that_is_sent_again_with_its_key_makes_the_same_jobs(server: Server) -> None:
@@ -250,21 +251,22 @@ def test_events_arrive_while_the_job_runs(server: Server) -> None:
         assert any("cancelled" in line for line in lines)
 
 
-def test_a_job_that_is_cancelled_ends_with_its_process(home: Path) -> None:
-    with Server(home, test_hooks=1, concurrency=1) as server:
-        running = accepted(server, encoded(compile_body()), "hang")
-        while not (compiling := server.jobs("compile")):
-            time.sleep(0.01)
-        waiting = accepted(server, encoded(compile_body()), "hang")
-        for job in (waiting, running):
-            answer = server.http.delete(f"/jobs/{job}")
-            assert (answer.status_code, answer.json()["state"]) == (200, "cancelled")
-            assert server.http.get(f"/jobs/{job}").json() == answer.json()
-            assert server.http.delete(f"/jobs/{job}").json() == answer.json()
-        await_end(compiling[0])
-        assert server.http.get(f"/jobs/{waiting}").json()["queue_ms"] is None
-        assert events(server, running)[-1]["data"]["state"] == "cancelled"
-        assert server.compile(encoded(compile_body())).status_code == 200
+@pytest.mark.xdist_group("short")
+def test_a_job_that_is_cancelled_ends_with_its_process(short: Server) -> None:
+    body = encoded(compile_body(graph("log2", rows=49)))
+    running = accepted(short, body, "hang")
+    while not (compiling := short.jobs("compile")):
+        time.sleep(0.01)
+    waiting = accepted(short, body, "hang")
+    for job in (waiting, running):
+        answer = short.http.delete(f"/jobs/{job}")
+        assert (answer.status_code, answer.json()["state"]) == (200, "cancelled")
+        assert short.http.get(f"/jobs/{job}").json() == answer.json()
+        assert short.http.delete(f"/jobs/{job}").json() == answer.json()
+    await_end(compiling[0])
+    assert short.http.get(f"/jobs/{waiting}").json()["queue_ms"] is None
+    assert events(short, running)[-1]["data"]["state"] == "cancelled"
+    assert short.compile(body).status_code == 200
 
 
 def test_cancelling_one_of_two_equal_jobs_leaves_the_other_alone(server: Server) -> None:
@@ -307,14 +309,15 @@ def test_a_job_that_does_not_exist_is_not_found(server: Server, method: str, pat
     assert (answer.status_code, answer.json()["code"]) == (422, "request.invalid")
 
 
-def test_jobs_beyond_the_queue_are_refused_before_they_are_accepted(home: Path) -> None:
-    with Server(home, test_hooks=1, concurrency=1, queue=1) as server:
-        held = [accepted(server, encoded(compile_body()), "hang") for _ in range(2)]
-        refused = submit(server, encoded(compile_body()), hook="hang")
-        assert (refused.status_code, refused.json()["code"]) == (503, "infra.unavailable")
-        for job in held:
-            server.http.delete(f"/jobs/{job}")
-        assert submit(server, encoded(compile_body()), "wait=30").status_code == 200
+@pytest.mark.xdist_group("short")
+def test_jobs_beyond_the_queue_are_refused_before_they_are_accepted(short: Server) -> None:
+    body = encoded(compile_body(graph("log2", rows=50)))
+    held = [accepted(short, body, "hang") for _ in range(2)]
+    refused = submit(short, body, hook="hang")
+    assert (refused.status_code, refused.json()["code"]) == (503, "infra.unavailable")
+    for job in held:
+        short.http.delete(f"/jobs/{job}")
+    assert submit(short, body, "wait=30").status_code == 200
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])

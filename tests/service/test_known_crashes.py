@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -74,27 +72,22 @@ def test_those_that_are_known_are_bounded(monkeypatch: pytest.MonkeyPatch) -> No
     assert [asked(known, request)[1] for request in "abc"] == [True, False, False]
 
 
-@pytest.fixture
-def service(tmp_path: Path) -> Iterator[Guarded]:
-    with Guarded(tmp_path / "kiln", test_hooks=1) as server:
-        yield server
-
-
-def test_it_is_told_without_a_look_at_the_crashes_of_the_store_to_its_caller_alone(service: Guarded) -> None:
-    mine, other = service.key("t"), service.key("t")
+@pytest.mark.xdist_group("guarded")
+def test_it_is_told_without_a_look_at_the_crashes_of_the_store_to_its_caller_alone(guarded: Guarded) -> None:
+    mine, other = guarded.key("crashing"), guarded.key("crashing")
     body = encoded(compile_body(graph("exp2", rows=43)))
 
     def crash(key: str) -> dict[str, Any]:
-        response = service.send(key, "POST", "/compile", body, **{HOOK: "poison:segfault"})
+        response = guarded.send(key, "POST", "/compile", body, **{HOOK: "poison:segfault"})
         assert response.status_code == 422
         return response.json()
 
     first, second = crash(mine), crash(mine)
     assert second == {**first, "details": {**first["details"], "cached": True}}
-    for record in (service.home / "store" / "crashes").rglob("*"):
+    for record in (guarded.home / "store" / "crashes").rglob("*"):
         if record.is_file():
             os.truncate(record, 0)
     assert crash(mine) == second
-    assert service.send(mine, "GET", f"/artifacts/{first['details']['reproducer']}").status_code == 200
+    assert guarded.send(mine, "GET", f"/artifacts/{first['details']['reproducer']}").status_code == 200
     # The store says nothing of a crash any more, and to another caller nobody else does.
     assert "cached" not in crash(other)["details"]

@@ -7,13 +7,12 @@ import re
 import signal
 import socket
 import time
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.observe.figures import Figures
-from tests.service.bodies import compile_body, encoded
+from tests.service.bodies import compile_body, encoded, graph
 from tests.service.server import HOOK, Server, await_end
 
 
@@ -72,81 +71,89 @@ def await_in_flight(server: Server, count: int) -> None:
         time.sleep(0.01)
 
 
+@pytest.mark.xdist_group("narrow")
 @pytest.mark.parametrize(("hook", "kind"), [("hang", "compile"), ("prepare:hang", "answer")])
 def test_a_compile_that_nobody_waits_for_ends_with_its_process_and_frees_its_slot(
-    home: Path, hook: str, kind: str
+    narrow: Server, hook: str, kind: str
 ) -> None:
-    with Server(home, test_hooks=1, concurrency=1, queue=0, compile_deadline_s=600) as server:
-        asking = Asking(server, "/compile", encoded(compile_body()), **{HOOK: hook})
-        process = await_job(server, kind)
-        asking.leave()
-        await_end(process)
-        await_in_flight(server, 0)
-        assert server.compile(encoded(compile_body())).status_code == 200
-        assert '"status": 499' in server.log()
-        assert "defect" not in server.log()
+    body, before = encoded(compile_body(graph(rows=10 + len(hook)))), len(narrow.log())
+    asking = Asking(narrow, "/compile", body, **{HOOK: hook})
+    process = await_job(narrow, kind)
+    asking.leave()
+    await_end(process)
+    await_in_flight(narrow, 0)
+    assert narrow.compile(body).status_code == 200
+    log = narrow.log()[before:]
+    assert '"status": 499' in log
+    assert "defect" not in log
 
 
-def test_a_client_that_sends_no_more_has_left(home: Path) -> None:
-    with Server(home, test_hooks=1, compile_deadline_s=600) as server:
-        asking = Asking(server, "/compile", encoded(compile_body()), **{HOOK: "hang"})
-        process = await_job(server, "compile")
-        asking.half_close()
-        assert asking.is_closed()
-        await_end(process)
+@pytest.mark.xdist_group("pair")
+def test_a_client_that_sends_no_more_has_left(patient: Server) -> None:
+    asking = Asking(patient, "/compile", encoded(compile_body()), **{HOOK: "hang"})
+    process = await_job(patient, "compile")
+    asking.half_close()
+    assert asking.is_closed()
+    await_end(process)
 
 
-def test_a_compile_goes_on_for_the_last_of_those_who_wait_for_it(home: Path) -> None:
-    with Server(home, compile_deadline_s=600) as server:
-        body = encoded(compile_body(chain()))
-        first = Asking(server, "/compile", body)
-        process = await_job(server, "compile")
-        os.kill(process, signal.SIGSTOP)  # It takes as long as this test likes.
-        others = [Asking(server, "/compile", body) for _ in range(2)]
-        await_in_flight(server, 3)
-        time.sleep(0.3)
-        first.leave()
-        others[0].leave()
-        await_in_flight(server, 1)
-        assert server.jobs("compile") == [process]
-        os.kill(process, signal.SIGCONT)
-        assert others[1].status() == 200
+@pytest.mark.xdist_group("pair")
+def test_a_compile_goes_on_for_the_last_of_those_who_wait_for_it(patient: Server) -> None:
+    body = encoded(compile_body(chain(3001)))
+    first = Asking(patient, "/compile", body)
+    process = await_job(patient, "compile")
+    os.kill(process, signal.SIGSTOP)  # It takes as long as this test likes.
+    others = [Asking(patient, "/compile", body) for _ in range(2)]
+    await_in_flight(patient, 3)
+    time.sleep(0.3)
+    first.leave()
+    others[0].leave()
+    await_in_flight(patient, 1)
+    assert patient.jobs("compile") == [process]
+    os.kill(process, signal.SIGCONT)
+    assert others[1].status() == 200
 
 
-def test_it_ends_when_the_last_of_them_has_left(home: Path) -> None:
-    with Server(home, compile_deadline_s=600) as server:
-        body = encoded(compile_body(chain()))
-        asking = [Asking(server, "/compile", body)]
-        process = await_job(server, "compile")
-        os.kill(process, signal.SIGSTOP)
-        asking.append(Asking(server, "/compile", body))
-        await_in_flight(server, 2)
-        for each in asking:
-            each.leave()
-        await_end(process)
+@pytest.mark.xdist_group("pair")
+def test_it_ends_when_the_last_of_them_has_left(patient: Server) -> None:
+    body = encoded(compile_body(chain(3002)))
+    asking = [Asking(patient, "/compile", body)]
+    process = await_job(patient, "compile")
+    os.kill(process, signal.SIGSTOP)
+    asking.append(Asking(patient, "/compile", body))
+    await_in_flight(patient, 2)
+    for each in asking:
+        each.leave()
+    await_end(process)
 
 
-def test_a_client_that_comes_back_at_once_finds_its_compile_under_way(home: Path) -> None:
-    with Server(home, compile_deadline_s=600) as server:
-        body = encoded(compile_body(chain()))
-        lost = Asking(server, "/compile", body)
-        process = await_job(server, "compile")
-        os.kill(process, signal.SIGSTOP)
-        lost.leave()
-        again = Asking(server, "/compile", body)
-        while not Figures(server)("kiln_http_requests_total", status="499"):
-            time.sleep(0.05)
-        assert server.jobs("compile") == [process]
-        os.kill(process, signal.SIGCONT)
-        assert again.status() == 200
+@pytest.mark.xdist_group("pair")
+def test_a_client_that_comes_back_at_once_finds_its_compile_under_way(patient: Server) -> None:
+    await_in_flight(patient, 0)
+    body, before = encoded(compile_body(chain(3003))), Figures(patient)("kiln_http_requests_total", status="499")
+    lost = Asking(patient, "/compile", body)
+    process = await_job(patient, "compile")
+    os.kill(process, signal.SIGSTOP)
+    lost.leave()
+    again = Asking(patient, "/compile", body)
+    while Figures(patient)("kiln_http_requests_total", status="499") == before:
+        time.sleep(0.05)
+    assert patient.jobs("compile") == [process]
+    os.kill(process, signal.SIGCONT)
+    assert again.status() == 200
 
 
-def test_a_job_is_not_given_up_with_the_client_that_waits_for_it(home: Path) -> None:
-    with Server(home, test_hooks=1, compile_deadline_s=2) as server:
-        waiting = Asking(server, "/compile", encoded(compile_body()), **{HOOK: "hang", "Prefer": "wait=60"})
-        await_job(server, "compile")
-        (job,) = [path.name for path in (home / "store" / "jobs" / "open").iterdir()]
-        waiting.leave()
-        while (found := server.http.get(f"/jobs/{job}").json())["state"] == "running":
-            time.sleep(0.05)
-        assert found["error"]["code"] == "compile.deadline_exceeded"
+def test_a_job_is_not_given_up_with_the_client_that_waits_for_it(server: Server) -> None:
+    def opened() -> set[str]:
+        return {path.name for path in (server.home / "store" / "jobs" / "open").glob("*")}
+
+    before = opened()
+    waiting = Asking(server, "/compile", encoded(compile_body()), **{HOOK: "hang", "Prefer": "wait=60"})
+    while not (mine := opened() - before):
+        time.sleep(0.005)
+    (job,) = mine
+    await_job(server, "compile")
+    waiting.leave()
+    while (found := server.http.get(f"/jobs/{job}").json())["state"] in ("queued", "running"):
+        time.sleep(0.05)
+    assert found["error"]["code"] == "compile.deadline_exceeded"
