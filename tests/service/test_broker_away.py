@@ -11,6 +11,7 @@ from tests.service.bodies import compile_body, encoded, graph
 from tests.service.server import Server
 
 NOBODY = "amqp://127.0.0.1:1//"
+pytestmark = pytest.mark.xdist_group("broker_away")
 
 
 @pytest.fixture(scope="module")

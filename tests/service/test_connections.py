@@ -5,7 +5,7 @@ from __future__ import annotations
 import select
 import socket
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -67,16 +67,24 @@ def test_a_long_head_is_answered_alike_however_it_arrives(
         assert connection.recv(12) == b"HTTP/1.1 " + status
 
 
-def test_a_head_that_does_not_come_ends_its_connection(tmp_path: Path) -> None:
-    with Server(tmp_path, arrival_s=1) as server, connected(server) as silent, connected(server) as halting:
+@pytest.fixture(scope="module")
+def impatient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A service that waits a second for what is to arrive."""
+    with Server(tmp_path_factory.mktemp("impatient"), arrival_s=1) as running:
+        yield running
+
+
+@pytest.mark.xdist_group("impatient")
+def test_a_head_that_does_not_come_ends_its_connection(impatient: Server) -> None:
+    with connected(impatient) as silent, connected(impatient) as halting:
         halting.sendall(HEAD)
         assert is_closed(silent)
         assert is_closed(halting)
-        with connected(server) as kept:
+        with connected(impatient) as kept:
             kept.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
             kept.sendall(b"GET /healthz HTTP/1.1\r\n")
             assert said(kept).count(b"HTTP/1.1 200") == 1
-        assert server.http.get("/healthz").status_code == 200
+        assert impatient.http.get("/healthz").status_code == 200
 
 
 def test_those_who_hold_connections_open_shut_nobody_out(tmp_path: Path) -> None:
@@ -89,8 +97,9 @@ def test_those_who_hold_connections_open_shut_nobody_out(tmp_path: Path) -> None
         assert "out of system resource" not in server.log()
 
 
-def test_a_body_that_does_not_come_is_answered_and_let_go(tmp_path: Path) -> None:
-    with Server(tmp_path, arrival_s=1) as server, connected(server) as slow:
+@pytest.mark.xdist_group("impatient")
+def test_a_body_that_does_not_come_is_answered_and_let_go(impatient: Server) -> None:
+    with connected(impatient) as slow:
         slow.sendall(HEAD + b"Content-Length: 100\r\n\r\n{")
         answer = said(slow)
         assert answer.startswith(b"HTTP/1.1 408 ")
@@ -109,22 +118,22 @@ def test_a_body_that_is_refused_before_it_is_sent_is_not_waited_for(server: Serv
     assert b"\r\nconnection: close\r\n" in answer.lower()
 
 
-def test_a_stranger_is_not_asked_for_a_body(tmp_path: Path) -> None:
+@pytest.mark.xdist_group("guarded")
+def test_a_stranger_is_not_asked_for_a_body(guarded: Guarded) -> None:
     body = b"{}"
     head = HEAD + EXPECT + b"Content-Length: %d\r\n" % len(body)
-    with Guarded(tmp_path) as server:
-        with connected(server) as stranger:
-            stranger.sendall(head + b"\r\n")
-            answer = said(stranger)
-        assert answer.startswith(b"HTTP/1.1 401 ")
-        assert b"\r\nconnection: close\r\n" in answer.lower()
-        with connected(server) as known:
-            known.sendall(head + b"Authorization: Bearer %b\r\n\r\n" % server.key("t").encode())
-            assert known.recv(1 << 16) == b"HTTP/1.1 100 Continue\r\n\r\n"
-            known.sendall(body)
-            answer = known.recv(1 << 16)
-            assert answer.startswith(b"HTTP/1.1 400 ")
-            assert b"connection: close" not in answer.lower()
+    with connected(guarded) as stranger:
+        stranger.sendall(head + b"\r\n")
+        answer = said(stranger)
+    assert answer.startswith(b"HTTP/1.1 401 ")
+    assert b"\r\nconnection: close\r\n" in answer.lower()
+    with connected(guarded) as known:
+        known.sendall(head + b"Authorization: Bearer %b\r\n\r\n" % guarded.key("expecting").encode())
+        assert known.recv(1 << 16) == b"HTTP/1.1 100 Continue\r\n\r\n"
+        known.sendall(body)
+        answer = known.recv(1 << 16)
+        assert answer.startswith(b"HTTP/1.1 400 ")
+        assert b"connection: close" not in answer.lower()
 
 
 def test_a_request_without_a_body_keeps_its_connection_whatever_it_expects(server: Server) -> None:

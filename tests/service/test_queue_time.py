@@ -21,9 +21,9 @@ DEADLINE_S = 4.0
 
 
 @pytest.fixture(scope="module")
-def narrow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def one_place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A service that compiles one graph at a time."""
-    home = tmp_path_factory.mktemp("narrow")
+    home = tmp_path_factory.mktemp("one_place")
     with Server(home, concurrency=1, compile_deadline_s=DEADLINE_S, test_hooks=1) as server:
         yield server
 
@@ -40,36 +40,39 @@ def occupied(server: Server, rows: int) -> Generator[None]:
     hanging.join()
 
 
-def test_a_job_that_waits_for_a_place_says_so(narrow: Server) -> None:
-    with occupied(narrow, 20):
-        job = submit(narrow, encoded(compile_body(graph(rows=21)))).json()["id"]
+@pytest.mark.xdist_group("places")
+def test_a_job_that_waits_for_a_place_says_so(one_place: Server) -> None:
+    with occupied(one_place, 20):
+        job = submit(one_place, encoded(compile_body(graph(rows=21)))).json()["id"]
         path = f"/jobs/{job}"
-        meanwhile = narrow.http.get(path)
+        meanwhile = one_place.http.get(path)
         while (meanwhile.json()["queue_ms"] or 0.0) < 300:
-            meanwhile = narrow.http.get(path)
-        again = narrow.http.get(path, headers={"If-None-Match": meanwhile.headers["ETag"]})
-        done = ended(narrow, job)
+            meanwhile = one_place.http.get(path)
+        again = one_place.http.get(path, headers={"If-None-Match": meanwhile.headers["ETag"]})
+        done = ended(one_place, job)
     assert meanwhile.json()["state"] == "running"
     assert again.status_code == 304
     assert done["state"] == "done"
     assert done["queue_ms"] > 1000
     assert done["run_ms"] > 0
-    last = events(narrow, job)[-1]["data"]
+    last = events(one_place, job)[-1]["data"]
     assert (last["queue_ms"], last["run_ms"]) == (done["queue_ms"], done["run_ms"])
 
 
-def test_a_request_that_waits_for_a_place_says_so(narrow: Server) -> None:
-    with occupied(narrow, 30):
-        answer = narrow.compile(encoded(compile_body(graph(rows=31))))
+@pytest.mark.xdist_group("places")
+def test_a_request_that_waits_for_a_place_says_so(one_place: Server) -> None:
+    with occupied(one_place, 30):
+        answer = one_place.compile(encoded(compile_body(graph(rows=31))))
     found = re.fullmatch(r"queue;dur=(\S+), total;dur=(\S+)", answer.headers["Server-Timing"])
     assert found is not None
     queue, total = float(found[1]), float(found[2])
     assert 1000 < queue < total
 
 
-def test_a_compile_that_took_too_long_says_for_how_long_it_waited_besides(narrow: Server) -> None:
-    with occupied(narrow, 40):
-        details = narrow.compile(encoded(compile_body(graph(rows=41))), "hang").json()["details"]
+@pytest.mark.xdist_group("places")
+def test_a_compile_that_took_too_long_says_for_how_long_it_waited_besides(one_place: Server) -> None:
+    with occupied(one_place, 40):
+        details = one_place.compile(encoded(compile_body(graph(rows=41))), "hang").json()["details"]
     assert details["queue_ms"] > 1000
     assert details["deadline_s"] == DEADLINE_S
 
