@@ -20,34 +20,28 @@ WEAK: dict[str, Any] = {"isolation": Wall.PROCESS.value}
 STRONG: dict[str, Any] = {"require_isolation": Level.LANDLOCK.value}
 
 
-def test_an_answer_of_weaker_days_is_not_repeated(tmp_path: Path) -> None:
+def test_an_answer_of_weaker_days_is_believed_by_nobody_who_requires_more(tmp_path: Path) -> None:
+    """The broker of the farm is away: what its service answers is what it believes of the store."""
     home = tmp_path / "kiln"
+    shared = {name: home / name for name in ("store", "keys", "identity")}
     with Server(home, **WEAK) as server:
-        assert server.compile(BODY).json()["signatures"][0]["record"]["isolation"] == Level.PROCESS
+        weak = server.compile(BODY).json()
+        assert weak["signatures"][0]["record"]["isolation"] == Level.PROCESS
         assert cache(server.compile(BODY)) == ("hit", "same request")
-    with Server(home, **STRONG) as server:
-        again = server.compile(BODY)
-        assert cache(again)[0] == "miss"
-        assert again.json()["signatures"][0]["record"]["isolation"] == Level.LANDLOCK
-        assert cache(server.compile(BODY)) == ("hit", "same request")
+    path = f"/programs/{weak['programs'][0]['digest']}"
+    farm_settings: dict[str, Any] = {"broker": NO_BROKER, **STRONG, **shared}
+    with Server(tmp_path / "farm", **farm_settings) as farm:
+        isolation = farm.http.get("/capabilities").json()["isolation"]
+        assert isolation == {"level": Level.LANDLOCK, "mechanisms": [], "shortcomings": []}
+        assert [farm.compile(body).status_code for body in SPELLINGS] == [503, 503]
+        assert farm.http.get(path).status_code == 404
+        with Server(home, **STRONG) as server:
+            again = server.compile(BODY)
+            assert cache(again)[0] == "miss"
+            assert again.json()["signatures"][0]["record"]["isolation"] == Level.LANDLOCK
+            assert cache(server.compile(BODY)) == ("hit", "same request")
+        assert [farm.compile(body).status_code for body in SPELLINGS] == [200, 200]
+        assert farm.http.get(path).status_code == 200
     # What is stronger than is asked for is believed.
     with Server(home, **WEAK) as server:
         assert cache(server.compile(BODY)) == ("hit", "same request")
-
-
-def test_the_service_of_a_farm_states_and_believes_the_level_that_is_required(tmp_path: Path) -> None:
-    """Its broker is away: what it answers is what it believes of the store."""
-    home = tmp_path / "kiln"
-    with Server(home, **WEAK) as server:
-        (program,) = server.compile(BODY).json()["programs"]
-    path = f"/programs/{program['digest']}"
-    with Server(home, broker=NO_BROKER, **STRONG) as server:
-        isolation = server.http.get("/capabilities").json()["isolation"]
-        assert isolation == {"level": Level.LANDLOCK, "mechanisms": [], "shortcomings": []}
-        assert [server.compile(body).status_code for body in SPELLINGS] == [503, 503]
-        assert server.http.get(path).status_code == 404
-    with Server(home, **STRONG) as server:
-        assert server.compile(BODY).status_code == 200
-    with Server(home, broker=NO_BROKER, **STRONG) as server:
-        assert [server.compile(body).status_code for body in SPELLINGS] == [200, 200]
-        assert server.http.get(path).status_code == 200
