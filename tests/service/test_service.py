@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
-import pytest
 
 from service.limits import MAX_TARGETS
 from tensorkiln.dtypes import DType
@@ -74,11 +73,13 @@ def test_a_validation_tells_types_and_digest(server: Server) -> None:
 
 def test_one_line_says_that_it_is_ready_and_nothing_else_is_printed(home: Path) -> None:
     server = Server(home)
+    fork_servers = server.fork_servers
     assert server.process.stdout is not None
     os.kill(server.pid, signal.SIGTERM)
     assert server.process.stdout.read() == ""
     assert server.stop() == 0
     assert complaints(server.log()) == []
+    all_end(fork_servers)
 
 
 def test_an_interrupt_ends_it_as_a_shell_expects(home: Path) -> None:
@@ -92,22 +93,16 @@ def test_only_its_user_can_open_its_socket_which_goes_with_it(home: Path) -> Non
     path = home / "s"
     environment = {**os.environ, "KILN_HOME": str(home)}
     command = [sys.executable, "-m", "service", "--uds", str(path)]
-    for _ in range(2):
+    for end, status, is_left in ((signal.SIGKILL, -signal.SIGKILL, True), (signal.SIGTERM, 0, False)):
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
             assert process.stdout is not None
             assert process.stdout.readline() == f"tensorkiln is ready on unix:{path}\n"
             assert stat.S_IMODE(path.stat().st_mode) == 0o600
             with httpx2.Client(transport=httpx2.HTTPTransport(uds=str(path), verify=False)) as client:
                 assert client.get("http://kiln/healthz").status_code == 200
-            process.kill()
-            process.wait()
-        assert path.exists()
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline()
-        process.terminate()
-        assert process.wait(30) == 0
-    assert not path.exists()
+            process.send_signal(end)
+            assert process.wait(30) == status
+        assert path.exists() is is_left
 
 
 def test_an_address_in_use_is_told_in_one_line(server: Server, home: Path) -> None:
@@ -131,10 +126,15 @@ def test_a_store_that_cannot_be_used_is_told(home: Path) -> None:
     assert "The store at" in result.stderr
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-def test_the_fork_servers_go_with_the_service(home: Path, number: signal.Signals) -> None:
+def test_the_fork_servers_go_with_a_service_that_is_killed(home: Path) -> None:
     server = Server(home)
     fork_servers = server.fork_servers
-    server.stop(number)
+    server.stop(signal.SIGKILL)
+    all_end(fork_servers)
+
+
+def all_end(fork_servers: frozenset[int]) -> None:
+    """The two go with their service, if not at once."""
+    assert len(fork_servers) == 2
     for pid in fork_servers:
         await_end(pid)
