@@ -130,6 +130,7 @@ def starting(home: Path) -> Generator[tuple[subprocess.Popen[str], int]]:
         try:
             while not (found := trials(service.pid)):
                 assert service.poll() is None
+                time.sleep(0.005)
             os.kill(found[0], signal.SIGSTOP)
             yield service, found[0]
         finally:
