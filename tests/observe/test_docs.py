@@ -14,8 +14,8 @@ import pytest
 from service.observe.instruments import REGISTRY
 from service.readiness.readiness import CHECKS
 from tests.observe.figures import Figures
-from tests.observe.test_log import lines
-from tests.service.bodies import compile_body, encoded
+from tests.observe.test_log import lines, told_so_far
+from tests.service.bodies import compile_body, encoded, graph
 from tests.service.server import Server
 from tests.snippets import ANYTHING, ROOT, blocks
 
@@ -45,11 +45,11 @@ def test_every_command_of_the_page_prints_what_it_says(home: Path) -> None:
         assert re.fullmatch(pattern, actual, re.DOTALL), f"$ {command}\n{actual}"
 
 
-def test_the_line_of_the_page_is_that_of_a_request(home: Path) -> None:
+def test_the_line_of_the_page_is_that_of_a_request(server: Server) -> None:
     (block,) = blocks(PAGE, "json", "line")
-    with Server(home) as server:
-        server.compile(encoded(compile_body()))
-        (line,) = lines(server, 1, event="request")
+    since = told_so_far(server)
+    server.compile(encoded(compile_body(graph(rows=94))))
+    (line,) = lines(server, 1, since, event="request")
     stated = json.loads(block.text)
     assert stated.keys() == line.keys()
     assert (stated["method"], stated["route"]) == (line["method"], line["route"])

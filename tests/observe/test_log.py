@@ -6,6 +6,7 @@ import json
 import re
 import time
 from pathlib import Path
+from secrets import token_hex
 from typing import Any
 
 from service.identity.scopes import Scope
@@ -17,45 +18,57 @@ TRACE = "0af7651916cd43dd8448eb211c80319c"
 PARENT = f"00-{TRACE}-b7ad6b7169203331-01"
 
 
-def lines(server: Server, count: int, **wanted: Any) -> list[dict[str, Any]]:
+def lines(server: Server, count: int, since: int = 0, **wanted: Any) -> list[dict[str, Any]]:
     """The lines of a log with these values, in order, once there are so many: a line follows its answer."""
-    while len(found := _lines(server, wanted)) < count:
+    while len(found := _lines(server, since, wanted)) < count:
         time.sleep(0.01)
     return found
 
 
-def _lines(server: Server, wanted: dict[str, Any]) -> list[dict[str, Any]]:
+def _lines(server: Server, since: int, wanted: dict[str, Any]) -> list[dict[str, Any]]:
+    return [line for line in map(json.loads, whole_lines(server)[since:]) if wanted.items() <= line.items()]
+
+
+def whole_lines(server: Server) -> list[str]:
     # The last one may be half written.
-    whole = server.log().rpartition("\n")[0].splitlines()
-    return [line for line in map(json.loads, whole) if wanted.items() <= line.items()]
+    return server.log().rpartition("\n")[0].splitlines()
 
 
-def test_a_request_is_one_line_with_its_route_status_and_time(home: Path) -> None:
-    with Server(home) as server:
-        server.http.get("/healthz")
-        server.http.get("/artifacts/" + "0" * 64)
-        server.http.get("/nowhere/at/all")
-        server.http.post("/compile", content=b"{", headers={"Content-Type": "text/plain"})
-        told = lines(server, 4, event="request")
-        assert [(line["method"], line["route"], line["status"]) for line in told] == [
-            ("GET", "/healthz", 200),
-            ("GET", "/artifacts/{digest}", 404),
-            ("GET", "none", 404),
-            ("POST", "/compile", 415),
-        ]
-        assert all(0 < line["ms"] < 60_000 for line in told)
-        assert "nowhere" not in server.log()
+def told_so_far(server: Server) -> int:
+    """How many lines there are once those of all earlier requests are: one more request has the last."""
+    trace = token_hex(16)
+    server.http.get("/healthz", headers={"traceparent": f"00-{trace}-{'b' * 16}-01"})
+    while not any(trace in line for line in whole_lines(server)):
+        time.sleep(0.01)
+    return len(whole_lines(server))
 
 
-def test_a_line_has_the_trace_of_its_request_which_the_answer_names(home: Path) -> None:
-    with Server(home) as server:
-        named = server.http.get("/healthz", headers={"traceparent": PARENT})
-        assert named.headers["kiln-trace"] == TRACE
-        fresh = [server.http.get("/healthz").headers["kiln-trace"] for _ in range(2)]
-        garbled = server.http.get("/healthz", headers={"traceparent": "00-nothing\x01"}).headers["kiln-trace"]
-        assert len({TRACE, *fresh, garbled}) == 4
-        assert all(re.fullmatch(r"[0-9a-f]{32}", trace) for trace in (*fresh, garbled))
-        assert [line["trace"] for line in lines(server, 4, event="request")] == [TRACE, *fresh, garbled]
+def test_a_request_is_one_line_with_its_route_status_and_time(server: Server) -> None:
+    since = told_so_far(server)
+    server.http.get("/healthz")
+    server.http.get("/artifacts/" + "0" * 64)
+    server.http.get("/nowhere/at/all")
+    server.http.post("/compile", content=b"{", headers={"Content-Type": "text/plain"})
+    told = lines(server, 4, since, event="request")
+    assert [(line["method"], line["route"], line["status"]) for line in told] == [
+        ("GET", "/healthz", 200),
+        ("GET", "/artifacts/{digest}", 404),
+        ("GET", "none", 404),
+        ("POST", "/compile", 415),
+    ]
+    assert all(0 < line["ms"] < 60_000 for line in told)
+    assert "nowhere" not in server.log()
+
+
+def test_a_line_has_the_trace_of_its_request_which_the_answer_names(server: Server) -> None:
+    since = told_so_far(server)
+    named = server.http.get("/healthz", headers={"traceparent": PARENT})
+    assert named.headers["kiln-trace"] == TRACE
+    fresh = [server.http.get("/healthz").headers["kiln-trace"] for _ in range(2)]
+    garbled = server.http.get("/healthz", headers={"traceparent": "00-nothing\x01"}).headers["kiln-trace"]
+    assert len({TRACE, *fresh, garbled}) == 4
+    assert all(re.fullmatch(r"[0-9a-f]{32}", trace) for trace in (*fresh, garbled))
+    assert [line["trace"] for line in lines(server, 4, since, event="request")] == [TRACE, *fresh, garbled]
 
 
 def test_no_line_has_anything_of_a_graph_and_a_failure_has_the_trace(home: Path) -> None:
@@ -85,7 +98,7 @@ def test_the_lines_of_a_job_have_its_id_and_its_trace_also_after_a_restart(home:
         assert [line["job"] for line in told] == [job, job]
     with Server(home, test_hooks=1, compile_deadline_s=1) as server:
         while server.http.get(f"/jobs/{job}").json()["state"] != "failed":
-            pass
+            time.sleep(0.02)
         (failed,) = lines(server, 1, event="a compile failed")
         assert (failed["job"], failed["trace"], failed["code"]) == (job, TRACE, "compile.deadline_exceeded")
 
@@ -99,14 +112,14 @@ def test_a_line_has_the_tenant_and_no_credential(guarded: Guarded) -> None:
     assert key[-20:] not in guarded.log()
 
 
-def test_no_line_has_anything_of_a_header(home: Path) -> None:
+def test_no_line_has_anything_of_a_header(server: Server) -> None:
+    since = told_so_far(server)
     said = {"traceparent": f"00-{'a' * 32}-{'b' * 16}-01", "tracestate": "user=alice password=hunter2 /home/alice/x"}
-    with Server(home, auth="off") as server:
-        for headers in (said, {**said, "traceparent": "password=hunter2"}, {**said, "baggage": "alice=/home/alice"}):
-            assert server.http.get("/healthz", headers=headers).status_code == 200
-        assert len(lines(server, 3, event="request", route="/healthz")) == 3
-        assert "alice" not in server.log()
-        assert "hunter2" not in server.log()
+    for headers in (said, {**said, "traceparent": "password=hunter2"}, {**said, "baggage": "alice=/home/alice"}):
+        assert server.http.get("/healthz", headers=headers).status_code == 200
+    assert len(lines(server, 3, since, event="request", route="/healthz")) == 3
+    assert "alice" not in server.log()
+    assert "hunter2" not in server.log()
 
 
 def test_what_is_logged_can_be_limited(home: Path) -> None:
