@@ -24,6 +24,19 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
         yield running
 
 
+@pytest.fixture(scope="session")
+def narrow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A service with test hooks that compiles one graph, for the tests of the xdist group of this name.
+
+    Its store has a record that services once wrote.
+    """
+    home = tmp_path_factory.mktemp("narrow")
+    (home / "store").mkdir()
+    (home / "store" / "canary").write_bytes(b"{}")
+    with Server(home, test_hooks=1, concurrency=1, compile_deadline_s=3, ready_queue_age_s=0.3) as running:
+        yield running
+
+
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
     """An empty directory for a service of one's own."""

@@ -25,36 +25,41 @@ from tests.service.bodies import compile_body, encoded, graph
 from tests.service.server import Server
 
 
-def test_a_compile_is_counted_by_stage_and_a_repeated_request_as_a_hit(home: Path) -> None:
-    with Server(home) as server:
-        body = encoded(compile_body())
-        reordered = encoded(compile_body(graph(name="other", reverse=True)))
-        for sent in (body, body, reordered, encoded(compile_body(fast_math=True))):
-            assert server.compile(sent).status_code == 200
-        figures = Figures(server)
-        assert figures("kiln_cache_requests_total", result="miss", reason="first_request") == 1
-        assert figures("kiln_cache_requests_total", result="miss", reason="differs") == 1
-        assert figures("kiln_cache_requests_total", result="hit", reason="same_request") == 1
-        assert figures("kiln_cache_requests_total", result="hit", reason="same_action") == 1
-        for stage in ("start", "load", "schedule", "codegen", "return"):
-            assert figures("kiln_compile_seconds_count", stage=stage, target="cpu", outcome="ok") == 2
-        assert figures("kiln_compile_seconds_sum", stage="codegen") > 0
-        # Who reads a request of which all is stored writes its answer.
-        assert figures("kiln_job_seconds_count", kind="answer", outcome="ok") == 3
-        assert figures("kiln_job_seconds_count", kind="render") == 0
-        assert figures("kiln_http_requests_total", route="/compile", method="POST", status="200") == 4
-        assert figures("kiln_http_requests_in_flight") == 1  # the one that asks
-        assert figures("kiln_ready", check="canary") == 1
+def test_a_compile_is_counted_by_stage_and_a_repeated_request_as_a_hit(server: Server) -> None:
+    body = encoded(compile_body(graph(rows=91)))
+    reordered = encoded(compile_body(graph(name="other", reverse=True, rows=91)))
+    before = Figures(server)
+    for sent in (body, body, reordered, encoded(compile_body(graph(rows=91), fast_math=True))):
+        assert server.compile(sent).status_code == 200
+    after = Figures(server)
+
+    def more(name: str, **labels: str) -> float:
+        return after(name, **labels) - before(name, **labels)
+
+    assert more("kiln_cache_requests_total", result="miss", reason="first_request") == 1
+    assert more("kiln_cache_requests_total", result="miss", reason="differs") == 1
+    assert more("kiln_cache_requests_total", result="hit", reason="same_request") == 1
+    assert more("kiln_cache_requests_total", result="hit", reason="same_action") == 1
+    for stage in ("start", "load", "schedule", "codegen", "return"):
+        assert more("kiln_compile_seconds_count", stage=stage, target="cpu", outcome="ok") == 2
+    assert more("kiln_compile_seconds_sum", stage="codegen") > 0
+    # Who reads a request of which all is stored writes its answer.
+    assert more("kiln_job_seconds_count", kind="answer", outcome="ok") == 3
+    assert more("kiln_job_seconds_count", kind="render") == 0
+    assert more("kiln_http_requests_total", route="/compile", method="POST", status="200") == 4
+    assert after("kiln_http_requests_in_flight") == 1  # the one that asks
+    assert after("kiln_ready", check="canary") == 1
 
 
-def test_every_program_of_a_request_is_counted_also_when_it_is_repeated(home: Path) -> None:
-    with Server(home) as server:
-        body = encoded(compile_body(graph("sqrt"), ["cpu:x86-64-v2", "cpu:x86-64-v3"]))
-        for prefer in ({}, {}, {"Prefer": "wait=30"}):
-            assert server.post("/compile", body, **prefer).status_code == 200
-        figures = Figures(server)
-        assert figures("kiln_cache_requests_total", result="miss") == 2
-        assert figures("kiln_cache_requests_total", result="hit", reason="same_request") == 4
+def test_every_program_of_a_request_is_counted_also_when_it_is_repeated(server: Server) -> None:
+    body = encoded(compile_body(graph("sqrt", rows=92), ["cpu:x86-64-v2", "cpu:x86-64-v3"]))
+    before = Figures(server)
+    for prefer in ({}, {}, {"Prefer": "wait=30"}):
+        assert server.post("/compile", body, **prefer).status_code == 200
+    after, name = Figures(server), "kiln_cache_requests_total"
+    assert after(name, result="miss") - before(name, result="miss") == 2
+    hit = {"result": "hit", "reason": "same_request"}
+    assert after(name, **hit) - before(name, **hit) == 4
 
 
 @pytest.mark.parametrize(
@@ -79,11 +84,11 @@ def test_a_job_that_is_ended_is_counted_by_what_ended_it(
     assert figures("kiln_compile_seconds_count", stage="test-hook", outcome=code) >= 1
 
 
-def test_a_fork_server_that_is_started_again_is_counted(home: Path) -> None:
-    with Server(home) as server:
-        os.kill(server.fork_server, signal.SIGKILL)
-        assert server.compile(encoded(compile_body())).status_code == 200
-        assert Figures(server)("kiln_fork_server_restarts_total") == 1
+def test_a_fork_server_that_is_started_again_is_counted(server: Server) -> None:
+    before = Figures(server)("kiln_fork_server_restarts_total")
+    os.kill(server.fork_server, signal.SIGKILL)
+    assert server.compile(encoded(compile_body(graph(rows=93)))).status_code == 200
+    assert Figures(server)("kiln_fork_server_restarts_total") - before == 1
 
 
 def test_entries_that_are_damaged_are_counted_when_they_are_healed(home: Path) -> None:
@@ -106,22 +111,23 @@ def test_entries_that_are_damaged_are_counted_when_they_are_healed(home: Path) -
         assert figures("kiln_cache_requests_total", result="miss", reason="damaged") == 1
 
 
-def test_what_waits_is_seen_with_its_age(home: Path) -> None:
-    with Server(home, test_hooks=1, concurrency=1, compile_deadline_s=2) as server:
-        body = encoded(compile_body())
-        threads = [threading.Thread(target=server.compile, args=(body, "hang")) for _ in range(2)]
-        for thread in threads:
-            thread.start()
-        while not (figures := Figures(server))("kiln_queue_depth", lane="compiles"):
-            time.sleep(0.01)
-        assert figures("kiln_queue_running", lane="compiles") == 1
-        while (later := Figures(server)("kiln_queue_age_seconds", lane="compiles")) < 0.2:
-            assert server.jobs("compile")
-        assert later > figures("kiln_queue_age_seconds", lane="compiles")
-        server.post("/compile", body, Prefer="respond-async", Kiln_Test_Hook="hang")
-        assert Figures(server)("kiln_jobs_open") == 1
-        for thread in threads:
-            thread.join()
+@pytest.mark.xdist_group("narrow")
+def test_what_waits_is_seen_with_its_age(narrow: Server) -> None:
+    body = encoded(compile_body())
+    threads = [threading.Thread(target=narrow.compile, args=(body, "hang")) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    while not (figures := Figures(narrow))("kiln_queue_depth", lane="compiles"):
+        time.sleep(0.01)
+    assert figures("kiln_queue_running", lane="compiles") == 1
+    while (later := Figures(narrow)("kiln_queue_age_seconds", lane="compiles")) < 0.2:
+        assert narrow.jobs("compile")
+    assert later > figures("kiln_queue_age_seconds", lane="compiles")
+    job = narrow.post("/compile", body, Prefer="respond-async", Kiln_Test_Hook="hang").json()["id"]
+    assert Figures(narrow)("kiln_jobs_open") == 1
+    narrow.http.delete(f"/jobs/{job}")
+    for thread in threads:
+        thread.join()
 
 
 def test_no_label_holds_what_a_user_wrote(server: Server) -> None:
