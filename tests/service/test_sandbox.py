@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
 import pytest
@@ -24,7 +25,30 @@ from tests.sandbox.boxes import failure, in_sandbox, ping
 from tests.sandbox.processes import alive
 from tests.service.server import await_end, children, jobs
 
+pytestmark = pytest.mark.xdist_group("box")
+
 LIMITS = Limits(deadline_s=5.0, memory_mib=64, file_mib=4)
+
+Box = Callable[[Callable[[Sandbox], Awaitable[None]]], None]
+
+
+@pytest.fixture(scope="module")
+def box() -> Iterator[Box]:
+    """Runs a test with a sandbox that is that of all who leave its fork server alive."""
+    with asyncio.Runner() as runner:
+        sandbox = Sandbox(test_hooks=True, max_output_mib=16)
+        try:
+            runner.run(sandbox.start())
+            yield lambda test: runner.run(_run(test, sandbox))
+        finally:
+            runner.run(sandbox.close())
+
+
+async def _run(test: Callable[[Sandbox], Awaitable[None]], sandbox: Sandbox) -> None:
+    assert sandbox.pid is not None
+    while jobs(sandbox.pid):  # of the test before
+        await asyncio.sleep(0.01)
+    await test(sandbox)
 
 
 @pytest.mark.parametrize(
@@ -42,7 +66,7 @@ LIMITS = Limits(deadline_s=5.0, memory_mib=64, file_mib=4)
     ],
 )
 def test_a_failure_of_native_code_has_its_own_error_and_the_next_job_runs(
-    hook: str, kind: type[TensorkilnError], details: dict[str, Any]
+    box: Box, hook: str, kind: type[TensorkilnError], details: dict[str, Any]
 ) -> None:
     # A stack grows to 64 MiB, which is to fit into the memory.
     limits = Limits(5.0, 256, 4) if hook == "overflow_stack" else LIMITS
@@ -56,11 +80,11 @@ def test_a_failure_of_native_code_has_its_own_error_and_the_next_job_runs(
             await ping(sandbox)
         assert sandbox.restarts == 0
 
-    in_sandbox(fails, max_output_mib=16)
+    box(fails)
 
 
 @pytest.mark.parametrize("hook", ["hang", "stop"])
-def test_a_process_that_hangs_is_killed_at_its_deadline(hook: str) -> None:
+def test_a_process_that_hangs_is_killed_at_its_deadline(box: Box, hook: str) -> None:
     async def hangs(sandbox: Sandbox) -> None:
         for deadline_s in (0.2, 0.4):
             error = await failure(sandbox, hook, Limits(deadline_s, 64, 4))
@@ -72,10 +96,10 @@ def test_a_process_that_hangs_is_killed_at_its_deadline(hook: str) -> None:
             await_end(child)
         await ping(sandbox)
 
-    in_sandbox(hangs)
+    box(hangs)
 
 
-def test_jobs_run_beside_a_hanging_one() -> None:
+def test_jobs_run_beside_a_hanging_one(box: Box) -> None:
     async def beside(sandbox: Sandbox) -> None:
         begun = asyncio.Event()
         unending = Limits(deadline_s=3600.0, memory_mib=64, file_mib=4)
@@ -86,10 +110,10 @@ def test_jobs_run_beside_a_hanging_one() -> None:
         hanging.cancel()
         await asyncio.wait([hanging])
 
-    in_sandbox(beside)
+    box(beside)
 
 
-def test_the_end_of_standard_error_is_in_the_error() -> None:
+def test_the_end_of_standard_error_is_in_the_error(box: Box) -> None:
     async def shouts(sandbox: Sandbox) -> None:
         error = await failure(sandbox, "stderr")
         assert "the last words" in error.details["stderr"]
@@ -97,16 +121,16 @@ def test_the_end_of_standard_error_is_in_the_error() -> None:
         crash = await failure(sandbox, "segfault")
         assert "_segfault" in crash.details["stderr"]
 
-    in_sandbox(shouts)
+    box(shouts)
 
 
-def test_a_job_can_neither_fork_nor_run_programs_nor_signal_nor_connect_nor_open_many_files() -> None:
+def test_a_job_can_neither_fork_nor_run_programs_nor_signal_nor_connect_nor_open_many_files(box: Box) -> None:
     async def tries(sandbox: Sandbox) -> None:
         ready = await sandbox.start()
         assert set(ready.mechanisms) >= {"fork", "rlimits", "no_new_privs", "seccomp"}
         assert await sandbox.run("hook", Message({"hook": "escape"}), LIMITS) == Message()
 
-    in_sandbox(tries)
+    box(tries)
 
 
 def test_without_the_setting_there_are_no_hooks() -> None:
@@ -174,7 +198,7 @@ def test_nothing_is_left_after_the_end() -> None:
     assert not any(alive(pid) for pid in left)
 
 
-def test_a_caller_that_leaves_ends_its_job() -> None:
+def test_a_caller_that_leaves_ends_its_job(box: Box) -> None:
     async def leaves(sandbox: Sandbox) -> None:
         stages: list[str] = []
         hanging = asyncio.create_task(sandbox.run("hook", Message({"hook": "hang"}), LIMITS, stages.append))
@@ -187,7 +211,7 @@ def test_a_caller_that_leaves_ends_its_job() -> None:
         await_end(child)
         await ping(sandbox)
 
-    in_sandbox(leaves)
+    box(leaves)
 
 
 def test_a_caller_that_leaves_while_the_fork_server_starts_again_leaves_no_other_behind() -> None:
@@ -210,9 +234,9 @@ def test_a_caller_that_leaves_while_the_fork_server_starts_again_leaves_no_other
     in_sandbox(leaves)
 
 
-def test_large_parts_travel_both_ways() -> None:
+def test_large_parts_travel_both_ways(box: Box) -> None:
     async def travels(sandbox: Sandbox) -> None:
         with pytest.raises(RequestError, match="The body lacks graph"):
             await sandbox.run("validate", Message({}, {"body": b"{" + b" " * (8 << 20) + b"}"}), LIMITS)
 
-    in_sandbox(travels)
+    box(travels)
