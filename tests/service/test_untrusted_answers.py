@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from hashlib import sha256
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,8 +22,8 @@ from tests.sandbox.boxes import LIMITS, in_sandbox, ping
 from tests.service.bodies import V3, compile_body, encoded, graph
 from tests.service.warm_ups import LIE, LIES, OTHER_LIES
 
-COMPILES = "tests.service.warm_ups:lie"
-THE_REST = "tests.service.warm_ups:lie_about_the_rest"
+WARM_UPS = tuple(f"tests.service.warm_ups:{name}" for name in ("lie", "lie_about_the_rest", "ask_wrongly"))
+Test = Callable[[Engine], Awaitable[None]]
 
 
 def body(content: Any) -> Body:
@@ -32,19 +31,23 @@ def body(content: Any) -> Body:
     return Body(text, sha256(text).hexdigest())
 
 
-def with_engine(home: Path, warm_up: str, test: Callable[[Engine], Awaitable[None]]) -> None:
-    async def run() -> None:
-        settings = Settings(home=home, test_hooks=True)
-        reader, compiler = (Sandbox((each, warm_up), test_hooks=True) for each in (READING, COMPILING))
+@pytest.fixture(scope="module")
+def with_engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Test], None]]:
+    """Runs a test with an engine whose jobs lie when they are told to by the hook or by the graph of a request."""
+    settings = Settings(home=tmp_path_factory.mktemp("engine"), test_hooks=True)
+    reader, compiler = (Sandbox((each, *WARM_UPS), test_hooks=True) for each in (READING, COMPILING))
+
+    async def run(test: Test) -> None:
+        with acting_as(LOCAL):
+            await test(engine)
+
+    with asyncio.Runner() as runner:
         engine = Engine(settings, reader, compiler, Authenticator(settings).keyring)
         try:
-            await engine.start()
-            with acting_as(LOCAL):
-                await test(engine)
+            runner.run(engine.start())
+            yield lambda test: runner.run(run(test))
         finally:
-            await engine.close()
-
-    asyncio.run(run())
+            runner.run(engine.close())
 
 
 async def refused(lie: str, asked: Awaitable[object]) -> CrashedError:
@@ -55,20 +58,24 @@ async def refused(lie: str, asked: Awaitable[object]) -> CrashedError:
     return error
 
 
-def test_an_answer_that_lacks_or_garbles_something_is_a_crash(home: Path) -> None:
+@pytest.mark.xdist_group("engine")
+def test_an_answer_that_lacks_or_garbles_something_is_a_crash(with_engine: Callable[[Test], None]) -> None:
     found: dict[str, str] = {}
 
     async def test(engine: Engine) -> None:
         for lie in LIES:
             found[lie] = (await refused(lie, engine.compile(body(compile_body()), lie))).message
 
-    with_engine(home, COMPILES, test)
+    with_engine(test)
     assert "artifacts" in found["no_artifacts"]
     assert "stages" in found["a_list_of_stages"]
     assert "does not give" in found["no_answer"]
 
 
-def test_a_job_that_reads_or_writes_for_a_request_is_not_believed_either(home: Path) -> None:
+@pytest.mark.xdist_group("engine")
+def test_a_job_that_reads_or_writes_for_a_request_is_not_believed_either(
+    with_engine: Callable[[Test], None],
+) -> None:
     async def test(engine: Engine) -> None:
         for kind, lies in OTHER_LIES.items():
             for lie in lies:
@@ -93,21 +100,20 @@ def test_a_job_that_reads_or_writes_for_a_request_is_not_believed_either(home: P
         # The truth is believed.
         assert (await engine.compile(body(compile_body(target=[V3, "cpu:x86-64-v2"])))).startswith(b'{"programs"')
 
-    with_engine(home, THE_REST, test)
+    with_engine(test)
 
 
-def test_a_job_that_reads_a_request_asks_once_what_is_stored_for_it(home: Path) -> None:
-    async def is_silent(engine: Engine) -> None:
-        error = await refused("silence", engine.compile(body(compile_body())))
+@pytest.mark.xdist_group("engine")
+def test_a_job_that_reads_a_request_asks_once_what_is_stored_for_it(with_engine: Callable[[Test], None]) -> None:
+    async def test(engine: Engine) -> None:
+        error = await refused("silence", engine.compile(body(compile_body(graph(name="ask.nothing")))))
         assert "names no action" in error.message
-
-    async def asks_again(engine: Engine) -> None:
-        (error,) = await asyncio.gather(engine.compile(body(compile_body())), return_exceptions=True)
+        asked = engine.compile(body(compile_body(graph(name="ask.again"))))
+        (error,) = await asyncio.gather(asked, return_exceptions=True)
         assert isinstance(error, CrashedError)
         assert "asks something" in error.message
 
-    with_engine(home, "tests.service.warm_ups:ask_nothing", is_silent)
-    with_engine(home, "tests.service.warm_ups:ask_again", asks_again)
+    with_engine(test)
 
 
 def test_a_job_that_is_to_ask_nothing_gets_no_answer() -> None:

@@ -137,19 +137,23 @@ def lie_about_the_rest() -> None:
     answer.prepare, answer.render = jobs["prepare"], jobs["render"]
 
 
-def ask_nothing() -> None:
-    """Have the job that reads compile requests end without a question."""
-    cast(dict[str, Job], JOBS)["answer"] = lambda request, outlet: Message()
+ASKS = {"ask.nothing": 0, "ask.again": 2}
+"""How often the job that reads a compile request asks what is stored for it, by the name of its graph."""
 
 
-def ask_again() -> None:
-    """Have the job that reads compile requests ask what it has asked already."""
+def ask_wrongly() -> None:
+    """Have the job that reads compile requests ask so often for graphs of ASKS."""
     jobs = cast(dict[str, Job], JOBS)
+    honest = jobs["answer"]
 
     def asking(request: Message, outlet: Outlet) -> Message:
-        for _ in range(2):
-            outlet.ask(jobs["prepare"](request, outlet))
-        return Message()
+        text = b"".join(request.parts.values())
+        for name, times in ASKS.items():
+            if f'"{name}"'.encode() in text:
+                for _ in range(times):
+                    outlet.ask(jobs["prepare"](request, outlet))
+                return Message()
+        return honest(request, outlet)
 
     jobs["answer"] = asking
 
@@ -164,6 +168,8 @@ def lie() -> None:
 
     def lying(request: Message, outlet: Outlet) -> Message:
         header = dict(request.header)
+        if header.get("hook") not in LIES:
+            return compile_action(request, outlet)
         tell = LIES[header.pop("hook")]
         answer = compile_action(Message(header, request.parts), outlet)
         said, parts = dict(answer.header), dict(answer.parts)
