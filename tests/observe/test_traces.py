@@ -82,15 +82,3 @@ def test_spans_are_sent_to_a_collector_and_one_that_is_away_fails_no_request(
     with Server(home, tracing="1") as server:
         assert server.compile(encoded(compile_body(fast_math=True))).status_code == 200
         assert server.stop() == 0
-
-
-def test_tracing_that_leads_nowhere_is_told_at_the_start(home: Path) -> None:
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(("KILN_", "OTEL_"))}
-    started = subprocess.run(
-        [sys.executable, "-m", "service", "--port", "0"],
-        env={**environment, "KILN_HOME": str(home), "KILN_TRACING": "1"},
-        capture_output=True,
-        text=True,
-    )
-    assert started.returncode == 1
-    assert "set OTEL_EXPORTER_OTLP_ENDPOINT" in started.stderr

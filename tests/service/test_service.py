@@ -105,19 +105,6 @@ def test_only_its_user_can_open_its_socket_which_goes_with_it(home: Path) -> Non
         assert path.exists() is is_left
 
 
-def test_an_address_in_use_is_told_in_one_line(server: Server, home: Path) -> None:
-    result = run("--port", server.url.rpartition(":")[2], home=home)
-    assert result.returncode == 1
-    (line,) = complaints(result.stderr)
-    assert re.fullmatch(r"The service cannot listen on 127\.0\.0\.1:\d+: .*in use.*", line)
-
-
-def test_a_setting_that_cannot_be_used_is_told_by_its_name(home: Path) -> None:
-    result = run("--port", "0", home=home, compile_memory_mib="lots")
-    assert result.returncode == 1
-    assert result.stderr.startswith("KILN_COMPILE_MEMORY_MIB: ")
-
-
 def test_a_store_that_cannot_be_used_is_told(home: Path) -> None:
     home.mkdir()
     (home / "store").write_text("")
