@@ -11,10 +11,17 @@ import pytest
 
 from tensorkiln import Client, Graph
 from tensorkiln.build import Builder, relu
+from tests.forked import Forked
 from tests.identity.guarded import Guarded
 from tests.sdk.scripted import ScriptedServer
 
 Kiln = Callable[..., "subprocess.CompletedProcess[str]"]
+COMMANDS = ("app", "compile", "compile_all.command", "run", "validate", "doctor")
+# What commands load when they have come so far.
+LATER = (
+    *("tensorkiln.sdk.portal", "tensorkiln.runtime.executor", "httpcore2", "typer.rich_utils", "rich.markdown"),
+    *("llvmlite.binding", "numpy.random", "cryptography.hazmat.primitives.asymmetric.ed25519"),
+)
 
 
 @pytest.fixture
@@ -87,20 +94,20 @@ def layer() -> Graph:
     return b.graph()
 
 
+@pytest.fixture(scope="session")
+def forked() -> Iterator[Forked]:
+    """Runs `kiln` without loading it each time."""
+    with Forked(*(f"tensorkiln.cli.{name}" for name in COMMANDS), *LATER) as forked:
+        yield forked
+
+
 @pytest.fixture
-def kiln(tmp_path: Path, served: str) -> Kiln:
+def kiln(tmp_path: Path, served: str, forked: Forked) -> Kiln:
     """Runs `kiln` in the test's directory, by a running service unless `url` is empty."""
 
     def run(*arguments: str, url: str = served) -> subprocess.CompletedProcess[str]:
         environment = {"KILN_URL": url, "KILN_HOME": str(tmp_path / "home"), "COLUMNS": "200", "NO_COLOR": "1"}
-        return subprocess.run(
-            [sys.executable, "-W", "error", "-m", "tensorkiln.cli", *arguments],
-            cwd=tmp_path,
-            env={**os.environ, **environment},
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
+        return forked.run("tensorkiln.cli", *arguments, cwd=tmp_path, env={**os.environ, **environment})
 
     return run
 

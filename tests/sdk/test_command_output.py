@@ -6,13 +6,15 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeAlias
 
 import pytest
 
 from tensorkiln import Graph
+from tests.forked import Forked
 from tests.sdk.conftest import Kiln
 from tests.sdk.scripted import ScriptedServer
 
@@ -26,17 +28,34 @@ Redirected: TypeAlias = Callable[..., "tuple[int, str]"]
 """Runs the command with a redirection of the shell: its exit status, and what it says at stderr."""
 
 
+@contextmanager
+def full_or_unread(redirection: str) -> Generator[int]:
+    """What a command has as stdout that is redirected so; of a pipe nobody is at the other end any more."""
+    if redirection == FULL:
+        stdout = os.open("/dev/full", os.O_WRONLY)
+    else:
+        reader, stdout = os.pipe()
+        os.close(reader)
+    try:
+        yield stdout
+    finally:
+        os.close(stdout)
+
+
 @pytest.fixture
-def redirected(tmp_path: Path, served: str, graph_file: Path) -> Redirected:
+def redirected(tmp_path: Path, served: str, graph_file: Path, forked: Forked) -> Redirected:
     def run(redirection: str, *arguments: str, **variables: str) -> tuple[int, str]:
         own = {"KILN_URL": served, "KILN_HOME": str(tmp_path / "home"), "NO_COLOR": "1", "COLUMNS": "200"}
-        # A command whose stdout is a pipe begins when nobody is at its other end any more.
-        wait = "sleep 1; " if redirection == UNREAD else ""
-        script = f'{{ {wait}"$@"; echo $? >status; }} {redirection}'
+        environment, directory = {**os.environ, **own, **variables}, graph_file.parent
+        if redirection in (FULL, UNREAD):
+            with full_or_unread(redirection) as stdout:
+                done = forked.run("tensorkiln.cli", *arguments, cwd=directory, env=environment, stdout=stdout)
+            return done.returncode, done.stderr
+        # Python looks when it starts whether a stream is there.
+        script = f'{{ "$@"; echo $? >status; }} {redirection}'
         command = ["sh", "-c", script, "sh", sys.executable, "-W", "error", "-m", "tensorkiln.cli", *arguments]
-        environment = {**os.environ, **own, **variables}
         done = subprocess.run(
-            command, cwd=graph_file.parent, env=environment, stderr=subprocess.PIPE, text=True, timeout=120, check=False
+            command, cwd=directory, env=environment, stderr=subprocess.PIPE, text=True, timeout=120, check=False
         )
         return int((tmp_path / "status").read_text()), done.stderr
 

@@ -21,6 +21,7 @@ from tensorkiln.cli.compile_all.result import locked
 from tensorkiln.errors import CrashedError
 from tensorkiln.spec import CacheInfo
 from tensorkiln.trust import SignedRecord
+from tests.forked import Forked
 from tests.sdk.interrupt import broken_off
 from tests.sdk.scripted import ScriptedServer
 from tests.sdk.test_batch import broken
@@ -47,16 +48,10 @@ def environment(tmp_path: Path) -> dict[str, str]:
 
 
 @pytest.fixture
-def kiln(tmp_path: Path, served: str, environment: dict[str, str]) -> Kiln:
+def kiln(tmp_path: Path, served: str, environment: dict[str, str], forked: Forked) -> Kiln:
     def run(*arguments: str, url: str = served, **variables: str) -> subprocess.CompletedProcess[str]:
-        done = subprocess.run(
-            command(*arguments, *(["--url", url] if url else [])),
-            cwd=tmp_path,
-            env={**environment, **variables},
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
+        asked = ("compile-all", *arguments, *(["--url", url] if url else []))
+        done = forked.run("tensorkiln.cli", *asked, cwd=tmp_path, env={**environment, **variables})
         done.stderr = PROGRESS.sub("", done.stderr)
         return done
 

@@ -5,50 +5,65 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeAlias
 
 import pytest
 
+from tests.forked import Forked
 from tests.sdk.test_compile_all import PROGRESS, REPORTS, Kiln, command, environment, graphs, kiln, report
 from tests.service.bodies import graph
 
 __all__ = ["environment", "graphs", "kiln"]
 
 
-def unread(arguments: tuple[str, ...], cwd: Path, env: Mapping[str, str], *, stderr: bool = False) -> tuple[int, str]:
-    """The exit code of a command whose stdout has no reader, and what it said on stderr, where that has one."""
+Unread: TypeAlias = Callable[..., "tuple[int, str]"]
+"""Runs a command whose stdout has no reader: its exit code, and what it said on stderr."""
+
+
+@contextmanager
+def broken_pipe() -> Generator[int]:
+    """A pipe that nobody reads."""
     reader, writer = os.pipe()
     os.close(reader)
     try:
-        error = subprocess.STDOUT if stderr else subprocess.PIPE
-        done = subprocess.run(
-            command(*arguments), cwd=cwd, env=env, stdout=writer, stderr=error, text=True, timeout=120
-        )
+        yield writer
     finally:
         os.close(writer)
-    return done.returncode, PROGRESS.sub("", done.stderr or "")
+
+
+@pytest.fixture
+def unread(forked: Forked, tmp_path: Path, environment: dict[str, str]) -> Unread:
+    def run(*arguments: str, **variables: str) -> tuple[int, str]:
+        with broken_pipe() as stdout:
+            asked = ("tensorkiln.cli", "compile-all", *arguments)
+            done = forked.run(*asked, cwd=tmp_path, env={**environment, **variables}, stdout=stdout)
+        return done.returncode, PROGRESS.sub("", done.stderr)
+
+    return run
 
 
 @pytest.mark.parametrize("is_github", [False, True])
 def test_a_reader_of_stdout_that_is_gone_changes_nothing(
-    graphs: Path, served: str, tmp_path: Path, environment: dict[str, str], is_github: bool
+    unread: Unread, graphs: Path, served: str, tmp_path: Path, is_github: bool
 ) -> None:
     page = tmp_path / "summary.md"
     variables = {"GITHUB_STEP_SUMMARY": str(page), **({"GITHUB_ACTIONS": "true"} if is_github else {})}
     asked = ("graphs", "-t", "x86-64-v2", "--lock", "kiln.lock", *REPORTS, "--url", served)
-    assert unread(asked, tmp_path, {**environment, **variables}) == (0, "")
+    assert unread(*asked, **variables) == (0, "")
     assert report(tmp_path)["exit_code"] == 0
     assert "| deep/two | cpu:x86-64-v2 | ok |" in page.read_text()
     assert all((tmp_path / path).is_file() for path in ("report.xml", "kiln.lock", "dist/manifest.json"))
 
     (graphs / "one.json").write_text("no JSON")
     (tmp_path / "report.json").unlink()
-    code, told = unread((*asked, "--check", "--fail-on", "cache-miss"), tmp_path, {**environment, **variables})
+    code, told = unread(*asked, "--check", "--fail-on", "cache-miss", **variables)
     assert (code, report(tmp_path)["exit_code"]) == (1, 1)
     assert "Broken pipe" not in told
     (graphs / "one.json").unlink()
-    assert unread((*asked, "--check"), tmp_path, {**environment, **variables}) == (4, "")
+    assert unread(*asked, "--check", **variables) == (4, "")
 
 
 def test_a_reader_of_both_streams_that_is_gone_ends_no_run(
@@ -57,8 +72,9 @@ def test_a_reader_of_both_streams_that_is_gone_ends_no_run(
     for number in range(3):
         (graphs / f"broken{number}.json").write_text("no JSON")
     asked = ("graphs", "-t", "x86-64-v2", "--jobs", "1", *REPORTS, "--url", served)
-    code, _ = unread(asked, tmp_path, environment, stderr=True)
-    assert code == 1
+    with broken_pipe() as both:
+        done = subprocess.run(command(*asked), cwd=tmp_path, env=environment, stdout=both, stderr=both, timeout=120)
+    assert done.returncode == 1
     totals = report(tmp_path)["totals"]
     assert (totals["ok"], totals["failed"], totals["not run"]) == (2, 3, 0)
 

@@ -21,8 +21,10 @@ from service.identity.scopes import Scope
 from tensorkiln import Client, Graph
 from tensorkiln.doctor.packages import DISTRIBUTION, SERVER
 from tensorkiln.spec.compiled_program import ABI_VERSION
+from tests.forked import Forked
 from tests.identity.guarded import Guarded
 from tests.loopback import Loopback
+from tests.sdk.conftest import Kiln
 from tests.service.server import Server
 
 PARTS = {"python", "packages", "cpu", "gpu", "nvjitlink", "ptxas", "cache", "service", "isolation", "readiness"}
@@ -33,9 +35,22 @@ Doctor: TypeAlias = Callable[..., "tuple[int, dict[str, dict[str, str]]]"]
 
 
 @pytest.fixture
-def doctor(tmp_path: Path) -> Doctor:
+def kiln(tmp_path: Path, forked: Forked) -> Kiln:
+    """Runs `kiln` with variables of the environment, and without those of here."""
+
+    def run(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        clean = {name: value for name, value in os.environ.items() if not name.startswith("KILN_")}
+        places = {"KILN_HOME": str(tmp_path / "home"), "KILN_CONFIG_DIR": str(tmp_path / "config")}
+        environment = {**clean, **places, "COLUMNS": "240", "NO_COLOR": "1", **variables}
+        return forked.run("tensorkiln.cli", *arguments, cwd=tmp_path, env=environment)
+
+    return run
+
+
+@pytest.fixture
+def doctor(kiln: Kiln) -> Doctor:
     def run(**variables: str) -> tuple[int, dict[str, dict[str, str]]]:
-        done = kiln(tmp_path, "doctor", "--json", **variables)
+        done = kiln("doctor", "--json", **variables)
         assert done.stderr == "", done.stderr
         answer = json.loads(done.stdout)
         statuses = ("ok", "warn", "fail")
@@ -49,16 +64,8 @@ def doctor(tmp_path: Path) -> Doctor:
     return run
 
 
-def kiln(home: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    clean = {name: value for name, value in os.environ.items() if not name.startswith("KILN_")}
-    own = {"KILN_HOME": str(home / "home"), "KILN_CONFIG_DIR": str(home / "config"), "COLUMNS": "240", "NO_COLOR": "1"}
-    command = [sys.executable, "-W", "error", "-m", "tensorkiln.cli", *arguments]
-    environment = {**clean, **own, **variables}
-    return subprocess.run(command, cwd=home, env=environment, capture_output=True, text=True, timeout=120)
-
-
-def test_where_all_is_well_every_part_is_named_and_none_fails(tmp_path: Path) -> None:
-    done = kiln(tmp_path, "doctor")
+def test_where_all_is_well_every_part_is_named_and_none_fails(kiln: Kiln) -> None:
+    done = kiln("doctor")
     assert (done.returncode, done.stderr) == (0, "")
     named = {line.split("│")[1].strip() for line in done.stdout.splitlines() if line.startswith("│")}
     assert named >= PARTS | LAST
@@ -235,10 +242,10 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_whatever_a_server_answers_is_a_finding(tmp_path: Path, name: str) -> None:
+def test_whatever_a_server_answers_is_a_finding(kiln: Kiln, name: str) -> None:
     body, status, headers = HOSTILE[name]
     with Hostile(body, status, **headers) as server:
-        done = kiln(tmp_path, "doctor", KILN_URL=server.url)
+        done = kiln("doctor", KILN_URL=server.url)
     assert (done.returncode, done.stderr) == (1, "")
     assert "\x1b" not in done.stdout
     assert "\u202e" not in done.stdout

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import subprocess
 import sys
 import threading
@@ -15,6 +14,7 @@ from typing import TypeAlias
 import numpy as np
 import pytest
 
+from tests.forked import Forked
 from tests.sdk.conftest import Kiln
 
 BEFORE = b"what an earlier run has written"
@@ -23,18 +23,11 @@ Small: TypeAlias = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
 @pytest.fixture
-def small(tmp_path: Path, served: str, graph_file: Path) -> Small:
+def small(tmp_path: Path, served: str, graph_file: Path, forked: Forked) -> Small:
     def run(most: int, *arguments: str) -> subprocess.CompletedProcess[str]:
         own = {"KILN_URL": served, "KILN_HOME": str(tmp_path / "home"), "NO_COLOR": "1", "COLUMNS": "200"}
-        return subprocess.run(
-            [sys.executable, "-W", "error", "-m", "tensorkiln.cli", *arguments],
-            cwd=graph_file.parent,
-            env={**os.environ, **own},
-            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (most, most)),
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
+        environment, directory = {**os.environ, **own}, graph_file.parent
+        return forked.run("tensorkiln.cli", *arguments, cwd=directory, env=environment, file_bytes=most)
 
     return run
 
@@ -74,14 +67,16 @@ def test_outputs_that_cannot_be_written_leave_those_of_before(small: Small, tmp_
 
 
 def test_a_file_keeps_its_permissions_and_a_new_one_has_those_of_the_user(
-    kiln: Kiln, graph_file: Path, tmp_path: Path
+    served: str, graph_file: Path, tmp_path: Path
 ) -> None:
+    compiling = [sys.executable, "-W", "error", "-m", "tensorkiln.cli", "compile", graph_file.name, "--url", served]
+    environment = {**os.environ, "KILN_HOME": str(tmp_path / "home")}
     (tmp_path / "old.json").write_bytes(BEFORE)
     (tmp_path / "old.json").chmod(0o640)
     mask = os.umask(0o027)
     try:
         for name in ("old.json", "new.json"):
-            assert kiln("compile", graph_file.name, "-o", name).returncode == 0
+            subprocess.run([*compiling, "-o", name], cwd=tmp_path, env=environment, check=True, timeout=120)
     finally:
         os.umask(mask)
     modes = {name: (tmp_path / name).stat().st_mode & 0o777 for name in ("old.json", "new.json")}

@@ -11,9 +11,10 @@ import pytest
 
 from tensorkiln import AsyncClient, Client
 from tensorkiln.errors import RequestError, TensorkilnError, UnavailableError
+from tests.sdk.conftest import Kiln
 from tests.sdk.test_doctor import Doctor, doctor, kiln
 
-__all__ = ["doctor"]
+__all__ = ["doctor", "kiln"]
 
 BROKEN = [
     ("ALL_PROXY", "socks5://user:secret@host:1", "needs the package socksio"),
@@ -81,9 +82,9 @@ def test_the_doctor_has_a_line_for_it(doctor: Doctor, variable: str, value: str,
     assert "secret" not in json.dumps(parts["environment"])
 
 
-def test_a_command_says_it_in_a_line(tmp_path: Path) -> None:
+def test_a_command_says_it_in_a_line(kiln: Kiln, tmp_path: Path) -> None:
     (tmp_path / "graph.json").write_text("{}")
-    done = kiln(tmp_path, "compile", "graph.json", "--url", "http://127.0.0.1:1", ALL_PROXY="socks5://host:1")
+    done = kiln("compile", "graph.json", "--url", "http://127.0.0.1:1", ALL_PROXY="socks5://host:1")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("error[request.invalid]: No connection can be made as ALL_PROXY")
     assert done.stderr.count("\n") == 1
