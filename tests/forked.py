@@ -118,7 +118,9 @@ def _forked(requests: socket.socket) -> str | None:
     os.environ.clear()
     os.environ.update(environment)
     sys.path[0], sys.argv[1:] = directory, arguments
-    sys.modules.pop(module, None)
+    # Python warns of a module that it is to run and that somebody has loaded.
+    is_package = hasattr(sys.modules.get(module), "__path__")
+    sys.modules.pop(f"{module}.__main__" if is_package else module, None)
     return module
 
 

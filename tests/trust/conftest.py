@@ -1,13 +1,21 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+import os
+import subprocess
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any, TypeAlias
 
 import pytest
 
 from tensorkiln import Graph
+from tests.forked import Forked
 from tests.service.bodies import graph
 from tests.service.server import Server
+
+Ran: TypeAlias = Callable[..., "subprocess.CompletedProcess[str]"]
+Scrubbed: TypeAlias = Callable[..., "tuple[int, dict[str, Any]]"]
 
 
 @pytest.fixture(scope="session")
@@ -15,6 +23,34 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A service that no test harms."""
     with Server(tmp_path_factory.mktemp("kiln")) as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def forked() -> Iterator[Forked]:
+    """Runs the commands of a store and of its keys without loading them each time."""
+    with Forked("service.store.scrub", "service.trust.__main__") as forked:
+        yield forked
+
+
+@pytest.fixture
+def ran(forked: Forked, tmp_path: Path) -> Ran:
+    """Runs a module with these arguments and variables of the environment."""
+
+    def run(module: str, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        return forked.run(module, *arguments, cwd=tmp_path, env={**os.environ, **variables})
+
+    return run
+
+
+@pytest.fixture
+def scrubbed(ran: Ran, tmp_path: Path) -> Scrubbed:
+    """Scrubs the store of the test's directory: the exit status, and the report."""
+
+    def run(*arguments: str) -> tuple[int, dict[str, Any]]:
+        ended = ran("service.store.scrub", *arguments, KILN_HOME=str(tmp_path))
+        return ended.returncode, json.loads(ended.stdout)
+
+    return run
 
 
 @pytest.fixture

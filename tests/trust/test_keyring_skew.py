@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -16,6 +13,7 @@ from service.trust.keyring import Keyring
 from tensorkiln.errors import UnavailableError
 from tensorkiln.trust.keys import with_endorsed
 from tensorkiln.trust.verify import CLOCK_SKEW_S
+from tests.trust.conftest import Ran
 
 DAY_S = 86_400
 
@@ -64,15 +62,9 @@ def test_an_older_key_that_signs_yet_is_not_kept_from_it_by_one_that_is_too_far_
     assert Keyring(tmp_path).signer() == older
 
 
-def test_the_command_line_calls_a_key_valid_that_begins_within_the_skew(tmp_path: Path) -> None:
+def test_the_command_line_calls_a_key_valid_that_begins_within_the_skew(ran: Ran, tmp_path: Path) -> None:
     now = int(time.time())
     write_key(tmp_path, KeyFile.fresh(now + CLOCK_SKEW_S // 2, now + DAY_S))
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-m", "service.trust", "list"],
-        env={**os.environ, "KILN_KEYS": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=120,
-    )
+    done = ran("service.trust", "list", KILN_KEYS=str(tmp_path))
+    assert done.returncode == 0
     assert [key["valid"] for key in json.loads(done.stdout)["keys"]] == [True]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import stat
 import subprocess
 import sys
@@ -17,6 +16,7 @@ from structlog.testing import capture_logs
 from service.trust.keyring import LIFETIME_S, OVERLAP_S, Keyring
 from tensorkiln.errors import UnavailableError
 from tensorkiln.trust.keys import PublicKey, thumbprint, with_endorsed
+from tests.trust.conftest import Ran
 from tests.trust.forgery import fresh_key
 
 
@@ -205,25 +205,20 @@ def test_a_thumbprint_is_that_of_the_rfc() -> None:
         thumbprint("AAAA")
 
 
-def command(directory: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    line = [sys.executable, "-W", "error", "-m", "service.trust", *arguments]
-    return subprocess.run(
-        line, capture_output=True, text=True, check=False, timeout=120, env={**os.environ, "KILN_KEYS": str(directory)}
-    )
+def test_keys_are_listed_rotated_and_revoked_at_the_command_line(ran: Ran, tmp_path: Path) -> None:
+    def command(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return ran("service.trust", *arguments, KILN_KEYS=str(tmp_path / "keys"))
 
-
-def test_keys_are_listed_rotated_and_revoked_at_the_command_line(tmp_path: Path) -> None:
-    directory = tmp_path / "keys"
-    (first,) = json.loads(command(directory, "rotate").stdout)["keys"]
-    listed = json.loads(command(directory, "rotate", "--overlap-days", "1").stdout)["keys"]
+    (first,) = json.loads(command("rotate").stdout)["keys"]
+    listed = json.loads(command("rotate", "--overlap-days", "1").stdout)["keys"]
     assert len(listed) == 2
     assert all(key["valid"] and "d" not in key for key in listed)
-    revoked = json.loads(command(directory, "revoke", first["kid"]).stdout)["keys"]
+    revoked = json.loads(command("revoke", first["kid"]).stdout)["keys"]
     assert {key["kid"]: key["valid"] for key in revoked}[first["kid"]] is False
-    assert json.loads(command(directory, "list").stdout)["keys"] == revoked
+    assert json.loads(command("list").stdout)["keys"] == revoked
     for kid in ("-" * 43, "--nonsense"):
-        assert f"There is no key {kid} " in command(directory, "revoke", kid).stderr
-    assert "the key's id" in command(directory, "revoke", "--help").stdout
-    refused = command(directory, "revoke", "nonsense")
+        assert f"There is no key {kid} " in command("revoke", kid).stderr
+    assert "the key's id" in command("revoke", "--help").stdout
+    refused = command("revoke", "nonsense")
     assert refused.returncode == 1
     assert "no key nonsense" in refused.stderr

@@ -18,8 +18,8 @@ from service.store.programs import Entry
 from service.store.purge import Purged, purge
 from service.store.repeats import Repeat
 from service.store.scrub import scrub
+from tests.trust.conftest import Scrubbed
 from tests.trust.stores import Stocked, action, age
-from tests.trust.test_scrub import command
 
 GOOD, BAD = "a" * 64, "b" * 64
 
@@ -56,7 +56,7 @@ def age_blobs(stocked: Stocked) -> None:
 
 
 @pytest.mark.parametrize("is_forgotten", [False, True])
-def test_all_of_a_build_goes_and_all_of_another_stays(tmp_path: Path, is_forgotten: bool) -> None:
+def test_all_of_a_build_goes_and_all_of_another_stays(scrubbed: Scrubbed, tmp_path: Path, is_forgotten: bool) -> None:
     stocked = Stocked.at(tmp_path / "store")
 
     async def fill() -> tuple[Action, Action]:
@@ -70,10 +70,10 @@ def test_all_of_a_build_goes_and_all_of_another_stays(tmp_path: Path, is_forgott
     bad, good = asyncio.run(fill())
     before = stocked.files()
     purged = {"programs": 1 if is_forgotten else 2, "answers": 2, "jobs": 2, "crashes": 0, "rights": 0}
-    status, report = command(tmp_path, "--purge-build", BAD, "--dry-run")
+    status, report = scrubbed("--purge-build", BAD, "--dry-run")
     assert (status, report["purged"], report["evicted"]) == (0, purged, None)
     assert stocked.files() == before
-    status, report = command(tmp_path, "--purge-build", BAD)
+    status, report = scrubbed("--purge-build", BAD)
     assert (status, report["purged"]) == (0, purged)
     # A program, its answer, and that of its job; what others share with it stays.
     assert report["evicted"]["blobs"] == 2 * 3
@@ -81,7 +81,7 @@ def test_all_of_a_build_goes_and_all_of_another_stays(tmp_path: Path, is_forgott
     assert asyncio.run(is_there(stocked, bad)) == [False] * 4
     assert asyncio.run(is_there(stocked, good)) == [True] * 4
     assert asyncio.run(scrub(stocked.store, stocked.notary)).is_clean
-    assert command(tmp_path, "--purge-build", BAD)[1]["purged"] == asdict(Purged())
+    assert scrubbed("--purge-build", BAD)[1]["purged"] == asdict(Purged())
 
 
 def test_what_nobody_believes_and_what_is_damaged_is_no_obstacle(tmp_path: Path) -> None:

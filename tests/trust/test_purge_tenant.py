@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -39,8 +36,8 @@ from tensorkiln.errors import RequestError
 from tensorkiln.spec.compiled_program import ABI_VERSION
 from tests.service.bodies import compile_body, encoded
 from tests.service.server import Server
+from tests.trust.conftest import Ran, Scrubbed
 from tests.trust.stores import Stocked, action, age
-from tests.trust.test_scrub import command
 
 GRAPH = b'{"schema":1,"nodes":[]}'
 
@@ -120,7 +117,7 @@ def home(tmp_path: Path) -> Home:
     return made
 
 
-def test_all_of_a_tenant_goes_and_all_of_another_stays(home: Home) -> None:
+def test_all_of_a_tenant_goes_and_all_of_another_stays(scrubbed: Scrubbed, home: Home) -> None:
     bolts = asyncio.run(home.fill("bolt", 1))
     home.age("access", "blobs")
     before = home.snapshot()
@@ -129,14 +126,14 @@ def test_all_of_a_tenant_goes_and_all_of_another_stays(home: Home) -> None:
     full = home.snapshot()
 
     purged = {"programs": 1, "answers": 1, "jobs": 2, "crashes": 1, "rights": 4}
-    status, report = command(home.path, "--purge-tenant", "acme", "--dry-run")
+    status, report = scrubbed("--purge-tenant", "acme", "--dry-run")
     assert (status, report["purged"], report["evicted"]) == (0, purged, None)
     assert home.snapshot() == full
-    status, report = command(home.path, "--purge-tenant", "acme")
+    status, report = scrubbed("--purge-tenant", "acme")
     assert (status, report["purged"]) == (0, purged)
     # The other tenant's are what there was, byte for byte; what both have stays: the artifact, the reproducers.
     assert home.snapshot() == before
-    assert command(home.path, "--purge-tenant", "acme")[1]["purged"] == dict.fromkeys(purged, 0)
+    assert scrubbed("--purge-tenant", "acme")[1]["purged"] == dict.fromkeys(purged, 0)
 
     async def look() -> None:
         stocked = home.stocked
@@ -154,10 +151,12 @@ def test_all_of_a_tenant_goes_and_all_of_another_stays(home: Home) -> None:
     asyncio.run(look())
 
 
-def test_the_operators_salt_says_which_of_a_tenants_entries_go(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_operators_salt_says_which_of_a_tenants_entries_go(
+    scrubbed: Scrubbed, home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
     asyncio.run(home.fill("acme", 1))
     monkeypatch.setenv("KILN_SALT", "new")
-    assert command(home.path, "--purge-tenant", "acme", "--dry-run")[1]["purged"]["programs"] == 0
+    assert scrubbed("--purge-tenant", "acme", "--dry-run")[1]["purged"]["programs"] == 0
 
 
 def test_what_is_under_way_stays(home: Home) -> None:
@@ -205,16 +204,14 @@ def _request(wanted: Action) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("tenants", ["shared", "none"])
-def test_who_has_no_part_of_the_store_alone_is_refused(tmp_path: Path, tenants: str) -> None:
+def test_who_has_no_part_of_the_store_alone_is_refused(ran: Ran, tmp_path: Path, tenants: str) -> None:
     home = Home(tmp_path)
     if tenants == "shared":
         home.keyring.set_tenant("friends", TenantRecord(shared=True))
         assert len(home.keyring.secret) == 32
     asyncio.run(home.stocked.save(1))
     before = home.snapshot()
-    line = [sys.executable, "-m", "service.store.scrub", "--purge-tenant", "friends"]
-    environment = {**os.environ, "KILN_HOME": str(tmp_path)}
-    ended = subprocess.run(line, capture_output=True, text=True, check=False, timeout=120, env=environment)
+    ended = ran("service.store.scrub", "--purge-tenant", "friends", KILN_HOME=str(tmp_path))
     assert (ended.returncode, ended.stdout) == (2, "")
     assert ("shares its store with others" if tenants == "shared" else "There are no tenants") in ended.stderr
     assert home.snapshot() == before
@@ -242,7 +239,7 @@ def served(home: Home) -> Iterator[dict[str, httpx2.Client]]:
 
 
 def test_a_running_service_goes_on_and_compiles_what_is_gone_again(
-    home: Home, served: dict[str, httpx2.Client]
+    scrubbed: Scrubbed, home: Home, served: dict[str, httpx2.Client]
 ) -> None:
     body, reworded = encoded(compile_body()), json.dumps(compile_body(), indent=1).encode()
 
@@ -259,7 +256,7 @@ def test_a_running_service_goes_on_and_compiles_what_is_gone_again(
 
     first = {tenant: ask(tenant, body)[1] for tenant in served}
     home.age("access", "blobs")
-    status, report = command(home.path, "--purge-tenant", "acme")
+    status, report = scrubbed("--purge-tenant", "acme")
     rights = report["purged"].pop("rights")
     assert (status, report["purged"]) == (0, {"programs": 1, "answers": 1, "jobs": 0, "crashes": 0})
     assert rights == 2 + len(first["acme"]["artifacts"])

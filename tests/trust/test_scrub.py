@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import os
 import subprocess
 import sys
 import time
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -19,6 +16,7 @@ from service.store.crashes import REMEMBERED_S, Crashes
 from service.store.evict import GRACE_S, Bounds, evict
 from service.store.scrub import scrub
 from tests.service.test_store import flip
+from tests.trust.conftest import Scrubbed
 from tests.trust.stores import Stocked, age, await_eviction
 
 HOUR_S = 3600.0
@@ -27,14 +25,6 @@ HOUR_S = 3600.0
 def age_blobs(stocked: Stocked) -> None:
     for path in stocked.files("blobs"):
         age(path, 2 * GRACE_S)
-
-
-def command(home: Path, *arguments: str) -> tuple[int, dict[str, Any]]:
-    line = [sys.executable, "-W", "error", "-m", "service.store.scrub", *arguments]
-    ended = subprocess.run(
-        line, capture_output=True, text=True, check=False, timeout=120, env={**os.environ, "KILN_HOME": str(home)}
-    )
-    return ended.returncode, json.loads(ended.stdout)
 
 
 def stock(home: Path) -> Stocked:
@@ -53,28 +43,28 @@ def stock(home: Path) -> Stocked:
     return stocked
 
 
-def test_a_scrub_reports_and_removes_what_is_not_whole(tmp_path: Path) -> None:
+def test_a_scrub_reports_and_removes_what_is_not_whole(scrubbed: Scrubbed, tmp_path: Path) -> None:
     stocked = stock(tmp_path)
     before = stocked.files()
-    status, report = command(tmp_path, "--dry-run")
+    status, report = scrubbed("--dry-run")
     assert status == 1
     assert (len(report["corrupt"]), len(report["untrusted"]), len(report["incomplete"])) == (2, 1, 1)
     assert (report["blobs"], report["records"]) == (9, 9)
     assert stocked.files() == before
-    assert command(tmp_path) == (1, report)
+    assert scrubbed() == (1, report)
     assert len(stocked.files()) == len(before) - 4
-    status, report = command(tmp_path)
+    status, report = scrubbed()
     assert status == 0
     assert report["clean"] is True
 
 
-def test_a_scrub_can_keep_what_it_removes(tmp_path: Path) -> None:
+def test_a_scrub_can_keep_what_it_removes(scrubbed: Scrubbed, tmp_path: Path) -> None:
     stocked = stock(tmp_path)
     before = len(stocked.files())
-    assert command(tmp_path, "--quarantine")[0] == 1
+    assert scrubbed("--quarantine")[0] == 1
     assert len(stocked.files("quarantine")) == 4
     assert len(stocked.files()) == before
-    assert command(tmp_path)[0] == 0
+    assert scrubbed()[0] == 0
 
 
 def test_a_store_that_cannot_be_used_is_an_error_of_its_own(tmp_path: Path) -> None:

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,8 +13,8 @@ from service.store.signers import require_signer
 from service.trust.keyring import Keyring
 from service.trust.notary import Notary
 from tensorkiln.errors import RequestError
+from tests.trust.conftest import Ran, Scrubbed
 from tests.trust.stores import Stocked
-from tests.trust.test_scrub import command
 
 
 def stock(home: Path) -> Stocked:
@@ -33,12 +30,12 @@ def stock(home: Path) -> Stocked:
     return stocked
 
 
-def test_a_command_with_the_wrong_keys_is_refused_unless_they_are_said_to_be_lost(tmp_path: Path) -> None:
+def test_a_command_with_the_wrong_keys_is_refused_unless_they_are_said_to_be_lost(
+    ran: Ran, scrubbed: Scrubbed, tmp_path: Path
+) -> None:
     stocked, nowhere = stock(tmp_path), tmp_path / "elsewhere"
     before = stocked.files()
-    line = [sys.executable, "-W", "error", "-m", "service.store.scrub"]
-    environment = {**os.environ, "KILN_HOME": str(tmp_path), "KILN_KEYS": str(nowhere)}
-    refused = subprocess.run(line, capture_output=True, text=True, check=False, timeout=120, env=environment)
+    refused = ran("service.store.scrub", KILN_HOME=str(tmp_path), KILN_KEYS=str(nowhere))
     assert (refused.returncode, refused.stdout) == (2, "")
     assert str(nowhere) in refused.stderr
     assert "--lost-keys" in refused.stderr
@@ -46,7 +43,7 @@ def test_a_command_with_the_wrong_keys_is_refused_unless_they_are_said_to_be_los
     assert stocked.files() == before
     assert not nowhere.exists()
     (tmp_path / "keys").rename(nowhere)
-    status, report = command(tmp_path, "--lost-keys")
+    status, report = scrubbed("--lost-keys")
     assert (status, len(report["untrusted"])) == (1, 3)
     assert not stocked.files("programs")
 
