@@ -13,8 +13,11 @@ from tensorkiln import Client, Graph
 from tensorkiln.build import Builder, relu
 from tests.forked import Forked
 from tests.identity.guarded import Guarded
+from tests.sdk.hung import hung_server
 from tests.sdk.scripted import ScriptedServer
+from tests.service.server import Server
 
+HERE = Path(__file__).parent
 Kiln = Callable[..., "subprocess.CompletedProcess[str]"]
 COMMANDS = ("app", "compile", "compile_all.command", "run", "validate", "doctor")
 # What commands load when they have come so far.
@@ -22,6 +25,16 @@ LATER = (
     *("tensorkiln.sdk.portal", "tensorkiln.runtime.executor", "httpcore2", "typer.rich_utils", "rich.markdown"),
     *("llvmlite.binding", "numpy.random", "cryptography.hazmat.primitives.asymmetric.ed25519"),
 )
+SHARED = ("busy", "guarded", "home")
+
+
+@pytest.hookimpl(tryfirst=True)  # before xdist looks at the groups
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """One start of each of these services is enough: those who use it are few, or quick."""
+    for item in items:
+        used = [name for name in SHARED if item.path.parent == HERE and name in getattr(item, "fixturenames", ())]
+        if used:
+            item.add_marker(pytest.mark.xdist_group(f"sdk {used[0]}"))
 
 
 @pytest.fixture
@@ -70,6 +83,13 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
     """A service that asks for credentials, which the tests share."""
     with Guarded(tmp_path_factory.mktemp("guarded")) as running:
         yield running
+
+
+@pytest.fixture(scope="package")
+def busy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A service whose jobs wait, which the tests share."""
+    with hung_server(tmp_path_factory.mktemp("busy")) as server:
+        yield server
 
 
 @pytest.fixture(scope="session")

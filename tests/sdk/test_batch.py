@@ -14,12 +14,10 @@ import pytest
 
 from tensorkiln import AsyncClient, Client
 from tensorkiln.errors import InvalidGraphError, RequestError
+from tests.sdk.hung import opened
 from tests.sdk.interrupt import broken_off
-from tests.sdk.test_jobs import busy, opened
 from tests.service.bodies import graph
 from tests.service.server import Server
-
-__all__ = ["busy"]
 
 
 def broken() -> dict[str, Any]:

@@ -22,14 +22,12 @@ from tensorkiln.errors import CrashedError
 from tensorkiln.spec import CacheInfo
 from tensorkiln.trust import SignedRecord
 from tests.forked import Forked
+from tests.sdk.hung import opened
 from tests.sdk.interrupt import broken_off
 from tests.sdk.scripted import ScriptedServer
 from tests.sdk.test_batch import broken
-from tests.sdk.test_jobs import busy, opened
 from tests.service.bodies import graph
 from tests.service.server import Server
-
-__all__ = ["busy"]
 
 TARGETS = "x86-64-v2,cpu:x86-64-v3"
 Kiln = Callable[..., "subprocess.CompletedProcess[str]"]

@@ -10,7 +10,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,27 +20,13 @@ import pytest
 from tensorkiln import AsyncClient, Client, Graph
 from tensorkiln.errors import CrashedError, JobCancelledError, RequestError, UnavailableError
 from tensorkiln.sdk import JobEvent
+from tests.sdk.hung import await_state, opened
 from tests.sdk.interrupt import broken_off
 from tests.sdk.scripted import ScriptedServer
 from tests.service.bodies import compile_body, encoded, graph
 from tests.service.server import HOOK, JSON, Server
 
 JOB = "0" * 32
-
-
-@pytest.fixture(scope="module")
-def busy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A service that does one thing at a time, and has begun one that hangs: other jobs of it wait."""
-    with Server(tmp_path_factory.mktemp("busy"), test_hooks=1, concurrency=1, compile_deadline_s=600) as server:
-        hung = server.post("/compile", encoded(compile_body()), **{HOOK: "hang", "Prefer": "respond-async"})
-        await_state(server, hung.json()["id"], "running")
-        yield server
-        server.http.delete(f"/jobs/{hung.json()['id']}")
-
-
-def await_state(server: Server, job: str, state: str) -> None:
-    while server.http.get(f"/jobs/{job}").json()["state"] != state:
-        time.sleep(0.02)
 
 
 def told(state: str = "queued", **fields: Any) -> bytes:
@@ -202,11 +187,6 @@ def test_the_command_cancels_its_job_on_ctrl_c(busy: Server, tmp_path: Path) -> 
     assert (ended.returncode, ended.stderr) == (130, "interrupted\n")
     while opened(busy) - before:
         time.sleep(0.02)
-
-
-def opened(server: Server) -> frozenset[str]:
-    """The jobs of a service that are not over."""
-    return frozenset(path.name for path in (server.home / "store" / "jobs" / "open").iterdir())
 
 
 def test_a_compile_that_fails_fails_its_job(scripted: ScriptedServer, tmp_path: Path) -> None:

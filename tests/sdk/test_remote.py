@@ -33,7 +33,7 @@ def test_a_remote_service_compiles_and_its_artifacts_are_kept(
             offline.compile(layer)
 
 
-def test_the_url_may_come_from_the_environment(remote: RemoteService, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("KILN_URL", remote.url + "/")
+def test_the_url_may_come_from_the_environment(served: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KILN_URL", served + "/")
     with Client() as client:
         assert client.capabilities()["targets"]

@@ -14,8 +14,17 @@ from tests.forked import Forked
 from tests.service.bodies import graph
 from tests.service.server import Server
 
+HERE = Path(__file__).parent
 Ran: TypeAlias = Callable[..., "subprocess.CompletedProcess[str]"]
 Scrubbed: TypeAlias = Callable[..., "tuple[int, dict[str, Any]]"]
+
+
+@pytest.hookimpl(tryfirst=True)  # before xdist looks at the groups
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """One start of the service is enough: those who use it are quick."""
+    for item in items:
+        if item.path.parent == HERE and "server" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.xdist_group("trust server"))
 
 
 @pytest.fixture(scope="session")
