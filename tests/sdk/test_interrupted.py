@@ -17,6 +17,7 @@ from tensorkiln import AsyncClient
 from tests.service.server import Server, await_end
 from tests.service.test_presence import await_in_flight, await_job, chain
 
+pytestmark = pytest.mark.xdist_group("sdk interrupted")
 SCRIPT = """
 import asyncio, json, sys
 from tensorkiln import AsyncClient, Client
@@ -34,9 +35,10 @@ sys.stdin.read()
 """
 
 
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[Server]:
-    with Server(tmp_path / "server", compile_deadline_s=600) as server:
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A service that has nothing under way when a test ends."""
+    with Server(tmp_path_factory.mktemp("server"), compile_deadline_s=600) as server:
         yield server
 
 
