@@ -7,11 +7,16 @@ from pathlib import Path
 from typing import Any, Final
 
 import httpx2
+import pytest
 
 from service.identity.keyring import Keyring
 from service.identity.register import TenantRecord
 from service.identity.scopes import Scope
 from tests.service.server import Server
+
+GUARDED: Final = pytest.mark.xdist_group("guarded")
+UNGUARDED: Final = pytest.mark.xdist_group("unguarded")
+"""Of what uses the services that tests share: one process runs all of it, and starts one of each."""
 
 WORKER: Final = (Scope.COMPILE, Scope.CACHE_READ, Scope.CACHE_WRITE)
 

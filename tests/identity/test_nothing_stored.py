@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from service.identity.scopes import Scope
-from tests.identity.guarded import Guarded, refusal
+from tests.identity.guarded import GUARDED, Guarded, refusal
 from tests.service.bodies import compile_body, encoded, graph
 from tests.service.server import HOOK, cache
 
+pytestmark = GUARDED
 READERS = [(Scope.CACHE_READ,), (Scope.CACHE_READ, Scope.COMPILE), (Scope.CACHE_READ, Scope.CACHE_WRITE)]
 
 

@@ -12,9 +12,10 @@ from service.identity.key import new_key
 from service.identity.policy import PUBLIC
 from service.identity.scopes import Scope
 from service.settings import Settings
-from tests.identity.guarded import Guarded, artifacts, program, refusal
+from tests.identity.guarded import GUARDED, Guarded, artifacts, program, refusal
 from tests.service.bodies import compile_body, encoded, graph
 
+pytestmark = GUARDED
 BODY = encoded(compile_body())
 ZEROS = "0" * 64
 

@@ -21,9 +21,10 @@ from tensorkiln.errors import (
     RequestError,
     error_from_problem,
 )
-from tests.identity.guarded import Guarded
+from tests.identity.guarded import GUARDED, Guarded
 from tests.service.bodies import graph
 
+pytestmark = GUARDED
 X = np.ones((4, 3), np.float32)
 
 

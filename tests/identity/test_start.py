@@ -11,11 +11,13 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from service.identity.authenticator import Authenticator, is_loopback
+from service.identity.__main__ import main
+from service.identity.authenticator import Authenticator, is_loopback, require_private_address
 from service.identity.keyring import Keyring
 from service.identity.scopes import Scope
 from service.settings import Settings
-from tests.identity.guarded import Guarded, refusal
+from tensorkiln.errors import UnavailableError
+from tests.identity.guarded import GUARDED, UNGUARDED, Guarded, refusal
 from tests.service.bodies import compile_body, encoded
 from tests.service.server import Server
 
@@ -34,7 +36,12 @@ def run(module: str, *arguments: str, home: Path, **settings: str) -> subprocess
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "example.org"])
 def test_without_keys_no_address_but_the_loopback_is_taken(home: Path, host: str) -> None:
-    refused = run("service", "--host", host, "--port", "0", home=home)
+    with pytest.raises(UnavailableError, match=r"python -m service\.identity make"):
+        require_private_address(Settings(home=home), host, None)
+
+
+def test_a_service_that_may_not_take_its_address_says_how_to_make_a_key(home: Path) -> None:
+    refused = run("service", "--host", "0.0.0.0", "--port", "0", home=home)
     assert refused.returncode == 1
     assert "python -m service.identity make" in refused.stderr
     assert refused.stdout == ""
@@ -53,17 +60,17 @@ def test_settings_that_cannot_be_used_are_named_at_the_start(home: Path) -> None
     assert "KILN_OIDC" in refused.stderr
 
 
-def test_a_service_that_serves_everybody_says_so(home: Path) -> None:
-    with Server(home) as server:
-        assert "no credential is asked for" in server.log()
-        assert server.http.get("/openapi.json").status_code == 200
-        assert server.http.get("/openapi.json", headers={"Authorization": "Bearer whatever"}).status_code == 200
+@UNGUARDED
+def test_a_service_that_serves_everybody_says_so(unguarded: Server) -> None:
+    assert "no credential is asked for" in unguarded.log()
+    assert unguarded.http.get("/openapi.json").status_code == 200
+    assert unguarded.http.get("/openapi.json", headers={"Authorization": "Bearer whatever"}).status_code == 200
 
 
-def test_a_service_without_keys_does_not_serve_what_a_proxy_brings(home: Path) -> None:
-    with Server(home) as server:
-        brought = server.http.get("/openapi.json", headers={"X-Forwarded-For": "192.0.2.1"})
-        assert refusal(brought) == (401, "auth.missing")
+@UNGUARDED
+def test_a_service_without_keys_does_not_serve_what_a_proxy_brings(unguarded: Server) -> None:
+    brought = unguarded.http.get("/openapi.json", headers={"X-Forwarded-For": "192.0.2.1"})
+    assert refusal(brought) == (401, "auth.missing")
 
 
 def test_the_first_key_closes_a_running_service(home: Path) -> None:
@@ -76,17 +83,16 @@ def test_the_first_key_closes_a_running_service(home: Path) -> None:
         assert refusal(server.http.get("/openapi.json")) == (401, "auth.missing")
 
 
-def test_a_service_with_a_key_may_be_reached_from_elsewhere(home: Path) -> None:
-    with Guarded(home) as server:
-        assert "no credential is asked for" not in server.log()
-    Keyring(home / "identity")
-    settings = Settings(home=home)
+@GUARDED
+def test_a_service_with_a_key_may_be_reached_from_elsewhere(guarded: Guarded) -> None:
+    assert "no credential is asked for" not in guarded.log()
+    settings = Settings(home=guarded.home)
     assert Authenticator(settings).asks
 
 
-def test_with_authentication_off_keys_are_not_asked_for(home: Path) -> None:
-    with Guarded(home, auth="off") as server:
-        assert server.http.get("/openapi.json").status_code == 200
+@UNGUARDED
+def test_with_authentication_off_keys_are_not_asked_for(switched_off: Guarded) -> None:
+    assert switched_off.http.get("/openapi.json").status_code == 200
 
 
 @pytest.mark.parametrize(
@@ -108,7 +114,9 @@ def test_the_loopback_is_known(host: str, expected: bool) -> None:
     assert is_loopback(host) is expected
 
 
-def test_a_key_is_made_listed_used_and_revoked_by_command(home: Path) -> None:
+@GUARDED
+def test_a_key_is_made_listed_used_and_revoked_by_command(guarded: Guarded) -> None:
+    home = guarded.home
     made = run("service.identity", "make", "--tenant", "acme", "--name", "ci", "--days", "30", home=home)
     assert made.returncode == 0, made.stderr
     key = made.stdout.strip()
@@ -117,13 +125,12 @@ def test_a_key_is_made_listed_used_and_revoked_by_command(home: Path) -> None:
     listed = run("service.identity", "list", home=home).stdout
     assert re.search(rf"^{key.split('_')[1]}  {key[-4:]} +acme +good ", listed, re.MULTILINE)
     assert key not in listed
-    with Server(home) as server:
-        answer = server.post("/compile", encoded(compile_body()), Authorization=f"Bearer {key}")
-        assert answer.status_code == 200
-        revoked = run("service.identity", "revoke", key.split("_")[1], home=home)
-        assert (revoked.returncode, revoked.stdout) == (0, f"The key {key.split('_')[1]} of acme is revoked.\n")
-        assert refusal(server.post("/compile", b"{}", Authorization=f"Bearer {key}")) == (401, "auth.invalid")
-    assert "revoked" in run("service.identity", "list", home=home).stdout
+    assert guarded.send(key, "POST", "/compile", encoded(compile_body())).status_code == 200
+    revoked = run("service.identity", "revoke", key.split("_")[1], home=home)
+    assert (revoked.returncode, revoked.stdout) == (0, f"The key {key.split('_')[1]} of acme is revoked.\n")
+    assert refusal(guarded.send(key, "POST", "/compile", b"{}")) == (401, "auth.invalid")
+    listed = run("service.identity", "list", home=home).stdout
+    assert re.search(rf"^{key.split('_')[1]}  {key[-4:]} +acme +revoked ", listed, re.MULTILINE)
 
 
 def test_a_tenant_is_changed_field_by_field(home: Path) -> None:
@@ -145,13 +152,31 @@ def test_a_tenant_is_changed_field_by_field(home: Path) -> None:
         (["tenant", "acme", "--in-flight", "-1"], 2),
     ],
 )
-def test_a_command_that_cannot_be_done_says_why(home: Path, arguments: list[str], status: int) -> None:
+def test_a_command_that_cannot_be_done_says_why(
+    home: Path,
+    arguments: list[str],
+    status: int,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("KILN_HOME", str(home))
+    try:
+        ended_with = main(arguments)
+    except SystemExit as end:
+        ended_with = end.code
+    told = capsys.readouterr()
+    assert (ended_with, told.out) == (status, "")
+    assert told.err
+
+
+@pytest.mark.parametrize(("arguments", "status"), [(["make"], 2), (["make", "--tenant", "no spaces"], 1)])
+def test_a_command_that_was_refused_ends_without_a_traceback(home: Path, arguments: list[str], status: int) -> None:
     done = run("service.identity", *arguments, home=home)
     assert (done.returncode, done.stdout) == (status, "")
     assert done.stderr
     assert "Traceback" not in done.stderr
 
 
-def test_the_loopback_is_served_by_its_address_alone(home: Path) -> None:
-    with Server(home) as server:
-        assert httpx2.get(f"{server.url}/readyz").status_code == 200
+@UNGUARDED
+def test_the_loopback_is_served_by_its_address_alone(unguarded: Server) -> None:
+    assert httpx2.get(f"{unguarded.url}/readyz").status_code == 200

@@ -12,10 +12,11 @@ import pytest
 
 from service.identity.scopes import Scope
 from tests.faults.size import FULL, sized
-from tests.identity.guarded import Guarded, artifacts, program, refusal
+from tests.identity.guarded import GUARDED, Guarded, artifacts, program, refusal
 from tests.service.bodies import compile_body, encoded, graph
 from tests.service.server import HOOK, Server
 
+pytestmark = GUARDED
 PROBES: Final = sized(300, 10_000)
 UNEXPLAINED: Final = {"status": "miss", "reason": "first request", "nearest": None, "differs": []}
 DUMPED = encoded(compile_body(dump_stages=True))

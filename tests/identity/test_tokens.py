@@ -27,6 +27,8 @@ from tests.service.bodies import compile_body, encoded, graph
 from tests.settled import settled
 from tests.snippets import ROOT
 
+# One process runs all of it, and starts one service.
+pytestmark = pytest.mark.xdist_group("tokens")
 WORKER = ["compile", "cache:read", "cache:write"]
 MAIN = {"repository": "acme/net", "repository_owner": "acme", "event_name": "push", "ref": "refs/heads/main"}
 PULL = {**MAIN, "event_name": "pull_request", "ref": "refs/pull/7/merge"}
