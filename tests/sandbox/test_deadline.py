@@ -17,9 +17,10 @@ from tests.faults.size import FULL, sized
 from tests.sandbox.processes import alive
 from tests.service.server import jobs
 
-from .boxes import RUNS, WALLS, failure, in_sandbox, ping
+from .boxes import RUNS, WALLS, failure, ping
+from .shared import Boxes
 
-pytestmark = pytest.mark.faults
+pytestmark = [pytest.mark.xdist_group("boxes"), pytest.mark.faults]
 DEADLINE_S = sized(0.5, 2.0)
 LATE_S = 0.05
 AT_ONCE = 4
@@ -39,7 +40,7 @@ def of_sessions(leaders: set[int]) -> list[int]:
 
 
 @pytest.mark.parametrize(("wall", "level"), WALLS)
-def test_an_endless_loop_ends_at_its_deadline_and_nothing_survives_it(wall: Wall, level: Level) -> None:
+def test_an_endless_loop_ends_at_its_deadline_and_nothing_survives_it(boxes: Boxes, wall: Wall, level: Level) -> None:
     async def hangs(sandbox: Sandbox) -> None:
         assert (await sandbox.start()).level == level
         assert sandbox.pid is not None
@@ -66,4 +67,4 @@ def test_an_endless_loop_ends_at_its_deadline_and_nothing_survives_it(wall: Wall
         assert of_sessions(leaders) == []
         await ping(sandbox)
 
-    in_sandbox(hangs, wall=wall)
+    boxes.run(hangs, wall=wall)

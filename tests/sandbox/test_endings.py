@@ -16,9 +16,10 @@ from tensorkiln.errors import CrashedError, ResourceExhaustedError
 from tests.faults.size import FULL, sized
 from tests.service.server import jobs
 
-from .boxes import RUNS, WALLS, failure, in_sandbox, needs_landlock, ping
+from .boxes import RUNS, WALLS, failure, needs_landlock, ping
+from .shared import Boxes
 
-pytestmark = pytest.mark.faults
+pytestmark = [pytest.mark.xdist_group("boxes"), pytest.mark.faults]
 ENDINGS = {
     "abort": "SIGABRT",
     "segfault": "SIGSEGV",
@@ -72,7 +73,7 @@ async def detection_s(sandbox: Sandbox, hook: str) -> float:
 
 
 @pytest.mark.parametrize(("wall", "level"), WALLS)
-def test_an_ending_is_told_by_its_class_and_the_next_job_runs(wall: Wall, level: Level) -> None:
+def test_an_ending_is_told_by_its_class_and_the_next_job_runs(boxes: Boxes, wall: Wall, level: Level) -> None:
     async def ends(sandbox: Sandbox) -> None:
         assert (await sandbox.start()).level == level
         for hook, signal_name in {**ENDINGS, **FURTHER}.items():
@@ -83,10 +84,10 @@ def test_an_ending_is_told_by_its_class_and_the_next_job_runs(wall: Wall, level:
             await ping(sandbox)
         assert sandbox.restarts == 0
 
-    in_sandbox(ends, wall=wall)
+    boxes.run(ends, wall=wall)
 
 
-def test_an_ending_is_detected_at_once() -> None:
+def test_an_ending_is_detected_at_once(boxes: Boxes) -> None:
     async def detects(sandbox: Sandbox) -> None:
         seconds = {hook: sorted([await detection_s(sandbox, hook) for _ in range(RUNS)]) for hook in ENDINGS}
         for hook, each in seconds.items():
@@ -98,11 +99,11 @@ def test_an_ending_is_detected_at_once() -> None:
         await ping(sandbox)
         assert sandbox.restarts == 0
 
-    in_sandbox(detects)
+    boxes.run(detects)
 
 
 @pytest.mark.parametrize(("wall", "level"), WALLS)
-def test_memory_is_refused_at_the_limit_and_the_error_has_the_peak(wall: Wall, level: Level) -> None:
+def test_memory_is_refused_at_the_limit_and_the_error_has_the_peak(boxes: Boxes, wall: Wall, level: Level) -> None:
     limit_mib = sized(192, 1024)
     limits = Limits(deadline_s=30.0, memory_mib=limit_mib, file_mib=4)
 
@@ -116,15 +117,15 @@ def test_memory_is_refused_at_the_limit_and_the_error_has_the_peak(wall: Wall, l
         await ping(sandbox)
         assert sandbox.restarts == 0
 
-    in_sandbox(eats, wall=wall)
+    boxes.run(eats, wall=wall)
 
 
 @needs_landlock
-def test_a_job_that_closes_its_socket_and_stays_harms_nobody_else() -> None:
+def test_a_job_that_closes_its_socket_and_stays_harms_nobody_else(boxes: Boxes) -> None:
     async def stays(sandbox: Sandbox) -> None:
         first = sandbox.pid
         results = await asyncio.gather(*(failure(sandbox, "close_socket") for _ in range(4)), ping(sandbox))
         assert all("closed its socket" in str(error) for error in results[:-1])
         assert sandbox.pid == first
 
-    in_sandbox(stays)
+    boxes.run(stays)

@@ -20,7 +20,9 @@ from tensorkiln.errors import UnavailableError
 
 from .boxes import WALLS, failure, in_sandbox, needs_landlock, ping
 from .external import needs_bwrap
+from .shared import Boxes
 
+BOXES = pytest.mark.xdist_group("boxes")
 EXTERNAL = pytest.param(Wall.BWRAP, Level.EXTERNAL, id="external", marks=needs_bwrap)
 
 
@@ -31,8 +33,9 @@ def test_levels_are_ordered_by_strength() -> None:
     assert not Level.PROCESS.reaches(Level.LANDLOCK)
 
 
+@BOXES
 @pytest.mark.parametrize(("wall", "level"), [*WALLS, EXTERNAL])
-def test_each_wall_gives_its_level_and_jobs_run_behind_it(wall: Wall, level: Level) -> None:
+def test_each_wall_gives_its_level_and_jobs_run_behind_it(boxes: Boxes, wall: Wall, level: Level) -> None:
     async def runs(sandbox: Sandbox) -> None:
         ready = await sandbox.start()
         assert Level(ready.level) is level, ready.shortcomings
@@ -41,16 +44,17 @@ def test_each_wall_gives_its_level_and_jobs_run_behind_it(wall: Wall, level: Lev
         assert (await failure(sandbox, "segfault")).details["signal"] == "SIGSEGV"
         await ping(sandbox)
 
-    in_sandbox(runs, wall=wall)
+    boxes.run(runs, wall=wall)
 
 
-def test_a_weaker_level_says_what_a_job_could_do() -> None:
+@BOXES
+def test_a_weaker_level_says_what_a_job_could_do(boxes: Boxes) -> None:
     async def says(sandbox: Sandbox) -> None:
         left_out, could = (await sandbox.start()).shortcomings
         assert left_out == "KILN_ISOLATION=process leaves Landlock out"
         assert could.startswith("a job can read a file that is not its own")
 
-    in_sandbox(says, wall=Wall.PROCESS)
+    boxes.run(says, wall=Wall.PROCESS)
 
 
 @pytest.mark.parametrize(

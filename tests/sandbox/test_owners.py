@@ -17,8 +17,11 @@ from service.sandbox.sandbox import Sandbox
 from tensorkiln.errors import CrashedError, DeadlineExceededError, RequestError, TensorkilnError
 from tests.sandbox.boxes import LIMITS, failure, in_sandbox, ping
 from tests.sandbox.processes import await_state, ended_within, name, state
+from tests.sandbox.shared import Boxes
 from tests.service.server import await_end, children
 
+# One process runs all of it, and that on what is charged, with one fork server for most of it.
+pytestmark = pytest.mark.xdist_group("owners")
 WARM_UP: Final = "tests.service.warm_ups:do_as_told"
 
 
@@ -45,7 +48,7 @@ async def is_ended(process: int) -> bool:
     return await asyncio.to_thread(ended_within, process, REST_S / 2)
 
 
-def test_jobs_of_one_owner_share_a_process_and_those_of_others_do_not() -> None:
+def test_jobs_of_one_owner_share_a_process_and_those_of_others_do_not(boxes: Boxes) -> None:
     async def share(sandbox: Sandbox) -> None:
         mine = await told(sandbox)
         await at_rest(mine)
@@ -56,26 +59,26 @@ def test_jobs_of_one_owner_share_a_process_and_those_of_others_do_not() -> None:
         assert await told(sandbox, owner="") != mine
         assert len({await told(sandbox, owner="") for _ in range(4)}) == 4
 
-    in_sandbox(share, warm_ups=[WARM_UP])
+    boxes.run(share, warm_ups=[WARM_UP])
 
 
-def test_jobs_at_one_time_have_a_process_each() -> None:
+def test_jobs_at_one_time_have_a_process_each(boxes: Boxes) -> None:
     async def at_once(sandbox: Sandbox) -> None:
         assert len(set(await asyncio.gather(*(told(sandbox, "linger") for _ in range(6))))) == 6
 
-    in_sandbox(at_once, warm_ups=[WARM_UP])
+    boxes.run(at_once, warm_ups=[WARM_UP])
 
 
-def test_a_process_does_no_job_within_other_limits() -> None:
+def test_a_process_does_no_job_within_other_limits(boxes: Boxes) -> None:
     async def others(sandbox: Sandbox) -> None:
         mine = await told(sandbox)
         await at_rest(mine)
         assert await told(sandbox, limits=Limits(LIMITS.deadline_s, LIMITS.memory_mib + 1, LIMITS.file_mib)) != mine
 
-    in_sandbox(others, warm_ups=[WARM_UP])
+    boxes.run(others, warm_ups=[WARM_UP])
 
 
-def test_an_end_is_told_of_one_job_alone() -> None:
+def test_an_end_is_told_of_one_job_alone(boxes: Boxes) -> None:
     async def ends(sandbox: Sandbox) -> None:
         mine = await told(sandbox, "toil")
         await at_rest(mine)
@@ -87,10 +90,10 @@ def test_an_end_is_told_of_one_job_alone() -> None:
         assert caught.value.details["cpu_s"] < 0.2
         assert await is_ended(mine)
 
-    in_sandbox(ends, warm_ups=[WARM_UP])
+    boxes.run(ends, warm_ups=[WARM_UP])
 
 
-def test_an_error_of_its_own_does_not_end_a_process() -> None:
+def test_an_error_of_its_own_does_not_end_a_process(boxes: Boxes) -> None:
     async def errs(sandbox: Sandbox) -> None:
         mine = await told(sandbox)
         await at_rest(mine)
@@ -99,11 +102,11 @@ def test_an_error_of_its_own_does_not_end_a_process() -> None:
         await at_rest(mine)
         assert await told(sandbox) == mine
 
-    in_sandbox(errs, warm_ups=[WARM_UP])
+    boxes.run(errs, warm_ups=[WARM_UP])
 
 
 @pytest.mark.parametrize("what", ["segfault", "exit", "garbage", "eat_memory"])
-def test_what_ends_a_process_ends_one_job_and_the_next_has_another(what: str) -> None:
+def test_what_ends_a_process_ends_one_job_and_the_next_has_another(boxes: Boxes, what: str) -> None:
     async def fails(sandbox: Sandbox) -> None:
         mine = await told(sandbox)
         await at_rest(mine)
@@ -114,10 +117,10 @@ def test_what_ends_a_process_ends_one_job_and_the_next_has_another(what: str) ->
         assert await told(sandbox) != mine
         assert sandbox.restarts == 0
 
-    in_sandbox(fails, warm_ups=[WARM_UP])
+    boxes.run(fails, warm_ups=[WARM_UP])
 
 
-def test_each_job_has_its_own_deadline() -> None:
+def test_each_job_has_its_own_deadline(boxes: Boxes) -> None:
     limits = Limits(0.5, LIMITS.memory_mib, LIMITS.file_mib)
 
     async def late(sandbox: Sandbox) -> None:
@@ -132,14 +135,14 @@ def test_each_job_has_its_own_deadline() -> None:
         assert await is_ended(mine)
         assert await told(sandbox, limits=limits) != mine
 
-    in_sandbox(late, warm_ups=[WARM_UP])
+    boxes.run(late, warm_ups=[WARM_UP])
 
 
 @pytest.mark.parametrize(
     ("what", "error"), [("say_done_and_hang", DeadlineExceededError), ("say_done_and_garble", CrashedError)]
 )
 def test_a_process_that_calls_itself_done_without_an_answer_does_no_other_job(
-    what: str, error: type[TensorkilnError]
+    boxes: Boxes, what: str, error: type[TensorkilnError]
 ) -> None:
     async def silent(sandbox: Sandbox) -> None:
         mine = await told(sandbox)
@@ -152,10 +155,10 @@ def test_a_process_that_calls_itself_done_without_an_answer_does_no_other_job(
         await at_rest(mine)
         assert await told(sandbox) == mine
 
-    in_sandbox(silent, warm_ups=[WARM_UP])
+    boxes.run(silent, warm_ups=[WARM_UP])
 
 
-def test_a_process_that_says_twice_that_it_is_done_is_ended() -> None:
+def test_a_process_that_says_twice_that_it_is_done_is_ended(boxes: Boxes) -> None:
     async def twice(sandbox: Sandbox) -> None:
         # One that is stopped before it says so again says it when it goes on.
         for _ in range(4):
@@ -164,20 +167,20 @@ def test_a_process_that_says_twice_that_it_is_done_is_ended() -> None:
                 return
         raise AssertionError("none was ended")
 
-    in_sandbox(twice, warm_ups=[WARM_UP])
+    boxes.run(twice, warm_ups=[WARM_UP])
 
 
 @pytest.mark.parametrize("what", ["answer_and_spin", "close_and_answer"])
-def test_a_process_that_has_answered_and_does_not_rest_is_ended_soon(what: str) -> None:
+def test_a_process_that_has_answered_and_does_not_rest_is_ended_soon(boxes: Boxes, what: str) -> None:
     async def stays(sandbox: Sandbox) -> None:
         mine = await told(sandbox, what, limits=Limits(3600.0, LIMITS.memory_mib, LIMITS.file_mib))
         assert await is_ended(mine)
         assert await told(sandbox) != mine
 
-    in_sandbox(stays, warm_ups=[WARM_UP])
+    boxes.run(stays, warm_ups=[WARM_UP])
 
 
-def test_a_process_that_was_left_is_ended() -> None:
+def test_a_process_that_was_left_is_ended(boxes: Boxes) -> None:
     async def leaves(sandbox: Sandbox) -> None:
         mine = await told(sandbox)
         await at_rest(mine)
@@ -189,7 +192,7 @@ def test_a_process_that_was_left_is_ended() -> None:
         assert await is_ended(mine)
         await ping(sandbox)
 
-    in_sandbox(leaves, warm_ups=[WARM_UP])
+    boxes.run(leaves, warm_ups=[WARM_UP])
 
 
 def test_a_process_that_has_worked_enough_does_no_other_job() -> None:
@@ -204,7 +207,7 @@ def test_a_process_that_has_worked_enough_does_no_other_job() -> None:
     in_sandbox(enough, warm_ups=[WARM_UP, "tests.service.warm_ups:have_enough_soon"])
 
 
-def test_a_process_does_not_do_job_after_job_for_ever() -> None:
+def test_a_process_does_not_do_job_after_job_for_ever(boxes: Boxes) -> None:
     async def many(sandbox: Sandbox) -> None:
         done: Counter[int] = Counter()
         while len(done) < 2:
@@ -214,37 +217,37 @@ def test_a_process_does_not_do_job_after_job_for_ever() -> None:
                 await at_rest(process)
         assert max(done.values()) == ENOUGH_JOBS
 
-    in_sandbox(many, warm_ups=[WARM_UP])
+    boxes.run(many, warm_ups=[WARM_UP])
 
 
 @pytest.mark.parametrize("what", ["keep", "keep_shared", "keep_addresses", "swell"])
-def test_a_process_that_keeps_memory_or_had_much_does_no_other_job(what: str) -> None:
+def test_a_process_that_keeps_memory_or_had_much_does_no_other_job(boxes: Boxes, what: str) -> None:
     async def keeps(sandbox: Sandbox) -> None:
         assert await is_ended(await told(sandbox, what))
         await ping(sandbox)
 
-    in_sandbox(keeps, warm_ups=[WARM_UP])
+    boxes.run(keeps, warm_ups=[WARM_UP])
 
 
-def test_a_process_that_takes_no_more_jobs_is_ended() -> None:
+def test_a_process_that_takes_no_more_jobs_is_ended(boxes: Boxes) -> None:
     async def deaf(sandbox: Sandbox) -> None:
         mine = await told(sandbox, "hear_no_more")
         assert await told(sandbox) != mine
         assert await is_ended(mine)
         await ping(sandbox)
 
-    in_sandbox(deaf, warm_ups=[WARM_UP])
+    boxes.run(deaf, warm_ups=[WARM_UP])
 
 
-def test_a_process_at_rest_cannot_have_itself_woken() -> None:
+def test_a_process_at_rest_cannot_have_itself_woken(boxes: Boxes) -> None:
     async def wakes(sandbox: Sandbox) -> None:
         answer = await sandbox.run("ping", Message({"do": "set_timers"}), LIMITS, owner="me")
         assert answer.header["deed"] == "refused"
 
-    in_sandbox(wakes, warm_ups=[WARM_UP])
+    boxes.run(wakes, warm_ups=[WARM_UP])
 
 
-def test_processes_at_rest_are_few_and_do_not_stay() -> None:
+def test_processes_at_rest_are_few_and_do_not_stay(boxes: Boxes) -> None:
     async def stay(sandbox: Sandbox) -> None:
         processes = [await told(sandbox, owner=str(number)) for number in range(10)]
         for process in processes[:2]:
@@ -256,10 +259,10 @@ def test_processes_at_rest_are_few_and_do_not_stay() -> None:
             await_end(process)
         assert time.monotonic() - begin > REST_S / 2
 
-    in_sandbox(stay, warm_ups=[WARM_UP])
+    boxes.run(stay, warm_ups=[WARM_UP])
 
 
-def test_a_process_at_rest_that_somebody_kills_is_not_missed() -> None:
+def test_a_process_at_rest_that_somebody_kills_is_not_missed(boxes: Boxes) -> None:
     async def killed(sandbox: Sandbox) -> None:
         mine = await told(sandbox)
         await at_rest(mine)
@@ -268,4 +271,4 @@ def test_a_process_at_rest_that_somebody_kills_is_not_missed() -> None:
         assert await told(sandbox) != mine
         assert isinstance(await failure(sandbox, "abort"), CrashedError)
 
-    in_sandbox(killed, warm_ups=[WARM_UP])
+    boxes.run(killed, warm_ups=[WARM_UP])

@@ -14,8 +14,10 @@ from tensorkiln.errors import CrashedError, RequestError
 from tensorkiln.limits import MAX_NODES
 from tests.service.test_frames import read
 
-from .boxes import LIMITS, in_sandbox, ping
+from .boxes import LIMITS, ping
+from .shared import Boxes
 
+pytestmark = pytest.mark.xdist_group("boxes")
 MANY = MAX_HEADER_VALUES + 1
 BROKEN = {
     "stages": frames.encode(frames.STAGE, b"load") * (MAX_STAGES + 1),
@@ -29,7 +31,7 @@ BROKEN = {
 }
 
 
-def test_an_answer_of_too_many_pieces_is_none() -> None:
+def test_an_answer_of_too_many_pieces_is_none(boxes: Boxes) -> None:
     async def speaks(sandbox: Sandbox) -> None:
         for what, said in BROKEN.items():
             stages: list[str] = []
@@ -39,10 +41,10 @@ def test_an_answer_of_too_many_pieces_is_none() -> None:
         await ping(sandbox)
         assert sandbox.restarts == 0
 
-    in_sandbox(speaks, warm_ups=["tests.sandbox.warm_ups:take_over"])
+    boxes.run(speaks, warm_ups=["tests.sandbox.warm_ups:take_over"])
 
 
-def test_a_problem_that_repeats_a_long_text_of_its_request_is_cut_and_arrives() -> None:
+def test_a_problem_that_repeats_a_long_text_of_its_request_is_cut_and_arrives(boxes: Boxes) -> None:
     async def asks(sandbox: Sandbox) -> None:
         text = "[," * (MAX_HEADER_BYTES // 2)
         for body in ({"graph": {}, "target": text}, {"graph": {}, "target": "cpu", "options": {text: 1}}):
@@ -52,7 +54,7 @@ def test_a_problem_that_repeats_a_long_text_of_its_request_is_cut_and_arrives() 
             assert "[,[," in str(caught.value.to_problem())
             assert len(json.dumps(caught.value.to_problem())) < 10_000
 
-    in_sandbox(asks)
+    boxes.run(asks)
 
 
 def test_the_answer_of_a_graph_that_is_all_constants_is_read() -> None:

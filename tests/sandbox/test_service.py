@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 
@@ -17,46 +17,50 @@ from tests.service.server import Server
 from .boxes import WALLS
 from .external import needs_bwrap
 
+pytestmark = pytest.mark.xdist_group("services behind walls")
+
 
 @pytest.mark.parametrize(
     ("wall", "level"), [*WALLS, pytest.param(Wall.BWRAP, Level.EXTERNAL, id="external", marks=needs_bwrap)]
 )
 def test_a_compile_at_each_level_says_so_and_its_crash_can_be_repeated(
-    tmp_path: Path, wall: Wall, level: Level
+    served: Callable[[Wall], Server], wall: Wall, level: Level
 ) -> None:
-    with Server(tmp_path / "kiln", isolation=wall.value, require_isolation=level.value, test_hooks=1) as server:
-        isolation = server.http.get("/capabilities").json()["isolation"]
-        assert isolation["level"] == level
-        assert "seccomp" in isolation["mechanisms"]
-        assert ("bwrap" in isolation["mechanisms"]) is (wall is Wall.BWRAP)
-        body = encoded(compile_body(graph("sin", rows=3)))
-        crash = server.compile(body, "segfault").json()
-        assert (crash["code"], crash["details"]["signal"]) == ("compile.crashed", "SIGSEGV")
-        reproducer = server.http.get(f"/artifacts/{crash['details']['reproducer']}")
-        assert reproducer.status_code == 200
-        again = server.compile(reproducer.content, "segfault").json()
-        assert again["details"]["reproducer"] == crash["details"]["reproducer"]
-        (program,) = server.compile(reproducer.content).json()["programs"]
-        assert program["provenance"]["isolation"] == level
+    server = served(wall)
+    isolation = server.http.get("/capabilities").json()["isolation"]
+    assert isolation["level"] == level
+    assert "seccomp" in isolation["mechanisms"]
+    assert ("bwrap" in isolation["mechanisms"]) is (wall is Wall.BWRAP)
+    body = encoded(compile_body(graph("sin", rows=3)))
+    crash = server.compile(body, "segfault").json()
+    assert (crash["code"], crash["details"]["signal"]) == ("compile.crashed", "SIGSEGV")
+    reproducer = server.http.get(f"/artifacts/{crash['details']['reproducer']}")
+    assert reproducer.status_code == 200
+    again = server.compile(reproducer.content, "segfault").json()
+    assert again["details"]["reproducer"] == crash["details"]["reproducer"]
+    (program,) = server.compile(reproducer.content).json()["programs"]
+    assert program["provenance"]["isolation"] == level
 
 
-def test_the_level_changes_no_byte_of_what_is_compiled(tmp_path: Path) -> None:
+def test_the_level_changes_no_byte_of_what_is_compiled(served: Callable[[Wall], Server]) -> None:
     body = encoded(compile_body(graph("sin", rows=5)))
     compiled: list[tuple[str, list[str]]] = []
     for wall in (Wall.PROCESS, Wall.AUTO):
-        with Server(tmp_path / wall, isolation=wall.value) as server:
-            (program,) = server.compile(body).json()["programs"]
-            compiled.append((program["digest"], [kernel["artifact"] for kernel in program["kernels"]]))
+        (program,) = served(wall).compile(body).json()["programs"]
+        compiled.append((program["digest"], [kernel["artifact"] for kernel in program["kernels"]]))
     assert compiled[0] == compiled[1]
 
 
 @pytest.mark.parametrize(("hook", "kind", "niceness"), [("hang", "compile", NICENESS), ("prepare:hang", "answer", 0)])
-def test_a_compile_gives_way_to_what_is_answered_soon(tmp_path: Path, hook: str, kind: str, niceness: int) -> None:
-    with Server(tmp_path / "kiln", test_hooks=1, compile_deadline_s=3) as server:
-        sending = threading.Thread(target=server.compile, args=(encoded(compile_body()), hook))
-        sending.start()
-        while not (running := server.jobs(kind)):
-            time.sleep(0.01)
-        time.sleep(0.2)
-        assert os.getpriority(os.PRIO_PROCESS, running[0]) == niceness
-        sending.join()
+def test_a_compile_gives_way_to_what_is_answered_soon(
+    served: Callable[[Wall], Server], hook: str, kind: str, niceness: int
+) -> None:
+    server = served(Wall.AUTO)
+    others = set(server.jobs(kind))
+    sending = threading.Thread(target=server.compile, args=(encoded(compile_body(graph(rows=7))), hook))
+    sending.start()
+    while not (running := set(server.jobs(kind)) - others):
+        time.sleep(0.01)
+    time.sleep(0.2)
+    assert os.getpriority(os.PRIO_PROCESS, running.pop()) == niceness
+    sending.join()

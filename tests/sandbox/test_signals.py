@@ -18,7 +18,9 @@ from tensorkiln.errors import CrashedError
 from tests.trust.stores import Stocked
 
 from .boxes import LIMITS, in_sandbox, ping
+from .shared import Boxes
 
+pytestmark = pytest.mark.xdist_group("boxes")
 WARM_UP = "tests.sandbox.warm_ups:take_over"
 NAMELESS = 40
 
@@ -27,14 +29,14 @@ NAMELESS = 40
 @pytest.mark.parametrize(
     ("number", "name"), [(signal.SIGSEGV, "SIGSEGV"), (NAMELESS, "signal 40"), (signal.SIGRTMAX, "SIGRTMAX")]
 )
-def test_every_signal_has_a_name(number: int, name: str) -> None:
+def test_every_signal_has_a_name(boxes: Boxes, number: int, name: str) -> None:
     async def ends(sandbox: Sandbox) -> None:
         with pytest.raises(CrashedError, match=f"by {name} during start") as caught:
             await sandbox.run("signal", Message({"signal": number}), LIMITS)
         assert caught.value.details["signal"] == name
         await ping(sandbox)
 
-    in_sandbox(ends, warm_ups=[WARM_UP])
+    boxes.run(ends, warm_ups=[WARM_UP])
 
 
 def test_a_graph_that_ends_compiles_by_a_nameless_signal_is_poison(tmp_path: Path) -> None:

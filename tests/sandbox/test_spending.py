@@ -17,8 +17,10 @@ from service.sandbox.sandbox import Sandbox
 from service.sandbox.spending import Spending
 from tensorkiln.errors import CrashedError, DeadlineExceededError, LostWorkerError, TensorkilnError
 from tests.sandbox.boxes import LIMITS, in_sandbox
+from tests.sandbox.shared import Boxes
 from tests.sandbox.test_owners import WARM_UP
 
+pytestmark = pytest.mark.xdist_group("owners")
 TOIL_S: Final = 0.1
 """What the deed `toil` takes of a processor."""
 SOON: Final = Limits(0.5, LIMITS.memory_mib, LIMITS.file_mib)
@@ -39,14 +41,14 @@ async def spent(
 
 
 @pytest.mark.parametrize("owner", ["", "me"])
-def test_every_job_is_charged_its_own_seconds_and_no_sleep(owner: str) -> None:
+def test_every_job_is_charged_its_own_seconds_and_no_sleep(boxes: Boxes, owner: str) -> None:
     async def work(sandbox: Sandbox) -> None:
         for _ in range(4):
             assert TOIL_S <= await spent(sandbox, "toil", owner) < 2 * TOIL_S
         # It sleeps for as long.
         assert 0 < await spent(sandbox, "linger", owner) < TOIL_S
 
-    in_sandbox(work, warm_ups=[WARM_UP])
+    boxes.run(work, warm_ups=[WARM_UP])
 
 
 @pytest.mark.parametrize(
@@ -59,28 +61,28 @@ def test_every_job_is_charged_its_own_seconds_and_no_sleep(owner: str) -> None:
     ],
 )
 def test_whoever_ends_otherwise_than_a_job_should_is_charged_too(
-    what: str, error: type[TensorkilnError] | None
+    boxes: Boxes, what: str, error: type[TensorkilnError] | None
 ) -> None:
     async def cheat(sandbox: Sandbox) -> None:
         assert 0 < await spent(sandbox, what, "me", SOON, error) < SOON.deadline_s
 
-    in_sandbox(cheat, warm_ups=[WARM_UP])
+    boxes.run(cheat, warm_ups=[WARM_UP])
 
 
-def test_a_process_that_is_to_do_no_other_job_is_charged_for_its_last() -> None:
+def test_a_process_that_is_to_do_no_other_job_is_charged_for_its_last(boxes: Boxes) -> None:
     async def fill(sandbox: Sandbox) -> None:
         for _ in range(2):
             assert await spent(sandbox, "keep", "me") > 0
 
-    in_sandbox(fill, warm_ups=[WARM_UP])
+    boxes.run(fill, warm_ups=[WARM_UP])
 
 
-def test_a_hang_until_the_deadline_is_not_charged_and_a_loop_is() -> None:
+def test_a_hang_until_the_deadline_is_not_charged_and_a_loop_is(boxes: Boxes) -> None:
     async def wait(sandbox: Sandbox) -> None:
         hang, spin = [await spent(sandbox, what, "", NOT_SO_SOON, DeadlineExceededError) for what in ("hang", "spin")]
         assert hang < TOIL_S < spin < NOT_SO_SOON.deadline_s + 1
 
-    in_sandbox(wait, warm_ups=[WARM_UP])
+    boxes.run(wait, warm_ups=[WARM_UP])
 
 
 def test_what_nobody_can_tell_any_more_counts_as_a_processor_for_its_time() -> None:

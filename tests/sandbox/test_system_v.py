@@ -12,10 +12,14 @@ from service.sandbox.frames import Message
 from service.sandbox.levels import Level, Wall
 from service.sandbox.sandbox import Sandbox
 
-from .boxes import LIMITS, WALLS, in_sandbox
+from .boxes import LIMITS, WALLS
+from .shared import Boxes
 from .warm_ups import IPC_NOWAIT, QueuedText
 
-pytestmark = pytest.mark.skipif(not syscalls.is_supported(), reason="this kernel filters no system calls")
+pytestmark = [
+    pytest.mark.xdist_group("boxes"),
+    pytest.mark.skipif(not syscalls.is_supported(), reason="this kernel filters no system calls"),
+]
 IPC_PRIVATE, IPC_CREAT, IPC_RMID, GETVAL, SETVAL = 0, 0o1000, 0, 12, 16
 LIBC = ctypes.CDLL(None, use_errno=True)
 
@@ -39,7 +43,9 @@ def semaphore() -> Iterator[int]:
 
 
 @pytest.mark.parametrize(("wall", "level"), WALLS)
-def test_queues_and_semaphores_are_out_of_reach(queue: int, semaphore: int, wall: Wall, level: Level) -> None:
+def test_queues_and_semaphores_are_out_of_reach(
+    boxes: Boxes, queue: int, semaphore: int, wall: Wall, level: Level
+) -> None:
     secret = QueuedText(1, b"for another process")
     assert LIBC.msgsnd(queue, ctypes.byref(secret), 32, IPC_NOWAIT) == 0
     assert LIBC.semctl(semaphore, 0, SETVAL, 1) == 0
@@ -50,7 +56,7 @@ def test_queues_and_semaphores_are_out_of_reach(queue: int, semaphore: int, wall
         outcomes = (await sandbox.run("use_system_v", Message(header), LIMITS)).header
         assert outcomes == dict.fromkeys(("msgrcv", "msgsnd", "semop", "semtimedop"), "EPERM")
 
-    in_sandbox(reaches, wall=wall, warm_ups=["tests.sandbox.warm_ups:take_over"])
+    boxes.run(reaches, wall=wall, warm_ups=["tests.sandbox.warm_ups:take_over"])
     heard = QueuedText()
     assert LIBC.msgrcv(queue, ctypes.byref(heard), 32, 0, IPC_NOWAIT) == 32
     assert heard.text == secret.text

@@ -1,0 +1,64 @@
+"""Sandboxes that tests use one after the other, as a fork server takes longer to start than most of them take."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from typing import Self
+
+from service.sandbox.levels import Wall
+from service.sandbox.sandbox import Sandbox
+from tests.sandbox.processes import alive, state
+from tests.service.server import children
+
+
+class Boxes:
+    """Started sandboxes with test hooks, one for each wall and list of warm-ups, in one loop.
+
+    They are for tests that leave the fork server as it is. Each finds no process at rest of those before it.
+    """
+
+    def __init__(self) -> None:
+        self._runner = asyncio.Runner()
+        self._made: dict[tuple[Wall, tuple[str, ...]], Sandbox] = {}
+
+    def run(
+        self, test: Callable[[Sandbox], Awaitable[None]], *, wall: Wall = Wall.AUTO, warm_ups: Sequence[str] = ()
+    ) -> None:
+        """Run a test with the sandbox of these options."""
+        self._runner.run(self._run(test, wall, tuple(warm_ups)))
+
+    def close(self) -> None:
+        """End all of them."""
+        with self._runner:
+            self._runner.run(self._close())
+
+    async def _run(self, test: Callable[[Sandbox], Awaitable[None]], wall: Wall, warm_ups: tuple[str, ...]) -> None:
+        if (wall, warm_ups) not in self._made:
+            self._made[wall, warm_ups] = Sandbox(warm_ups, wall=wall, test_hooks=True)
+        sandbox = self._made[wall, warm_ups]
+        await sandbox.start()
+        await _end_those_at_rest(sandbox)
+        await test(sandbox)
+
+    async def _close(self) -> None:
+        await asyncio.gather(*(sandbox.close() for sandbox in self._made.values()))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+async def _end_those_at_rest(sandbox: Sandbox) -> None:
+    assert sandbox.pid is not None
+    for process in children(sandbox.pid):
+        if state(process) == "T":
+            with suppress(ProcessLookupError):  # it has ended by itself
+                os.kill(process, signal.SIGKILL)
+            while alive(process):
+                await asyncio.sleep(0.002)
