@@ -28,6 +28,8 @@ RUN_BY_OTHER_TESTS = {"sdk.md", "cli.md", "build.md", "onnx.md"}
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 SOURCE_PATH = re.compile(r"`((?:client|dialect|passes|service|tests|docs|docker)/[\w./-]*)`")
+# One process runs what needs a service.
+SERVES = pytest.mark.xdist_group("docs")
 SERVED = "http://127.0.0.1:8080"
 
 
@@ -51,12 +53,19 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         yield server
 
 
+@pytest.fixture(scope="module")
+def reader(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The home of somebody who tries out one page after the other: a process has one embedded service for it."""
+    return tmp_path_factory.mktemp("reader") / "home"
+
+
+@SERVES
 @pytest.mark.parametrize(
     "page", [page for page in PAGES if page.name not in RUN_BY_OTHER_TESTS and blocks(page, "python")], ids=name_of
 )
-def test_every_python_block_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_python_block_runs(page: Path, reader: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("KILN_URL", raising=False)
-    monkeypatch.setenv("KILN_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("KILN_HOME", str(reader))
     run_python(page)
 
 
@@ -95,6 +104,7 @@ def test_every_graph_that_is_shown_is_valid(page: Path) -> None:
         Graph.model_validate_json(block.text)
 
 
+@SERVES
 def test_the_curl_command_of_the_readme_compiles(server: Server) -> None:
     (block,) = blocks(README, "sh")
     words = shlex.split(block.text)
@@ -112,6 +122,7 @@ def test_the_curl_command_of_the_readme_compiles(server: Server) -> None:
     assert program["name"] == "double"
 
 
+@SERVES
 def test_the_worked_example_compiles_to_the_program_that_is_shown(server: Server) -> None:
     (graph,), (stated,) = blocks(CONTRACT, "json", "graph"), blocks(CONTRACT, "json", "program")
     body = json.dumps({"graph": json.loads(graph.text), "target": "cpu:x86-64-v3"}).encode()
@@ -153,6 +164,7 @@ def test_the_contract_lists_the_extensions_of_the_schema() -> None:
     assert re.findall(r"`(\w+)`", first) == json_schema()["x-extensions"]["dtypes"]
 
 
+@SERVES
 def test_the_limits_are_those_of_the_code(server: Server) -> None:
     rows = re.findall(r"^\| `(\w+)` \| (\d+) \|", section("Limits"), re.MULTILINE)
     stated = {name: int(maximum) for name, maximum in rows}
