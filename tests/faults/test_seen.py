@@ -13,12 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from tensorkiln.cli.app import app
 from tests.farm.topology import Farm
 from tests.faults.conftest import require
 from tests.faults.requests import accept, body, claimers, ended
 from tests.observe.readiness import RED_WITHIN_S, await_green, await_red, failed, without_fork_server
-from tests.service.bodies import compile_body, encoded
+from tests.service.bodies import compile_body, encoded, graph
 from tests.service.server import Server, children
 
 
@@ -45,22 +47,30 @@ BREAKS: dict[str, tuple[str, Break]] = {
 }
 
 
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A service that is whole again after each test."""
+    with Server(tmp_path_factory.mktemp("kiln")) as running:
+        yield running
+
+
+@pytest.mark.xdist_group("seen")
 @pytest.mark.parametrize("check", BREAKS)
-def test_what_breaks_in_a_service_is_seen(tmp_path: Path, check: str) -> None:
-    with Server(tmp_path / "kiln") as server:
-        assert failed(server.url) == {}
-        assert doctor(server.url, tmp_path)[0] == 0
-        reason, break_ = BREAKS[check]
-        with break_(server):
-            assert reason in see(server.url, check)
-            assert str(server.home) not in server.http.get("/readyz").text
-            assert check != "store" or str(server.home) in server.log()
-            status, found = doctor(server.url, tmp_path)
-            assert status == 1
-            assert f"{check}: " in found
-        await_green(server.url)
-        assert doctor(server.url, tmp_path)[0] == 0
-        assert server.compile(encoded(compile_body())).status_code == 200
+def test_what_breaks_in_a_service_is_seen(server: Server, tmp_path: Path, check: str) -> None:
+    logged = len(server.log())
+    assert failed(server.url) == {}
+    assert doctor(server.url, tmp_path)[0] == 0
+    reason, break_ = BREAKS[check]
+    with break_(server):
+        assert reason in see(server.url, check)
+        assert str(server.home) not in server.http.get("/readyz").text
+        assert check != "store" or str(server.home) in server.log()[logged:]
+        status, found = command(server.url, tmp_path)
+        assert status == 1
+        assert f"{check}: " in found
+    await_green(server.url)
+    assert doctor(server.url, tmp_path)[0] == 0
+    assert server.compile(encoded(compile_body(graph(rows=1 + list(BREAKS).index(check))))).status_code == 200
 
 
 @pytest.fixture(scope="module")
@@ -146,11 +156,28 @@ def see(url: str, check: str) -> str:
     return reason
 
 
-def doctor(url: str, home: Path) -> tuple[int, str]:
+def command(url: str, home: Path) -> tuple[int, str]:
     """The exit status of `kiln doctor`, and what it says of the service's readiness."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith("KILN_")}
-    own = {"KILN_HOME": str(home / "user"), "KILN_CONFIG_DIR": str(home / "config")}
-    command = [sys.executable, "-W", "error", "-m", "tensorkiln.cli", "doctor", "--json", "--url", url]
-    done = subprocess.run(command, env={**clean, **own}, capture_output=True, text=True, timeout=120)
-    findings = json.loads(done.stdout)["findings"]
-    return done.returncode, next(each["found"] for each in findings if each["part"] == "readiness")
+    words = [sys.executable, "-W", "error", "-m", "tensorkiln.cli", *asked(url)]
+    done = subprocess.run(words, env={**clean, **own(home)}, capture_output=True, text=True, timeout=120)
+    return done.returncode, readiness(done.stdout)
+
+
+def doctor(url: str, home: Path) -> tuple[int, str]:
+    """The same of the command in this process, which has loaded all that it needs."""
+    done = CliRunner().invoke(app, asked(url), env=own(home))
+    return done.exit_code, readiness(done.stdout)
+
+
+def asked(url: str) -> list[str]:
+    return ["doctor", "--json", "--url", url]
+
+
+def own(home: Path) -> dict[str, str]:
+    """Where a user has what is the user's."""
+    return {"KILN_HOME": str(home / "user"), "KILN_CONFIG_DIR": str(home / "config")}
+
+
+def readiness(printed: str) -> str:
+    return next(each["found"] for each in json.loads(printed)["findings"] if each["part"] == "readiness")
