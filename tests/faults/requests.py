@@ -60,7 +60,7 @@ def job(urls: Iterable[str], identifier: str) -> dict[str, Any]:
     return {"state": "unknown"}
 
 
-def ended(urls: Iterable[str], identifier: str, seconds: float = 120.0, every_s: float = 0.05) -> dict[str, Any]:
+def ended(urls: Iterable[str], identifier: str, seconds: float = 120.0, every_s: float = 0.1) -> dict[str, Any]:
     """A job once it has ended; as it is after so many seconds otherwise."""
     urls, end = list(urls), time.monotonic() + seconds
     while (found := job(urls, identifier))["state"] not in ENDED and time.monotonic() < end:

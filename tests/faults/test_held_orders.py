@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ import pytest
 from service.engine.farm.message import queue_name
 from service.settings import Settings
 from tests.farm.brokers import Rabbit
+from tests.farm.members import Member
 from tests.farm.topology import Farm
 from tests.faults.conftest import require
 from tests.faults.requests import accept, body, claimers, ended
@@ -19,14 +21,30 @@ from tests.faults.requests import accept, body, claimers, ended
 pytestmark = pytest.mark.xdist_group("farm")
 
 
+@pytest.fixture(scope="module")
+def rabbit(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rabbit]:
+    """A RabbitMQ that workers come to and go from."""
+    require("rabbit")
+    running = Rabbit(tmp_path_factory.mktemp("rabbit"))
+    try:
+        running.start()
+        yield running
+    finally:
+        running.close()
+
+
 @pytest.mark.parametrize("deadline_s", [60, 3600])
 def test_rabbitmq_is_told_that_an_order_may_be_held_for_as_long_as_a_worker_takes(
-    tmp_path: Path, deadline_s: int
+    rabbit: Rabbit, tmp_path: Path, deadline_s: int
 ) -> None:
-    require("rabbit")
-    with Farm(tmp_path, services=0, workers=1, compile_deadline_s=deadline_s) as farm:
-        assert isinstance(farm.broker, Rabbit)
-        (consumer,) = farm.broker.told("list_consumers", "queue_name", "arguments")
+    variables = {"KILN_BROKER": rabbit.url, "KILN_CONCURRENCY": "1", "KILN_COMPILE_DEADLINE_S": str(deadline_s)}
+    worker = Member("service.worker", [], {"KILN_HOME": str(tmp_path), **variables}, tmp_path / "log")
+    worker.start()
+    try:
+        worker.await_ready()
+        (consumer,) = rabbit.told("list_consumers", "queue_name", "arguments")
+    finally:
+        worker.kill()
     assert consumer["queue_name"] == queue_name()
     arguments = {name: value for name, _, value in consumer["arguments"]}
     assert arguments["x-consumer-timeout"] > 1000 * Settings(compile_deadline_s=deadline_s).ladder.worker_s
