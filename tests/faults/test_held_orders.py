@@ -1,4 +1,4 @@
-"""What RabbitMQ grants a worker, and what SIGTERM leaves to it: an order that is begun comes to its end."""
+"""What RabbitMQ grants a worker, and what signals leave to it: at SIGTERM an order that is begun comes to its end."""
 
 from __future__ import annotations
 
@@ -66,3 +66,19 @@ def test_sigterm_lets_a_worker_finish_what_it_has_begun(tmp_path: Path) -> None:
         farm.workers[0].await_ready()
         assert ended(farm.urls, waiting)["state"] == "done"
         assert farm.services[0].lines("a worker was lost") == []
+
+
+def test_sigquit_has_a_worker_give_back_what_it_has_begun(tmp_path: Path) -> None:
+    require("rabbit")
+    with Farm(tmp_path, services=1, workers=1, compile_deadline_s=8, test_hooks=1) as farm:
+        begin = time.time()
+        begun = accept(farm.urls[0], body(1), "hang")
+        while not claimers(farm, begin):
+            time.sleep(0.05)
+        os.kill(farm.workers[0].pid, signal.SIGQUIT)
+        assert farm.workers[0].stop() == 0
+        farm.workers[0].start()
+        farm.workers[0].await_ready()
+        found = ended(farm.urls, begun)
+    assert (found["state"], found["error"]["code"]) == ("failed", "compile.deadline_exceeded")
+    assert found["attempt"] == 2
