@@ -11,7 +11,7 @@ from typing import Self
 
 from service.sandbox.levels import Wall
 from service.sandbox.sandbox import Sandbox
-from tests.sandbox.processes import alive, state
+from tests.sandbox.processes import state
 from tests.service.server import children
 
 
@@ -60,5 +60,6 @@ async def _end_those_at_rest(sandbox: Sandbox) -> None:
         if state(process) == "T":
             with suppress(ProcessLookupError):  # it has ended by itself
                 os.kill(process, signal.SIGKILL)
-            while alive(process):
+            # Until the fork server has buried it, it might be given a job.
+            while process in children(sandbox.pid):
                 await asyncio.sleep(0.002)
