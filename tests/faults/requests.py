@@ -72,3 +72,12 @@ def claimers(farm: Farm, before: float) -> list[str]:
     """The names of the workers that have begun an order since that time."""
     claims = [path for path in farm.store.glob("farm/*/claims/*") if path.stat().st_mtime >= before]
     return [path.read_text().partition('"worker":"')[2].partition('"')[0] for path in claims]
+
+
+def begun(farm: Farm, content: bytes, hook: str) -> str:
+    """The id of a compile job, sent to the first service, that a worker has begun."""
+    since = time.time()
+    job = accept(farm.urls[0], content, hook)
+    while not claimers(farm, since):
+        time.sleep(0.05)
+    return job

@@ -20,7 +20,7 @@ from service.settings import Settings
 from tests.farm.ports import free_port
 from tests.farm.topology import Farm
 from tests.faults.conftest import require
-from tests.faults.requests import HTTP, accept, body, claimers, ended
+from tests.faults.requests import HTTP, accept, begun, body, ended
 from tests.observe.readiness import await_green, failed
 
 pytestmark = pytest.mark.xdist_group("farm")
@@ -59,10 +59,7 @@ def test_a_worker_without_its_broker_is_not_ready_and_does_what_was_accepted_whe
     alone: Farm, figures: str
 ) -> None:
     await_status(figures, 200)
-    begin = time.time()
-    begun = accept(alone.urls[0], body(0), "hang")
-    while not claimers(alone, begin):
-        time.sleep(0.02)
+    held = begun(alone, body(0), "hang")
     queued = [accept(alone.urls[0], body(1 + number)) for number in range(QUEUED)]
     while waiting(alone) < QUEUED:  # a worker that is at an order holds no other
         time.sleep(0.02)
@@ -70,7 +67,7 @@ def test_a_worker_without_its_broker_is_not_ready_and_does_what_was_accepted_whe
     assert "gets orders" in await_status(figures, 503)
     alone.broker.start()
     await_status(figures, 200)
-    found = ended(alone.urls, begun)
+    found = ended(alone.urls, held)
     assert (found["state"], found["error"]["code"]) == ("failed", "compile.deadline_exceeded")
     assert [ended(alone.urls, each)["state"] for each in queued] == ["done"] * QUEUED
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,7 +15,7 @@ from tests.farm.brokers import Rabbit
 from tests.farm.members import Member
 from tests.farm.topology import Farm
 from tests.faults.conftest import require
-from tests.faults.requests import accept, body, claimers, ended
+from tests.faults.requests import accept, begun, body, ended
 
 pytestmark = pytest.mark.xdist_group("farm")
 
@@ -53,14 +52,11 @@ def test_rabbitmq_is_told_that_an_order_may_be_held_for_as_long_as_a_worker_take
 def test_sigterm_lets_a_worker_finish_what_it_has_begun(tmp_path: Path) -> None:
     require("rabbit")
     with Farm(tmp_path, services=1, workers=1, compile_deadline_s=3, test_hooks=1) as farm:
-        begin = time.time()
-        begun = accept(farm.urls[0], body(1), "hang")
-        while not claimers(farm, begin):
-            time.sleep(0.05)
+        held = begun(farm, body(1), "hang")
         waiting = accept(farm.urls[0], body(2))
         os.kill(farm.workers[0].pid, signal.SIGTERM)
         assert farm.workers[0].stop() == 0
-        found = ended(farm.urls, begun)
+        found = ended(farm.urls, held)
         assert (found["state"], found["error"]["code"]) == ("failed", "compile.deadline_exceeded")
         farm.workers[0].start()
         farm.workers[0].await_ready()
@@ -71,14 +67,11 @@ def test_sigterm_lets_a_worker_finish_what_it_has_begun(tmp_path: Path) -> None:
 def test_sigquit_has_a_worker_give_back_what_it_has_begun(tmp_path: Path) -> None:
     require("rabbit")
     with Farm(tmp_path, services=1, workers=1, compile_deadline_s=8, test_hooks=1) as farm:
-        begin = time.time()
-        begun = accept(farm.urls[0], body(1), "hang")
-        while not claimers(farm, begin):
-            time.sleep(0.05)
+        held = begun(farm, body(1), "hang")
         os.kill(farm.workers[0].pid, signal.SIGQUIT)
         assert farm.workers[0].stop() == 0
         farm.workers[0].start()
         farm.workers[0].await_ready()
-        found = ended(farm.urls, begun)
+        found = ended(farm.urls, held)
     assert (found["state"], found["error"]["code"]) == ("failed", "compile.deadline_exceeded")
     assert found["attempt"] == 2

@@ -17,6 +17,7 @@ from tensorkiln import Graph
 from tests.forked import Forked
 from tests.sdk.conftest import Kiln
 from tests.sdk.scripted import ScriptedServer
+from tests.sdk.unread import broken_pipe
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="redirects as POSIX's shell does")
 
@@ -29,13 +30,9 @@ Redirected: TypeAlias = Callable[..., "tuple[int, str]"]
 
 
 @contextmanager
-def full_or_unread(redirection: str) -> Generator[int]:
-    """What a command has as stdout that is redirected so; of a pipe nobody is at the other end any more."""
-    if redirection == FULL:
-        stdout = os.open("/dev/full", os.O_WRONLY)
-    else:
-        reader, stdout = os.pipe()
-        os.close(reader)
+def full() -> Generator[int]:
+    """A file that has no room."""
+    stdout = os.open(FULL.removeprefix(">"), os.O_WRONLY)
     try:
         yield stdout
     finally:
@@ -48,7 +45,7 @@ def redirected(tmp_path: Path, served: str, graph_file: Path, forked: Forked) ->
         own = {"KILN_URL": served, "KILN_HOME": str(tmp_path / "home"), "NO_COLOR": "1", "COLUMNS": "200"}
         environment, directory = {**os.environ, **own, **variables}, graph_file.parent
         if redirection in (FULL, UNREAD):
-            with full_or_unread(redirection) as stdout:
+            with full() if redirection == FULL else broken_pipe() as stdout:
                 done = forked.run("tensorkiln.cli", *arguments, cwd=directory, env=environment, stdout=stdout)
             return done.returncode, done.stderr
         # Python looks when it starts whether a stream is there.

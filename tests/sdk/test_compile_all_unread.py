@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import TypeAlias
 
@@ -14,24 +12,13 @@ import pytest
 
 from tests.forked import Forked
 from tests.sdk.test_compile_all import PROGRESS, REPORTS, Kiln, command, environment, graphs, kiln, report
+from tests.sdk.unread import broken_pipe
 from tests.service.bodies import graph
 
 __all__ = ["environment", "graphs", "kiln"]
 
-
 Unread: TypeAlias = Callable[..., "tuple[int, str]"]
 """Runs a command whose stdout has no reader: its exit code, and what it said on stderr."""
-
-
-@contextmanager
-def broken_pipe() -> Generator[int]:
-    """A pipe that nobody reads."""
-    reader, writer = os.pipe()
-    os.close(reader)
-    try:
-        yield writer
-    finally:
-        os.close(writer)
 
 
 @pytest.fixture
