@@ -88,6 +88,7 @@ def test_what_somebody_without_a_key_writes_is_as_if_it_were_not_there(farm: Far
                     asyncio.run(records.put(f"farm/{owner}/claims/{task}.1", {"worker": "forged"}))
                     asyncio.run(records.put(f"farm/{owner}/done/{task}", {**done, "problem": problem}))
 
+    assert left_of_orders(farm) == []
     forging = Thread(target=forge)
     forging.start()
     try:
@@ -102,11 +103,7 @@ def test_what_somebody_without_a_key_writes_is_as_if_it_were_not_there(farm: Far
 
 def test_nothing_is_left_of_orders_that_are_over(farm: Farm) -> None:
     assert post(farm.urls[0], body(6)).status_code == 200
-    folder: Path = farm.store / "farm"
-    end = time.monotonic() + 30
-    while (left := [path for path in folder.rglob("*") if path.is_file()]) and time.monotonic() < end:
-        time.sleep(0.1)
-    assert left == []
+    assert left_of_orders(farm) == []
 
 
 def test_no_service_loads_the_compiler_and_no_worker_process_does(farm: Farm) -> None:
@@ -116,6 +113,14 @@ def test_no_service_loads_the_compiler_and_no_worker_process_does(farm: Farm) ->
             loaded = "libLLVM" in (maps := Path(f"/proc/{pid}/maps").read_text()) or "torch_mlir" in maps
             is_compiler = "rehearsal" in command or "kiln" in Path(f"/proc/{pid}/comm").read_text()
             assert not loaded or is_compiler, command
+
+
+def left_of_orders(farm: Farm) -> list[Path]:
+    """What the store has of orders, once that is nothing or after half a minute."""
+    end = time.monotonic() + 30
+    while (left := [path for path in (farm.store / "farm").rglob("*") if path.is_file()]) and time.monotonic() < end:
+        time.sleep(0.1)
+    return left
 
 
 def children(pid: int) -> list[int]:
