@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import AsyncGenerator, Coroutine
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from secrets import token_hex
 from typing import Any, Final
 
@@ -52,12 +53,17 @@ class Jobs:
         # Those that are not begun, with their tenants.
         self._accepting: dict[str, str] = {}
         self._others: dict[str, str] = {}
+        # Those that the store did not let be looked after, which come last.
+        self._put_off: set[str] = set()
         self._watching: list[asyncio.Task[None]] = []
         self.is_closing = asyncio.Event()
         self._is_closed = False
 
     async def start(self) -> None:
-        """Take up what services that are no more have left, now and from now on."""
+        """Take up what services that are no more have left, now and from now on.
+
+        UnavailableError when the store does not say what that is.
+        """
         await self._look_around()
         told: dict[str, int] = {}
         rounds = (
@@ -286,20 +292,25 @@ class Jobs:
         await self._records.beat(self._owner, now + LEASE_S)
         alive: dict[str, bool] = {}
         self._others = {each: owner for each, owner in self._others.items() if each in opened}
-        for identifier in [each for each, job in self._jobs.items() if each not in opened and not job.is_over]:
-            await self._give_up(identifier)
-        for identifier in opened - self._jobs.keys() - self._accepting.keys():
-            if len(self._jobs) >= self._most:
-                return  # The rest is for others, or for later.
-            (error,) = await asyncio.gather(self._take_up(identifier, alive, now), return_exceptions=True)
+        gone = [each for each, job in self._jobs.items() if each not in opened and not job.is_over]
+        left = opened - self._jobs.keys() - self._accepting.keys()
+        looks = {each: partial(self._give_up, each) for each in gone}
+        looks |= {each: partial(self._take_up, each, alive, now) for each in left}
+        self._put_off &= looks.keys()
+        for identifier in sorted(looks, key=self._put_off.__contains__):
+            (error,) = await asyncio.gather(looks[identifier](), return_exceptions=True)
             if isinstance(error, UnavailableError):
-                raise error
+                # A store that is away is not asked for each, and one job that it does not give holds up no other.
+                self._put_off.add(identifier)
+                _log.error("a job cannot be looked after now", job=identifier, reason=error.message)
+                return
+            self._put_off.discard(identifier)
             if error is not None:  # The others are not to wait for it.
-                _log.error("a job cannot be taken up", job=identifier, exc_info=error)
+                _log.error("a job cannot be looked after", job=identifier, exc_info=error)
 
     async def _take_up(self, identifier: str, alive: dict[str, bool], now: float) -> None:
-        if await self._has_living_owner(identifier, alive, now):
-            return
+        if len(self._jobs) >= self._most or await self._has_living_owner(identifier, alive, now):
+            return  # It is for others, or for later.
         record = await self._records.orphan(identifier, self._owner, now)
         if record is None:
             return
