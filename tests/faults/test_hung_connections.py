@@ -13,7 +13,8 @@ import pytest
 from tests.farm.relay import Relay
 from tests.farm.topology import Farm
 from tests.faults.conftest import require
-from tests.faults.requests import HTTP, body, post
+from tests.faults.requests import body, post
+from tests.observe.readiness import await_green
 
 pytestmark = pytest.mark.xdist_group("farm")
 AT_ONCE = 6
@@ -52,4 +53,4 @@ def test_a_service_finds_the_broker_again_when_its_connections_hang(relayed: tup
     relay.lose()
     assert post(url, body(200)).status_code == 503
     compiled(url, 200)
-    assert HTTP.get(f"{url}/readyz").status_code == 200
+    await_green(url)  # which the worker sees to once it has found the broker, too
