@@ -10,12 +10,12 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Header, Path, Request, Response
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 
-from service.conditional import matches, require_match
+from service.conditional import PreconditionFailedError, matches, require_match
 from service.engine.engine import Engine
 from service.engine.job import Job
 from service.fairness.shares import Held
 from service.job_answer import JobAnswer, encode
-from service.problems import LOOKUP_ERRORS
+from service.problems import LOOKUP_ERRORS, documented
 from service.store.job_records import JobRecord
 from tensorkiln.errors import NotFoundError
 
@@ -54,10 +54,20 @@ async def job(
 
 
 @router.delete(
-    "/jobs/{job}", operation_id="cancel", summary="Cancel a job", response_model=JobAnswer, responses=LOOKUP_ERRORS
+    "/jobs/{job}",
+    operation_id="cancel",
+    summary="Cancel a job",
+    response_model=JobAnswer,
+    responses={**documented(PreconditionFailedError), **LOOKUP_ERRORS},
 )
-async def cancel(job: JobId, engine: EngineOf) -> Response:
-    """The job, cancelled unless it had ended before. Its compile is given up, unless others wait for the same."""
+async def cancel(job: JobId, engine: EngineOf, needed: Needed = None) -> Response:
+    """The job, cancelled unless it had ended before. Its compile is given up, unless others wait for the same.
+
+    The ETag of a job that has not ended is a weak one, which no `If-Match` names but `*`.
+    """
+    if needed is not None:
+        found = await engine.jobs.find(job)
+        require_match(needed, _etag(found, await job_body(engine, found)))
     body = await job_body(engine, await engine.jobs.cancel(job))
     return Response(body, headers={"Cache-Control": "no-store"}, media_type="application/json")
 

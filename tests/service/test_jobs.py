@@ -246,8 +246,12 @@ def test_events_arrive_while_the_job_runs(server: Server) -> None:
         lines = stream.iter_lines()
         while "test-hook" not in next(lines):
             continue
+        look = server.http.get(f"/jobs/{job}")
+        assert look.json()["state"] == "running"
+        needed = {"If-Match": look.headers["ETag"]}
+        assert server.http.delete(f"/jobs/{job}", headers=needed).status_code == 412, "it may be done since"
         assert server.http.get(f"/jobs/{job}").json()["state"] == "running"
-        server.http.delete(f"/jobs/{job}")
+        server.http.delete(f"/jobs/{job}", headers={"If-Match": "*"})
         assert any("cancelled" in line for line in lines)
 
 
@@ -284,6 +288,10 @@ def test_cancelling_one_of_two_equal_jobs_leaves_the_other_alone(server: Server)
 def test_a_job_that_is_done_cannot_be_cancelled(server: Server) -> None:
     job = submit(server, encoded(compile_body(graph("sqrt", rows=15))), "wait=30").json()
     assert server.http.delete(f"/jobs/{job['id']}").json() == job
+    tag = server.http.get(f"/jobs/{job['id']}").headers["ETag"]
+    assert server.http.delete(f"/jobs/{job['id']}", headers={"If-Match": tag}).json() == job
+    refused = server.http.delete(f"/jobs/{job['id']}", headers={"If-Match": '"x"'})
+    assert (refused.status_code, refused.json()["details"]) == (412, {"etag": tag})
 
 
 def test_a_client_that_has_the_current_state_gets_no_body(server: Server) -> None:
