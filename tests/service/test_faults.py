@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests.observe.readiness import await_green
 from tests.sandbox.processes import alive
 from tests.service.bodies import compile_body, encoded, graph
 from tests.service.server import Server, await_end, cache, jobs
@@ -82,7 +83,7 @@ def test_fork_servers_that_are_killed_cost_nobody_anything(home: Path) -> None:
         assert not first & second
         for pid in second:
             os.kill(pid, signal.SIGKILL)
-        assert server.http.get("/readyz").status_code == 200
+        await_green(server.url)
 
 
 def test_a_fork_server_killed_under_a_compile_is_replaced_and_the_compile_done(home: Path) -> None:

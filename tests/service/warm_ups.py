@@ -226,7 +226,8 @@ def _keep_shared(outlet: Outlet) -> None:
 
 
 def _keep_addresses(outlet: Outlet) -> None:
-    _mapped.append(mmap.mmap(-1, KEPT_MIB << 20))
+    # More by what a process may have unmapped since its addresses were counted.
+    _mapped.append(mmap.mmap(-1, KEPT_MIB + 1 << 20))
 
 
 def _swell(outlet: Outlet) -> None:
