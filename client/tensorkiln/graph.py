@@ -18,7 +18,8 @@ from .infer import Constraint, Inference, infer
 from .limits import I64_MAX, MAX_BODY_BYTES, MAX_NODES, MAX_SYMBOLS, NAME_PATTERN
 from .nodes import Node, SymVar
 from .nodes.base import Record
-from .nodes.fields import DIMENSION_JSON_SCHEMA, DIMENSION_PLACEHOLDER, DeviceName, Shape, Vars
+from .nodes.decoding import decode
+from .nodes.fields import DIMENSION_JSON_SCHEMA, DIMENSION_PLACEHOLDER, DeviceName, Shape, Var, Vars
 from .nodes.problems import translate, translate_json
 from .types import TensorType
 
@@ -36,6 +37,8 @@ class VarMetadata(Record):
 class _VarKey:
     """A var as a key of a JSON object: its decimal digits, without sign or leading zeros."""
 
+    decoded_as: ClassVar = (Var, None)
+
     @staticmethod
     def __get_pydantic_core_schema__(source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         number = core_schema.int_schema(ge=0, le=I64_MAX)
@@ -50,6 +53,8 @@ class _VarKey:
 
 class _SchemaVersion:
     """A literal that is an integer as it stands: true and 1.0 are equal to 1, and neither is a version."""
+
+    decoded_as: ClassVar = (Literal[1], None)
 
     @staticmethod
     def __get_pydantic_core_schema__(source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
@@ -127,6 +132,9 @@ class Graph(Record):
                 maximum=MAX_BODY_BYTES,
                 actual=len(json_data),
             )
+        asked = (strict, extra, context, by_alias, by_name)
+        if asked.count(None) == len(asked) and (decoded := cls.decoded(json_data)) is not None:
+            return decoded
         try:
             graph = super().model_validate_json(
                 strict_json.with_signed_zeros(json_data if isinstance(json_data, str) else bytes(json_data)),
@@ -142,6 +150,25 @@ class Graph(Record):
             raise translate_json(error, json_data if isinstance(json_data, str) else bytes(json_data)) from error
         except strict_json.RepeatedKeyError as error:
             raise InvalidGraphError(str(error), pointers=[error.pointer]) from None
+        return graph
+
+    @classmethod
+    def decoded(cls, json_data: str | bytes | bytearray) -> Self | None:
+        """The graph that a JSON text spells, in half the time of `model_validate_json`; None when that has to read it.
+
+        That it is None says nothing about the text. What inference finds wrong is raised here as there.
+        """
+        graph = decode(
+            cls, strict_json.with_signed_zeros(json_data if isinstance(json_data, str) else bytes(json_data))
+        )
+        if graph is None:
+            return None
+        try:
+            if strict_json.may_repeat_keys(json_data, _known_keys(graph)):
+                strict_json.refuse_repeated_keys(json_data)
+        except strict_json.RepeatedKeyError:
+            return None
+        graph.model_post_init(None)
         return graph
 
     @property

@@ -15,7 +15,7 @@ from tensorkiln.infer import infer
 from tests.bench.large_graph import large_graph
 from tests.contract.random_graphs import random_graph
 from tests.contract.test_golden_digests import graphs_by_kind
-from tests.contract.test_inferred_types import CASES
+from tests.contract.test_inferred_types import CASES, N
 from tests.contract.wire import Type, Wire, around
 
 GRAPHS: dict[str, Wire] = {
@@ -23,11 +23,19 @@ GRAPHS: dict[str, Wire] = {
     **{f"random {seed}": random_graph(Random(seed)) for seed in range(20)},
     "large": json.loads(large_graph()),
 }
+KINDS: list[tuple[Wire, list[Type]]] = [
+    ({name: value for name, value in tested.items() if (tested["node"], name) != ("sink", "out_var")}, inputs)
+    for tested, inputs, _ in CASES
+]
 CHANGES: dict[str, Any] = {"out_var": 7, "dtype": None}
-STATIC = [case for case in CASES if '"n"' not in json.dumps(case)]
+STATIC = [case for case in KINDS if '"n"' not in json.dumps(case)]
 
 
-@pytest.mark.parametrize("wire", GRAPHS.values(), ids=GRAPHS)
+@pytest.mark.parametrize(
+    "wire",
+    [*GRAPHS.values(), *(around(*case, N) for case in KINDS)],
+    ids=[*GRAPHS, *(str(tested["node"]) for tested, _ in KINDS)],
+)
 def test_the_json_of_a_canonical_graph_is_that_of_any_graph(wire: Wire) -> None:
     found = canonicalize(Graph.model_validate(wire))
     assert graph_json(found).decode() == found.graph.to_json()
@@ -39,10 +47,9 @@ def test_a_canonical_graph_has_what_is_inferred_from_it(wire: Wire) -> None:
     _same_as_inferred(wire)
 
 
-@pytest.mark.parametrize(("tested", "inputs"), [case[:2] for case in STATIC], ids=[case[0]["node"] for case in STATIC])
+@pytest.mark.parametrize(("tested", "inputs"), STATIC, ids=[tested["node"] for tested, _ in STATIC])
 def test_a_canonical_graph_without_symbols_has_what_is_inferred_from_it(tested: Wire, inputs: list[Type]) -> None:
-    outless = {name: value for name, value in tested.items() if (tested["node"], name) != ("sink", "out_var")}
-    _same_as_inferred(around(outless, inputs))
+    _same_as_inferred(around(tested, inputs))
 
 
 def _same_as_inferred(wire: Wire) -> None:

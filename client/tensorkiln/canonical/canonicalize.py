@@ -7,12 +7,26 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, Final
 
+import msgspec
+
 from ..dtypes import DType
-from ..expr import Dim, substitute, symbol
+from ..expr import Dim, Expr, substitute, symbol, to_wire
 from ..graph import Graph, VarMetadata
 from ..infer import Inference, innermost
 from ..infer.devices import home
-from ..nodes import AnyNode, Buffer, Copy, DefineVar, SymVar, out_vars
+from ..nodes import (
+    AnyNode,
+    Buffer,
+    ConstScalar,
+    Copy,
+    Custom,
+    DefineVar,
+    Kernel,
+    SymVar,
+    Vconst,
+    out_vars,
+)
+from ..nodes.base import Record
 from ..types import TensorType, canonical_device
 from .conditions import lost_conditions
 from .order import dependencies, reached
@@ -47,13 +61,30 @@ def graph_json(canonical: Canonical) -> bytes:
     for var, stated in graph.vars_metadata.items():
         text = texts.get(id(stated)) or texts.setdefault(id(stated), stated.model_dump_json())
         entries.append(f'"{var}":{text}')
-    before = graph.model_dump_json(by_alias=True, include=_BEFORE_METADATA)
+    nodes = msgspec.json.encode([_encodable(node) for node in graph.nodes], enc_hook=_inside)
+    before = graph.model_dump_json(by_alias=True, include=_BEFORE_NODES)
     after = graph.model_dump_json(by_alias=True, exclude=_NOT_AFTER_METADATA)
-    return f'{before[:-1]},"vars_metadata":{{{",".join(entries)}}},{after[1:]}'.encode()
+    metadata = ",".join(entries)
+    return b'%b,"nodes":%b,"vars_metadata":{%b},%b' % (
+        before[:-1].encode(),
+        nodes,
+        metadata.encode(),
+        after[1:].encode(),
+    )
 
 
-_BEFORE_METADATA: Final = {"schema_version", "name", "nodes"}
-_NOT_AFTER_METADATA: Final = {*_BEFORE_METADATA, "vars_metadata"}
+def _encodable(node: AnyNode) -> object:
+    """A node for msgspec, which spells some floats in another way than pydantic does."""
+    return msgspec.Raw(node.model_dump_json().encode()) if type(node) in _WITH_FLOATS else node.__dict__
+
+
+def _inside(value: Record | Expr) -> object:
+    return value.__dict__ if isinstance(value, Record) else to_wire(value)
+
+
+_WITH_FLOATS: Final = frozenset({ConstScalar, Vconst, Custom, Kernel})
+_BEFORE_NODES: Final = {"schema_version", "name"}
+_NOT_AFTER_METADATA: Final = {*_BEFORE_NODES, "nodes", "vars_metadata"}
 
 
 def canonicalize(graph: Graph) -> Canonical:

@@ -19,7 +19,7 @@ _LEAST_PYTHON: Final = (3, 11)
 _LOSSES: Final = {"cpu": "programs for this CPU do not run", "onnx": "ONNX models are not read"}
 """What does not work without an extra. That of GPUs is looked at with the GPU."""
 _TOLD: Final = (
-    *("numpy", "ml_dtypes", "pydantic", "httpx2", "cryptography", "llvmlite", "cuda-bindings", "onnx"),
+    *("numpy", "ml_dtypes", "pydantic", "msgspec", "httpx2", "cryptography", "llvmlite", "cuda-bindings", "onnx"),
     *("torch-mlir", "fastapi", "uvicorn", "obstore"),
 )
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Self
+from collections.abc import Callable, Mapping
+from typing import Any, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict
+
+R = TypeVar("R", bound="Record")
 
 
 class Record(BaseModel):
@@ -45,3 +47,21 @@ _set_fields, _set_stated, _set_extra, _set_private = (
     BaseModel.__dict__[name].__set__
     for name in ("__dict__", "__pydantic_fields_set__", "__pydantic_extra__", "__pydantic_private__")
 )
+
+
+def maker(model: type[R]) -> Callable[[dict[str, Any], set[str]], R]:
+    """What makes a record of all of its fields, in their order, and the names of those that were stated.
+
+    Nothing is validated, and private attributes are not set.
+    """
+    new = object.__new__
+
+    def make(fields: dict[str, Any], stated: set[str]) -> R:
+        made = new(model)
+        _set_fields(made, fields)
+        _set_stated(made, stated)
+        _set_extra(made, None)
+        _set_private(made, None)
+        return made
+
+    return make

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pydantic_core import from_json
-
 from service.sandbox import hooks
 from service.sandbox.child import Outlet
 from service.sandbox.frames import Message
@@ -35,8 +33,7 @@ def compile_action(request: Message, outlet: Outlet) -> Message:
     outlet.stage("load")
     compilation = compile_request(
         CompileRequest(
-            # Written by the job `prepare`: no key stands twice in it.
-            graph=Graph.model_validate(from_json(request.parts["graph"])),
+            graph=Graph.model_validate_json(request.parts["graph"]),
             target=Target.model_validate(header["target"]),
             options=CompileOptions.model_validate(header["options"]),
         ),

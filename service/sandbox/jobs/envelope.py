@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any, Final
 
+import msgspec
 from pydantic import ValidationError
 
 from service.limits import MAX_TARGETS
@@ -25,8 +26,29 @@ OF_COMPILE: Final = (("graph", "target"), ("options",))
 
 
 def parse_envelope(body: bytes, required: Collection[str], optional: Collection[str] = ()) -> dict[str, Any]:
-    """The fields of a body; RequestError when one is missing or unknown."""
+    """The fields of a body; RequestError when one is missing or unknown.
+
+    Its `graph` is what `parse_graph` takes: the bytes of the body that spell it, where these can be told apart.
+    """
+    graph = _graph_text(body)
+    if graph:
+        before, _, after = body.partition(graph)
+        fields = check_fields(parse_object(b"%bnull%b" % (before, after)), required, optional)
+        if fields["graph"] is None:
+            return {**fields, "graph": graph}
     return check_fields(parse_object(body), required, optional)
+
+
+class _WithGraph(msgspec.Struct):
+    graph: msgspec.Raw
+
+
+def _graph_text(body: bytes) -> bytes:
+    """What stands in a body as its graph; nothing when there is none."""
+    try:
+        return bytes(msgspec.json.decode(body, type=_WithGraph).graph)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return b""
 
 
 def check_fields(fields: Any, required: Collection[str], optional: Collection[str] = ()) -> dict[str, Any]:
@@ -45,7 +67,15 @@ def check_fields(fields: Any, required: Collection[str], optional: Collection[st
 
 
 def parse_graph(value: Any) -> Graph:
-    """The graph of a request. InvalidGraphError, UnsupportedGraphError or LimitExceededError as the contract says."""
+    """The graph of a request. InvalidGraphError, UnsupportedGraphError or LimitExceededError as the contract says.
+
+    `value` is its text or what that spells; RequestError when a text is not JSON as the service takes it.
+    """
+    if isinstance(value, bytes):
+        decoded = Graph.decoded(value)
+        if decoded is not None:
+            return decoded
+        value = parse_object(b'{"graph":%b}' % value)["graph"]
     if isinstance(value, dict):
         for name, most in _BOUNDED.items():
             _refuse_at_a_glance(name, value.get(name), most)

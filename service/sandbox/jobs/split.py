@@ -10,9 +10,10 @@ from typing import Any, Final
 from service.limits import MAX_BATCH
 from service.sandbox.child import Outlet
 from service.sandbox.frames import Message
+from service.strict_json import parse_object
 from tensorkiln.errors import LimitExceededError, RequestError
 
-from .envelope import OF_COMPILE, check_fields, parse_envelope
+from .envelope import OF_COMPILE, check_fields
 
 REQUESTS: Final = "requests"
 _SPACE: Final = re.compile(r"[ \t\r\n]*")
@@ -26,7 +27,7 @@ def split(request: Message, outlet: Outlet) -> Message:
     """
     outlet.stage("parse")
     body = request.parts["body"]
-    wanted = parse_envelope(body, (REQUESTS,))[REQUESTS]
+    wanted = check_fields(parse_object(body), (REQUESTS,))[REQUESTS]
     if not isinstance(wanted, list) or not wanted:
         raise RequestError(f"{REQUESTS} is not a list of requests.", pointers=[f"/{REQUESTS}"])
     requests: list[Any] = wanted
