@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Annotated, Any
 
 from pydantic import PlainSerializer, PlainValidator, WithJsonSchema
@@ -55,12 +56,17 @@ def from_wire(value: object, _level: int = 1) -> Dim:
     if isinstance(value, Expr):
         return value
     if isinstance(value, str):
-        if not _SYMBOL.fullmatch(value):
-            raise ExprError(f"a symbol's name matches {SYMBOL_PATTERN}")
-        return symbol(value)
+        return _symbol(str(value))
     if not isinstance(value, dict) or value.keys() != {"op", "args"}:
         raise ExprError('a dimension is an integer, a symbol\'s name, or {"op": …, "args": […]}')
     return _from_call(value["op"], value["args"], _level)  # type: ignore[reportUnknownArgumentType]
+
+
+@lru_cache(1024)
+def _symbol(name: str) -> Dim:
+    if not _SYMBOL.fullmatch(name):
+        raise ExprError(f"a symbol's name matches {SYMBOL_PATTERN}")
+    return symbol(name)
 
 
 def _from_call(op: object, args: object, level: int) -> Dim:
