@@ -30,13 +30,24 @@ def parse_envelope(body: bytes, required: Collection[str], optional: Collection[
 
     Its `graph` is what `parse_graph` takes: the bytes of the body that spell it, where these can be told apart.
     """
-    graph = _graph_text(body)
-    if graph:
-        before, _, after = body.partition(graph)
-        fields = check_fields(parse_object(b"%bnull%b" % (before, after)), required, optional)
-        if fields["graph"] is None:
-            return {**fields, "graph": graph}
+    try:
+        apart = _with_graph_apart(body)
+        if apart is not None:
+            return check_fields(apart, required, optional)
+    except TensorkilnError:
+        # What is told is what comes first in the whole of the body.
+        pass
     return check_fields(parse_object(body), required, optional)
+
+
+def _with_graph_apart(body: bytes) -> dict[str, Any] | None:
+    """The fields of a body, its graph as text; None where that cannot be told from the rest."""
+    graph = _graph_text(body)
+    if not graph:
+        return None
+    before, _, after = body.partition(graph)
+    fields = parse_object(b"%bnull%b" % (before, after))
+    return {**fields, "graph": graph} if fields.get("graph", graph) is None else None
 
 
 class _WithGraph(msgspec.Struct):
