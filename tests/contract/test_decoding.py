@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from random import Random
 from typing import Any
@@ -12,11 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from tensorkiln.errors import TensorkilnError
+from tensorkiln.errors import InvalidGraphError, TensorkilnError
 from tensorkiln.graph import Graph
 from tensorkiln.nodes import NODE_KINDS
 from tensorkiln.nodes.base import Record
-from tensorkiln.nodes.decoding import decode
+from tensorkiln.nodes.decoding import decoder
 from tests.bench.large_graph import large_graph
 from tests.contract.random_graphs import random_graph
 from tests.contract.test_inferred_types import CASES, F, N
@@ -25,6 +27,26 @@ from tests.contract.test_shortcuts import KINDS
 from tests.contract.wire import Type, Wire, around, placeholder, wire
 
 LEFT_TO_PYDANTIC = {"kernel", "custom"}
+IN_THREADS = """
+import sys
+sys.setswitchinterval(1e-6)
+from threading import Barrier, Thread
+from tensorkiln.graph import Graph
+together, found = Barrier(8), []
+
+def read():
+    together.wait()
+    found.append(Graph.decoded(sys.argv[1]).to_json())
+
+threads = [Thread(target=read) for _ in range(8)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+print(len(found), len(set(found)))
+"""
+
+decode = decoder(Graph)
 
 
 def read_by_pydantic(text: str) -> Graph:
@@ -85,7 +107,7 @@ def test_a_broken_graph_is_read_as_pydantic_reads_it_or_not_at_all(seed: int, as
     tested, inputs, _ = random.choice(CASES)
     graph = mutated(random, random_graph(random, 8) if random.randrange(3) == 0 else around(tested, inputs, N))
     text = json.dumps(graph, ensure_ascii=ascii_only)
-    found = decode(Graph, text)
+    found = decode(text)
     if found is None:
         return
     outcomes = [outcome(lambda: read_by_pydantic(text)), outcome(lambda: inferred(found))]
@@ -154,6 +176,13 @@ def test_what_pydantic_refuses_is_left_to_it(stated: str, written: str) -> None:
         Graph.model_validate_json(broken)
 
 
+def test_an_unpaired_surrogate_is_left_to_pydantic() -> None:
+    text = graph_with().replace("test", "\ud800")
+    assert Graph.decoded(text) is None
+    with pytest.raises(InvalidGraphError, match="not JSON: a string has an unpaired surrogate"):
+        Graph.model_validate_json(text)
+
+
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-8-sig", "latin-1"])
 def test_text_in_another_encoding_is_left_to_pydantic(encoding: str) -> None:
     text = graph_with().replace("test", "tëst")
@@ -170,7 +199,7 @@ def test_text_in_another_encoding_is_left_to_pydantic(encoding: str) -> None:
 def test_a_literal_is_the_number_that_python_reads(written: str) -> None:
     node = {"node": "const_scalar", "value": "PLACE", "dtype": "float64", "out_var": 0}
     text = json.dumps(wire([node], [], [0])).replace('"PLACE"', written)
-    found = decode(Graph, text)
+    found = decode(text)
     expected = json.loads(written)
     if found is None:
         assert expected in (float("inf"), float("-inf"))
@@ -186,3 +215,10 @@ def test_metadata_that_is_alike_is_one_record() -> None:
     assert found is not None
     assert found.vars_metadata[0] is found.vars_metadata[1]
     assert found.vars_metadata[0] != found.vars_metadata[2]
+
+
+@pytest.mark.parametrize("_attempt", range(6))
+def test_the_first_graphs_of_a_process_can_be_read_in_many_threads(_attempt: int) -> None:
+    command = [sys.executable, "-W", "error", "-c", IN_THREADS, graph_with()]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (ended.returncode, ended.stdout) == (0, "8 1\n"), ended.stderr

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict
@@ -21,12 +21,8 @@ class Record(BaseModel):
         The new values are not validated.
         """
         stated = self.__pydantic_fields_set__
-        copied = object.__new__(type(self))
-        _set_fields(copied, {**self.__dict__, **changes})
-        _set_stated(copied, stated if changes.keys() <= stated else stated | changes.keys())
-        _set_extra(copied, None)
-        _set_private(copied, None)
-        return copied
+        changed = stated if changes.keys() <= stated else stated | changes.keys()
+        return record_of(type(self), {**self.__dict__, **changes}, changed)
 
     @classmethod
     def of_valid(cls, fields: dict[str, Any], private: dict[str, Any]) -> Self:
@@ -34,12 +30,7 @@ class Record(BaseModel):
 
         Nothing is validated, filled in or called.
         """
-        made = object.__new__(cls)
-        _set_fields(made, fields)
-        _set_stated(made, set(fields))
-        _set_extra(made, None)
-        _set_private(made, private)
-        return made
+        return record_of(cls, fields, set(fields), private)
 
 
 # A frozen record refuses its own __setattr__, and that of object looks the attribute up first.
@@ -49,19 +40,14 @@ _set_fields, _set_stated, _set_extra, _set_private = (
 )
 
 
-def maker(model: type[R]) -> Callable[[dict[str, Any], set[str]], R]:
-    """What makes a record of all of its fields, in their order, and the names of those that were stated.
+def record_of(model: type[R], fields: dict[str, Any], stated: set[str], private: dict[str, Any] | None = None) -> R:
+    """A record of all of its fields, in their order; `stated` names those that were given. Nothing is validated."""
+    made = _new(model)
+    _set_fields(made, fields)
+    _set_stated(made, stated)
+    _set_extra(made, None)
+    _set_private(made, private)
+    return made
 
-    Nothing is validated, and private attributes are not set.
-    """
-    new = object.__new__
 
-    def make(fields: dict[str, Any], stated: set[str]) -> R:
-        made = new(model)
-        _set_fields(made, fields)
-        _set_stated(made, stated)
-        _set_extra(made, None)
-        _set_private(made, None)
-        return made
-
-    return make
+_new = object.__new__

@@ -1,4 +1,4 @@
-"""Records as msgspec decodes them: in a third of the time that pydantic takes, without a word on what is wrong.
+"""Records as msgspec decodes them: in half the time that pydantic takes, and without a word on what is wrong.
 
 The records stay the only description: each of plain fields has a struct here, made of its fields and their bounds. What
 no struct holds (kernels, custom operations) or takes is left to pydantic, which reads it again and names each mistake.
@@ -19,7 +19,7 @@ from pydantic import Strict
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
-from .base import Record, maker
+from .base import Record, record_of
 from .fields import parse_dims
 
 R = TypeVar("R", bound=Record)
@@ -31,16 +31,23 @@ _TAG: Final = "node"
 _REFUSED: Final = (msgspec.MsgspecError, PydanticCustomError, ValueError, RecursionError)
 
 
-def decode(model: type[R], text: str | bytes) -> R | None:
-    """The record that a JSON text spells, without private attributes; None when pydantic has to look at it."""
-    content = text.encode() if isinstance(text, str) else text
-    # To msgspec, "-0" is a natural number as a key, in any spelling.
-    if b"\\" in content or b'"-0"' in content:
-        return None
-    try:
-        return msgspec.json.decode(content, type=_struct(model)).record()
-    except _REFUSED:
-        return None
+def decoder(model: type[R]) -> Callable[[str | bytes], R | None]:
+    """What gives the record that a JSON text spells, without private attributes; None when pydantic has to look at it.
+
+    To be called while a module is loaded, so by one thread: msgspec crashes where two threads make what it decodes by
+    of one struct.
+    """
+    decode = msgspec.json.Decoder(_struct(model)).decode
+
+    def decoded(text: str | bytes) -> R | None:
+        try:
+            content = text.encode() if isinstance(text, str) else text
+            # To msgspec, "-0" is a natural number as a key, in any spelling.
+            return None if b"\\" in content or b'"-0"' in content else decode(content).record()
+        except _REFUSED:
+            return None
+
+    return decoded
 
 
 class _NoStructError(Exception):
@@ -83,7 +90,7 @@ def _struct(model: type[Record], *, nested: bool = False) -> Any:
 def _record(
     model: type[R], head: dict[str, Any], converts: list[tuple[str, Convert]], optional: list[tuple[str, FieldInfo]]
 ) -> Callable[[msgspec.Struct], R]:
-    make, contents, unset, every = maker(model), msgspec.structs.asdict, msgspec.UNSET, {*model.model_fields}
+    contents, unset, every = msgspec.structs.asdict, msgspec.UNSET, {*model.model_fields}
 
     def record(found: msgspec.Struct) -> R:
         fields = {**head, **contents(found)}
@@ -95,7 +102,7 @@ def _record(
         for name, convert in converts:
             if fields[name] is not None:
                 fields[name] = convert(fields[name])
-        return make(fields, stated)
+        return record_of(model, fields, stated)
 
     return record
 
@@ -114,15 +121,14 @@ def _type(annotation: Any, metadata: tuple[Any, ...], *, nested: bool) -> Decode
         return _type(arguments[0], (*metadata, *_constraints(arguments[1:])), nested=nested)
     for each in metadata:
         if hasattr(each, "decoded_as"):
-            form, convert = each.decoded_as
-            return (_type(form, (), nested=nested)[0], None) if get_origin(form) is Annotated else (form, convert)
+            return each.decoded_as
     if origin is tuple:
         return _tuple(arguments, metadata, nested=nested)
     if origin is dict:
         (key, _), (content, convert) = (_type(each, (), nested=nested) for each in arguments)
         if convert is not _record_of:
             raise _NoStructError
-        return dict[key, msgspec.Raw], partial(_entries, content)
+        return dict[key, msgspec.Raw], partial(_entries, msgspec.json.Decoder(content).decode)
     if origin in (Union, UnionType):
         return _optional(arguments, metadata, nested=nested) if NoneType in arguments else _union(arguments, nested)
     if isinstance(annotation, type) and issubclass(annotation, Record):
@@ -132,7 +138,7 @@ def _type(annotation: Any, metadata: tuple[Any, ...], *, nested: bool) -> Decode
     raise _NoStructError
 
 
-def _entries(content: Any, found: dict[Any, msgspec.Raw]) -> dict[Any, Record]:
+def _entries(decode: Callable[[bytes], Any], found: dict[Any, msgspec.Raw]) -> dict[Any, Record]:
     """Records by their keys. Many are alike: each text is decoded once, to one record, which nothing changes."""
     known: dict[bytes, Record] = {}
     entries: dict[Any, Record] = {}
@@ -140,7 +146,7 @@ def _entries(content: Any, found: dict[Any, msgspec.Raw]) -> dict[Any, Record]:
         text = bytes(raw)
         record = known.get(text)
         if record is None:
-            record = known[text] = msgspec.json.decode(text, type=content).record()
+            record = known[text] = decode(text).record()
         entries[key] = record
     return entries
 

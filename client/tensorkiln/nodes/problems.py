@@ -52,6 +52,8 @@ def translate_json(error: ValidationError, text: str | bytes) -> TensorkilnError
     """The error for a JSON text that pydantic refused."""
     try:
         data = from_json(text)
+    except TypeError:
+        return InvalidGraphError("the graph is not JSON: a string has an unpaired surrogate")
     except ValueError as cause:
         if "recursion limit" not in str(cause):
             return InvalidGraphError(f"the graph is not JSON: {cause}")

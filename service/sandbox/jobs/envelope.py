@@ -54,10 +54,13 @@ class _WithGraph(msgspec.Struct):
     graph: msgspec.Raw
 
 
+_graph_of: Final = msgspec.json.Decoder(_WithGraph).decode
+
+
 def _graph_text(body: bytes) -> bytes:
     """What stands in a body as its graph; nothing when there is none."""
     try:
-        return bytes(msgspec.json.decode(body, type=_WithGraph).graph)
+        return bytes(_graph_of(body).graph)
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return b""
 
