@@ -3,88 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from hashlib import sha256
-from typing import Any, Final
-
-import msgspec
+from typing import Any
 
 from ..dtypes import DType
-from ..expr import Dim, Expr, substitute, symbol, to_wire
+from ..expr import Dim, substitute, symbol
 from ..graph import Graph, VarMetadata
-from ..infer import Inference, innermost
+from ..infer import innermost
 from ..infer.devices import home
-from ..nodes import (
-    AnyNode,
-    Buffer,
-    ConstScalar,
-    Copy,
-    Custom,
-    DefineVar,
-    Kernel,
-    SymVar,
-    Vconst,
-    out_vars,
-)
-from ..nodes.base import Record
+from ..nodes import AnyNode, Buffer, Copy, DefineVar, SymVar, out_vars
 from ..types import TensorType, canonical_device
 from .conditions import lost_conditions
-from .order import dependencies, reached
-from .rename import dims_of, rename_dims, rename_node, symbolic_fields
+from .form import Canonical
+from .order import Dependencies, dependencies, reached
+from .rename import dims_of, rename_dims, renamed_fields, symbolic_fields
 from .symbols import canonical_names
-
-
-@dataclass(frozen=True, slots=True)
-class Canonical:
-    """A canonical graph and the way back to the user's names.
-
-    `vars`: the user's var of each canonical var. `symbols`: the user's name of each canonical symbol. `nodes`: the
-    user's index of each canonical node.
-    """
-
-    graph: Graph
-    vars: dict[int, int]
-    symbols: dict[str, str]
-    nodes: tuple[int, ...]
-
-
-def graph_digest(canonical: Canonical) -> str:
-    """SHA-256, in hexadecimal, of the canonical graph's JSON."""
-    return sha256(graph_json(canonical)).hexdigest()
-
-
-def graph_json(canonical: Canonical) -> bytes:
-    """What `graph.to_json()` gives, in less time: metadata that is alike is one object here, and is written once."""
-    graph = canonical.graph
-    texts: dict[int, str] = {}
-    entries: list[str] = []
-    for var, stated in graph.vars_metadata.items():
-        text = texts.get(id(stated)) or texts.setdefault(id(stated), stated.model_dump_json())
-        entries.append(f'"{var}":{text}')
-    nodes = msgspec.json.encode([_encodable(node) for node in graph.nodes], enc_hook=_inside)
-    before = graph.model_dump_json(by_alias=True, include=_BEFORE_NODES)
-    after = graph.model_dump_json(by_alias=True, exclude=_NOT_AFTER_METADATA)
-    metadata = ",".join(entries)
-    return b'%b,"nodes":%b,"vars_metadata":{%b},%b' % (
-        before[:-1].encode(),
-        nodes,
-        metadata.encode(),
-        after[1:].encode(),
-    )
-
-
-def _encodable(node: AnyNode) -> object:
-    """A node for msgspec, which spells some floats in another way than pydantic does."""
-    return msgspec.Raw(node.model_dump_json().encode()) if type(node) in _WITH_FLOATS else node.__dict__
-
-
-def _inside(value: Record | Expr) -> object:
-    return value.__dict__ if isinstance(value, Record) else to_wire(value)
-
-
-_WITH_FLOATS: Final = frozenset({ConstScalar, Vconst, Custom, Kernel})
-_BEFORE_NODES: Final = {"schema_version", "name"}
-_NOT_AFTER_METADATA: Final = {*_BEFORE_NODES, "nodes", "vars_metadata"}
 
 
 def canonicalize(graph: Graph) -> Canonical:
@@ -96,12 +28,12 @@ def canonicalize(graph: Graph) -> Canonical:
     them. Inputs and outputs keep their order.
     """
     found = dependencies(graph)
-    canonical = _in_order(graph, reached(graph, found, ()))
-    kept = lost_conditions(graph, found, canonical.graph, canonical.symbols)
-    return _in_order(graph, reached(graph, found, kept)) if kept else canonical
+    canonical = _in_order(graph, found, reached(graph, found, ()))
+    kept = lost_conditions(graph, found, canonical)
+    return _in_order(graph, found, reached(graph, found, kept)) if kept else canonical
 
 
-def _in_order(graph: Graph, order: list[int]) -> Canonical:
+def _in_order(graph: Graph, found: Dependencies, order: list[int]) -> Canonical:
     """The graph of the user's nodes `order`, in canonical names."""
     nodes = [graph.nodes[index] for index in order]
     names = canonical_names(_dims(graph, nodes), graph.symbols)
@@ -115,43 +47,30 @@ def _in_order(graph: Graph, order: list[int]) -> Canonical:
     reads: dict[int, int] = {}
     user_vars: dict[int, int] = {}
     metadata: dict[int, VarMetadata] = {}
-    renamed: list[AnyNode] = []
+    contents: list[tuple[type[AnyNode], dict[str, Any]]] = []
 
     def place(name: str) -> str:
         return device(name) or "CPU"
 
-    for node in nodes:
+    for index, node in zip(order, nodes, strict=True):
         writes: dict[int, int] = {}
-        for var in out_vars(node):
+        for var in found.outs[index]:
             number = len(user_vars)
             writes[var], user_vars[number] = number, var
             reads.setdefault(var, number)
             metadata[number] = stated.of(var)
-        renamed.append(rename_node(node, reads, writes, rename, sym_vars, place))
-    fields: dict[str, Any] = {
-        "schema_version": 1,
-        "name": "",
-        "nodes": tuple(renamed),
-        "vars_metadata": metadata,
-        "input_vars": tuple(reads[var] for var in graph.input_vars),
-        "output_vars": tuple(reads[var] for var in graph.output_vars),
-        "symbolic_vars": tuple(sorted(sym_vars.values(), key=lambda sym_var: int(sym_var.name[1:]))),
-    }
-    inference = _inference(graph, user_vars)
-    # Renaming makes nothing invalid.
-    canonical = Graph.model_validate(fields) if inference is None else Graph.of_valid(fields, {"_inference": inference})
-    return Canonical(canonical, user_vars, {names[name]: name for name in names}, tuple(order))
-
-
-def _inference(graph: Graph, user_vars: Mapping[int, int]) -> Inference | None:
-    """What inference finds out about the canonical graph, where other names cannot change it.
-
-    That is where nothing has a symbol, so that there are no conditions either, and no device.
-    """
-    types = graph.types
-    if graph.symbols or any(found.device is not None for found in types.values()):
-        return None
-    return Inference({number: types[var] for number, var in user_vars.items()}, (), {})
+        contents.append((type(node), renamed_fields(node, reads, writes, rename, sym_vars, place)))
+    return Canonical(
+        source=graph,
+        vars=user_vars,
+        symbols={names[name]: name for name in names},
+        nodes=tuple(order),
+        contents=contents,
+        vars_metadata=metadata,
+        input_vars=tuple(reads[var] for var in graph.input_vars),
+        output_vars=tuple(reads[var] for var in graph.output_vars),
+        symbolic_vars=tuple(sorted(sym_vars.values(), key=lambda sym_var: int(sym_var.name[1:]))),
+    )
 
 
 def _dims(graph: Graph, nodes: list[AnyNode]) -> list[Dim]:
@@ -196,13 +115,22 @@ class _Metadata:
     """The metadata of canonical vars, one object for all that are alike."""
 
     def __init__(self, graph: Graph, rename: Callable[[Dim], Dim] | None, device: Callable[[str], str | None]) -> None:
-        self._graph, self._types = graph, graph.types
+        self._types, self._stated = graph.types, graph.vars_metadata
         self._rename, self._device = rename, device
         self._known: dict[tuple[DType, tuple[Dim, ...], str | None], VarMetadata] = {}
+        # Inference and decoding share objects: most vars need no look into them.
+        self._seen: dict[tuple[int, int], VarMetadata] = {}
 
     def of(self, var: int) -> VarMetadata:
         """The inferred dtype and device of the user's `var`, and the stated shape."""
-        inferred, shape = self._types[var], _stated_shape(self._types, self._graph, var)
+        inferred, stated = self._types[var], self._stated.get(var)
+        seen = (id(inferred), id(stated))
+        found = self._seen.get(seen)
+        if found is None:
+            found = self._seen[seen] = self._alike(inferred, inferred.shape if stated is None else stated.shape)
+        return found
+
+    def _alike(self, inferred: TensorType, shape: tuple[Dim, ...]) -> VarMetadata:
         key = (inferred.dtype, shape, inferred.device)
         found = self._known.get(key)
         if found is None:

@@ -9,20 +9,21 @@ from ..graph import Constraint, Graph
 from ..infer import innermost
 from ..nodes import Assign, SymVar, out_vars
 from ..types import canonical_device
+from .form import Canonical
 from .order import Dependencies, depth_first
 from .rename import rename_node
 
 
-def lost_conditions(graph: Graph, found: Dependencies, canonical: Graph, symbols: Mapping[str, str]) -> list[int]:
+def lost_conditions(graph: Graph, found: Dependencies, canonical: Canonical) -> list[int]:
     """The dead nodes of `graph` that have to stay, in canonical order: without them `canonical` asks less of a call.
 
-    `symbols`: the user's name of each canonical symbol. Where several dead nodes state one condition, the first in the
+    Where several dead nodes state one condition, the first in the
     user's order stays: only for such graphs can another order of the nodes mean another digest.
     """
     if not graph.constraints:
         return []
-    users: dict[str, Dim] = {name: symbol(user) for name, user in symbols.items()}
-    known = {key for constraint in canonical.constraints for key in _keys(constraint, users)}
+    users: dict[str, Dim] = {name: symbol(user) for name, user in canonical.symbols.items()}
+    known = {key for constraint in canonical.graph.constraints for key in _keys(constraint, users)}
     indices = {_node_of(constraint) for constraint in graph.constraints if known.isdisjoint(_keys(constraint, {}))}
     staying = {index for index in indices if index is not None and _may_stay(graph, found, index)}
     return sorted(staying, key=lambda index: _content(graph, found, index))

@@ -21,11 +21,13 @@ from ..nodes import AnyNode, Assign, Buffer, BufferView, out_vars
 class Dependencies:
     """What each node of a graph depends on, by index.
 
-    `definers`: the node that gives a var its storage. `before`: what a node needs done first, in field order, storage
-    written to included. `readers`: for an assign, the earlier readers of its target that must not see it.
+    `outs`: the vars that a node defines. `definers`: the node that gives a var its storage. `before`: what a node needs
+    done first, in field order, storage written to included. `readers`: for an assign, the earlier readers of its target
+    that must not see it.
     """
 
-    definers: dict[int, int] = field(default_factory=dict[int, int])
+    outs: list[tuple[int, ...]]
+    definers: dict[int, int]
     before: dict[int, list[int]] = field(default_factory=dict[int, list[int]])
     readers: dict[int, list[int]] = field(default_factory=dict[int, list[int]])
     last_writes: dict[int, int] = field(default_factory=dict[int, int])
@@ -39,8 +41,9 @@ class Dependencies:
 
 def dependencies(graph: Graph) -> Dependencies:
     """The dependencies of every node but declarations of destinations, repeated placeholders and sinks' own."""
-    definers = _definers(graph)
-    found = Dependencies(definers)
+    outs = [out_vars(node) for node in graph.nodes]
+    definers = _definers(graph, outs)
+    found = Dependencies(outs, definers)
     has_assigns = Assign in innermost_kinds(graph.nodes)
     reading: dict[int, list[int]] = {}
     for index, node in enumerate(graph.nodes):
@@ -50,13 +53,15 @@ def dependencies(graph: Graph) -> Dependencies:
     return found
 
 
-def _definers(graph: Graph) -> dict[int, int]:
+def _definers(graph: Graph, outs: list[tuple[int, ...]]) -> dict[int, int]:
     """The first node that defines a var, or the second where the first only declares a destination for it."""
     definers: dict[int, int] = {}
-    for index, node in enumerate(graph.nodes):
-        for var in out_vars(node):
+    for index, defined in enumerate(outs):
+        for var in defined:
             first = definers.setdefault(var, index)
-            if first != index and isinstance(graph.nodes[first], Buffer) and not _is_update(node, var):
+            if first == index:
+                continue
+            if isinstance(graph.nodes[first], Buffer) and not _is_update(graph.nodes[index], var):
                 definers[var] = index
     return definers
 

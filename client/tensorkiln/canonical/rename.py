@@ -7,7 +7,7 @@ from typing import Any, Final, cast
 
 from ..expr import Dim, Expr
 from ..nodes import NODE_KINDS, AnyNode, Assign, ConstScalar, DefineVar, Kernel, SymVar, Vconst
-from ..nodes.base import Record
+from ..nodes.base import Record, record_of
 from ..nodes.literals import canonical_literal
 
 _DIM_FIELDS: Final = frozenset(
@@ -76,7 +76,7 @@ def rename_dims(value: Any, rename: Callable[[Dim], Dim]) -> Any:
         return tuple(rename_dims(item, rename) for item in cast("tuple[object, ...]", value))
     if isinstance(value, Record):
         changed = {name: rename_dims(getattr(value, name), rename) for name in type(value).model_fields}
-        return value.replaced(changed)
+        return record_of(type(value), changed, set(changed))
     return value
 
 
@@ -88,31 +88,43 @@ def rename_node(
     symbols: Mapping[str, SymVar],
     device: Callable[[str], str],
 ) -> AnyNode:
-    """`node` with the vars it reads and defines, its dims (None: it has none), symbol and devices replaced.
+    """A node of `renamed_fields`."""
+    fields = renamed_fields(node, reads, writes, dim, symbols, device)
+    return record_of(type(node), fields, set(fields))
+
+
+def renamed_fields(
+    node: AnyNode,
+    reads: Mapping[int, int],
+    writes: Mapping[int, int],
+    dim: Callable[[Dim], Dim] | None,
+    symbols: Mapping[str, SymVar],
+    device: Callable[[str], str],
+) -> dict[str, Any]:
+    """The fields of `node`, the vars it reads and defines, its dims (None: it has none), symbol and devices replaced.
 
     Literals get their one spelling.
     """
     kind = type(node)
-    fields = node.__dict__
-    changed: dict[str, Any] = {}
+    fields = node.__dict__.copy()
     for name, is_out in _VARS[kind]:
         names, value = writes if is_out else reads, fields[name]
-        changed[name] = tuple([names[var] for var in value]) if type(value) is tuple else names.get(value)
+        fields[name] = tuple([names[var] for var in value]) if type(value) is tuple else names.get(value)
     if dim is not None:
         for name in _DIMS[kind]:
-            changed[name] = rename_dims(fields[name], dim)
+            fields[name] = rename_dims(fields[name], dim)
     if kind not in _OTHERS:
-        return node.replaced(changed)
+        return fields
     for name in _DEVICES[kind]:
-        changed[name] = device(fields[name])
+        fields[name] = device(fields[name])
     if isinstance(node, Assign):
-        changed["updates"] = tuple((reads[source], reads[target], span) for source, target, span in node.updates)
+        fields["updates"] = tuple((reads[source], reads[target], span) for source, target, span in node.updates)
     elif isinstance(node, DefineVar):
-        changed["sym_var"] = symbols[node.sym_var.name]
+        fields["sym_var"] = symbols[node.sym_var.name]
     elif isinstance(node, ConstScalar):
-        changed["value"] = canonical_literal(node.value, node.dtype)
+        fields["value"] = canonical_literal(node.value, node.dtype)
     elif isinstance(node, Vconst):
-        changed["values"] = tuple(canonical_literal(value, node.dtype) for value in node.values)
+        fields["values"] = tuple(canonical_literal(value, node.dtype) for value in node.values)
     elif isinstance(node, Kernel):
-        changed["ast"] = rename_node(node.ast, reads, writes, dim, symbols, device)
-    return node.replaced(changed)
+        fields["ast"] = rename_node(node.ast, reads, writes, dim, symbols, device)
+    return fields

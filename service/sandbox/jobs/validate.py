@@ -24,7 +24,7 @@ def validate(request: Message, outlet: Outlet) -> Message:
         name=graph.name,
         digest=graph_digest(canonical),
         nodes=len(graph.nodes),
-        live_nodes=len(canonical.graph.nodes),
+        live_nodes=len(canonical.nodes),
         symbols=tuple(SymVar(name=name, min_val=low, max_val=high) for name, (low, high) in graph.symbols.items()),
         inputs=tuple(_value(graph, var) for var in graph.input_vars),
         outputs=tuple(_value(graph, var) for var in graph.output_vars),

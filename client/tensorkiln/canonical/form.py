@@ -1,0 +1,103 @@
+"""What is canonical of a graph: its JSON, which is digested, and, for who asks, the graph that this spells."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import sha256
+from typing import Any, Final
+
+import msgspec
+
+from ..expr import Expr, to_wire
+from ..graph import Graph, VarMetadata
+from ..infer import Inference
+from ..nodes import AnyNode, ConstScalar, Custom, Kernel, SymVar, Vconst
+from ..nodes.base import Record, record_of
+
+
+@dataclass(frozen=True)
+class Canonical:
+    """The canonical form of the graph `source`, and the way back to the user's names.
+
+    `vars`: the user's var of each canonical var. `symbols`: the user's name of each canonical symbol. `nodes`: the
+    user's index of each canonical node. `contents`: the kind of each canonical node, and its fields.
+    """
+
+    source: Graph
+    vars: dict[int, int]
+    symbols: dict[str, str]
+    nodes: tuple[int, ...]
+    contents: list[tuple[type[AnyNode], dict[str, Any]]]
+    vars_metadata: dict[int, VarMetadata]
+    input_vars: tuple[int, ...]
+    output_vars: tuple[int, ...]
+    symbolic_vars: tuple[SymVar, ...]
+
+    @cached_property
+    def graph(self) -> Graph:
+        """The canonical graph. To digest it does not take its records."""
+        fields: dict[str, Any] = {
+            "schema_version": 1,
+            "name": "",
+            "nodes": tuple(record_of(kind, dict(fields), set(fields)) for kind, fields in self.contents),
+            "vars_metadata": self.vars_metadata,
+            "input_vars": self.input_vars,
+            "output_vars": self.output_vars,
+            "symbolic_vars": self.symbolic_vars,
+        }
+        inference = self._inference()
+        if inference is None:
+            # Renaming makes nothing invalid.
+            return Graph.model_validate(fields)
+        return record_of(Graph, fields, set(fields), {"_inference": inference})
+
+    def _inference(self) -> Inference | None:
+        """What inference finds out about the canonical graph, where other names cannot change it.
+
+        That is where nothing has a symbol, so that there are no conditions either, and no device.
+        """
+        types = self.source.types
+        if self.source.symbols or any(found.device is not None for found in types.values()):
+            return None
+        return Inference({number: types[var] for number, var in self.vars.items()}, (), {})
+
+
+def graph_digest(canonical: Canonical) -> str:
+    """SHA-256, in hexadecimal, of the canonical graph's JSON."""
+    return sha256(graph_json(canonical)).hexdigest()
+
+
+def graph_json(canonical: Canonical) -> bytes:
+    """What `canonical.graph.to_json()` gives, in less time."""
+    # Metadata that is alike is one object here.
+    texts: dict[int, msgspec.Raw] = {}
+    for stated in canonical.vars_metadata.values():
+        if id(stated) not in texts:
+            texts[id(stated)] = _as_pydantic_spells(stated)
+    contents = {
+        "schema": 1,
+        "name": "",
+        "nodes": [_encodable(kind, fields) for kind, fields in canonical.contents],
+        "vars_metadata": {var: texts[id(stated)] for var, stated in canonical.vars_metadata.items()},
+        "input_vars": canonical.input_vars,
+        "output_vars": canonical.output_vars,
+        "symbolic_vars": canonical.symbolic_vars,
+    }
+    return msgspec.json.encode(contents, enc_hook=_inside)
+
+
+def _encodable(kind: type[AnyNode], fields: dict[str, Any]) -> object:
+    """A node for msgspec, which spells some floats in another way than pydantic does."""
+    return _as_pydantic_spells(record_of(kind, fields, set(fields))) if kind in _WITH_FLOATS else fields
+
+
+def _as_pydantic_spells(record: Record) -> msgspec.Raw:
+    return msgspec.Raw(record.model_dump_json().encode())
+
+
+def _inside(value: Record | Expr) -> object:
+    return value.__dict__ if isinstance(value, Record) else to_wire(value)
+
+
+_WITH_FLOATS: Final = frozenset({ConstScalar, Vconst, Custom, Kernel})
