@@ -93,8 +93,8 @@ class Expired:
 class Ended:
     """The job's process is gone: its wait status, seconds since it began, seconds of CPU, end of its standard error.
 
-    `cancelled` is whether a `Cancel` met it alive. `peak_mib` is what it had resident at most, `grown_mib` how much of
-    that it did not inherit.
+    `cancelled` is whether a `Cancel` met it alive, or it said what it should not. `peak_mib` is what it had resident at
+    most, `grown_mib` how much of that it did not inherit.
     """
 
     job: int

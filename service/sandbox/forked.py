@@ -94,13 +94,19 @@ class Forked:
         return max(time.monotonic() - self.begun, 0.0)
 
     def hear(self) -> bool:
-        """Take in that the process has done its job; False when it says something else, or nothing more."""
+        """Take in that the process has done its job; False when it says something else, or nothing more.
+
+        One that says something else is cancelled.
+        """
         try:
             said = self.assignments.recv(_READ_BYTES)
         except OSError:
             return False
         is_news, self.is_done = self.job is not None and not self.is_done, True
-        return is_news and said == DONE
+        if is_news and said == DONE:
+            return True
+        self.is_cancelled = self.is_cancelled or bool(said)
+        return False
 
     def release(self) -> None:
         """The job has answered. Its process gets a moment to say so too."""

@@ -26,7 +26,8 @@ def verdict(ended: Ended, limits: Limits, stage: str) -> TensorkilnError:
     details = facts(ended, stage)
     number = os.WTERMSIG(ended.status) if os.WIFSIGNALED(ended.status) else None
     if ended.cancelled and number == signal.SIGKILL:
-        return CrashedError(f"The process closed its socket during {stage}, without an answer.", details=details)
+        message = f"The process closed its socket, or said what none should say, during {stage}, without an answer."
+        return CrashedError(message, details=details)
     if ended.expired or number == signal.SIGXCPU:
         return deadline_exceeded(limits, stage, details)
     if number == signal.SIGXFSZ:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 
-from tests.sandbox.processes import state
+from tests.sandbox.processes import stands
 from tests.service.server import Server, children
 
 
 def at_rest(fork_server: int) -> frozenset[int]:
     """Those of a fork server."""
-    return frozenset(pid for pid in children(fork_server) if state(pid) == "T")
+    return frozenset(pid for pid in children(fork_server) if stands(pid))
 
 
 def await_none_at_rest(server: Server) -> None:

@@ -11,7 +11,7 @@ from typing import Self
 
 from service.sandbox.levels import Wall
 from service.sandbox.sandbox import Sandbox
-from tests.sandbox.processes import state
+from tests.sandbox.processes import stands
 from tests.service.server import children
 
 
@@ -57,7 +57,7 @@ class Boxes:
 async def _end_those_at_rest(sandbox: Sandbox) -> None:
     assert sandbox.pid is not None
     for process in children(sandbox.pid):
-        if state(process) == "T":
+        if stands(process):
             with suppress(ProcessLookupError):  # it has ended by itself
                 os.kill(process, signal.SIGKILL)
             # Until the fork server has buried it, it might be given a job.

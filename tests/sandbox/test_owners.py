@@ -170,6 +170,16 @@ def test_a_process_that_says_twice_that_it_is_done_is_ended(boxes: Boxes) -> Non
     boxes.run(twice, warm_ups=[WARM_UP])
 
 
+def test_a_process_that_is_ended_for_what_it_says_has_not_reached_a_limit(boxes: Boxes) -> None:
+    async def told_off(sandbox: Sandbox) -> None:
+        with pytest.raises(CrashedError, match="said what none should say") as caught:
+            await sandbox.run("ping", Message({"do": "say_done_twice"}), LIMITS, owner="me", again=False)
+        assert caught.value.details["signal"] == "SIGKILL"
+        await ping(sandbox)
+
+    boxes.run(told_off, warm_ups=[WARM_UP])
+
+
 @pytest.mark.parametrize("what", ["answer_and_spin", "close_and_answer"])
 def test_a_process_that_has_answered_and_does_not_rest_is_ended_soon(boxes: Boxes, what: str) -> None:
     async def stays(sandbox: Sandbox) -> None:

@@ -207,6 +207,11 @@ def _say_done_and_hang(outlet: Outlet) -> None:
     signal.pause()
 
 
+def _say_done_twice(outlet: Outlet) -> None:
+    _say_done(outlet)
+    _say_done_and_hang(outlet)
+
+
 def _say_done_and_garble(outlet: Outlet) -> None:
     _say_done(outlet)
     outlet.raw(b"\xff" * 64)
@@ -275,6 +280,7 @@ DEEDS: dict[str, Callable[[Outlet], object]] = {
     "set_timers": _set_timers,
     "say_done_and_answer": _say_done,
     "say_done_and_hang": _say_done_and_hang,
+    "say_done_twice": _say_done_twice,
     "say_done_and_garble": _say_done_and_garble,
     "answer_and_spin": _answer_and_spin,
     "close_and_answer": _close,
