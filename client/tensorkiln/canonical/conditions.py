@@ -8,17 +8,18 @@ from ..expr import Dim, neg, sub, substitute, symbol
 from ..graph import Constraint, Graph
 from ..infer import innermost
 from ..nodes import Assign, SymVar, out_vars
+from ..nodes.base import record_of
 from ..types import canonical_device
 from .form import Canonical
 from .order import Dependencies, depth_first
-from .rename import rename_node
+from .rename import renamed_fields
 
 
 def lost_conditions(graph: Graph, found: Dependencies, canonical: Canonical) -> list[int]:
     """The dead nodes of `graph` that have to stay, in canonical order: without them `canonical` asks less of a call.
 
-    Where several dead nodes state one condition, the first in the
-    user's order stays: only for such graphs can another order of the nodes mean another digest.
+    Where several dead nodes state one condition, the first in the user's order stays: only for such graphs can another
+    order of the nodes mean another digest.
     """
     if not graph.constraints:
         return []
@@ -61,6 +62,7 @@ def _content(graph: Graph, found: Dependencies, root: int) -> str:
         node = graph.nodes[index]
         for var in out_vars(node):
             local.setdefault(var, len(local))
-        plain = rename_node(node, local, local, lambda dim: substitute(dim, bounds), anonymous, canonical_device)
+        fields = renamed_fields(node, local, local, lambda dim: substitute(dim, bounds), anonymous, canonical_device)
+        plain = record_of(type(node), fields)
         parts.append(f"{[places.get(var, '') for var in out_vars(node)]} {plain!r}")
     return "\n".join(parts)

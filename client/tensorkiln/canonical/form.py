@@ -40,7 +40,7 @@ class Canonical:
         fields: dict[str, Any] = {
             "schema_version": 1,
             "name": "",
-            "nodes": tuple(record_of(kind, dict(fields), set(fields)) for kind, fields in self.contents),
+            "nodes": tuple(record_of(kind, dict(fields)) for kind, fields in self.contents),
             "vars_metadata": self.vars_metadata,
             "input_vars": self.input_vars,
             "output_vars": self.output_vars,
@@ -50,7 +50,7 @@ class Canonical:
         if inference is None:
             # Renaming makes nothing invalid.
             return Graph.model_validate(fields)
-        return record_of(Graph, fields, set(fields), {"_inference": inference})
+        return record_of(Graph, fields, private={"_inference": inference})
 
     def _inference(self) -> Inference | None:
         """What inference finds out about the canonical graph, where other names cannot change it.
@@ -89,7 +89,7 @@ def graph_json(canonical: Canonical) -> bytes:
 
 def _encodable(kind: type[AnyNode], fields: dict[str, Any]) -> object:
     """A node for msgspec, which spells some floats in another way than pydantic does."""
-    return _as_pydantic_spells(record_of(kind, fields, set(fields))) if kind in _WITH_FLOATS else fields
+    return _as_pydantic_spells(record_of(kind, fields)) if kind in _WITH_FLOATS else fields
 
 
 def _as_pydantic_spells(record: Record) -> msgspec.Raw:

@@ -76,21 +76,8 @@ def rename_dims(value: Any, rename: Callable[[Dim], Dim]) -> Any:
         return tuple(rename_dims(item, rename) for item in cast("tuple[object, ...]", value))
     if isinstance(value, Record):
         changed = {name: rename_dims(getattr(value, name), rename) for name in type(value).model_fields}
-        return record_of(type(value), changed, set(changed))
+        return record_of(type(value), changed)
     return value
-
-
-def rename_node(
-    node: AnyNode,
-    reads: Mapping[int, int],
-    writes: Mapping[int, int],
-    dim: Callable[[Dim], Dim] | None,
-    symbols: Mapping[str, SymVar],
-    device: Callable[[str], str],
-) -> AnyNode:
-    """A node of `renamed_fields`."""
-    fields = renamed_fields(node, reads, writes, dim, symbols, device)
-    return record_of(type(node), fields, set(fields))
 
 
 def renamed_fields(
@@ -126,5 +113,6 @@ def renamed_fields(
     elif isinstance(node, Vconst):
         fields["values"] = tuple(canonical_literal(value, node.dtype) for value in node.values)
     elif isinstance(node, Kernel):
-        fields["ast"] = rename_node(node.ast, reads, writes, dim, symbols, device)
+        inside = renamed_fields(node.ast, reads, writes, dim, symbols, device)
+        fields["ast"] = record_of(type(node.ast), inside)
     return fields

@@ -22,14 +22,16 @@ _set_fields, _set_stated, _set_extra, _set_private = (
 )
 
 
-def record_of(model: type[R], fields: dict[str, Any], stated: set[str], private: dict[str, Any] | None = None) -> R:
+def record_of(
+    model: type[R], fields: dict[str, Any], stated: set[str] | None = None, private: dict[str, Any] | None = None
+) -> R:
     """A record of all of its fields, in their order, and of all of its private attributes.
 
-    `stated` names the fields that were given. Nothing is validated, filled in or called.
+    `stated` names the fields that were given, None for all. Nothing is validated, filled in or called.
     """
     made = _new(model)
     _set_fields(made, fields)
-    _set_stated(made, stated)
+    _set_stated(made, set(fields) if stated is None else stated)
     _set_extra(made, None)
     _set_private(made, private)
     return made
