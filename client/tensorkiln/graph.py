@@ -133,22 +133,23 @@ class Graph(Record):
                 maximum=MAX_BODY_BYTES,
                 actual=len(json_data),
             )
+        text = json_data if isinstance(json_data, str) else bytes(json_data)
         asked = (strict, extra, context, by_alias, by_name)
-        if cls is Graph and asked.count(None) == len(asked) and (decoded := cls.decoded(json_data)) is not None:
+        if cls is Graph and asked.count(None) == len(asked) and (decoded := cls.decoded(text)) is not None:
             return cast("Self", decoded)
         try:
             graph = super().model_validate_json(
-                strict_json.with_signed_zeros(json_data if isinstance(json_data, str) else bytes(json_data)),
+                strict_json.with_signed_zeros(text),
                 strict=strict,
                 extra=extra,
                 context=context,
                 by_alias=by_alias,
                 by_name=by_name,
             )
-            if strict_json.may_repeat_keys(json_data, _known_keys(graph)):
-                strict_json.refuse_repeated_keys(json_data)
+            if strict_json.may_repeat_keys(text, _known_keys(graph)):
+                strict_json.refuse_repeated_keys(text)
         except ValidationError as error:
-            raise translate_json(error, json_data if isinstance(json_data, str) else bytes(json_data)) from error
+            raise translate_json(error, text) from error
         except strict_json.RepeatedKeyError as error:
             raise InvalidGraphError(str(error), pointers=[error.pointer]) from None
         return graph
