@@ -111,6 +111,21 @@ def test_other_reductions_stay_in_their_dtype(dtype: str, kind: str) -> None:
     assert str(decomposed(graph)) == str(kiln(graph))
 
 
+@pytest.mark.parametrize("shape", [[3, 8], ["n", 8]])
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int8", "bool"])
+@pytest.mark.parametrize("kind", ["sum", "prod", "max"])
+def test_a_reduction_over_no_axes_is_its_operand(shape: list[Any], dtype: str, kind: str) -> None:
+    node = {"node": "reduce_axis", "reduce_op_kind": kind, "axes": [], "in_var": 0, "out_var": 1, "dtype": dtype}
+    graph = graph_of([placeholder(0, shape, dtype), node], [1], bounds={"n": (1, 64)})
+    check_ir(
+        decomposed(graph),
+        """
+        // CHECK: func.func @graph(
+        // CHECK-NEXT: return %arg0
+        """,
+    )
+
+
 def multi(axis: int | None, mask: list[bool]) -> Graph:
     node = {
         "node": "multi",
