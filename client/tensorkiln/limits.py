@@ -14,12 +14,6 @@ MAX_EXPRESSION_DEPTH = 64
 MAX_EXPRESSION_TERMS = 256
 """Terms of a dimension expression once it is multiplied out, before equal ones are added up."""
 
-MAX_DERIVED_DEPTH = 88
-"""Levels of an expression that the compiler makes of dimensions: a count of elements, a launch size, a condition.
-
-Each level is two brackets, and a program is JSON of 14 levels around its expressions: together below MAX_JSON_DEPTH.
-"""
-
 MAX_KERNEL_DEPTH = 32
 """Levels of `kernel` nodes nested through their `ast`."""
 

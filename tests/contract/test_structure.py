@@ -198,6 +198,8 @@ def test_the_json_schema_describes_every_node_kind() -> None:
     assert set(mapping) == set(NODE_KINDS)
     assert schema["$defs"]["Reshape"]["properties"]["new_shape"]["items"] == {"$ref": "#/$defs/Dimension"}
     assert "int64" in schema["x-extensions"]["dtypes"]
+    assert schema["x-extensions"]["unary"] == ["trunc"]
+    assert "trunc" in schema["$defs"]["UnaryKind"]["enum"]
     json.dumps(schema)
 
 

@@ -161,7 +161,10 @@ def test_the_contract_lists_every_node_kind_and_dtype() -> None:
 
 def test_the_contract_lists_the_extensions_of_the_schema() -> None:
     first = section("Extensions").split("|---|---|\n")[1].splitlines()[0]
-    assert re.findall(r"`(\w+)`", first) == json_schema()["x-extensions"]["dtypes"]
+    extensions = json_schema()["x-extensions"]
+    assert re.findall(r"`(\w+)`", first) == extensions["dtypes"]
+    (unary,) = re.findall(r"^\| (.*) \| the `op` of `unary` \|$", section("Extensions"), re.MULTILINE)
+    assert re.findall(r"`(\w+)`", unary) == extensions["unary"]
 
 
 @SERVES

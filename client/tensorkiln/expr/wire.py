@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import PlainSerializer, PlainValidator, WithJsonSchema
 
-from ..limits import MAX_DERIVED_DEPTH, MAX_EXPRESSION_DEPTH, MAX_EXPRESSION_TERMS
+from ..limits import MAX_EXPRESSION_DEPTH, MAX_EXPRESSION_TERMS
 from .algebra import (
     MAX_TERMS,
     Atom,
@@ -34,6 +34,13 @@ from .algebra import (
 SYMBOL_PATTERN = r"[A-Za-z_][A-Za-z0-9_.]{0,63}"
 _SYMBOL = re.compile(SYMBOL_PATTERN)
 _MANY = 1 << 30
+
+MAX_DERIVED_DEPTH = 88
+"""Levels of an expression that the compiler makes of dimensions: a count of elements, a launch size, a condition.
+
+Each level is two brackets, and a program is JSON of 14 levels around its expressions: together below what a parser
+takes of brackets, `tensorkiln.limits.MAX_JSON_DEPTH`.
+"""
 
 _OPS: dict[str, tuple[Callable[..., Dim], int, int]] = {
     "add": (add, 2, _MANY),
