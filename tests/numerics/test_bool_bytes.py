@@ -27,7 +27,7 @@ def view(shape: Sequence[int], strides: Sequence[int], offset: int = 0) -> Mappi
     return node("view", in_var=0, shape_tracker={"views": [layout], "shape": shape})
 
 
-SORT = {"op_name": "sort", "attributes": [{"name": "axis", "kind": "int", "value": 1}]}
+SORT: dict[str, Any] = {"op_name": "sort", "attributes": [{"name": "axis", "kind": "int", "value": 1}]}
 KINDS: dict[str, list[Mapping[str, Any]]] = {
     "the input": [node("detach", 9, in_var=0)],
     "detach": [node("detach", in_var=0)],
