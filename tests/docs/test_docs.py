@@ -22,7 +22,9 @@ from tests.service.server import Server
 from tests.snippets import ROOT, blocks, disagreement, run_python
 
 README, CONTRACT, PASSES = ROOT / "README.md", ROOT / "docs" / "contract.md", ROOT / "docs" / "passes.md"
-PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "docker").glob("*.md")])
+PAGES = sorted(
+    [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "docker").glob("*.md"), ROOT / "client" / "README.md"]
+)
 RUN_BY_OTHER_TESTS = {"sdk.md", "cli.md", "build.md", "onnx.md"}
 
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
