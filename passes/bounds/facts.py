@@ -115,7 +115,10 @@ class Facts:
 
     def quotients(self, dividend: Dim, divisor: Dim, scope: Scope) -> list[Dim]:
         """What `dividend // divisor` does not exceed, the divisor being positive."""
-        return [_quotient(bound, divisor, scope) for bound in self.maxima(dividend, scope)]
+        most = self.maxima(dividend, scope)
+        if not expr.free_symbols(divisor).isdisjoint(self.unknowns):
+            return list(most)
+        return [_quotient(bound, divisor, scope) for bound in most]
 
     def holds(self, target: Dim, scope: Scope) -> bool:
         """Whether `target >= 0` follows from what is known."""
@@ -175,6 +178,22 @@ def _quotient(dividend: Dim, divisor: Dim, scope: Scope) -> Dim:
     return expr.floordiv(dividend, divisor)
 
 
+def _is_sum_of_products(dim: Dim, ranges: Mapping[str, Range]) -> bool:
+    """Whether `dim` has no negative term when every symbol is written as its least value and what is above that.
+
+    So m * n - 9 * n is not negative for m from 9 on, though its terms by themselves do not say so.
+    """
+    names = expr.free_symbols(dim)
+    shifted = expr.substitute(dim, {name: expr.add(ranges[name][0], expr.symbol(name)) for name in names})
+    if isinstance(shifted, int):
+        return shifted >= 0
+    above = {name: (0, high - low) for name, (low, high) in ranges.items()}
+    return all(
+        expr.bounds(Expr(((monomial, coefficient),)) if monomial else coefficient, above)[0] >= 0
+        for monomial, coefficient in shifted.terms
+    )
+
+
 class _Proof:
     def __init__(self, facts: Facts, scope: Scope, *, is_goal: bool = False) -> None:
         self.facts, self.unknowns, self.scope, self.is_goal = facts, facts.unknowns, scope, is_goal
@@ -192,7 +211,7 @@ class _Proof:
         return any(self._is_nonnegative(expr.sub(end, fact)) for fact in of_symbols)
 
     def _is_nonnegative(self, end: Dim) -> bool:
-        return expr.is_nonnegative(end, self.scope.ranges)
+        return expr.is_nonnegative(end, self.scope.ranges) or _is_sum_of_products(end, self.scope.ranges)
 
     def ends(self, target: Dim) -> Iterator[Dim]:
         """What `target` is at least: polynomials over the symbols of the graph, one for each choice of bounds."""

@@ -81,12 +81,13 @@ class Integers:
         """What `make` gives for these arguments: one integer wherever it is computed of the same ones."""
         return self._once((name, *arguments), lambda: make(self, *arguments))
 
-    def _is_of_symbols(self, dim: Dim) -> bool:
+    def is_of_symbols(self, dim: Dim) -> bool:
+        """Whether no unknown is in `dim`."""
         return expr.free_symbols(dim).isdisjoint(self.facts.unknowns)
 
     def quotient(self, dividend: Dim, divisor: Dim) -> Dim:
         """`dividend // divisor` of a dividend that is not negative and a divisor that is positive."""
-        if self._is_of_symbols(dividend) and self._is_of_symbols(divisor):
+        if self.is_of_symbols(dividend) and self.is_of_symbols(divisor):
             return expr.floordiv(dividend, divisor)
         factor = _shared(dividend, divisor)
         dividend, divisor = _over(dividend, factor), _over(divisor, factor)
@@ -98,7 +99,7 @@ class Integers:
 
     def remainder(self, dividend: Dim, divisor: Dim) -> Dim:
         """`dividend % divisor` of a dividend that is not negative and a divisor that is positive."""
-        if self._is_of_symbols(dividend) and self._is_of_symbols(divisor):
+        if self.is_of_symbols(dividend) and self.is_of_symbols(divisor):
             return expr.floormod(dividend, divisor)
         factor = _shared(dividend, divisor)
         inner, parts = _over(dividend, factor), _over(divisor, factor)
@@ -143,7 +144,9 @@ def _cast(integers: Integers, op: Any) -> Dim:
 
 def _unsigned_cast(integers: Integers, op: Any) -> Dim:
     dim = integers(op.operands[0])
-    return _in_type(integers, dim, op) if integers.holds(dim) else integers.facts.new()
+    if integers.holds(dim):
+        return _in_type(integers, dim, op)
+    return integers.shared(op.name, (dim,), lambda integers, _: integers.facts.new())
 
 
 def _in_type(integers: Integers, dim: Dim, op: Any) -> Dim:
@@ -202,6 +205,8 @@ def _floored(integers: Integers, dividend: Dim, divisor: Dim) -> Dim:
 
 
 def _least(integers: Integers, left: Dim, right: Dim) -> Dim:
+    if integers.is_of_symbols(left) and integers.is_of_symbols(right):
+        return expr.minimum(left, right)
     if integers.holds(expr.sub(right, left)):
         return left
     if integers.holds(expr.sub(left, right)):
@@ -211,6 +216,8 @@ def _least(integers: Integers, left: Dim, right: Dim) -> Dim:
 
 
 def _greatest(integers: Integers, left: Dim, right: Dim) -> Dim:
+    if integers.is_of_symbols(left) and integers.is_of_symbols(right):
+        return expr.maximum(left, right)
     if integers.holds(expr.sub(right, left)):
         return right
     if integers.holds(expr.sub(left, right)):

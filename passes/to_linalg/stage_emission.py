@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from dialect.mlir import ir, linalg, memref
 from passes.scalar.traits import Traits
+from tensorkiln.dtypes import DType
 from tensorkiln.expr import Dim
 
 from ..schedule.accesses import Access, linear_access, loads
@@ -154,7 +155,7 @@ class Generic:
         return Target(strided_view(base, access.offset, extents, strides, self.index), axes)
 
     def _extent_operand(self, axis: int) -> Target:
-        base = next(iter(self.stages.memory.bases.values()))
+        base = self.stages.memory.register(DType.INT8)
         return Target(strided_view(base, 0, (self.loops[axis].extent,), (0,), self.index), (axis,))
 
     def _map(self, axes: Sequence[int]) -> ir.Attribute:
