@@ -66,7 +66,7 @@ def computes(item: KernelItem) -> str:
     nodes = [f"{op.node} ({op.kind})" for op in item.ops]
     if len(nodes) > _MAX_NODES:
         nodes[_MAX_NODES // 2 : -_MAX_NODES // 2] = [f"{len(nodes) - _MAX_NODES} more"]
-    return f"{item.kernel_name} computes the nodes {', '.join(nodes)}"
+    return f"{item.kernel_name} computes {'the nodes ' if nodes else 'no node'}{', '.join(nodes)}"
 
 
 def raised(item: KernelItem, fault: Fault, places: Sequence[Place], groups: tuple[int, int], way: str) -> CheckedFault:

@@ -21,11 +21,12 @@ from tensorkiln.schedule import KernelItem
 from tensorkiln.spec import ProgramSpec
 from tensorkiln.spec.checks import accesses
 
-from .fault import CheckedFault, computes, raised
+from .fault import raised
 from .groups import Range, shares
 from .layout import Storages, laid_out
 from .memory import Access, Region, Way
 from .trap import Fault, trap
+from .untouched import Untouched
 
 Array = np.ndarray[Any, Any]
 
@@ -114,7 +115,7 @@ class CheckedCall:
 
     def _launch(self, kernel: _Kernel) -> None:
         self._open(kernel.read, kernel.written)
-        before = {number: self._beside(kernel, number) for number in kernel.written}
+        untouched = Untouched.by(kernel.item, kernel.spec, self.storages)
         dealt = shares(kernel.launch.launch.global_size[0], self.threads, self.random)
         if len(dealt) == 1:
             faults = [self._share(kernel, 0, dealt[0])]
@@ -127,8 +128,7 @@ class CheckedCall:
             if found is not None:
                 fault, groups = found
                 raise raised(kernel.item, fault, self.storages.places(kernel.spec, worker), groups, str(self.way))
-        for number in kernel.written:
-            self._require_undamaged(kernel, number, before[number])
+        untouched.require(len(dealt), str(self.way))
         self._close(kernel.read | kernel.written)
 
     def _share(self, kernel: _Kernel, worker: int, ranges: Sequence[Range]) -> tuple[Fault, Range] | None:
@@ -137,8 +137,7 @@ class CheckedCall:
         addresses = [storages.address(buffer, worker) for buffer in spec.buffers]
         pointers = (ctypes.c_void_p * len(addresses))(*addresses)
         scratch = [storages.private[worker][number] for number in kernel.written if number in storages.private[worker]]
-        entry = ctypes.cast(kernel.launch.function, ctypes.c_void_p).value  # type: ignore[arg-type]
-        assert entry is not None, "a kernel that is loaded has an address"
+        entry = self.loaded.kernels[kernel.item.kernel_id].code.address_of(spec.entry or spec.name)
         for first, last in ranges:
             for region in scratch:
                 storages.memory.poison(region)
@@ -147,47 +146,6 @@ class CheckedCall:
             if fault is not None:
                 return fault, (first, last)
         return None
-
-    def _beside(self, kernel: _Kernel, number: int) -> list[tuple[int, bytes]]:
-        """The bytes of a storage that are in no buffer that the kernel writes, in runs with their offsets."""
-        if number not in self.storages.shared:
-            return []
-        storage_of, region = self.loaded.outline.storage_of, self.storages.shared[number]
-        written = [buffer for slot in kernel.spec.outs if storage_of[buffer := kernel.spec.buffers[slot]] == number]
-        content = self.storages.memory.content(region)
-        runs: list[tuple[int, bytes]] = []
-        reached = 0
-        for begin, end in [*sorted(map(self.storages.span, written)), (region.size, region.size)]:
-            if begin > reached:
-                runs.append((reached, content[reached:begin].tobytes()))
-            reached = max(reached, end)
-        return runs
-
-    def _require_undamaged(self, kernel: _Kernel, number: int, before: Sequence[tuple[int, bytes]]) -> None:
-        """CheckedFault when the kernel has changed what lies in the pages of a storage beside what it writes."""
-        for region in self._regions(number):
-            offset = self.storages.memory.damage(region)
-            content = self.storages.memory.content(region)
-            for begin, expected in before:
-                if offset is None and content[begin : begin + len(expected)].tobytes() != expected:
-                    wrong = content[begin : begin + len(expected)] != np.frombuffer(expected, np.uint8)
-                    offset = begin + int(np.flatnonzero(wrong)[0])
-            if offset is not None:
-                self._refuse(kernel, region, offset)
-
-    def _refuse(self, kernel: _Kernel, region: Region, offset: int) -> None:
-        worker = next((w for w, private in enumerate(self.storages.private) if region in private.values()), 0)
-        written = {kernel.spec.buffers[slot] for slot in kernel.spec.outs}
-        places = [place for place in self.storages.places(kernel.spec, worker) if place.region is region]
-        address = region.address + offset
-        place = min(places, key=lambda place: (place.buffer.id not in written, place.distance(address)))
-        raise CheckedFault(
-            f"{kernel.item.kernel_name} has changed memory {place.position(address)}, where {self.way}; "
-            f"{computes(kernel.item)}",
-            kernel=kernel.item.kernel_name,
-            buffer=place.buffer.id,
-            offset=address - place.address,
-        )
 
 
 def _view(window: Window) -> Array:

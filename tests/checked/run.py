@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any
 
@@ -87,6 +87,6 @@ def ready(graph: Graph, target: str = "cpu:native") -> Callable[..., tuple[Array
     return call
 
 
-def compiled_and_run(graph: Graph, /, *arrays: Any, **symbols: int) -> tuple[Array, ...]:
+def run_graph(graph: Graph, /, *arrays: Any, **symbols: int) -> tuple[Array, ...]:
     """The outputs of the graph compiled for this machine, by `ready`."""
     return ready(graph)(*arrays, **symbols)

@@ -24,7 +24,10 @@ _SIGNALS: Final = (signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL)
 _SA_SIGINFO, _SA_ONSTACK, _SA_NODEFER = 0x4, 0x08000000, 0x40000000
 _SI_KERNEL: Final = 0x80
 """The si_code of a fault that the processor gives no address for."""
+SAYS_STORES: Final = platform.machine().lower() in ("x86_64", "amd64")
+"""Whether this processor says of a fault if it was a store."""
 _STORE: Final = 2
+"""The bit of a page fault's error code by which x86 says so."""
 
 
 class _Action(ctypes.Structure):
@@ -103,8 +106,7 @@ class Trap:
         call = self._calls[number]
         raised = signal.Signals(call.signal)
         is_placed = raised in (signal.SIGSEGV, signal.SIGBUS) and call.code != _SI_KERNEL
-        says_stores = is_placed and platform.machine().lower() in ("x86_64", "amd64")
-        is_store = bool(call.error & _STORE) if says_stores else None
+        is_store = bool(call.error & _STORE) if is_placed and SAYS_STORES else None
         return Fault(raised, call.address if is_placed else None, is_store)
 
     def _install(self, number: int, action: _Action, previous: _Action | None) -> None:
