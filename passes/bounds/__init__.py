@@ -1,6 +1,6 @@
-"""Proves that no load or store of a realised kernel leaves the memory that it addresses."""
+"""Proves of loads and stores of realised kernels that they stay in the memory that they address."""
 
-from .kernel_memory import memory_of
-from .proof import accesses, prove_bounds
+from .kernel_memory import drop_records, memory_of
+from .proof import accesses
 
-__all__ = ["accesses", "memory_of", "prove_bounds"]
+__all__ = ["accesses", "drop_records", "memory_of"]

@@ -1,4 +1,4 @@
-"""The record of what a realised kernel is given, which rides on its function until its accesses are proven."""
+"""The record of what a realised kernel is given, which rides on its function until it has its entry."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dialect.mlir import ir
 from tensorkiln import expr
 from tensorkiln.buffers import Buffer
 from tensorkiln.expr import Dim, from_wire, to_wire
@@ -71,3 +72,10 @@ def memory_of(kernel: ScheduledKernel, buffers: Sequence[Buffer], threads: int =
         threads,
         [array.elements for array in kernel.item.shared],
     )
+
+
+def drop_records(module: ir.Module) -> None:
+    """Take the records off the functions of a module, whose kernels are translated as they are."""
+    for op in module.body.operations:
+        if MEMORY in op.operation.attributes:
+            del op.operation.attributes[MEMORY]

@@ -1,4 +1,4 @@
-"""The proof that no load or store of a realised kernel leaves the memory that it addresses."""
+"""Which loads and stores of realised kernels are proven to stay in the memory that they address."""
 
 from __future__ import annotations
 
@@ -7,34 +7,12 @@ from typing import Any
 
 from dialect.mlir import ir
 from tensorkiln import expr
-from tensorkiln.errors import DiagnosticError
 from tensorkiln.expr import Dim
 
 from .facts import Scope
 from .kernel_memory import MEMORY, KernelMemory
 from .memory import Memory, View
 from .walk import Access, Bounds, Walk
-
-STAGE = "prove-bounds"
-_NAMED = 8
-
-
-def prove_bounds(module: ir.Module) -> ir.Module:
-    """The module, when all accesses of its kernels are proven to stay in their memory, without the kernels' records.
-
-    DiagnosticError, with the node and the expression of each, when some are not.
-    """
-    unproven = [access for access in accesses(module) if not access.is_proven]
-    if unproven:
-        texts = [str(access) for access in unproven]
-        raise DiagnosticError(
-            f"stage {STAGE}: {texts[0]} is not proven to be inside of it; this is a defect of the compiler",
-            pointers=tuple(dict.fromkeys(access.node for access in unproven if access.node)),
-            details={"stage": STAGE, "accesses": texts[:_NAMED]},
-        )
-    for function in _kernels(module):
-        del function.attributes[MEMORY]
-    return module
 
 
 def _kernels(module: ir.Module) -> list[Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dialect.mlir import ir
-from passes.bounds import memory_of
+from passes.bounds import drop_records, memory_of
 from passes.schedule.attach import PROGRAM, ScheduledKernel, read_plan, scheduled_kernels
 from passes.to_linalg.arguments import operand_pointers
 from passes.values import read_symbols
@@ -55,6 +55,7 @@ def add_entries(module: ir.Module) -> ir.Module:
         for step in steps:
             if step.kernel is not None:
                 entry_function(step.kernel, len(step.arguments), symbols)
+    drop_records(module)
     for name in (PROGRAM, SYMBOL_COUNT):
         del module.operation.attributes[name]
     return module

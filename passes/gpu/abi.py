@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from dialect.mlir import func, ir
+from passes.bounds import drop_records
 from passes.to_linalg.memory import stored_type
 from tensorkiln.dtypes import DType
 
@@ -63,4 +64,5 @@ def mark_kernels(module: ir.Module) -> ir.Module:
                 attributes[KERNEL] = ir.UnitAttr.get()
                 attributes[THREADS] = ir.DenseI32ArrayAttr.get([threads, 1, 1])
                 del attributes[KERNEL_THREADS]
+        drop_records(module)
     return module
