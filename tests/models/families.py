@@ -17,7 +17,7 @@ EXPORTERS: Final = ("dynamo", "torchscript")
 FORMS: Final = ("static", "batch", "sequence")
 """Every dim fixed; a dynamic batch; a dynamic batch and dynamic lengths, for the families that have these."""
 
-BATCH: Final = (1, 8)
+BATCH: Final = (1, 32)
 """The smallest and the largest dynamic batch."""
 
 
@@ -64,7 +64,7 @@ def _batches(name: str, *batches: int) -> Family:
 _TOKENS: Final = {"tokens": (1, 48)}
 
 FAMILIES: Final = (
-    Family("bert", ({"batch": 2, "tokens": 21}, {"batch": 3, "tokens": 21}, {"batch": 3, "tokens": 13}), _TOKENS),
+    Family("bert", ({"batch": 2, "tokens": 37}, {"batch": 8, "tokens": 37}, {"batch": 3, "tokens": 13}), _TOKENS),
     Family(
         "gpt",
         (
@@ -74,19 +74,19 @@ FAMILIES: Final = (
         ),
         {**_TOKENS, "past": (1, 32)},
     ),
-    Family("llama", ({"batch": 2, "tokens": 19}, {"batch": 3, "tokens": 19}, {"batch": 1, "tokens": 35}), _TOKENS),
-    _batches("vit", 1, 3),
+    Family("llama", ({"batch": 3, "tokens": 29}, {"batch": 8, "tokens": 29}, {"batch": 1, "tokens": 35}), _TOKENS),
+    _batches("vit", 2, 8),
     _batches("swin", 1, 2),
     _batches("convnext", 1, 2),
     _batches("mobilenet", 1, 3),
     _batches("efficientnet", 1, 3),
     _batches("resnet", 1, 2),
     _batches("unet", 1, 2),
-    _batches("mixer", 1, 3),
+    _batches("mixer", 1, 5),
     Family(
         "whisper",
-        ({"batch": 1, "frames": 46}, {"batch": 3, "frames": 46}, {"batch": 2, "frames": 33}),
-        {"frames": (2, 64)},
+        ({"batch": 2, "frames": 74}, {"batch": 8, "frames": 74}, {"batch": 3, "frames": 33}),
+        {"frames": (2, 96)},
     ),
-    _batches("dlrm", 5, 2),
+    _batches("dlrm", 19, 6),
 )

@@ -27,27 +27,28 @@ class Block(nn.Module):
 
 
 class UNet(nn.Module):
-    """Two levels below the first."""
+    """A level below the first, and a middle below that without skips."""
 
     def __init__(self) -> None:
         super().__init__()
         a, b, c = CHANNELS
         self.register_buffer("frequencies", torch.exp(-math.log(1e4) * torch.arange(TIME // 2) / (TIME // 2)))
         self.time = nn.Linear(TIME, TIME)
-        self.enter, self.leave, self.norm = nn.Conv2d(3, a, 3, padding=1), nn.Conv2d(a, 3, 3, padding=1), nn.GroupNorm(4, a)
-        self.down_a, self.down_b, self.middle = Block(a, a), Block(b, b), Block(c, c)
-        self.up_b, self.up_a = Block(2 * b, b), Block(2 * a, a)
-        self.smaller_a, self.smaller_b = nn.Conv2d(a, b, 3, 2, 1), nn.Conv2d(b, c, 3, 2, 1)
-        self.larger_b, self.larger_a = nn.ConvTranspose2d(c, b, 2, 2), nn.ConvTranspose2d(b, a, 4, 2, 1)
+        self.enter, self.smaller_a, self.smaller_b = (
+            nn.Conv2d(3, a, 3, padding=1), nn.Conv2d(a, b, 3, 2, 1), nn.Conv2d(b, c, 3, 2, 1)
+        )
+        self.larger_b, self.larger_a = nn.ConvTranspose2d(c, b, 2, 2), nn.ConvTranspose2d(2 * b, a, 4, 2, 1)
+        self.down, self.up = Block(a, a), Block(2 * a, a)
+        self.norm, self.leave = nn.GroupNorm(4, a), nn.Conv2d(a, 3, 3, padding=1)
 
     def forward(self, image: Tensor, step: Tensor) -> Tensor:
         angles = step[:, None].to(torch.float32) * self.frequencies
         time = self.time(torch.cat((angles.sin(), angles.cos()), dim=-1))
-        a = self.down_a(self.enter(image), time)
-        b = self.down_b(self.smaller_a(a), time)
-        x = self.larger_b(self.middle(self.smaller_b(b), time))
-        x = self.larger_a(self.up_b(torch.cat((x, b), dim=1), time))
-        return self.leave(F.silu(self.norm(self.up_a(torch.cat((x, a), dim=1), time))))
+        a = self.down(self.enter(image), time)
+        b = self.smaller_a(a)
+        x = torch.cat((F.silu(self.larger_b(F.silu(self.smaller_b(b)))), b), dim=1)
+        x = self.up(torch.cat((self.larger_a(x), a), dim=1), time)
+        return self.leave(F.silu(self.norm(x)))
 
 
 def inputs(batch: int) -> dict[str, Tensor]:

@@ -11,7 +11,7 @@ from torch.nn import functional as F
 from tests.models.export.attention import EncoderBlock
 from tests.models.export.recipe import Recipe
 
-BANDS, FRAMES, WIDTH, HEADS, HIDDEN = 20, 64, 64, 4, 256
+BANDS, FRAMES, WIDTH, HEADS, HIDDEN = 20, 96, 64, 4, 256
 
 
 def sinusoids() -> Tensor:
