@@ -17,7 +17,7 @@ EXPORTERS: Final = ("dynamo", "torchscript")
 FORMS: Final = ("static", "batch", "sequence")
 """Every dim fixed; a dynamic batch; a dynamic batch and dynamic lengths, for the families that have these."""
 
-BATCH: Final = (1, 32)
+BATCH: Final[tuple[int, int]] = (1, 32)
 """The smallest and the largest dynamic batch."""
 
 
@@ -48,8 +48,13 @@ class Family:
         return {"static": (0,), "batch": (0, 1), "sequence": (0, 2)}[form]
 
     def path(self, exporter: str, form: str) -> Path:
-        """The export, whose larger weights lie beside it in a file that all exports of the family share."""
+        """The export; its larger weights lie beside it."""
         return FILES / self.name / f"{exporter}_{form}.onnx"
+
+    @property
+    def weights(self) -> Path:
+        """The larger weights of all exports of the family, each once."""
+        return FILES / self.name / "weights.bin"
 
     @property
     def samples(self) -> Path:

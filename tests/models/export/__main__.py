@@ -1,10 +1,10 @@
 """Write `tests/models/files`: each model by both exporters, static and dynamic, with what torch gives for it.
 
-By hand, in an environment of its own, since torch is no dependency of the project. It was last run with
+By hand, in an environment of its own, since torch is no dependency of the project. From the root of a checkout:
 
-    python -m venv /elsewhere
-    /elsewhere/bin/pip install torch==2.13.0 numpy onnx==1.23.2 onnxscript==0.7.2
-    /elsewhere/bin/python -m tests.models.export [NAME ...]
+    python -m venv torch
+    torch/bin/pip install torch==2.13.0 numpy onnx==1.23.2 onnxscript==0.7.2
+    torch/bin/python -m tests.models.export [NAME ...]
 
 A second run on the same machine writes the same bytes. `tests/models/table.py` says what of each is expected here.
 """
@@ -23,7 +23,7 @@ import onnx
 import torch
 from torch import Tensor, nn
 
-from tests.models.export.files import WEIGHTS, Weights, shortened
+from tests.models.export.files import Weights, shortened
 from tests.models.export.recipe import Recipe, with_drawn_weights
 from tests.models.families import EXPORTERS, FAMILIES, Family
 
@@ -39,24 +39,25 @@ def write(family: Family) -> None:
     inputs = [recipe.inputs(**size) for size in family.sizes]
     folder = family.samples.parent
     folder.mkdir(parents=True, exist_ok=True)
-    weights = Weights()
+    weights = Weights(family.weights.name)
     for exporter in EXPORTERS:
         for form in family.forms:
             proto = exported(model, recipe, family, inputs[0], exporter, form)
             family.path(exporter, form).write_bytes(shortened(proto, weights))
-    (folder / WEIGHTS).write_bytes(weights.content)
+    family.weights.write_bytes(weights.content)
     save(family.samples, [pair for place, given in enumerate(inputs) for pair in answered(model, recipe, place, given)])
 
 
 def exported(
     model: nn.Module, recipe: Recipe, family: Family, inputs: dict[str, Tensor], exporter: str, form: str
 ) -> onnx.ModelProto:
-    """The model for the sizes of `inputs`, or for all sizes within the bounds of the family."""
+    """The model for the sizes of `inputs`, and where the form has dynamic dims, for all sizes within their bounds."""
     names = {"input_names": list(inputs), "output_names": list(recipe.outputs)}
     arguments = tuple(inputs.values())
-    axes = {name: {axis: dim for axis, dim in recipe.axes[name].items() if dim in family.bounds(form)} for name in inputs}
+    bounds = family.bounds(form)
+    axes = {name: {axis: dim for axis, dim in recipe.axes[name].items() if dim in bounds} for name in inputs}
     if exporter == "dynamo":
-        dims = {name: torch.export.Dim(name, min=low, max=high) for name, (low, high) in family.bounds(form).items()}
+        dims = {name: torch.export.Dim(name, min=low, max=high) for name, (low, high) in bounds.items()}
         shapes = tuple({axis: dims[dim] for axis, dim in dynamic.items()} for dynamic in axes.values())
         program = torch.onnx.export(model, arguments, **names, dynamo=True, verbose=False, dynamic_shapes=shapes)
         return program.model_proto

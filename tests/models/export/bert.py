@@ -24,7 +24,9 @@ class Attention(nn.Module):
 
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
         batch, tokens, _ = x.shape
-        parts = (part(x).view(batch, tokens, HEADS, -1).permute(0, 2, 1, 3) for part in (self.query, self.key, self.value))
+        parts = (
+            part(x).view(batch, tokens, HEADS, -1).permute(0, 2, 1, 3) for part in (self.query, self.key, self.value)
+        )
         query, key, value = parts
         scores = query @ key.transpose(-1, -2) / math.sqrt(WIDTH // HEADS) + mask
         mixed = (F.softmax(scores, dim=-1) @ value).permute(0, 2, 1, 3).contiguous()

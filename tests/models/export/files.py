@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-import numpy as np
 import onnx
 from onnx import ModelProto, TensorProto, external_data_helper, numpy_helper
 
-WEIGHTS = "weights.bin"
 _SMALLEST = 1024
 """Bytes from which on a weight is shared; smaller ones stay in the model."""
 
@@ -17,6 +15,7 @@ _SMALLEST = 1024
 class Weights:
     """The bytes of all weights of a family, each once."""
 
+    name: str
     content: bytearray = field(default_factory=bytearray)
     places: dict[bytes, int] = field(default_factory=dict)
 
@@ -31,7 +30,7 @@ class Weights:
         if data not in self.places:
             self.places[data] = len(self.content)
             self.content += data
-        external_data_helper.set_external_data(tensor, WEIGHTS, self.places[data], len(data))
+        external_data_helper.set_external_data(tensor, self.name, self.places[data], len(data))
         tensor.ClearField("raw_data")
 
 
@@ -50,5 +49,3 @@ def shortened(model: ModelProto, weights: Weights) -> bytes:
             if attribute.HasField("t"):
                 weights.share(attribute.t)
     return model.SerializeToString(deterministic=True)
-
-

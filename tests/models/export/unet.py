@@ -35,7 +35,9 @@ class UNet(nn.Module):
         self.register_buffer("frequencies", torch.exp(-math.log(1e4) * torch.arange(TIME // 2) / (TIME // 2)))
         self.time = nn.Linear(TIME, TIME)
         self.enter, self.smaller_a, self.smaller_b = (
-            nn.Conv2d(3, a, 3, padding=1), nn.Conv2d(a, b, 3, 2, 1), nn.Conv2d(b, c, 3, 2, 1)
+            nn.Conv2d(3, a, 3, padding=1),
+            nn.Conv2d(a, b, 3, 2, 1),
+            nn.Conv2d(b, c, 3, 2, 1),
         )
         self.larger_b, self.larger_a = nn.ConvTranspose2d(c, b, 2, 2), nn.ConvTranspose2d(2 * b, a, 4, 2, 1)
         self.down, self.up = Block(a, a), Block(2 * a, a)

@@ -19,7 +19,11 @@ class Vit(nn.Module):
         self.patches = nn.Conv2d(3, WIDTH, PATCH, PATCH)
         self.token = nn.Parameter(torch.zeros(1, 1, WIDTH))
         self.positions = nn.Parameter(torch.zeros(1, 1 + (SIDE // PATCH) ** 2, WIDTH))
-        self.block, self.norm, self.head = EncoderBlock(WIDTH, HEADS, HIDDEN), nn.LayerNorm(WIDTH), nn.Linear(WIDTH, CLASSES)
+        self.block, self.norm, self.head = (
+            EncoderBlock(WIDTH, HEADS, HIDDEN),
+            nn.LayerNorm(WIDTH),
+            nn.Linear(WIDTH, CLASSES),
+        )
 
     def forward(self, image: Tensor) -> Tensor:
         x = self.patches(image).flatten(2).transpose(1, 2)

@@ -1,0 +1,42 @@
+"""Print which exports are usable: each is imported, compiled for this machine, run and compared with torch's outputs.
+
+`python -m tests.models` prints a line for each export, then the table of docs/models.md as it was found to be.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+
+import numpy as np
+
+from tensorkiln.errors import UnsupportedGraphError
+from tests.compiled import compiled, program
+from tests.models.exports import EXPORTS, Export
+from tests.models.table import rendered
+
+
+def main() -> None:
+    refusals: dict[str, str] = {}
+    for export in EXPORTS:
+        try:
+            line = _tried(export)
+        except UnsupportedGraphError as error:
+            refusals[str(export)] = line = str(error)
+        print(f"{export!s:30} {line}", flush=True)
+    print("\n" + rendered(refusals))
+
+
+def _tried(export: Export) -> str:
+    model = export.load()
+    start = time.process_time()
+    compilation = compiled(model.graph)
+    seconds = time.process_time() - start
+    farthest = np.max([far for _, far in export.differences(model, program(compilation))])
+    counts = f"{len(model.graph.nodes):4} nodes, {len(compilation.program.kernels):2} kernels"
+    return f"{counts}, compiled in {seconds:4.1f} s, at most {farthest:.0e} from torch"
+
+
+if __name__ == "__main__":
+    sys.setrecursionlimit(20_000)
+    main()
