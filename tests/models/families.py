@@ -70,6 +70,7 @@ _TOKENS: Final = {"tokens": (1, 48)}
 
 FAMILIES: Final = (
     Family("bert", ({"batch": 2, "tokens": 37}, {"batch": 8, "tokens": 37}, {"batch": 3, "tokens": 13}), _TOKENS),
+    Family("modernbert", ({"batch": 2, "tokens": 37}, {"batch": 5, "tokens": 37}, {"batch": 3, "tokens": 43}), _TOKENS),
     Family(
         "gpt",
         (
@@ -78,6 +79,9 @@ FAMILIES: Final = (
             {"batch": 3, "tokens": 2, "past": 9},
         ),
         {**_TOKENS, "past": (1, 32)},
+    ),
+    Family(
+        "gpt_step", ({"batch": 2, "past": 13}, {"batch": 3, "past": 13}, {"batch": 1, "past": 26}), {"past": (1, 64)}
     ),
     Family("llama", ({"batch": 3, "tokens": 29}, {"batch": 8, "tokens": 29}, {"batch": 1, "tokens": 35}), _TOKENS),
     _batches("vit", 2, 8),

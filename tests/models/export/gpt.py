@@ -19,13 +19,13 @@ def gelu_by_tanh(x: Tensor) -> Tensor:
 
 
 class Block(nn.Module):
-    def __init__(self) -> None:
+    def __init__(self, is_causal: bool) -> None:
         super().__init__()
         self.before_attention, self.before_perceptron = nn.LayerNorm(WIDTH), nn.LayerNorm(WIDTH)
         self.parts, self.output = nn.Linear(WIDTH, 3 * WIDTH), nn.Linear(WIDTH, WIDTH)
         self.perceptron = Perceptron(WIDTH, HIDDEN, gelu_by_tanh)
-        lower = torch.tril(torch.ones(POSITIONS, POSITIONS, dtype=torch.bool))
-        self.register_buffer("lower", lower.view(1, 1, POSITIONS, POSITIONS))
+        lower = torch.tril(torch.ones(1, 1, POSITIONS, POSITIONS, dtype=torch.bool))
+        self.register_buffer("lower", lower if is_causal else None)
 
     def forward(self, x: Tensor, past_keys: Tensor, past_values: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         attended, keys, values = self.attention(self.before_attention(x), past_keys, past_values)
@@ -38,32 +38,30 @@ class Block(nn.Module):
         query, key, value = split
         keys, values = torch.cat((past_keys, key), dim=2), torch.cat((past_values, value), dim=2)
         scores = query @ keys.transpose(-1, -2) / math.sqrt(WIDTH // HEADS)
-        known = keys.shape[2]
-        scores = torch.where(self.lower[:, :, known - tokens : known, :known], scores, torch.finfo(x.dtype).min)
+        if self.lower is not None:
+            known = keys.shape[2]
+            seen = self.lower[:, :, known - tokens : known, :known]
+            scores = torch.where(seen, scores, torch.finfo(x.dtype).min)
         mixed = F.softmax(scores, dim=-1) @ values
         return self.output(mixed.transpose(1, 2).reshape(batch, tokens, WIDTH)), keys, values
 
 
 class Gpt(nn.Module):
-    """Two blocks with the same weights, each with a cache; the words' embedding also gives the logits."""
+    """One block; the words' embedding also gives the logits."""
 
-    def __init__(self) -> None:
+    def __init__(self, is_causal: bool = True) -> None:
         super().__init__()
         self.words, self.positions = nn.Embedding(VOCABULARY, WIDTH), nn.Embedding(POSITIONS, WIDTH)
-        self.block, self.norm = Block(), nn.LayerNorm(WIDTH)
+        self.block, self.norm = Block(is_causal), nn.LayerNorm(WIDTH)
 
     def forward(self, ids: Tensor, positions: Tensor, past_keys: Tensor, past_values: Tensor) -> tuple[Tensor, ...]:
         x = self.words(ids) + self.positions(positions)
-        caches: list[tuple[Tensor, Tensor]] = []
-        for block in range(2):
-            x, keys, values = self.block(x, past_keys[block], past_values[block])
-            caches.append((keys, values))
-        keys, values = (torch.stack(cache) for cache in zip(*caches, strict=True))
+        x, keys, values = self.block(x, past_keys, past_values)
         return self.norm(x) @ self.words.weight.T, keys, values
 
 
 def inputs(batch: int, tokens: int, past: int) -> dict[str, Tensor]:
-    cache = (2, batch, HEADS, past, WIDTH // HEADS)
+    cache = (batch, HEADS, past, WIDTH // HEADS)
     return {
         "ids": torch.randint(VOCABULARY, (batch, tokens)),
         "positions": torch.arange(past, past + tokens).expand(batch, tokens),
@@ -72,7 +70,7 @@ def inputs(batch: int, tokens: int, past: int) -> dict[str, Tensor]:
     }
 
 
-DIMS, CACHE = {0: "batch", 1: "tokens"}, {1: "batch", 3: "past"}
+DIMS, CACHE = {0: "batch", 1: "tokens"}, {0: "batch", 2: "past"}
 RECIPE = Recipe(
     Gpt,
     inputs,
