@@ -17,6 +17,12 @@ Array: TypeAlias = np.ndarray[Any, Any]
 Run: TypeAlias = Callable[..., tuple[Array, ...]]
 """Takes the inputs of a graph and the values of its symbols by name; gives the outputs."""
 
+TOLERANCE: Final = 5e-6
+"""The largest difference from torch, relative to the largest element of an output.
+
+Both compute in float32, in another order: of all outputs here the farthest was measured at 7e-7.
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class Export:

@@ -83,8 +83,8 @@ FAMILIES: Final = (
     Family(
         "gpt_step", ({"batch": 2, "past": 13}, {"batch": 3, "past": 13}, {"batch": 1, "past": 26}), {"past": (1, 64)}
     ),
-    Family("llama", ({"batch": 3, "tokens": 29}, {"batch": 8, "tokens": 29}, {"batch": 1, "tokens": 35}), _TOKENS),
-    _batches("vit", 2, 8),
+    Family("llama", ({"batch": 3, "tokens": 29}, {"batch": 5, "tokens": 29}, {"batch": 1, "tokens": 35}), _TOKENS),
+    _batches("vit", 2, 5),
     _batches("swin", 1, 2),
     _batches("convnext", 1, 2),
     _batches("mobilenet", 1, 3),
@@ -94,7 +94,7 @@ FAMILIES: Final = (
     _batches("mixer", 1, 5),
     Family(
         "whisper",
-        ({"batch": 2, "frames": 74}, {"batch": 8, "frames": 74}, {"batch": 3, "frames": 33}),
+        ({"batch": 2, "frames": 74}, {"batch": 4, "frames": 74}, {"batch": 3, "frames": 33}),
         {"frames": (2, 96)},
     ),
     _batches("dlrm", 19, 6),

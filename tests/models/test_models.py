@@ -16,16 +16,10 @@ from tensorkiln.graph import Graph
 from tensorkiln.reference import evaluate
 from tests import emulated
 from tests.compiled import compiled, program, runs_here
-from tests.models.exports import EXPORTS, Export, Run
+from tests.models.exports import EXPORTS, TOLERANCE, Export, Run
 from tests.models.families import FAMILIES, FILES, Family
 from tests.models.table import REFUSALS, REFUSED, USABLE, rendered
 from tests.snippets import ROOT
-
-TOLERANCE: Final = 5e-6
-"""The largest difference from torch, relative to the largest element of an output.
-
-Both compute in float32, in another order: of all outputs here the farthest was measured at 7e-7.
-"""
 
 LARGEST_MODEL: Final = 300_000
 """Bytes of an export with its weights, those that it repeats once."""
