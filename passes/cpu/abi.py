@@ -18,7 +18,7 @@ GroupEmission = Callable[[ir.Block, Sequence[ir.Value], Sequence[ir.Value], ir.V
 """Emits a body: `(entry block, buffer pointers, symbol values, first group, last group)`."""
 
 
-def kernel_function(name: str, dtypes: Sequence[DType], symbols: int, emit: GroupEmission) -> None:
+def kernel_function(name: str, dtypes: Sequence[DType], symbols: int, emit: GroupEmission) -> ir.Operation:
     """Define the body function of a kernel at the current insertion point.
 
     Buffers are rank-0 memrefs, which cross the function boundary as bare pointers that do not alias.
@@ -35,6 +35,7 @@ def kernel_function(name: str, dtypes: Sequence[DType], symbols: int, emit: Grou
     with ir.InsertionPoint(block):
         emit(block, arguments[: len(buffers)], arguments[len(buffers) :], first, last)
         func.ReturnOp([])
+    return function.operation
 
 
 def entry_function(name: str, buffers: int, symbols: int) -> None:

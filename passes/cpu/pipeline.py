@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from passes.boundary import KILN, LLVM, LOOPS
+from passes.bounds import prove_bounds
 from passes.decompose import decompose
 from passes.form_kernels import form_kernels
 from passes.lower import lower_to_llvm
@@ -27,6 +28,7 @@ def cpu_pipeline(target: Target, options: CompileOptions) -> tuple[Stage, ...]:
         Stage("form-kernels", form_kernels, KILN),
         Stage("schedule", partial(schedule, strategies=STRATEGIES, machine=machine, reuse=Reuse.ROWS), KILN),
         Stage("to-linalg", partial(realise_kernels, machine=machine), LOOPS),
+        Stage("prove-bounds", prove_bounds, LOOPS),
         Stage("lower", lower_to_llvm, LLVM),
         # The entries are in the LLVM dialect already, and call bodies by their lowered signature.
         Stage("entries", add_entries, LLVM),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dialect.mlir import ir
+from passes.bounds import memory_of
 from passes.schedule.attach import PROGRAM, ScheduledKernel, read_plan, scheduled_kernels
 from passes.to_linalg.arguments import operand_pointers
 from passes.values import read_symbols
@@ -42,7 +43,8 @@ def _realise(kernel: ScheduledKernel, buffers: Sequence[Buffer], symbols: Sequen
         STRATEGIES[kernel.strategy].emit(kernel.body, kernel.item, frame)
 
     dtypes = [buffers[number].dtype for number in kernel.step.arguments]
-    kernel_function(kernel.name, dtypes, len(symbols), emit)
+    function = kernel_function(kernel.name, dtypes, len(symbols), emit)
+    memory_of(kernel, buffers).attach(function)
 
 
 def add_entries(module: ir.Module) -> ir.Module:

@@ -27,7 +27,9 @@ class Argument:
     is_written: bool
 
 
-def kernel_function(name: str, arguments: Sequence[Argument], symbols: int, threads: int, emit: KernelEmission) -> None:
+def kernel_function(
+    name: str, arguments: Sequence[Argument], symbols: int, threads: int, emit: KernelEmission
+) -> ir.Operation:
     """Define a kernel at the current insertion point. No two of its buffers overlap."""
     index = ir.IndexType.get()
     buffers = [ir.MemRefType.get([], stored_type(argument.dtype)) for argument in arguments]
@@ -39,6 +41,7 @@ def kernel_function(name: str, arguments: Sequence[Argument], symbols: int, thre
     with ir.InsertionPoint(block):
         emit(block, block.arguments[: len(buffers)], block.arguments[len(buffers) :])
         func.ReturnOp([])
+    return function.operation
 
 
 def _attributes(argument: Argument) -> ir.DictAttr:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dialect.mlir import ir
+from passes.bounds import memory_of
 from passes.schedule.attach import ScheduledKernel, read_plan, scheduled_kernels
 from passes.to_linalg.arguments import operand_pointers
 from passes.to_linalg.index_emission import IndexEmitter
@@ -49,7 +50,8 @@ def _realise(kernel: ScheduledKernel, buffers: Sequence[Buffer], symbols: Sequen
     parameters = [
         Argument(buffers[number].dtype, _alignment(buffers[number]), number in written) for number in step.arguments
     ]
-    kernel_function(kernel.name, parameters, len(symbols), threads, emit)
+    function = kernel_function(kernel.name, parameters, len(symbols), threads, emit)
+    memory_of(kernel, buffers, threads).attach(function)
 
 
 def _alignment(buffer: Buffer) -> int:

@@ -1,0 +1,309 @@
+"""What is known of the integers of a kernel, and whether it implies that one of them is not negative.
+
+Every integer that the analysis meets is a polynomial (a `Dim`) over the graph's symbols and over *unknowns*: loop
+indices, quotients, minima, values read at run time. An unknown is introduced with what bounds it from below and above,
+in terms of what was introduced before it. So it can be eliminated: where a polynomial is linear in its latest unknown,
+it is at least what it becomes when a bound takes the place of that unknown. What is left in the end has the symbols of
+the graph alone, whose ranges are numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from math import gcd, inf
+
+from tensorkiln import expr
+from tensorkiln.expr import Atom, Dim, Expr
+
+from ..to_linalg.index_space import split_multiple
+
+MAX_STEPS = 400
+"""Eliminations of one proof. The longest of the tests takes 90; a failing one tries every combination of bounds."""
+MAX_ENDS = 12
+"""Ways to eliminate that are tried for the bounds of one polynomial."""
+MAX_BOUNDS = 4
+"""Upper bounds of one polynomial that are kept: more are the same bound by other ways."""
+
+UNKNOWN = "?"
+"""What the names of unknowns begin with, and that of no symbol does."""
+Range = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What holds at a place of a kernel: `given` are not negative, `ranges` bound the symbols of the graph."""
+
+    ranges: Mapping[str, Range]
+    given: tuple[Dim, ...] = ()
+
+    def where(self, facts: Iterable[Dim]) -> Scope:
+        """The scope in which `facts` are not negative as well."""
+        ranges = dict(self.ranges)
+        given = list(self.given)
+        for fact in facts:
+            if isinstance(fact, int) or fact in given:
+                continue
+            given.append(fact)
+            positive = tuple(_positive_symbols(fact))
+            # A product of two negative numbers is positive as well.
+            if all(name in ranges and ranges[name][0] >= 0 for name in positive):
+                ranges |= {name: (max(ranges[name][0], 1), ranges[name][1]) for name in positive}
+        return replace(self, ranges=ranges, given=tuple(given))
+
+
+def _positive_symbols(fact: Expr) -> Iterator[str]:
+    """The symbols that are positive if `fact`, a product less a positive number, is not negative."""
+    *rest, last = sorted(fact.terms, key=lambda term: -len(term[0]))
+    if len(rest) == 1 and not last[0] and last[1] < 0 and rest[0][1] > 0:
+        yield from (atom.key for atom in rest[0][0] if atom.op == "symbol")
+
+
+Interval = tuple[float, float]
+"""Numbers that an integer is between; infinite where it is not bounded."""
+
+
+@dataclass(slots=True)
+class Unknown:
+    """An integer, and what it is at least and at most. The bounds are in terms of symbols and of earlier unknowns."""
+
+    rank: int
+    lowers: tuple[Dim, ...]
+    uppers: tuple[Dim, ...]
+    interval: Interval
+
+
+@dataclass(slots=True)
+class Facts:
+    """The unknowns of a kernel of a graph whose symbols have these `ranges`."""
+
+    ranges: Mapping[str, Range]
+    unknowns: dict[str, Unknown] = field(default_factory=dict[str, Unknown])
+
+    def new(self, lowers: Iterable[Dim] = (), uppers: Iterable[Dim] = ()) -> Dim:
+        """A new unknown that is not below any of `lowers` nor above any of `uppers`."""
+        name = f"{UNKNOWN}{len(self.unknowns)}"
+        below, above = _tightest(lowers, max), _tightest(uppers, min)
+        least = max((self.interval(bound)[0] for bound in below), default=-inf)
+        most = min((self.interval(bound)[1] for bound in above), default=inf)
+        self.unknowns[name] = Unknown(len(self.unknowns), below, above, (least, most))
+        return expr.symbol(name)
+
+    def interval(self, dim: Dim) -> Interval:
+        """Numbers that `dim` is between, each unknown and symbol being looked at by itself."""
+        if isinstance(dim, int):
+            return dim, dim
+        low = high = 0.0
+        for monomial, coefficient in dim.terms:
+            least: float = coefficient
+            most: float = coefficient
+            for atom in monomial:
+                left, right = self._interval_of(atom)
+                corners = [_times(a, b) for a in (least, most) for b in (left, right)]
+                least, most = min(corners), max(corners)
+            low, high = low + least, high + most
+        return low, high
+
+    def _interval_of(self, atom: Atom) -> Interval:
+        known = self.unknowns.get(atom.key)
+        if known is not None:
+            return known.interval
+        if atom.symbols <= self.ranges.keys():
+            return expr.bounds(Expr((((atom,), 1),)), self.ranges)
+        return -inf, inf
+
+    def quotients(self, dividend: Dim, divisor: Dim, scope: Scope) -> list[Dim]:
+        """What `dividend // divisor` does not exceed, the divisor being positive."""
+        return [_quotient(bound, divisor, scope) for bound in self.maxima(dividend, scope)]
+
+    def holds(self, target: Dim, scope: Scope) -> bool:
+        """Whether `target >= 0` follows from what is known."""
+        return self.interval(target)[0] >= 0 or _Proof(self, scope, is_goal=True).holds(target)
+
+    def maxima(self, dim: Dim, scope: Scope) -> tuple[Dim, ...]:
+        """Polynomials over the symbols of the graph that `dim` does not exceed: none where it is not known."""
+        most = self.interval(dim)[1]
+        found = [expr.neg(end) for end in islice(_Proof(self, scope).ends(expr.neg(dim)), MAX_ENDS)]
+        return _tightest(found if most == inf else [int(most), *found], min)[:MAX_BOUNDS]
+
+
+def _long_division(dividend: Dim, divisor: Dim) -> tuple[Dim, Dim]:
+    """`(q, r)` with `dividend == q * divisor + r`, for a divisor of several terms as polynomials are divided."""
+    if isinstance(divisor, int) or len(divisor.terms) == 1:
+        return split_multiple(dividend, divisor)
+    lead, factor = max(divisor.terms, key=lambda term: len(term[0]))
+    whole: Dim = 0
+    for monomial, coefficient in dividend.terms if isinstance(dividend, Expr) else ():
+        others = list(monomial)
+        if coefficient % factor or any(monomial.count(atom) < lead.count(atom) for atom in lead):
+            continue
+        for atom in lead:
+            others.remove(atom)
+        part: Dim = Expr(((tuple(others), coefficient // factor),)) if others else coefficient // factor
+        whole = expr.add(whole, part)
+    return whole, expr.sub(dividend, expr.mul(whole, divisor))
+
+
+def _tightest(bounds: Iterable[Dim], best: Callable[[Iterable[int]], int]) -> tuple[Dim, ...]:
+    """The bounds without repetitions, of several numbers the `best` alone, those of the fewest names first."""
+    unique = dict.fromkeys(bounds)
+    numbers = [bound for bound in unique if isinstance(bound, int)]
+    others = sorted((bound for bound in unique if not isinstance(bound, int)), key=_size)
+    return (*([best(numbers)] if numbers else []), *others)
+
+
+def _size(bound: Expr) -> tuple[int, int]:
+    unknowns = sum(name.startswith(UNKNOWN) for name in expr.free_symbols(bound))
+    return unknowns, len(bound.terms)
+
+
+def _times(left: float, right: float) -> float:
+    """A product in which 0 is stronger than what is not bounded."""
+    return 0 if left == 0 or right == 0 else left * right
+
+
+def _quotient(dividend: Dim, divisor: Dim, scope: Scope) -> Dim:
+    """`dividend // divisor` as a polynomial where it is one: (m * n - 1) // n is m - 1 for a positive n."""
+    whole, rest = _long_division(dividend, divisor)
+    for below in (0, 1):
+        left = expr.add(rest, expr.mul(below, divisor))
+        if expr.is_nonnegative(left, scope.ranges) and expr.is_nonnegative(
+            expr.sub(expr.sub(divisor, 1), left), scope.ranges
+        ):
+            return expr.sub(whole, below)
+    return expr.floordiv(dividend, divisor)
+
+
+class _Proof:
+    def __init__(self, facts: Facts, scope: Scope, *, is_goal: bool = False) -> None:
+        self.facts, self.unknowns, self.scope, self.is_goal = facts, facts.unknowns, scope, is_goal
+        self.steps = 0
+        self.failed: set[Dim] = set()
+
+    def holds(self, target: Dim) -> bool:
+        return any(self._follows(end) for end in self.ends(target))
+
+    def _follows(self, end: Dim) -> bool:
+        """Whether `end`, of symbols only, is not negative, or not less than something that is not."""
+        if self._is_nonnegative(end):
+            return True
+        of_symbols = (fact for fact in self.scope.given if expr.free_symbols(fact).isdisjoint(self.unknowns))
+        return any(self._is_nonnegative(expr.sub(end, fact)) for fact in of_symbols)
+
+    def _is_nonnegative(self, end: Dim) -> bool:
+        return expr.is_nonnegative(end, self.scope.ranges)
+
+    def ends(self, target: Dim) -> Iterator[Dim]:
+        """What `target` is at least: polynomials over the symbols of the graph, one for each choice of bounds."""
+        if isinstance(target, int):
+            yield target
+            return
+        if target in self.failed:
+            return
+        self.failed.add(target)
+        self.steps += 1
+        if self.steps > MAX_STEPS:
+            return
+        if self.is_goal:
+            least, most = self.facts.interval(target)
+            if least >= 0 or most < 0:
+                yield 0 if least >= 0 else -1
+                return
+        name = self._latest(target)
+        if name is None:
+            yield target
+            yield from self._by_quotients(target)
+            return
+        form = linear_in(target, name)
+        if form is None:
+            return
+        slope, rest = form
+        for sign in (1, -1):
+            if self._has_sign(slope, sign):
+                # What is given at this place says more than what is known everywhere.
+                yield from self._by_facts(target, name, slope, sign)
+                unknown = self.unknowns[name]
+                for bound in unknown.lowers if sign > 0 else unknown.uppers:
+                    yield from self.ends(expr.add(rest, expr.mul(slope, bound)))
+                return
+
+    def _latest(self, target: Expr) -> str | None:
+        names = expr.free_symbols(target) & self.unknowns.keys()
+        return max(names, key=lambda name: self.unknowns[name].rank, default=None)
+
+    def _has_sign(self, slope: Dim, sign: int) -> bool:
+        wanted = slope if sign > 0 else expr.neg(slope)
+        if isinstance(wanted, int):
+            return wanted >= 0
+        if expr.free_symbols(wanted).isdisjoint(self.unknowns):
+            return self._is_nonnegative(wanted)
+        return self.facts.holds(wanted, self.scope)
+
+    def _by_facts(self, target: Dim, name: str, slope: Dim, sign: int) -> Iterator[Dim]:
+        """Eliminate `name` by what is given here: `target` is at least `target - k * fact` for every `k >= 0`."""
+        for fact in self.scope.given:
+            if isinstance(fact, int) or self._latest(fact) != name:
+                # Another unknown, of a later rank, would take the place of this one.
+                continue
+            form = linear_in(fact, name)
+            if form is None or not isinstance(form[0], int) or form[0] * sign <= 0:
+                continue
+            times = expr.floordiv(slope, form[0])
+            if expr.mul(times, form[0]) == slope:
+                yield from self.ends(expr.sub(target, expr.mul(times, fact)))
+
+    def _by_quotients(self, target: Expr) -> Iterator[Dim]:
+        """Eliminate a quotient q of symbols by what it is: a - b < b * q <= a for q = a // b."""
+        for atom in dict.fromkeys(atom for monomial, _ in target.terms for atom in monomial if atom.op == "floordiv"):
+            form = _linear_in_atom(target, atom)
+            dividend, divisor = atom.args
+            if form is None or not isinstance(divisor, int) or divisor <= 0:
+                continue
+            times = expr.floordiv(form[0], divisor)
+            if expr.mul(times, divisor) != form[0]:
+                continue
+            if self._has_sign(times, 1):
+                yield from self.ends(expr.add(form[1], expr.mul(times, expr.sub(dividend, divisor - 1))))
+            elif self._has_sign(times, -1):
+                yield from self.ends(expr.add(form[1], expr.mul(times, dividend)))
+
+
+def linear_in(dim: Dim, name: str) -> tuple[Dim, Dim] | None:
+    """`(slope, rest)` with `dim == slope * name + rest`; None when it is not linear in `name`."""
+    if isinstance(dim, int):
+        return 0, dim
+    for monomial, _ in dim.terms:
+        for atom in monomial:
+            if atom.key == name:
+                return _linear_in_atom(dim, atom)
+            if name in atom.symbols:
+                return None
+    return 0, dim
+
+
+def _linear_in_atom(dim: Expr, atom: Atom) -> tuple[Dim, Dim] | None:
+    slope: Dim = 0
+    rest: Dim = 0
+    for monomial, coefficient in dim.terms:
+        mine = [other for other in monomial if other == atom]
+        others = tuple(other for other in monomial if other != atom)
+        if len(mine) > 1 or any(
+            not atom.symbols.isdisjoint(other.symbols) and other.op != "symbol" for other in others
+        ):
+            return None
+        term: Dim = Expr(((others, coefficient),)) if others else coefficient
+        if mine:
+            slope = expr.add(slope, term)
+        else:
+            rest = expr.add(rest, term)
+    return slope, rest
+
+
+def common_factor(dims: Sequence[Dim], limit: int) -> int:
+    """The greatest divisor of `limit` that divides every coefficient of `dims`."""
+    factor = limit
+    for dim in dims:
+        for coefficient in [dim] if isinstance(dim, int) else [count for _, count in dim.terms]:
+            factor = gcd(factor, coefficient)
+    return factor

@@ -1,0 +1,312 @@
+"""The integers of a kernel as polynomials, read from the operations that compute them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from dialect.mlir import ir
+from tensorkiln import expr
+from tensorkiln.expr import Dim
+
+from .facts import Facts, Scope, common_factor
+
+Evaluation = Callable[["Integers", Any], Dim]
+
+INT32 = (-(1 << 31), (1 << 31) - 1)
+
+
+class Integers:
+    """Evaluates integers where `scope` holds. A vector stands for its element at `lane`.
+
+    `loaded` gives what a load reads where that is known, else None; `named` what operations without operands give. What
+    is computed in a region is forgotten behind it, since more may hold inside.
+    """
+
+    def __init__(self, facts: Facts, scope: Scope, loaded: Callable[[Any], Dim | None]) -> None:
+        self.facts, self.scope, self.loaded = facts, scope, loaded
+        self.lane: Dim = 0
+        self.named: dict[str, Dim] = {}
+        self._known: list[dict[Any, Dim]] = [{}]
+
+    def enter(self, facts: Sequence[Dim]) -> Scope:
+        """Add `facts` to what holds, until `leave` is given the scope that this returns."""
+        before = self.scope
+        self.scope = before.where(facts)
+        self._known.append({})
+        return before
+
+    def leave(self, scope: Scope) -> None:
+        self._known.pop()
+        self.scope = scope
+
+    def bind(self, value: Any, dim: Dim) -> None:
+        """Let `value` be `dim` in this region."""
+        self._known[-1][value] = dim
+
+    def holds(self, target: Dim) -> bool:
+        """Whether `target >= 0` here."""
+        return self.facts.holds(target, self.scope)
+
+    def maxima(self, dim: Dim) -> tuple[Dim, ...]:
+        return self.facts.maxima(dim, self.scope)
+
+    def greatest(self, dim: Dim) -> int | None:
+        """A number that `dim` does not exceed, if one is known."""
+        known = [expr.bounds(bound, self.scope.ranges)[1] for bound in self.maxima(dim)]
+        return min(known, default=None)
+
+    def __call__(self, value: Any) -> Dim:
+        """The polynomial that `value` is."""
+        return self._once(value, lambda: self._evaluate(value))
+
+    def _once(self, key: Any, evaluate: Callable[[], Dim]) -> Dim:
+        for known in reversed(self._known):
+            if key in known:
+                return known[key]
+        dim = self._known[-1][key] = evaluate()
+        return dim
+
+    def _evaluate(self, value: Any) -> Dim:
+        owner = value.owner
+        if isinstance(owner, ir.Block):
+            return self.facts.new()
+        operation = owner.operation
+        if operation.name in self.named:
+            return self.named[operation.name]
+        evaluation = EVALUATIONS.get(operation.name)
+        return self.facts.new() if evaluation is None else evaluation(self, operation)
+
+    def shared(self, name: str, arguments: tuple[Dim, ...], make: Callable[..., Dim]) -> Dim:
+        """What `make` gives for these arguments: one integer wherever it is computed of the same ones."""
+        return self._once((name, *arguments), lambda: make(self, *arguments))
+
+    def _is_of_symbols(self, dim: Dim) -> bool:
+        return expr.free_symbols(dim).isdisjoint(self.facts.unknowns)
+
+    def quotient(self, dividend: Dim, divisor: Dim) -> Dim:
+        """`dividend // divisor` of a dividend that is not negative and a divisor that is positive."""
+        if self._is_of_symbols(dividend) and self._is_of_symbols(divisor):
+            return expr.floordiv(dividend, divisor)
+        factor = _shared(dividend, divisor)
+        dividend, divisor = _over(dividend, factor), _over(divisor, factor)
+        if divisor == 1:
+            return dividend
+        if self.holds(expr.sub(expr.sub(divisor, 1), dividend)):
+            return 0
+        return self.facts.new([0], self.facts.quotients(dividend, divisor, self.scope))
+
+    def remainder(self, dividend: Dim, divisor: Dim) -> Dim:
+        """`dividend % divisor` of a dividend that is not negative and a divisor that is positive."""
+        if self._is_of_symbols(dividend) and self._is_of_symbols(divisor):
+            return expr.floormod(dividend, divisor)
+        factor = _shared(dividend, divisor)
+        inner, parts = _over(dividend, factor), _over(divisor, factor)
+        if parts == 1:
+            return 0
+        if self.holds(expr.sub(expr.sub(parts, 1), inner)):
+            return dividend
+        return expr.mul(factor, self.facts.new([0], [expr.sub(parts, 1)]))
+
+
+def _shared(dividend: Dim, divisor: Dim) -> int:
+    return common_factor([dividend], divisor) if isinstance(divisor, int) else 1
+
+
+def _over(dim: Dim, factor: int) -> Dim:
+    return dim if factor == 1 else expr.floordiv(dim, factor)
+
+
+def _constant(integers: Integers, op: Any) -> Dim:
+    attribute = op.attributes["value"]
+    if isinstance(attribute, ir.IntegerAttr):
+        return attribute.value
+    return integers.facts.new()
+
+
+def _polynomial(combine: Callable[..., Dim]) -> Evaluation:
+    """Of what does not wrap around: an index never does, as no address of a graph within its limits has 63 bits."""
+
+    def evaluate(integers: Integers, op: Any) -> Dim:
+        return _in_type(integers, combine(*map(integers, op.operands)), op)
+
+    return evaluate
+
+
+def _operand(integers: Integers, op: Any) -> Dim:
+    return integers(op.operands[0])
+
+
+def _cast(integers: Integers, op: Any) -> Dim:
+    return _in_type(integers, integers(op.operands[0]), op)
+
+
+def _unsigned_cast(integers: Integers, op: Any) -> Dim:
+    dim = integers(op.operands[0])
+    return _in_type(integers, dim, op) if integers.holds(dim) else integers.facts.new()
+
+
+def _in_type(integers: Integers, dim: Dim, op: Any) -> Dim:
+    """`dim`, if the type of the result holds it."""
+    return dim if _bits(op.results[0].type) >= 64 or _fits(integers, dim) else integers.facts.new()
+
+
+def _bits(kind: Any) -> int:
+    if isinstance(kind, ir.VectorType):
+        kind = ir.VectorType(kind).element_type
+    return ir.IntegerType(kind).width if isinstance(kind, ir.IntegerType) else 64
+
+
+def _fits(integers: Integers, dim: Dim) -> bool:
+    """Whether an integer of 32 bits holds `dim`."""
+    return integers.holds(expr.sub(dim, INT32[0])) and integers.holds(expr.sub(INT32[1], dim))
+
+
+def _binary(make: Callable[[Integers, Dim, Dim], Dim]) -> Evaluation:
+    """Of two integers, whatever operations they come from."""
+
+    def evaluate(integers: Integers, op: Any) -> Dim:
+        return integers.shared(make.__name__, tuple(map(integers, op.operands)), make)
+
+    return evaluate
+
+
+def _divided(integers: Integers, dividend: Dim, divisor: Dim) -> Dim:
+    if not (integers.holds(dividend) and integers.holds(expr.sub(divisor, 1))):
+        return integers.facts.new()
+    return integers.quotient(dividend, divisor)
+
+
+def _unsigned_rest(integers: Integers, dividend: Dim, divisor: Dim) -> Dim:
+    if not integers.holds(expr.sub(divisor, 1)):
+        return integers.facts.new()
+    if not integers.holds(dividend):
+        # It is below the divisor whatever is divided.
+        return integers.facts.new([0], [expr.sub(divisor, 1)])
+    return integers.remainder(dividend, divisor)
+
+
+def _signed_rest(integers: Integers, dividend: Dim, divisor: Dim) -> Dim:
+    if not (integers.holds(dividend) and integers.holds(expr.sub(divisor, 1))):
+        return integers.facts.new()
+    return integers.remainder(dividend, divisor)
+
+
+def _floored(integers: Integers, dividend: Dim, divisor: Dim) -> Dim:
+    if not integers.holds(expr.sub(divisor, 1)):
+        return integers.facts.new()
+    if integers.holds(dividend):
+        return integers.quotient(dividend, divisor)
+    lowers = [expr.neg(expr.ceildiv(bound, divisor)) for bound in integers.maxima(expr.neg(dividend))]
+    return integers.facts.new(lowers, integers.facts.quotients(dividend, divisor, integers.scope))
+
+
+def _least(integers: Integers, left: Dim, right: Dim) -> Dim:
+    if integers.holds(expr.sub(right, left)):
+        return left
+    if integers.holds(expr.sub(left, right)):
+        return right
+    lowers = [bound for bound in (0, 1) if all(integers.holds(expr.sub(dim, bound)) for dim in (left, right))]
+    return integers.facts.new(lowers[-1:], [left, right])
+
+
+def _greatest(integers: Integers, left: Dim, right: Dim) -> Dim:
+    if integers.holds(expr.sub(right, left)):
+        return right
+    if integers.holds(expr.sub(left, right)):
+        return left
+    most = [integers.greatest(dim) for dim in (left, right)]
+    return integers.facts.new(
+        [left, right],
+        [max(known for known in most if known is not None)] if all(known is not None for known in most) else [],
+    )
+
+
+def _selected(integers: Integers, op: Any) -> Dim:
+    """A divisor that is 1 where it would be 0 is itself in code that runs only where it is not."""
+    left, right = (integers(operand) for operand in list(op.operands)[1:])
+    if _is_zero(integers, op.operands[0], right) and integers.holds(expr.sub(right, 1)):
+        return right
+    lowers = [0] if integers.holds(left) and integers.holds(right) else []
+    most = [integers.greatest(dim) for dim in (left, right)]
+    numbers = [known for known in most if known is not None]
+    return integers.facts.new(lowers, [max(numbers)] if len(numbers) == len(most) else [])
+
+
+def _is_zero(integers: Integers, condition: Any, dim: Dim) -> bool:
+    """Whether the condition says that `dim` is 0."""
+    facts = [] if isinstance(condition.owner, ir.Block) else truths(integers, condition)
+    return len(facts) == 2 and dim in facts and expr.neg(dim) in facts
+
+
+def _loaded(integers: Integers, op: Any) -> Dim:
+    dim = integers.loaded(op)
+    return integers.facts.new() if dim is None else dim
+
+
+EVALUATIONS: Mapping[str, Evaluation] = {
+    "arith.constant": _constant,
+    "arith.addi": _polynomial(expr.add),
+    "arith.subi": _polynomial(expr.sub),
+    "arith.muli": _polynomial(expr.mul),
+    "arith.index_cast": _cast,
+    "arith.index_castui": _unsigned_cast,
+    "arith.divui": _binary(_divided),
+    "arith.remui": _binary(_unsigned_rest),
+    "arith.divsi": _binary(_divided),
+    "arith.remsi": _binary(_signed_rest),
+    "arith.floordivsi": _binary(_floored),
+    "arith.minsi": _binary(_least),
+    "arith.maxsi": _binary(_greatest),
+    "arith.select": _selected,
+    "vector.broadcast": _operand,
+    "memref.load": _loaded,
+    "vector.load": _loaded,
+}
+
+
+def truths(integers: Integers, condition: Any) -> list[Dim]:
+    """What is not negative where `condition`, a bool or a lane of a mask, is set: all that can be said in that way."""
+    owner = condition.owner
+    if isinstance(owner, ir.Block):
+        return []
+    op = owner.operation
+    match op.name:
+        case "arith.andi":
+            first = truths(integers, op.operands[0])
+            before = integers.enter(first)
+            second = truths(integers, op.operands[1])
+            integers.leave(before)
+            return [*first, *second]
+        case "arith.cmpi":
+            return _compared(integers, op)
+        case "vector.create_mask":
+            return [expr.sub(expr.sub(integers(op.operands[0]), 1), integers.lane)]
+        case _:
+            return []
+
+
+def _compared(integers: Integers, op: Any) -> list[Dim]:
+    how = ir.IntegerAttr(op.attributes["predicate"]).value
+    left, right = map(integers, op.operands)
+    match PREDICATES[how]:
+        case "eq":
+            return [expr.sub(left, right), expr.sub(right, left)]
+        case "slt":
+            return [expr.sub(expr.sub(right, left), 1)]
+        case "sle":
+            return [expr.sub(right, left)]
+        case "sgt":
+            return [expr.sub(expr.sub(left, right), 1)]
+        case "sge":
+            return [expr.sub(left, right)]
+        case "ne" if integers.holds(expr.sub(left, right)):
+            return [expr.sub(expr.sub(left, right), 1)]
+        case "ult" if integers.holds(right):
+            return [left, expr.sub(expr.sub(right, left), 1)]
+        case _:
+            return []
+
+
+PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")
+"""Of `arith.cmpi`, by their numbers."""

@@ -1,0 +1,73 @@
+"""The record of what a realised kernel is given, which rides on its function until its accesses are proven."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tensorkiln import expr
+from tensorkiln.buffers import Buffer
+from tensorkiln.expr import Dim, from_wire, to_wire
+from tensorkiln.schedule import work_groups
+
+from ..attributes import decode, encode
+from ..schedule.attach import ScheduledKernel
+
+MEMORY = "kiln.memory"
+"""On the function of a realised kernel: what its arguments are."""
+
+
+@dataclass(frozen=True, slots=True)
+class KernelMemory:
+    """The arguments of a realised kernel, in order: pointers to `buffers`, by name and elements, then `symbols`.
+
+    Where a work-group is one call, the range of work-groups follows; else `threads` run each. `shared` are the sizes of
+    the arrays of a work-group that lie in one block. There are `groups` work-groups.
+    """
+
+    kernel: str
+    buffers: Sequence[tuple[str, Dim]]
+    symbols: Sequence[tuple[str, int, int]]
+    groups: Dim
+    threads: int = 0
+    shared: Sequence[Dim] = ()
+
+    def attach(self, function: Any) -> None:
+        """Write the record on a function."""
+        function.attributes[MEMORY] = encode(
+            {
+                "kernel": self.kernel,
+                "buffers": [[name, to_wire(elements)] for name, elements in self.buffers],
+                "symbols": [list(symbol) for symbol in self.symbols],
+                "groups": to_wire(self.groups),
+                "threads": self.threads,
+                "shared": [to_wire(elements) for elements in self.shared],
+            }
+        )
+
+    @staticmethod
+    def of(function: Any) -> KernelMemory:
+        """The record on a function."""
+        record = decode(function.attributes[MEMORY])
+        return KernelMemory(
+            record["kernel"],
+            [(name, from_wire(elements)) for name, elements in record["buffers"]],
+            [(name, low, high) for name, low, high in record["symbols"]],
+            from_wire(record["groups"]),
+            record["threads"],
+            [from_wire(elements) for elements in record["shared"]],
+        )
+
+
+def memory_of(kernel: ScheduledKernel, buffers: Sequence[Buffer], threads: int = 0) -> KernelMemory:
+    """The arguments of a scheduled kernel of a program with these buffers; `threads` as `KernelMemory` has it."""
+    used = [buffers[number] for number in kernel.step.arguments]
+    return KernelMemory(
+        kernel.name,
+        [(f"{buffer.role} {buffer.id}", expr.product(buffer.shape)) for buffer in used],
+        [(name, low, high) for name, (low, high) in kernel.body.function.symbols.items()],
+        work_groups(kernel.item.context)[0],
+        threads,
+        [array.elements for array in kernel.item.shared],
+    )

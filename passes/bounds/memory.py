@@ -1,0 +1,101 @@
+"""What the memory operations of a kernel address: buffers, and the views of them that reinterpret casts make."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from dialect.mlir import ir
+from tensorkiln import expr
+from tensorkiln.expr import Dim
+
+from .facts import Facts
+
+
+@dataclass(slots=True)
+class Table:
+    """What a loop has stored: `value`, at the place that its index `entry` is, for each of `0 .. last`.
+
+    `first_unknown` is the rank from which on unknowns of `value` are other ones in each iteration.
+    """
+
+    entry: str
+    last: Dim
+    value: Dim
+    first_unknown: int
+
+
+@dataclass(slots=True, eq=False)
+class Memory:
+    """Memory of `elements` elements. `tables` is the one that was stored last; `stored` bounds all that is stored."""
+
+    name: str
+    elements: Dim
+    table: Table | None = None
+    lowest: Dim | None = None
+    highest: Dim | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """Elements of a buffer: the one at index `i` is `offset + sum(i * stride)` from its start."""
+
+    buffer: Memory
+    offset: Dim = 0
+    sizes: tuple[Dim, ...] = ()
+    strides: tuple[Dim, ...] = ()
+
+    def address(self, index: tuple[Dim, ...]) -> Dim:
+        if not index:
+            return self.offset
+        return expr.add(self.offset, *(expr.mul(i, stride) for i, stride in zip(index, self.strides, strict=True)))
+
+
+def cast_view(op: Any, source: View, integer: Callable[[Any], Dim]) -> View:
+    """The view that a `memref.reinterpret_cast` makes of all of `source`."""
+    dynamic = ir.ShapedType.get_dynamic_size()
+    operands = iter(list(op.operands)[1:])
+    parts = [
+        [integer(next(operands)) if size in (dynamic, _DYNAMIC_STRIDE) else size for size in _sizes(op, name)]
+        for name in ("static_offsets", "static_sizes", "static_strides")
+    ]
+    (offset,), sizes, strides = parts
+    return View(source.buffer, offset, tuple(sizes), tuple(strides))
+
+
+_DYNAMIC_STRIDE = ir.ShapedType.get_dynamic_stride_or_offset()
+
+
+def _sizes(op: Any, name: str) -> list[int]:
+    return list(ir.DenseI64ArrayAttr(op.attributes[name]))
+
+
+@dataclass(slots=True)
+class Entries:
+    """Reads of tables: the unknowns of an entry are the same ones wherever that entry is read."""
+
+    facts: Facts
+    _copies: dict[tuple[str, Dim], Dim] = field(default_factory=dict[tuple[str, Dim], Dim])
+
+    def read(self, table: Table, place: Dim) -> Dim:
+        """What `table` holds at `place`, which is one of its entries."""
+        return self._at(table, place, table.value)
+
+    def _at(self, table: Table, place: Dim, dim: Dim) -> Dim:
+        unknowns = self.facts.unknowns
+        values: dict[str, Dim] = {}
+        for name in expr.free_symbols(dim):
+            if name == table.entry:
+                values[name] = place
+            elif name in unknowns and unknowns[name].rank >= table.first_unknown:
+                values[name] = self._copy(table, place, name)
+        return expr.substitute(dim, values)
+
+    def _copy(self, table: Table, place: Dim, name: str) -> Dim:
+        key = (name, place)
+        if key not in self._copies:
+            known = self.facts.unknowns[name]
+            bounds = [[self._at(table, place, bound) for bound in side] for side in (known.lowers, known.uppers)]
+            self._copies[key] = self.facts.new(*bounds)
+        return self._copies[key]

@@ -1,0 +1,115 @@
+"""The proof that no load or store of a realised kernel leaves the memory that it addresses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dialect.mlir import ir
+from tensorkiln import expr
+from tensorkiln.errors import DiagnosticError
+from tensorkiln.expr import Dim
+
+from .facts import Scope
+from .kernel_memory import MEMORY, KernelMemory
+from .memory import Memory, View
+from .walk import Access, Bounds, Walk
+
+STAGE = "prove-bounds"
+_NAMED = 8
+
+
+def prove_bounds(module: ir.Module) -> ir.Module:
+    """The module, when all accesses of its kernels are proven to stay in their memory, without the kernels' records.
+
+    DiagnosticError, with the node and the expression of each, when some are not.
+    """
+    unproven = [access for access in accesses(module) if not access.is_proven]
+    if unproven:
+        texts = [str(access) for access in unproven]
+        raise DiagnosticError(
+            f"stage {STAGE}: {texts[0]} is not proven to be inside of it; this is a defect of the compiler",
+            pointers=tuple(dict.fromkeys(access.node for access in unproven if access.node)),
+            details={"stage": STAGE, "accesses": texts[:_NAMED]},
+        )
+    for function in _kernels(module):
+        del function.attributes[MEMORY]
+    return module
+
+
+def _kernels(module: ir.Module) -> list[Any]:
+    return [op.operation for op in module.body.operations if MEMORY in op.operation.attributes]
+
+
+def accesses(module: ir.Module) -> list[Access]:
+    """Every load and store of the kernels of a module that has just been realised."""
+    functions = {
+        ir.StringAttr(op.operation.attributes["sym_name"]).value: op.operation
+        for op in module.body.operations
+        if op.operation.name == "func.func"
+    }
+    return [access for function in _kernels(module) for access in _accesses(function, functions)]
+
+
+def _accesses(function: Any, functions: Mapping[str, Any]) -> list[Access]:
+    memory = KernelMemory.of(function)
+    ranges = {name: (low, high) for name, low, high in memory.symbols}
+    some = Scope(ranges).where([expr.sub(memory.groups, 1)])
+    found = _in_scope(function, functions, memory, some, memory.groups)
+    if not memory.threads and not expr.is_nonnegative(expr.sub(memory.groups, 1), ranges):
+        # A kernel without rows is called for one work-group, in which no loop runs.
+        none = Scope(ranges, (expr.neg(memory.groups),))
+        found += _in_scope(function, functions, memory, none, 1)
+    return found
+
+
+def _in_scope(
+    function: Any, functions: Mapping[str, Any], memory: KernelMemory, scope: Scope, groups: Dim
+) -> list[Access]:
+    first = _walk(function, functions, memory, scope, groups, {})
+    if all(access.is_proven for access in first.accesses):
+        return first.accesses
+    return _walk(function, functions, memory, scope, groups, _ranges(first, scope)).accesses
+
+
+def _ranges(walk: Walk, scope: Scope) -> dict[str, Bounds]:
+    """What bounds all integers that the kernel stores in a buffer, by its name."""
+
+    def is_above(bound: Dim, others: Sequence[Dim]) -> bool:
+        return any(expr.is_nonnegative(expr.sub(bound, other), scope.ranges) for other in others)
+
+    found: dict[str, Bounds] = {}
+    for name, stored in walk.stored.items():
+        lows = [low for below, _ in stored for low in below]
+        highs = [high for _, above in stored for high in above]
+        found[name] = (
+            [low for low in lows if all(is_above(expr.neg(low), [expr.neg(o) for o in below]) for below, _ in stored)],
+            [high for high in highs if all(is_above(high, above) for _, above in stored)],
+        )
+    return found
+
+
+def _walk(
+    function: Any,
+    functions: Mapping[str, Any],
+    memory: KernelMemory,
+    scope: Scope,
+    groups: Dim,
+    ranges: Mapping[str, Bounds],
+) -> Walk:
+    walk = Walk(memory.kernel, functions, scope, ranges, memory.shared)
+    block = function.regions[0].blocks[0]
+    arguments = list(block.arguments)
+    for argument, (name, elements) in zip(arguments, memory.buffers, strict=False):
+        walk.bind_view(argument, View(Memory(name, elements)))
+    rest = arguments[len(memory.buffers) :]
+    for argument, (name, _, _) in zip(rest, memory.symbols, strict=False):
+        walk.integers.bind(argument, expr.symbol(name))
+    if memory.threads:
+        walk.bind_threads(memory.threads, groups)
+    else:
+        first, last = rest[len(memory.symbols) :]
+        walk.integers.bind(first, begin := walk.facts.new([0], [groups]))
+        walk.integers.bind(last, walk.facts.new([begin], [groups]))
+    walk.block(block)
+    return walk

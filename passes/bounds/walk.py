@@ -1,0 +1,309 @@
+"""Every load and store of a kernel, with whether it is proven to stay inside what it addresses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from dialect.locations import node_pointers
+from dialect.mlir import ir
+from tensorkiln import expr
+from tensorkiln.expr import Dim
+
+from .facts import Facts, Scope
+from .integers import EVALUATIONS, Integers, truths
+from .memory import Entries, Memory, Table, View, cast_view
+
+Bounds = tuple[Sequence[Dim], Sequence[Dim]]
+"""What an integer is not below, and what it is not above."""
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """A load or store of a kernel at `address` of `buffer`, which has `elements`; `node` is the JSON Pointer of a node
+    that the kernel computes. It is proven when the address is at least 0 and below the elements whenever it runs."""
+
+    kernel: str
+    node: str
+    buffer: str
+    is_store: bool
+    address: Dim
+    elements: Dim
+    is_proven: bool
+
+    def __str__(self) -> str:
+        kind = "store to" if self.is_store else "load of"
+        return f"{self.kernel}: {kind} {self.buffer} at {self.address} of {self.elements} elements"
+
+
+class Walk:
+    """Walks through the functions of one kernel. `functions` are those that it may call, by name."""
+
+    def __init__(
+        self,
+        kernel: str,
+        functions: Mapping[str, Any],
+        scope: Scope,
+        integers: Mapping[str, Bounds],
+        shared: Sequence[Dim],
+    ) -> None:
+        self.kernel, self.functions = kernel, functions
+        self.facts = Facts(scope.ranges)
+        self.integers = Integers(self.facts, scope, self._loaded)
+        self.accesses: list[Access] = []
+        self.stored: dict[str, list[Bounds]] = {}
+        self._ranges = integers
+        self._views: list[dict[Any, View]] = [{}]
+        self._entries = Entries(self.facts)
+        self._lanes: dict[int, Dim] = {}
+        self._last: dict[str, tuple[Dim, int]] = {}
+        self.shared = iter(shared)
+
+    def bind_view(self, value: Any, view: View) -> None:
+        self._views[-1][value] = view
+
+    def bind_threads(self, threads: int, groups: Dim) -> None:
+        """The kernel is run by this many threads for each of so many work-groups."""
+        self.integers.named["nvvm.read.ptx.sreg.tid.x"] = self.facts.new([0], [threads - 1])
+        self.integers.named["nvvm.read.ptx.sreg.ctaid.x"] = self.facts.new([0], [expr.sub(groups, 1)])
+
+    def block(self, block: Any) -> None:
+        """Walk through the operations of a block."""
+        for op in block.operations:
+            operation = op.operation
+            visit = VISITS.get(operation.name)
+            if visit is not None:
+                visit(self, operation)
+            elif operation.name in EVALUATIONS and isinstance(operation.results[0].type, ir.IndexType):
+                # Where it is computed, so that it is one integer wherever it is used.
+                self.integers(operation.results[0])
+
+    @contextmanager
+    def where(self, facts: Sequence[Dim], views: Mapping[Any, View] | None = None) -> Generator[None]:
+        """A region that runs only where `facts` are not negative; what is learnt in it is forgotten behind it."""
+        before = self.integers.enter(facts)
+        self._views.append(dict(views or {}))
+        yield
+        self._views.pop()
+        self.integers.leave(before)
+
+    def view(self, value: Any) -> View:
+        """What a memref value addresses."""
+        for known in reversed(self._views):
+            if value in known:
+                return known[value]
+        made = self._views[-1][value] = self._view(value)
+        return made
+
+    def _view(self, value: Any) -> View:
+        op = value.owner.operation
+        match op.name:
+            case "memref.reinterpret_cast":
+                return cast_view(op, self.view(op.operands[0]), self.integers)
+            case "builtin.unrealized_conversion_cast":
+                return self.view(op.operands[0])
+            case "memref.alloca":
+                return View(Memory("a variable", expr.product(ir.MemRefType(value.type).shape)))
+            case "memref.get_global":
+                name = ir.FlatSymbolRefAttr(op.attributes["name"]).value
+                return self._global(name, expr.product(ir.MemRefType(value.type).shape))
+            case _:
+                raise AssertionError(f"{op.name} makes no memory that a kernel addresses")
+
+    def _global(self, name: str, elements: Dim) -> View:
+        return View(Memory(f"shared memory {name}", elements))
+
+    def access(self, op: Any, view: View, index: tuple[Dim, ...], *, is_store: bool) -> Dim:
+        """Note an access of `view` at `index`; returns the address in the buffer."""
+        address, elements = view.address(index), view.buffer.elements
+        is_proven = self._is_within(address, elements)
+        node = next(iter(node_pointers(op.location)), "")
+        self.accesses.append(Access(self.kernel, node, view.buffer.name, is_store, address, elements, is_proven))
+        return address
+
+    def _is_within(self, address: Dim, elements: Dim) -> bool:
+        least, most = self.facts.interval(address)
+        if least >= 0 and most < self.facts.interval(elements)[0]:
+            return True
+        holds = self.integers.holds
+        return holds(address) and holds(expr.add(elements, -1, expr.neg(address)))
+
+    def lane(self, kind: Any) -> Dim:
+        """A lane of a vector of this type."""
+        (width,) = ir.VectorType(kind).shape
+        if width not in self._lanes:
+            self._lanes[width] = self.facts.new([0], [width - 1])
+        return self._lanes[width]
+
+    def _loaded(self, op: Any) -> Dim | None:
+        """What a load of integers reads, where that is known."""
+        memory, *indices = op.operands
+        view = self.view(memory)
+        table = view.buffer.table
+        if table is not None:
+            place = view.address(tuple(map(self.integers, indices)))
+            if op.name == "vector.load":
+                place = expr.add(place, self.integers.lane)
+            if self.integers.holds(place) and self.integers.holds(expr.sub(table.last, place)):
+                return self._entries.read(table, place)
+        known = self._ranges.get(view.buffer.name)
+        return None if known is None else self.facts.new(*known)
+
+    def keep(self, view: View, address: Dim, value: Any) -> None:
+        """Note what an integer store leaves in memory."""
+        if not isinstance(value.type, ir.IntegerType):
+            return
+        dim = self.integers(value)
+        name = str(address)
+        view.buffer.table = None
+        if name in self._last:
+            last, rank = self._last[name]
+            view.buffer.table = Table(name, last, dim, rank + 1)
+        lows = tuple(expr.neg(bound) for bound in self.integers.maxima(expr.neg(dim)))
+        self.stored.setdefault(view.buffer.name, []).append((lows, self.integers.maxima(dim)))
+
+    def loop_index(self, low: Dim, high: Dim, step: Dim) -> tuple[Dim, list[Dim]]:
+        """The index of a loop, and what holds inside."""
+        integers = self.integers
+        runs = expr.sub(expr.sub(high, 1), low)
+        if not isinstance(step, int):
+            index = self.facts.new([low], [expr.sub(high, 1)])
+            return index, [runs]
+        uppers = self.facts.quotients(runs, step, integers.scope) if step != 1 else [runs]
+        count = self.facts.new([0], uppers)
+        index = expr.add(low, expr.mul(step, count))
+        if low == 0 and step == 1:
+            self._last[str(count)] = runs, self.facts.unknowns[str(count)].rank
+        return index, [runs, expr.sub(runs, expr.mul(step, count))] if step != 1 else [runs]
+
+
+def _part_of_shared(walk: Walk, op: Any) -> None:
+    """One of the arrays that lie in a block of shared memory, which are taken from it in order."""
+    walk.bind_view(op.results[0], View(Memory("shared memory", next(walk.shared))))
+
+
+def _for(walk: Walk, op: Any) -> None:
+    low, high, step = (walk.integers(operand) for operand in list(op.operands)[:3])
+    index, facts = walk.loop_index(low, high, step)
+    block = op.regions[0].blocks[0]
+    with walk.where(facts):
+        walk.integers.bind(block.arguments[0], index)
+        walk.block(block)
+
+
+def _if(walk: Walk, op: Any) -> None:
+    facts = truths(walk.integers, op.operands[0])
+    for region, known in zip(op.regions, (facts, ()), strict=True):
+        for block in region.blocks:
+            with walk.where(known):
+                walk.block(block)
+
+
+def _generic(walk: Walk, op: Any) -> None:
+    """A loop over each dimension, as far as the first operand that has it; all operands are loaded at each point."""
+    maps = [ir.AffineMapAttr(entry).value for entry in ir.ArrayAttr(op.attributes["indexing_maps"])]
+    views = [walk.view(operand) for operand in op.operands]
+    extents: dict[int, Dim] = {}
+    axes: list[tuple[int, ...]] = []
+    for indexing, view in zip(maps, views, strict=True):
+        places = tuple(ir.AffineDimExpr(result).position for result in indexing.results)
+        axes.append(places)
+        for place, size in zip(places, view.sizes, strict=True):
+            extents.setdefault(place, size)
+    indices = {place: walk.facts.new([0], [expr.sub(extent, 1)]) for place, extent in extents.items()}
+    inputs, _ = ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"])
+    block = op.regions[0].blocks[0]
+    with walk.where([expr.sub(extent, 1) for extent in extents.values()]):
+        for number, (places, view) in enumerate(zip(axes, views, strict=True)):
+            walk.access(op, view, tuple(indices[place] for place in places), is_store=number >= inputs)
+        for inner in block.operations:
+            operation = inner.operation
+            if operation.name == "linalg.index":
+                walk.integers.bind(operation.results[0], indices[ir.IntegerAttr(operation.attributes["dim"]).value])
+        walk.block(block)
+
+
+def _load(walk: Walk, op: Any) -> None:
+    memory, *indices = op.operands
+    walk.access(op, walk.view(memory), tuple(map(walk.integers, indices)), is_store=False)
+
+
+def _store(walk: Walk, op: Any) -> None:
+    value, memory, *indices = op.operands
+    view = walk.view(memory)
+    address = walk.access(op, view, tuple(map(walk.integers, indices)), is_store=True)
+    walk.keep(view, address, value)
+
+
+def _vector_load(walk: Walk, op: Any) -> None:
+    memory, *indices = op.operands
+    _lanes(walk, op, walk.view(memory), indices, op.results[0].type, is_store=False)
+
+
+def _vector_store(walk: Walk, op: Any) -> None:
+    value, memory, *indices = op.operands
+    _lanes(walk, op, walk.view(memory), indices, value.type, is_store=True)
+
+
+def _lanes(walk: Walk, op: Any, view: View, indices: Sequence[Any], kind: Any, *, is_store: bool) -> None:
+    places = [walk.integers(index) for index in indices]
+    places[-1] = expr.add(places[-1], walk.lane(kind))
+    walk.access(op, view, tuple(places), is_store=is_store)
+
+
+def _masked_load(walk: Walk, op: Any) -> None:
+    memory, *indices, mask, _ = op.operands
+    _masked(walk, op, mask, lambda: _lanes(walk, op, walk.view(memory), indices, op.results[0].type, is_store=False))
+
+
+def _gather(walk: Walk, op: Any) -> None:
+    memory, first, offsets, mask, _ = op.operands
+
+    def access() -> None:
+        walk.access(op, walk.view(memory), (expr.add(walk.integers(first), walk.integers(offsets)),), is_store=False)
+
+    _masked(walk, op, mask, access)
+
+
+def _masked(walk: Walk, op: Any, mask: Any, access: Callable[[], None]) -> None:
+    """An access of the lanes of which `mask` is set."""
+    integers = walk.integers
+    outer = integers.lane
+    integers.lane = walk.lane(op.results[0].type)
+    with walk.where([]), walk.where(truths(integers, mask)):
+        access()
+    integers.lane = outer
+
+
+def _call(walk: Walk, op: Any) -> None:
+    name = ir.FlatSymbolRefAttr(op.attributes["callee"]).value
+    block = walk.functions[name].regions[0].blocks[0]
+    views: dict[Any, View] = {}
+    dims: list[tuple[Any, Dim]] = []
+    for argument, operand in zip(block.arguments, op.operands, strict=True):
+        if isinstance(operand.type, ir.MemRefType):
+            views[argument] = walk.view(operand)
+        else:
+            dims.append((argument, walk.integers(operand)))
+    with walk.where([], views):
+        for argument, dim in dims:
+            walk.integers.bind(argument, dim)
+        walk.block(block)
+
+
+VISITS: Mapping[str, Callable[[Walk, Any], None]] = {
+    "memref.view": _part_of_shared,
+    "scf.for": _for,
+    "scf.if": _if,
+    "linalg.generic": _generic,
+    "memref.load": _load,
+    "memref.store": _store,
+    "memref.atomic_rmw": _store,
+    "vector.load": _vector_load,
+    "vector.store": _vector_store,
+    "vector.maskedload": _masked_load,
+    "vector.gather": _gather,
+    "func.call": _call,
+}

@@ -1,0 +1,164 @@
+"""The proof that kernels stay inside of their memory: what it knows, what it proves, and what it refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from dialect.mlir import ir
+from passes.bounds import accesses, prove_bounds
+from passes.bounds.facts import Facts, Scope
+from passes.bounds.kernel_memory import MEMORY, KernelMemory
+from passes.bounds.walk import Access
+from tensorkiln.build import Builder, Tensor, conv2d, flip, gather, gelu, pad, scatter, softmax
+from tensorkiln.errors import DiagnosticError
+from tensorkiln.expr import floordiv, symbol
+from tensorkiln.graph import Graph
+from tests.passes.modules import after, output
+
+TARGETS = ("cpu:x86-64-v2", "cpu:x86-64-v3", "cpu:x86-64-v4", "cuda:sm_80")
+m, n = symbol("m"), symbol("n")
+SCOPE = Scope({"m": (1, 512), "n": (1, 512)})
+
+
+def test_facts_are_followed_from_the_tail_of_a_tile_to_its_end() -> None:
+    facts = Facts(SCOPE.ranges)
+    tile = facts.new([0], [floordiv(n + 31, 32) - 1])
+    length = facts.new([0], [32, n - 32 * tile])
+    place = facts.new([0], [length - 1])
+    assert facts.holds(n - 1 - 32 * tile - place, SCOPE)
+    assert not facts.holds(n - 2 - 32 * tile - place, SCOPE)
+
+
+def test_facts_know_the_row_and_column_of_a_flat_index() -> None:
+    facts = Facts(SCOPE.ranges)
+    flat = facts.new([0], [m * n - 1])
+    row, column = facts.new([0], facts.quotients(flat, n, SCOPE)), facts.new([0], [n - 1])
+    assert facts.holds(m * n - 1 - n * row - column, SCOPE)
+    assert not facts.holds(m * n - 2 - n * row - column, SCOPE)
+
+
+def test_facts_that_are_given_hold_in_their_scope_alone() -> None:
+    facts = Facts(SCOPE.ranges)
+    value = facts.new()
+    inside = SCOPE.where([value, n - 1 - value])
+    assert facts.holds(value, inside)
+    assert facts.holds(m * n - m * value - m, inside)
+    assert not facts.holds(value, SCOPE)
+
+
+def test_a_product_that_is_positive_has_positive_factors_only_if_none_can_be_negative() -> None:
+    assert Scope({"m": (0, 9), "n": (0, 9)}).where([m * n - 1]).ranges == {"m": (1, 9), "n": (1, 9)}
+    assert Scope({"m": (-9, 9), "n": (0, 9)}).where([m * n - 1]).ranges == {"m": (-9, 9), "n": (0, 9)}
+
+
+def product() -> Graph:
+    b = Builder("product")
+    columns = b.symbol("n", 1, 700)
+    x, w, c = b.input("float32", (b.symbol("m", 1, 700), 300)), b.input("float32", (300, columns)), None
+    c = b.input("float32", (columns,))
+    return output(b, gelu(x @ w + c))
+
+
+def convolution() -> Graph:
+    b = Builder("convolution")
+    x, w = b.input("float32", (b.symbol("n", 1, 8), 24, b.symbol("h", 3, 40), 11)), b.input("float32", (40, 24, 3, 3))
+    return output(b, conv2d(x, w, padding=1))
+
+
+def normalised() -> Graph:
+    b = Builder("normalised")
+    return output(b, softmax(b.input("float32", (b.symbol("n", 0, 512), 300))))
+
+
+def long_sum() -> Graph:
+    b = Builder("long_sum")
+    return output(b, b.input("float32", (b.symbol("n", 1, 90000), b.symbol("m", 1, 77))).sum(0))
+
+
+def gathered() -> Graph:
+    b = Builder("gathered")
+    rows = b.symbol("n", 1, 512)
+    return output(b, gather(b.input("float32", (rows, 30)), b.input("int32", (rows, 7)), 1))
+
+
+def scattered() -> Graph:
+    b = Builder("scattered")
+    rows, updates = b.symbol("n", 1, 512), b.symbol("m", 1, 9)
+    return output(b, scatter(b.input("int64", (rows, updates)), b.input("float32", (rows, updates)), 1, (rows, 16)))
+
+
+def moved() -> Graph:
+    b = Builder("moved")
+    x = b.input("float16", (b.symbol("n", 1, 99), 4, 6))
+    return output(b, pad(flip(x.transpose(0, 2), 0), ((1, 2), (0, 0), (3, 0))).reshape(-1))
+
+
+GRAPHS: dict[str, Callable[[], Graph]] = {
+    made.__name__: made for made in (product, convolution, normalised, long_sum, gathered, scattered, moved)
+}
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("name", GRAPHS)
+def test_every_access_of_symbolic_kernels_is_proven(name: str, target: str) -> None:
+    found = accesses(after("to-linalg", GRAPHS[name](), target))
+    assert any(access.is_store for access in found)
+    assert any(not access.is_store for access in found)
+    assert [str(access) for access in found if not access.is_proven] == []
+
+
+def shortened(module: ir.Module, number: int) -> list[Access]:
+    """The accesses that are not proven when a buffer of the only kernel has an element less."""
+    (function,) = (op.operation for op in module.body.operations if MEMORY in op.operation.attributes)
+    with module.context:
+        memory = KernelMemory.of(function)
+        name, elements = memory.buffers[number]
+        buffers = [*memory.buffers[:number], (name, elements - 1), *memory.buffers[number + 1 :]]
+        replace(memory, buffers=buffers).attach(function)
+        unproven = [access for access in accesses(module) if not access.is_proven]
+        memory.attach(function)
+    return unproven
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("name", ["product", "normalised", "gathered", "scattered", "moved"])
+def test_a_buffer_that_lacks_one_element_is_not_proven(name: str, target: str) -> None:
+    module = after("to-linalg", GRAPHS[name](), target)
+    (function,) = (op.operation for op in module.body.operations if MEMORY in op.operation.attributes)
+    with module.context:
+        buffers = KernelMemory.of(function).buffers
+    for number, (buffer, _) in enumerate(buffers):
+        if buffer.startswith(("input", "output", "temp")):
+            assert {access.buffer for access in shortened(module, number)} == {buffer}
+
+
+def test_scratch_that_lacks_one_element_is_not_proven() -> None:
+    def dense(x: Tensor, w: Tensor) -> Tensor:
+        return x @ w
+
+    b = Builder("dense")
+    module = after("to-linalg", output(b, dense(b.input("float32", (672, 256)), b.input("float32", (256, 256)))))
+    for number in range(3, 8):
+        assert {access.buffer for access in shortened(module, number)} == {f"scratch {number}"}
+
+
+def test_a_kernel_that_is_not_proven_is_refused_with_its_node_and_the_access() -> None:
+    b = Builder("doubled")
+    module = after("to-linalg", output(b, b.input("float32", (b.symbol("n", 1, 64), 5)) * 2.0))
+    (function,) = (op.operation for op in module.body.operations if MEMORY in op.operation.attributes)
+    with module.context:
+        memory = KernelMemory.of(function)
+        (first, _), *others = memory.buffers
+        replace(memory, buffers=[(first, 5), *others]).attach(function)
+        with pytest.raises(DiagnosticError, match=r"kernel_0: load of input 0 at .* of 5 elements") as raised:
+            prove_bounds(module)
+    assert raised.value.details["stage"] == "prove-bounds"
+    assert len(raised.value.pointers) == 1
+
+
+def test_a_module_that_is_proven_has_no_records_left() -> None:
+    module = after("prove-bounds", normalised())
+    assert MEMORY not in str(module)
