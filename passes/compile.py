@@ -27,6 +27,7 @@ from .codegen.translate import to_llvm_ir
 from .program import ProgramParts
 from .schedule.attach import kernel_functions
 from .stage import Stage
+from .too_large import expressions_bounded
 
 CANONICAL_SYMBOL = re.compile(r"s\d+")
 """What no loop of ours is called: other symbols could be taken for one, and get such names while they are compiled."""
@@ -56,8 +57,8 @@ def compile_request(request: CompileRequest, on_stage: Callable[[str], None] = l
     """Compile a graph. `on_stage` is told the name of every stage before it runs.
 
     UnsupportedGraphError for a target or graph that this compiler cannot do; LimitExceededError, with stage and nodes,
-    when a stage makes more of it than `tensorkiln.compile_limits` allows; DiagnosticError, with the stage and the node,
-    when a pass refuses the module.
+    when a stage makes more of it than `tensorkiln.compile_limits` allows, or larger expressions than a program states;
+    DiagnosticError, with the stage and the node, when a pass refuses the module.
     """
     back_end = back_end_of(request.target, request.options)
     sys.setrecursionlimit(max(sys.getrecursionlimit(), RECURSION_LIMIT))
@@ -99,7 +100,8 @@ class _Compiler:
             with self._timed("assemble"):
                 assembly = self.back_end.assemble(code)
                 boundary.require_code("assemble", assembly.cubin, module)
-        return self._finish(scheduled, code, assembly)
+        with expressions_bounded("program"):
+            return self._finish(scheduled, code, assembly)
 
     def _finish(self, scheduled: ir.Module, code: bytes, assembly: Assembly | None) -> Compilation:
         graph, target = self.request.graph, self.request.target
@@ -139,7 +141,8 @@ class _Compiler:
         self.on_stage(name)
         start = time.perf_counter()
         try:
-            yield
+            with expressions_bounded(name):
+                yield
         except ir.MLIRError as error:
             raise to_error(error, name) from error
         self.records.append(StageRecord(name=name, seconds=time.perf_counter() - start))

@@ -23,6 +23,7 @@ from tensorkiln.schedule import (
     Operation,
     OpRef,
     Schedule,
+    core_ns,
 )
 from tensorkiln.spec import ProgramSpec
 from tensorkiln.target import Target
@@ -35,9 +36,6 @@ from .schedule.opportunities import fusion_opportunities
 from .schedule.program_plan import ProgramPlan, Step
 from .values import read_function
 
-NANOSECONDS_PER_BYTE = 0.1
-"""Of a stream through memory: 10 GB/s on one core."""
-NANOSECONDS_PER_FLOP = 0.05
 LAUNCH_NS = 1000
 
 
@@ -188,13 +186,11 @@ class ProgramParts:
     def _estimate(self, number: int, step: Step, flops: Dim) -> ItemAnalysis:
         read = expr.add(*(self._buffer(buffer).size_bytes for buffer in step.reads))
         written = expr.add(*(self._buffer(buffer).size_bytes for buffer in step.writes))
-        ranges = self.graph.symbols
-        moved = expr.bounds(expr.add(read, written), ranges)[1] * NANOSECONDS_PER_BYTE
-        computed = expr.bounds(flops, ranges)[1] * NANOSECONDS_PER_FLOP
+        moved, computed = (expr.bounds(dim, self.graph.symbols)[1] for dim in (expr.add(read, written), flops))
         return ItemAnalysis(
             item_id=number,
             flops=flops,
             bytes_read=read,
             bytes_written=written,
-            est_ns=LAUNCH_NS + int(max(moved, computed)),
+            est_ns=LAUNCH_NS + core_ns(computed, moved),
         )

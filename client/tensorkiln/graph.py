@@ -17,7 +17,7 @@ from .dtypes import DType
 from .errors import InvalidGraphError, LimitExceededError
 from .infer import Constraint, Inference, infer
 from .limits import I64_MAX, MAX_BODY_BYTES, MAX_NODES, MAX_SYMBOLS, NAME_PATTERN
-from .nodes import Node, SymVar
+from .nodes import Node, SymVar, UnaryKind
 from .nodes.base import Record
 from .nodes.decoding import decoder
 from .nodes.fields import DIMENSION_JSON_SCHEMA, DIMENSION_PLACEHOLDER, DeviceName, Shape, Vars
@@ -209,6 +209,7 @@ def json_schema() -> dict[str, Any]:
     schema["x-extensions"] = {
         "dtypes": [dtype for dtype in DType if dtype not in _SEED_DTYPES],
         "dimensions": "expressions",
+        "unary": [UnaryKind.TRUNC],
     }
     return schema
 

@@ -8,20 +8,20 @@ from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler, TypeAdapter
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
-from .expr import INT64_MAX, INT64_MIN, Dim, Expr, WireDim, from_wire, to_wire
+from .expr import INT64_MAX, INT64_MIN, Dim, Expr, WireDim, from_derived_wire, to_wire
 
 _MOST_KNOWN: Final = 4096
 _known: dict[str, Expr | int] = {}
 
 
 def _parse(value: object) -> Dim:
-    """`from_wire` with a memory: the records of one program spell the same few expressions over and over."""
+    """`from_derived_wire` with a memory: the records of one program spell the same few expressions over and over."""
     if isinstance(value, Expr):
         return value
     spelling = repr(value)
     dim = _known.get(spelling)
     if dim is None:
-        dim = from_wire(value)
+        dim = from_derived_wire(value)
         if len(_known) >= _MOST_KNOWN:
             _known.clear()
         _known[spelling] = dim

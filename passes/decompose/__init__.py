@@ -8,13 +8,16 @@ from dialect.module import graph_function
 from .contraction import CONTRACTION
 from .narrow_sums import NARROW_SUMS
 from .storage import STORAGE
+from .truth import make_truths_plain
 
 DECOMPOSITIONS = (CONTRACTION, {**NARROW_SUMS, **STORAGE})
 """From an op to the value that replaces it, or to None where it stays. Later ones see what earlier ones made."""
 
 
 def decompose(module: ir.Module) -> ir.Module:
-    """Replace every op of `@graph` that has a decomposition; the new ops stand at its location."""
+    """Replace every op of `@graph` that has a decomposition; the new ops stand at its location. Bools that would be
+    passed on as they came are stored.
+    """
     block = graph_function(module).regions[0].blocks[0]
     for decompositions in DECOMPOSITIONS:
         for op in list(block.operations):
@@ -26,4 +29,5 @@ def decompose(module: ir.Module) -> ir.Module:
             if value is not None:
                 op.operation.results[0].replace_all_uses_with(value)
                 op.operation.erase()
+    make_truths_plain(block)
     return module

@@ -1,4 +1,4 @@
-"""Narrow sums and products, in types that lose nothing on the way.
+"""Narrow sums and products, in types that lose nothing on the way; and those over no axes, which are no reductions.
 
 Of 16-bit floats: accumulated in float32 and rounded once, whatever order they run in. Of products of 8-bit and 16-bit
 integers: in 32 bits, which the vector units multiply; the low bits are those of the narrow sum.
@@ -26,7 +26,9 @@ _INTEGERS = {
 
 
 def decompose_reduce_axis(op: Any) -> ir.Value | None:
-    """reduce(x) -> cast(reduce(cast(x, wide))), or None for a reduction that stays."""
+    """reduce(x) -> cast(reduce(cast(x, wide))), x over no axes, or None for a reduction that stays"""
+    if not op.axes:
+        return op.operands[0]
     dtype, kind = op.tensor.dtype, op.reduce_op_kind
     if dtype.is_half and kind is not ReduceKind.MAX:
         wide = builder.cast(op.operands[0], DType.FLOAT32)

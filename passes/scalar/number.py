@@ -115,6 +115,10 @@ class Number:
     def square_root(self) -> Number:
         return Number(math.sqrt(self.value), self.form)
 
+    def toward_zero(self) -> Number:
+        """Of a float: without its fraction. Without an instruction for it, this is a call into the maths library."""
+        return Number(math.trunc(self.value), self.form)
+
     def bits(self) -> Number:
         """The pattern of a float."""
         return self.reinterpreted(self.form.integer)

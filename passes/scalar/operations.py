@@ -29,6 +29,7 @@ from .number import Number, choose, constant_of
 from .polynomial import multiply_add
 from .power import power_of_constant, power_of_floats
 from .remainder import remainder_of_floats
+from .rounding import truncate
 from .shift import shift_left, shift_right
 from .sine import sin
 from .traits import PORTABLE, Traits
@@ -116,7 +117,7 @@ def _power(traits: Traits, x: Number, y: Number, exponent: ir.Value) -> Number:
 
 
 def unary(kind: str, dtype: DType, x: ir.Value, *, traits: Traits = PORTABLE) -> ir.Value:
-    """neg, log2, exp2, sin, sqrt or recip; only neg is defined for integers and bool.
+    """neg, log2, exp2, sin, sqrt, recip or trunc; only neg is defined for integers and bool.
 
     Raises UnsupportedGraphError for a kind that the dtype does not have.
     """
@@ -148,6 +149,7 @@ UNARY: dict[str, Callable[[Traits, Number], Number]] = {
     "sin": sin,
     "sqrt": _square_root,
     "recip": _reciprocal,
+    "trunc": truncate,
 }
 
 

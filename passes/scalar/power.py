@@ -1,4 +1,4 @@
-"""x to the power y, with NumPy's special cases, which are those of C99 (annex F.10.4.4).
+"""x to the power y, with the special cases of C (C17, annex F.10.4.4), whatever is known of y.
 
 The magnitude is 2**(y * log2|x|), the logarithm and the product in more bits than the result has: an error in them is
 multiplied by up to 1074 on the way.

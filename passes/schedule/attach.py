@@ -9,7 +9,7 @@ from typing import Any
 from dialect.mlir import ir
 from dialect.module import graph_function
 from tensorkiln.buffers import Buffer
-from tensorkiln.expr import Dim, from_wire, to_wire
+from tensorkiln.expr import Dim, from_derived_wire, to_wire
 from tensorkiln.schedule import KernelItem
 
 from ..attributes import decode, encode
@@ -96,7 +96,7 @@ def schedule_of(function: ir.Operation) -> tuple[str, KernelItem, Dim]:
     """`(strategy, schedule, scalar operations)` of a kernel function."""
     attributes = function.attributes
     item = KernelItem.model_validate(decode(attributes[SCHEDULE]))
-    return ir.StringAttr(attributes[STRATEGY]).value, item, from_wire(decode(attributes[FLOPS]))
+    return ir.StringAttr(attributes[STRATEGY]).value, item, from_derived_wire(decode(attributes[FLOPS]))
 
 
 def _calls(graph: Function) -> list[Call]:

@@ -22,6 +22,7 @@ from tensorkiln.schedule import (
 from ..to_linalg.scalar_dag import Apply, walk
 from .domain import Loop, extent_of
 from .stages import KernelBody, Stage
+from .work import additions
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +86,13 @@ def _axis(loop: Loop) -> Axis:
 
 
 def stage_flops(body: KernelBody, stage: Stage) -> Dim:
-    """Scalar operations of a stage: those of one element, and a combination when it reduces, times its points."""
-    per_point = sum(isinstance(node, Apply) for node in walk(stage.elements, body.nodes))
-    return expr.mul(per_point + (stage.combine is not None), extent_of(bounded(body, stage.domain.loops)))
+    """Operations of a stage, counted in additions of 32 bits: those of one element, and a combination when it reduces,
+    times its points.
+    """
+    per_point = sum(additions(node) for node in walk(stage.elements, body.nodes) if isinstance(node, Apply))
+    if stage.combine is not None:
+        per_point += sum(2 if element.dtype.itemsize == 8 else 1 for element in stage.elements)
+    return expr.mul(per_point, extent_of(bounded(body, stage.domain.loops)))
 
 
 def bounded(body: KernelBody, loops: Sequence[Loop]) -> tuple[Loop, ...]:

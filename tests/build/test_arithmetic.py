@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from tensorkiln.build import (
+    Builder,
     absolute,
     maximum,
     minimum,
@@ -152,3 +153,9 @@ def test_rounding_is_numpys_down_to_the_sign_of_zero(compute: Compute, name: str
     actual, expected = compute(lambda x: getattr(x, name)(), values), ROUNDINGS[name](values)
     np.testing.assert_array_equal(actual, expected)
     np.testing.assert_array_equal(np.signbit(actual), np.signbit(expected))
+
+
+def test_trunc_is_one_node():
+    b = Builder("trunc")
+    b.output(b.input("float32", (4,)).trunc())
+    assert [node.node for node in b.graph().nodes] == ["placeholder", "unary"]

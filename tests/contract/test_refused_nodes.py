@@ -33,6 +33,7 @@ CASES: list[tuple[Wire, list[Type], str]] = [
     (binop("shl", I32), [(I32, [3]), (U8, [3])], "a_var"),
     (binop("cmplt", I32), XY, "dtype"),
     (node("unary", I32, op="sin", in_var=0), [(I32, [3])], "op"),
+    (node("unary", I32, op="trunc", in_var=0), [(I32, [3])], "op"),
     (node("unary", I32, op="neg", in_var=0), X, "dtype"),
     (node("ternary", F, op="where", a_var=0, b_var=1, c_var=2), [(I32, [3]), *XY], "a_var"),
     (node("ternary", F, op="where", a_var=0, b_var=1, c_var=2), [(B, [3]), (F, [3]), (I32, [3])], "c_var"),

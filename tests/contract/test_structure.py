@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tensorkiln import limits
-from tensorkiln.errors import InvalidGraphError, LimitExceededError
+from tensorkiln.errors import InvalidGraphError, LimitExceededError, TensorkilnError
 from tensorkiln.graph import Graph, json_schema
 from tensorkiln.nodes import NODE_KINDS
 from tensorkiln.nodes.problems import json_depth
@@ -100,9 +100,10 @@ def test_text_may_be_bytes_and_must_be_utf_8() -> None:
         Graph.model_validate_json(b'{"schema": 1, "name": "\xff"}')
 
 
-def exceeded(graph: Wire, limit: str, maximum: int, actual: int) -> None:
+def exceeded(graph: Wire, limit: str, maximum: int, actual: int) -> TensorkilnError:
     error = refuse(graph, "limit.exceeded")
     assert error.details == {"limit": limit, "maximum": maximum, "actual": actual}
+    return error
 
 
 def test_every_limit_is_answered_with_its_name_the_maximum_and_the_value() -> None:
@@ -197,6 +198,8 @@ def test_the_json_schema_describes_every_node_kind() -> None:
     assert set(mapping) == set(NODE_KINDS)
     assert schema["$defs"]["Reshape"]["properties"]["new_shape"]["items"] == {"$ref": "#/$defs/Dimension"}
     assert "int64" in schema["x-extensions"]["dtypes"]
+    assert schema["x-extensions"]["unary"] == ["trunc"]
+    assert "trunc" in schema["$defs"]["UnaryKind"]["enum"]
     json.dumps(schema)
 
 

@@ -164,6 +164,35 @@ def test_a_shape_whose_element_count_has_too_many_terms_is_refused() -> None:
     exceeded(wire([placeholder(0, F, [wide, wide, wide, wide])], [0], [], symbols), "expression_terms", 256, 16896)
 
 
+def test_a_value_whose_axes_are_padded_is_refused_where_its_size_has_too_many_terms() -> None:
+    def padded(axes: int) -> Wire:
+        names = [f"s{number}" for number in range(axes)]
+        pad = node("pad", F, in_var=0, pad_width=[[0, 1]] * axes)
+        return around(pad, [(F, names)], dict.fromkeys(names, (1, 2)))
+
+    assert accept(padded(8))
+    for axes in (9, 10):
+        error = exceeded(padded(axes), "expression_terms", 256, 2**axes)
+        assert error.pointers == ("/nodes/1",)
+        assert "the product of the dimensions" in error.message
+
+
+def test_the_element_count_is_within_the_limit_from_either_end() -> None:
+    wide = [expr("add", *(f"s{number}" for number in range(first, first + 8))) for first in (0, 8, 16)]
+    symbols = {f"s{number}": (0, 9) for number in range(24)}
+    for shape in (wide, wide[::-1]):
+        exceeded(wire([placeholder(0, F, shape)], [0], [], symbols), "expression_terms", 256, 512)
+
+
+def test_a_dimension_is_refused_where_its_canonical_form_is_too_deep() -> None:
+    dim: Any = "n"
+    for _ in range(16):
+        dim = expr("floordiv", expr("add", expr("mul", 2, dim), "m", expr("mul", -3, "k")), "m")
+    symbols = {"n": (1, 64), "m": (1, 9), "k": (1, 2)}
+    tested = wire([placeholder(0, F, [dim])], [0], [], symbols)
+    assert exceeded(tested, "expression_depth", 64, 65).pointers == ("/nodes/0/shape/0",)
+
+
 def test_the_out_var_of_a_node_may_be_stated_with_an_equal_expression() -> None:
     doubled = node("cat", F, in_vars=[0, 0], axis=0)
     graph = accept(around(doubled, [(F, ["n"])], {"n": (0, 9)}, (F, [expr("add", "n", "n")])))

@@ -22,7 +22,9 @@ from tests.service.server import Server
 from tests.snippets import ROOT, blocks, disagreement, run_python
 
 README, CONTRACT, PASSES = ROOT / "README.md", ROOT / "docs" / "contract.md", ROOT / "docs" / "passes.md"
-PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "docker").glob("*.md")])
+PAGES = sorted(
+    [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "docker").glob("*.md"), ROOT / "client" / "README.md"]
+)
 RUN_BY_OTHER_TESTS = {"sdk.md", "cli.md", "build.md", "onnx.md"}
 
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
@@ -161,7 +163,10 @@ def test_the_contract_lists_every_node_kind_and_dtype() -> None:
 
 def test_the_contract_lists_the_extensions_of_the_schema() -> None:
     first = section("Extensions").split("|---|---|\n")[1].splitlines()[0]
-    assert re.findall(r"`(\w+)`", first) == json_schema()["x-extensions"]["dtypes"]
+    extensions = json_schema()["x-extensions"]
+    assert re.findall(r"`(\w+)`", first) == extensions["dtypes"]
+    (unary,) = re.findall(r"^\| (.*) \| the `op` of `unary` \|$", section("Extensions"), re.MULTILINE)
+    assert re.findall(r"`(\w+)`", unary) == extensions["unary"]
 
 
 @SERVES

@@ -13,6 +13,7 @@ import pytest
 
 from tensorkiln.frontends.onnx import OnnxModel, load
 from tensorkiln.program import Program
+from tensorkiln.runtime import host_launch
 from tensorkiln.runtime.storage import resolve_storages
 from tests import compiled
 from tests.networks.light import NAMES, expected_output, logits, shipped, with_random_weights
@@ -48,6 +49,12 @@ SIZES = {
     "vgg19": Size(291, 40, 0.35),
     "zfnet512": Size(142, 16, 0.8),
 }
+
+
+@pytest.fixture(autouse=True)
+def split_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kernels that take little are split over threads, too."""
+    monkeypatch.setattr(host_launch, "NS_PER_WORKER", 10_000)
 
 
 @pytest.mark.parametrize("name", SIZES)

@@ -111,6 +111,37 @@ def test_other_reductions_stay_in_their_dtype(dtype: str, kind: str) -> None:
     assert str(decomposed(graph)) == str(kiln(graph))
 
 
+@pytest.mark.parametrize("shape", [[3, 8], ["n", 8]])
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int8"])
+@pytest.mark.parametrize("kind", ["sum", "prod", "max"])
+def test_a_reduction_over_no_axes_is_its_operand(shape: list[Any], dtype: str, kind: str) -> None:
+    node = {"node": "reduce_axis", "reduce_op_kind": kind, "axes": [], "in_var": 0, "out_var": 1, "dtype": dtype}
+    graph = graph_of([placeholder(0, shape, dtype), node], [1], bounds={"n": (1, 64)})
+    check_ir(
+        decomposed(graph),
+        """
+        // CHECK: func.func @graph(
+        // CHECK-NEXT: return %arg0
+        """,
+    )
+
+
+def test_a_bool_argument_is_stored_once_for_what_would_pass_on_its_bytes() -> None:
+    sort = {"node": "custom", "op_name": "sort", "in_vars": [0], "out_var": 1, "dtype": "bool"}
+    attributes = {"attributes": [{"name": "axis", "kind": "int", "value": 0}]}
+    negated = {"node": "unary", "op": "neg", "in_var": 0, "out_var": 2, "dtype": "bool"}
+    graph = graph_of([placeholder(0, [8], "bool"), {**sort, **attributes}, negated], [0, 1, 2])
+    check_ir(
+        decomposed(graph),
+        """
+        // CHECK: %[[P:.*]] = "kiln.contiguous"(%arg0)
+        // CHECK-NEXT: %[[S:.*]] = "kiln.custom"(%[[P]])
+        // CHECK-NEXT: %[[N:.*]] = "kiln.unary"(%arg0)
+        // CHECK-NEXT: return %[[P]], %[[S]], %[[N]]
+        """,
+    )
+
+
 def multi(axis: int | None, mask: list[bool]) -> Graph:
     node = {
         "node": "multi",

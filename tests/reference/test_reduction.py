@@ -29,6 +29,7 @@ def test_metadata_of_lower_rank_squeezes_the_axes() -> None:
 def test_no_axes_is_the_identity() -> None:
     x = array([[1.5, -0.0]], "float32")
     check(_reduce("max", x, "float32", []), x)
+    check(_reduce("sum", x, "float32", []), x)
     check(_reduce("prod", array(4, "int8"), "int8", []), array(4, "int8"))
 
 

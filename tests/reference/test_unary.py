@@ -20,6 +20,12 @@ def test_the_edges_of_the_float_functions(dtype: str) -> None:
     check(unary("sin", x)[:5], array([0.0, -0.0, NAN, NAN, NAN], dtype))
 
 
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_trunc_rounds_toward_zero_and_keeps_what_has_no_fraction(dtype: str) -> None:
+    x = array([0.5, -0.5, 0.0, -0.0, 1.75, -1.75, 2.5, 100, INF, -INF, NAN], dtype)
+    check(unary("trunc", x), array([0.0, -0.0, 0.0, -0.0, 1, -1, 2, 100, INF, -INF, NAN], dtype))
+
+
 def test_log2_of_denormals_is_exact() -> None:
     check(unary("log2", array([2.0**-149, 2.0**-127], "float32")), array([-149, -127], "float32"))
     check(unary("log2", array([2.0**-1074], "float64")), array([-1074], "float64"))

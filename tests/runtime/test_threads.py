@@ -12,7 +12,7 @@ import pytest
 from tensorkiln.expr import symbol
 from tensorkiln.program import Program
 from tensorkiln.runtime.threads import split
-from tensorkiln.schedule import ItemAnalysis
+from tensorkiln.schedule import ItemAnalysis, core_ns
 from tests.runtime.kernels import CHUNK, DOUBLE, INCREMENT, elementwise
 from tests.runtime.sketch import Sketch
 
@@ -21,7 +21,7 @@ N = symbol("n")
 
 def chain(threads: int, *, bytes_read: int = 0) -> Program:
     """`2 * x + 1` by two kernels; `bytes_read` is what the analysis says of each."""
-    sketch = Sketch(symbols={"n": (1, 1 << 22)})
+    sketch = Sketch(symbols={"n": (1, 1 << 23)})
     x, between, out = sketch.buffer([N], "input"), sketch.buffer([N]), sketch.buffer([N], "output")
     sketch.elementwise(DOUBLE, "double_it", [x, between])
     sketch.elementwise(INCREMENT, "increment", [between, out])
@@ -56,8 +56,22 @@ def test_a_small_kernel_stays_on_the_calling_thread() -> None:
     assert [item.threads for item in program.profile(np.zeros(1000, np.float32), n=1000)] == [1, 1]
 
 
+@pytest.mark.parametrize(("mebibytes", "threads"), [(1, 1), (16, 1), (30, 1), (36, 2), (1024, 8)])
+def test_a_kernel_of_less_than_a_millisecond_has_one_thread(mebibytes: int, threads: int) -> None:
+    program = chain(8, bytes_read=mebibytes << 20)
+    values = np.zeros(1000, np.float32)
+    assert [item.threads for item in program.profile(values, n=1000)] == [threads, threads]
+
+
+def test_the_work_of_a_kernel_is_what_takes_longer_of_its_operations_and_its_bytes() -> None:
+    assert core_ns(0, 1 << 20) == pytest.approx((1 << 20) / 80, rel=0.01)
+    assert core_ns(0, 1 << 30) == pytest.approx((1 << 30) / 20, rel=0.05)
+    assert core_ns(1 << 30, 1 << 20) == pytest.approx((1 << 30) / 83, rel=0.01)
+    assert core_ns(1, 1 << 30) == core_ns(0, 1 << 30)
+
+
 def test_a_large_kernel_is_split_by_the_bytes_it_touches() -> None:
-    count = 1 << 20
+    count = 1 << 23
     program = chain(4)
     assert [item.threads for item in program.profile(np.zeros(count, np.float32), n=count)] == [4, 4]
 
@@ -68,7 +82,7 @@ def test_one_work_group_is_never_split() -> None:
 
 
 def test_a_program_called_from_many_threads_gives_each_its_own_result() -> None:
-    program = chain(2, bytes_read=1 << 20)
+    program = chain(2, bytes_read=1 << 30)
     start = threading.Barrier(8)
 
     def caller(seed: int) -> bool:

@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 from passes import scalar
+from passes.codegen.object_code import emit
 from tensorkiln.dtypes import DType
-from tests.scalar.kernel import TARGETS, binary, kernel, unary
+from tensorkiln.target import LINUX_X86_64, Target
+from tests.scalar.kernel import TARGETS, binary, kernel, llvm_ir, unary
 from tests.scalar.values import FLOATS, WIDE_FLOATS, Array, assert_same, edges, operands, pairs, patterns
 
 ARITHMETIC: dict[str, Callable[[Array, Array], Array]] = {
@@ -97,6 +99,43 @@ def test_neg_sqrt_and_recip_are_correctly_rounded(dtype: DType, target: str) -> 
     sign = np.dtype(f"u{dtype.itemsize}").type(1 << (dtype.bits - 1))
     flipped = (x.view(sign.dtype) ^ sign).view(dtype.numpy)
     assert_same(unary("neg", dtype, target)(x), flipped, x)
+
+
+def _truncated(dtype: DType) -> tuple[Array, Array]:
+    """Edges, many patterns, and numbers around those that have no fraction any more; and each of them truncated."""
+    generator = np.random.default_rng(3)
+    near = generator.uniform(-1, 1, 20_000) * 2.0 ** generator.integers(0, 56, 20_000)
+    with np.errstate(all="ignore"):
+        x = np.concatenate([edges(dtype), patterns(dtype, 1 << 16), near.astype(dtype.numpy)])
+        return x, np.trunc(x.astype(np.float64)).astype(dtype.numpy)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_trunc_rounds_toward_zero_and_keeps_the_sign_of_zero(dtype: DType, target: str) -> None:
+    x, expected = _truncated(dtype)
+    assert_same(unary("trunc", dtype, target)(x), expected, x)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_trunc_needs_no_instruction_of_its_own(dtype: DType) -> None:
+    compiled = kernel(lambda _, values: scalar.unary("trunc", dtype, values[0]), (dtype,), dtype)
+    x, expected = _truncated(dtype)
+    assert_same(compiled(x), expected, x)
+
+
+def test_trunc_is_compiled_for_a_processor_that_cannot_round() -> None:
+    bare = Target(kind="cpu", triple=LINUX_X86_64, cpu="x86-64", features=("sse", "sse2"))
+    code = emit(
+        llvm_ir(
+            lambda traits, values: scalar.unary("trunc", DType.FLOAT32, values[0], traits=traits),
+            (DType.FLOAT32,),
+            DType.FLOAT32,
+            bare,
+        ),
+        bare,
+    )
+    assert b"truncf" not in code
 
 
 @pytest.mark.parametrize("target", TARGETS)

@@ -202,7 +202,7 @@ def test_a_kind_that_the_dtype_does_not_have_is_refused(kind: str, dtype: DType)
         binary(kind, dtype)
 
 
-@pytest.mark.parametrize("kind", ["log2", "exp2", "sin", "sqrt", "recip"])
+@pytest.mark.parametrize("kind", ["log2", "exp2", "sin", "sqrt", "recip", "trunc"])
 def test_a_function_of_floats_refuses_integers(kind: str) -> None:
     with pytest.raises(UnsupportedGraphError, match=kind):
         unary(kind, DType.INT32)

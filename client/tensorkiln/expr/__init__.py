@@ -31,7 +31,7 @@ from .algebra import (
 from .evaluate import INT64_MAX, INT64_MIN, evaluate
 from .interval import bounds, is_nonnegative
 from .text import parse_text, to_text
-from .wire import WireDim, from_wire, to_wire
+from .wire import WireDim, from_derived_wire, from_wire, to_wire
 
 __all__ = [
     "INT64_MAX",
@@ -51,6 +51,7 @@ __all__ = [
     "floordiv",
     "floormod",
     "free_symbols",
+    "from_derived_wire",
     "from_wire",
     "idiv",
     "is_nonnegative",

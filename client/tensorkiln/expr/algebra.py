@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 from ..limits import MAX_EXPRESSION_TERMS
 
 MAX_TERMS = 4 * MAX_EXPRESSION_TERMS
-"""Whoever compares dims at the published limit makes sums of several."""
+"""Whoever compares dims at the published limit makes sums of several. Sizes in a program may have as many."""
 MAX_FACTORS = 64
 """Factors of one term: a value of so many dims, each 2 or more, is beyond any limit of elements."""
 MAX_COEFFICIENT = 1 << 128
@@ -321,12 +321,22 @@ def free_symbols(dim: Dim) -> frozenset[str]:
 
 
 def depth(dim: Dim) -> int:
-    """The depth of the canonical form; a constant or a symbol has depth 1."""
+    """The levels of the canonical form as JSON spells it; a constant or a symbol has depth 1.
+
+    A sum is a level, a product is one, and a difference is one over what it is of.
+    """
     if isinstance(dim, int):
         return 1
-    deepest = max(atom.depth for monomial, _ in dim.terms for atom in monomial)
-    is_bare = len(dim.terms) == 1 and len(dim.terms[0][0]) == 1 and dim.terms[0][1] == 1
-    return deepest if is_bare else deepest + 1
+    added = [_depth_of_term(term) for term in dim.terms if term[1] > 0]
+    taken = [_depth_of_term(term) for term in dim.terms if term[1] < 0]
+    deepest = max(max(levels) + (len(levels) > 1) for levels in (added, taken) if levels)
+    return deepest + 1 if taken else deepest
+
+
+def _depth_of_term(term: tuple[Monomial, int]) -> int:
+    monomial, coefficient = term
+    factors = len(monomial) + (abs(coefficient) != 1)
+    return max((atom.depth for atom in monomial), default=1) + (factors > 1)
 
 
 CALLS: dict[str, Callable[..., Dim]] = {

@@ -11,12 +11,14 @@ from pydantic import PlainSerializer, PlainValidator, WithJsonSchema
 
 from ..limits import MAX_EXPRESSION_DEPTH, MAX_EXPRESSION_TERMS
 from .algebra import (
+    MAX_TERMS,
     Atom,
     Dim,
     Expr,
     ExprError,
     ExprLimitError,
     add,
+    depth,
     floordiv,
     floormod,
     idiv,
@@ -33,6 +35,13 @@ SYMBOL_PATTERN = r"[A-Za-z_][A-Za-z0-9_.]{0,63}"
 _SYMBOL = re.compile(SYMBOL_PATTERN)
 _MANY = 1 << 30
 
+MAX_DERIVED_DEPTH = 88
+"""Levels of an expression that the compiler makes of dimensions: a count of elements, a launch size, a condition.
+
+Each level is two brackets, and a program is JSON of 14 levels around its expressions: together below what a parser
+takes of brackets, `tensorkiln.limits.MAX_JSON_DEPTH`.
+"""
+
 _OPS: dict[str, tuple[Callable[..., Dim], int, int]] = {
     "add": (add, 2, _MANY),
     "mul": (mul, 2, _MANY),
@@ -47,19 +56,34 @@ _OPS: dict[str, tuple[Callable[..., Dim], int, int]] = {
 }
 
 
-def from_wire(value: object, _level: int = 1) -> Dim:
-    """The dim that a JSON value spells. ExprError when it spells none, ExprLimitError beyond a limit."""
+def from_wire(value: object) -> Dim:
+    """The dim that a JSON value of a graph spells. ExprError when it spells none, ExprLimitError beyond a limit.
+
+    Its canonical form keeps the limits, too, so that what is read can be written and read again.
+    """
+    return _read(value, MAX_EXPRESSION_DEPTH, MAX_EXPRESSION_TERMS, 1)
+
+
+def from_derived_wire(value: object) -> Dim:
+    """`from_wire` of what the compiler made of dims: sizes, offsets, conditions.
+
+    These may have as many terms as the algebra makes, and more levels than the dims that they were made of.
+    """
+    return _read(value, MAX_DERIVED_DEPTH, MAX_TERMS, 1)
+
+
+def _read(value: object, most_levels: int, most_terms: int, level: int) -> Dim:
     if type(value) is int:
         return value
-    if _level > MAX_EXPRESSION_DEPTH:
-        raise ExprLimitError("expression_depth", MAX_EXPRESSION_DEPTH, _level)
+    if level > most_levels:
+        raise ExprLimitError("expression_depth", most_levels, level)
     if isinstance(value, Expr):
         return value
     if isinstance(value, str):
         return _symbol(str(value))
     if not isinstance(value, dict) or value.keys() != {"op", "args"}:
         raise ExprError('a dimension is an integer, a symbol\'s name, or {"op": …, "args": […]}')
-    return _from_call(value["op"], value["args"], _level)  # type: ignore[reportUnknownArgumentType]
+    return _read_call(value["op"], value["args"], most_levels, most_terms, level)  # type: ignore[reportUnknownArgumentType]
 
 
 @lru_cache(1024)
@@ -69,16 +93,18 @@ def _symbol(name: str) -> Dim:
     return symbol(name)
 
 
-def _from_call(op: object, args: object, level: int) -> Dim:
+def _read_call(op: object, args: object, most_levels: int, most_terms: int, level: int) -> Dim:
     if not isinstance(op, str) or op not in _OPS:
         raise ExprError(f"an expression's op is one of {', '.join(_OPS)}")
     build, least, most = _OPS[op]
     if not isinstance(args, list | tuple) or not least <= len(args) <= most:  # type: ignore[reportUnknownArgumentType]
         wanted = f"{least}" if least == most else f"{least} or more"
         raise ExprError(f"the expression {op} takes {wanted} arguments")
-    dim = build(*(from_wire(arg, level + 1) for arg in args))  # type: ignore[reportUnknownVariableType]
-    if isinstance(dim, Expr) and len(dim.terms) > MAX_EXPRESSION_TERMS:
-        raise ExprLimitError("expression_terms", MAX_EXPRESSION_TERMS, len(dim.terms))
+    dim = build(*(_read(arg, most_levels, most_terms, level + 1) for arg in args))  # type: ignore[reportUnknownVariableType]
+    if isinstance(dim, Expr) and len(dim.terms) > most_terms:
+        raise ExprLimitError("expression_terms", most_terms, len(dim.terms))
+    if (levels := depth(dim)) > most_levels:
+        raise ExprLimitError("expression_depth", most_levels, levels)
     return dim
 
 

@@ -37,6 +37,7 @@ UNARY_DTYPES: Final[dict[UnaryKind, frozenset[DType]]] = {
     UnaryKind.SIN: FLOATS,
     UnaryKind.SQRT: FLOATS,
     UnaryKind.RECIP: FLOATS,
+    UnaryKind.TRUNC: FLOATS,
 }
 COMPARISONS: Final = frozenset({BinopKind.CMPLT, BinopKind.CMPNE})
 SHIFTS: Final = frozenset({BinopKind.SHL, BinopKind.SHR})

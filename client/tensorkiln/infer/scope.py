@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NoReturn, cast
 
 from ..dtypes import DType
 from ..errors import InvalidGraphError, LimitExceededError, UnsupportedGraphError
-from ..expr import Dim, bounds, depth, free_symbols, mul, neg, sub
+from ..expr import Dim, Expr, bounds, depth, free_symbols, mul, neg, sub
 from ..limits import MAX_BUFFER_BYTES, MAX_ELEMENTS, MAX_EXPRESSION_DEPTH, MAX_EXPRESSION_TERMS, MAX_RANK
 from ..nodes import AnyNode
 from ..types import TensorType
@@ -71,9 +71,11 @@ class Scope:
         """Refuses the node as one that this version cannot compile correctly."""
         raise UnsupportedGraphError(message, pointers=self._pointers(fields))
 
-    def over(self, limit: str, maximum: int, actual: int, *fields: str) -> NoReturn:
-        """Refuses the node for a limit."""
-        message = f"the limit of {limit.replace('_', ' ')} is {maximum}, this has {actual}"
+    def over(
+        self, limit: str, maximum: int, actual: int, *fields: str, what: str = "this", advice: str = ""
+    ) -> NoReturn:
+        """Refuses the node for a limit that `what` exceeds."""
+        message = f"the limit of {limit.replace('_', ' ')} is {maximum}, {what} has {actual}{advice}"
         pointers = self._pointers(fields)
         raise LimitExceededError(message, pointers=pointers, limit=limit, maximum=maximum, actual=actual)
 
@@ -119,12 +121,23 @@ class Scope:
                     self.over("expression_terms", MAX_EXPRESSION_TERMS, len(dim.terms))
                 self.require_ge(dim, 0, "a dimension is not negative")
                 greatest *= max(self.bounds(dim)[1], 0)
+        self._require_countable(shape)
         if greatest <= MAX_ELEMENTS:
             return
         count = mul(*shape)
         if self.bounds(count)[0] > MAX_ELEMENTS:
             self.over("elements", MAX_ELEMENTS, self.bounds(count)[0])
         self.require_ge(MAX_ELEMENTS, count, f"a value has at most {MAX_ELEMENTS} elements")
+
+    def _require_countable(self, shape: Shape) -> None:
+        """Refuses a shape of which the compiler cannot state the number of elements, whichever end it begins at."""
+        if sum(isinstance(dim, Expr) for dim in shape) < 2:
+            return
+        for dims in (shape, shape[::-1]):
+            count = mul(*dims)
+            if isinstance(count, Expr) and len(count.terms) > MAX_EXPRESSION_TERMS:
+                what, advice = "the product of the dimensions", ": use fewer symbols in one shape"
+                self.over("expression_terms", MAX_EXPRESSION_TERMS, len(count.terms), what=what, advice=advice)
 
     def require_storable(self, kind: TensorType, *fields: str) -> None:
         """Refuses a value that has to exist in memory and takes more bytes than the limit."""

@@ -31,12 +31,15 @@ class BinopKind(StrEnum):
 
 
 class UnaryKind(StrEnum):
+    """`trunc`, toward zero, is the one that the format has beyond those it began with."""
+
     NEG = "neg"
     LOG2 = "log2"
     EXP2 = "exp2"
     SIN = "sin"
     SQRT = "sqrt"
     RECIP = "recip"
+    TRUNC = "trunc"
 
 
 class TernaryKind(StrEnum):

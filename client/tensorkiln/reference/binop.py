@@ -24,7 +24,7 @@ def apply_binop(op: BinopKind, a: Array, b: Array, dtype: DType) -> Array:
     if dtype.is_integer:
         return INTEGER[op](a, b)
     if op is BinopKind.POW:
-        return rounded(np.power(a.astype(np.longdouble), b.astype(np.longdouble)), dtype)
+        return rounded(power_of_floats(a.astype(np.longdouble), b.astype(np.longdouble)), dtype)
     result = FLOAT[op](a.astype(arithmetic(dtype)), b.astype(arithmetic(dtype)))
     return result if result.dtype == np.bool_ else rounded(result, dtype)
 
@@ -54,6 +54,20 @@ def remainder_of_integers(a: Array, b: Array) -> Array:
 
 def _is_minus_one(b: Array) -> Array:
     return np.zeros(b.shape, np.bool_) if np.issubdtype(b.dtype, np.unsignedinteger) else b == -1
+
+
+def power_of_floats(base: Array, exponent: Array) -> Array:
+    """C's pow (C17, annex F.10.4.4), whatever the shapes: NumPy may take the square root for a scalar exponent of 0.5.
+
+    A power of zero or infinity is one of them; it has the sign of the base where the exponent is odd. Some C libraries
+    take large even exponents of long doubles for odd ones.
+    """
+    base, exponent = np.broadcast_arrays(base, exponent)
+    is_odd = np.abs(np.fmod(exponent, 2)) == 1
+    is_infinite = (exponent > 0) == np.isinf(base)
+    extreme = np.copysign(np.where(is_infinite, np.inf, 0.0), np.where(is_odd, base, 1.0))
+    is_extreme = ((base == 0) | np.isinf(base)) & (exponent != 0) & ~np.isnan(exponent)
+    return np.where(is_extreme, extreme, np.power(base, exponent))
 
 
 def power_of_integers(base: Array, exponent: Array) -> Array:

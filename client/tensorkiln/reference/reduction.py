@@ -17,11 +17,12 @@ Axes = tuple[int, ...]
 def evaluate_reduce_axis(node: ReduceAxis, scope: Scope) -> Array:
     """Sum, product or maximum over `axes`, in the shape that the out var has (kept or squeezed axes).
 
-    Integers wrap. A float sum or product is accumulated in float64 (long double for float64) and rounded once to the
-    node's dtype: the order is free, so compiled code may differ by what its own accumulator loses.
+    Over no axes it is `in_var` as it is, the sign of a zero included. Integers wrap. A float sum or product is
+    accumulated in float64 (long double for float64) and rounded once to the node's dtype: the order is free, so
+    compiled code may differ by what its own accumulator loses.
     """
-    dtype = scope.dtype(node.in_var)
-    reduced = REDUCTIONS[node.reduce_op_kind](scope.read(node.in_var), node.axes, dtype)
+    dtype, x = scope.dtype(node.in_var), scope.read(node.in_var)
+    reduced = REDUCTIONS[node.reduce_op_kind](x, node.axes, dtype) if node.axes else x
     return reduced.reshape(scope.shape(node.out_var))
 
 

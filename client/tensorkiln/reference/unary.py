@@ -20,6 +20,7 @@ EXACT: dict[UnaryKind, Callable[[Array], Array]] = {
     UnaryKind.NEG: np.negative,
     UnaryKind.SQRT: np.sqrt,
     UnaryKind.RECIP: np.reciprocal,
+    UnaryKind.TRUNC: np.trunc,
 }
 
 

@@ -19,8 +19,8 @@ from .host_arrays import accept
 from .host_launch import HostLaunch, host_launches
 from .layout import lay_out
 from .loaded import LoadedProgram, load_program
-from .memory import Array, Block, fresh_array
-from .plan import Plan, make_plan
+from .memory import Array, Block, fresh_array, no_room
+from .plan import Plan, make_plan, named_output
 from .plans import Plans, Specs
 from .profile import ItemProfile, item_profile
 from .threads import MAX_THREADS, available_processors
@@ -107,8 +107,11 @@ class Executor:
         results: list[Array] = []
         addresses: list[int] = []
         held = block.nbytes
-        for output in plan.outputs:
-            array, address, nbytes = fresh_array(output.shape, output.dtype, output.size)
+        for position, output in enumerate(plan.outputs):
+            try:
+                array, address, nbytes = fresh_array(output.shape, output.dtype, output.size)
+            except MemoryError as error:
+                raise no_room(named_output(self.compiled, position), output.size) from error
             results.append(array)
             addresses.append(address)
             held += nbytes

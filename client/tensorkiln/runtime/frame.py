@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from .host_launch import HostLaunch, HostStep
-from .memory import Block
+from .memory import Block, no_room
 from .plan import Plan
 from .slots import Slots
 from .steps import CallbackStep, TransferStep, Window
@@ -63,7 +63,10 @@ class Frame:
             np.copyto(step.target.view(target), step.source.view(source))
 
     def _call_back(self, step: CallbackStep) -> None:
-        result = step.result([self._read_only(window) for window in step.inputs])
+        try:
+            result = step.result([self._read_only(window) for window in step.inputs])
+        except MemoryError as error:
+            raise no_room(f"the operation {step.name} takes memory for a result of", step.output.nbytes) from error
         self.transient_bytes = max(self.transient_bytes, result.nbytes)
         np.copyto(step.output.view(self.slots.locate(step.output.address)), result)
 

@@ -9,13 +9,14 @@ import numpy as np
 
 from ..errors import CallInputError
 from .arguments import InputSpec, mismatch, require_count
-from .memory import Array
+from .memory import Array, no_room
 
 
 def accept(specs: Sequence[InputSpec], arrays: Sequence[Any]) -> tuple[list[Array], list[int]]:
     """The arrays as the kernels take them, and their addresses; only one that is not C-contiguous is copied.
 
-    CallInputError when there are too few or too many, or one has another dtype or shape.
+    CallInputError when there are too few or too many, or one has another dtype or shape; DeviceError when there is no
+    room for a copy.
     """
     require_count(specs, arrays)
     accepted: list[Array] = []
@@ -28,10 +29,17 @@ def accept(specs: Sequence[InputSpec], arrays: Sequence[Any]) -> tuple[list[Arra
             raise mismatch(spec, array.dtype, array.shape)
         flags = array.flags
         if not (flags.c_contiguous and flags.aligned):
-            array = np.array(array, order="C")
+            array = _contiguous(spec, array)
         accepted.append(array)
         addresses.append(array.ctypes.data)
     return accepted, addresses
+
+
+def _contiguous(spec: InputSpec, array: Array) -> Array:
+    try:
+        return np.array(array, order="C")
+    except MemoryError as error:
+        raise no_room(f"a contiguous copy of {spec} takes", array.nbytes) from error
 
 
 def as_host_array(spec: InputSpec, given: Any) -> Array:

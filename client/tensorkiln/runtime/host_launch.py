@@ -9,19 +9,19 @@ from typing import Final
 
 from ..errors import CallBoundsError
 from ..expr import evaluate
-from ..schedule import KernelItem, ScheduleItem
+from ..schedule import KernelItem, ScheduleItem, core_ns
 from .address import Address
 from .cpu import CpuKernel, KernelFunction
 from .placement import Placement
 from .steps import CallbackStep, Launch, TransferStep
 from .threads import split
 
-NS_PER_WORKER: Final = 25_000
-"""Nanoseconds of work below which another thread does not pay: handing work to a pool and back takes about 20 µs."""
+NS_PER_WORKER: Final = 500_000
+"""Nanoseconds of work below which another thread does not pay: below 1 ms there is one, two above.
 
-BYTES_PER_NS: Final = 8
-FLOPS_PER_NS: Final = 8
-"""What one core does at least once data streams from memory; used where the compiler gave no time."""
+Handing work to a pool and back takes 20 to 70 µs, more where other processes want the processors, and the estimate may
+be twice what it takes.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,5 +84,5 @@ def _work_ns(placement: Placement, item: ScheduleItem, buffers: Sequence[int]) -
         flops = evaluate(analysis.flops, placement.symbols)
         moved = evaluate(analysis.bytes_read, placement.symbols) + evaluate(analysis.bytes_written, placement.symbols)
         if flops or moved:
-            return max(flops // FLOPS_PER_NS, moved // BYTES_PER_NS)
-    return sum(placement.layout.window_bytes(buffer_id) for buffer_id in set(buffers)) // BYTES_PER_NS
+            return core_ns(flops, moved)
+    return core_ns(0, sum(placement.layout.window_bytes(buffer_id) for buffer_id in set(buffers)))

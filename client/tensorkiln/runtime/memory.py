@@ -6,6 +6,8 @@ from typing import Any, Final
 
 import numpy as np
 
+from ..errors import DeviceError
+
 ALIGNMENT: Final = 64
 """Bytes: a cache line, and a vector register of the widest x86."""
 
@@ -16,13 +18,16 @@ class Block:
     """`size` writable bytes from `address` on, aligned to 64; contents undefined.
 
     `nbytes` is what was really allocated. `frames` is the prepared state of the plans that have run in this block; it
-    lives here because it consists of addresses into the block.
+    lives here because it consists of addresses into the block. DeviceError when this machine has no room for it.
     """
 
     __slots__ = ("_bytes", "address", "frames", "nbytes", "size")
 
     def __init__(self, size: int) -> None:
-        self._bytes = np.empty(size + ALIGNMENT, np.uint8)
+        try:
+            self._bytes = np.empty(size + ALIGNMENT, np.uint8)
+        except MemoryError as error:
+            raise no_room("the temporaries of a call take", size) from error
         self.size: Final = size
         self.nbytes: Final = self._bytes.nbytes
         self.address: Final[int] = round_up(self._bytes.ctypes.data, ALIGNMENT)
@@ -34,8 +39,20 @@ def round_up(value: int, multiple: int) -> int:
     return -(-value // multiple) * multiple
 
 
+def no_room(what: str, size: int) -> DeviceError:
+    """The error of memory that cannot be had; `what` ends in a verb of what takes `size` bytes."""
+    return DeviceError(
+        f"{what} {size} bytes, which this machine cannot allocate: call with smaller sizes, cut the graph into smaller "
+        "ones, or free memory",
+        details={"bytes": size},
+    )
+
+
 def fresh_array(shape: tuple[int, ...], dtype: np.dtype[Any], size: int) -> tuple[Array, int, int]:
-    """An undefined array at the start of `size` aligned bytes of its own: the array, its address, bytes allocated."""
+    """An undefined array at the start of `size` aligned bytes of its own: the array, its address, bytes allocated.
+
+    MemoryError when this machine has no room for it.
+    """
     base = np.empty(size + ALIGNMENT, np.uint8)
     start = base.ctypes.data
     padding = -start % ALIGNMENT

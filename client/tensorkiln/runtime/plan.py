@@ -8,6 +8,7 @@ from typing import Any, Generic
 
 import numpy as np
 
+from ..spec import CompiledProgram
 from .address import Address
 from .arguments import InputSpec
 from .layout import Layout
@@ -64,6 +65,11 @@ def make_plan(
         scratch_start=layout.arena.size,
         scratch_size=layout.scratch.size,
     )
+
+
+def named_output(program: CompiledProgram, position: int) -> str:
+    """The result at `position`, as an error begins that says how many bytes it takes."""
+    return f"output {position} (var {program.outputs[position].var}) takes"
 
 
 def _outputs(placement: Placement) -> tuple[OutputSpec, ...]:

@@ -48,7 +48,11 @@ class FusionOpportunity(Record):
 
 
 class ItemAnalysis(Record):
-    """Estimates for one item; `occupancy` is a fraction, `est_ns` nanoseconds at the symbols' upper bounds."""
+    """Estimates for one item; `occupancy` is a fraction, `est_ns` nanoseconds at the symbols' upper bounds.
+
+    `flops` are all operations, integer ones too, each counted as the additions of 32 bits that take as long. `est_ns`
+    is for one core of a CPU, see `core_ns`; of the items of a GPU only the proportions mean something.
+    """
 
     item_id: int = Field(ge=0)
     flops: WireSize = 0

@@ -8,7 +8,7 @@ from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
-from ..expr import from_wire, to_wire
+from ..expr import from_derived_wire, to_wire
 from ..infer import Constraint
 
 _FIELDS = frozenset({"kind", "left", "right", "pointer", "message"})
@@ -21,8 +21,8 @@ def _parse(value: Any) -> Constraint:
         raise ValueError(f"a constraint is an object of {', '.join(sorted(_FIELDS))}, its kind eq or ge")
     return Constraint(
         kind=value["kind"],
-        left=from_wire(value["left"]),
-        right=from_wire(value["right"]),
+        left=from_derived_wire(value["left"]),
+        right=from_derived_wire(value["right"]),
         pointer=str(value["pointer"]),
         message=str(value["message"]),
     )

@@ -33,7 +33,7 @@ BINOPS: dict[str, tuple[DType, ...]] = {
     "shl": INTEGERS,
     "shr": INTEGERS,
 }
-UNARY = {"neg": VALUES, "log2": FLOATS, "exp2": FLOATS, "sin": FLOATS, "sqrt": FLOATS, "recip": FLOATS}
+UNARY = {"neg": VALUES, **dict.fromkeys(("log2", "exp2", "sin", "sqrt", "recip", "trunc"), FLOATS)}
 TERNARY = {"where": VALUES, "mulacc": VALUES}
 COMPARISONS = ("cmplt", "cmpne")
 SHIFTS = ("shl", "shr")

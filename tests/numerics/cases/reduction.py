@@ -48,7 +48,9 @@ def reduced(sketch: Sketch, kind: str, x: int, axes: list[int], *, keep: bool) -
 
 
 def allow_reduction(sketch: Sketch, kind: str, x: int, axes: list[int]) -> None:
-    """What the free order of a float reduction of an input may change."""
+    """What the free order of a float reduction of an input may change: nothing where it has no axes."""
+    if not axes:
+        return
     dtype, terms = sketch.dtype(x), prod(sketch.shape(x)[axis] for axis in axes)
     if kind == "sum" and terms:
         sketch.tolerate(sum_tolerance(dtype, terms, finite_maximum(sketch.array_of(x))))

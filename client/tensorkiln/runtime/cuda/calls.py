@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ..arguments import InputSpec
 from ..memory import Array
 from ..pool import Pool
 from .context import Context
+from .driver import OutOfDeviceMemoryError
 from .memory import DeviceBlock
 from .operands import DeviceOperand, HostOperand, Operand
 from .streams import Event, Stream
@@ -21,34 +23,41 @@ class Call:
         self._lent: list[tuple[DeviceBlock, Pool[DeviceBlock]]] = []
         self.held_bytes = 0
 
-    def take(self, pool: Pool[DeviceBlock], size: int, writer: Stream | None = None) -> DeviceBlock:
-        """A block for this call only, to be written to by its stream or by `writer`."""
-        block = pool.take(size)
+    def take(self, pool: Pool[DeviceBlock], size: int, what: str, writer: Stream | None = None) -> DeviceBlock:
+        """A block for this call only, to be written to by its stream or by `writer`.
+
+        OutOfDeviceMemoryError, which names `what` takes so much, when there is no room.
+        """
+        try:
+            block = pool.take(size)
+        except OutOfDeviceMemoryError as error:
+            raise error.on_behalf_of(what, size) from error
         self._lent.append((block, pool))
         self.held_bytes += block.size
         block.prepare(writer or self._stream)
         return block
 
-    def place(self, operands: Sequence[Operand], alignments: Sequence[int]) -> list[int]:
-        """The addresses of the inputs. What the host has is copied now, what is not aligned by the stream."""
+    def place(self, specs: Sequence[InputSpec], operands: Sequence[Operand], alignments: Sequence[int]) -> list[int]:
+        """The addresses of the inputs `specs`. What the host has is copied now, what is not aligned by the stream."""
         addresses: list[int] = []
         uploads: list[tuple[DeviceBlock, Array]] = []
-        for operand, alignment in zip(operands, alignments, strict=True):
+        for spec, operand, alignment in zip(specs, operands, alignments, strict=True):
+            what = f"a copy of {spec} takes"
             if isinstance(operand, HostOperand):
-                block = self.take(self._context.results, operand.array.nbytes, self._context.copies)
+                block = self.take(self._context.results, operand.array.nbytes, what, self._context.copies)
                 uploads.append((block, operand.array))
                 addresses.append(block.address)
             else:
-                addresses.append(self._aligned(operand, alignment))
+                addresses.append(self._aligned(operand, alignment, what))
         self._context.upload(uploads)
         return addresses
 
-    def _aligned(self, operand: DeviceOperand, alignment: int) -> int:
+    def _aligned(self, operand: DeviceOperand, alignment: int, what: str) -> int:
         if operand.ready is not None:
             operand.ready.hold(self._stream)
         if operand.address % alignment == 0:
             return operand.address
-        block = self.take(self._context.results, operand.nbytes)
+        block = self.take(self._context.results, operand.nbytes, what)
         if operand.nbytes:
             self._context.driver.copy(block.address, operand.address, operand.nbytes, self._stream.handle)
         return block.address

@@ -22,6 +22,14 @@ ALIGNMENT: Final = 256
 class OutOfDeviceMemoryError(DeviceError):
     """The device has no room for an allocation."""
 
+    def on_behalf_of(self, what: str, size: int) -> OutOfDeviceMemoryError:
+        """The error that says, too, what needed the room; `what` ends in a verb of what takes `size` bytes."""
+        return OutOfDeviceMemoryError(
+            f"{what} {size} bytes, for which the GPU has no room: call with smaller sizes, or let go of arrays on it "
+            f"({self.message})",
+            details={**self.details, "bytes": size},
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class DeviceProperties:

@@ -12,13 +12,13 @@ from ...errors import DeviceError
 from ...spec import CompiledProgram
 from ..arguments import InputSpec, fixed_specs, mismatch
 from ..layout import Layout, lay_out
-from ..plan import Plan, make_plan
+from ..plan import Plan, make_plan, named_output
 from ..plans import Plans, Specs
 from ..profile import ItemProfile
 from .array import DeviceArray
 from .calls import Call
 from .context import Context
-from .driver import ALIGNMENT, Driver
+from .driver import ALIGNMENT, Driver, OutOfDeviceMemoryError
 from .frame import Frame
 from .launches import DeviceLaunch, demanded_alignments, device_launches
 from .loaded import CudaProgram, Lane, load_program
@@ -147,9 +147,10 @@ class CudaExecutor:
         start: Callable[[Plan[DeviceLaunch], Frame, Stream], None],
     ) -> tuple[DeviceArray, ...]:
         plan, stream = planned.plan, lane.stream
-        inputs = call.place(operands, planned.alignments)
-        frame = self._frame(plan, call.take(lane.arenas, plan.block_size), context)
-        results = [self._result(context, output.size, stream) for output in plan.outputs]
+        inputs = call.place(plan.inputs, operands, planned.alignments)
+        block = call.take(lane.arenas, plan.block_size, "the temporaries of a call take")
+        frame = self._frame(plan, block, context)
+        results = [self._result(context, position, output.size, stream) for position, output in enumerate(plan.outputs)]
         frame.slots.aim(inputs, [block.address for block in results])
         start(plan, frame, stream)
         for output, block in zip(plan.outputs, results, strict=True):
@@ -163,9 +164,11 @@ class CudaExecutor:
             for output, block in zip(plan.outputs, results, strict=True)
         )
 
-    @staticmethod
-    def _result(context: Context, size: int, stream: Stream) -> DeviceBlock:
-        block = context.results.take(size)
+    def _result(self, context: Context, position: int, size: int, stream: Stream) -> DeviceBlock:
+        try:
+            block = context.results.take(size)
+        except OutOfDeviceMemoryError as error:
+            raise error.on_behalf_of(named_output(self.compiled, position), size) from error
         block.prepare(stream)
         return block
 

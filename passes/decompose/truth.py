@@ -1,0 +1,33 @@
+"""Bools of the caller, any byte of which that is not 0 is true, made into 0 and 1 where nothing else would do it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from dialect.memory import ContiguousOp
+from dialect.mlir import ir
+from dialect.types import type_of
+
+_AS_IT_IS: Final = frozenset({"func.return", "kiln.copy", "kiln.custom"})
+"""What passes bytes on without a kernel: any other reader tells true from false, and stores 0 or 1."""
+
+
+def make_truths_plain(block: ir.Block) -> None:
+    """Store a bool argument of `block` by a kernel, for all ops that would pass on its bytes."""
+    arguments = [argument for argument in block.arguments if type_of(argument).dtype.is_bool]
+    if not arguments:
+        return
+    plain: dict[ir.Value, ir.Value] = {}
+    for op in block.operations:
+        if op.operation.name not in _AS_IT_IS:
+            continue
+        for place, operand in enumerate(op.operation.operands):
+            if operand in arguments:
+                if operand not in plain:
+                    plain[operand] = _stored(block, operand)
+                op.operation.operands[place] = plain[operand]
+
+
+def _stored(block: ir.Block, argument: ir.Value) -> ir.Value:
+    with ir.InsertionPoint.at_block_begin(block), argument.location:
+        return ContiguousOp.make([argument], type_of(argument)).results[0]
