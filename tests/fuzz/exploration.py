@@ -1,0 +1,80 @@
+"""Graphs of a family one after the other; the first that fails is made as simple as hypothesis can."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+from hypothesis import HealthCheck, Phase, given, seed, settings
+
+from tensorkiln.graph import Graph
+
+from .composer import Case
+from .coverage import Coverage
+from .families import graphs
+from .simpler import simplest
+from .verdict import Verdict
+
+Judge = Callable[[Case], Verdict]
+_UNCHECKED = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example)
+
+
+class GraphFailure(AssertionError):
+    """A graph of which compiled code crashes, is refused as nothing should be, or gives another result."""
+
+    def __init__(self, case: Case, problem: str) -> None:
+        super().__init__(problem)
+        self.case = case
+        self.problem = problem
+
+    def __str__(self) -> str:
+        case = self.case
+        ways = " ".join(f"--way {way}" for way in case.ways)
+        symbols = " ".join(f"--symbol {name}={value}" for name, value in case.symbols.items())
+        return (
+            f"{self.problem}\n{len(case.graph.nodes)} nodes; as `kiln run` takes it:\n{_text(case.graph)}\n"
+            f"with that in graph.json: python -m tests.fuzz again graph.json --seed {case.seed} {ways} {symbols}\n"
+        )
+
+
+def _text(graph: Graph) -> str:
+    """The graph as JSON, without the types that follow from its nodes."""
+    return json.dumps({name: part for name, part in json.loads(graph.to_json()).items() if name != "vars_metadata"})
+
+
+def explore(family: str, count: int, number: int, judge: Judge, coverage: Coverage) -> None:
+    """Judge so many graphs, drawn from `number`. GraphFailure, with the simplest graph found, when one fails."""
+
+    @seed(number)
+    @settings(
+        max_examples=count,
+        database=None,
+        deadline=None,
+        derandomize=True,
+        phases=(Phase.generate, Phase.shrink),
+        print_blob=False,
+        report_multiple_bugs=False,
+        suppress_health_check=_UNCHECKED,
+    )
+    @given(graphs(family))
+    def judged(case: Case) -> None:
+        verdict = judge(case)
+        coverage.add(family, case, verdict)
+        if verdict.problem:
+            raise GraphFailure(case, verdict.problem)
+
+    try:
+        judged()
+    except GraphFailure as failure:
+        case, problem = simplest(failure.case, lambda simpler: judge(simpler).problem)
+        raise GraphFailure(case, problem) from None
+
+
+def kept(failure: GraphFailure, folder: Path, name: str) -> Path:
+    """Write the graph and what is wrong with it; the path of the graph."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{name}.json"
+    path.write_text(_text(failure.case.graph))
+    path.with_suffix(".txt").write_text(str(failure).replace("graph.json", str(path)))
+    return path
