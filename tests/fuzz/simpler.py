@@ -47,7 +47,8 @@ def _simpler(case: Case) -> Iterator[Case]:
 
 
 def _smaller(graph: Graph) -> Iterator[Graph]:
-    """The graphs that have one output less, an input for a node, or an operand for a node of its type."""
+    """The graphs that have one output less, an operand for an output, an input for a node, or an operand for a node of
+    its type."""
     document: dict[str, Any] = json.loads(graph.to_json())
     nodes: list[Node] = document["nodes"]
     outputs: list[int] = document["output_vars"]
@@ -63,7 +64,10 @@ def _smaller(graph: Graph) -> Iterator[Graph]:
         given: Node = {"node": "placeholder", "out_var": var, "dtype": kind.dtype.value, "shape": shape}
         if node["node"] not in ("const_scalar", "vconst", "define_var"):
             found.append(([*nodes[:place], given, *nodes[place + 1 :]], outputs))
-        for operand in graph.nodes[place].operands:
+        operands = graph.nodes[place].operands
+        if var in outputs:
+            found += [(nodes, [operand if other == var else other for other in outputs]) for operand in operands]
+        for operand in operands:
             if graph.types[operand] == kind:
                 renamed = {var: operand}
                 found.append(([_renamed(other, renamed) for other in nodes], [renamed.get(v, v) for v in outputs]))
