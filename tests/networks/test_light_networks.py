@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from passes.compile import Compilation
 from tensorkiln.frontends.onnx import OnnxModel, load
 from tensorkiln.program import Program
 from tensorkiln.runtime.storage import resolve_storages
-from tests import compiled
+from tests import checked, compiled
 from tests.networks.light import NAMES, expected_output, logits, shipped, with_random_weights
 from tests.networks.schedules import check_edges, check_items, needed_at_once, size
 
@@ -23,6 +24,9 @@ Array = np.ndarray[Any, Any]
 IMAGE = (1, 3, 224, 224)
 
 THREADS = 2
+
+LARGE = frozenset({"vgg19"})
+"""Networks whose weights are half a gigabyte: no second copy of them is made."""
 
 SLACK = 1 << 16
 """Bytes for the alignment of buffers."""
@@ -63,6 +67,17 @@ def test_a_network_gives_what_it_should_within_the_memory_planned(name: str) -> 
     check_plan(program, limit.share)
     check_shipped_output(name, model, program)
     check_random_weights(name, model, program)
+    if name not in LARGE:
+        check_memory(model, compilation, program)
+
+
+def check_memory(model: OnnxModel, compilation: Compilation, program: Program) -> None:
+    """No kernel touches what it was not given, and threads, the order of work-groups and addresses change nothing."""
+    image = np.random.default_rng(2).standard_normal(IMAGE, np.float32)
+    arrays = [model.parameters.get(var, image) for var in model.graph.input_vars]
+    results = checked.run(compilation, *arrays, threads=THREADS)
+    for result, expected in zip(results, program(*arrays), strict=True):
+        np.testing.assert_array_equal(result, expected)
 
 
 def check_shipped_output(name: str, model: OnnxModel, program: Program) -> None:

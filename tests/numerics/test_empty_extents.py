@@ -13,9 +13,9 @@ from tensorkiln.expr import Dim, product
 from tensorkiln.expr import evaluate as value_of
 from tensorkiln.graph import Graph
 from tensorkiln.reference import evaluate
-from tests import compiled, emulated
+from tests import checked, emulated
 
-RUNS = pytest.mark.parametrize("ready", [compiled.ready, emulated.ready], ids=["cpu", "gpu"])
+RUNS = pytest.mark.parametrize("ready", [checked.ready, emulated.ready], ids=["cpu", "gpu"])
 Move = Callable[[Tensor], Tensor]
 Ready = Callable[[Graph], Callable[..., tuple[Any, ...]]]
 """What compiles a graph, to be called any number of times."""

@@ -14,12 +14,12 @@ from tensorkiln.expr import Dim, symbol
 from tensorkiln.expr import evaluate as value_of
 from tensorkiln.graph import Graph
 from tensorkiln.reference import evaluate
-from tests import compiled, emulated
+from tests import checked, emulated
 
 Run = Callable[..., tuple[Any, ...]]
 
 
-@pytest.fixture(params=[compiled.run, emulated.run], ids=["cpu", "gpu"])
+@pytest.fixture(params=[checked.run_graph, emulated.run], ids=["cpu", "gpu"])
 def run(request: pytest.FixtureRequest) -> Run:
     """What compiles a graph and runs it, on this machine or on an emulated GPU."""
     return request.param

@@ -1,6 +1,6 @@
 """Every node kind, on every dtype and variant, static and symbolic: compiled code against the reference.
 
-For this machine, and for a GPU, whose code is emulated.
+For this machine, in guarded memory and then by the runtime, and for a GPU, whose code is emulated.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from hypothesis.strategies import SearchStrategy
 
 from tensorkiln.dtypes import DType
 from tensorkiln.reference import evaluate
-from tests import compiled, emulated
+from tests import checked, emulated
 
 from .cases import CHAINS, Case, chain_for, compare, graph_for
 from .cases.drawn import for_each_of, parametrize
@@ -25,7 +25,7 @@ Run = Callable[..., tuple[Any, ...]]
 EXAMPLES = int(os.environ.get("KILN_EXAMPLES", "1"))
 """How many graphs are drawn for a variant."""
 SHAPES = pytest.mark.parametrize("symbolic", [False, True], ids=["static", "symbolic"])
-MACHINES = pytest.mark.parametrize("run", [compiled.run, emulated.run], ids=["cpu", "gpu"])
+MACHINES = pytest.mark.parametrize("run", [checked.run_graph, emulated.run], ids=["cpu", "gpu"])
 
 
 def agree(run: Run, cases: SearchStrategy[Case]) -> None:

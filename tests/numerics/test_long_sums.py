@@ -12,7 +12,8 @@ import pytest
 from tensorkiln.build import Builder, Tensor, flip, matmul, pad
 from tensorkiln.dtypes import DType
 from tensorkiln.reference import evaluate
-from tests.compiled import compiled, program, run
+from tests.checked import run_graph as run
+from tests.compiled import compiled, program
 
 Array = np.ndarray[Any, Any]
 

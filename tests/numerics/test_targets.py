@@ -6,7 +6,8 @@ import pytest
 
 from tensorkiln.dtypes import DType
 from tensorkiln.reference import evaluate
-from tests.compiled import compiled, program, runs_here
+from tests import checked
+from tests.compiled import compiled, runs_here
 
 from .cases import Case, compare, graph_for
 from .cases.drawn import for_each_of, parametrize
@@ -24,6 +25,6 @@ def test_an_object_for_every_target(kind: str, dtype: DType, target: str) -> Non
             assert compilation.artifacts[str(compilation.program.kernels[0].artifact)][:4] == b"\x7fELF"
         if runs_here(target):
             expected = evaluate(case.graph, *case.arrays, **case.symbols)
-            compare(program(compilation)(*case.arrays, **case.symbols), expected, case.tolerance)
+            compare(checked.run(compilation, *case.arrays, **case.symbols), expected, case.tolerance)
 
     for_each_of(1, graph_for(kind, dtype, symbolic=True), compiles)

@@ -1,0 +1,206 @@
+"""Negative controls: compilers with one mistake in them, whose code the check refuses by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dialect.mlir import arith, ir, vector
+from passes.compile import Compilation
+from passes.cpu import contraction, loops, pack_function, realise, rows, scatter
+from passes.schedule.domain import Loop, extent_of
+from passes.schedule.stages import KernelBody, Stage
+from passes.schedule.tiling import inner_loops
+from tensorkiln import expr
+from tensorkiln.build import Builder, Tensor, softmax
+from tensorkiln.build import scatter as scattered
+from tensorkiln.expr import Dim
+from tensorkiln.graph import Graph
+from tests import checked
+from tests.checked import CheckedFault
+from tests.checked.trap import SAYS_STORES
+from tests.compiled import compiled, runs_here
+
+pytestmark = pytest.mark.skipif(not SAYS_STORES, reason="this processor does not say whether an access was a store")
+
+Array = np.ndarray[Any, Any]
+RNG = np.random.default_rng(3)
+
+
+@pytest.fixture(params=["cpu:x86-64-v2", "cpu:x86-64-v3", "cpu:native"])
+def target(request: pytest.FixtureRequest) -> str:
+    """A target of which this machine has every instruction: they differ in vectors, masks and gathers."""
+    if not runs_here(request.param):
+        pytest.skip(f"this machine cannot run {request.param}")
+    return request.param
+
+
+def graph_of(function: Callable[..., Tensor], *arrays: Array) -> Graph:
+    b = Builder("control")
+    b.output(function(*(b.input(str(array.dtype), array.shape) for array in arrays)))
+    return b.graph()
+
+
+def draw(*shape: int) -> Array:
+    return RNG.standard_normal(shape).astype(np.float32)
+
+
+def refused(compilation: Compilation, *arrays: Array) -> tuple[str, str, int]:
+    """What is told of a program that is wrong: kernel, what was done to which role, and the byte."""
+    with pytest.raises(CheckedFault) as caught:
+        checked.run(compilation, *arrays)
+    fault = caught.value
+    assert fault.buffer is not None, fault
+    assert fault.offset is not None, fault
+    role, verb = compilation.program.buffers[fault.buffer].role, str(fault).split()[1]
+    assert f"buffer {fault.buffer} ({role} " in str(fault)
+    return fault.kernel, f"{verb} {role} {fault.buffer}", fault.offset
+
+
+def test_a_row_too_many_of_the_loops_is_refused(monkeypatch: pytest.MonkeyPatch, target: str) -> None:
+    array = draw(5, 7)
+    graph = graph_of(lambda x: x.max(axis=1), array)
+    checked.run(compiled(graph, target), array)
+    monkeypatch.setattr(rows, "extent_of", lambda some: expr.add(extent_of(some), 1))
+    assert refused(compiled(graph, target), array) == ("kernel_0", "loads input 0", 5 * 7 * 4)
+
+
+def with_one_more(body: KernelBody, stage: Stage) -> tuple[Loop, ...]:
+    """The loops inside of a row, the last of them a step too long."""
+    *others, last = inner_loops(body, stage)
+    return (*others, replace(last, extent=expr.add(last.extent, 1)))
+
+
+def test_a_step_too_many_inside_of_a_row_is_refused(monkeypatch: pytest.MonkeyPatch, target: str) -> None:
+    arrays = draw(5, 7), draw(5, 7)
+    graph = graph_of(lambda x, y: x + y, *arrays)
+    checked.run(compiled(graph, target), *arrays)
+    monkeypatch.setattr(loops, "inner_loops", with_one_more)
+    kernel, what, offset = refused(compiled(graph, target), *arrays)
+    assert kernel == "kernel_0"
+    assert what in ("loads input 0", "loads input 1")
+    assert offset == 5 * 7 * 4
+
+
+def with_ends_included(module: Any) -> SimpleNamespace:
+    """`arith` whose unsigned `<` is `<=`."""
+    predicates = SimpleNamespace(ult=module.CmpIPredicate.ule, sge=module.CmpIPredicate.sge)
+    return SimpleNamespace(**{**vars(module), "CmpIPredicate": predicates})
+
+
+def test_an_index_too_large_for_a_scatter_is_refused(monkeypatch: pytest.MonkeyPatch, target: str) -> None:
+    indices, updates = np.array([[0, 2], [1, 6]], np.int64), draw(2, 2)
+    graph = graph_of(lambda x, y: scattered(x, y, 1, (2, 6)), indices, updates)
+    checked.run(compiled(graph, target), indices, updates)
+    monkeypatch.setattr(scatter, "arith", with_ends_included(arith))
+    assert refused(compiled(graph, target), indices, updates) == ("kernel_0", "stores output 2", 2 * 6 * 4)
+
+
+def one_more(extent: int) -> Callable[[Sequence[Loop]], Dim]:
+    """`extent_of`, wrong by one for loops of that extent."""
+
+    def wrong(some: Sequence[Loop]) -> Dim:
+        found = extent_of(some)
+        return expr.add(found, 1) if found == extent else found
+
+    return wrong
+
+
+@pytest.mark.parametrize(
+    ("extent", "what", "size"),
+    [(33, "stores output 2", 4 * 33 * 47), (47, "loads input 1", 4 * 65 * 47), (65, "loads input 0", 4 * 33 * 65)],
+    ids=["rows", "columns", "depth"],
+)
+def test_one_too_many_of_a_contraction_is_refused(
+    monkeypatch: pytest.MonkeyPatch, target: str, extent: int, what: str, size: int
+) -> None:
+    arrays = draw(33, 65), draw(65, 47)
+    graph = graph_of(lambda x, y: x @ y, *arrays)
+    checked.run(compiled(graph, target), *arrays)
+    monkeypatch.setattr(contraction, "extent_of", one_more(extent))
+    kernel, told, offset = refused(compiled(graph, target), *arrays)
+    assert (kernel, told) == ("kernel_0", what)
+    assert offset >= size
+
+
+def shortened(compilation: Compilation, number: int) -> Compilation:
+    """The program whose buffer of that number lacks its last element."""
+    buffers = list(compilation.program.buffers)
+    (elements,), itemsize = buffers[number].shape, buffers[number].dtype.itemsize
+    assert isinstance(elements, int)
+    update = {"shape": (elements - 1,), "size_bytes": (elements - 1) * itemsize}
+    buffers[number] = buffers[number].model_copy(update=update)
+    return replace(compilation, program=compilation.program.model_copy(update={"buffers": tuple(buffers)}))
+
+
+def scratch_of(compilation: Compilation) -> list[int]:
+    return [buffer.id for buffer in compilation.program.buffers if buffer.role == "scratch"]
+
+
+def test_scratch_of_the_loops_that_lacks_an_element_is_refused(target: str) -> None:
+    array = draw(3, 1000)
+    compilation = compiled(graph_of(lambda x: softmax(x), array), target)
+    checked.run(compilation, array)
+    assert scratch_of(compilation)
+    for number in scratch_of(compilation):
+        size = compilation.program.buffers[number].size_bytes
+        assert refused(shortened(compilation, number), array) == ("kernel_0", f"stores scratch {number}", size - 4)
+
+
+@pytest.mark.parametrize("transposed", [False, True], ids=["as it is", "transposed"])
+def test_scratch_of_a_contraction_that_lacks_an_element_is_refused(target: str, transposed: bool) -> None:
+    arrays = draw(672, 256), draw(256, 256)
+    graph = graph_of(lambda x, y: x @ (y.transpose(0, 1) if transposed else y), *arrays)
+    compilation = compiled(graph, target)
+    checked.run(compilation, *arrays)
+    assert len(scratch_of(compilation)) == (6 if transposed else 5)
+    for number in scratch_of(compilation):
+        size = compilation.program.buffers[number].size_bytes
+        kernel, what, offset = refused(shortened(compilation, number), *arrays)
+        assert (kernel, what) == ("kernel_0", f"stores scratch {number}")
+        assert offset == size - 4
+
+
+def unmasked(module: Any) -> SimpleNamespace:
+    """`vector` whose masks let every lane through."""
+
+    def create(kind: ir.VectorType, sizes: Sequence[ir.Value]) -> Any:
+        return module.CreateMaskOp(kind, [arith.constant(ir.IndexType.get(), kind.shape[0]) for _ in sizes])
+
+    return SimpleNamespace(**{**vars(module), "CreateMaskOp": create})
+
+
+@pytest.mark.parametrize("transposed", [False, True], ids=["by vectors", "by gathers"])
+def test_packing_without_a_mask_for_the_tail_is_refused(
+    monkeypatch: pytest.MonkeyPatch, target: str, transposed: bool
+) -> None:
+    arrays = draw(33, 65), draw(*((47, 65) if transposed else (65, 47)))
+    graph = graph_of(lambda x, y: x @ (y.transpose(0, 1) if transposed else y), *arrays)
+    checked.run(compiled(graph, target), *arrays)
+    monkeypatch.setattr(pack_function, "vector", unmasked(vector))
+    kernel, what, _ = refused(compiled(graph, target), *arrays)
+    assert (kernel, what) == ("kernel_0", "loads input 1")
+
+
+def test_a_store_into_an_input_is_refused(monkeypatch: pytest.MonkeyPatch, target: str) -> None:
+    array = draw(40)
+    graph = graph_of(lambda x: x * 2.0, array)
+    checked.run(compiled(graph, target), array)
+    right = realise.operand_pointers
+    monkeypatch.setattr(realise, "operand_pointers", lambda *parts: right(*parts)[::-1])
+    kernel, what, offset = refused(compiled(graph, target), array)
+    assert (kernel, what) == ("kernel_0", "stores input 0")
+    assert 0 <= offset < 40 * 4
+
+
+def test_a_block_that_is_not_cleared_is_refused(monkeypatch: pytest.MonkeyPatch, target: str) -> None:
+    arrays = draw(33, 65), draw(65, 47)
+    graph = graph_of(lambda x, y: x @ y, *arrays)
+    monkeypatch.setattr(contraction._Emission, "_clear", lambda *_: None)  # pyright: ignore[reportPrivateUsage]
+    with pytest.raises(CheckedFault, match=r"1551 of 1551 elements depend on .* memory that nobody has written"):
+        checked.run(compiled(graph, target), *arrays)
