@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from tensorkiln.dtypes import DType
@@ -82,7 +83,9 @@ def _bound(node: AnyNode, values: Scope, bounds: Bounds) -> Array:
     found = np.where(np.isnan(found), np.inf, found)
     if dtype.is_float:
         wide = value.astype(np.float64)
-        found = np.where(np.isfinite(wide) & (np.abs(wide) + found < float(dtype.max)), found, np.inf)
+        found = np.where(
+            np.isfinite(wide) & (np.abs(wide) + found < float(ml_dtypes.finfo(dtype.numpy).max)), found, np.inf
+        )
     return np.where((found > 0) & (dtype is DType.BOOL), 1.0, found)
 
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
-
-from tensorkiln.graph import Graph
 
 from .composer import Case
 from .coverage import Coverage
@@ -33,14 +30,9 @@ class GraphFailure(AssertionError):
         ways = " ".join(f"--way {way}" for way in case.ways)
         symbols = " ".join(f"--symbol {name}={value}" for name, value in case.symbols.items())
         return (
-            f"{self.problem}\n{len(case.graph.nodes)} nodes; as `kiln run` takes it:\n{_text(case.graph)}\n"
+            f"{self.problem}\n{len(case.graph.nodes)} nodes; as `kiln run` takes it:\n{case.graph.to_json()}\n"
             f"with that in graph.json: python -m tests.fuzz again graph.json --seed {case.seed} {ways} {symbols}\n"
         )
-
-
-def _text(graph: Graph) -> str:
-    """The graph as JSON, without the types that follow from its nodes."""
-    return json.dumps({name: part for name, part in json.loads(graph.to_json()).items() if name != "vars_metadata"})
 
 
 def explore(family: str, count: int, number: int, judge: Judge, coverage: Coverage) -> None:
@@ -75,6 +67,6 @@ def kept(failure: GraphFailure, folder: Path, name: str) -> Path:
     """Write the graph and what is wrong with it; the path of the graph."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{name}.json"
-    path.write_text(_text(failure.case.graph))
+    path.write_text(failure.case.graph.to_json())
     path.with_suffix(".txt").write_text(str(failure).replace("graph.json", str(path)))
     return path

@@ -13,7 +13,8 @@ from passes.compile import Compilation, CompileRequest, compile_request
 from tensorkiln.errors import TensorkilnError
 from tensorkiln.options import CompileOptions
 from tensorkiln.reference.precision import Array
-from tests.compiled import program, target
+from tests import checked
+from tests.compiled import target
 from tests.emulated import Emulation
 
 from .bounds import Bounded, evaluate_bounded
@@ -28,8 +29,8 @@ _STRATEGY = re.compile(r'kiln\.strategy = "(\w+)"')
 
 
 def run_here(compilation: Compilation, *arrays: Array, seed: int = 0, **symbols: int) -> Sequence[Array]:
-    """By the runtime, in one thread or two."""
-    return program(compilation, threads=1 + seed % 2)(*arrays, **symbols)
+    """In guarded memory, work-groups in an order drawn from the seed, in one thread and in two."""
+    return checked.run(compilation, *arrays, seed=seed, threads=2, **symbols)
 
 
 def run_emulated(compilation: Compilation, *arrays: Array, seed: int = 0, **symbols: int) -> Sequence[Array]:
@@ -47,6 +48,8 @@ def judge(case: Case, run: Run = run_here) -> Verdict:
         started = time.perf_counter()
         try:
             results.append((way, _made(case, way, arrays, run, verdict)))
+        except checked.CheckedFault as fault:
+            verdict.problem = verdict.problem or f"{way}: {fault}"
         except TensorkilnError as error:
             verdict.refused[f"{error.code}: {_shape_of(str(error))}"] += 1
             if error.code not in _REFUSALS:

@@ -103,8 +103,9 @@ def _validated(document: Mapping[str, Any], nodes: list[Node], outputs: list[int
     # A symbol is kept where a dim still names it; which ones do is for the validation to say.
     text = json.dumps(kept)
     symbols = [record for record in document["symbolic_vars"] if f'"{record["name"]}"' in text]
+    types = {str(node["out_var"]): document["vars_metadata"][str(node["out_var"])] for node in kept}
     changed = {"nodes": kept, "input_vars": inputs, "output_vars": outputs, "symbolic_vars": symbols}
     try:
-        return Graph.model_validate({**document, **changed, "vars_metadata": {}})
+        return Graph.model_validate({**document, **changed, "vars_metadata": types})
     except TensorkilnError:
         return None
