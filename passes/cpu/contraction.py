@@ -128,7 +128,7 @@ class _Emission:
     def __init__(self, problem: Problem, blocking: Blocking, frame: Frame) -> None:
         self.problem, self.blocking, self.frame = problem, blocking, frame
         shared = problem.body.local_from
-        self.bases = list(frame.buffers[:shared])
+        self.bases = dict(enumerate(frame.buffers[:shared]))
         self.packed_left, self.packed_right, self.block, *tables = frame.buffers[shared:]
         count = len(problem.left.forms) + problem.left.inner_tables
         self.left_tables, self.right_tables = tables[:count], tables[count:]
@@ -256,16 +256,12 @@ class _Emission:
             stages = self._stages(column)
             block = len(self.problem.body.operands)
             place = expr.add(expr.mul(symbol("row"), self.blocking.block_columns), symbol("column"))
-            memory = Memory([*self._all_bases(), self.block], {}, self.frame.entry, {block: place})
+            memory = Memory({**self.bases, block: self.block}, {}, self.frame.entry, {block: place})
             emit = StageEmitter(self.problem.body.nodes, memory, self.frame.machine.traits)
             for stage in stages:
                 if stage.stores:
                     emit(stage, (column,), here)
             scf.YieldOp([])
-
-    def _all_bases(self) -> list[ir.Value]:
-        """Of every operand of the body: one that never leaves the kernel is the block itself, or read nowhere."""
-        return self.bases + [self.block] * (len(self.problem.body.operands) - len(self.bases))
 
     def _stages(self, column: Loop) -> list[Stage]:
         """The stages over the columns of one row of the block, the contraction as a map that reads the block."""
@@ -274,13 +270,11 @@ class _Emission:
         values |= _positions(body, parts.columns, expr.add(symbol("first_column"), symbol("column")))
         block = len(body.operands)
         root = body.stages[0].roots[0]
-        numbers = {value: number for number, value in enumerate(body.operands)}
-        own = numbers[root]
-        numbers[root] = block
+        numbers = {**body.numbers, root: block}
         domain = body.stages[0].domain.over((column,), values)
         load = body.nodes.load(root.dtype, block, domain.address, ())
-        stores = () if body.is_local(own) else (Store(root, own, load),)
-        stages = [Stage(domain, None, stores)]
+        kept = (entry.operand for entry in body.stages[0].stores if not body.is_local(entry.operand))
+        stages = [Stage(domain, None, (root,), (load,), tuple(Store(root, own, load) for own in kept))]
         for stage in body.stages[1:]:
             stages.append(
                 trace_stage(stage.domain.over((column,), values), stage.roots, body.space, body.nodes, numbers)

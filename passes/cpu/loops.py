@@ -78,10 +78,10 @@ def realise(body: KernelBody, item: KernelItem, frame: Frame) -> None:
     body = with_rows(body, _rows_of(body, item))
     in_registers = [number for number in locals_of(body) if row_size(body, number) == 1]
     given = iter(frame.buffers)
-    bases = [
-        register(frame.entry, stored_type(value.dtype)) if number in in_registers else next(given)
+    bases = {
+        number: register(frame.entry, stored_type(value.dtype)) if number in in_registers else next(given)
         for number, value in enumerate(body.operands)
-    ]
+    }
     memory = Memory(bases, {number: row_start(body, number) for number in locals_of(body)}, frame.entry)
     emit = StageEmitter(body.nodes, memory, frame.machine.traits)
     sums = _sums(body)

@@ -17,7 +17,6 @@ from passes.to_linalg.memory import (
     Memory,
     from_memory,
     load,
-    register,
     store,
     stored_type,
     to_memory,
@@ -193,32 +192,21 @@ class ContractionEmission:
             scf.YieldOp([])
 
     def _result(self, place: Dim, index: IndexEmitter) -> None:
-        body = self.body
-        first = body.stages[0]
-        own = first.stores[0].operand
-        bases = list(self._inputs().bases)
-        starts: dict[int, Dim] = {}
-        for stage in body.stages[1:]:
-            for entry in stage.stores:
-                bases[entry.operand] = register(self.frame.entry, stored_type(entry.root.dtype))
-                starts[entry.operand] = stage.domain.address
-        bases[own] = self.result
-        memory = Memory(bases, starts, self.frame.entry, {own: place})
-        for stage in body.stages:
-            emitter = self._emitter(index, memory)
-            for entry in stage.stores:
-                is_own = entry.operand == own
-                value = load(self.dtype, self.result, place, index) if is_own else emitter(entry.element)
-                if not is_own:
-                    store(entry.root.dtype, value, bases[entry.operand], 0, index)
-                if not body.is_local(entry.operand):
-                    buffer = self.frame.buffers[entry.operand]
-                    store(entry.root.dtype, value, buffer, stage.domain.address, index)
+        first, *maps = self.body.stages
+        buffers = self.frame.buffers
+        for entry in first.stores:
+            if not self.body.is_local(entry.operand):
+                value = load(self.dtype, self.result, place, index)
+                store(self.dtype, value, buffers[entry.operand], first.domain.address, index)
+        own = [entry.operand for entry in first.stores]
+        bases = dict(enumerate(buffers)) | dict.fromkeys(own, self.result)
+        memory = Memory(bases, {}, self.frame.entry, dict.fromkeys(own, place))
+        for stage in maps:
+            for entry, value in zip(stage.stores, self._emitter(index, memory).stored(stage), strict=True):
+                store(entry.root.dtype, value, buffers[entry.operand], stage.domain.address, index)
 
     def _inputs(self) -> Memory:
-        """The buffers; what never leaves the kernel has none, and stands in for itself until it is computed."""
-        missing = len(self.body.operands) - len(self.frame.buffers)
-        return Memory([*self.frame.buffers, *[self.result] * missing], {}, self.frame.entry)
+        return Memory(dict(enumerate(self.frame.buffers)), {}, self.frame.entry)
 
     def _emitter(self, index: IndexEmitter, memory: Memory) -> Emitter:
         return Emitter(self.body.nodes, index, memory, self.frame.machine.traits)

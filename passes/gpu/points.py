@@ -106,10 +106,10 @@ class _Emission:
     def _memory(self) -> Memory:
         """Buffers as they are, and what never leaves the kernel in registers."""
         body, frame = self.body, self.frame
-        bases = [
-            register(frame.entry, stored_type(value.dtype)) if body.is_local(number) else frame.buffers[number]
+        bases = {
+            number: register(frame.entry, stored_type(value.dtype)) if body.is_local(number) else frame.buffers[number]
             for number, value in enumerate(body.operands)
-        ]
+        }
         own = {entry.operand: stage.domain.address for stage in body.stages for entry in stage.stores}
         return Memory(bases, {number: address for number, address in own.items() if body.is_local(number)}, frame.entry)
 
@@ -128,8 +128,8 @@ class _Emission:
             Emitter(self.body.nodes, index, memory, traits, values)
             for index, memory, values in zip(lanes, memories, loaded, strict=True)
         ]
-        for entry in stage.stores:
-            values = [emitter(entry.element) for emitter in emitters]
+        stored = zip(*(emitter.stored(stage) for emitter in emitters), strict=True)
+        for entry, values in zip(stage.stores, stored, strict=True):
             if entry.operand in access.stores and self._is_aligned(entry.operand, entry.root.dtype, access):
                 base = self.frame.buffers[entry.operand]
                 store_vector(entry.root.dtype, values, base, stage.domain.address, lanes[0])

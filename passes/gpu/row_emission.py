@@ -58,18 +58,18 @@ class RowEmission:
 
     def _memory(self, in_shared: Mapping[int, ir.Value], in_buffers: Mapping[int, ir.Value]) -> Memory:
         body = self.body
-        bases: list[ir.Value] = []
+        bases: dict[int, ir.Value] = {}
         starts: dict[int, Dim] = {}
         for number, value in enumerate(body.operands):
             if number in self.scalars:
-                bases.append(register(self.frame.entry, stored_type(value.dtype)))
+                bases[number] = register(self.frame.entry, stored_type(value.dtype))
                 starts[number] = row_start(body, number)
             elif number in in_shared:
-                bases.append(in_shared[number])
+                bases[number] = in_shared[number]
                 slot = expr.mul(self.lanes.slot, row_size(body, number))
                 starts[number] = expr.sub(row_start(body, number), slot)
             else:
-                bases.append(in_buffers[number] if number in in_buffers else self.frame.buffers[number])
+                bases[number] = in_buffers[number] if number in in_buffers else self.frame.buffers[number]
         return Memory(bases, starts, self.frame.entry)
 
     def emit(self) -> None:
@@ -133,15 +133,13 @@ class RowEmission:
 
     def _map(self, stage: Stage, loops: Sequence[Loop], index: IndexEmitter) -> None:
         if not loops:
-            emitter = self._emitter(index)
-            for entry in stage.stores:
-                self._keep(entry, emitter(entry.element), stage, index)
+            for entry, value in zip(stage.stores, self._emitter(index).stored(stage), strict=True):
+                self._keep(entry, value, stage, index)
             return
 
         def point(here: IndexEmitter, _: Sequence[ir.Value]) -> list[ir.Value]:
-            emitter = self._emitter(here)
-            for entry in stage.stores:
-                self._store(entry, emitter(entry.element), stage, here)
+            for entry, value in zip(stage.stores, self._emitter(here).stored(stage), strict=True):
+                self._store(entry, value, stage, here)
             return []
 
         with where(self.is_live, index) as inside:

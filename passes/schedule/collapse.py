@@ -19,13 +19,12 @@ def collapse(body: KernelBody) -> KernelBody:
     rows, row_values = _merged(body.rows, body.stages, body, "R")
     stages: list[Stage] = []
     changed = len(rows) < len(body.rows)
-    numbers = {value: number for number, value in enumerate(body.operands)}
     for number, stage in enumerate(body.stages):
         inner = [loop for loop in stage.domain.loops if loop not in body.rows]
         loops, values = _merged(inner, (stage,), body, f"L{number}_")
         if changed or len(loops) < len(inner):
             domain = stage.domain.over((*rows, *loops), row_values | values)
-            stage = trace_stage(domain, stage.roots, body.space, body.nodes, numbers)
+            stage = trace_stage(domain, stage.roots, body.space, body.nodes, body.numbers)
         stages.append(stage)
     return replace(body, rows=tuple(rows), stages=tuple(stages))
 

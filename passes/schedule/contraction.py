@@ -41,10 +41,14 @@ class Contraction:
 
 
 def contraction_of(body: KernelBody) -> tuple[KernelBody, Contraction] | None:
-    """The collapsed body and its contraction, when it is one followed only by maps over its parallel loops."""
+    """The collapsed body and its contraction, when it is one, followed by no more than maps of a point of its result.
+
+    Such maps are one stage: what they make of each other is in registers.
+    """
     if not body.stages or body.stages[0].combine is None or len(body.rows) != len(body.stages[0].domain.parallel):
         return None
-    if any(stage.combine is not None or stage.domain.loops != body.rows for stage in body.stages[1:]):
+    maps = body.stages[1:]
+    if len(maps) > 1 or any(stage.combine is not None or stage.domain.loops != body.rows for stage in maps):
         return None
     if _factors(body.stages[0].combine, body.stages[0].elements[0]) is None:
         return None

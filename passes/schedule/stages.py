@@ -7,7 +7,7 @@ they are the rows. Within one row a stage may read anything that an earlier stag
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tensorkiln import expr
@@ -15,10 +15,11 @@ from tensorkiln.errors import DiagnosticError
 from tensorkiln.expr import Dim
 
 from ..to_linalg.index_space import IndexSpace
-from ..to_linalg.scalar_dag import Interner, Load, Node, walk
+from ..to_linalg.scalar_dag import Interner, Load, Node
 from ..to_linalg.tracer import Tracer
 from ..to_linalg.traces import TRACES
 from ..values import Function, Value
+from .accesses import loads
 from .domain import Domain, Loop, domain_of, traced_value
 
 
@@ -33,26 +34,25 @@ class Store:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """Loops and what they compute: one reduction of kind `combine`, or the stores of a map (`combine` is None)."""
+    """Loops and what they compute: one reduction of kind `combine`, or the elements of a map (`combine` is None).
+
+    `elements` has one entry for each of `roots`. Those that leave the kernel, or that a later stage reads, are stored;
+    the others are in registers while the stage is at a point.
+    """
 
     domain: Domain
     combine: str | None
+    roots: tuple[Value, ...]
+    elements: tuple[Node, ...]
     stores: tuple[Store, ...]
-
-    @property
-    def roots(self) -> tuple[Value, ...]:
-        return tuple(store.root for store in self.stores)
-
-    @property
-    def elements(self) -> tuple[Node, ...]:
-        return tuple(store.element for store in self.stores)
 
 
 @dataclass(frozen=True, slots=True)
 class KernelBody:
     """The stages of a kernel over its rows.
 
-    Operands are numbered: the function's arguments, its distinct results, then the roots that never leave the kernel.
+    Operands are numbered: the function's arguments, its distinct results, then the roots that never leave the kernel
+    and are read by a later stage than their own. No other root has memory.
     """
 
     function: Function
@@ -67,51 +67,113 @@ class KernelBody:
         """Whether the operand never leaves the kernel."""
         return operand >= self.local_from
 
+    @property
+    def numbers(self) -> dict[Value, int]:
+        """The number of each operand."""
+        return {value: number for number, value in enumerate(self.operands)}
+
 
 def kernel_body(function: Function, rows: int) -> KernelBody:
     """Trace the roots of a kernel function whose first `rows` loops are shared by all of them."""
-    results = tuple(dict.fromkeys(function.results))
-    roots = tuple(value for value in function.values if value.is_root)
-    local = tuple(root for root in roots if root not in results)
-    operands = (*function.arguments, *results, *local)
+    given = (*function.arguments, *dict.fromkeys(function.results))
     space, nodes = IndexSpace(function.symbols), Interner()
+    roots = tuple(value for value in function.values if value.is_root)
+    if roots[0].kind == "scatter":
+        # Where it stores is data: there is nothing to trace.
+        return KernelBody(function, space, nodes, (), (), given, len(given))
+    plan = _Plan(roots, rows, space, nodes, given)
+    operands = (*given, *plan.kept())
     numbers = {value: number for number, value in enumerate(operands)}
-    row_loops, stages = _stages(roots, rows, space, nodes, numbers)
-    return KernelBody(function, space, nodes, row_loops, stages, operands, len(operands) - len(local))
+    stages = tuple(trace_stage(domain, members, space, nodes, numbers) for domain, members in plan.stages)
+    return KernelBody(function, space, nodes, plan.rows, stages, operands, len(given))
 
 
 def trace_stage(
-    domain: Domain, roots: Sequence[Value], space: IndexSpace, nodes: Interner, numbers: dict[Value, int]
+    domain: Domain, roots: Sequence[Value], space: IndexSpace, nodes: Interner, numbers: Mapping[Value, int]
 ) -> Stage:
     """The stage that computes `roots` over `domain`; roots of one map take each other's elements from registers."""
     others = {value: number for value, number in numbers.items() if value not in roots}
     tracer = Tracer(space, others, TRACES, nodes)
+    elements = tuple(_element(tracer, root, domain) for root in roots)
+    stores = tuple(
+        Store(root, numbers[root], element) for root, element in zip(roots, elements, strict=True) if root in numbers
+    )
     combine = roots[0].text("reduce_op_kind") if roots[0].kind == "reduce_axis" else None
-    stores: list[Store] = []
-    for root in roots:
-        value = traced_value(root)
-        index = domain.index(value.shape)
-        element = tracer.element(value, index) if combine else tracer.define(value, index)
-        stores.append(Store(root, numbers[root], element))
-    return Stage(domain, combine, tuple(stores))
+    return Stage(domain, combine, tuple(roots), elements, stores)
 
 
-def _stages(
-    roots: Sequence[Value], rows: int, space: IndexSpace, nodes: Interner, numbers: dict[Value, int]
-) -> tuple[tuple[Loop, ...], tuple[Stage, ...]]:
-    if roots[0].kind == "scatter":
-        # Where it stores is data: there is nothing to trace.
-        return (), ()
-    row_loops = _row_loops(roots[0], rows, space)
-    stages: list[Stage] = []
-    for root in roots:
-        domain = _domain(root, row_loops, space, f"l{len(stages)}_")
-        if stages and _reads_only_here(root, stages[-1], space, nodes, numbers):
-            last = stages[-1]
-            stages[-1] = trace_stage(last.domain, (*last.roots, root), space, nodes, numbers)
+def _element(tracer: Tracer, root: Value, domain: Domain) -> Node:
+    value = traced_value(root)
+    index = domain.index(value.shape)
+    return tracer.element(value, index) if root.kind == "reduce_axis" else tracer.define(value, index)
+
+
+class _Plan:
+    """Which roots share a stage, and which are read by a later one."""
+
+    def __init__(
+        self, roots: Sequence[Value], rows: int, space: IndexSpace, nodes: Interner, given: Sequence[Value]
+    ) -> None:
+        self.space, self.nodes = space, nodes
+        self.rows = _row_loops(roots[0], rows, space)
+        self.stages: list[tuple[Domain, list[Value]]] = []
+        self._given = frozenset(given)
+        self._values = tuple(dict.fromkeys((*given, *roots)))
+        self._tracer = Tracer(space, {value: number for number, value in enumerate(self._values)}, TRACES, nodes)
+        self._home: dict[Value, int] = {}
+        self._read_later: set[Value] = set()
+        for root in roots:
+            self._add(root)
+
+    def kept(self) -> list[Value]:
+        """The roots that need memory inside the kernel, in order."""
+        return [root for root in self._home if root in self._read_later and root not in self._given]
+
+    def _add(self, root: Value) -> None:
+        if not (self.stages and self._may_join(root, *self.stages[-1])):
+            self.stages.append((_domain(root, self.rows, self.space, f"l{len(self.stages)}_"), []))
+        self.stages[-1][1].append(root)
+        here = self._home[root] = len(self.stages) - 1
+        self._read_later |= {value for value in _named(root) if self._home.get(value, here) < here}
+
+    def _may_join(self, root: Value, domain: Domain, members: Sequence[Value]) -> bool:
+        """Whether `root` is a map over the loops of the last stage, and reads of it only the element of its point."""
+        if not _walks_as(root, members):
+            return False
+        found = loads((_element(self._tracer, root, domain),), self.nodes)
+        return all(self._is_at_hand(load, domain) for load in found)
+
+    def _is_at_hand(self, load: Load, domain: Domain) -> bool:
+        """Whether the load reads nothing of the last stage but the element of the same point."""
+        made_here = self._home.get(self._values[load.operand]) == len(self.stages) - 1
+        return not made_here or load.address == domain.address
+
+
+def _named(root: Value) -> Iterator[Value]:
+    """The roots that the ops behind `root` have for operands.
+
+    Those of which no element is read in the end are among them: which reads are outside of what they read is known
+    better for some loops than for others, and a stage may be traced over other loops again.
+    """
+    seen: set[Value] = set()
+    stack = list(root.operands)
+    while stack:
+        value = stack.pop()
+        if value in seen:
+            continue
+        seen.add(value)
+        if value.is_root:
+            yield value
         else:
-            stages.append(trace_stage(domain, (root,), space, nodes, numbers))
-    return row_loops, tuple(stages)
+            stack.extend(value.operands)
+
+
+def _walks_as(root: Value, members: Sequence[Value]) -> bool:
+    """Whether `root` is a map over the loops of the maps `members`."""
+    if root.kind == "reduce_axis" or members[0].kind == "reduce_axis":
+        return False
+    shapes = [[extent for extent in value.shape if extent != 1] for value in (root, members[0])]
+    return shapes[0] == shapes[1]
 
 
 def _row_loops(root: Value, rows: int, space: IndexSpace) -> tuple[Loop, ...]:
@@ -132,16 +194,3 @@ def _domain(root: Value, rows: Sequence[Loop], space: IndexSpace, prefix: str) -
         )
     names: dict[str, Dim] = {old.name: expr.symbol(row.name) for old, row in zip(leading, rows, strict=True)}
     return own.over((*rows, *(loop for loop in own.loops if loop.name not in names)), names)
-
-
-def _reads_only_here(root: Value, stage: Stage, space: IndexSpace, nodes: Interner, numbers: dict[Value, int]) -> bool:
-    """Whether `root` walks the loops of the map `stage` and reads of its results only the element at hand."""
-    extents = [extent for extent in root.shape if extent != 1]
-    if root.kind == "reduce_axis" or stage.combine is not None:
-        return False
-    if extents != [extent for extent in stage.roots[0].shape if extent != 1]:
-        return False
-    made_here = {store.operand for store in stage.stores}
-    probe = Tracer(space, numbers, TRACES, nodes).define(root, stage.domain.index(root.shape))
-    loads = (node for node in walk((probe,), nodes) if isinstance(node, Load))
-    return all(load.operand not in made_here or load.address == stage.domain.address for load in loads)

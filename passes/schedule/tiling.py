@@ -100,8 +100,7 @@ def cut(space: IndexSpace, loop: Loop, size: int) -> tuple[Loop, Loop, Dim]:
 
 def retraced(body: KernelBody, stage: Stage, loops: Iterable[Loop], values: Mapping[str, Dim]) -> Stage:
     """`stage` over other loops, in terms of which `values` gives the present ones."""
-    numbers = {value: number for number, value in enumerate(body.operands)}
-    return trace_stage(stage.domain.over(loops, values), stage.roots, body.space, body.nodes, numbers)
+    return trace_stage(stage.domain.over(loops, values), stage.roots, body.space, body.nodes, body.numbers)
 
 
 def block_name(loop: Loop) -> str:

@@ -10,6 +10,7 @@ from passes.scalar.traits import Traits
 from tensorkiln.dtypes import DType
 from tensorkiln.expr import Dim, Expr, free_symbols
 
+from ..schedule.stages import Stage
 from .index_emission import IndexEmitter
 from .memory import (
     Memory,
@@ -47,6 +48,15 @@ class Emitter:
         if value is None:
             value = self._values[id(node)] = self._emit(node)
         return value
+
+    def stored(self, stage: Stage) -> list[ir.Value]:
+        """What the stage stores at this point.
+
+        All elements are emitted, in order, so that no recursion is deeper than one of them.
+        """
+        for element in stage.elements:
+            self(element)
+        return [self(entry.element) for entry in stage.stores]
 
     def _emit(self, node: Node) -> ir.Value:
         match node:

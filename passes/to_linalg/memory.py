@@ -100,13 +100,14 @@ def store(dtype: DType, value: ir.Value, base: ir.Value, address: Dim, index: In
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """The operands of a kernel as bare pointers, and where in each the current row starts.
+    """The operands of a kernel that are in memory, as bare pointers, and where in each the current row starts.
 
-    `row_starts` has an entry for the operands that hold one row only. `entry` is the first block of the function. Of
-    the operands in `at_hand` only the element of the present point is ever read, and it is where the entry says.
+    An operand without a base has no memory here: to address it is an error. `row_starts` has an entry for the operands
+    that hold one row only. `entry` is the first block of the function. Of the operands in `at_hand` only the element of
+    the present point is ever read, and it is where the entry says.
     """
 
-    bases: Sequence[ir.Value]
+    bases: Mapping[int, ir.Value]
     row_starts: Mapping[int, Dim]
     entry: ir.Block
     at_hand: Mapping[int, Dim] = field(default_factory=dict[int, Dim])

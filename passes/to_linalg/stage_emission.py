@@ -46,14 +46,14 @@ class StageEmitter:
     def _map(self, stage: Stage, loops: Sequence[Loop], index: IndexEmitter) -> None:
         memory = self.memory
         if not loops:
-            emitter = self.body(index)
-            for entry in stage.stores:
+            for entry, value in zip(stage.stores, self.body(index).stored(stage), strict=True):
                 address = memory.address(entry.operand, stage.domain.address)
-                store(entry.root.dtype, emitter(entry.element), memory.bases[entry.operand], address, index)
+                store(entry.root.dtype, value, memory.bases[entry.operand], address, index)
             return
         targets = [self.target(stage.domain.address, entry.operand, loops, index) for entry in stage.stores]
         with Generic(self, stage.elements, loops, targets, index) as (emitter, _):
-            linalg.yield_([to_memory(entry.root.dtype, emitter(entry.element)) for entry in stage.stores])
+            stored = zip(stage.stores, emitter.stored(stage), strict=True)
+            linalg.yield_([to_memory(entry.root.dtype, value) for entry, value in stored])
 
     def reduced(self, stage: Stage, loops: Sequence[Loop], index: IndexEmitter) -> ir.Value:
         """The combination of all points of `loops`, which are reduction loops."""
@@ -154,7 +154,7 @@ class Generic:
         return Target(strided_view(base, access.offset, extents, strides, self.index), axes)
 
     def _extent_operand(self, axis: int) -> Target:
-        base = self.stages.memory.bases[0]
+        base = next(iter(self.stages.memory.bases.values()))
         return Target(strided_view(base, 0, (self.loops[axis].extent,), (0,), self.index), (axis,))
 
     def _map(self, axes: Sequence[int]) -> ir.Attribute:

@@ -10,7 +10,7 @@ from passes.to_linalg.index_space import IndexSpace
 from passes.to_linalg.scalar_dag import Load
 from passes.values import Function, Value
 from tensorkiln import expr
-from tensorkiln.build import Builder, matmul, relu, scatter, softmax
+from tensorkiln.build import Builder, gelu, matmul, relu, scatter, softmax
 from tensorkiln.dtypes import DType
 from tensorkiln.errors import DiagnosticError
 from tensorkiln.expr import symbol
@@ -51,6 +51,26 @@ def test_maps_over_the_same_loops_share_a_stage_and_its_registers() -> None:
     assert first is not second
     loaded = {node.operand for node in _loads(second)}
     assert loaded == {0}
+
+
+def test_a_root_that_only_its_own_stage_reads_has_no_memory() -> None:
+    b = Builder("feed_forward")
+    x, w, bias = b.input("float32", (32, 64)), b.input("float32", (64, 48)), b.input("float32", (48,))
+    kernel = body(output(b, gelu(matmul(x, w) + bias)))
+    product, epilogue = kernel.stages
+    assert len(epilogue.roots) > len(epilogue.stores) == 1
+    assert len(epilogue.elements) == len(epilogue.roots)
+    (result,) = epilogue.stores
+    assert not kernel.is_local(result.operand)
+    assert kernel.operands[kernel.local_from :] == product.roots
+
+
+def test_a_root_that_a_later_stage_reads_has_memory_of_its_own() -> None:
+    b = Builder("centred")
+    x = b.input("float32", (32, 100))
+    kernel = body(output(b, x - x.mean(1, keepdims=True)))
+    kept = [kernel.operands[entry.operand] for stage in kernel.stages[:-1] for entry in stage.stores]
+    assert list(kernel.operands[kernel.local_from :]) == kept
 
 
 def _loads(node: object) -> list[Load]:
