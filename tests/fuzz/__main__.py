@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tensorkiln.graph import Graph
+from tensorkiln.sdk import NATIVE
 
 from .composer import Case, Way
 from .coverage import Coverage
@@ -75,7 +76,7 @@ def again(arguments: argparse.Namespace) -> int:
     """Judge one graph in a process of its own; 1 when it fails."""
     symbols = {name: int(value) for name, _, value in (text.partition("=") for text in arguments.symbol)}
     ways = tuple(Way(text.removesuffix(":unfused"), not text.endswith(":unfused")) for text in arguments.way)
-    case = Case(Graph.model_validate_json(arguments.graph.read_text()), symbols, arguments.seed, ways)
+    case = Case(Graph.model_validate_json(arguments.graph.read_text()), symbols, arguments.seed, ways or (Way(NATIVE),))
     with Trials() as trials:
         verdict = trials.of(case)
     print(verdict.problem or "every way agrees with the reference")
@@ -99,7 +100,12 @@ def _parsed(words: Sequence[str] | None) -> argparse.Namespace:
     once_more = commands.add_parser("again", help="judge a graph once more")
     once_more.add_argument("graph", type=Path)
     once_more.add_argument("--seed", type=int, default=0)
-    once_more.add_argument("--way", action="append", default=[], help="a target, with :unfused behind it or not")
+    once_more.add_argument(
+        "--way",
+        action="append",
+        default=[],
+        help="a target, with :unfused behind it or not; repeatable, cpu:native unless given",
+    )
     once_more.add_argument("--symbol", action="append", default=[], help="the value of a symbol, as n=5")
     once_more.set_defaults(command=again)
     return parser.parse_args(words)

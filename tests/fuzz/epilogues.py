@@ -14,7 +14,7 @@ from .composer import Composer
 Step = Callable[[Composer, Tensor, "list[Tensor]"], Tensor]
 """From a tensor and the earlier ones of its shape to another one of its shape."""
 
-LENGTHS = (1, 2, 1, 3, 2, 5, 4, 8, 12, 30)
+LENGTHS = (1, 2, 3, 1, 2, 3, 4, 1, 2, 5, 3, 2, 8, 1, 12, 30)
 
 Binary = Callable[[Tensor, Tensor], Tensor]
 

@@ -103,7 +103,8 @@ def graphs(draw: st.DrawFn, name: str) -> Case:
     """A graph of a family, and the ways to compile it: for a CPU or a GPU, then without fusion or for another CPU."""
     # What does not depend on the graph is drawn first: a choice that others follow is hard to simplify.
     target = draw(st.sampled_from([*_levels(), *_levels(), GPU]))
-    other = draw(st.sampled_from([Way(target), Way(target, fusion=False), *map(Way, _levels())]))
+    unfused = Way(target, fusion=False)
+    other = draw(st.sampled_from([*[Way(target)] * 8, unfused, unfused, *map(Way, _levels())]))
     seed = draw(st.integers(0, 9999))
     more = draw(st.sampled_from([0, 0, 1, 3]))
     composer = Composer(draw, GPU_POINTS if target == GPU else POINTS)
