@@ -24,7 +24,7 @@ from .trial import Trials
 
 BATCH = 25
 TURNS = (
-    *("behind_products", "behind_products", "behind_products", "many_outputs", "behind_products", "in_place"),
+    *("behind_products", "blocks", "behind_products", "many_outputs", "behind_products", "in_place", "blocks"),
     *("behind_products", "moved_then_reduced", "behind_products", "long_chains"),
 )
 """The families by turns: half of the graphs are contractions with what is around them."""

@@ -13,6 +13,7 @@ from tensorkiln.dtypes import DType
 from tests.compiled import runs_here
 from tests.emulated import TARGET as GPU
 
+from .blocks import blocks
 from .composer import Case, Composer, Way
 from .epilogues import extended, step
 from .products import any_product
@@ -90,6 +91,7 @@ def long_chains(composer: Composer) -> Sequence[Tensor]:
 
 FAMILIES: dict[str, Family] = {
     "behind_products": behind_products,
+    "blocks": blocks,
     "moved_then_reduced": moved_then_reduced,
     "in_place": in_place,
     "many_outputs": many_outputs,

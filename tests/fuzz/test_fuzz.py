@@ -15,7 +15,14 @@ from .families import FAMILIES
 from .trial import Trials
 
 BATCH = 15
-BATCHES = {"behind_products": 12, "moved_then_reduced": 2, "in_place": 2, "many_outputs": 2, "long_chains": 2}
+BATCHES = {
+    "behind_products": 12,
+    "blocks": 1,
+    "moved_then_reduced": 2,
+    "in_place": 2,
+    "many_outputs": 2,
+    "long_chains": 1,
+}
 """Batches of a family: one process composes one."""
 
 
