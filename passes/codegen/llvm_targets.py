@@ -1,4 +1,4 @@
-"""LLVM's back ends, registered once a process."""
+"""LLVM's back ends, registered once a process, and how its optimiser is set."""
 
 from __future__ import annotations
 
@@ -12,3 +12,7 @@ def initialize() -> None:
     """Register every back end and assembly printer that llvmlite was built with; later calls do nothing."""
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
+    # InstCombine would move a division whose quotient only a guarded load needs into the guard's branch. The loop
+    # vectoriser of LLVM 22.1 then divides if the first lane passes the guard, and computes the address of the masked
+    # load from the quotient either way.
+    llvm.set_option("tensorkiln", "-instcombine-code-sinking=false")

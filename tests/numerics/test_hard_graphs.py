@@ -115,6 +115,19 @@ def test_a_strided_convolution_of_symbolic_size(run: Run, stride: int) -> None:
     np.testing.assert_allclose(actual, expected, rtol=1e-3, atol=1e-3)
 
 
+@pytest.mark.parametrize("height", [1, 3, 8])
+def test_a_padded_convolution_of_symbolic_height_and_few_channels(run: Run, height: int) -> None:
+    # The address of a row is a quotient by the padded height, and the first element of each row is padding: where that
+    # one is not loaded, the vector that begins with it has an address all the same.
+    b = Builder("padded")
+    h = b.symbol("h", 1, 512)
+    x, weights = b.input("float32", (1, 3, h, 20)), b.input("float32", (2, 3, 3, 3))
+    b.output(conv2d(x, weights, padding=1))
+    graph, arrays = b.graph(), (draw(1, 3, height, 20), draw(2, 3, 3, 3))
+    (actual,), (expected,) = run(graph, *arrays, h=height), evaluate(graph, *arrays, h=height)
+    np.testing.assert_allclose(actual, expected, rtol=1e-4, atol=1e-4)
+
+
 def test_a_scan_by_doubling_shifts_stays_small(run: Run) -> None:
     length = 1 << 12
     b = Builder("scan")
