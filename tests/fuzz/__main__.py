@@ -38,7 +38,7 @@ def explored(arguments: argparse.Namespace) -> Coverage:
     with Trials() as trials:
         while time.monotonic() < ends and coverage.graphs["all"] < arguments.graphs:
             family = TURNS[turn % len(TURNS)]
-            number = (arguments.seed * 64 + arguments.part) * 100_000 + turn
+            number = (arguments.seed * 64 + arguments.part) * 10_000 + turn
             turn += 1
             try:
                 explore(family, BATCH, number, trials.of, coverage)

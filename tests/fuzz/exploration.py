@@ -11,9 +11,11 @@ from .composer import Case
 from .coverage import Coverage
 from .families import graphs
 from .simpler import simplest
+from .trial import written
 from .verdict import Verdict
 
 Judge = Callable[[Case], Verdict]
+_MOST_TURNS = 1000
 _UNCHECKED = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example)
 
 
@@ -37,10 +39,32 @@ class GraphFailure(AssertionError):
 
 def explore(family: str, count: int, number: int, judge: Judge, coverage: Coverage) -> None:
     """Judge so many graphs, drawn from `number`. GraphFailure, with the simplest graph found, when one fails."""
+    judged: dict[str, str] = {}
+
+    def problem_of(case: Case) -> str:
+        text = written(case)
+        if text not in judged:
+            verdict = judge(case)
+            coverage.add(family, case, verdict)
+            judged[text] = verdict.problem
+        return judged[text]
+
+    # Of many graphs that hypothesis draws in one go, most are like one another, and the first is always the simplest.
+    turn = 0
+    while len(judged) < count:
+        try:
+            _draw(family, number * _MOST_TURNS + turn, problem_of)
+        except GraphFailure as failure:
+            raise GraphFailure(*simplest(failure.case, problem_of)) from None
+        turn += 1
+
+
+def _draw(family: str, number: int, problem_of: Callable[[Case], str]) -> None:
+    """The simplest graph and another one, which is made as simple as it gets when it fails."""
 
     @seed(number)
     @settings(
-        max_examples=count,
+        max_examples=2,
         database=None,
         deadline=None,
         derandomize=True,
@@ -50,17 +74,11 @@ def explore(family: str, count: int, number: int, judge: Judge, coverage: Covera
         suppress_health_check=_UNCHECKED,
     )
     @given(graphs(family))
-    def judged(case: Case) -> None:
-        verdict = judge(case)
-        coverage.add(family, case, verdict)
-        if verdict.problem:
-            raise GraphFailure(case, verdict.problem)
+    def agrees(case: Case) -> None:
+        if problem := problem_of(case):
+            raise GraphFailure(case, problem)
 
-    try:
-        judged()
-    except GraphFailure as failure:
-        case, problem = simplest(failure.case, lambda simpler: judge(simpler).problem)
-        raise GraphFailure(case, problem) from None
+    agrees()
 
 
 def kept(failure: GraphFailure, folder: Path, name: str) -> Path:
