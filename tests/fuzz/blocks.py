@@ -78,7 +78,7 @@ def _attention(composer: Composer, x: Tensor) -> Sequence[Tensor]:
     else:
         parts = tuple(_layer(composer, x, count * width) for _ in range(3))
     query, key, value = (kiln.permute(kiln.reshape(part, (batch, length, count, width)), 0, 2, 1, 3) for part in parts)
-    if composer.flag():
+    if width % 2 == 0 and composer.flag():
         query, key = _turned(composer, query), _turned(composer, key)
     if composer.flag():
         older = composer.dim((3, 1, 8), 8)
@@ -97,7 +97,7 @@ def _attention(composer: Composer, x: Tensor) -> Sequence[Tensor]:
 def _turned(composer: Composer, x: Tensor) -> Tensor:
     """By angles that grow with the position: a rotary embedding, the halves of each row turned together."""
     half = composer.value(x.shape[-1]) // 2
-    first, second = x[..., :half], x[..., half : 2 * half]
+    first, second = x[..., :half], x[..., half:]
     angles = composer.input(x.dtype, (x.shape[-2], half))
     return kiln.cat([first * kiln.cos(angles) - second * kiln.sin(angles), first * kiln.sin(angles) + second], -1)
 
