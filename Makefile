@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format lock bench serve farm faults clean
+.PHONY: help setup demo test check format lock bench serve farm faults fuzz clean
 
 help: ## what the targets do
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -52,6 +52,11 @@ farm: $(STAMP) ## RabbitMQ, two services and four workers on this machine, until
 
 faults: $(STAMP) ## what the service and a farm survive, at full size, with the figures
 	KILN_FAULTS=full $(BIN)/python -m pytest -W error -s -m faults
+
+SECONDS ?= 600
+SEED ?= 1
+fuzz: $(STAMP) ## composed graphs for SECONDS=600 from SEED=1, against the reference and without fusion
+	$(BIN)/python -m tests.fuzz run --seconds $(SECONDS) --seed $(SEED)
 
 clean: ## remove the virtual environment and caches
 	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis

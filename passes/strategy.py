@@ -39,10 +39,12 @@ class Strategy(Generic[Problem, Machine, Frame]):
 Strategies = Mapping[str, Strategy[Any, Machine, Frame]]
 
 
-def schedule(module: ir.Module, strategies: Strategies[Machine, Frame], machine: Machine, reuse: Reuse) -> ir.Module:
+def schedule(
+    module: ir.Module, strategies: Strategies[Machine, Frame], machine: Machine, reuse: Reuse | None
+) -> ir.Module:
     """Have the first strategy that can run a kernel choose how; the choice is written on the kernel's function.
 
-    `reuse` is what the strategies allow a kernel to compute in place.
+    `reuse` is what the strategies allow a kernel to compute in place; None is nothing.
     """
 
     def choose(body: KernelBody) -> Choice:

@@ -22,10 +22,11 @@ from .strategies import STRATEGIES
 def cpu_pipeline(target: Target, options: CompileOptions) -> tuple[Stage, ...]:
     """kiln -> LLVM dialect."""
     machine = machine_of(target, fast_math=options.fast_math)
+    reuse = Reuse.ROWS if options.fusion else None
     return (
         Stage("decompose", decompose, KILN),
-        Stage("form-kernels", form_kernels, KILN),
-        Stage("schedule", partial(schedule, strategies=STRATEGIES, machine=machine, reuse=Reuse.ROWS), KILN),
+        Stage("form-kernels", partial(form_kernels, fusion=options.fusion), KILN),
+        Stage("schedule", partial(schedule, strategies=STRATEGIES, machine=machine, reuse=reuse), KILN),
         Stage("to-linalg", partial(realise_kernels, machine=machine), LOOPS),
         Stage("lower", lower_to_llvm, LLVM),
         # The entries are in the LLVM dialect already, and call bodies by their lowered signature.

@@ -12,17 +12,20 @@ from .materialise import is_table, live_values, materialised
 from .outline import is_empty, outline
 
 
-def form_kernels(module: ir.Module) -> ir.Module:
-    """Cut `@graph` into kernels; the module that comes back has `@graph` and one private function per kernel."""
+def form_kernels(module: ir.Module, *, fusion: bool = True) -> ir.Module:
+    """Cut `@graph` into kernels; the module that comes back has `@graph` and one private function per kernel.
+
+    Without `fusion` a kernel computes one op, and what could lie in another value is copied.
+    """
     source = graph_function(module).operation
     function = read_function(source, read_symbols(module))
     live = live_values(function)
-    stored = materialised(function, live)
+    stored = materialised(function, live, fusion)
     kept = [value for value in live if value in stored]
     results = set(function.results)
     host = [value for value in live if is_table(value) or _needs_no_kernel(value, value in stored or value in results)]
     with module.context, ir.Location.unknown():
-        grouping = group(function, live, [value for value in kept if not is_empty(value)], host)
+        grouping = group(function, live, [value for value in kept if not is_empty(value)], host, fusion)
         return outline(source, function, grouping, host)
 
 

@@ -61,19 +61,22 @@ class Grouping:
     assemblies: Mapping[Value, Assembly]
 
 
-def group(function: Function, live: Sequence[Value], stored: Sequence[Value], host: Sequence[Value]) -> Grouping:
+def group(
+    function: Function, live: Sequence[Value], stored: Sequence[Value], host: Sequence[Value], fusion: bool = True
+) -> Grouping:
     """Kernels for the stored values, which are given in order; every kernel reads only earlier ones.
 
     `host` are the values that are in memory before any kernel runs, arguments aside; `live` all that results need.
+    Without `fusion` every stored value has a kernel of its own, and lies in no other.
     """
-    return _Grouping(function, live, stored, host).run()
+    return _Grouping(function, live, stored, host, fusion).run()
 
 
 class _Grouping:
     def __init__(
-        self, function: Function, live: Sequence[Value], stored: Sequence[Value], host: Sequence[Value]
+        self, function: Function, live: Sequence[Value], stored: Sequence[Value], host: Sequence[Value], fusion: bool
     ) -> None:
-        self.stored = stored
+        self.stored, self.fusion = stored, fusion
         self.space = IndexSpace(function.symbols)
         self.nodes = Interner()
         in_memory = [*function.arguments, *host, *stored]
@@ -97,20 +100,20 @@ class _Grouping:
         if root.kind in OPAQUE:
             self._open(Group([root], 0, {}, {o for o in root.operands if o in self.numbers}, is_opaque=True))
             return
-        assembly = self.assemblies.find(root)
+        assembly = self.assemblies.find(root) if self.fusion else None
         if assembly is not None:
             self.home[root] = max(self.home[base] for base in assembly.bases)
             return
         domain = domain_of(root, self.space, prefix)
         element = self._element(root, domain)
-        if root.kind != "reduce_axis" and self.windows.find(root, domain, element):
+        if self.fusion and root.kind != "reduce_axis" and self.windows.find(root, domain, element):
             return
         combine = root.text("reduce_op_kind") if root.kind == "reduce_axis" else None
         is_contraction = match_contraction(domain, combine, element, self.nodes, self.space) is not None
         reads = self._reads(element)
         unread = {self.windows.base(value) for value in self._named(root)} - reads.keys()
         producers = {self.home[value] for value in reads if value in self.home}
-        if producers and not is_contraction:
+        if self.fusion and producers and not is_contraction:
             latest = max(producers)
             rows = self._shared_rows(self.groups[latest], root, domain, reads)
             if rows is not None:

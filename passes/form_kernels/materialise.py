@@ -16,6 +16,7 @@ from tensorkiln.dtypes import DType
 from ..schedule.contraction import is_exact_widening
 from ..to_linalg.index_space import IndexSpace
 from ..values import Function, Value
+from .apart import values_apart
 from .costs import MOVEMENT, Costs
 from .joining import store_what_joins_in_place
 
@@ -55,8 +56,8 @@ def live_values(function: Function) -> list[Value]:
     return [value for value in function.values if value in needed]
 
 
-def materialised(function: Function, live: Sequence[Value]) -> set[Value]:
-    """The values of `function` that kernels store."""
+def materialised(function: Function, live: Sequence[Value], fusion: bool = True) -> set[Value]:
+    """The values that kernels store: without `fusion` all of them that take no more memory than their operands."""
     users: dict[Value, list[Value]] = defaultdict(list)
     for value in live:
         for operand in value.operands:
@@ -80,6 +81,9 @@ def materialised(function: Function, live: Sequence[Value]) -> set[Value]:
             stored.add(value)
     _store_what_many_kernels_compute(live, users, stored, costs)
     store_what_joins_in_place(function, live, stored)
+    if not fusion:
+        in_memory = {value for value in (*function.arguments, *live) if value in stored or lives_in_memory(value)}
+        stored |= values_apart(function, live, in_memory)
     return {value for value in stored if not lives_in_memory(value) and value.dtype is not DType.UNIT}
 
 

@@ -26,11 +26,12 @@ DEVICE = frozenset({"nvvm"})
 def gpu_pipeline(target: Target, options: CompileOptions) -> tuple[Stage, ...]:
     """kiln -> LLVM dialect with NVVM."""
     machine = machine_of(target, fast_math=options.fast_math)
+    reuse = Reuse.POINTS if options.fusion else None
     return (
         Stage("decompose", decompose, KILN),
         Stage("split-reductions", split_reductions, KILN),
-        Stage("form-kernels", form_kernels, KILN),
-        Stage("schedule", partial(schedule, strategies=STRATEGIES, machine=machine, reuse=Reuse.POINTS), KILN),
+        Stage("form-kernels", partial(form_kernels, fusion=options.fusion), KILN),
+        Stage("schedule", partial(schedule, strategies=STRATEGIES, machine=machine, reuse=reuse), KILN),
         Stage("to-linalg", partial(realise_kernels, machine=machine), LOOPS | DEVICE),
         Stage("lower", lower_to_llvm, LLVM | DEVICE),
         Stage("entries", mark_kernels, LLVM | DEVICE),

@@ -45,9 +45,9 @@ def decomposed(graph: Graph) -> ir.Module:
     return module
 
 
-def kernels(graph: Graph) -> ir.Module:
+def kernels(graph: Graph, *, fusion: bool = True) -> ir.Module:
     """The graph cut into kernels."""
-    module = form_kernels(decomposed(graph))
+    module = form_kernels(decomposed(graph), fusion=fusion)
     assert module.operation.verify()
     return module
 
@@ -83,9 +83,9 @@ def body(graph: Graph) -> KernelBody:
     return only
 
 
-def shape_of_kernels(graph: Graph) -> list[tuple[int, list[str]]]:
+def shape_of_kernels(graph: Graph, *, fusion: bool = True) -> list[tuple[int, list[str]]]:
     """`(shared rows, kinds of the stored values)` of every kernel, in order."""
-    module = kernels(graph)
+    module = kernels(graph, fusion=fusion)
     known = read_graph(module)
     functions = kernel_functions(module)
     called = dict.fromkeys(value.text("callee") for value in known.values if value.kind == "func.call")

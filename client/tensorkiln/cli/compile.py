@@ -14,7 +14,7 @@ from ..bundle import SUFFIX, is_bundle
 from ..sdk import NATIVE, Client
 from ..spec import CompiledProgram
 from .model import read_model
-from .options import Cubin, FastMath, GraphFile, TimeoutS, Url
+from .options import Cubin, FastMath, GraphFile, NoFusion, TimeoutS, Url
 from .out_file import out_file
 from .report import output, reported, shown
 
@@ -47,6 +47,7 @@ def compile_graph(
     ] = None,
     fast_math: FastMath = False,
     cubin: Cubin = False,
+    no_fusion: NoFusion = False,
     url: Url = None,
     timeout: TimeoutS = None,
 ) -> None:
@@ -58,7 +59,12 @@ def compile_graph(
         step(f"reading {graph}")
         model = read_model(graph)
         step(f"compiling {graph.name} for {', '.join(targets)}")
-        options = {"fast_math": fast_math, "dump_stages": dump_stages is not None, "cubin": cubin}
+        options = {
+            "fast_math": fast_math,
+            "dump_stages": dump_stages is not None,
+            "cubin": cubin,
+            "fusion": not no_fusion,
+        }
         programs = client.compile_for(
             model.graph, targets, options, on_progress=shown(step, f"compiling {graph.name}", targets)
         )

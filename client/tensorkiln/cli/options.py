@@ -22,6 +22,9 @@ TimeoutS = Annotated[
 Cubin = Annotated[
     bool, typer.Option("--cubin", help="Assemble the code of CUDA targets too, by nvJitLink of the server.")
 ]
+NoFusion = Annotated[
+    bool, typer.Option("--no-fusion", help="Run every op in a kernel of its own: slow, and a second opinion.")
+]
 FastMath = Annotated[
     bool, typer.Option("--fast-math", help="Allow other results in the last bits and for non-finite values.")
 ]

@@ -18,7 +18,7 @@ from ..program import Program
 from ..sdk import NATIVE, Client
 from .arrays import as_dtype, random_array, read_arrays, write_arrays
 from .model import read_model
-from .options import FastMath, TimeoutS, Url
+from .options import FastMath, NoFusion, TimeoutS, Url
 from .profile_table import output_table, profile_table
 from .report import output, reported, shown
 
@@ -46,6 +46,7 @@ def run(
     repeat: Annotated[int, typer.Option(min=1, help="Runs to time; the table shows the median.")] = 1,
     threads: Annotated[int | None, typer.Option(min=1, help="Threads of one kernel; default: all processors.")] = None,
     fast_math: FastMath = False,
+    no_fusion: NoFusion = False,
     url: Url = None,
     timeout: TimeoutS = None,
 ) -> None:
@@ -58,13 +59,13 @@ def run(
         step(f"reading {graph}")
         given = read_arrays(inputs or [])
         if is_bundle(graph):
-            _require_compiled(fast_math)
+            _require_compiled({"--fast-math": fast_math, "--no-fusion": no_fusion})
             program, parameters = Program.from_bundle(graph, threads=threads), {}
         else:
             model = read_model(graph)
             client = stack.enter_context(Client(url, timeout_s=timeout))
             progress = shown(step, f"compiling {graph.name}", [NATIVE])
-            options = {"fast_math": fast_math}
+            options = {"fast_math": fast_math, "fusion": not no_fusion}
             program = client.compile(model.graph, NATIVE, options, threads=threads, on_progress=progress)
             parameters = model.parameters
         free = [binding for binding in program.compiled.inputs if binding.var not in parameters]
@@ -84,9 +85,9 @@ def run(
     console.print(output_table(results))
 
 
-def _require_compiled(fast_math: bool) -> None:
-    if fast_math:
-        raise RequestError("--fast-math is for compiling, and a bundle is compiled already; compile it again with it.")
+def _require_compiled(given: Mapping[str, bool]) -> None:
+    for option in (name for name, is_given in given.items() if is_given):
+        raise RequestError(f"{option} is for compiling, and a bundle is compiled already; compile it again with it.")
 
 
 def _symbols(written: Sequence[str]) -> dict[str, int]:

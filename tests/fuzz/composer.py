@@ -1,0 +1,94 @@
+"""A graph that is being composed with the builder; every choice is drawn, so hypothesis shrinks it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, TypeVar
+
+from hypothesis import strategies as st
+from hypothesis.strategies import DrawFn
+
+from tensorkiln.build import Builder, Tensor
+from tensorkiln.dtypes import DType
+from tensorkiln.expr import Dim, evaluate, product
+from tensorkiln.graph import Graph
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """How a graph is compiled: for which target, and with fusion or without."""
+
+    target: str
+    fusion: bool = True
+
+    def __str__(self) -> str:
+        return self.target if self.fusion else f"{self.target}:unfused"
+
+
+class Case(NamedTuple):
+    """A graph with the symbols and the seed of the arrays that it is called with, and the ways it is compiled."""
+
+    graph: Graph
+    symbols: dict[str, int]
+    seed: int
+    ways: tuple[Way, ...]
+
+    def __repr__(self) -> str:
+        return f"Case(seed={self.seed}, symbols={self.symbols}, ways={self.ways}, graph={self.graph.to_json()})"
+
+
+class Composer:
+    """Draws, and adds to the builder `b`.
+
+    `points` is how many elements the largest value of the graph may have, the product of a contraction included, which
+    is never in memory but in the reference's.
+    """
+
+    def __init__(self, draw: DrawFn, points: int) -> None:
+        self.draw = draw
+        self.points = points
+        self.b = Builder("fuzz")
+        self.symbolic = draw(st.sampled_from([False, False, True]))
+        self.symbols: dict[str, int] = {}
+
+    def pick(self, options: Sequence[T]) -> T:
+        return self.draw(st.sampled_from(options))
+
+    def integer(self, low: int, high: int) -> int:
+        return self.draw(st.integers(low, high))
+
+    def flag(self) -> bool:
+        return self.draw(st.booleans())
+
+    def value(self, dim: Dim) -> int:
+        """What a dim is in the call."""
+        return evaluate(dim, self.symbols)
+
+    def values(self, dims: Sequence[Dim]) -> tuple[int, ...]:
+        return tuple(self.value(dim) for dim in dims)
+
+    def count(self, x: Tensor) -> int:
+        """The elements of a tensor in the call."""
+        return self.value(product(x.shape))
+
+    def dim(self, sizes: Sequence[int], most: int) -> Dim:
+        """One of the sizes that are at most `most`, in a symbolic graph perhaps a symbol that has it in this call."""
+        size = self.pick([size for size in sizes if size <= most] or [1])
+        if not self.symbolic or len(self.symbols) == 3 or not self.flag():
+            return size
+        name = "nmk"[len(self.symbols)]
+        low = self.pick([1, size])
+        high = self.pick([size, size + 3, 1024])
+        self.symbols[name] = size
+        return self.b.symbol(name, low, max(low, high))
+
+    def input(self, dtype: DType, shape: Sequence[Dim]) -> Tensor:
+        return self.b.input(dtype, tuple(shape))
+
+    def case(self, outputs: Sequence[Tensor], seed: int, ways: Sequence[Way]) -> Case:
+        """The whole, validated."""
+        self.b.output(*outputs)
+        return Case(self.b.graph(), dict(self.symbols), seed, tuple(ways))

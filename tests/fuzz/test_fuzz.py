@@ -1,0 +1,47 @@
+"""Composed graphs compute what the reference does, on every target, with fusion and without.
+
+Three hundred of them, which are the same each time; `make fuzz` composes others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from .coverage import Coverage
+from .exploration import explore
+from .families import FAMILIES
+from .trial import Trials
+
+BATCH = 15
+BATCHES = {
+    "behind_products": 12,
+    "blocks": 1,
+    "moved_then_reduced": 2,
+    "in_place": 2,
+    "many_outputs": 2,
+    "long_chains": 1,
+}
+"""Batches of a family: one process composes one."""
+
+
+@pytest.fixture(scope="module")
+def trials() -> Iterator[Trials]:
+    with Trials() as made:
+        yield made
+
+
+def test_every_family_is_composed_and_three_hundred_graphs_are() -> None:
+    assert BATCHES.keys() == FAMILIES.keys()
+    assert BATCH * sum(BATCHES.values()) == 300
+
+
+# To make a graph that fails as simple as it gets takes minutes.
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize(("family", "number"), [(name, n) for name, batches in BATCHES.items() for n in range(batches)])
+def test_composed_graphs_compute_what_the_reference_does(family: str, number: int, trials: Trials) -> None:
+    coverage = Coverage()
+    explore(family, BATCH, number, trials.of, coverage)
+    assert coverage.graphs["all"] == BATCH
+    assert coverage.ways.total() >= BATCH // 2
