@@ -110,6 +110,8 @@ def unary(node: Unary, values: Scope, bounds: Scope) -> Array:
             return _rounded(dtype, result, np.where(x >= lost, np.sqrt(x) - np.sqrt(np.maximum(x - lost, 0)), np.inf))
         case UnaryKind.RECIP:
             return _rounded(dtype, result, _quotient(np.ones(x.shape), x, np.zeros(x.shape), lost))
+        case UnaryKind.TRUNC:
+            return np.where(lost > 0, np.trunc(x + lost) - np.trunc(x - lost), 0.0)
 
 
 def ternary(node: Ternary, values: Scope, bounds: Scope) -> Array:
