@@ -23,6 +23,8 @@ MAX_STEPS = 400
 """Eliminations of one proof. The longest of the tests takes 90; a failing one tries every combination of bounds."""
 MAX_ENDS = 12
 """Ways to eliminate that are tried for the bounds of one polynomial."""
+MAX_DIVISIONS = 16
+"""Steps of a division of polynomials: one for each term of the quotient."""
 MAX_BOUNDS = 4
 """Upper bounds of one polynomial that are kept: more are the same bound by other ways."""
 
@@ -33,24 +35,45 @@ Range = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What holds at a place of a kernel: `given` are not negative, `ranges` bound the symbols of the graph."""
+    """What holds at a place of a kernel: `given` are not negative, `ranges` bound the symbols of the graph.
+
+    A place that is never reached has a negative number among what is given: there, anything holds.
+    """
 
     ranges: Mapping[str, Range]
     given: tuple[Dim, ...] = ()
+    is_reached: bool = True
 
     def where(self, facts: Iterable[Dim]) -> Scope:
         """The scope in which `facts` are not negative as well."""
         ranges = dict(self.ranges)
         given = list(self.given)
+        is_reached = self.is_reached
         for fact in facts:
-            if isinstance(fact, int) or fact in given:
+            if isinstance(fact, int):
+                is_reached = is_reached and fact >= 0
+                continue
+            if fact in given:
                 continue
             given.append(fact)
+            _narrow(fact, ranges)
             positive = tuple(_positive_symbols(fact))
             # A product of two negative numbers is positive as well.
             if all(name in ranges and ranges[name][0] >= 0 for name in positive):
                 ranges |= {name: (max(ranges[name][0], 1), ranges[name][1]) for name in positive}
-        return replace(self, ranges=ranges, given=tuple(given))
+        return replace(self, ranges=ranges, given=tuple(given), is_reached=is_reached)
+
+
+def _narrow(fact: Expr, ranges: dict[str, Range]) -> None:
+    """Narrow the range of the symbol that `fact`, which is not negative, compares with a number."""
+    *constant, (monomial, coefficient) = sorted(fact.terms, key=_degree)
+    if len(constant) > 1 or len(monomial) != 1 or abs(coefficient) != 1 or (constant and constant[0][0]):
+        return
+    number = constant[0][1] if constant else 0
+    name = monomial[0].key
+    if name in ranges:
+        low, high = ranges[name]
+        ranges[name] = (max(low, -number), high) if coefficient > 0 else (low, min(high, number))
 
 
 def _positive_symbols(fact: Expr) -> Iterator[str]:
@@ -122,7 +145,7 @@ class Facts:
 
     def holds(self, target: Dim, scope: Scope) -> bool:
         """Whether `target >= 0` follows from what is known."""
-        return self.interval(target)[0] >= 0 or _Proof(self, scope, is_goal=True).holds(target)
+        return not scope.is_reached or self.interval(target)[0] >= 0 or _Proof(self, scope, is_goal=True).holds(target)
 
     def maxima(self, dim: Dim, scope: Scope) -> tuple[Dim, ...]:
         """Polynomials over the symbols of the graph that `dim` does not exceed: none where it is not known."""
@@ -135,17 +158,33 @@ def _long_division(dividend: Dim, divisor: Dim) -> tuple[Dim, Dim]:
     """`(q, r)` with `dividend == q * divisor + r`, for a divisor of several terms as polynomials are divided."""
     if isinstance(divisor, int) or len(divisor.terms) == 1:
         return split_multiple(dividend, divisor)
-    lead, factor = max(divisor.terms, key=lambda term: len(term[0]))
+    lead, factor = max(divisor.terms, key=_degree)
     whole: Dim = 0
-    for monomial, coefficient in dividend.terms if isinstance(dividend, Expr) else ():
-        others = list(monomial)
-        if coefficient % factor or any(monomial.count(atom) < lead.count(atom) for atom in lead):
-            continue
-        for atom in lead:
-            others.remove(atom)
-        part: Dim = Expr(((tuple(others), coefficient // factor),)) if others else coefficient // factor
-        whole = expr.add(whole, part)
-    return whole, expr.sub(dividend, expr.mul(whole, divisor))
+    rest = dividend
+    for _ in range(MAX_DIVISIONS):
+        terms = rest.terms if isinstance(rest, Expr) else ()
+        found = (
+            part for term in sorted(terms, key=_degree, reverse=True) if (part := _divided(term, lead, factor)) != 0
+        )
+        part = next(found, 0)
+        whole, rest = expr.add(whole, part), expr.sub(rest, expr.mul(part, divisor))
+        if part == 0:
+            break
+    return whole, rest
+
+
+def _degree(term: tuple[tuple[Atom, ...], int]) -> int:
+    return len(term[0])
+
+
+def _divided(term: tuple[tuple[Atom, ...], int], lead: tuple[Atom, ...], factor: int) -> Dim:
+    """The term divided by `factor` times `lead`, 0 where that does not go."""
+    others, coefficient = list(term[0]), term[1]
+    if coefficient % factor or any(others.count(atom) < lead.count(atom) for atom in lead):
+        return 0
+    for atom in lead:
+        others.remove(atom)
+    return Expr(((tuple(others), coefficient // factor),)) if others else coefficient // factor
 
 
 def _tightest(bounds: Iterable[Dim], best: Callable[[Iterable[int]], int]) -> tuple[Dim, ...]:
@@ -207,8 +246,22 @@ class _Proof:
         """Whether `end`, of symbols only, is not negative, or not less than something that is not."""
         if self._is_nonnegative(end):
             return True
-        of_symbols = (fact for fact in self.scope.given if expr.free_symbols(fact).isdisjoint(self.unknowns))
-        return any(self._is_nonnegative(expr.sub(end, fact)) for fact in of_symbols)
+        return any(self._is_nonnegative(less) for less in self._less_what_is_given(end))
+
+    def _less_what_is_given(self, end: Dim) -> Iterator[Dim]:
+        """`end - k * fact` for facts of symbols, with `k >= 0` that removes a symbol, or 1."""
+        for fact in self.scope.given:
+            names = expr.free_symbols(fact)
+            if not names.isdisjoint(self.unknowns):
+                continue
+            yield expr.sub(end, fact)
+            for name in sorted(names):
+                mine, theirs = linear_in(end, name), linear_in(fact, name)
+                if mine is None or theirs is None or not isinstance(theirs[0], int) or theirs[0] == 0:
+                    continue
+                times = expr.floordiv(mine[0], theirs[0])
+                if expr.mul(times, theirs[0]) == mine[0] and self._has_sign(times, 1):
+                    yield expr.sub(end, expr.mul(times, fact))
 
     def _is_nonnegative(self, end: Dim) -> bool:
         return expr.is_nonnegative(end, self.scope.ranges) or _is_sum_of_products(end, self.scope.ranges)

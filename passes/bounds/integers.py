@@ -310,7 +310,7 @@ def _compared(integers: Integers, op: Any) -> list[Dim]:
         case "ne" if integers.holds(expr.sub(left, right)):
             return [expr.sub(expr.sub(left, right), 1)]
         case "ult" if integers.holds(right):
-            return [left, expr.sub(expr.sub(right, left), 1)]
+            return [left, expr.sub(expr.sub(right, left), 1), expr.sub(right, 1)]
         case _:
             return []
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from dialect.mlir import ir
 from tensorkiln import expr
 from tensorkiln.expr import Dim
+from tensorkiln.infer import Constraint
 
 from .facts import Scope
 from .kernel_memory import MEMORY, KernelMemory
@@ -19,24 +20,34 @@ def _kernels(module: ir.Module) -> list[Any]:
     return [op.operation for op in module.body.operations if MEMORY in op.operation.attributes]
 
 
-def accesses(module: ir.Module) -> list[Access]:
-    """Every load and store of the kernels of a module that has just been realised."""
+def accesses(module: ir.Module, constraints: Iterable[Constraint] = ()) -> list[Access]:
+    """Every load and store of the kernels of a module that has just been realised.
+
+    `constraints` are those of its graph: a call for which one does not hold runs no kernel.
+    """
+    known = [fact for constraint in constraints for fact in _facts(constraint)]
     functions = {
         ir.StringAttr(op.operation.attributes["sym_name"]).value: op.operation
         for op in module.body.operations
         if op.operation.name == "func.func"
     }
-    return [access for function in _kernels(module) for access in _accesses(function, functions)]
+    return [access for function in _kernels(module) for access in _accesses(function, functions, known)]
 
 
-def _accesses(function: Any, functions: Mapping[str, Any]) -> list[Access]:
+def _facts(constraint: Constraint) -> list[Dim]:
+    """What is not negative where the constraint holds."""
+    difference = expr.sub(constraint.left, constraint.right)
+    return [difference, expr.neg(difference)] if constraint.kind == "eq" else [difference]
+
+
+def _accesses(function: Any, functions: Mapping[str, Any], known: Sequence[Dim]) -> list[Access]:
     memory = KernelMemory.of(function)
     ranges = {name: (low, high) for name, low, high in memory.symbols}
-    some = Scope(ranges).where([expr.sub(memory.groups, 1)])
+    some = Scope(ranges).where([*known, expr.sub(memory.groups, 1)])
     found = _in_scope(function, functions, memory, some, memory.groups)
     if not memory.threads and not expr.is_nonnegative(expr.sub(memory.groups, 1), ranges):
         # A kernel without rows is called for one work-group, in which no loop runs.
-        none = Scope(ranges, (expr.neg(memory.groups),))
+        none = Scope(ranges).where([*known, expr.neg(memory.groups)])
         found += _in_scope(function, functions, memory, none, 1)
     return found
 
