@@ -319,7 +319,12 @@ class _Proof:
                 # Another unknown, of a later rank, would take the place of this one.
                 continue
             form = linear_in(fact, name)
-            if form is None or not isinstance(form[0], int) or form[0] * sign <= 0:
+            if form is None:
+                continue
+            if form[0] == slope:
+                yield from self.ends(expr.sub(target, fact))
+                continue
+            if not isinstance(form[0], int) or form[0] * sign <= 0:
                 continue
             times = expr.floordiv(slope, form[0])
             if expr.mul(times, form[0]) == slope:
@@ -345,24 +350,21 @@ def linear_in(dim: Dim, name: str) -> tuple[Dim, Dim] | None:
     """`(slope, rest)` with `dim == slope * name + rest`; None when it is not linear in `name`."""
     if isinstance(dim, int):
         return 0, dim
-    for monomial, _ in dim.terms:
-        for atom in monomial:
-            if atom.key == name:
-                return _linear_in_atom(dim, atom)
-            if name in atom.symbols:
-                return None
-    return 0, dim
+    found = {atom for monomial, _ in dim.terms for atom in monomial if name in atom.symbols}
+    if not found:
+        return 0, dim
+    (atom, *others) = found
+    return None if others or atom.key != name else _linear_in_atom(dim, atom)
 
 
 def _linear_in_atom(dim: Expr, atom: Atom) -> tuple[Dim, Dim] | None:
+    """`(slope, rest)` in terms of `atom`, which may stand inside of other atoms: these are taken as they are."""
     slope: Dim = 0
     rest: Dim = 0
     for monomial, coefficient in dim.terms:
         mine = [other for other in monomial if other == atom]
         others = tuple(other for other in monomial if other != atom)
-        if len(mine) > 1 or any(
-            not atom.symbols.isdisjoint(other.symbols) and other.op != "symbol" for other in others
-        ):
+        if len(mine) > 1:
             return None
         term: Dim = Expr(((others, coefficient),)) if others else coefficient
         if mine:

@@ -32,7 +32,8 @@ class Integers:
     def enter(self, facts: Sequence[Dim]) -> Scope:
         """Add `facts` to what holds, until `leave` is given the scope that this returns."""
         before = self.scope
-        self.scope = before.where(facts)
+        impossible = any(self.facts.interval(fact)[1] < 0 for fact in facts)
+        self.scope = before.where([-1] if impossible else facts)
         self._known.append({})
         return before
 
@@ -95,7 +96,15 @@ class Integers:
             return dividend
         if self.holds(expr.sub(expr.sub(divisor, 1), dividend)):
             return 0
-        return self.facts.new([0], self.facts.quotients(dividend, divisor, self.scope))
+        quotient = self.facts.new([0], self.facts.quotients(dividend, divisor, self.scope))
+        if not isinstance(divisor, int):
+            self.note_rest(dividend, quotient, divisor)
+        return quotient
+
+    def note_rest(self, dividend: Dim, quotient: Dim, divisor: Dim) -> None:
+        """Add what is left of a division to what holds: a remainder may be spelled as it."""
+        rest = expr.sub(dividend, expr.mul(quotient, divisor))
+        self.scope = self.scope.where([rest, expr.add(divisor, -1, expr.neg(rest))])
 
     def remainder(self, dividend: Dim, divisor: Dim) -> Dim:
         """`dividend % divisor` of a dividend that is not negative and a divisor that is positive."""
@@ -201,7 +210,9 @@ def _floored(integers: Integers, dividend: Dim, divisor: Dim) -> Dim:
     if integers.holds(dividend):
         return integers.quotient(dividend, divisor)
     lowers = [expr.neg(expr.ceildiv(bound, divisor)) for bound in integers.maxima(expr.neg(dividend))]
-    return integers.facts.new(lowers, integers.facts.quotients(dividend, divisor, integers.scope))
+    quotient = integers.facts.new(lowers, integers.facts.quotients(dividend, divisor, integers.scope))
+    integers.note_rest(dividend, quotient, divisor)
+    return quotient
 
 
 def _least(integers: Integers, left: Dim, right: Dim) -> Dim:
