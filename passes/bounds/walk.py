@@ -152,7 +152,10 @@ class Walk:
         return None if known is None else self.facts.new(*known)
 
     def keep(self, view: View, address: Dim, value: Any) -> None:
-        """Note what an integer store leaves in memory."""
+        """Note what an integer store leaves in memory.
+
+        Of what is stored in no order only bounds are known. A load from there is taken to read what has been stored.
+        """
         if not isinstance(value.type, ir.IntegerType):
             return
         dim = self.integers(value)
@@ -160,7 +163,9 @@ class Walk:
         view.buffer.table = None
         if name in self._last:
             last, rank = self._last[name]
+            # Its entries are known one by one: those behind the last one hold anything.
             view.buffer.table = Table(name, last, dim, rank + 1)
+            return
         lows = tuple(expr.neg(bound) for bound in self.integers.maxima(expr.neg(dim)))
         self.stored.setdefault(view.buffer.name, []).append((lows, self.integers.maxima(dim)))
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from dialect.mlir import arith, ir, vector
+from passes.bounds import accesses
 from passes.compile import Compilation
 from passes.cpu import contraction, loops, pack_function, realise, rows, scatter
 from passes.schedule.domain import Loop, extent_of
@@ -25,6 +26,7 @@ from tests import checked
 from tests.checked import CheckedFault
 from tests.checked.trap import SAYS_STORES
 from tests.compiled import compiled, runs_here
+from tests.passes.modules import after
 
 pytestmark = pytest.mark.skipif(not SAYS_STORES, reason="this processor does not say whether an access was a store")
 
@@ -62,11 +64,18 @@ def refused(compilation: Compilation, *arrays: Array) -> tuple[str, str, int]:
     return fault.kernel, f"{verb} {role} {fault.buffer}", fault.offset
 
 
+def unproven(graph: Graph, target: str) -> set[str]:
+    """The buffers of which an access is not proven to stay inside, by the compiler as it is now."""
+    return {access.buffer for access in accesses(after("to-linalg", graph, target)) if not access.is_proven}
+
+
 def test_a_row_too_many_of_the_loops_is_refused(monkeypatch: pytest.MonkeyPatch, target: str) -> None:
     array = draw(5, 7)
     graph = graph_of(lambda x: x.max(axis=1), array)
     checked.run(compiled(graph, target), array)
+    assert unproven(graph, target) == set()
     monkeypatch.setattr(rows, "extent_of", lambda some: expr.add(extent_of(some), 1))
+    assert unproven(graph, target) == {"input 0", "output 1"}
     assert refused(compiled(graph, target), array) == ("kernel_0", "loads input 0", 5 * 7 * 4)
 
 
@@ -80,7 +89,9 @@ def test_a_step_too_many_inside_of_a_row_is_refused(monkeypatch: pytest.MonkeyPa
     arrays = draw(5, 7), draw(5, 7)
     graph = graph_of(lambda x, y: x + y, *arrays)
     checked.run(compiled(graph, target), *arrays)
+    assert unproven(graph, target) == set()
     monkeypatch.setattr(loops, "inner_loops", with_one_more)
+    assert unproven(graph, target) == {"input 0", "input 1", "output 2"}
     kernel, what, offset = refused(compiled(graph, target), *arrays)
     assert kernel == "kernel_0"
     assert what in ("loads input 0", "loads input 1")
@@ -97,7 +108,9 @@ def test_an_index_too_large_for_a_scatter_is_refused(monkeypatch: pytest.MonkeyP
     indices, updates = np.array([[0, 2], [1, 6]], np.int64), draw(2, 2)
     graph = graph_of(lambda x, y: scattered(x, y, 1, (2, 6)), indices, updates)
     checked.run(compiled(graph, target), indices, updates)
+    assert unproven(graph, target) == set()
     monkeypatch.setattr(scatter, "arith", with_ends_included(arith))
+    assert unproven(graph, target) == {"output 2"}
     assert refused(compiled(graph, target), indices, updates) == ("kernel_0", "stores output 2", 2 * 6 * 4)
 
 
@@ -122,7 +135,9 @@ def test_one_too_many_of_a_contraction_is_refused(
     arrays = draw(33, 65), draw(65, 47)
     graph = graph_of(lambda x, y: x @ y, *arrays)
     checked.run(compiled(graph, target), *arrays)
+    assert unproven(graph, target) == set()
     monkeypatch.setattr(contraction, "extent_of", one_more(extent))
+    assert f"{what.split()[1]} {what.split()[2]}" in unproven(graph, target)
     kernel, told, offset = refused(compiled(graph, target), *arrays)
     assert (kernel, told) == ("kernel_0", what)
     assert offset >= size
@@ -182,7 +197,9 @@ def test_packing_without_a_mask_for_the_tail_is_refused(
     arrays = draw(33, 65), draw(*((47, 65) if transposed else (65, 47)))
     graph = graph_of(lambda x, y: x @ (y.transpose(0, 1) if transposed else y), *arrays)
     checked.run(compiled(graph, target), *arrays)
+    assert unproven(graph, target) == set()
     monkeypatch.setattr(pack_function, "vector", unmasked(vector))
+    assert "input 1" in unproven(graph, target)
     kernel, what, _ = refused(compiled(graph, target), *arrays)
     assert (kernel, what) == ("kernel_0", "loads input 1")
 

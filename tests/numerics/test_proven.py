@@ -1,0 +1,27 @@
+"""Kernels of every node kind and of the small networks stay in their memory: every access is proven."""
+
+from __future__ import annotations
+
+import pytest
+
+from .cases import KINDS, dtypes_of
+from .proven import TARGETS, accesses_of, graphs, networks
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_every_access_of_every_node_kind_is_proven(target: str) -> None:
+    stores = 0
+    for number, kind in enumerate(KINDS):
+        dtypes = dtypes_of(kind)
+        for graph in graphs(kind, dtypes[number % len(dtypes) :][:1], 1):
+            found = accesses_of(graph, target)
+            stores += sum(access.is_store for access in found)
+            assert [str(access) for access in found if not access.is_proven] == [], graph.model_dump_json()
+    assert stores > len(KINDS)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_every_access_of_the_small_networks_is_proven(target: str) -> None:
+    for graph in networks(1):
+        unproven = [str(access) for access in accesses_of(graph, target) if not access.is_proven]
+        assert unproven == [], graph.model_dump_json()
