@@ -1,4 +1,4 @@
-"""Kernels of every node kind and of the small networks stay in their memory: every access is proven."""
+"""A graph of every node kind, and of every small network, whose accesses are all proven to stay in their memory."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .proven import TARGETS, accesses_of, graphs, networks
 
 
 @pytest.mark.parametrize("target", TARGETS)
-def test_every_access_of_every_node_kind_is_proven(target: str) -> None:
+def test_the_accesses_of_a_graph_of_each_node_kind_are_proven(target: str) -> None:
     stores = 0
     for number, kind in enumerate(KINDS):
         dtypes = dtypes_of(kind)
@@ -21,7 +21,7 @@ def test_every_access_of_every_node_kind_is_proven(target: str) -> None:
 
 
 @pytest.mark.parametrize("target", TARGETS)
-def test_every_access_of_the_small_networks_is_proven(target: str) -> None:
+def test_the_accesses_of_a_graph_of_each_small_network_are_proven(target: str) -> None:
     for graph in networks(1):
         unproven = [str(access) for access in accesses_of(graph, target) if not access.is_proven]
         assert unproven == [], graph.model_dump_json()
