@@ -6,7 +6,7 @@ leave one dangling.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -83,6 +83,21 @@ class Function:
     values: tuple[Value, ...]
     results: tuple[Value, ...]
     symbols: Mapping[str, Range]
+
+
+def values_behind(value: Value, is_wanted: Callable[[Value], bool]) -> Iterator[Value]:
+    """The nearest wanted values that `value` is computed from, each once; what is behind those is not looked at."""
+    seen: set[Value] = set()
+    stack = list(value.operands)
+    while stack:
+        operand = stack.pop()
+        if operand in seen:
+            continue
+        seen.add(operand)
+        if is_wanted(operand):
+            yield operand
+        else:
+            stack.extend(operand.operands)
 
 
 def read_function(function: ir.Operation, ranges: Mapping[str, Range]) -> Function:

@@ -8,7 +8,7 @@ and activation behind a product) are one pass over memory.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tensorkiln import expr
@@ -21,7 +21,7 @@ from ..to_linalg.index_space import IndexSpace, linear_form
 from ..to_linalg.scalar_dag import Interner, Load, Node
 from ..to_linalg.tracer import Tracer
 from ..to_linalg.traces import TRACES
-from ..values import Function, Value
+from ..values import Function, Value, values_behind
 from .assembly import Assemblies, Assembly
 from .materialise import OPAQUE
 from .windows import Window, Windows
@@ -111,7 +111,7 @@ class _Grouping:
         combine = root.text("reduce_op_kind") if root.kind == "reduce_axis" else None
         is_contraction = match_contraction(domain, combine, element, self.nodes, self.space) is not None
         reads = self._reads(element)
-        unread = {self.windows.base(value) for value in self._named(root)} - reads.keys()
+        unread = {self.windows.base(value) for value in values_behind(root, self.numbers.__contains__)} - reads.keys()
         producers = {self.home[value] for value in reads if value in self.home}
         if self.fusion and producers and not is_contraction:
             latest = max(producers)
@@ -147,20 +147,6 @@ class _Grouping:
             value, located = self.windows.located(load)
             reads[value].append(located)
         return reads
-
-    def _named(self, root: Value) -> Iterator[Value]:
-        """The values in memory that the ops behind `root` have for operands."""
-        seen: set[Value] = set()
-        stack = list(root.operands)
-        while stack:
-            value = stack.pop()
-            if value in seen:
-                continue
-            seen.add(value)
-            if value in self.numbers:
-                yield value
-            else:
-                stack.extend(value.operands)
 
     def _shared_rows(self, target: Group, root: Value, domain: Domain, reads: Mapping[Value, list[Load]]) -> int | None:
         """How many leading loops `root` can share with all roots of `target`, or None when it should not join."""

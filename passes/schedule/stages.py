@@ -7,7 +7,7 @@ they are the rows. Within one row a stage may read anything that an earlier stag
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tensorkiln import expr
@@ -18,7 +18,7 @@ from ..to_linalg.index_space import IndexSpace
 from ..to_linalg.scalar_dag import Interner, Load, Node
 from ..to_linalg.tracer import Tracer
 from ..to_linalg.traces import TRACES
-from ..values import Function, Value
+from ..values import Function, Value, values_behind
 from .accesses import loads
 from .domain import Domain, Loop, domain_of, traced_value
 
@@ -134,7 +134,10 @@ class _Plan:
             self.stages.append((_domain(root, self.rows, self.space, f"l{len(self.stages)}_"), []))
         self.stages[-1][1].append(root)
         here = self._home[root] = len(self.stages) - 1
-        self._read_later |= {value for value in _named(root) if self._home.get(value, here) < here}
+        # Also roots of which no element is read in the end: which reads are outside of what they read is known better
+        # for some loops than for others, and a stage may be traced over other loops again.
+        named = values_behind(root, lambda value: value.is_root)
+        self._read_later |= {value for value in named if self._home.get(value, here) < here}
 
     def _may_join(self, root: Value, domain: Domain, members: Sequence[Value]) -> bool:
         """Whether `root` is a map over the loops of the last stage, and reads of it only the element of its point."""
@@ -147,25 +150,6 @@ class _Plan:
         """Whether the load reads nothing of the last stage but the element of the same point."""
         made_here = self._home.get(self._values[load.operand]) == len(self.stages) - 1
         return not made_here or load.address == domain.address
-
-
-def _named(root: Value) -> Iterator[Value]:
-    """The roots that the ops behind `root` have for operands.
-
-    Those of which no element is read in the end are among them: which reads are outside of what they read is known
-    better for some loops than for others, and a stage may be traced over other loops again.
-    """
-    seen: set[Value] = set()
-    stack = list(root.operands)
-    while stack:
-        value = stack.pop()
-        if value in seen:
-            continue
-        seen.add(value)
-        if value.is_root:
-            yield value
-        else:
-            stack.extend(value.operands)
 
 
 def _walks_as(root: Value, members: Sequence[Value]) -> bool:
