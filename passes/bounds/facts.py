@@ -9,7 +9,7 @@ the graph alone, whose ranges are numbers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from math import gcd, inf
@@ -20,7 +20,7 @@ from tensorkiln.expr import Atom, Dim, Expr
 from ..to_linalg.index_space import split_multiple
 
 MAX_STEPS = 400
-"""Eliminations of one proof. The longest of the tests takes 90; a failing one tries every combination of bounds."""
+"""Eliminations of one proof: one that fails would try every combination of bounds."""
 MAX_ENDS = 12
 """Ways to eliminate that are tried for the bounds of one polynomial."""
 MAX_DIVISIONS = 16
@@ -374,10 +374,7 @@ def _linear_in_atom(dim: Expr, atom: Atom) -> tuple[Dim, Dim] | None:
     return slope, rest
 
 
-def common_factor(dims: Sequence[Dim], limit: int) -> int:
-    """The greatest divisor of `limit` that divides every coefficient of `dims`."""
-    factor = limit
-    for dim in dims:
-        for coefficient in [dim] if isinstance(dim, int) else [count for _, count in dim.terms]:
-            factor = gcd(factor, coefficient)
-    return factor
+def common_factor(dim: Dim, limit: int) -> int:
+    """The greatest divisor of `limit` that divides every coefficient of `dim`."""
+    coefficients = [dim] if isinstance(dim, int) else [count for _, count in dim.terms]
+    return gcd(limit, *coefficients)

@@ -120,7 +120,7 @@ class Integers:
 
 
 def _shared(dividend: Dim, divisor: Dim) -> int:
-    return common_factor([dividend], divisor) if isinstance(divisor, int) else 1
+    return common_factor(dividend, divisor) if isinstance(divisor, int) else 1
 
 
 def _over(dim: Dim, factor: int) -> Dim:
