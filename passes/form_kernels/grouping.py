@@ -8,7 +8,7 @@ and activation behind a product) are one pass over memory.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tensorkiln import expr
@@ -24,7 +24,7 @@ from ..to_linalg.traces import TRACES
 from ..values import Function, Value, values_behind
 from .assembly import Assemblies, Assembly
 from .materialise import OPAQUE
-from .windows import Window, Windows
+from .windows import AS_IT_IS, Window, Windows
 
 MAX_ROW_POINTS = 65536
 """Points of one row of a kernel with several loop nests: what it stores in between should stay in the L2 cache."""
@@ -37,19 +37,27 @@ MAX_OPERANDS = 96
 
 @dataclass(slots=True)
 class Group:
-    """The roots of one kernel, how many leading loops they share, and which values in memory they read.
+    """The roots of one kernel, how many leading loops they share, and which values in memory each of them reads.
 
     An opaque op reads its operands, every other root the bases of those that are windows. `unread` are values in memory
-    that the ops behind the roots have for operands, and of which no element is ever loaded.
+    that the ops behind a root have for operands, and of which it never loads an element.
     """
 
     roots: list[Value]
     rows: int
     domains: dict[Value, Domain]
-    reads: set[Value] = field(default_factory=set[Value])
-    unread: set[Value] = field(default_factory=set[Value])
+    reads: dict[Value, set[Value]]
+    unread: dict[Value, set[Value]] = field(default_factory=dict[Value, set[Value]])
     is_contraction: bool = False
     is_opaque: bool = False
+
+    def all_reads(self) -> set[Value]:
+        """The values in memory that some root reads."""
+        return set[Value]().union(*(self.reads[root] for root in self.roots))
+
+    def all_unread(self) -> set[Value]:
+        """The values in memory that the ops behind the roots have for operands, and that no root reads."""
+        return set[Value]().union(*(self.unread.get(root, ()) for root in self.roots)) - self.all_reads()
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +84,7 @@ class _Grouping:
     def __init__(
         self, function: Function, live: Sequence[Value], stored: Sequence[Value], host: Sequence[Value], fusion: bool
     ) -> None:
-        self.stored, self.fusion = stored, fusion
+        self.function, self.stored, self.fusion = function, stored, fusion
         self.space = IndexSpace(function.symbols)
         self.nodes = Interner()
         in_memory = [*function.arguments, *host, *stored]
@@ -94,11 +102,12 @@ class _Grouping:
     def run(self) -> Grouping:
         for number, root in enumerate(self.stored):
             self._add(root, f"g{number}_")
+        self._drop_dead()
         return Grouping(self.groups, self.windows.found, self.assemblies.found)
 
     def _add(self, root: Value, prefix: str) -> None:
         if root.kind in OPAQUE:
-            self._open(Group([root], 0, {}, {o for o in root.operands if o in self.numbers}, is_opaque=True))
+            self._open(Group([root], 0, {}, {root: {o for o in root.operands if o in self.numbers}}, is_opaque=True))
             return
         assembly = self.assemblies.find(root) if self.fusion else None
         if assembly is not None:
@@ -117,9 +126,9 @@ class _Grouping:
             latest = max(producers)
             rows = self._shared_rows(self.groups[latest], root, domain, reads)
             if rows is not None:
-                self._join(latest, Group([root], rows, {root: domain}, set(reads), unread))
+                self._join(latest, Group([root], rows, {root: domain}, {root: set(reads)}, {root: unread}))
                 return
-        self._open(Group([root], len(domain.parallel), {root: domain}, set(reads), unread, is_contraction))
+        self._open(Group([root], len(domain.parallel), {root: domain}, {root: set(reads)}, {root: unread}, is_contraction))
 
     def _open(self, group: Group) -> None:
         self.home |= dict.fromkeys(group.roots, len(self.groups))
@@ -130,9 +139,34 @@ class _Grouping:
         target.roots += joining.roots
         target.domains |= joining.domains
         target.reads |= joining.reads
-        target.unread = (target.unread | joining.unread) - target.reads
+        target.unread |= joining.unread
         target.rows = joining.rows
         self.home |= dict.fromkeys(joining.roots, number)
+
+    def _drop_dead(self) -> None:
+        """Drop the roots of which no element is read, and which are no result: what names them reads around them."""
+        needed: set[Value] = set()
+        self._need(self.function.results, needed)
+        for group in reversed(self.groups):
+            for root in reversed(group.roots):
+                if root in needed or root.kind in AS_IT_IS:
+                    needed.add(root)
+                    self._need(group.reads[root], needed)
+            group.roots = [root for root in group.roots if root in needed]
+        self.groups = [group for group in self.groups if group.roots]
+
+    def _need(self, values: Iterable[Value], needed: set[Value]) -> None:
+        """Add `values` and the values that they lie in, or are assembled of, to those that are needed."""
+        stack = list(values)
+        while stack:
+            value = stack.pop()
+            if value in needed:
+                continue
+            needed.add(value)
+            if value in self.windows.found:
+                stack.append(self.windows.found[value].base)
+            elif value in self.assemblies.found:
+                stack.extend(self.assemblies.found[value].bases)
 
     def _element(self, root: Value, domain: Domain) -> Node:
         tracer = Tracer(self.space, self.numbers, TRACES, self.nodes)
@@ -150,7 +184,7 @@ class _Grouping:
 
     def _shared_rows(self, target: Group, root: Value, domain: Domain, reads: Mapping[Value, list[Load]]) -> int | None:
         """How many leading loops `root` can share with all roots of `target`, or None when it should not join."""
-        if target.is_opaque or len(target.roots) >= MAX_ROOTS or len(target.reads | set(reads)) > MAX_OPERANDS:
+        if target.is_opaque or len(target.roots) >= MAX_ROOTS or len(target.all_reads() | set(reads)) > MAX_OPERANDS:
             return None
         most = 0
         leader = target.domains[target.roots[0]].parallel

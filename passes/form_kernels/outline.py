@@ -22,7 +22,7 @@ from ..to_linalg.index_space import split_multiple
 from ..values import ROOT, Function, Value
 from .grouping import Group, Grouping
 from .materialise import lives_in_memory
-from .windows import Window
+from .windows import AS_IT_IS, Window
 
 ROWS = "kiln.rows"
 """On a kernel function: how many leading loops its roots share."""
@@ -61,7 +61,7 @@ class _Outliner:
     def _used_outside(self) -> set[Value]:
         used = set(self.function.results)
         for number, group in enumerate(self.groups):
-            used |= {value for value in group.reads if self.home.get(value) != number}
+            used |= {value for value in group.all_reads() if self.home.get(value) != number}
         needed: set[Value] = set()
         stack = list(used)
         while stack:
@@ -128,7 +128,7 @@ class _Outliner:
 
     def _emit(self, number: int, group: Group, made: dict[Value, ir.Value]) -> None:
         root = group.roots[0]
-        if root.kind in ("custom", "copy"):
+        if root.kind in AS_IT_IS:
             operands = [self._in_memory(operand, made) for operand in root.operands]
             copy = self.ops[root.position].operation.clone()
             for place, operand in enumerate(operands):
@@ -136,9 +136,7 @@ class _Outliner:
             made[root] = copy.results[0]
             return
         results = [value for value in group.roots if value in self.used_outside]
-        if not results:
-            return
-        outside = (value for value in group.reads if self.home.get(value) != number)
+        outside = (value for value in group.all_reads() if self.home.get(value) != number)
         operands = sorted(outside, key=_order)
         name = f"kernel_{number}"
         location = self.ops[root.position].operation.location
@@ -167,7 +165,7 @@ class _Outliner:
         inside: dict[Value, ir.Value] = dict(zip(operands, block.arguments, strict=True))
         roots = frozenset(group.roots)
         with ir.InsertionPoint(block):
-            inside |= {value: self._storage(value, location) for value in sorted(group.unread - roots, key=_order)}
+            inside |= {value: self._storage(value, location) for value in sorted(group.all_unread() - roots, key=_order)}
             for value in self._needed_for(group.roots, inside):
                 if value in self.windows:
                     inside[value] = self._window(value, inside)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 
 from dialect.locations import node_pointers
@@ -45,6 +46,17 @@ def test_a_softmax_is_one_kernel_that_shares_its_rows() -> None:
     b = Builder("softmax")
     graph = output(b, softmax(b.input("float32", (32, 100)), -1))
     assert shape_of_kernels(graph) == [(1, ["reduce_axis", "unary", "reduce_axis", "binop"])]
+
+
+def test_a_value_of_which_only_the_padding_is_read_is_not_computed() -> None:
+    b = Builder("padding")
+    x = b.input("float32", (2, 3))
+    y = relu(x)
+    graph = output(b, y, shrink(pad(y.sum(1, keepdims=True), [(0, 0), (1, 0)]), [(0, 2), (0, 1)]))
+    assert [roots for _, roots in shape_of_kernels(graph)] == [["binop"], ["shrink"]]
+    array = np.arange(6, dtype=np.float32).reshape(2, 3) - 2
+    outputs = run(graph, array)
+    assert [output.tolist() for output in outputs] == [[[0, 0, 0], [1, 2, 3]], [[0], [0]]]
 
 
 def test_a_product_with_its_bias_and_activation_is_one_kernel() -> None:
