@@ -141,9 +141,13 @@ class _Emission:
         space, parts, blocking = self.problem.body.space, self.problem.parts, self.blocking
         counts = group_counts(parts, blocking)
         index = IndexEmitter(space, self.frame.symbols)
-        over_groups = scf.ForOp(self.frame.first, self.frame.last, index(1))
+        groups, last = expr.mul(*counts), self.frame.last
+        if not expr.is_nonnegative(expr.sub(groups, 1), space.symbols):
+            # Without a batch one work-group is launched all the same.
+            last = arith.MinSIOp(last, index(groups)).result
+        over_groups = scf.ForOp(self.frame.first, last, index(1))
         with ir.InsertionPoint(over_groups.body):
-            group = space.add("group", expr.mul(*counts))
+            group = space.add("group", groups)
             here = index.inside({"group": over_groups.induction_variable})
             batch, row_block, column_block = space.unflatten(group, counts)
             positions = space.unflatten(batch, [loop.extent for loop in parts.batch])
