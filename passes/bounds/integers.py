@@ -9,7 +9,7 @@ from dialect.mlir import ir
 from tensorkiln import expr
 from tensorkiln.expr import Dim
 
-from .facts import Facts, Scope, common_factor
+from .facts import MAX_STEPS, Facts, Scope, common_factor
 
 Evaluation = Callable[["Integers", Any], Dim]
 
@@ -33,7 +33,8 @@ class Integers:
         """Add `facts` to what holds, until `leave` is given the scope that this returns."""
         before = self.scope
         impossible = any(self.facts.interval(fact)[1] < 0 for fact in facts)
-        self.scope = before.where([-1] if impossible else facts)
+        more = [most for fact in facts if (most := self.facts.of_symbols(fact)) is not None]
+        self.scope = before.where([-1] if impossible else [*facts, *more])
         self._known.append({})
         return before
 
@@ -45,9 +46,9 @@ class Integers:
         """Let `value` be `dim` in this region."""
         self._known[-1][value] = dim
 
-    def holds(self, target: Dim) -> bool:
-        """Whether `target >= 0` here."""
-        return self.facts.holds(target, self.scope)
+    def holds(self, target: Dim, steps: int = MAX_STEPS) -> bool:
+        """Whether `target >= 0` here, found in so many steps."""
+        return self.facts.holds(target, self.scope, steps)
 
     def maxima(self, dim: Dim) -> tuple[Dim, ...]:
         return self.facts.maxima(dim, self.scope)
@@ -116,11 +117,13 @@ class Integers:
             return 0
         if self.holds(expr.sub(expr.sub(parts, 1), inner)):
             return dividend
-        return expr.mul(factor, self.facts.new([0], [expr.sub(parts, 1)]))
+        quotient = self.shared(_divided.__name__, (dividend, divisor), _divided)
+        whole = expr.sub(inner, expr.mul(parts, quotient))
+        return expr.mul(factor, self.facts.new([0], [expr.sub(parts, 1)], whole))
 
 
 def _shared(dividend: Dim, divisor: Dim) -> int:
-    return common_factor(dividend, divisor) if isinstance(divisor, int) else 1
+    return common_factor(dividend, common_factor(divisor, 0))
 
 
 def _over(dim: Dim, factor: int) -> Dim:

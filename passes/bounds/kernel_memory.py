@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from dialect.mlir import ir
-from tensorkiln import expr
 from tensorkiln.buffers import Buffer
-from tensorkiln.expr import Dim, from_wire, to_wire
+from tensorkiln.expr import Dim, from_derived_wire, to_wire
 from tensorkiln.schedule import work_groups
 
 from ..attributes import decode, encode
@@ -21,16 +20,18 @@ MEMORY = "kiln.memory"
 
 @dataclass(frozen=True, slots=True)
 class KernelMemory:
-    """The arguments of a realised kernel, in order: pointers to `buffers`, by name and elements, then `symbols`.
+    """The arguments of a realised kernel, in order: pointers to `buffers`, by name and shape, then `symbols`.
 
     Where a work-group is one call, the range of work-groups follows; else `threads` run each. `shared` are the sizes of
-    the arrays of a work-group that lie in one block. There are `groups` work-groups.
+    the arrays of a work-group that lie in one block. There are `groups` work-groups, none where one of `axes` has no
+    extent.
     """
 
     kernel: str
-    buffers: Sequence[tuple[str, Dim]]
+    buffers: Sequence[tuple[str, Sequence[Dim]]]
     symbols: Sequence[tuple[str, int, int]]
     groups: Dim
+    axes: Sequence[Dim]
     threads: int = 0
     shared: Sequence[Dim] = ()
 
@@ -39,9 +40,10 @@ class KernelMemory:
         function.attributes[MEMORY] = encode(
             {
                 "kernel": self.kernel,
-                "buffers": [[name, to_wire(elements)] for name, elements in self.buffers],
+                "buffers": [[name, list(map(to_wire, shape))] for name, shape in self.buffers],
                 "symbols": [list(symbol) for symbol in self.symbols],
                 "groups": to_wire(self.groups),
+                "axes": list(map(to_wire, self.axes)),
                 "threads": self.threads,
                 "shared": [to_wire(elements) for elements in self.shared],
             }
@@ -53,11 +55,12 @@ class KernelMemory:
         record = decode(function.attributes[MEMORY])
         return KernelMemory(
             record["kernel"],
-            [(name, from_wire(elements)) for name, elements in record["buffers"]],
+            [(name, tuple(map(from_derived_wire, shape))) for name, shape in record["buffers"]],
             [(name, low, high) for name, low, high in record["symbols"]],
-            from_wire(record["groups"]),
+            from_derived_wire(record["groups"]),
+            tuple(map(from_derived_wire, record["axes"])),
             record["threads"],
-            [from_wire(elements) for elements in record["shared"]],
+            [from_derived_wire(elements) for elements in record["shared"]],
         )
 
 
@@ -66,9 +69,10 @@ def memory_of(kernel: ScheduledKernel, buffers: Sequence[Buffer], threads: int =
     used = [buffers[number] for number in kernel.step.arguments]
     return KernelMemory(
         kernel.name,
-        [(f"{buffer.role} {buffer.id}", expr.product(buffer.shape)) for buffer in used],
+        [(f"{buffer.role} {buffer.id}", buffer.shape) for buffer in used],
         [(name, low, high) for name, (low, high) in kernel.body.function.symbols.items()],
         work_groups(kernel.item.context)[0],
+        [kernel.item.iter.axes[number].extent for number in kernel.item.iter.mapping.block],
         threads,
         [array.elements for array in kernel.item.shared],
     )

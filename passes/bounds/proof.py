@@ -7,10 +7,10 @@ from typing import Any
 
 from dialect.mlir import ir
 from tensorkiln import expr
-from tensorkiln.expr import Dim
+from tensorkiln.expr import Atom, Dim, Expr
 from tensorkiln.infer import Constraint
 
-from .facts import Scope
+from .facts import Scope, long_division
 from .kernel_memory import MEMORY, KernelMemory
 from .memory import Memory, View
 from .walk import Access, Bounds, Walk
@@ -43,13 +43,37 @@ def _facts(constraint: Constraint) -> list[Dim]:
 def _accesses(function: Any, functions: Mapping[str, Any], known: Sequence[Dim]) -> list[Access]:
     memory = KernelMemory.of(function)
     ranges = {name: (low, high) for name, low, high in memory.symbols}
-    some = Scope(ranges).where([*known, expr.sub(memory.groups, 1)])
+    extents = [part for _, shape in memory.buffers for part in _parts(shape)]
+    known = [*known, *extents]
+    some = Scope(ranges).where([*known, expr.sub(memory.groups, 1), *_positive(extents, memory.axes)])
     found = _in_scope(function, functions, memory, some, memory.groups)
-    if not memory.threads and not expr.is_nonnegative(expr.sub(memory.groups, 1), ranges):
+    none = Scope(ranges).where([*known, expr.neg(_rounded_up(memory.groups))])
+    if not memory.threads and not expr.is_nonnegative(expr.sub(memory.groups, 1), none.ranges):
         # A kernel without rows is called for one work-group, in which no loop runs.
-        none = Scope(ranges).where([*known, expr.neg(memory.groups)])
         found += _in_scope(function, functions, memory, none, 1)
     return found
+
+
+def _parts(shape: Sequence[Dim]) -> list[Dim]:
+    """The dims of a shape and the products of its last ones: no loop has another extent, and none is negative."""
+    last = [expr.product(shape[place:]) for place in range(len(shape))]
+    return [dim for dim in dict.fromkeys((*shape, *last)) if isinstance(dim, Expr)]
+
+
+def _positive(extents: Sequence[Dim], axes: Sequence[Dim]) -> list[Dim]:
+    """What is not negative since no axis is without extent: nor is then what divides one, so that it is at least 1."""
+    axes = [_rounded_up(axis) for axis in axes]
+    divide = [extent for extent in extents if any(long_division(axis, extent)[1] == 0 for axis in axes)]
+    return [expr.sub(dim, 1) for dim in (*axes, *divide)]
+
+
+def _rounded_up(dim: Dim) -> Dim:
+    """`a` where `dim` is `a` by a constant, rounded up: both are positive or none is."""
+    match dim:
+        case Expr(terms=(((Atom(op="floordiv", args=(dividend, int(divisor))),), 1),)):
+            return expr.sub(dividend, divisor - 1)
+        case _:
+            return dim
 
 
 def _in_scope(
@@ -89,8 +113,8 @@ def _walk(
     walk = Walk(memory.kernel, functions, scope, ranges, memory.shared)
     block = function.regions[0].blocks[0]
     arguments = list(block.arguments)
-    for argument, (name, elements) in zip(arguments, memory.buffers, strict=False):
-        walk.bind_view(argument, View(Memory(name, elements)))
+    for argument, (name, shape) in zip(arguments, memory.buffers, strict=False):
+        walk.bind_view(argument, View(Memory(name, expr.product(shape))))
     rest = arguments[len(memory.buffers) :]
     for argument, (name, _, _) in zip(rest, memory.symbols, strict=False):
         walk.integers.bind(argument, expr.symbol(name))

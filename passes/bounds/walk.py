@@ -12,7 +12,7 @@ from dialect.mlir import ir
 from tensorkiln import expr
 from tensorkiln.expr import Dim
 
-from .facts import Facts, Scope
+from .facts import ACCESS_STEPS, Facts, Scope
 from .integers import EVALUATIONS, Integers, truths
 from .memory import Entries, Memory, Table, View, cast_view
 
@@ -128,7 +128,7 @@ class Walk:
         if least >= 0 and most < self.facts.interval(elements)[0]:
             return True
         holds = self.integers.holds
-        return holds(address) and holds(expr.add(elements, -1, expr.neg(address)))
+        return holds(address, ACCESS_STEPS) and holds(expr.add(elements, -1, expr.neg(address)), ACCESS_STEPS)
 
     def lane(self, kind: Any) -> Dim:
         """A lane of a vector of this type."""
@@ -192,6 +192,8 @@ def _part_of_shared(walk: Walk, op: Any) -> None:
 def _for(walk: Walk, op: Any) -> None:
     low, high, step = (walk.integers(operand) for operand in list(op.operands)[:3])
     index, facts = walk.loop_index(low, high, step)
+    if walk.integers.holds(expr.sub(low, high)):
+        facts = [-1]
     block = op.regions[0].blocks[0]
     with walk.where(facts):
         walk.integers.bind(block.arguments[0], index)

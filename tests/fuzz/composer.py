@@ -80,7 +80,7 @@ class Composer:
         if not self.symbolic or len(self.symbols) == 3 or not self.flag():
             return size
         name = "nmk"[len(self.symbols)]
-        low = self.pick([1, size])
+        low = self.pick([1, 0, size])
         high = self.pick([size, size + 3, 1024])
         self.symbols[name] = size
         return self.b.symbol(name, low, max(low, high))

@@ -66,6 +66,11 @@ def _quotient(a: Array, b: Array, lost_a: Array, lost_b: Array) -> Array:
     return np.where((lost_a == 0) & (lost_b == 0) & (b != 0), 0.0, lost)
 
 
+def _wholes(x: Array, lost: Array) -> Array:
+    """How far apart whole parts may be: 1 at least near a whole number, even when the sum with `lost` rounds to it."""
+    return np.maximum(np.trunc(x + lost) - np.trunc(x - lost), np.abs(x - np.rint(x)) <= lost)
+
+
 def binop(node: Binop, values: Scope, bounds: Scope) -> Array:
     a, b = _wide(values, node.a_var), _wide(values, node.b_var)
     lost_a, lost_b = bounds.read(node.a_var), bounds.read(node.b_var)
@@ -103,15 +108,16 @@ def unary(node: Unary, values: Scope, bounds: Scope) -> Array:
         case UnaryKind.EXP2:
             return np.abs(y) * np.expm1(lost * np.log(2.0)) + own
         case UnaryKind.LOG2:
-            return np.where(x > lost, -np.log2(1 - lost / x), np.inf) + own
+            return np.where(x > lost, -np.log1p(-lost / x) / np.log(2.0), np.inf) + own
         case UnaryKind.SIN:
             return lost + own
         case UnaryKind.SQRT:
-            return _rounded(dtype, result, np.where(x >= lost, np.sqrt(x) - np.sqrt(np.maximum(x - lost, 0)), np.inf))
+            roots = np.sqrt(x) + np.sqrt(np.maximum(x - lost, 0))
+            return _rounded(dtype, result, np.where(x >= lost, _times(lost, 1 / roots), np.inf))
         case UnaryKind.RECIP:
             return _rounded(dtype, result, _quotient(np.ones(x.shape), x, np.zeros(x.shape), lost))
         case UnaryKind.TRUNC:
-            return np.where(lost > 0, np.trunc(x + lost) - np.trunc(x - lost), 0.0)
+            return np.where(lost > 0, _wholes(x, lost), 0.0)
 
 
 def ternary(node: Ternary, values: Scope, bounds: Scope) -> Array:
@@ -135,7 +141,7 @@ def cast(node: Cast, values: Scope, bounds: Scope) -> Array:
     if source.is_bool:
         return lost
     fits = (x - lost >= float(target.min)) & (x + lost <= float(target.max))
-    whole = np.trunc(x + lost) - np.trunc(x - lost) if source.is_float else lost
+    whole = _wholes(x, lost) if source.is_float else lost
     return np.where(lost > 0, np.where(fits, whole, np.inf), 0.0)
 
 

@@ -12,6 +12,7 @@ from passes.bounds import accesses
 from passes.bounds.facts import Facts, Scope
 from passes.bounds.kernel_memory import MEMORY, KernelMemory
 from passes.bounds.walk import Access
+from tensorkiln import expr
 from tensorkiln.build import Builder, conv2d, flip, gather, gelu, pad, scatter, softmax
 from tensorkiln.expr import floordiv, symbol
 from tensorkiln.graph import Graph
@@ -114,8 +115,9 @@ def shortened(module: ir.Module, number: int) -> list[Access]:
     (function,) = (op.operation for op in module.body.operations if MEMORY in op.operation.attributes)
     with module.context:
         memory = KernelMemory.of(function)
-        name, elements = memory.buffers[number]
-        buffers = [*memory.buffers[:number], (name, elements - 1), *memory.buffers[number + 1 :]]
+        name, shape = memory.buffers[number]
+        shorter = (expr.sub(expr.product(shape), 1),)
+        buffers = [*memory.buffers[:number], (name, shorter), *memory.buffers[number + 1 :]]
         replace(memory, buffers=buffers).attach(function)
         unproven = [access for access in accesses(module) if not access.is_proven]
         memory.attach(function)
