@@ -9,7 +9,11 @@ from dialect.mlir import ir
 from tensorkiln import expr
 from tensorkiln.expr import Dim
 
-from .facts import MAX_STEPS, Facts, Scope, common_factor
+from . import elimination
+from .elimination import MAX_STEPS
+from .facts import Facts
+from .polynomials import common_factor
+from .scope import Scope
 
 Evaluation = Callable[["Integers", Any], Dim]
 
@@ -48,10 +52,14 @@ class Integers:
 
     def holds(self, target: Dim, steps: int = MAX_STEPS) -> bool:
         """Whether `target >= 0` here, found in so many steps."""
-        return self.facts.holds(target, self.scope, steps)
+        return elimination.holds(self.facts, target, self.scope, steps)
 
     def maxima(self, dim: Dim) -> tuple[Dim, ...]:
-        return self.facts.maxima(dim, self.scope)
+        return elimination.maxima(self.facts, dim, self.scope)
+
+    def quotients(self, dividend: Dim, divisor: Dim) -> list[Dim]:
+        """What `dividend // divisor` does not exceed here, the divisor being positive."""
+        return elimination.quotients(self.facts, dividend, divisor, self.scope)
 
     def greatest(self, dim: Dim) -> int | None:
         """A number that `dim` does not exceed, if one is known."""
@@ -97,7 +105,7 @@ class Integers:
             return dividend
         if self.holds(expr.sub(expr.sub(divisor, 1), dividend)):
             return 0
-        quotient = self.facts.new([0], self.facts.quotients(dividend, divisor, self.scope))
+        quotient = self.facts.new([0], self.quotients(dividend, divisor))
         if not isinstance(divisor, int):
             self.note_rest(dividend, quotient, divisor)
         return quotient
@@ -141,7 +149,12 @@ def _polynomial(combine: Callable[..., Dim]) -> Evaluation:
     """Of what does not wrap around: an index never does, as no address of a graph within its limits has 63 bits."""
 
     def evaluate(integers: Integers, op: Any) -> Dim:
-        return _in_type(integers, combine(*map(integers, op.operands)), op)
+        try:
+            combined = combine(*map(integers, op.operands))
+        except expr.ExprError:
+            # The algebra holds no product of so many factors.
+            return integers.facts.new()
+        return _in_type(integers, combined, op)
 
     return evaluate
 
@@ -213,7 +226,7 @@ def _floored(integers: Integers, dividend: Dim, divisor: Dim) -> Dim:
     if integers.holds(dividend):
         return integers.quotient(dividend, divisor)
     lowers = [expr.neg(expr.ceildiv(bound, divisor)) for bound in integers.maxima(expr.neg(dividend))]
-    quotient = integers.facts.new(lowers, integers.facts.quotients(dividend, divisor, integers.scope))
+    quotient = integers.facts.new(lowers, integers.quotients(dividend, divisor))
     integers.note_rest(dividend, quotient, divisor)
     return quotient
 

@@ -96,6 +96,9 @@ class Entries:
         key = (name, place)
         if key not in self._copies:
             known = self.facts.unknowns[name]
-            bounds = [[self._at(table, place, bound) for bound in side] for side in (known.lowers, known.uppers)]
-            self._copies[key] = self.facts.new(*bounds)
+            lowers, uppers = (
+                [self._at(table, place, bound) for bound in side] for side in (known.lowers, known.uppers)
+            )
+            definition = None if known.definition is None else self._at(table, place, known.definition)
+            self._copies[key] = self.facts.new(lowers, uppers, definition)
         return self._copies[key]

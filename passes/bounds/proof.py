@@ -10,9 +10,10 @@ from tensorkiln import expr
 from tensorkiln.expr import Atom, Dim, Expr
 from tensorkiln.infer import Constraint
 
-from .facts import Scope, long_division
 from .kernel_memory import MEMORY, KernelMemory
 from .memory import Memory, View
+from .polynomials import long_division
+from .scope import Scope
 from .walk import Access, Bounds, Walk
 
 

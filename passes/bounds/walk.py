@@ -12,9 +12,13 @@ from dialect.mlir import ir
 from tensorkiln import expr
 from tensorkiln.expr import Dim
 
-from .facts import ACCESS_STEPS, Facts, Scope
+from .facts import Facts
 from .integers import EVALUATIONS, Integers, truths
 from .memory import Entries, Memory, Table, View, cast_view
+from .scope import Scope
+
+ACCESS_STEPS = 160
+"""Of the proof that an access is within its memory, which seldom fails."""
 
 Bounds = tuple[Sequence[Dim], Sequence[Dim]]
 """What an integer is not below, and what it is not above."""
@@ -176,7 +180,7 @@ class Walk:
         if not isinstance(step, int):
             index = self.facts.new([low], [expr.sub(high, 1)])
             return index, [runs]
-        uppers = self.facts.quotients(runs, step, integers.scope) if step != 1 else [runs]
+        uppers = integers.quotients(runs, step) if step != 1 else [runs]
         count = self.facts.new([0], uppers)
         index = expr.add(low, expr.mul(step, count))
         if low == 0 and step == 1:

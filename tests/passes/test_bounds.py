@@ -9,12 +9,14 @@ import pytest
 
 from dialect.mlir import ir
 from passes.bounds import accesses
-from passes.bounds.facts import Facts, Scope
+from passes.bounds.elimination import holds, quotients
+from passes.bounds.facts import Facts
 from passes.bounds.kernel_memory import MEMORY, KernelMemory
+from passes.bounds.scope import Scope
 from passes.bounds.walk import Access
 from tensorkiln import expr
 from tensorkiln.build import Builder, conv2d, flip, gather, gelu, pad, scatter, softmax
-from tensorkiln.expr import floordiv, symbol
+from tensorkiln.expr import floordiv, minimum, symbol
 from tensorkiln.graph import Graph
 from tests.passes.modules import after, output
 
@@ -28,25 +30,64 @@ def test_facts_are_followed_from_the_tail_of_a_tile_to_its_end() -> None:
     tile = facts.new([0], [floordiv(n + 31, 32) - 1])
     length = facts.new([0], [32, n - 32 * tile])
     place = facts.new([0], [length - 1])
-    assert facts.holds(n - 1 - 32 * tile - place, SCOPE)
-    assert not facts.holds(n - 2 - 32 * tile - place, SCOPE)
+    assert holds(facts, n - 1 - 32 * tile - place, SCOPE)
+    assert not holds(facts, n - 2 - 32 * tile - place, SCOPE)
 
 
 def test_facts_know_the_row_and_column_of_a_flat_index() -> None:
     facts = Facts(SCOPE.ranges)
     flat = facts.new([0], [m * n - 1])
-    row, column = facts.new([0], facts.quotients(flat, n, SCOPE)), facts.new([0], [n - 1])
-    assert facts.holds(m * n - 1 - n * row - column, SCOPE)
-    assert not facts.holds(m * n - 2 - n * row - column, SCOPE)
+    row, column = facts.new([0], quotients(facts, flat, n, SCOPE)), facts.new([0], [n - 1])
+    assert holds(facts, m * n - 1 - n * row - column, SCOPE)
+    assert not holds(facts, m * n - 2 - n * row - column, SCOPE)
+
+
+def test_what_is_left_of_a_division_is_put_together_with_its_quotient() -> None:
+    facts = Facts(SCOPE.ranges)
+    flat = facts.new([0], [m * n - 1])
+    # No more is known of the quotient: the two are the index that was divided.
+    row = facts.new([0])
+    column = facts.new([0], [n - 1], flat - n * row)
+    assert holds(facts, m * n - 1 - n * row - column, SCOPE)
+    assert not holds(facts, m * n - 2 - n * row - column, SCOPE)
+
+
+def test_a_minimum_that_is_taken_off_is_not_above_either_part() -> None:
+    facts = Facts(SCOPE.ranges)
+    row = facts.new([0], [minimum(m, 222) - 1])
+    assert holds(facts, m * n - n * row - n, SCOPE)
+    assert holds(facts, 222 * n - n * row - n, SCOPE)
+    assert not holds(facts, 221 * n - n * row - n, SCOPE)
+
+
+def test_a_count_of_whole_vectors_is_not_negative_where_there_are_elements() -> None:
+    facts = Facts(SCOPE.ranges)
+    elements = m * n - 16 * n
+    scope = SCOPE.where([m - 16, elements - 1])
+    assert holds(facts, floordiv(m * n, 2) - 8 * n, scope)
+    assert not holds(facts, floordiv(m * n, 2) - 8 * n - 1, scope)
+
+
+def test_a_difference_of_products_has_the_sign_of_what_is_given() -> None:
+    facts = Facts(SCOPE.ranges)
+    row = facts.new([0])
+    assert holds(facts, row * (floordiv(n + 1, 2) - 3), SCOPE.where([floordiv(n + 1, 2) - 3]))
+    assert not holds(facts, row * (floordiv(n + 1, 2) - 3), SCOPE)
+
+
+def test_a_scope_without_values_is_never_reached() -> None:
+    assert not SCOPE.where([n - 16, 15 - n]).is_reached
+    assert not SCOPE.where([m * n - 16, 15 - m * n]).is_reached
+    assert SCOPE.where([m * n - 15, 15 - m * n]).is_reached
 
 
 def test_facts_that_are_given_hold_in_their_scope_alone() -> None:
     facts = Facts(SCOPE.ranges)
     value = facts.new()
     inside = SCOPE.where([value, n - 1 - value])
-    assert facts.holds(value, inside)
-    assert facts.holds(m * n - m * value - m, inside)
-    assert not facts.holds(value, SCOPE)
+    assert holds(facts, value, inside)
+    assert holds(facts, m * n - m * value - m, inside)
+    assert not holds(facts, value, SCOPE)
 
 
 def test_a_product_that_is_positive_has_positive_factors_only_if_none_can_be_negative() -> None:

@@ -1,0 +1,70 @@
+"""What holds at a place of a kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from tensorkiln import expr
+from tensorkiln.expr import Dim, Expr
+
+from .polynomials import Range, degree
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What holds at a place of a kernel: `given` are not negative, `ranges` bound the symbols of the graph.
+
+    A place that is never reached has a negative number among what is given: there, anything holds.
+    """
+
+    ranges: Mapping[str, Range]
+    given: tuple[Dim, ...] = ()
+    is_reached: bool = True
+
+    def where(self, facts: Iterable[Dim]) -> Scope:
+        """The scope in which `facts` are not negative as well."""
+        ranges = dict(self.ranges)
+        given = list(self.given)
+        is_reached = self.is_reached
+        for fact in facts:
+            if isinstance(fact, int):
+                is_reached = is_reached and fact >= 0
+                continue
+            if fact in given:
+                continue
+            sums = (expr.add(fact, other) for other in given)
+            is_reached = is_reached and not any(isinstance(sum_, int) and sum_ < 0 for sum_ in sums)
+            given.append(fact)
+            _narrow(fact, ranges)
+            positive = tuple(_positive_symbols(fact))
+            # A product of two negative numbers is positive as well.
+            if all(name in ranges and ranges[name][0] >= 0 for name in positive):
+                ranges |= {name: (max(ranges[name][0], 1), ranges[name][1]) for name in positive}
+        is_reached = is_reached and all(low <= high for low, high in ranges.values())
+        return replace(self, ranges=ranges, given=tuple(given), is_reached=is_reached)
+
+
+def _narrow(fact: Expr, ranges: dict[str, Range]) -> None:
+    """Narrow the range of the symbol that `fact`, which is not negative, compares with a number."""
+    *constant, (monomial, coefficient) = sorted(fact.terms, key=degree)
+    names = {atom.key for atom in monomial}
+    if len(constant) > 1 or len(names) != 1 or (constant and constant[0][0]):
+        return
+    number = constant[0][1] if constant else 0
+    (name,) = names
+    if name not in ranges:
+        return
+    low, high = ranges[name]
+    if coefficient < 0 and (len(monomial) == 1 or (number < -coefficient and low >= 0)):
+        # Of a power this is known where it is 0.
+        ranges[name] = (low, min(high, number // -coefficient))
+    elif coefficient > 0 and len(monomial) == 1:
+        ranges[name] = (max(low, -(number // coefficient)), high)
+
+
+def _positive_symbols(fact: Expr) -> Iterator[str]:
+    """The symbols that are positive if `fact`, a product less a positive number, is not negative."""
+    *rest, last = sorted(fact.terms, key=lambda term: -len(term[0]))
+    if len(rest) == 1 and not last[0] and last[1] < 0 and rest[0][1] > 0:
+        yield from (atom.key for atom in rest[0][0] if atom.op == "symbol")
