@@ -23,14 +23,17 @@ INT32 = (-(1 << 31), (1 << 31) - 1)
 class Integers:
     """Evaluates integers where `scope` holds. A vector stands for its element at `lane`.
 
-    `loaded` gives what a load reads where that is known, else None; `named` what operations without operands give. What
-    is computed in a region is forgotten behind it, since more may hold inside.
+    `loaded` gives what a load reads where that is known, else None; `named` what operations without operands give;
+    `where_positive` what is not negative where an unknown is positive; `dividends` what a quotient is of. What is
+    computed in a region is forgotten behind it, since more may hold inside.
     """
 
     def __init__(self, facts: Facts, scope: Scope, loaded: Callable[[Any], Dim | None]) -> None:
         self.facts, self.scope, self.loaded = facts, scope, loaded
         self.lane: Dim = 0
         self.named: dict[str, Dim] = {}
+        self.where_positive: dict[str, list[Dim]] = {}
+        self.dividends: dict[str, tuple[Dim, int]] = {}
         self._known: list[dict[Any, Dim]] = [{}]
 
     def enter(self, facts: Sequence[Dim]) -> Scope:
@@ -41,6 +44,13 @@ class Integers:
         self.scope = before.where([-1] if impossible else [*facts, *more])
         self._known.append({})
         return before
+
+    def is_possible(self, facts: Sequence[Dim]) -> bool:
+        """Whether it is not known that one of `facts` is negative here."""
+        before = self.enter(facts)
+        is_reached = self.scope.is_reached
+        self.leave(before)
+        return is_reached
 
     def leave(self, scope: Scope) -> None:
         self._known.pop()
@@ -106,7 +116,9 @@ class Integers:
         if self.holds(expr.sub(expr.sub(divisor, 1), dividend)):
             return 0
         quotient = self.facts.new([0], self.quotients(dividend, divisor))
-        if not isinstance(divisor, int):
+        if isinstance(divisor, int):
+            self.dividends[str(quotient)] = dividend, divisor
+        else:
             self.note_rest(dividend, quotient, divisor)
         return quotient
 
@@ -261,10 +273,16 @@ def _selected(integers: Integers, op: Any) -> Dim:
     left, right = (integers(operand) for operand in list(op.operands)[1:])
     if _is_zero(integers, op.operands[0], right) and integers.holds(expr.sub(right, 1)):
         return right
+    truth = [] if isinstance(op.operands[0].owner, ir.Block) else truths(integers, op.operands[0])
+    if not integers.is_possible(truth):
+        return right
     lowers = [0] if integers.holds(left) and integers.holds(right) else []
     most = [integers.greatest(dim) for dim in (left, right)]
     numbers = [known for known in most if known is not None]
-    return integers.facts.new(lowers, [max(numbers)] if len(numbers) == len(most) else [])
+    chosen = integers.facts.new(lowers, [max(numbers)] if len(numbers) == len(most) else [])
+    if right == 0:
+        integers.where_positive[str(chosen)] = truth
+    return chosen
 
 
 def _is_zero(integers: Integers, condition: Any, dim: Dim) -> bool:
@@ -327,7 +345,7 @@ def _compared(integers: Integers, op: Any) -> list[Dim]:
         case "eq":
             return [expr.sub(left, right), expr.sub(right, left)]
         case "slt":
-            return [expr.sub(expr.sub(right, left), 1)]
+            return [expr.sub(expr.sub(right, left), 1), *_dividend_below(integers, left, right)]
         case "sle":
             return [expr.sub(right, left)]
         case "sgt":
@@ -337,9 +355,18 @@ def _compared(integers: Integers, op: Any) -> list[Dim]:
         case "ne" if integers.holds(expr.sub(left, right)):
             return [expr.sub(expr.sub(left, right), 1)]
         case "ult" if integers.holds(right):
-            return [left, expr.sub(expr.sub(right, left), 1), expr.sub(right, 1)]
+            below = _dividend_below(integers, left, right)
+            return [left, expr.sub(expr.sub(right, left), 1), expr.sub(right, 1), *below]
         case _:
             return []
+
+
+def _dividend_below(integers: Integers, left: Dim, right: Dim) -> list[Dim]:
+    """What is divided is below a multiple of `right` where its quotient `left` is below `right`."""
+    if str(left) not in integers.dividends:
+        return []
+    dividend, divisor = integers.dividends[str(left)]
+    return [expr.sub(expr.sub(expr.mul(right, divisor), 1), dividend)]
 
 
 PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")

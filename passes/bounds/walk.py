@@ -198,6 +198,8 @@ def _for(walk: Walk, op: Any) -> None:
     index, facts = walk.loop_index(low, high, step)
     if walk.integers.holds(expr.sub(low, high)):
         facts = [-1]
+    elif walk.integers.holds(low):
+        facts += walk.integers.where_positive.get(str(high), [])
     block = op.regions[0].blocks[0]
     with walk.where(facts):
         walk.integers.bind(block.arguments[0], index)
