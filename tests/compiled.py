@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from typing import Any
+from unittest import mock
 
-from passes.compile import Compilation, CompileRequest, compile_request
+from dialect.mlir import ir
+from passes import compile as compile_module
+from passes.back_ends import BackEnd, back_end_of
+from passes.bounds import accesses
+from passes.compile import CANONICAL_SYMBOL, Compilation, CompileRequest, compile_request
+from tensorkiln.canonical import canonicalize
 from tensorkiln.graph import Graph
 from tensorkiln.options import CompileOptions
 from tensorkiln.program import Program
@@ -22,6 +29,29 @@ def target(name: str) -> Target:
 def compiled(graph: Graph, name: str = "cpu:native", *, dump_stages: bool = False) -> Compilation:
     """The compiled graph for the target called `name`."""
     return compile_request(CompileRequest(graph, target(name), CompileOptions(dump_stages=dump_stages)))
+
+
+def proven(graph: Graph, name: str = "cpu:native", *, dump_stages: bool = False) -> Compilation:
+    """As `compiled`, with the proof that every store of every kernel stays in the memory that it addresses.
+
+    AssertionError that names the stores of which that is not proven.
+    """
+    is_canonical = all(map(CANONICAL_SYMBOL.fullmatch, graph.symbols))
+    constraints = (graph if is_canonical else canonicalize(graph).graph).constraints
+
+    def prove(module: ir.Module) -> ir.Module:
+        unproven = [access for access in accesses(module, constraints) if access.is_store and not access.is_proven]
+        assert not unproven, "\n".join(map(str, unproven))
+        return module
+
+    def with_proof(target: Target, options: CompileOptions) -> BackEnd:
+        made = back_end_of(target, options)
+        (number,) = (number for number, stage in enumerate(made.pipeline) if stage.name == "to-linalg")
+        proof = replace(made.pipeline[number], name="proof", run=prove)
+        return replace(made, pipeline=(*made.pipeline[: number + 1], proof, *made.pipeline[number + 1 :]))
+
+    with mock.patch.object(compile_module, "back_end_of", with_proof):
+        return compiled(graph, name, dump_stages=dump_stages)
 
 
 def program(compilation: Compilation, threads: int = 1) -> Program:

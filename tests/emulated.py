@@ -16,7 +16,7 @@ from tensorkiln.graph import Graph
 from tensorkiln.runtime.storage import Storage, resolve_storages
 from tensorkiln.schedule import HostCallback, KernelItem, MemoryTransfer
 from tensorkiln.spec import ProgramSpec
-from tests.compiled import compiled
+from tests.compiled import proven
 from tests.simt.memory import Buffer as DeviceBuffer
 from tests.simt.memory import DeviceMemory
 from tests.simt.module import SimtModule
@@ -28,7 +28,7 @@ TARGET = "cuda:sm_80"
 
 def ready(graph: Graph) -> Callable[..., tuple[Array, ...]]:
     """The graph compiled: what gives its outputs, any number of times, its threads in an order drawn from `seed`."""
-    compilation = compiled(graph, TARGET, dump_stages=True)
+    compilation = proven(graph, TARGET, dump_stages=True)
 
     def call(*arrays: Any, seed: int = 0, **symbols: int) -> tuple[Array, ...]:
         return Emulation(compilation, arrays, symbols).run(seed=seed)

@@ -128,7 +128,9 @@ class _Grouping:
             if rows is not None:
                 self._join(latest, Group([root], rows, {root: domain}, {root: set(reads)}, {root: unread}))
                 return
-        self._open(Group([root], len(domain.parallel), {root: domain}, {root: set(reads)}, {root: unread}, is_contraction))
+        self._open(
+            Group([root], len(domain.parallel), {root: domain}, {root: set(reads)}, {root: unread}, is_contraction)
+        )
 
     def _open(self, group: Group) -> None:
         self.home |= dict.fromkeys(group.roots, len(self.groups))

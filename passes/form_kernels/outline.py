@@ -165,7 +165,9 @@ class _Outliner:
         inside: dict[Value, ir.Value] = dict(zip(operands, block.arguments, strict=True))
         roots = frozenset(group.roots)
         with ir.InsertionPoint(block):
-            inside |= {value: self._storage(value, location) for value in sorted(group.all_unread() - roots, key=_order)}
+            inside |= {
+                value: self._storage(value, location) for value in sorted(group.all_unread() - roots, key=_order)
+            }
             for value in self._needed_for(group.roots, inside):
                 if value in self.windows:
                     inside[value] = self._window(value, inside)

@@ -75,7 +75,7 @@ def ready(graph: Graph, target: str = "cpu:native") -> Callable[..., tuple[Array
 
     The runtime is called only when the checked calls went well. CheckedFault, too, when it gives other bits than they.
     """
-    compilation = compiled.compiled(graph, target)
+    compilation = compiled.proven(graph, target)
     program = compiled.program(compilation)
 
     def call(*arrays: Any, **symbols: int) -> tuple[Array, ...]:
