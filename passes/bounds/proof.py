@@ -48,7 +48,7 @@ def _accesses(function: Any, functions: Mapping[str, Any], known: Sequence[Dim])
     known = [*known, *extents]
     some = Scope(ranges).where([*known, expr.sub(memory.groups, 1), *_positive(extents, memory.axes)])
     found = _in_scope(function, functions, memory, some, memory.groups)
-    none = Scope(ranges).where([*known, expr.neg(_rounded_up(memory.groups))])
+    none = _without_rows(Scope(ranges).where(known), extents, _rounded_up(memory.groups))
     if not memory.threads and not expr.is_nonnegative(expr.sub(memory.groups, 1), none.ranges):
         # A kernel without rows is called for one work-group, in which no loop runs.
         found += _in_scope(function, functions, memory, none, 1)
@@ -68,11 +68,22 @@ def _positive(extents: Sequence[Dim], axes: Sequence[Dim]) -> list[Dim]:
     return [expr.sub(dim, 1) for dim in (*axes, *divide)]
 
 
+def _without_rows(scope: Scope, extents: Sequence[Dim], rows: Dim) -> Scope:
+    """Where there are no `rows`: an extent that divides them by what is positive is 0."""
+    divided = [(extent, *long_division(rows, extent)) for extent in extents]
+    zero = [
+        extent for extent, times, rest in divided if rest == 0 and expr.is_nonnegative(expr.sub(times, 1), scope.ranges)
+    ]
+    return scope.where([expr.neg(dim) for dim in (rows, *zero)])
+
+
 def _rounded_up(dim: Dim) -> Dim:
     """`a` where `dim` is `a` by a constant, rounded up: both are positive or none is."""
-    match dim:
-        case Expr(terms=(((Atom(op="floordiv", args=(dividend, int(divisor))),), 1),)):
-            return expr.sub(dividend, divisor - 1)
+    terms = dim.terms if isinstance(dim, Expr) else ()
+    match [monomial for monomial, _ in terms if any(atom.op == "floordiv" for atom in monomial)]:
+        case [(Atom(op="floordiv", args=(dividend, int(divisor))) as quotient,)]:
+            whole = expr.sub(dim, Expr((((quotient,), 1),)))
+            return expr.sub(expr.add(dividend, expr.mul(divisor, whole)), divisor - 1)
         case _:
             return dim
 

@@ -17,8 +17,8 @@ from .integers import EVALUATIONS, Integers, truths
 from .memory import Entries, Memory, Table, View, cast_view
 from .scope import Scope
 
-ACCESS_STEPS = 160
-"""Of the proof that an access is within its memory, which seldom fails."""
+LOAD_STEPS, STORE_STEPS = 160, 3000
+"""Of the proof that an access is within its memory: few are found late, and of stores all are to be found."""
 
 Bounds = tuple[Sequence[Dim], Sequence[Dim]]
 """What an integer is not below, and what it is not above."""
@@ -122,17 +122,17 @@ class Walk:
     def access(self, op: Any, view: View, index: tuple[Dim, ...], *, is_store: bool) -> Dim:
         """Note an access of `view` at `index`; returns the address in the buffer."""
         address, elements = view.address(index), view.buffer.elements
-        is_proven = self._is_within(address, elements)
+        is_proven = self._is_within(address, elements, STORE_STEPS if is_store else LOAD_STEPS)
         node = next(iter(node_pointers(op.location)), "")
         self.accesses.append(Access(self.kernel, node, view.buffer.name, is_store, address, elements, is_proven))
         return address
 
-    def _is_within(self, address: Dim, elements: Dim) -> bool:
+    def _is_within(self, address: Dim, elements: Dim, steps: int) -> bool:
         least, most = self.facts.interval(address)
         if least >= 0 and most < self.facts.interval(elements)[0]:
             return True
         holds = self.integers.holds
-        return holds(address, ACCESS_STEPS) and holds(expr.add(elements, -1, expr.neg(address)), ACCESS_STEPS)
+        return holds(address, steps) and holds(expr.add(elements, -1, expr.neg(address)), steps)
 
     def lane(self, kind: Any) -> Dim:
         """A lane of a vector of this type."""
