@@ -115,7 +115,7 @@ class Engine:
         memory = Shares(settings.intake_mib << 20)
         work = JobWork(self._make, job_records, self.blobs, self.fairness.jobs, memory)
         self.jobs = Jobs(work, job_records, self.blobs, most)
-        self._submissions = Submissions(self.jobs, self.blobs, self._records)
+        self._submissions = Submissions(self.jobs, self.blobs, self._records, self.notary)
         self._readiness = Readiness(
             reader,
             compiler,
@@ -137,14 +137,16 @@ class Engine:
             await asyncio.gather(*(sandbox.start() for sandbox in self._sandboxes)),
             key=lambda each: Level(each.level).strength,
         )
+        if self._is_farm:
+            # What compiles is a worker; of those, what is less confined is not believed.
+            ready = replace(ready, level=self.notary.isolation, mechanisms=(), shortcomings=())
+        else:
+            # Before any job is taken up: what it compiles is signed with this level, what it finds has to have it.
+            self.notary.isolation = ready.level
+            self.keyring.signer()
         await self._readiness.require_start()
         await self._engine.start()
         await self.jobs.start()
-        if self._is_farm:
-            # What compiles is a worker; of those, what is less confined is not believed.
-            return replace(ready, level=self.notary.isolation, mechanisms=(), shortcomings=())
-        self.notary.isolation = ready.level
-        self.keyring.signer()
         return ready
 
     async def close(self) -> None:
@@ -292,7 +294,9 @@ class Engine:
         if key is not None:
             keys = dict.fromkeys(SignedRecord.model_validate_json(each).record.key for each in signatures)
             repeat = with_signatures(answers.repeat, signatures)
-            await self._keep(key, Repeat(repeat, tuple(blobs), tuple(programs), tuple(keys)))
+            # Each program was signed or believed at this level.
+            level = self.notary.isolation
+            await self._keep(key, Repeat(repeat, tuple(blobs), tuple(programs), tuple(keys), isolation=level))
         return with_signatures(answers.answer, signatures)
 
     async def _compiled(self, asked: Asked, body: Body, tell: Tell) -> Answered:

@@ -10,6 +10,7 @@ from service.body import Body
 from service.identity.caller import caller
 from service.store.blobs import Blobs
 from service.store.records import Records
+from service.trust.notary import Notary
 
 from .job import Job
 from .job_outcome import is_lost
@@ -28,9 +29,9 @@ def job_id(body: Body, hook: str | None, key: str, again: int = 0) -> str:
     return sha256(told.encode()).hexdigest()[:_ID_CHARACTERS]
 
 
-async def is_to_be_sent_again(job: Job, blobs: Blobs, records: Records) -> bool:
+async def is_to_be_sent_again(job: Job, blobs: Blobs, records: Records, notary: Notary) -> bool:
     """Whether a job has failed by what may be otherwise the next time, or what it came to is there no more."""
     if not job.is_over:
         return False
     error = job.record.error
-    return bool(error.get("retryable")) if error is not None else await is_lost(job.record, blobs, records)
+    return bool(error.get("retryable")) if error is not None else await is_lost(job.record, blobs, records, notary)

@@ -9,6 +9,7 @@ from service.store.job_records import JobRecord
 from service.store.programs import path_of
 from service.store.records import Records
 from service.trust.attach import signatures_of
+from service.trust.notary import Notary
 
 
 async def kept(answer: bytes, blobs: Blobs) -> dict[str, Any]:
@@ -22,9 +23,12 @@ async def kept(answer: bytes, blobs: Blobs) -> dict[str, Any]:
     }
 
 
-async def is_lost(record: JobRecord, blobs: Blobs, records: Records) -> bool:
-    """Whether a job is done, and its answer or something that this names is missing or damaged."""
+async def is_lost(record: JobRecord, blobs: Blobs, records: Records, notary: Notary) -> bool:
+    """Whether a job is done, and its answer or something that this names is missing, damaged or not believed."""
     if record.answer is None:
         return False
-    has_blobs = await blobs.holds((record.answer, *record.blobs))
+    answer = await blobs.get(record.answer)
+    if answer is None or not notary.believes_answer(answer):
+        return True
+    has_blobs = await blobs.holds(record.blobs)
     return not (has_blobs and await records.in_use([path_of(program) for program in record.programs]))

@@ -12,6 +12,7 @@ from typing import Final
 from service.body import Body
 from service.store.blobs import Blobs
 from service.store.records import Records
+from service.trust.notary import Notary
 
 from .flights import Flights
 from .idempotency import is_to_be_sent_again, job_id
@@ -25,10 +26,11 @@ ANSWERED_S: Final = 3600
 class Submissions:
     """The jobs that `jobs` has for requests which may be sent again."""
 
-    def __init__(self, jobs: Jobs, blobs: Blobs, records: Records) -> None:
+    def __init__(self, jobs: Jobs, blobs: Blobs, records: Records, notary: Notary) -> None:
         self._jobs = jobs
         self._blobs = blobs
         self._records = records
+        self._notary = notary
         self._flights: Flights[Job, None] = Flights()
 
     async def close(self) -> None:
@@ -50,6 +52,6 @@ class Submissions:
             job = await self._jobs.known(identifier)
             if job is None:
                 return await begin(identifier)
-            if not await is_to_be_sent_again(job, self._blobs, self._records):
+            if not await is_to_be_sent_again(job, self._blobs, self._records, self._notary):
                 return job
         raise AssertionError("count() has no end")

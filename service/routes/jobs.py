@@ -101,12 +101,20 @@ async def events(
 
 
 async def job_body(engine: Engine, job: Job) -> bytes:
-    """The body that a job is answered with. NotFoundError when it is done and its programs are gone from the store."""
+    """The body that a job is answered with.
+
+    NotFoundError when it is done, and its programs are gone from the store or are not believed here any more.
+    """
     if not job.is_over or job.record.answer is None:
         return encode(_shown(job))
     answer = await engine.blobs.get(job.record.answer)
     if answer is None:
         raise NotFoundError(f"The programs of job {job.record.id} are gone from the store; compile the graph again.")
+    if not engine.notary.believes_answer(answer):
+        raise NotFoundError(
+            f"The programs of job {job.record.id} are not believed any more, by their key or by how they were isolated "
+            "when they were compiled; compile the graph again."
+        )
     return encode(job.record, answer)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 
 import structlog
@@ -24,21 +24,23 @@ _log = structlog.get_logger()
 class Repeat:
     """An answer, and what must be there for it to be true: blobs, and programs by their action digests.
 
-    `keys` are the ids of those that vouch for it: each must be valid.
+    `keys` are the ids of those that vouch for it: each must be valid. `isolation` is the level that each program was
+    compiled with at least: no lower one than the service believes.
     """
 
     answer: bytes
     blobs: tuple[str, ...] = ()
     programs: tuple[str, ...] = ()
     keys: tuple[str, ...] = ()
+    isolation: str = field(kw_only=True)
 
 
 class Repeats:
     """Answers in `records` and `blobs`, and up to `memory_bytes` of them in memory.
 
     `epoch` (the compiler's build and the operator's salt) is part of the key: answers of another build are not found.
-    Answers in the store are sealed by `notary`: one that is not is not found, nor one from when less isolation was
-    enough.
+    Answers in the store are sealed by `notary`: one that is not is not found. Nor is one from when less isolation was
+    enough, wherever it is.
     """
 
     def __init__(self, records: Records, blobs: Blobs, epoch: str, memory_bytes: int, notary: Notary) -> None:
@@ -93,10 +95,12 @@ class Repeats:
     async def _put(self, key: str, repeat: Repeat) -> str:
         """The name of the key that has sealed what is stored."""
         digest = await self._blobs.put(repeat.answer)
-        # What an answer names was believed, so that it had this level at least.
-        level = self._notary.isolation
         said = RepeatRecord(
-            answer=digest, blobs=repeat.blobs, programs=repeat.programs, keys=repeat.keys, isolation=level
+            answer=digest,
+            blobs=repeat.blobs,
+            programs=repeat.programs,
+            keys=repeat.keys,
+            isolation=repeat.isolation,
         )
         record = sealed(said, key, self._notary)
         await self._records.put(_path(key), record)
@@ -104,7 +108,8 @@ class Repeats:
 
     async def _is_true(self, repeat: Repeat) -> bool:
         return (
-            all(map(self._notary.is_valid, repeat.keys))
+            is_at_least(repeat.isolation, self._notary.isolation)
+            and all(map(self._notary.is_valid, repeat.keys))
             and await self._blobs.holds(repeat.blobs)
             and await self._records.in_use([path_of(program) for program in repeat.programs])
         )
@@ -113,12 +118,12 @@ class Repeats:
         stored = await self._records.get(_path(key))
         sealing = sealing_key(stored, key, self._notary) if stored is not None else None
         said = stated(stored)
-        if sealing is None or said is None or not is_at_least(said.isolation, self._notary.isolation):
+        if sealing is None or said is None:
             return None
         answer = await self._blobs.get(said.answer)
         if answer is None:
             return None
-        return Repeat(answer, said.blobs, said.programs, (*said.keys, sealing))
+        return Repeat(answer, said.blobs, said.programs, (*said.keys, sealing), isolation=said.isolation)
 
     def _forget(self, key: str) -> None:
         gone = self._memory.pop(key, None)

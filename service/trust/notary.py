@@ -15,6 +15,7 @@ from tensorkiln.errors import UntrustedArtifactError
 from tensorkiln.trust import ActionRecord, RequestedAction, SignedRecord, signed_bytes, verify
 from tensorkiln.trust.encoding import canonical_json
 
+from .attach import signatures_of
 from .keyring import Keyring
 
 Sealed: TypeAlias = Literal["answer", "crash", "attempt"]
@@ -68,6 +69,18 @@ class Notary:
             _log.error("a stored program is not trusted and is made again", digest=action, reason=reason)
             return None
         return signed
+
+    def believes_answer(self, answer: bytes) -> bool:
+        """Whether every program of an answer (JSON) that is signed would be believed now, were it asked for."""
+        try:
+            for signed in signatures_of(answer):
+                if signed is not None:
+                    self._verify(signed, signed.record.action)
+        except UntrustedArtifactError as error:
+            self.refused += 1
+            _log.error("a stored answer is not trusted", reason=error.details["reason"])
+            return False
+        return True
 
     def doubt(self, stored: str, action: str) -> UntrustedArtifactError | None:
         """What is wrong with a stored record (JSON) that another service or worker may believe nevertheless.

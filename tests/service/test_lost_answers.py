@@ -15,6 +15,8 @@ from service.engine.submissions import Submissions
 from service.identity.caller import LOCAL, acting_as
 from service.store.blobs import Blobs
 from service.store.records import unsealed
+from service.trust.keyring import Keyring
+from service.trust.notary import Notary
 from tests.service.bodies import compile_body, encoded, graph
 from tests.service.server import Server
 from tests.service.test_job_ends import BODY, House, ended, failed_by
@@ -61,7 +63,8 @@ def test_a_request_whose_body_is_lost_or_damaged_may_be_sent_again(tmp_path: Pat
     async def run() -> None:
         house = House(tmp_path, work)
         jobs, blobs = house.jobs(), Blobs(house.store)
-        submissions = Submissions(jobs, blobs, house.records)
+        notary = Notary(Keyring(tmp_path / "keys"), "here", "process")
+        submissions = Submissions(jobs, blobs, house.records, notary)
 
         async def begin(identifier: str) -> Job:
             return await jobs.accept(BODY, None, identifier=identifier)

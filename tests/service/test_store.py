@@ -147,7 +147,7 @@ def test_an_answer_is_repeated_while_everything_that_it_names_is_there(tmp_path:
         key = repeats.key(sha(b"body"))
         assert await repeats.find(key) is None
         named = await blobs.put(b"artifact")
-        await repeats.save(key, Repeat(b"answer", (named,)))
+        await repeats.save(key, Repeat(b"answer", (named,), isolation="process"))
         assert await answer_of(repeats, key) == b"answer"
         assert await answer_of(Repeats(records, blobs, "build 1", 0, notary), key) == b"answer"
         other = Repeats(records, blobs, "build 2", 1 << 20, notary)
@@ -165,7 +165,7 @@ def test_answers_in_memory_are_bounded(tmp_path: Path) -> None:
         store = open_store(str(tmp_path))
         repeats = Repeats(Records(store), Blobs(store), "", 2500, notary_in(tmp_path))
         for name in "abcd":
-            await repeats.save(repeats.key(name), Repeat(name.encode() * 1000))
+            await repeats.save(repeats.key(name), Repeat(name.encode() * 1000, isolation="process"))
         assert all([await answer_of(repeats, repeats.key(name)) == name.encode() * 1000 for name in "abcd"])
 
     asyncio.run(run())

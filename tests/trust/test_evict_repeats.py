@@ -32,7 +32,7 @@ async def answered(stocked: Stocked, number: int, size: int = 1000) -> Action:
 async def repeat_of(stocked: Stocked, wanted: Action) -> Repeat:
     entry = await stocked.programs.entry(wanted.digest)
     assert entry is not None
-    return Repeat(b"answer about " + wanted.digest.encode(), entry.blobs, (wanted.digest,))
+    return Repeat(b"answer about " + wanted.digest.encode(), entry.blobs, (wanted.digest,), isolation="process")
 
 
 def answer_of(stocked: Stocked, wanted: Action) -> Path:
@@ -103,7 +103,7 @@ def test_an_answer_goes_with_the_record_of_its_program(tmp_path: Path, location:
         wanted, program = action(1), await blobs.put(b"program")
         await Programs(records, blobs, notary).save(wanted, Entry(program, ()))
         repeats = Repeats(records, blobs, "", 1 << 20, notary)
-        await repeats.save("k" * 64, Repeat(b"answer", (program,), (wanted.digest,)))
+        await repeats.save("k" * 64, Repeat(b"answer", (program,), (wanted.digest,), isolation="process"))
         fresh = Repeats(records, blobs, "", 1 << 20, notary)
         for each in (repeats, fresh):
             found = await each.find("k" * 64)

@@ -32,7 +32,9 @@ async def made(stocked: Stocked, number: int, build: str) -> Action:
     await stocked.programs.save(wanted, Entry(program, (shared,)))
     await stocked.nearest.add(wanted, "")
     answer = b'{"programs":[%s]}' % told
-    await stocked.repeats.save(stocked.repeats.key(wanted.digest), Repeat(answer, (program, shared), (wanted.digest,)))
+    await stocked.repeats.save(
+        stocked.repeats.key(wanted.digest), Repeat(answer, (program, shared), (wanted.digest,), isolation="process")
+    )
     job = wanted.digest[:32]
     ended = {"id": job, "state": "done", "answer": await stocked.blobs.put(answer + b"\n")}
     await stocked.records.put(f"jobs/ended/{job[:2]}/{job}", ended)

@@ -76,7 +76,9 @@ class Home:
         entry = await stocked.programs.save(wanted, Entry(program, (shared,)))
         await stocked.nearest.add(wanted, self.scope(tenant))
         answer = with_signatures(b'{"programs":[%b]}' % told, [entry.signature])
-        await stocked.repeats.save(stocked.repeats.key(wanted.digest), Repeat(answer, entry.blobs, (wanted.digest,)))
+        await stocked.repeats.save(
+            stocked.repeats.key(wanted.digest), Repeat(answer, entry.blobs, (wanted.digest,), isolation="process")
+        )
         ended = {"caller": who.to_record(), "answer": await stocked.blobs.put(answer + b"\n")}
         await stocked.records.put(f"jobs/ended/ab/{tenant}-{number}", ended)
         reproducer = await stocked.blobs.put(b"reproducer of %d" % number)

@@ -79,16 +79,33 @@ def test_each_key_that_vouches_for_an_answer_has_to_be_valid(tmp_path: Path, end
 
         def remembering() -> Repeats:
             repeats = fresh()
-            repeats.remember("remembered", Repeat(b"answer", keys=tuple(kids)))
+            repeats.remember("remembered", Repeat(b"answer", keys=tuple(kids), isolation="process"))
             return repeats
 
         # The last of them seals what is saved.
-        await fresh().save("saved", Repeat(b"answer", keys=tuple(kids[:2])))
+        await fresh().save("saved", Repeat(b"answer", keys=tuple(kids[:2]), isolation="process"))
         places = [(fresh(), "saved"), (remembering(), "remembered")]
         found = [await repeats.find(key) for repeats, key in places]
         assert [each.answer for each in found if each is not None] == [b"answer"] * 2
         keyring.revoke(kids[ended])
         known = [await repeats.find(key) for repeats, key in ((fresh(), "saved"), (remembering(), "remembered"))]
         assert known == [None, None]
+
+    asyncio.run(run())
+
+
+def test_an_answer_of_less_isolation_is_not_repeated_wherever_it_is(tmp_path: Path) -> None:
+    async def run() -> None:
+        stocked = Stocked.at(tmp_path / "store")
+        repeats = Repeats(stocked.records, stocked.blobs, "", 1 << 20, stocked.notary)
+        await repeats.save("saved", Repeat(b"answer", isolation="process"))
+        repeats.remember("remembered", Repeat(b"answer", isolation="process"))
+        for key in ("saved", "remembered"):
+            assert await repeats.find(key) is not None
+        stocked.notary.isolation = "landlock+seccomp"
+        for key in ("saved", "remembered"):
+            assert await repeats.find(key) is None, key
+        repeats.remember("remembered", Repeat(b"answer", isolation="landlock+seccomp"))
+        assert await repeats.find("remembered") is not None
 
     asyncio.run(run())

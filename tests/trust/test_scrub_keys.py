@@ -24,7 +24,7 @@ def stock(home: Path) -> Stocked:
     async def run() -> None:
         await stocked.save(1)
         await stocked.save(2)
-        await stocked.repeats.save(stocked.repeats.key("a" * 64), Repeat(b"answer"))
+        await stocked.repeats.save(stocked.repeats.key("a" * 64), Repeat(b"answer", isolation="process"))
 
     asyncio.run(run())
     return stocked

@@ -91,7 +91,7 @@ def test_a_key_that_has_ended_signs_for_nothing_in_the_store(tmp_path: Path) -> 
     async def run() -> None:
         stocked = Stocked.at(tmp_path / "store")
         wanted = await stocked.save(1)
-        await stocked.repeats.save("0" * 64, Repeat(b"answer"))
+        await stocked.repeats.save("0" * 64, Repeat(b"answer", isolation="process"))
         assert await stocked.repeats.find("0" * 64) is not None
         keyring = Keyring(tmp_path / "keys")
         keyring.revoke(keyring.signer().kid)
@@ -106,7 +106,7 @@ def test_an_answer_that_the_service_did_not_write_is_not_repeated(tmp_path: Path
     async def run() -> None:
         stocked = Stocked.at(tmp_path / "store")
         key = stocked.repeats.key("a" * 64)
-        await stocked.repeats.save(key, Repeat(b"true"))
+        await stocked.repeats.save(key, Repeat(b"true", isolation="process"))
         path = f"requests/{key[:2]}/{key}"
         true = await stocked.records.get(path)
         assert true is not None
