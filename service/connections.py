@@ -28,6 +28,15 @@ LEAST_RATE: Final = 4096
 MOST: Final = 4096
 HEAD_BYTES: Final = 64 << 10
 """Of the head of a request; h11 sees to it as long as it lacks some of it."""
+SAFE_HEADERS: Final = {
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Content-Security-Policy": (
+        "default-src 'self'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; "
+        "img-src 'self' data:; object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ),
+}
+"""On every answer: what a browser must not take it for. The only page is that of the API, with its script inline."""
 KEPT_FILES: Final = 256
 """File descriptors that are for other things than connections: the store, the sandbox, the broker."""
 
@@ -117,7 +126,7 @@ class Connection(H11Protocol):
             cause = sys.exception()
             status = cause.error_status_hint if isinstance(cause, h11.RemoteProtocolError) else HTTPStatus.BAD_REQUEST
             answer = respond(RequestError(f"{msg} {cause or ''}".rstrip()), status=status)
-            headers = [*answer.raw_headers, (b"connection", b"close")]
+            headers = [*self.config.encoded_headers, *answer.raw_headers, (b"connection", b"close")]
             head = h11.Response(status_code=status, headers=headers, reason=HTTPStatus(status).phrase.encode())
             self.transport.write(self.conn.send(head) or b"")
             with suppress(h11.LocalProtocolError):  # an answer to HEAD has no body

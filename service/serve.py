@@ -15,7 +15,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from .app import create_app
-from .connections import HEAD_BYTES, connections
+from .connections import HEAD_BYTES, SAFE_HEADERS, connections
 from .identity.authenticator import require_private_address
 from .listen import BACKLOG, Listener, listen
 from .observe.export import require_exporter
@@ -100,6 +100,7 @@ def _serve(settings: Settings, listener: Listener) -> int:
         backlog=BACKLOG,
         http=connections(settings.arrival_s),
         h11_max_incomplete_event_size=HEAD_BYTES,
+        headers=list(SAFE_HEADERS.items()),
         ws="none",
         timeout_graceful_shutdown=ceil(grace_s) + _LET_GO_S,
     )

@@ -9,7 +9,8 @@ from tensorkiln.errors import TensorkilnError
 
 from .returned import nodes_of
 
-_NODE: Final = re.compile(r"/nodes/(\d+)(?![\w])")
+# No graph has a node of more digits: what has is no node, and too long for `int`.
+_NODE: Final = re.compile(r"/nodes/([0-9]{1,9})(?!\w)")
 
 
 def in_user_terms(error: TensorkilnError, renaming: bytes) -> TensorkilnError:

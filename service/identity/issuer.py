@@ -56,7 +56,8 @@ class Issuer(BaseModel):
     """An issuer of tokens. The first of `rules` that agrees decides; a token with which none agrees is refused.
 
     Tokens that agree with one of `read_only` keep `cache:read` at most, whatever the rule says: a pull request may be
-    anybody's. `jwks_url` is looked up in the issuer's own description when it is not given.
+    anybody's, and so may what a comment or another workflow began. `jwks_url` is looked up in the issuer's own
+    description when it is not given.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -68,7 +69,10 @@ class Issuer(BaseModel):
     algorithms: tuple[Algorithm, ...] = Field(default=("RS256", "ES256"), min_length=1)
     leeway_s: int = Field(default=60, ge=0, le=600)
     rules: tuple[Rule, ...] = Field(min_length=1)
-    read_only: tuple[Match, ...] = ({"event_name": ("pull_request*",)}, {"ref": ("refs/pull/*",)})
+    read_only: tuple[Match, ...] = (
+        {"event_name": ("pull_request*", "workflow_run", "issue_comment")},
+        {"ref": ("refs/pull/*",)},
+    )
 
     def rule_for(self, claims: Mapping[str, Any]) -> Rule | None:
         """The rule that decides for a token with these claims."""

@@ -21,6 +21,9 @@ from tensorkiln.whole_file import sync_folder
 
 T = TypeVar("T")
 
+STORE_MODE: Final = 0o700
+"""Of the directory of a store, which is for its owner alone."""
+
 # A disk takes several at once for little more than one. Not the threads that hash: nobody who needs no disk waits here,
 # nor does who needs it at some time for those who need it now.
 _SYNCHRONISING: Final = ThreadPoolExecutor(8, "kiln-disk")
@@ -28,7 +31,7 @@ _WORKING: Final = ThreadPoolExecutor(8, "kiln-files")
 
 
 class Disk:
-    """The files below `root`, which is there. What cannot be done is an OSError."""
+    """The files below `root`, which is made again when it is gone. What cannot be done is an OSError."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -75,11 +78,12 @@ class Disk:
 
     def _write(self, path: Path, content: bytes, put: Callable[[Path, Path], None], durable: bool) -> None:
         if durable:
+            make_folder(self._root, STORE_MODE)
             make_folder(path.parent)
         # What obstore calls an unfinished file, too: no listing has it, and a scrub removes it.
         unfinished = path.with_name(f"{path.name}#{randbelow(1 << 60)}")
         try:
-            with _made(unfinished) as file:
+            with self._made(unfinished) as file:
                 file.write(content)
                 if durable:
                     file.flush()
@@ -90,6 +94,15 @@ class Disk:
                 os.unlink(unfinished)
         if durable:
             self._keep(path.parent)
+
+    def _made(self, path: Path) -> BinaryIO:
+        """A new file; its folder is most often there."""
+        try:
+            return open(path, "xb")
+        except FileNotFoundError:
+            self._root.mkdir(STORE_MODE, parents=True, exist_ok=True)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            return open(path, "xb")
 
     def _sync(self, path: Path) -> None:
         _fsync(path)
@@ -117,15 +130,6 @@ def make_folder(folder: Path, mode: int = 0o777) -> None:
 
 async def _in_thread(work: Callable[[], T], durable: bool = False) -> T:
     return await asyncio.get_running_loop().run_in_executor(_SYNCHRONISING if durable else _WORKING, work)
-
-
-def _made(path: Path) -> BinaryIO:
-    """A new file; its folder is most often there."""
-    try:
-        return open(path, "xb")
-    except FileNotFoundError:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        return open(path, "xb")
 
 
 def _read(path: Path) -> bytes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import TypeAlias
 from urllib.parse import urlsplit
 
 from obstore.exceptions import BaseError
@@ -13,11 +13,9 @@ from obstore.store import AzureStore, GCSStore, LocalStore, MemoryStore, S3Store
 
 from tensorkiln.errors import UnavailableError
 
-from .disk import make_folder
+from .disk import STORE_MODE, make_folder
 
 ObjectStore: TypeAlias = AzureStore | GCSStore | LocalStore | MemoryStore | S3Store
-
-_DIRECTORY_MODE: Final = 0o700
 
 
 def open_store(location: str, *, make: bool = True) -> ObjectStore:
@@ -29,7 +27,7 @@ def open_store(location: str, *, make: bool = True) -> ObjectStore:
         if urlsplit(location).scheme in ("", "file"):
             path = Path(urlsplit(location).path).expanduser().absolute()
             if make:
-                make_folder(path, _DIRECTORY_MODE)
+                make_folder(path, STORE_MODE)
             elif not path.is_dir():
                 raise NotADirectoryError("there is no such directory")
             return LocalStore(path)

@@ -347,6 +347,8 @@ def test_an_issuer_that_never_answered_makes_the_service_unavailable_and_not_the
         (MAIN, set(WORKER)),
         (PULL, {"cache:read"}),
         ({**MAIN, "event_name": "pull_request_target"}, {"cache:read"}),
+        ({**MAIN, "event_name": "workflow_run"}, {"cache:read"}),
+        ({**MAIN, "event_name": "issue_comment"}, {"cache:read"}),
         ({**MAIN, "ref": "refs/pull/9/head"}, {"cache:read"}),
         ({**MAIN, "event_name": "schedule"}, set(WORKER)),
         ({"repository": "third/net"}, {"cache:read"}),

@@ -228,3 +228,8 @@ def test_nodes_are_renamed_in_pointers_and_in_text() -> None:
     assert told.message == "bad at /nodes/7"
     assert told.pointers == ("/nodes/7/in_var", "/nodes/12")
     assert told.details == {"stage": "lower"}
+
+
+def test_a_number_that_no_node_has_is_left_as_it_is() -> None:
+    text = f"bad at /nodes/{'1' * 5000}, /nodes/ and /nodes/1st"
+    assert in_user_terms(DiagnosticError(text), json.dumps({"nodes": [4, 7]}).encode()).message == text

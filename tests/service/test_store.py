@@ -6,6 +6,7 @@ import asyncio
 import os
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import time
@@ -119,6 +120,20 @@ def test_a_damaged_record_is_missing(tmp_path: Path, damage: Callable[[Path], No
         damage(tmp_path / "programs/ab/x")
         assert await records.get("programs/ab/x") is None
         assert not (tmp_path / "programs/ab/x").exists()
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("durable", [False, True])
+def test_a_store_that_is_gone_is_made_again_for_its_owner_alone(tmp_path: Path, durable: bool) -> None:
+    async def run() -> None:
+        root = tmp_path / "store"
+        records = Records(open_store(str(root)))
+        await records.put("graphs/ab/g", {}, durable=durable)
+        shutil.rmtree(root)
+        await records.put("graphs/ab/g", {}, durable=durable)
+        assert await records.get("graphs/ab/g") is not None
+        assert stat.S_IMODE(root.stat().st_mode) == 0o700
 
     asyncio.run(run())
 
