@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
+from functools import cache
 from typing import Any, Final
 
 import msgspec
@@ -19,7 +21,12 @@ from tensorkiln.target import Target
 NATIVE: Final = "cpu:native"
 _BOUNDED: Final = {"nodes": MAX_NODES, "symbolic_vars": MAX_SYMBOLS}
 _LIMITS: Final = {"nodes": "nodes", "symbolic_vars": "symbols"}
+MOST_FIELDS: Final = 64
+"""Of an object in a request: none that the contract knows has half as many, but the metadata of vars."""
 
+
+_UNKNOWN: Final = re.compile("^Object contains unknown field `(.*)`$", re.DOTALL)
+"""What msgspec says of one."""
 
 OF_COMPILE: Final = (("graph", "target"), ("options",))
 """The required and the optional fields of a compile request."""
@@ -30,6 +37,7 @@ def parse_envelope(body: bytes, required: Collection[str], optional: Collection[
 
     Its `graph` is what `parse_graph` takes: the bytes of the body that spell it, where these can be told apart.
     """
+    _refuse_many_fields(body, (*required, *optional))
     try:
         apart = _with_graph_apart(body)
         if apart is not None:
@@ -38,6 +46,33 @@ def parse_envelope(body: bytes, required: Collection[str], optional: Collection[
         # What is told is what comes first in the whole of the body.
         pass
     return check_fields(parse_object(body), required, optional)
+
+
+def _refuse_many_fields(body: bytes, known: tuple[str, ...]) -> None:
+    """Refuse a body with many fields at the first that is unknown, before anything is made of the others.
+
+    Of few, all that is wrong with the body is looked at, and the first is told.
+    """
+    if body.count(b":") <= MOST_FIELDS:
+        return
+    try:
+        _decoder(known).decode(body)
+    except msgspec.ValidationError as error:
+        name = _UNKNOWN.search(str(error))
+        if name is not None:
+            raise _unknown_field(name[1], known) from None
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        pass  # what else is wrong has its own words
+
+
+def _unknown_field(name: str, known: Collection[str]) -> RequestError:
+    return RequestError(f"The body has a field {name[:64]!r}; it takes {', '.join(known)}.")
+
+
+@cache
+def _decoder(known: tuple[str, ...]) -> msgspec.json.Decoder[Any]:
+    fields = [(name, msgspec.Raw, msgspec.Raw(b"null")) for name in known]
+    return msgspec.json.Decoder(msgspec.defstruct("Fields", fields, forbid_unknown_fields=True))
 
 
 def _with_graph_apart(body: bytes) -> dict[str, Any] | None:
@@ -72,11 +107,9 @@ def check_fields(fields: Any, required: Collection[str], optional: Collection[st
     missing = [name for name in required if name not in fields]
     if missing:
         raise RequestError(f"The body lacks {', '.join(missing)}.", pointers=[f"/{name}" for name in missing])
-    unknown = sorted(fields.keys() - set(required) - set(optional))
+    unknown = fields.keys() - set(required) - set(optional)
     if unknown:
-        raise RequestError(
-            f"The body has a field {unknown[0][:64]!r}; it takes {', '.join((*required, *optional))}.",
-        )
+        raise _unknown_field(min(unknown), (*required, *optional))
     return fields
 
 
@@ -93,7 +126,36 @@ def parse_graph(value: Any) -> Graph:
     if isinstance(value, dict):
         for name, most in _BOUNDED.items():
             _refuse_at_a_glance(name, value.get(name), most)
+        _refuse_wide_objects(value)
     return Graph.model_validate(value)
+
+
+def _refuse_wide_objects(graph: dict[str, Any]) -> None:
+    """Refuse objects with many fields: the contract would have a word for each that is unknown."""
+    metadata = graph.get("vars_metadata")
+    if isinstance(metadata, dict) and len(metadata) > MAX_NODES:
+        raise InvalidGraphError(
+            f"vars_metadata has {len(metadata)} entries; a graph of {MAX_NODES} nodes, which is the limit, has no more",
+            pointers=["/vars_metadata"],
+        )
+    waiting: list[tuple[str, Any]] = [("", graph)]
+    while waiting:
+        pointer, value = waiting.pop()
+        if isinstance(value, dict):
+            if value is not metadata:
+                refuse_many(value, pointer, InvalidGraphError)
+            waiting += [(f"{pointer}/{name}", each) for name, each in value.items() if isinstance(each, dict | list)]
+        else:
+            waiting += [(f"{pointer}/{at}", each) for at, each in enumerate(value) if isinstance(each, dict | list)]
+
+
+def refuse_many(fields: dict[str, Any], pointer: str, error: type[TensorkilnError]) -> None:
+    """`error` when an object has more fields than any that a request may have."""
+    if len(fields) > MOST_FIELDS:
+        raise error(
+            f"an object has {len(fields)} fields; none that a request may have has more than {MOST_FIELDS}",
+            pointers=[pointer],
+        )
 
 
 def _refuse_at_a_glance(name: str, entries: Any, most: int) -> None:
@@ -138,6 +200,8 @@ def parse_targets(value: Any) -> tuple[Target, ...]:
 def _parse_target(source: Any, pointer: str) -> Target:
     if not isinstance(source, str | dict):
         raise RequestError("A target is a shorthand such as cpu:x86-64-v3, or an object.", pointers=[pointer])
+    if isinstance(source, dict):
+        refuse_many(source, pointer, RequestError)
     if source == NATIVE:
         raise RequestError(
             "cpu:native means the machine that asks, which the service cannot see: "
@@ -152,6 +216,8 @@ def _parse_target(source: Any, pointer: str) -> Target:
 
 def parse_options(value: Any) -> CompileOptions:
     """The options of a request, every value of exactly the type that the contract says."""
+    if isinstance(value, dict):
+        refuse_many(value, "/options", RequestError)
     try:
         return CompileOptions.model_validate(value, strict=True)
     except ValidationError as error:

@@ -1,0 +1,74 @@
+"""Bodies with very many fields are refused at the first that is too many, wherever they have them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from service.sandbox.jobs.envelope import (
+    MOST_FIELDS,
+    OF_COMPILE,
+    parse_envelope,
+    parse_graph,
+    parse_options,
+    parse_targets,
+)
+from tensorkiln.errors import InvalidGraphError, RequestError, TensorkilnError
+from tensorkiln.limits import MAX_NODES
+from tensorkiln.nodes import NODE_KINDS
+from tests.service.bodies import compile_body, encoded, graph
+from tests.service.server import Server
+
+MANY = {f"k{number}": number for number in range(MAX_NODES + 1)}
+PLACES = ("", "/graph", "/graph/nodes/0", "/graph/nodes/0/shape/0", "/graph/vars_metadata", "/target", "/options")
+
+
+def wide(place: str) -> dict[str, Any]:
+    """A compile request with very many fields at a place."""
+    request: dict[str, Any] = {**compile_body(graph()), "options": {}}
+    if place == "/target":
+        request["target"] = {"kind": "cpu"}
+    request["graph"]["nodes"][0]["shape"][0] = {"op": "add", "args": ["n", 1]}
+    at: Any = request
+    for step in place.split("/")[1:]:
+        at = at[int(step) if step.isdigit() else step]
+    at.update(MANY)
+    return request
+
+
+def read(body: bytes) -> None:
+    fields = parse_envelope(body, *OF_COMPILE)
+    parse_targets(fields["target"])
+    parse_options(fields["options"])
+    parse_graph(fields["graph"])
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("separators", [(",", ":"), (" ,\n", " : ")])
+def test_a_body_of_very_many_fields_is_refused_in_one_sentence(place: str, separators: tuple[str, str]) -> None:
+    with pytest.raises(TensorkilnError) as caught:
+        read(json.dumps(wide(place), separators=separators).encode())
+    error = caught.value
+    assert isinstance(error, InvalidGraphError if place.startswith("/graph") else RequestError)
+    assert len(str(error)) < 300
+    assert str(len(MANY))[:3] in str(error) or "'k0'" in str(error)
+
+
+def test_of_few_fields_each_is_told() -> None:
+    nodes = graph()["nodes"]
+    nodes[0] |= dict.fromkeys("ab", 1)
+    with pytest.raises(InvalidGraphError) as caught:
+        parse_graph(json.dumps({**graph(), "nodes": nodes}).encode())
+    assert caught.value.pointers == ("/nodes/0/a", "/nodes/0/b")
+
+
+def test_no_object_of_the_contract_has_that_many_fields() -> None:
+    assert max(len(kind.model_fields) for kind in NODE_KINDS.values()) < MOST_FIELDS / 2
+
+
+def test_a_service_refuses_them(server: Server) -> None:
+    for place in PLACES:
+        status = 422 if place.startswith("/graph") else 400
+        assert server.compile(encoded(wide(place))).status_code == status, place
