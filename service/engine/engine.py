@@ -30,6 +30,7 @@ from service.sandbox.sandbox import Sandbox
 from service.sandbox.spending import Spending
 from service.settings import Settings
 from service.store.blobs import Blobs
+from service.store.bodies import Bodies
 from service.store.crashes import Crashes
 from service.store.job_records import JobRecords
 from service.store.location import open_store
@@ -113,8 +114,9 @@ class Engine:
         job_records = JobRecords(self._store, self._records)
         most = settings.width + settings.queue
         memory = Shares(settings.intake_mib << 20)
-        work = JobWork(self._make, job_records, self.blobs, self.fairness.jobs, memory)
-        self.jobs = Jobs(work, job_records, self.blobs, most)
+        bodies = Bodies(self.blobs, lambda: self.tenancy.owner)
+        work = JobWork(self._make, job_records, self.blobs, bodies, self.fairness.jobs, memory)
+        self.jobs = Jobs(work, job_records, self.blobs, bodies, most)
         self._submissions = Submissions(self.jobs, self.blobs, self._records, self.notary)
         self._readiness = Readiness(
             reader,

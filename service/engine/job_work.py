@@ -16,6 +16,7 @@ from service.fairness.turns import Turns
 from service.identity.caller import Caller, acting_as
 from service.observe.traces import continuing
 from service.store.blobs import Blobs
+from service.store.bodies import Bodies
 from service.store.job_records import JobRecords
 from tensorkiln.errors import (
     InfrastructureError,
@@ -52,10 +53,13 @@ class JobWork:
     are worked on have room in `memory`.
     """
 
-    def __init__(self, work: Work, records: JobRecords, blobs: Blobs, turns: Turns, memory: Shares) -> None:
+    def __init__(
+        self, work: Work, records: JobRecords, blobs: Blobs, bodies: Bodies, turns: Turns, memory: Shares
+    ) -> None:
         self._work = work
         self._records = records
         self._blobs = blobs
+        self._bodies = bodies
         self._turns = turns
         self._memory = memory
 
@@ -117,12 +121,12 @@ class JobWork:
             pause = min(2 * pause, _MAX_PAUSE_S)
 
     async def _answer(self, job: Job) -> tuple[str, dict[str, Any]]:
-        content = await self._blobs.get(job.record.body)
-        if content is None:
+        body = await self._bodies.get(job.record.body)
+        if body is None:
             # Not raised: that it is tried again here brings nothing back.
             lost = UnavailableError("The request of this job was lost or damaged in the store; send it again.")
             return "failed", {"error": lost.to_problem()}
-        answer = await self._work(Body(content, job.record.body), job.record.hook, job.hears)
+        answer = await self._work(body, job.record.hook, job.hears)
         return "done", await kept(answer, self._blobs)
 
     async def _patiently(self, attempt: Callable[[], Awaitable[T]]) -> T:

@@ -21,6 +21,7 @@ from service.identity.caller import Caller, caller
 from service.observe.traces import traceparent
 from service.rounds import in_rounds
 from service.store.blobs import Blobs
+from service.store.bodies import Bodies
 from service.store.job_records import LEASE_S, Event, JobRecord, JobRecords
 from tensorkiln.errors import LostWorkerError, NotFoundError, RateLimitedError, UnavailableError
 
@@ -43,10 +44,11 @@ _log = structlog.get_logger()
 class Jobs:
     """The jobs of one service in a store that others may share, `most` of them open at a time; `work` does them."""
 
-    def __init__(self, work: JobWork, records: JobRecords, blobs: Blobs, most: int) -> None:
+    def __init__(self, work: JobWork, records: JobRecords, blobs: Blobs, bodies: Bodies, most: int) -> None:
         self._work = work
         self._records = records
         self._blobs = blobs
+        self._bodies = bodies
         self._most = most
         self._owner = token_hex(16)
         self._jobs: dict[str, Job] = {}
@@ -109,7 +111,7 @@ class Jobs:
             del self._accepting[identifier]
 
     async def _accepted(self, identifier: str, who: Caller, body: Body, hook: str | None, answer: bytes | None) -> Job:
-        digest = await self._blobs.put(body.content, durable=answer is None)
+        digest = await self._bodies.put(body, durable=answer is None)
         begun = time.time()
         record = JobRecord(identifier, digest, begun, who.to_record(), hook, owner=self._owner)
         # With its answer, it has no turn to wait for.

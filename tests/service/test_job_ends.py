@@ -20,12 +20,13 @@ from service.engine.jobs import Jobs
 from service.fairness.lane import Turn
 from service.fairness.shares import Shares
 from service.fairness.turns import Fairness, Turns
-from service.identity.caller import LOCAL, acting_as
+from service.identity.caller import LOCAL, acting_as, caller
 from service.identity.register import TenantRecord
 from service.settings import Settings
 from service.store.blobs import Blobs
+from service.store.bodies import Bodies
 from service.store.job_records import Event, JobRecord, JobRecords
-from service.store.location import open_store
+from service.store.location import ObjectStore, open_store
 from service.store.records import Records
 from tensorkiln.errors import DiagnosticError, NotFoundError, UnavailableError
 
@@ -45,6 +46,11 @@ async def answered(body: Body, hook: str | None, tell: Tell) -> bytes:
     return b"answer"
 
 
+def bodies_in(store: ObjectStore) -> Bodies:
+    """The bodies of jobs in a store."""
+    return Bodies(Blobs(store), lambda: caller().tenant)
+
+
 class House:
     """What a service has its jobs in."""
 
@@ -57,8 +63,9 @@ class House:
 
     def jobs(self) -> Jobs:
         blobs = Blobs(self.store)
-        work = JobWork(self.work, self.job_records, blobs, self.turns, Shares(MEMORY))
-        return Jobs(work, self.job_records, blobs, most=8)
+        bodies = bodies_in(self.store)
+        work = JobWork(self.work, self.job_records, blobs, bodies, self.turns, Shares(MEMORY))
+        return Jobs(work, self.job_records, blobs, bodies, most=8)
 
 
 async def ended(jobs: Jobs, identifier: str) -> Job:

@@ -18,7 +18,7 @@ from service.store.job_records import JobRecords
 from service.store.location import open_store
 from service.store.records import Records
 from tensorkiln.errors import UnavailableError
-from tests.service.test_job_ends import House, ended
+from tests.service.test_job_ends import House, bodies_in, ended
 from tests.trust.power import Power, restored
 from tests.trust.stores import Stocked, age
 
@@ -90,7 +90,10 @@ def test_a_job_is_open_or_has_ended_whenever_the_power_fails(tmp_path: Path, mon
                 assert record.answer is not None
                 assert (record.state, await blobs.get(record.answer)) == ("done", b"answer")
             else:
-                assert await blobs.get(record.body) == BODY.content
+                with acting_as(LOCAL):
+                    body = await bodies_in(store).get(record.body)
+                assert body is not None
+                assert body.content == BODY.content
         assert states == {"queued", "running", "done"}
 
     asyncio.run(run())
@@ -159,19 +162,21 @@ def test_an_accept_synchronises_two_files_and_their_folders_and_not_in_the_event
 
     async def run() -> None:
         house = House(power.root)
-        records, blobs = house.job_records, Blobs(house.store)
+        records, bodies = house.job_records, bodies_in(house.store)
         first = (await accepted(house)).record
         power.synchronised.clear()
         power.threads.clear()
-        await blobs.put(BODY.content, durable=True)
+        with acting_as(LOCAL):
+            await bodies.put(BODY, durable=True)
         await records.write(first)
         folders = {path for path in power.synchronised if path.is_dir()}
         # A new view of the store makes sure, once, of the folders above.
         assert len(power.synchronised) - len(folders) == 2
         power.synchronised.clear()
-        await blobs.put(BODY.content, durable=True)
+        with acting_as(LOCAL):
+            await bodies.put(BODY, durable=True)
         await records.write(first)
-        digest = BODY.digest
+        digest = first.body
         assert [path for path in power.synchronised if path.is_dir()] == [
             power.root / "blobs" / digest[:2],
             power.root / "jobs" / "open",
