@@ -37,6 +37,7 @@ SAFE_HEADERS: Final = {
     ),
 }
 """On every answer: what a browser must not take it for. The only page is that of the API, with its script inline."""
+_LENGTHS: Final = frozenset({b"content-length", b"transfer-encoding"})
 KEPT_FILES: Final = 256
 """File descriptors that are for other things than connections: the store, the sandbox, the broker."""
 
@@ -144,9 +145,13 @@ class Connection(H11Protocol):
             await respond(error, status=status, headers={"Connection": "close"})(scope, receive, send)
             return
 
+        has_two_lengths = {name for name, _ in scope["headers"]} >= _LENGTHS
+
         async def sending(message: Message) -> None:
-            # Nobody asked for the body that is waiting to be sent: what comes next could be that, or a request.
-            if message["type"] == "http.response.start" and self.conn.they_are_waiting_for_100_continue:
+            # Nobody asked for the body that is waiting to be sent, or a proxy saw another end of the body than this
+            # service: what comes next could be the rest of it, or a request.
+            is_last = has_two_lengths or self.conn.they_are_waiting_for_100_continue
+            if message["type"] == "http.response.start" and is_last:
                 message = {**message, "headers": [*message.get("headers", ()), CLOSE_HEADER]}
             await send(message)
 

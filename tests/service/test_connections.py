@@ -119,6 +119,17 @@ def test_a_body_that_is_refused_before_it_is_sent_is_not_waited_for(server: Serv
 
 
 @pytest.mark.xdist_group("guarded")
+def test_a_body_of_two_lengths_is_the_last_of_its_connection(server: Server) -> None:
+    lengths = b"Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n"
+    smuggled = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    with connected(server) as connection:
+        connection.sendall(HEAD + lengths + b"2\r\n{}\r\n0\r\n\r\n" + smuggled)
+        answers = said(connection)
+    assert answers.startswith(b"HTTP/1.1 400")
+    assert b"connection: close" in answers.lower()
+    assert answers.count(b"HTTP/1.1 ") == 1
+
+
 def test_a_stranger_is_not_asked_for_a_body(guarded: Guarded) -> None:
     body = b"{}"
     head = HEAD + EXPECT + b"Content-Length: %d\r\n" % len(body)
