@@ -28,13 +28,11 @@ class Table:
 
 @dataclass(slots=True, eq=False)
 class Memory:
-    """Memory of `elements` elements. `tables` is the one that was stored last; `stored` bounds all that is stored."""
+    """Memory of `elements` elements, and the table that was stored there last."""
 
     name: str
     elements: Dim
     table: Table | None = None
-    lowest: Dim | None = None
-    highest: Dim | None = None
 
 
 @dataclass(frozen=True, slots=True)

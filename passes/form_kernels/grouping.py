@@ -147,28 +147,14 @@ class _Grouping:
 
     def _drop_dead(self) -> None:
         """Drop the roots of which no element is read, and which are no result: what names them reads around them."""
-        needed: set[Value] = set()
-        self._need(self.function.results, needed)
+        windows, assemblies = self.windows.found, self.assemblies.found
+        needed = with_bases(self.function.results, windows, assemblies)
         for group in reversed(self.groups):
             for root in reversed(group.roots):
                 if root in needed or root.kind in AS_IT_IS:
-                    needed.add(root)
-                    self._need(group.reads[root], needed)
+                    needed |= with_bases((root, *group.reads[root]), windows, assemblies)
             group.roots = [root for root in group.roots if root in needed]
         self.groups = [group for group in self.groups if group.roots]
-
-    def _need(self, values: Iterable[Value], needed: set[Value]) -> None:
-        """Add `values` and the values that they lie in, or are assembled of, to those that are needed."""
-        stack = list(values)
-        while stack:
-            value = stack.pop()
-            if value in needed:
-                continue
-            needed.add(value)
-            if value in self.windows.found:
-                stack.append(self.windows.found[value].base)
-            elif value in self.assemblies.found:
-                stack.extend(self.assemblies.found[value].bases)
 
     def _element(self, root: Value, domain: Domain) -> Node:
         tracer = Tracer(self.space, self.numbers, TRACES, self.nodes)
@@ -238,6 +224,24 @@ class _Grouping:
         if largest <= SMALL_ROW:
             return fewest >= MIN_ROWS_TO_SHARE or not isinstance(count, int) or largest * count <= SMALL_KERNEL
         return largest <= MAX_ROW_POINTS and (fewest >= MIN_ROWS_TO_SHARE or not isinstance(count, int))
+
+
+def with_bases(
+    values: Iterable[Value], windows: Mapping[Value, Window], assemblies: Mapping[Value, Assembly]
+) -> set[Value]:
+    """`values`, and those in memory that they lie in or are assembled of."""
+    found: set[Value] = set()
+    stack = list(values)
+    while stack:
+        value = stack.pop()
+        if value in found:
+            continue
+        found.add(value)
+        if value in windows:
+            stack.append(windows[value].base)
+        elif value in assemblies:
+            stack.extend(assemblies[value].bases)
+    return found
 
 
 def row_layout(shape: Sequence[Dim], rows: Sequence[Dim]) -> tuple[Dim, tuple[Dim, ...] | None]:

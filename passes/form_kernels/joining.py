@@ -11,7 +11,7 @@ from tensorkiln import expr
 from tensorkiln.expr import Dim
 
 from ..to_linalg.index_space import split_multiple
-from ..values import Function, Value
+from ..values import Function, Value, values_behind
 
 ALIGNMENT = 16
 """Bytes that the place of a part must be a multiple of: kernels may load and store as many at once."""
@@ -70,17 +70,9 @@ def _behind(value: Value) -> Value:
 
 def _reductions_behind(value: Value, stored: set[Value]) -> Iterator[Value]:
     """The reductions that `value` is computed from without any other value being stored in between."""
-    seen: set[Value] = set()
-    stack = list(value.operands)
-    while stack:
-        operand = stack.pop()
-        if operand in seen:
-            continue
-        seen.add(operand)
-        if operand.kind == "reduce_axis":
-            yield operand
-        elif operand not in stored:
-            stack.extend(operand.operands)
+    for found in values_behind(value, lambda operand: operand.kind == "reduce_axis" or operand in stored):
+        if found.kind == "reduce_axis":
+            yield found
 
 
 def _walks_as(value: Value, reduction: Value) -> bool:

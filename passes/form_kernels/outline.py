@@ -20,7 +20,7 @@ from tensorkiln.types import TensorType
 
 from ..to_linalg.index_space import split_multiple
 from ..values import ROOT, Function, Value
-from .grouping import Group, Grouping
+from .grouping import Group, Grouping, with_bases
 from .materialise import lives_in_memory
 from .windows import AS_IT_IS, Window
 
@@ -62,20 +62,7 @@ class _Outliner:
         used = set(self.function.results)
         for number, group in enumerate(self.groups):
             used |= {value for value in group.all_reads() if self.home.get(value) != number}
-        needed: set[Value] = set()
-        stack = list(used)
-        while stack:
-            value = stack.pop()
-            if value not in needed:
-                needed.add(value)
-                stack.extend(self._bases(value))
-        return needed
-
-    def _bases(self, value: Value) -> tuple[Value, ...]:
-        """The values in memory that `value` is made of, if it is a window or assembled."""
-        if value in self.windows:
-            return (self.windows[value].base,)
-        return self.assemblies[value].bases if value in self.assemblies else ()
+        return with_bases(used, self.windows, self.assemblies)
 
     def run(self, host: Iterable[Value]) -> None:
         types = self.source.attributes["function_type"].value
