@@ -15,6 +15,7 @@ from .coding.encode import Encode
 from .connections import most_connections
 from .engine.engine import Engine
 from .fairness.shares import Shares
+from .footprint import Footprint
 from .identity.authenticator import Authenticator
 from .identity.guard import Guard
 from .identity.policy import DOCS_ASSETS, PUBLIC
@@ -22,6 +23,7 @@ from .intake import Intake
 from .observe.export import telemetry
 from .observe.requests import Requests
 from .openapi import document
+from .openings import Openings
 from .outflow import Outflow
 from .request_target import RequestTarget
 from .routes import (
@@ -63,6 +65,7 @@ def create_app(settings: Settings) -> FastAPI:
     """The service with these settings. Its fork servers start and end with it."""
 
     authenticator = Authenticator(settings)
+    footprint = Footprint(settings.memory_cap_mib)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncGenerator[None]:
@@ -76,7 +79,7 @@ def create_app(settings: Settings) -> FastAPI:
             )
 
         compiler = None if settings.broker.get_secret_value() else sandbox(COMPILING)
-        engine = Engine(settings, sandbox(READING), compiler, authenticator.keyring)
+        engine = Engine(settings, sandbox(READING), compiler, authenticator.keyring, footprint)
         try:
             app.state.capabilities = describe(settings, await engine.start())
             app.state.engine = engine
@@ -94,11 +97,13 @@ def create_app(settings: Settings) -> FastAPI:
         telemetry=telemetry(tracing=settings.tracing),
     )
     app.state.settings = settings
+    app.state.footprint = footprint
     # Each is a connection; as many are left for all else.
     app.state.streams = Shares(most_connections() // 2, "streams", "streams of events")
     app.add_middleware(Intake, most=settings.intake_mib << 20)
     app.add_middleware(Encode)
     app.add_middleware(Outflow, most=settings.intake_mib << 20)
+    app.add_middleware(Openings)
     app.add_middleware(Guard, authenticator=authenticator, public=PUBLIC | _also_public(settings))
     app.add_middleware(Requests)
     app.add_middleware(RequestTarget)

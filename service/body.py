@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
+from io import BytesIO
 from typing import Final
 
 from fastapi import Request
@@ -52,7 +53,8 @@ async def read_body(request: Request, limit: int = MAX_BODY_BYTES) -> Body:
 
     MediaTypeError unless it is JSON, CodingError when it is in a content coding that the service does not read,
     SlowBodyError when it is not there KILN_ARRIVAL_S after its head, with a second more for every LEAST_RATE bytes. The
-    errors of `Held.add` when the requests under way hold too much. UnavailableError when the service ends first.
+    errors of `Held.add` when the requests under way hold too much, that of `Footprint.require` when the process does.
+    UnavailableError when the service ends first.
     """
     _check_media_type(request)
     try:
@@ -70,24 +72,30 @@ async def _read(request: Request, limit: int) -> Body:
         if request.headers.get("expect", "").lower() != "100-continue":
             await _discard(request.stream())
         raise _too_long(int(stated), limit)
-    content, digest, held = bytearray(), sha256(), held_by(request.scope)
+    # Its bytes become those of the body without a copy.
+    arrived, digest, held = BytesIO(), sha256(), held_by(request.scope)
     chunks = _in_time(request.stream(), request.app.state.settings.arrival_s)
     try:
         codings = codings_of(request.headers.get("content-encoding", ""))
         async for chunk in decoded(chunks, codings, limit):
-            if len(content) + len(chunk) > limit:
-                raise _too_long(len(content) + len(chunk), limit)
+            if arrived.tell() + len(chunk) > limit:
+                raise _too_long(arrived.tell() + len(chunk), limit)
             held.add(len(chunk))
-            content += chunk
+            request.app.state.footprint.require(arrived.tell() + len(chunk))
+            arrived.write(chunk)
             if not codings:
                 digest.update(chunk)
     except TensorkilnError:
+        # Others have its room while the rest is thrown away.
+        arrived.close()
+        held.give_back()
         await _discard(chunks)
         raise
+    content = arrived.getvalue()
     if codings:
         # What is coded arrives in little time, and most of what is refused swells in even less.
         await asyncio.to_thread(digest.update, content)
-    return Body(bytes(content), digest.hexdigest())
+    return Body(content, digest.hexdigest())
 
 
 async def _in_time(chunks: AsyncIterator[bytes], seconds: float) -> AsyncIterator[bytes]:

@@ -38,10 +38,13 @@ async def while_wanted(request: Request, work: Coroutine[Any, Any, T], ending: a
             raise UnavailableError("The service is shutting down, and the answer is not there yet; send it again.")
         raise ClientLeftError("The client left before the answer was there.")
     finally:
-        for each in (*others, working):
-            each.cancel()
+        for other in others:
+            other.cancel()
+        working.cancel()
         # Its end is waited for, however it comes: what it holds is free when the request is over.
         await asyncio.gather(working, return_exceptions=True)
+        # Its error has this frame in its traceback: it would hold itself, and what the work held.
+        del working
 
 
 async def _left(request: Request) -> None:

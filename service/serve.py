@@ -16,6 +16,7 @@ from fastapi import FastAPI
 
 from .app import create_app
 from .connections import HEAD_BYTES, SAFE_HEADERS, connections
+from .footprint import give_back_large_blocks
 from .identity.authenticator import require_private_address
 from .listen import BACKLOG, Listener, listen
 from .observe.export import require_exporter
@@ -71,6 +72,7 @@ def serve(settings: Settings, host: str, port: int, uds: str | None) -> int:
     A TensorkilnError or an OSError when it cannot start; it says why.
     """
     configure_log(settings.log)
+    give_back_large_blocks()
     if settings.tracing:
         require_exporter()
     require_private_address(settings, host, uds)

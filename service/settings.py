@@ -14,6 +14,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, SecretStr
 from pydantic_core import PydanticUseDefault
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from .footprint import ITSELF_MIB
 from .identity.issuer import Issuer
 from .ladder import Ladder
 from .sandbox.control import Limits
@@ -121,6 +122,11 @@ class Settings(BaseSettings):
     intake_mib: int = Field(
         default=256, ge=86, description="MiB that the bodies of the requests under way may take in memory."
     )
+    memory_mib: int | None = Field(
+        default=None,
+        ge=256,
+        description="MiB in memory at which the service takes no large body; unset: what it needs by KILN_INTAKE_MIB.",
+    )
     arrival_s: float = Field(
         default=20.0, gt=0, description="Seconds in which a request has to arrive; a long body gets more."
     )
@@ -175,6 +181,13 @@ class Settings(BaseSettings):
     def width(self) -> int:
         """How many compiles this service has under way at a time, here or in a farm."""
         return self.farm_width if self.broker.get_secret_value() else self.concurrency
+
+    @property
+    def memory_cap_mib(self) -> int:
+        """How many MiB this process may have in memory when it takes another large body."""
+        if self.memory_mib is not None:
+            return self.memory_mib
+        return ITSELF_MIB + self.intake_mib + self.answer_memory_mib
 
     @property
     def ladder(self) -> Ladder:

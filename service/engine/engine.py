@@ -18,6 +18,7 @@ from service.ending import Ending
 from service.fairness.queue_time import telling_queue_time
 from service.fairness.shares import Shares
 from service.fairness.turns import Fairness
+from service.footprint import Footprint
 from service.hits import SAME_REQUEST
 from service.identity.keyring import Keyring as ApiKeyring
 from service.identity.tenancy import Tenancy
@@ -75,7 +76,14 @@ class Engine:
     Requests are read, and answers written, in `reader`; graphs are compiled in `compiler`, and without one by a farm.
     """
 
-    def __init__(self, settings: Settings, reader: Sandbox, compiler: Sandbox | None, api_keys: ApiKeyring) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        reader: Sandbox,
+        compiler: Sandbox | None,
+        api_keys: ApiKeyring,
+        footprint: Footprint,
+    ) -> None:
         self._settings = settings
         self._is_farm = compiler is None
         self._reader = reader
@@ -114,8 +122,8 @@ class Engine:
         job_records = JobRecords(self._store, self._records)
         most = settings.width + settings.queue
         memory = Shares(settings.intake_mib << 20)
-        bodies = Bodies(self.blobs, lambda: self.tenancy.owner)
-        work = JobWork(self._make, job_records, self.blobs, bodies, self.fairness.jobs, memory)
+        bodies = Bodies(self.blobs, lambda: self.tenancy.owner, footprint)
+        work = JobWork(self._make, job_records, self.blobs, bodies, self.fairness.jobs, memory, footprint)
         self.jobs = Jobs(work, job_records, self.blobs, bodies, most)
         self._submissions = Submissions(self.jobs, self.blobs, self._records, self.notary)
         self._readiness = Readiness(

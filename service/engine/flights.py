@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Hashable
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 from service.fairness.queue_time import queue_time
@@ -12,18 +13,14 @@ T = TypeVar("T")
 N = TypeVar("N")
 
 
-class _Flight(Generic[T, N]):
-    """Work under way: the keys it is joined by, its news so far, who listens to them, and how many wait for it."""
+class _News(Generic[N]):
+    """The news of some work so far, and who listens to them. The work tells them, so that they do not know it."""
 
-    def __init__(self, key: Hashable, start: Callable[[Callable[[N], None]], Coroutine[Any, Any, T]]) -> None:
-        self.keys = [key]
+    def __init__(self) -> None:
         self._told: list[N] = []
         self._listeners: list[Callable[[N], None]] = []
-        self.waiting = 0
-        self.queue_time = queue_time()
-        self.task = asyncio.create_task(start(self._tell))
 
-    def _tell(self, news: N) -> None:
+    def tell(self, news: N) -> None:
         self._told.append(news)
         for listener in self._listeners:
             listener(news)
@@ -35,6 +32,17 @@ class _Flight(Generic[T, N]):
 
     def leave(self, listener: Callable[[N], None]) -> None:
         self._listeners.remove(listener)
+
+
+class _Flight(Generic[T, N]):
+    """Work under way: the keys it is joined by, its news, and how many wait for it."""
+
+    def __init__(self, key: Hashable, start: Callable[[Callable[[N], None]], Coroutine[Any, Any, T]]) -> None:
+        self.keys = [key]
+        self.news: _News[N] = _News()
+        self.waiting = 0
+        self.queue_time = queue_time()
+        self.task = asyncio.create_task(start(self.news.tell))
 
 
 class Flights(Generic[T, N]):
@@ -54,8 +62,7 @@ class Flights(Generic[T, N]):
         `tell` gets all of its news, those from before the caller came first.
         """
         if not self.has(key):
-            flight = self._flights[key] = _Flight(key, start)
-            flight.task.add_done_callback(lambda done: self._land(flight, done))
+            self._begin(key, start)
         return await self.follow(key, tell)
 
     def has(self, key: Hashable) -> bool:
@@ -71,17 +78,19 @@ class Flights(Generic[T, N]):
     async def follow(self, key: Hashable, tell: Callable[[N], None] = lambda _: None) -> T:
         """As `join`, of work that is under way. KeyError when there is none."""
         flight = self._flights[key]
-        flight.listen(tell)
+        flight.news.listen(tell)
         flight.waiting += 1
         try:
             with queue_time().since(flight.queue_time):
                 return await asyncio.shield(flight.task)
         finally:
             flight.waiting -= 1
-            flight.leave(tell)
+            flight.news.leave(tell)
             if flight.waiting == 0 and not flight.task.done():
                 self._forget(flight)
                 flight.task.cancel()
+            # The error of the work has this frame in its traceback: it would hold itself, and what the work held.
+            del flight
 
     async def close(self) -> None:
         """Cancel everything that is under way."""
@@ -89,6 +98,10 @@ class Flights(Generic[T, N]):
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _begin(self, key: Hashable, start: Callable[[Callable[[N], None]], Coroutine[Any, Any, T]]) -> None:
+        flight = self._flights[key] = _Flight(key, start)
+        flight.task.add_done_callback(partial(self._land, flight))
 
     def _land(self, flight: _Flight[T, N], task: asyncio.Task[T]) -> None:
         self._forget(flight)

@@ -13,6 +13,7 @@ from service.body import Body
 from service.fairness.queue_time import begin_queue_time, queue_time
 from service.fairness.shares import Shares
 from service.fairness.turns import Turns
+from service.footprint import Footprint
 from service.identity.caller import Caller, acting_as
 from service.observe.traces import continuing
 from service.store.blobs import Blobs
@@ -37,6 +38,9 @@ _MAX_PAUSE_S: Final = 5.0
 _PAUSE_AFTER_A_COMPILE_S: Final = 5.0
 """A compile takes far more than a look whether the store is there again."""
 
+ROOM_S: Final = 10.0
+"""So long a job waits for requests to give back what they hold, with a turn that others would want."""
+
 T = TypeVar("T")
 Tell: TypeAlias = Callable[[dict[str, Any]], None]
 Work: TypeAlias = Callable[[Body, str | None, Tell], Awaitable[bytes]]
@@ -50,11 +54,18 @@ class JobWork:
     """Does jobs by `turns`, and writes in `records` how they end.
 
     `work` turns a request into its answer; it is asked again when it raises an InfrastructureError. The requests that
-    are worked on have room in `memory`.
+    are worked on have room in `memory`, and most often by `footprint`.
     """
 
     def __init__(
-        self, work: Work, records: JobRecords, blobs: Blobs, bodies: Bodies, turns: Turns, memory: Shares
+        self,
+        work: Work,
+        records: JobRecords,
+        blobs: Blobs,
+        bodies: Bodies,
+        turns: Turns,
+        memory: Shares,
+        footprint: Footprint,
     ) -> None:
         self._work = work
         self._records = records
@@ -62,6 +73,7 @@ class JobWork:
         self._bodies = bodies
         self._turns = turns
         self._memory = memory
+        self._footprint = footprint
 
     async def see_through(self, job: Job) -> None:
         """Do a job on behalf of its caller, and conclude it."""
@@ -121,6 +133,7 @@ class JobWork:
             pause = min(2 * pause, _MAX_PAUSE_S)
 
     async def _answer(self, job: Job) -> tuple[str, dict[str, Any]]:
+        await self._footprint.room(job.record.body_bytes, ROOM_S)
         body = await self._bodies.get(job.record.body)
         if body is None:
             # Not raised: that it is tried again here brings nothing back.

@@ -83,6 +83,8 @@ class LocalEngine:
         finally:
             if making.done():
                 self._making.pop(ticket, None)
+            # Its error has this frame in its traceback: it would hold itself, and the order.
+            del making
 
     async def cancel(self, ticket: str) -> None:
         """End its process."""

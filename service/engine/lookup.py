@@ -60,9 +60,12 @@ class Asked:
         except (InfrastructureError, RateLimitedError):
             raise
         except BaseException:
-            for task in tasks:
-                task.cancel()
+            while tasks:
+                tasks.pop().cancel()
             raise
+        finally:
+            # An error of theirs has this frame in its traceback: it would hold itself, and the graph.
+            tasks.clear()
 
 
 class Lookup:

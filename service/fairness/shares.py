@@ -124,7 +124,12 @@ class Held:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._shares.give_back(self._tenant, self._count)
+        self.give_back()
+
+    def give_back(self) -> None:
+        """Hold nothing any more, before the end of the block."""
+        count, self._count = self._count, 0
+        self._shares.give_back(self._tenant, count)
 
     def add(self, count: int, *, one_at_least: bool = False) -> None:
         """Hold so much more; the errors of `Shares.take`."""

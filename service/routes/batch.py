@@ -53,6 +53,7 @@ async def batch(request: Request, engine: EngineOf, key: IdempotencyKey = None) 
     """
     body = await read_body(request)
     wanted = await while_wanted(request, engine.split(body), engine.ending)
+    del body  # what it was split into is as much
     keys = [None if key is None else f"{key}.{position}" for position in range(len(wanted))]
     answer = BatchAnswer(jobs=tuple([await _submitted(engine, *each) for each in zip(wanted, keys, strict=True)]))
     return Response(

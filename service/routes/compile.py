@@ -15,6 +15,7 @@ from service.engine import idempotency
 from service.engine.engine import Engine
 from service.engine.job import Job
 from service.fairness.queue_time import begin_queue_time
+from service.intake import held_by
 from service.job_answer import JobAnswer, ended_at_once
 from service.prefer import Preference, parse_prefer
 from service.presence import while_wanted
@@ -84,7 +85,11 @@ async def compile_graph(
     # Who may only read has nothing stored, no job either, and need not wait: what there is, is there.
     as_job = preference is not None and engine.tenancy.may_compile
     if preference is not None and as_job:
-        return await _as_job(engine, preference, await engine.submit(body, hook, key))
+        job = await engine.submit(body, hook, key)
+        # It is stored: whoever waits for the job holds none of it.
+        del body
+        held_by(request.scope).give_back()
+        return await _as_job(engine, preference, job)
     waited = begin_queue_time()
     again: list[Mapping[str, Any]] = []
     # Apart from what may take its time: with tasks of its own, a hit would wait for its turn among others after each.

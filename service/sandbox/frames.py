@@ -17,6 +17,7 @@ PREFIX: Final = struct.Struct(">cI")
 _NAME: Final = struct.Struct(">H")
 
 _WORTH_A_CALL: Final = 32 << 10
+_MOST_OF_A_CALL: Final = 256 << 10
 
 STAGE: Final = b"S"
 """A stage of the job begins; the payload is its name."""
@@ -83,8 +84,11 @@ def encode_part(name: str, content: bytes) -> tuple[bytes, bytes]:
     return PREFIX.pack(PART, _NAME.size + len(label) + len(content)) + _NAME.pack(len(label)) + label, content
 
 
-def gathered(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """The same bytes in pieces that are worth a system call each: small ones are joined, large ones are not copied."""
+def gathered(pieces: Iterable[bytes]) -> Iterator[bytes | memoryview]:
+    """The same bytes in pieces that are worth a system call each: small ones are joined, large ones cut, not copied.
+
+    Whoever sends a piece may hold a copy of it until it is taken.
+    """
     small = bytearray()
     for piece in pieces:
         if len(small) + len(piece) < _WORTH_A_CALL:
@@ -93,7 +97,9 @@ def gathered(pieces: Iterable[bytes]) -> Iterator[bytes]:
         if small:
             yield bytes(small)
             small.clear()
-        yield piece
+        whole = memoryview(piece)
+        for begin in range(0, len(whole), _MOST_OF_A_CALL):
+            yield whole[begin : begin + _MOST_OF_A_CALL]
     if small:
         yield bytes(small)
 

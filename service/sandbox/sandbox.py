@@ -214,9 +214,13 @@ class Sandbox:
             sending.cancel()
             writer.transport.abort()
             connection.cancel(watch)
-        if isinstance(answer, TensorkilnError):
-            raise answer
-        return answer
+        try:
+            if isinstance(answer, TensorkilnError):
+                raise answer
+            return answer
+        finally:
+            # An error has this frame in its traceback: it would hold itself, and the request.
+            del answer
 
     async def _outcome(
         self, reply: Reply, reader: asyncio.StreamReader, connection: Connection, watch: Watch, limits: Limits
@@ -235,6 +239,8 @@ class Sandbox:
             return verdict.garbled(error, reply.stage)
         finally:
             reading.cancel()
+            # Its error has this frame in its traceback: it would hold itself, and what has been read.
+            del reading
         if answer is not None:
             return answer
         await asyncio.wait({watch.ended}, timeout=REAP_S)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from hashlib import sha256
 
 from service.body import Body
+from service.footprint import Footprint
 
 from .blobs import Blobs
 
@@ -15,14 +16,18 @@ class Bodies:
 
     Blobs are shared by content, and one that is there is not written again: by the time that this takes, one tenant
     could tell whether another had sent the same body.
+
+    While one is written it is in memory twice, for which there has to be room by `footprint`.
     """
 
-    def __init__(self, blobs: Blobs, salt: Callable[[], str]) -> None:
+    def __init__(self, blobs: Blobs, salt: Callable[[], str], footprint: Footprint) -> None:
         self._blobs = blobs
         self._salt = salt
+        self._footprint = footprint
 
     async def put(self, body: Body, *, durable: bool) -> str:
         """Store the body of a request by the current caller; the digest that `get` takes."""
+        self._footprint.require(len(body.content))
         return await self._blobs.put(self._prefix() + body.content, durable=durable)
 
     async def get(self, digest: str) -> Body | None:

@@ -20,6 +20,7 @@ from service.engine.jobs import Jobs
 from service.fairness.lane import Turn
 from service.fairness.shares import Shares
 from service.fairness.turns import Fairness, Turns
+from service.footprint import Footprint
 from service.identity.caller import LOCAL, acting_as, caller
 from service.identity.register import TenantRecord
 from service.settings import Settings
@@ -48,7 +49,7 @@ async def answered(body: Body, hook: str | None, tell: Tell) -> bytes:
 
 def bodies_in(store: ObjectStore) -> Bodies:
     """The bodies of jobs in a store."""
-    return Bodies(Blobs(store), lambda: caller().tenant)
+    return Bodies(Blobs(store), lambda: caller().tenant, Footprint(4096))
 
 
 class House:
@@ -64,7 +65,7 @@ class House:
     def jobs(self) -> Jobs:
         blobs = Blobs(self.store)
         bodies = bodies_in(self.store)
-        work = JobWork(self.work, self.job_records, blobs, bodies, self.turns, Shares(MEMORY))
+        work = JobWork(self.work, self.job_records, blobs, bodies, self.turns, Shares(MEMORY), Footprint(4096))
         return Jobs(work, self.job_records, blobs, bodies, most=8)
 
 

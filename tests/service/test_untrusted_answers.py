@@ -11,6 +11,7 @@ import pytest
 
 from service.body import Body
 from service.engine.engine import Engine
+from service.footprint import Footprint
 from service.identity.authenticator import Authenticator
 from service.identity.caller import LOCAL, acting_as
 from service.sandbox.frames import Message
@@ -42,7 +43,7 @@ def with_engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[
             await test(engine)
 
     with asyncio.Runner() as runner:
-        engine = Engine(settings, reader, compiler, Authenticator(settings).keyring)
+        engine = Engine(settings, reader, compiler, Authenticator(settings).keyring, Footprint(1024))
         try:
             runner.run(engine.start())
             yield lambda test: runner.run(run(test))

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from service.engine.engine import Engine
+from service.footprint import Footprint
 from service.identity.authenticator import Authenticator
 from service.sandbox.levels import Level
 from service.sandbox.sandbox import Sandbox
@@ -36,7 +37,9 @@ def test_no_job_is_taken_up_before_the_level_of_its_compiles_is_known(
 
     async def run() -> str:
         settings = Settings(home=tmp_path)
-        engine = Engine(settings, Sandbox((READING,)), Sandbox((COMPILING,)), Authenticator(settings).keyring)
+        engine = Engine(
+            settings, Sandbox((READING,)), Sandbox((COMPILING,)), Authenticator(settings).keyring, Footprint(1024)
+        )
         take_up = engine.jobs.start
 
         async def start() -> None:

@@ -1,0 +1,73 @@
+"""Requests that are refused leave nothing behind in the process that refused them, however large they were."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from service.coding.zstandard import zstd
+from tests.faults.memory import forget_peak, peak_mib, resident_mib
+from tests.faults.size import sized
+from tests.service.server import HOOK, JSON, Server
+
+BODY_MIB = 57
+AT_ONCE = 8
+MAX_PEAK_MIB = 450
+MAX_LEFT_MIB = 160
+LEFT_S = sized(3, 10)
+ASYNC = {"Prefer": "respond-async"}
+ROUTES = {
+    "/compile": ("/compile", {}),
+    "/compile as jobs": ("/compile", ASYNC),
+    "/validate": ("/validate", {}),
+    "/explain": ("/explain", {}),
+    "/jobs:batch": ("/jobs:batch", {}),
+    "plain": ("/compile", {}),
+}
+
+
+@pytest.mark.parametrize("case", ROUTES)
+def test_refused_bodies_of_57_mib_leave_nothing(case: str, tmp_path: Path, size: Callable[[int, int], int]) -> None:
+    """`plain` is sent without a coding."""
+    route, headers = ROUTES[case]
+    # It swells less than a body may: one block of this is what all others repeat.
+    block = secrets.token_hex(512 << 10).encode()
+    with Server(tmp_path / "kiln") as server, ThreadPoolExecutor(AT_ONCE) as senders:
+
+        def send(number: int) -> int:
+            body = b'{"graph":{"x":"%d%b"}}' % (number, block * BODY_MIB)
+            coded = {} if case == "plain" else {"Content-Encoding": "zstd"}
+            with httpx2.Client(base_url=server.url, timeout=120) as client:
+                content = zstd.compress(body) if coded else body
+                return client.post(route, content=content, headers={**JSON, **coded, **headers}).status_code
+
+        server.post("/validate", b"{}")
+        forget_peak(server.pid)
+        statuses = Counter(senders.map(send, range(size(16, 200))))
+        peak = peak_mib(server.pid)
+        time.sleep(LEFT_S)
+        left = resident_mib(server.pid)
+        print(f"{case}: peak {peak:.0f} MiB, {left:.0f} MiB after {LEFT_S} s, {dict(statuses)}")
+        assert statuses.keys() <= {202, 400, 422, 503}
+        assert len(statuses.keys() - {503}) == 1
+        assert peak <= MAX_PEAK_MIB
+        assert left <= MAX_LEFT_MIB
+        assert server.http.get("/readyz").status_code == 200
+
+
+def test_processes_that_send_too_much_leave_nothing(tmp_path: Path, size: Callable[[int, int], int]) -> None:
+    with Server(tmp_path / "kiln", test_hooks=1) as server:
+        for number in range(size(4, 20)):
+            body = b'{"graph":{},"target":[]}' + b" " * number
+            assert server.post("/compile", body, **{HOOK: "prepare:output"}).status_code == 422
+        time.sleep(LEFT_S / 5)
+        left = resident_mib(server.pid)
+        print(f"{left:.0f} MiB after the last")
+        assert left <= MAX_LEFT_MIB

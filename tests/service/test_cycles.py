@@ -1,0 +1,112 @@
+"""What a request had in memory is free when it is over: no cycle of references waits with it for a collection."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from fastapi import FastAPI
+
+from service.app import create_app
+from service.settings import Settings
+from tests.service.bodies import compile_body, encoded, graph
+from tests.service.server import HOOK
+
+LARGE = 1 << 20
+SETTLED_S = 0.2
+PADDING = b" " * LARGE
+"""JSON that means nothing, and makes a body worth finding."""
+
+
+async def send(app: FastAPI, path: str, body: bytes, **headers: str) -> tuple[int, bytes]:
+    """Status and body of the answer to a POST that comes in one piece."""
+    fields = {"content-type": "application/json", "content-length": str(len(body)), **headers}
+    answer: list[dict[str, Any]] = []
+    pieces = [{"type": "http.request", "body": body, "more_body": False}]
+    scope = {
+        "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": "POST", "scheme": "http",
+        "path": path, "raw_path": path.encode(), "query_string": b"", "root_path": "", "client": ("127.0.0.1", 1),
+        "server": ("127.0.0.1", 2), "headers": [(n.lower().encode(), v.encode()) for n, v in fields.items()],
+    }  # fmt: skip
+
+    async def receive() -> dict[str, Any]:
+        if pieces:
+            return pieces.pop()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async def sending(message: Any) -> None:
+        answer.append(message)
+
+    await app(scope, receive, sending)
+    return answer[0]["status"], b"".join(message.get("body", b"") for message in answer[1:])
+
+
+def held_by_cycles() -> list[str]:
+    """What is large and only waits for a collection, each with the type of what leads to it."""
+    gc.set_debug(gc.DEBUG_SAVEALL)
+    try:
+        gc.collect()
+        seen = {id(each) for each in gc.garbage}
+        return [found for holder in gc.garbage for found in _large(holder, type(holder).__name__, seen)]
+    finally:
+        gc.set_debug(0)
+        gc.garbage.clear()
+
+
+def _large(holder: object, way: str, seen: set[int]) -> Iterator[str]:
+    for held in gc.get_referents(holder):
+        if isinstance(held, bytes | bytearray) and len(held) >= LARGE:
+            yield f"{len(held)} bytes by way of {way}"
+        elif not gc.is_tracked(held) and id(held) not in seen:
+            # A dictionary of strings and bytes is none of the collector's, but of what it collects.
+            seen.add(id(held))
+            yield from _large(held, f"{way}, {type(held).__name__}", seen)
+
+
+def refused() -> bytes:
+    return encoded(compile_body(graph(rows=-1))) + PADDING
+
+
+OF_COMPILE = refused()
+RIGHT = encoded(compile_body(graph())) + PADDING
+CASES: dict[str, tuple[str, bytes, dict[str, str], int]] = {
+    "refused": ("/compile", OF_COMPILE, {}, 422),
+    "no JSON": ("/compile", b"{" + PADDING, {}, 400),
+    "right": ("/compile", RIGHT, {}, 200),
+    "crashed": ("/compile", RIGHT, {HOOK: "abort"}, 422),
+    "crashed as it was read": ("/compile", RIGHT, {HOOK: "prepare:abort"}, 422),
+    "of too much output": ("/compile", RIGHT, {HOOK: "output"}, 422),
+    "of too much output as it was read": ("/compile", RIGHT, {HOOK: "prepare:output"}, 422),
+    "garbled": ("/compile", RIGHT, {HOOK: "garbled_json"}, 422),
+    "refused as a job": ("/compile", OF_COMPILE, {"Prefer": "respond-async, wait=10"}, 422),
+    "crashed as a job": ("/compile", RIGHT, {"Prefer": "respond-async, wait=10", HOOK: "abort"}, 422),
+    "refused to validate": ("/validate", encoded({"graph": graph(rows=-1)}) + PADDING, {}, 422),
+    "refused to explain": ("/explain", OF_COMPILE, {}, 422),
+    "no batch": ("/jobs:batch", b'{"requests":[]' + PADDING, {}, 400),
+}
+
+
+def test_no_cycle_holds_the_body_of_a_request_or_what_its_process_sent(tmp_path: Path) -> None:
+    settings = Settings(home=tmp_path, test_hooks=True, compile_output_mib=8)
+
+    async def run() -> dict[str, list[str]]:
+        app = create_app(settings)
+        found: dict[str, list[str]] = {}
+        async with app.router.lifespan_context(app):
+            for case, (path, body, headers, status) in CASES.items():
+                gc.collect()
+                gc.disable()
+                try:
+                    got, answer = await send(app, path, body, **headers)
+                    assert got == status, (case, answer)
+                    await asyncio.sleep(SETTLED_S)
+                    found[case] = held_by_cycles()
+                finally:
+                    gc.enable()
+        return found
+
+    assert asyncio.run(run()) == {case: [] for case in CASES}
