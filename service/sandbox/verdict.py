@@ -6,7 +6,13 @@ import os
 import signal
 from typing import Any, Final
 
-from tensorkiln.errors import CrashedError, DeadlineExceededError, ResourceExhaustedError, TensorkilnError
+from tensorkiln.errors import (
+    CrashedError,
+    DeadlineExceededError,
+    LostWorkerError,
+    ResourceExhaustedError,
+    TensorkilnError,
+)
 
 from .child import EXIT_OUT_OF_MEMORY
 from .control import Ended, Limits
@@ -16,8 +22,10 @@ QUOTED_STDERR: Final = 4 << 10
 
 # How the C++ runtime and LLVM say that an allocation failed, before they abort.
 _OUT_OF_MEMORY_TEXTS: Final = ("out of memory", "bad_alloc", "Buffer allocation failed", "Cannot allocate memory")
-# A segmentation fault this close to the limit is an unchecked failed allocation.
+# A segmentation fault this close to the limit is an unchecked failed allocation, and SIGKILL what the kernel does.
 _NEARLY_ALL: Final = 0.9
+_FOREIGN: Final = frozenset({signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT})
+"""What no defect of the compiler sends: somebody else ends the process, an operator or a kernel without memory."""
 _NAMED: Final = frozenset(signal.Signals)
 
 
@@ -26,7 +34,7 @@ def verdict(ended: Ended, limits: Limits, stage: str) -> TensorkilnError:
     details = facts(ended, stage)
     number = os.WTERMSIG(ended.status) if os.WIFSIGNALED(ended.status) else None
     if ended.cancelled and number == signal.SIGKILL:
-        message = f"The process closed its socket, or said what none should say, during {stage}, without an answer."
+        message = f"The process closed its socket or broke the protocol during {stage}, without an answer."
         return CrashedError(message, details=details)
     if ended.expired or number == signal.SIGXCPU:
         return deadline_exceeded(limits, stage, details)
@@ -37,6 +45,12 @@ def verdict(ended: Ended, limits: Limits, stage: str) -> TensorkilnError:
         )
     if _is_out_of_memory(ended, limits, number):
         return out_of_memory(limits, stage, details)
+    if number is not None and number in _FOREIGN:
+        return LostWorkerError(
+            f"Something outside the service ended the process by {signal_name(number)} during {stage}, at "
+            f"{ended.grown_mib} of {limits.memory_mib} MiB; send the request again.",
+            details=details,
+        )
     how = f"by {signal_name(number)}" if number else f"with status {os.WEXITSTATUS(ended.status)}"
     return CrashedError(
         f"The process ended {how} during {stage}. This is a defect of the compiler, not of the service's state: "
@@ -105,8 +119,6 @@ def usage(ended: Ended) -> dict[str, Any]:
 def _is_out_of_memory(ended: Ended, limits: Limits, number: int | None) -> bool:
     if number is None:
         return os.WEXITSTATUS(ended.status) == EXIT_OUT_OF_MEMORY
-    if number == signal.SIGKILL:
-        return True  # the fork server kills for the deadline only, so this was the kernel's out-of-memory killer
     if number == signal.SIGABRT and any(text in ended.stderr for text in _OUT_OF_MEMORY_TEXTS):
         return True
-    return number == signal.SIGSEGV and ended.grown_mib >= limits.memory_mib * _NEARLY_ALL
+    return number in (signal.SIGSEGV, signal.SIGKILL) and ended.grown_mib >= limits.memory_mib * _NEARLY_ALL

@@ -172,7 +172,7 @@ def test_a_process_that_says_twice_that_it_is_done_is_ended(boxes: Boxes) -> Non
 
 def test_a_process_that_is_ended_for_what_it_says_has_not_reached_a_limit(boxes: Boxes) -> None:
     async def told_off(sandbox: Sandbox) -> None:
-        with pytest.raises(CrashedError, match="said what none should say") as caught:
+        with pytest.raises(CrashedError, match="broke the protocol") as caught:
             await sandbox.run("ping", Message({"do": "say_done_twice"}), LIMITS, owner="me", again=False)
         assert caught.value.details["signal"] == "SIGKILL"
         await ping(sandbox)

@@ -34,6 +34,7 @@ def take_over() -> None:
     """Have the jobs below, and compiles that end by the signal that their target's CPU names."""
     jobs = cast(dict[str, Job], JOBS)
     jobs |= {"signal": _signal, "speak": _speak, "use_system_v": _use_system_v, "multiply": _multiply}
+    jobs["ask"] = lambda request, outlet: outlet.ask(request)
     jobs["compile"] = lambda request, outlet: _end_by(int(request.header["target"]["cpu"]))
 
 

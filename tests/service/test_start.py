@@ -157,7 +157,8 @@ def test_a_service_whose_first_small_graph_takes_long_starts_nevertheless(home: 
 
 def test_a_check_that_keeps_a_service_from_starting_is_named_in_one_line(home: Path) -> None:
     with starting(home) as (service, trial):
-        os.kill(trial, signal.SIGKILL)
+        for number in (signal.SIGABRT, signal.SIGCONT):
+            os.kill(trial, number)
         output, told = service.communicate(timeout=120)
         assert (service.returncode, output) == (1, "")
     *_, line = complaints(told)
