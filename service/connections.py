@@ -7,6 +7,7 @@ file descriptors: whoever opens some and says nothing would shut everybody else 
 from __future__ import annotations
 
 import asyncio
+import re
 import resource
 import sys
 from contextlib import suppress
@@ -38,6 +39,8 @@ SAFE_HEADERS: Final = {
 }
 """On every answer: what a browser must not take it for. The only page is that of the API, with its script inline."""
 _LENGTHS: Final = frozenset({b"content-length", b"transfer-encoding"})
+_LAX_LINE: Final = re.compile(rb"(?<!\r)\n|\r\n[ \t]")
+"""A line feed without a carriage return, and a field that is folded: h11 takes both, and a proxy may not."""
 KEPT_FILES: Final = 256
 """File descriptors that are for other things than connections: the store, the sandbox, the broker."""
 
@@ -103,6 +106,13 @@ class Connection(H11Protocol):
             self._await_head()
         else:
             self._has_head()
+
+    def handle_events(self) -> None:
+        """What has arrived; nothing of it where others may see other lines in its head than this service does."""
+        if self.conn.their_state is h11.IDLE and _has_lax_line(self.conn.trailing_data[0]):
+            self.send_400_response("A line of the head is folded, or ends without a carriage return.")
+            return
+        super().handle_events()
 
     def on_response_complete(self) -> None:
         """The next request may come, and may have come in part."""
@@ -192,6 +202,12 @@ class Connection(H11Protocol):
             self._watch_fetching()
         else:
             self.transport.abort()
+
+
+def _has_lax_line(received: bytes) -> bool:
+    """Whether a head, as far as it has arrived, has a line that RFC 9112 (2.2, 5.2) lets a server refuse."""
+    end = received.find(b"\r\n\r\n")
+    return _LAX_LINE.search(received, 0, len(received) if end < 0 else end + len(b"\r\n")) is not None
 
 
 def _head_bytes(scope: Scope) -> int:

@@ -14,10 +14,13 @@ from typing import Final
 from tensorkiln.errors import RateLimitedError, TensorkilnError, UnavailableError
 
 from .queue import FairQueue, Share, Waiting
+from .queue_time import QueueTime, queue_time
 
 _MAX_RETRY_S: Final = 60
 _WIDER_S: Final = 1.0
 """How soon is seen that a lane has become wider."""
+_LOOK_AGAIN_S: Final = 0.02
+"""How often is seen whether a request has waited for too long that has little time left, and others running."""
 
 
 @dataclass(slots=True)
@@ -89,7 +92,9 @@ class FairLane:
     @asynccontextmanager
     async def admit(self, share: Share, cost_s: float) -> AsyncGenerator[Turn]:
         """Wait for a turn that is estimated to cost `cost_s` seconds of work, and have it for the block."""
-        waiting = await self._turn(share, cost_s)
+        clock = queue_time()
+        with clock.with_more(waiting=1):
+            waiting = await self._turn(share, cost_s, clock)
         begin = time.monotonic()
 
         def end(turn: Turn) -> None:
@@ -102,7 +107,7 @@ class FairLane:
         finally:
             turn.end()
 
-    async def _turn(self, share: Share, cost_s: float) -> Waiting[asyncio.Future[None]]:
+    async def _turn(self, share: Share, cost_s: float, clock: QueueTime) -> Waiting[asyncio.Future[None]]:
         has_to_wait = self._running >= self._width() or self._queue.is_full(share.tenant)
         if has_to_wait and len(self._queue) >= self._bounds.queue:
             self._make_room(share, cost_s)
@@ -110,17 +115,28 @@ class FairLane:
         waiting = self._queue.push(share, cost_s, future)
         self._dispatch()
         try:
-            async with asyncio.timeout(self._bounds.age_s):
-                while self._may_widen and not future.done():
-                    await asyncio.wait({future}, timeout=_WIDER_S)
-                    self._look_again()
-                await future
-        except BaseException as error:
+            await self._aging(future, share, clock)
+        except BaseException:
             self._leave(waiting)
-            if isinstance(error, TimeoutError) and self._bounds.age_s is not None:
-                raise self._refusal(share, "queue_age_s", self._bounds.age_s, self._bounds.age_s) from None
             raise
         return waiting
+
+    async def _aging(self, future: asyncio.Future[None], share: Share, clock: QueueTime) -> None:
+        """Wait for a turn, and refuse it when `clock` has counted `age_s`: what else a request has running is its own.
+
+        Otherwise a request for more than the width would be refused some of it on an idle service.
+        """
+        age_s = math.inf if self._bounds.age_s is None else self._bounds.age_s
+        until = clock.seconds + age_s
+        while not future.done():
+            left_s = until - clock.seconds
+            if left_s <= 0:
+                raise self._refusal(share, "queue_age_s", age_s, age_s)
+            look_s = min(max(left_s, _LOOK_AGAIN_S), _WIDER_S if self._may_widen else math.inf)
+            await asyncio.wait({future}, timeout=None if look_s == math.inf else look_s)
+            if self._may_widen:
+                self._look_again()
+        await future
 
     def _leave(self, waiting: Waiting[asyncio.Future[None]]) -> None:
         future = waiting.item

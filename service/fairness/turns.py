@@ -39,12 +39,11 @@ class Turns:
 
         RateLimitedError or UnavailableError when it does not get one.
         """
-        tenant, clock = caller().tenant, queue_time()
+        tenant = caller().tenant
         share = Share(tenant, self._tenant(tenant).weight)
-        with clock.with_more(waiting=1):
-            async with self._lane.admit(share, self._estimate.seconds(size)) as turn:
-                with clock.with_more(waiting=-1, running=self._work):
-                    yield turn
+        async with self._lane.admit(share, self._estimate.seconds(size)) as turn:
+            with queue_time().with_more(running=self._work):
+                yield turn
         if turn.cost_s is not None:
             self._estimate.learn(size, turn.cost_s)
 

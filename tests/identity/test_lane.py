@@ -13,6 +13,10 @@ from service.fairness.estimate import Estimate
 from service.fairness.gate import Allowance, Gate
 from service.fairness.lane import Bounds, FairLane
 from service.fairness.queue import Share
+from service.fairness.queue_time import begin_queue_time
+from service.fairness.turns import Turns
+from service.identity.caller import LOCAL, acting_as
+from service.identity.register import TenantRecord
 from tensorkiln.errors import RateLimitedError, UnavailableError
 
 A, B = Share("a"), Share("b")
@@ -139,6 +143,29 @@ def test_nobody_waits_longer_than_the_bound() -> None:
             pass
 
     asyncio.run(run())
+
+
+def test_what_a_request_has_running_does_not_age_what_it_has_waiting() -> None:
+    async def target(turns: Turns, seconds: float) -> None:
+        async with turns.turn(1):
+            await asyncio.sleep(seconds)
+
+    async def run() -> None:
+        turns = Turns(FairLane(Bounds(1, 10, age_s=0.15)), lambda _: TenantRecord())
+        begin_queue_time()
+        # Ten of them, which are at it for twice as long as anything may wait.
+        await asyncio.gather(*(target(turns, 0.03) for _ in range(10)))
+
+        async def other() -> None:
+            begin_queue_time()
+            with pytest.raises(UnavailableError, match="has waited"):
+                await target(turns, 0.0)
+
+        async with turns.turn(1):
+            await asyncio.create_task(other())
+
+    with acting_as(LOCAL):
+        asyncio.run(run())
 
 
 def test_those_who_leave_take_no_turn_with_them() -> None:

@@ -130,6 +130,42 @@ def test_a_body_of_two_lengths_is_the_last_of_its_connection(server: Server) -> 
     assert answers.count(b"HTTP/1.1 ") == 1
 
 
+HOST = b"Host: localhost\r\n"
+
+
+@pytest.mark.parametrize("pieces", [False, True])
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"GET /healthz HTTP/1.1\n" + HOST + b"\r\n",
+        b"GET /healthz HTTP/1.1\r\nHost: localhost\n\n",
+        b"GET /healthz HTTP/1.1\r\n" + HOST + b"X: a\n\r\n",
+        b"GET /healthz HTTP/1.1\r\n" + HOST + b"X: a\r\n b\r\n\r\n",
+        b"GET /healthz HTTP/1.1\r\n" + HOST + b"X: a\r\n\tb\r\n\r\n",
+        b"GET /healthz HTTP/1.1\r\n X: a\r\n" + HOST + b"\r\n",
+    ],
+)
+def test_a_head_of_lax_lines_is_refused_and_nothing_after_it_is_read(server: Server, head: bytes, pieces: bool) -> None:
+    good = b"GET /healthz HTTP/1.1\r\n" + HOST + b"\r\n"
+    with connected(server) as connection:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for piece in [good, *([head[:25], head[25:]] if pieces else [head]), good]:
+            with suppress(ConnectionError):
+                connection.sendall(piece)
+            time.sleep(0.02)
+        answers = said(connection)
+    assert answers.count(b"HTTP/1.1 200 ") == 1
+    assert answers.count(b"HTTP/1.1 400 ") == 1
+    assert answers.count(b"HTTP/1.1 ") == 2
+
+
+def test_line_feeds_and_folds_in_a_body_are_its_own(server: Server) -> None:
+    body = b'{\n "graph":\r\n {}}\n\n'
+    with connected(server) as connection:
+        connection.sendall(HEAD + b"Content-Length: %d\r\nConnection: close\r\n\r\n" % len(body) + body)
+        assert b"lacks target" in said(connection).partition(b"\r\n\r\n")[2]
+
+
 def test_a_stranger_is_not_asked_for_a_body(guarded: Guarded) -> None:
     body = b"{}"
     head = HEAD + EXPECT + b"Content-Length: %d\r\n" % len(body)
