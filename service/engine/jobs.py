@@ -23,6 +23,7 @@ from service.rounds import in_rounds
 from service.store.blobs import Blobs
 from service.store.bodies import Bodies
 from service.store.job_records import LEASE_S, Event, JobRecord, JobRecords
+from service.store.location import FullStoreError
 from tensorkiln.errors import LostWorkerError, NotFoundError, RateLimitedError, UnavailableError
 
 from .job import Job, follow
@@ -64,9 +65,12 @@ class Jobs:
     async def start(self) -> None:
         """Take up what services that are no more have left, now and from now on.
 
-        UnavailableError when the store does not say what that is.
+        UnavailableError when the store does not say what that is. One that is full has them taken up when it has room.
         """
-        await self._look_around()
+        try:
+            await self._look_around()
+        except FullStoreError as error:
+            _log.error("the jobs that others have left have to wait", reason=error.message)
         told: dict[str, int] = {}
         rounds = (
             in_rounds("say that it lives", BEAT_S, self._live),

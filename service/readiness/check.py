@@ -21,15 +21,19 @@ _log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why a part fails: what everybody may know, and the reason for the operator."""
+    """Why a part fails: what everybody may know, and the reason for the operator.
+
+    A service that is to be started may do so `in_part`: there is something that it can do.
+    """
 
     told: str
     reason: str
+    in_part: bool = False
 
     @staticmethod
-    def of(what: str, error: TensorkilnError) -> Failure:
+    def of(what: str, error: TensorkilnError, *, in_part: bool = False) -> Failure:
         """`what` fails, by `error`."""
-        return Failure(f"{what} ({error.code})", f"{what}: {error.message}")
+        return Failure(f"{what} ({error.code})", f"{what}: {error.message}", in_part)
 
 
 class Check:

@@ -9,7 +9,8 @@ from secrets import token_hex
 from typing import Final
 
 from service.sandbox.sandbox import Sandbox
-from service.store.location import ObjectStore, directory_of
+from service.store.leftovers import READINESS
+from service.store.location import FullStoreError, ObjectStore, directory_of
 from service.store.records import Records
 from tensorkiln.errors import TensorkilnError, UnavailableError
 
@@ -80,11 +81,13 @@ class Readiness:
     async def require_start(self) -> None:
         """UnavailableError when the compiler or the store fails: without them there is no use in starting.
 
+        A store that is full is of use to those who ask for what it has; the service does not call itself ready.
+
         Nobody asks meanwhile: the verdict is waited for, as long as the canary may take and a little longer.
         """
         for check in self._vital:
             failure = await check.failure(_START_S)
-            if failure is not None:
+            if failure is not None and not failure.in_part:
                 raise UnavailableError(f"The service cannot start, as the check {check.name} fails: {failure.reason}")
         self._limits = LIMITS
 
@@ -110,7 +113,7 @@ class _StoreLook:
     def __init__(self, records: Records) -> None:
         self._records = records
         # Services that share a store do not read each other's.
-        self._path = f"readiness/{token_hex(8)}"
+        self._path = f"{READINESS}{token_hex(8)}"
 
     async def look(self) -> Failure | None:
         written = {"value": token_hex(16)}
@@ -119,7 +122,8 @@ class _StoreLook:
             kept = await self._records.get(self._path) == written
             await self._records.delete(self._path)
         except TensorkilnError as error:
-            return Failure.of("the store does not take what is written to it", error)
+            is_full = isinstance(error, FullStoreError)
+            return Failure.of("the store does not take what is written to it", error, in_part=is_full)
         lost = "the store does not keep what is written to it"
         return None if kept else Failure(lost, lost)
 

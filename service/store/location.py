@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeAlias
+from typing import Final, TypeAlias
 from urllib.parse import urlsplit
 
 from obstore.exceptions import BaseError
@@ -14,6 +15,8 @@ from obstore.store import AzureStore, GCSStore, LocalStore, MemoryStore, S3Store
 from tensorkiln.errors import UnavailableError
 
 from .disk import STORE_MODE, make_folder
+
+_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 ObjectStore: TypeAlias = AzureStore | GCSStore | LocalStore | MemoryStore | S3Store
 
@@ -43,6 +46,10 @@ def directory_of(store: ObjectStore) -> Path | None:
     return Path(prefix) if prefix is not None else None
 
 
+class FullStoreError(UnavailableError):
+    """The disk of the store has no room: what is there can be had, and nothing more can be kept."""
+
+
 @contextmanager
 def explained(what: str) -> Generator[None]:
     """Failures of the store inside the block as UnavailableError. FileNotFoundError passes: it is an answer."""
@@ -52,4 +59,5 @@ def explained(what: str) -> Generator[None]:
         raise
     except (BaseError, OSError, ValueError) as error:
         reason = str(error).partition("\n")[0]
-        raise UnavailableError(f"{what}: {reason}.") from error
+        is_full = isinstance(error, OSError) and error.errno in _FULL
+        raise (FullStoreError if is_full else UnavailableError)(f"{what}: {reason}.") from error

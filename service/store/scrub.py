@@ -9,16 +9,12 @@ import argparse
 import asyncio
 import json
 import math
-import os
 import re
-import stat
 import sys
-import time
 from collections.abc import AsyncGenerator
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from hashlib import sha256
-from typing import Final
 
 import structlog
 
@@ -37,15 +33,13 @@ from .evict import Bounds, evict, remove
 from .inventory import BLOBS, QUARANTINE, Item, items, read
 from .job_records import OPEN_FOLDER as OPEN_JOBS
 from .judge import JUDGED, fault_of
-from .location import ObjectStore, directory_of, explained, open_store
+from .leftovers import remove_unfinished, unfinished
+from .location import ObjectStore, explained, open_store
 from .mark import Mark, OfBuild
 from .purge import purge
 from .rights import FOLDER as RIGHTS
 from .signers import require_signer
 from .upkeep import bounds
-
-UNFINISHED_S: Final = 3600.0
-"""A file that has been in the making for so long will not be finished: its writer was killed."""
 
 
 @dataclass(slots=True)
@@ -92,14 +86,12 @@ async def scrub(store: ObjectStore, notary: Notary, *, dry_run: bool = False, qu
             if fault is not None:
                 getattr(report, fault).append(item.path)
                 faulty.append(item)
-    report.unfinished = _unfinished(store)
+    report.unfinished = unfinished(store)
     if not dry_run:
         for item in faulty:
             if not item.path.startswith(OPEN_JOBS):
                 await _remove(store, item, quarantine=quarantine)
-        for path in report.unfinished:
-            with explained("The store does not remove what was left unfinished"), suppress(FileNotFoundError):
-                os.unlink(path)
+        remove_unfinished(report.unfinished)
     return report
 
 
@@ -116,21 +108,6 @@ async def _remove(store: ObjectStore, item: Item, *, quarantine: bool) -> None:
         with explained("The store does not keep what is damaged"), suppress(FileNotFoundError):
             await store.copy_async(item.path, QUARANTINE + item.path)
     await remove(store, item)
-
-
-def _unfinished(store: ObjectStore) -> list[str]:
-    """Files that a killed writer left in a directory; an object store has none."""
-    root = directory_of(store)
-    if root is None:
-        return []
-    oldest = time.time() - UNFINISHED_S
-    found: list[str] = []
-    for path in root.rglob("*#*"):
-        with suppress(FileNotFoundError):
-            status = path.lstat()
-            if stat.S_ISREG(status.st_mode) and status.st_mtime < oldest:
-                found.append(str(path))
-    return sorted(found)
 
 
 def main() -> int:

@@ -1,4 +1,4 @@
-"""Eviction while the service runs."""
+"""What a service does for its store as long as it lives: it keeps it within bounds, and removes what others left."""
 
 from __future__ import annotations
 
@@ -14,10 +14,13 @@ from service.rounds import in_rounds
 from service.settings import Settings
 
 from .evict import Bounds, evict
+from .leftovers import abandoned, remove_unfinished, unfinished
 from .location import open_store
 
 _log = structlog.get_logger()
 EVERY_S: Final = 600.0
+UNBOUNDED_EVERY_S: Final = 1800.0
+"""Of a store without bounds: a round reads all records, and what is left does no harm for a while."""
 
 
 def bounds(max_mib: int, max_age_h: float) -> Bounds | None:
@@ -28,20 +31,21 @@ def bounds(max_mib: int, max_age_h: float) -> Bounds | None:
 
 
 @asynccontextmanager
-async def upkeep(settings: Settings, every_s: float = EVERY_S) -> AsyncGenerator[None]:
-    """Inside the block the store is kept within its bounds, where it has any."""
+async def upkeep(settings: Settings, every_s: float | None = None) -> AsyncGenerator[None]:
+    """Inside the block the store is kept within its bounds, where it has any, and free of what kills have left."""
     limits = bounds(settings.store_max_mib, settings.store_max_age_h)
-    if limits is None:
-        yield
-        return
     store = open_store(settings.store_location)
 
     async def once() -> None:
-        evicted = await evict(store, limits)
-        if evicted.records or evicted.blobs or evicted.rights:
-            _log.info("the store was kept within its bounds", **asdict(evicted))
+        evicted = await evict(store, limits or Bounds())
+        files = await asyncio.to_thread(unfinished, store)
+        await asyncio.to_thread(remove_unfinished, files)
+        signs = await abandoned(store)
+        if evicted.records or evicted.blobs or evicted.rights or files or signs:
+            _log.info("the store was kept up", **asdict(evicted), unfinished=len(files), signs=signs)
 
-    task = asyncio.create_task(in_rounds("keep the store within its bounds", every_s, once, at_once=True))
+    rounds_s = every_s or (UNBOUNDED_EVERY_S if limits is None else EVERY_S)
+    task = asyncio.create_task(in_rounds("keep up the store", rounds_s, once, at_once=limits is not None))
     try:
         yield
     finally:

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import resource
+import subprocess
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from service.store.crashes import MAX_CRASHES
+from tests.observe.readiness import await_green
 from tests.service.bodies import compile_body, encoded, graph
 from tests.service.server import Server, cache
 
@@ -54,3 +59,47 @@ def test_a_crash_whose_reproducer_cannot_be_kept_is_a_crash_and_known(home: Path
             assert (problem["code"], problem["details"]["attempts"]) == ("compile.crashed", MAX_CRASHES)
             assert problem["details"].get("cached", False) is (number > 0)
             assert "reproducer" not in problem["details"]
+
+
+@contextmanager
+def small_disk(place: Path) -> Generator[None]:
+    """A disk of a few MiB at `place`, where whoever tests may mount one."""
+    place.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(place)], capture_output=True)
+    if mounted.returncode != 0:
+        pytest.skip("mounting a disk takes a privilege")
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", "--lazy", str(place)], check=True)
+
+
+def fill(disk: Path) -> None:
+    """Leave not a byte."""
+    with suppress(OSError), (disk / "filling").open("wb", buffering=0) as file:
+        while file.write(bytes(1 << 10)):
+            pass
+
+
+def test_a_service_starts_on_a_full_disk_and_serves_what_is_stored(tmp_path: Path) -> None:
+    disk, body = tmp_path / "disk", encoded(compile_body())
+    settings: dict[str, Any] = {"store": disk / "store", "disk_floor_mib": 0}
+    with small_disk(disk):
+        with Server(tmp_path / "home", **settings) as server:
+            first = server.compile(body)
+            assert first.status_code == 200
+        fill(disk)
+        with Server(tmp_path / "home", **settings) as server:
+            hit = server.compile(body)
+            assert cache(hit) == ("hit", "same request")
+            assert hit.json()["programs"][0]["kernels"] == first.json()["programs"][0]["kernels"]
+            unready = server.http.get("/readyz")
+            assert (unready.status_code, list(unready.json()["details"]["failed"])) == (503, ["store"])
+            refused = server.compile(encoded(compile_body(graph("sin"))))
+            assert (refused.status_code, refused.json()["code"]) == (503, "infra.unavailable")
+            job = server.post("/compile", encoded(compile_body(graph("log2"))), Prefer="respond-async")
+            assert (job.status_code, job.json()["code"]) == (503, "infra.unavailable")
+            (disk / "filling").unlink()
+            assert server.compile(encoded(compile_body(graph("sin")))).status_code == 200
+            await_green(server.url)
+            assert "defect" not in server.log()

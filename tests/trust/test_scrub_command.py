@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from service.store.scrub import UNFINISHED_S
+from service.store.leftovers import LEFT_S
 from tests.trust.conftest import Ran, Scrubbed
 from tests.trust.stores import Stocked, age
 from tests.trust.test_scrub_keys import stock
@@ -79,7 +79,7 @@ def test_what_is_no_file_is_not_taken_for_what_a_writer_left(scrubbed: Scrubbed,
     loop.symlink_to(loop)
     left.write_bytes(b"half")
     for path in (folder, left):
-        age(path, 2 * UNFINISHED_S)
+        age(path, 2 * LEFT_S)
     os.utime(loop, (0, 0), follow_symlinks=False)
     assert scrubbed("--dry-run")[1]["unfinished"] == [str(left)]
     status, report = scrubbed()

@@ -1,0 +1,52 @@
+"""What killed services leave in a store: files that nobody will finish, and signs of life that nobody will give up."""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+from contextlib import suppress
+from typing import Final
+
+from .evict import remove
+from .inventory import items
+from .job_records import OWNERS_FOLDER
+from .location import ObjectStore, directory_of, explained
+
+LEFT_S: Final = 3600.0
+"""What nobody has written to for so long has nobody: its writer was killed."""
+READINESS: Final = "readiness/"
+"""What a service writes and removes, to see whether the store takes it."""
+
+
+def unfinished(store: ObjectStore) -> list[str]:
+    """Files that a killed writer left in a directory; an object store has none."""
+    root = directory_of(store)
+    if root is None:
+        return []
+    oldest = time.time() - LEFT_S
+    found: list[str] = []
+    for path in root.rglob("*#*"):
+        with suppress(FileNotFoundError):
+            status = path.lstat()
+            if stat.S_ISREG(status.st_mode) and status.st_mtime < oldest:
+                found.append(str(path))
+    return sorted(found)
+
+
+def remove_unfinished(paths: list[str]) -> None:
+    """Remove what `unfinished` has found."""
+    for path in paths:
+        with explained("The store does not remove what was left unfinished"), suppress(FileNotFoundError):
+            os.unlink(path)
+
+
+async def abandoned(store: ObjectStore) -> int:
+    """Remove the signs of life of services that are no more; their number. Who lives writes them anew."""
+    oldest = time.time() - LEFT_S
+    removed = 0
+    for prefix in (OWNERS_FOLDER, READINESS):
+        async for item in items(store, prefix):
+            if item.used < oldest:
+                removed += await remove(store, item)
+    return removed
