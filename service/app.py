@@ -10,6 +10,7 @@ from fastapi import FastAPI
 from fastapi_offline import FastAPIOffline
 
 from . import problems
+from .admission import Admission
 from .capabilities import describe
 from .coding.encode import Encode
 from .connections import most_connections
@@ -23,7 +24,6 @@ from .intake import Intake
 from .observe.export import telemetry
 from .observe.requests import Requests
 from .openapi import document
-from .openings import Openings
 from .outflow import Outflow
 from .request_target import RequestTarget
 from .routes import (
@@ -103,8 +103,9 @@ def create_app(settings: Settings) -> FastAPI:
     app.add_middleware(Intake, most=settings.intake_mib << 20)
     app.add_middleware(Encode)
     app.add_middleware(Outflow, most=settings.intake_mib << 20)
-    app.add_middleware(Openings)
-    app.add_middleware(Guard, authenticator=authenticator, public=PUBLIC | _also_public(settings))
+    public = PUBLIC | _also_public(settings)
+    app.add_middleware(Admission, weight=lambda name: authenticator.keyring.tenant(name).weight, public=public)
+    app.add_middleware(Guard, authenticator=authenticator, public=public)
     app.add_middleware(Requests)
     app.add_middleware(RequestTarget)
     problems.install(app)

@@ -126,6 +126,9 @@ class FairLane:
 
         Otherwise a request for more than the width would be refused some of it on an idle service.
         """
+        if self._bounds.age_s is None and not self._may_widen:
+            await future
+            return
         age_s = math.inf if self._bounds.age_s is None else self._bounds.age_s
         until = clock.seconds + age_s
         while not future.done():
