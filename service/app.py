@@ -97,6 +97,7 @@ def create_app(settings: Settings) -> FastAPI:
         telemetry=telemetry(tracing=settings.tracing),
     )
     app.state.settings = settings
+    app.state.place = None
     app.state.footprint = footprint
     # Each is a connection; as many are left for all else.
     app.state.streams = Shares(most_connections() // 2, "streams", "streams of events")

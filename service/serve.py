@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import signal
 import socket
 import time
@@ -21,8 +22,10 @@ from .identity.authenticator import require_private_address
 from .listen import BACKLOG, Listener, listen
 from .observe.export import require_exporter
 from .observe.log import configure_log
+from .sandbox.confine import die_with_parent
 from .settings import Settings
 from .start import Start
+from .workers import READY, Workers, command_of_a_worker
 
 # The code of a process that a signal has ended, less than what a shell reports of it.
 _INTERRUPTED: Final = 130
@@ -46,7 +49,9 @@ class _Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
-        print(f"tensorkiln is ready on {self._address}", flush=True)
+        for each in sockets or ():
+            each.listen(BACKLOG)  # that of the kernel, whatever asyncio was told
+        print(f"{READY} {self._address}", flush=True)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._app.state.engine.announce_end()
@@ -83,7 +88,34 @@ def serve(settings: Settings, host: str, port: int, uds: str | None) -> int:
         listener.close()
 
 
-def _serve(settings: Settings, listener: Listener) -> int:
+def serve_by_workers(settings: Settings, host: str, port: int, uds: str | None, workers: int) -> int:
+    """As `serve`, by so many processes. What the machine has is shared among them: see `Settings.for_one_of`."""
+    configure_log(settings.log)
+    require_private_address(settings, host, uds)
+    listener = listen(host, port, uds)
+    try:
+        command = command_of_a_worker(["--workers", str(workers)], os.getpid())
+        return asyncio.run(Workers(command, workers, listener).serve())
+    finally:
+        listener.close()
+
+
+def serve_as_worker(settings: Settings, parent: int, socket_of_all: int, place: int) -> int:
+    """As `serve`, at a socket that the process `parent` has handed down; it is the worker at `place`."""
+    die_with_parent(parent)
+    configure_log(settings.log)
+    give_back_large_blocks()
+    if settings.tracing:
+        require_exporter()
+    listener = Listener(socket.socket(fileno=socket_of_all), f"the socket of {parent}")
+    try:
+        return _serve(settings, listener, place)
+    finally:
+        listener.close()
+
+
+def _serve(settings: Settings, listener: Listener, place: int | None = None) -> int:
+    """`place` is that among several processes that accept at the same socket."""
     grace_s = settings.grace_s
     if not settings.ladder.lets_finish(grace_s):
         _log.warning(
@@ -92,6 +124,7 @@ def _serve(settings: Settings, listener: Listener) -> int:
             answer_s=settings.ladder.answer_s,
         )
     app = create_app(settings)
+    app.state.place = place
     start = Start(app)
     config = uvicorn.Config(
         app,
@@ -99,7 +132,8 @@ def _serve(settings: Settings, listener: Listener) -> int:
         log_level=logging.WARNING,
         access_log=False,
         server_header=False,
-        backlog=BACKLOG,
+        # asyncio accepts so many at once: of those that come to all workers, each takes one, and then looks again.
+        backlog=BACKLOG if place is None else 1,
         http=connections(settings.arrival_s),
         h11_max_incomplete_event_size=HEAD_BYTES,
         headers=list(SAFE_HEADERS.items()),

@@ -46,6 +46,9 @@ Directory: TypeAlias = Annotated[Path, BeforeValidator(_unless_empty), AfterVali
 _PREFIX: Final = "KILN_"
 _MOST_MIB: Final = 1 << 24
 """More than any machine has; the kernel takes limits below 2^63 bytes."""
+_LEAST_INTAKE_MIB: Final = 86
+"""Room for the largest body of a tenant, which leaves some to others."""
+_LEAST_MEMORY_MIB: Final = 256
 _NEAR: Final = 0.75
 """How much of a name agrees with what was meant: what is further off may be somebody else's, a cluster's for one."""
 _OTHERS: Final = frozenset(
@@ -120,11 +123,13 @@ class Settings(BaseSettings):
     compile_file_mib: int = Field(default=128, ge=1, le=_MOST_MIB, description="MiB one compile may write into a file.")
     compile_output_mib: int = Field(default=256, ge=1, le=_MOST_MIB, description="MiB one compile may return.")
     intake_mib: int = Field(
-        default=256, ge=86, description="MiB that the bodies of the requests under way may take in memory."
+        default=256,
+        ge=_LEAST_INTAKE_MIB,
+        description="MiB that the bodies of requests under way may take in memory.",
     )
     memory_mib: int | None = Field(
         default=None,
-        ge=256,
+        ge=_LEAST_MEMORY_MIB,
         description="MiB in memory at which the service takes no large body; unset: what it needs by KILN_INTAKE_MIB.",
     )
     arrival_s: float = Field(
@@ -188,6 +193,21 @@ class Settings(BaseSettings):
         if self.memory_mib is not None:
             return self.memory_mib
         return ITSELF_MIB + self.intake_mib + self.answer_memory_mib
+
+    def for_one_of(self, workers: int) -> Settings:
+        """The settings of each of so many processes on this machine, which share what is the machine's.
+
+        Limits of tenants hold in each process. Nothing is shared below what one process needs.
+        """
+        shared = {
+            "concurrency": max(1, self.concurrency // workers),
+            "farm_width": max(1, self.farm_width // workers),
+            "queue": -(-self.queue // workers),
+            "intake_mib": max(_LEAST_INTAKE_MIB, self.intake_mib // workers),
+            "answer_memory_mib": self.answer_memory_mib // workers,
+            "memory_mib": self.memory_mib and max(_LEAST_MEMORY_MIB, self.memory_mib // workers),
+        }
+        return self.model_copy(update=shared)
 
     @property
     def ladder(self) -> Ladder:

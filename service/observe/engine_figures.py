@@ -32,8 +32,23 @@ class _Figures(Collector):
         yield from (waiting, running, age, jobs)
 
 
-def exposition(engine: Engine) -> bytes:
-    """All figures, in the text format of Prometheus."""
+class _OfProcess(Collector):
+    """The figures of one of several processes, in series of its own: a counter would fall from one to another."""
+
+    def __init__(self, figures: Collector, place: int) -> None:
+        self._figures = figures
+        self._label = {"process": str(place)}
+
+    def collect(self) -> Generator[Metric]:
+        for metric in self._figures.collect():
+            own = Metric(metric.name, metric.documentation, metric.type, metric.unit)
+            own.samples = [sample._replace(labels={**sample.labels, **self._label}) for sample in metric.samples]
+            yield own
+
+
+def exposition(engine: Engine, place: int | None = None) -> bytes:
+    """All figures, in the text format of Prometheus, with the `place` of this process among several."""
     registry = CollectorRegistry()
-    registry.register(_Figures(engine))
-    return generate_latest(REGISTRY) + generate_latest(registry)
+    for figures in (REGISTRY, _Figures(engine)):
+        registry.register(figures if place is None else _OfProcess(figures, place))
+    return generate_latest(registry)

@@ -29,7 +29,9 @@ class Server:
     It is started at `niceness`, and may open so many `files`.
     """
 
-    def __init__(self, home: Path, *, port: int = 0, niceness: int = 0, files: int = 0, **settings: Any) -> None:
+    def __init__(
+        self, home: Path, *, port: int = 0, niceness: int = 0, files: int = 0, workers: int = 1, **settings: Any
+    ) -> None:
         self.home = home
         self._log = home / "log"
         home.mkdir(exist_ok=True)
@@ -37,7 +39,7 @@ class Server:
         variables = {f"KILN_{name.upper()}": str(value) for name, value in settings.items()}
         with self._log.open("ab") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-W", "error", "-m", "service", "--port", str(port)],
+                [sys.executable, "-W", "error", "-m", "service", "--port", str(port), "--workers", str(workers)],
                 stdout=subprocess.PIPE,
                 stderr=log,
                 text=True,

@@ -17,6 +17,7 @@ def serve(
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on.")] = 8080,
     uds: Annotated[str | None, typer.Option(help="Listen on this Unix socket instead of a port.")] = None,
+    workers: Annotated[int, typer.Option(min=1, max=256, help="Processes that serve, over one store.")] = 1,
 ) -> None:
     """Run the compile service in the foreground, until Ctrl-C.
 
@@ -26,4 +27,4 @@ def serve(
         if find_spec("service") is None:
             raise UnavailableError("No compile service is installed here; run `pip install tensorkiln-server`.")
     where = ["--uds", uds] if uds is not None else ["--host", host, "--port", str(port)]
-    os.execv(sys.executable, [sys.executable, "-P", "-m", "service", *where])
+    os.execv(sys.executable, [sys.executable, "-P", "-m", "service", "--workers", str(workers), *where])

@@ -1,0 +1,118 @@
+"""Several processes serve at one address, over one store, as one service does."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from service.settings import Settings
+from tests.sandbox.processes import alive
+from tests.service.bodies import compile_body, encoded, graph
+from tests.service.server import JSON, Server, cache, children
+from tests.service.test_start import SERVICE, failed
+
+PLACE = re.compile(r'process="(\d)"')
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with Server(tmp_path_factory.mktemp("two"), workers=2, concurrency=2) as running:
+        yield running
+
+
+def asked_of(server: Server, place: str) -> httpx2.Client:
+    """A connection to the worker at this place; who comes is taken by whoever is idle."""
+    for _ in range(500):
+        client = httpx2.Client(base_url=server.url, timeout=60)
+        found = PLACE.search(client.get("/metrics").text)
+        if found is not None and found[1] == place:
+            return client
+        client.close()
+    raise AssertionError(f"nothing is answered by {place}")
+
+
+def post(client: httpx2.Client, body: bytes, **headers: str) -> httpx2.Response:
+    return client.post("/compile", content=body, headers={**JSON, **headers})
+
+
+@pytest.mark.xdist_group("workers")
+def test_what_one_has_compiled_and_accepted_the_other_has(two: Server) -> None:
+    with closing(asked_of(two, "0")) as first, closing(asked_of(two, "1")) as second:
+        body = encoded(compile_body(graph("sin")))
+        assert cache(post(first, body)) == ("miss", "first request")
+        assert cache(post(second, body)) == ("hit", "same request")
+        job = post(first, encoded(compile_body(graph("log2"))), Prefer="respond-async").json()["id"]
+        while (state := second.get(f"/jobs/{job}").json()["state"]) != "done":
+            assert state in ("queued", "running")
+            time.sleep(0.02)
+
+
+@pytest.mark.xdist_group("workers")
+def test_each_tells_its_own_figures_in_series_of_its_own(two: Server) -> None:
+    for place in "01":
+        with closing(asked_of(two, place)) as client:
+            lines = [line for line in client.get("/metrics").text.splitlines() if not line.startswith("#")]
+        assert all(f'process="{place}"' in line for line in lines)
+        assert any(line.startswith("kiln_queue_depth{") for line in lines)
+
+
+def test_one_that_is_killed_is_started_again_and_the_other_serves(home: Path) -> None:
+    with Server(home, workers=2) as server:
+        before = frozenset(children(server.pid))
+        killed = min(before)
+        os.kill(killed, signal.SIGKILL)
+        while len(now := frozenset(children(server.pid))) < 2 or killed in now:
+            assert httpx2.get(f"{server.url}/healthz").status_code == 200
+            time.sleep(0.02)
+        asked_of(server, "0").close()
+        asked_of(server, "1").close()
+        assert "a worker died and is started again" in server.log()
+        assert server.stop() == 0
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
+def test_a_signal_ends_them_all_and_what_is_under_way_is_answered(
+    home: Path, number: signal.Signals, status: int
+) -> None:
+    with Server(home, workers=2) as server:
+        workers = children(server.pid)
+        assert server.compile(encoded(compile_body())).status_code == 200
+        assert server.stop(number) == status
+        assert not any(map(alive, workers))
+
+
+def test_none_outlives_the_process_that_started_them(home: Path) -> None:
+    with Server(home, workers=2) as server:
+        workers = children(server.pid)
+        assert len(workers) == 2
+        server.stop(signal.SIGKILL)
+        deadline = time.monotonic() + 10
+        while any(map(alive, workers)):
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+
+
+def test_what_keeps_them_from_starting_is_told_once(home: Path) -> None:
+    home.mkdir()
+    (home / "file").write_text("")
+    (line,) = failed(home, (*SERVICE, "--workers", "3"), KILN_STORE=str(home / "file" / "store"))
+    assert "KILN_STORE" in line
+
+
+def test_they_share_what_the_machine_has() -> None:
+    settings = Settings(
+        concurrency=8, queue=9, intake_mib=400, answer_memory_mib=64, memory_mib=1000, tenant_in_flight=7
+    )
+    each = settings.for_one_of(3)
+    assert (each.concurrency, each.queue, each.intake_mib) == (2, 3, 133)
+    assert (each.answer_memory_mib, each.memory_mib, each.tenant_in_flight) == (21, 333, 7)
+    least = settings.for_one_of(100)
+    assert (least.concurrency, least.queue, least.intake_mib, least.memory_mib) == (1, 1, 86, 256)
