@@ -21,10 +21,8 @@ READY: Final = "tensorkiln is ready on"
 """How the line begins by which a process says that it serves."""
 _AGAIN_S: Final = 1.0
 """What dies is not started again sooner."""
-
 _SIGNALLED: Final = 128
 """What a shell adds to the number of the signal that ended a process."""
-
 _log = structlog.get_logger()
 
 
@@ -57,7 +55,7 @@ class Workers:
             print(f"{READY} {self._listener.address}", flush=True)
         ended = await asyncio.gather(*(self._keep(place) for place in tuple(self._processes)))
         # One that had not begun to serve has ended by the signal itself.
-        bad = [status for status in ended if status not in (0, -self._passed_on)]
+        bad = [_as_shells_say(status) for status in ended if status not in (0, -self._passed_on)]
         return failed if failed is not None else next(iter(bad), 0)
 
     async def _start(self, place: int) -> int | None:
@@ -78,25 +76,21 @@ class Workers:
         if (await process.stdout.readline()).startswith(READY.encode()):
             return None
         del self._processes[place]
-        status = await process.wait()
-        return _SIGNALLED - status if status < 0 else status or 1
+        return _as_shells_say(await process.wait()) or 1
 
     async def _keep(self, place: int) -> int:
         """Start the worker at `place` again whenever it dies; the exit status of the one that ends with all."""
         while True:
-            process = self._processes.get(place)
-            if process is not None:
-                status = await process.wait()
+            status = await self._processes[place].wait()
+            if self._is_ending:
+                return status
+            _log.warning("a worker died and is started again", process=place, status=status)
+            del self._processes[place]
+            while place not in self._processes:
+                await asyncio.sleep(_AGAIN_S)
                 if self._is_ending:
-                    return status
-                _log.warning("a worker died and is started again", process=place, status=status)
-            elif self._is_ending:
-                return 0
-            await asyncio.sleep(_AGAIN_S)
-            if not self._is_ending:
+                    return 0
                 await self._start(place)
-            else:
-                return 0
 
     def _end(self, number: int) -> None:
         """Pass a signal on: a second one ends the grace of the first, as it does where there is one process."""
@@ -104,6 +98,10 @@ class Workers:
         for process in self._processes.values():
             if process.returncode is None:
                 process.send_signal(number)
+
+
+def _as_shells_say(status: int) -> int:
+    return _SIGNALLED - status if status < 0 else status
 
 
 def command_of_a_worker(arguments: Sequence[str], parent: int) -> Sequence[str]:
