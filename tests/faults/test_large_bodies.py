@@ -21,7 +21,7 @@ BODY_MIB = 57
 AT_ONCE = 8
 MAX_PEAK_MIB = 450
 MAX_LEFT_MIB = 160
-LEFT_S = sized(3, 10)
+LEFT_S = sized(2, 10)
 ASYNC = {"Prefer": "respond-async"}
 ROUTES = {
     "/compile": ("/compile", {}),
@@ -50,7 +50,7 @@ def test_refused_bodies_of_57_mib_leave_nothing(case: str, tmp_path: Path, size:
 
         server.post("/validate", b"{}")
         forget_peak(server.pid)
-        statuses = Counter(senders.map(send, range(size(16, 200))))
+        statuses = Counter(senders.map(send, range(size(8, 200))))
         peak = peak_mib(server.pid)
         time.sleep(LEFT_S)
         left = resident_mib(server.pid)

@@ -91,7 +91,8 @@ CASES: dict[str, tuple[str, bytes, dict[str, str], int]] = {
 
 
 def test_no_cycle_holds_the_body_of_a_request_or_what_its_process_sent(tmp_path: Path) -> None:
-    settings = Settings(home=tmp_path, test_hooks=True, compile_output_mib=8)
+    # The process of the tests has more in memory than a service.
+    settings = Settings(home=tmp_path, test_hooks=True, compile_output_mib=8, memory_mib=1 << 20)
 
     async def run() -> dict[str, list[str]]:
         app = create_app(settings)
