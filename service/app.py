@@ -105,7 +105,7 @@ def create_app(settings: Settings) -> FastAPI:
     app.add_middleware(Encode)
     app.add_middleware(Outflow, most=settings.intake_mib << 20)
     public = PUBLIC | _also_public(settings)
-    app.add_middleware(Admission, weight=lambda name: authenticator.keyring.tenant(name).weight, public=public)
+    app.add_middleware(Admission, tenant=authenticator.keyring.tenant, public=public)
     app.add_middleware(Guard, authenticator=authenticator, public=public)
     app.add_middleware(Requests)
     app.add_middleware(RequestTarget)

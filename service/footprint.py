@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
-import os
 from contextlib import suppress
 from typing import Final
 
 from tensorkiln.errors import UnavailableError
 
-MIB: Final = 1 << 20
+from .sandbox.confine import MIB, resident_bytes
+
 ITSELF_MIB: Final = 96
 """What a process of the service has before its first request."""
 SMALL_BYTES: Final = 1 << 20
 """What is not asked about: the small requests of most callers are served on beside a few that are very large."""
 _LOOK_EVERY_S: Final = 0.1
 _M_MMAP_THRESHOLD: Final = -3  # malloc.h of glibc
-_PAGE: Final = os.sysconf("SC_PAGE_SIZE")
 
 
 class Footprint:
@@ -28,16 +27,12 @@ class Footprint:
 
     def __init__(self, most_mib: int) -> None:
         self._most = most_mib * MIB
-        self._pages = os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)
-
-    def __del__(self) -> None:
-        os.close(self._pages)
 
     def require(self, count: int) -> None:
         """UnavailableError unless there is room for `count` bytes more, or they are few."""
         if count <= SMALL_BYTES:
             return
-        resident = int(os.pread(self._pages, 128, 0).split()[1]) * _PAGE
+        resident = resident_bytes()
         if resident + count > self._most:
             raise UnavailableError(
                 f"The service has {resident // MIB} MiB in memory, and may have {self._most // MIB} MiB; send the "

@@ -8,6 +8,7 @@ import os
 import signal
 import socket
 import time
+from contextlib import closing
 from math import ceil
 from typing import Final
 
@@ -77,45 +78,33 @@ def serve(settings: Settings, host: str, port: int, uds: str | None) -> int:
     A TensorkilnError or an OSError when it cannot start; it says why.
     """
     configure_log(settings.log)
-    give_back_large_blocks()
-    if settings.tracing:
-        require_exporter()
     require_private_address(settings, host, uds)
-    listener = listen(host, port, uds)
-    try:
+    with closing(listen(host, port, uds)) as listener:
         return _serve(settings, listener)
-    finally:
-        listener.close()
 
 
 def serve_by_workers(settings: Settings, host: str, port: int, uds: str | None, workers: int) -> int:
     """As `serve`, by so many processes. What the machine has is shared among them: see `Settings.for_one_of`."""
     configure_log(settings.log)
     require_private_address(settings, host, uds)
-    listener = listen(host, port, uds)
-    try:
+    with closing(listen(host, port, uds)) as listener:
         command = command_of_a_worker(["--workers", str(workers)], os.getpid())
         return asyncio.run(Workers(command, workers, listener).serve())
-    finally:
-        listener.close()
 
 
 def serve_as_worker(settings: Settings, parent: int, socket_of_all: int, place: int) -> int:
     """As `serve`, at a socket that the process `parent` has handed down; it is the worker at `place`."""
     die_with_parent(parent)
     configure_log(settings.log)
-    give_back_large_blocks()
-    if settings.tracing:
-        require_exporter()
-    listener = Listener(socket.socket(fileno=socket_of_all), f"the socket of {parent}")
-    try:
+    with closing(Listener(socket.socket(fileno=socket_of_all), f"the socket of {parent}")) as listener:
         return _serve(settings, listener, place)
-    finally:
-        listener.close()
 
 
 def _serve(settings: Settings, listener: Listener, place: int | None = None) -> int:
     """`place` is that among several processes that accept at the same socket."""
+    if settings.tracing:
+        require_exporter()
+    give_back_large_blocks()
     grace_s = settings.grace_s
     if not settings.ladder.lets_finish(grace_s):
         _log.warning(

@@ -112,14 +112,24 @@ def threads() -> int:
 
 def address_space_bytes() -> int:
     """The size of this process's address space."""
-    pages = int(Path("/proc/self/statm").read_text().split()[0])
-    return pages * resource.getpagesize()
+    return _pages()[0] * resource.getpagesize()
+
+
+def resident_bytes() -> int:
+    """What this process has in memory."""
+    return _pages()[1] * resource.getpagesize()
 
 
 def anonymous_bytes() -> int:
     """The resident memory of this process that no file backs, which is what a fork inherits at once."""
-    resident, shared = (int(pages) for pages in Path("/proc/self/statm").read_text().split()[1:3])
+    _, resident, shared = _pages()
     return (resident - shared) * resource.getpagesize()
+
+
+def _pages() -> tuple[int, int, int]:
+    """Pages of the address space of this process, those in memory, and those of them that a file backs (proc(5))."""
+    size, resident, shared, *_ = map(int, Path("/proc/self/statm").read_text().split())
+    return size, resident, shared
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,7 +48,7 @@ class Blobs:
 
         UnavailableError when the store does not take it.
         """
-        digest = await _digest(content)
+        digest = await digest_of(content)
         async with self._writers:
             with explained("The store does not take a blob"):
                 # One that is there is written again when an eviction might take it for forgotten.
@@ -70,7 +70,7 @@ class Blobs:
             except FileNotFoundError:
                 self._verified.pop(digest, None)
                 return None
-        if await _digest(content) == digest:
+        if await digest_of(content) == digest:
             return content
         self.corrupt += 1
         count_corrupt("blob")
@@ -158,7 +158,8 @@ def _path(digest: str) -> str:
     return f"blobs/{digest[:2]}/{digest}"
 
 
-async def _digest(content: bytes) -> str:
+async def digest_of(content: bytes) -> str:
+    """The SHA-256 of `content`; others go on while much is hashed."""
     if len(content) <= _INLINE_BYTES:
         return sha256(content).hexdigest()
     return await asyncio.to_thread(lambda: sha256(content).hexdigest())

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from hashlib import sha256
 
 from service.body import Body
 from service.footprint import Footprint
 
-from .blobs import Blobs
+from .blobs import Blobs, digest_of
 
 
 class Bodies:
@@ -37,7 +36,7 @@ class Bodies:
             return None
         # Jobs of before there was a prefix are done as well.
         content = stored.removeprefix(self._prefix())
-        return Body(content, sha256(content).hexdigest())
+        return Body(content, await digest_of(content))
 
     def _prefix(self) -> bytes:
         return f"{self._salt()}\n".encode()

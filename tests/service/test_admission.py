@@ -9,6 +9,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from service.admission import PER_PASS, Admission
 from service.identity.caller import LOCAL, Caller, acting_as
+from service.identity.register import TenantRecord
 
 FLOOD = 40 * PER_PASS
 PUBLIC = "/healthz"
@@ -41,7 +42,7 @@ async def unheard(_: Message) -> None:
 def admitted(flood: int, *others: tuple[str, str]) -> Begun:
     """What begins when a tenant asks for very much, and then `others` ask, each a tenant and a path."""
     begun = Begun()
-    app = Admission(begun, lambda _: 1.0, {PUBLIC})
+    app = Admission(begun, lambda _: TenantRecord(), {PUBLIC})
 
     def asked(who: Caller, path: str) -> asyncio.Task[None]:
         with acting_as(who):
@@ -80,7 +81,7 @@ def test_public_paths_wait_for_nobody() -> None:
 def test_one_that_leaves_keeps_no_place() -> None:
     async def run() -> None:
         begun = Begun()
-        app = Admission(begun, lambda _: 1.0, ())
+        app = Admission(begun, lambda _: TenantRecord(), ())
         scope = {"type": "http", "path": "/compile", "tenant": ""}
         with acting_as(LOCAL):
             tasks = [asyncio.create_task(app(scope, nothing, unheard)) for _ in range(FLOOD)]
