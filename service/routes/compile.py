@@ -86,7 +86,7 @@ async def compile_graph(
     as_job = preference is not None and engine.tenancy.may_compile
     if preference is not None and as_job:
         job = await engine.submit(body, hook, key)
-        # It is stored: whoever waits for the job holds none of it.
+        # The body is stored: a request that waits for its job holds none of it.
         del body
         held_by(request.scope).give_back()
         return await _as_job(engine, preference, job)

@@ -87,7 +87,7 @@ def encode_part(name: str, content: bytes) -> tuple[bytes, bytes]:
 def gathered(pieces: Iterable[bytes]) -> Iterator[bytes | memoryview]:
     """The same bytes in pieces that are worth a system call each: small ones are joined, large ones cut, not copied.
 
-    Whoever sends a piece may hold a copy of it until it is taken.
+    A transport copies what its socket does not take at once, which is at most one piece.
     """
     small = bytearray()
     for piece in pieces:

@@ -14,7 +14,7 @@ from .job_records import OWNERS_FOLDER
 from .location import ObjectStore, directory_of, explained
 
 LEFT_S: Final = 3600.0
-"""What nobody has written to for so long has nobody: its writer was killed."""
+"""A file or a sign of life that is older was left by a writer that was killed."""
 READINESS: Final = "readiness/"
 """What a service writes and removes, to see whether the store takes it."""
 
@@ -42,7 +42,7 @@ def remove_unfinished(paths: list[str]) -> None:
 
 
 async def abandoned(store: ObjectStore) -> int:
-    """Remove the signs of life of services that are no more; their number. Who lives writes them anew."""
+    """Remove the signs of life of services that are no more; their number. A living service renews its own."""
     oldest = time.time() - LEFT_S
     removed = 0
     for prefix in (OWNERS_FOLDER, READINESS):

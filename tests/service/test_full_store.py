@@ -63,7 +63,7 @@ def test_a_crash_whose_reproducer_cannot_be_kept_is_a_crash_and_known(home: Path
 
 @contextmanager
 def small_disk(place: Path) -> Generator[None]:
-    """A disk of a few MiB at `place`, where whoever tests may mount one."""
+    """A disk of a few MiB at `place`, where the tests may mount one."""
     place.mkdir()
     mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(place)], capture_output=True)
     if mounted.returncode != 0:

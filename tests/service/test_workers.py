@@ -29,7 +29,7 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 def asked_of(server: Server, place: str) -> httpx2.Client:
-    """A connection to the worker at this place; who comes is taken by whoever is idle."""
+    """A connection to the worker at this place; an idle worker takes each new one."""
     for _ in range(500):
         client = httpx2.Client(base_url=server.url, timeout=60)
         found = PLACE.search(client.get("/metrics").text)
