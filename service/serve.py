@@ -23,6 +23,7 @@ from .identity.authenticator import require_private_address
 from .listen import BACKLOG, Listener, listen
 from .observe.export import require_exporter
 from .observe.log import configure_log
+from .sandbox.cgroups import move_into_leaf
 from .sandbox.confine import die_with_parent
 from .settings import Settings
 from .start import Start
@@ -79,6 +80,7 @@ def serve(settings: Settings, host: str, port: int, uds: str | None) -> int:
     """
     configure_log(settings.log)
     require_private_address(settings, host, uds)
+    move_into_leaf()
     with closing(listen(host, port, uds)) as listener:
         return _serve(settings, listener)
 
@@ -87,6 +89,7 @@ def serve_by_workers(settings: Settings, host: str, port: int, uds: str | None, 
     """As `serve`, by so many processes. What the machine has is shared among them: see `Settings.for_one_of`."""
     configure_log(settings.log)
     require_private_address(settings, host, uds)
+    move_into_leaf()
     with closing(listen(host, port, uds)) as listener:
         command = command_of_a_worker(["--workers", str(workers)], os.getpid())
         return asyncio.run(Workers(command, workers, listener).serve())

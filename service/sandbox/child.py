@@ -20,6 +20,7 @@ from typing import Final, NoReturn
 from tensorkiln.errors import TensorkilnError
 
 from . import confine, control, frames
+from .cgroups import Cgroup
 from .confinement import Confinement
 from .control import Fork
 from .frames import Message
@@ -111,6 +112,7 @@ class Birth:
     stderr: int
     scratch: Path
     confinement: Confinement
+    cgroup: Cgroup | None
     baseline_bytes: int
     written: Sequence[Run]
     gives_way: bool
@@ -158,6 +160,8 @@ def _work(order: Fork, job: Job, channel: socket.socket, outlet: Outlet) -> None
 
 def _settle(birth: Birth) -> None:
     os.setsid()
+    if birth.cgroup is not None:
+        birth.cgroup.enter()
     confine.die_with_parent(birth.parent)
     if birth.gives_way:
         confine.give_way(os.getpid())

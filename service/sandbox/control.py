@@ -94,7 +94,8 @@ class Ended:
     """The job's process is gone: its wait status, seconds since it began, seconds of CPU, end of its standard error.
 
     `cancelled` is whether a `Cancel` met it alive, or it said what it should not. `peak_mib` is what it had resident at
-    most, `grown_mib` how much of that it did not inherit.
+    most, `grown_mib` how much of that it did not inherit. `ran_out` is whether the kernel ended it for its memory, None
+    where it has no cgroup to tell that.
     """
 
     job: int
@@ -106,6 +107,7 @@ class Ended:
     stderr: str
     ran_s: float = 0.0
     cancelled: bool = False
+    ran_out: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)

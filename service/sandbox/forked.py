@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from . import confine, control
+from .cgroups import Cgroup, Cgroups
 from .child import DONE, Birth, Job, live
 from .confinement import Confinement
 from .control import Ended, Fork
@@ -42,6 +43,7 @@ class Forked:
     inherited_mib: int
     baseline_bytes: int
     assignments: socket.socket
+    cgroup: Cgroup | None = None
     job: int | None = None
     order: Fork | None = None
     jobs: int = 0
@@ -60,6 +62,8 @@ class Forked:
         OSError when the operating system does not pass them on.
         """
         try:
+            if self.cgroup is not None:
+                self.cgroup.limit((self.inherited_mib + order.limits.memory_mib + confine.KEPT_MIB) * confine.MIB)
             socket.send_fds(self.assignments, [control.encode(order)], [channel])
             if self.jobs:  # it rests; one in reserve may have begun, and whoever stops itself stays so
                 signal.pidfd_send_signal(self.pidfd, signal.SIGCONT)
@@ -178,6 +182,7 @@ class Forked:
         self.kill()
         _, status, usage = os.wait4(self.pid, 0)
         self.listen()
+        ran_out = None if self.cgroup is None else self.cgroup.end()
         os.close(self.pidfd)
         os.close(self.stderr)
         self.assignments.close()
@@ -192,6 +197,7 @@ class Forked:
             stderr=self.tail.decode("utf-8", "replace"),
             ran_s=self.ran_s,
             cancelled=self.is_cancelled,
+            ran_out=ran_out,
         )
 
 
@@ -199,12 +205,15 @@ class Nursery:
     """Forks processes that live for one of `jobs`, each with a directory of its own below `scratch`.
 
     They are confined by `confinement` as it is when they are forked, have the memory `written` for themselves, and let
-    others go first when `gives_way`.
+    others go first when `gives_way`. Each is in a cgroup of its own where there are `cgroups`.
     """
 
-    def __init__(self, scratch: Path, jobs: Mapping[str, Job], confinement: Confinement) -> None:
+    def __init__(
+        self, scratch: Path, jobs: Mapping[str, Job], confinement: Confinement, cgroups: Cgroups | None
+    ) -> None:
         self._scratch = scratch
         self._jobs = jobs
+        self._cgroups = cgroups
         self.confinement = confinement
         self.written: Sequence[Run] = ()
         self.gives_way = False
@@ -216,6 +225,7 @@ class Nursery:
         """A process that waits for its job. OSError when the operating system makes none."""
         parent = os.getpid()
         scratch = self._scratch / str(next(self._numbers))
+        cgroup = None if self._cgroups is None else self._cgroups.make()
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         ours.setblocking(False)  # a process that does not take what it is given keeps nobody else from theirs
         stderr, stderr_of_child = os.pipe()
@@ -224,6 +234,8 @@ class Nursery:
         except OSError:
             ours.close()
             os.close(stderr)
+            if cgroup is not None:
+                cgroup.end()
             raise
         finally:
             if os.getpid() == parent:
@@ -232,6 +244,6 @@ class Nursery:
         if pid == 0:
             ends = theirs.fileno(), stderr_of_child
             memory = (self.baseline_bytes, self.written)
-            live(Birth(parent, *ends, scratch, self.confinement, *memory, self.gives_way), self._jobs)
+            live(Birth(parent, *ends, scratch, self.confinement, cgroup, *memory, self.gives_way), self._jobs)
         os.set_blocking(stderr, False)
-        return Forked(pid, os.pidfd_open(pid), stderr, scratch, self._inherited_mib, self.baseline_bytes, ours)
+        return Forked(pid, os.pidfd_open(pid), stderr, scratch, self._inherited_mib, self.baseline_bytes, ours, cgroup)

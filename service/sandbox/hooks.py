@@ -164,6 +164,14 @@ def _big_file(outlet: Outlet) -> NoReturn:
             file.write(bytes(MIB))
 
 
+def _many_files(outlet: Outlet) -> NoReturn:
+    """None above its limit, but more than a process may have, where files are memory."""
+    number = 0
+    while True:
+        Path(str(number)).write_bytes(bytes(MIB))
+        number += 1
+
+
 def _stop(outlet: Outlet) -> None:
     os.kill(os.getpid(), signal.SIGSTOP)
 
@@ -223,6 +231,7 @@ HOOKS: Final[dict[str, Callable[[Outlet], None]]] = {
     "half_a_frame": _half_a_frame,
     "close_socket": _close_socket,
     "big_file": _big_file,
+    "many_files": _many_files,
     "refuse": _refuse,
     "few_operations": _few_operations,
     "escape": _escape,

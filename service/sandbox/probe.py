@@ -12,6 +12,7 @@ from typing import Final
 from . import confine, external, frames, landlock, paths, syscalls
 from .canary.prey import Prey
 from .canary.song import Song
+from .cgroups import Cgroups
 from .child import Job
 from .confinement import Confinement
 from .control import Fork, Limits, Ready
@@ -34,11 +35,12 @@ def settle(scratch: Path, jobs: Mapping[str, Job], wall: Wall, outside: tuple[st
     """
     support = _LEFT_OUT if wall is Wall.PROCESS else landlock.support()
     shortcomings = [support.reason] if support.reason else []
-    nursery = Nursery(scratch, jobs, Confinement(support.abi, paths.readable()))
+    cgroups = Cgroups.delegated()
+    nursery = Nursery(scratch, jobs, Confinement(support.abi, paths.readable()), cgroups)
     song = _audition(nursery, scratch)
     if support.abi and (isinstance(song, str) or song.hindered):
         shortcomings.append(f"Landlock is not used, as a job under it {_fault(song)}")
-        nursery = Nursery(scratch, jobs, Confinement(0, ()))
+        nursery = Nursery(scratch, jobs, Confinement(0, ()), cgroups)
         song = _audition(nursery, scratch)
     if isinstance(song, str) or song.hindered:
         shortcomings.append(f"a job {_fault(song)}")
@@ -51,7 +53,8 @@ def settle(scratch: Path, jobs: Mapping[str, Job], wall: Wall, outside: tuple[st
     confinement = replace(nursery.confinement, level=level)
     nursery.confinement = confinement
     baseline_mib = nursery.baseline_bytes // confine.MIB
-    return nursery, Ready(os.getpid(), baseline_mib, _mechanisms(confinement, wall), level.value, tuple(shortcomings))
+    mechanisms = (*_mechanisms(confinement, wall), *(() if cgroups is None else ("cgroup",)))
+    return nursery, Ready(os.getpid(), baseline_mib, mechanisms, level.value, tuple(shortcomings))
 
 
 def _outer_level(wall: Wall, outside: tuple[str, ...]) -> tuple[Level, str | None]:

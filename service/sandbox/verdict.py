@@ -22,7 +22,8 @@ QUOTED_STDERR: Final = 4 << 10
 
 # How the C++ runtime and LLVM say that an allocation failed, before they abort.
 _OUT_OF_MEMORY_TEXTS: Final = ("out of memory", "bad_alloc", "Buffer allocation failed", "Cannot allocate memory")
-# A segmentation fault this close to the limit is an unchecked failed allocation, and SIGKILL what the kernel does.
+# A segmentation fault this close to the limit is an unchecked failed allocation, and SIGKILL what the kernel does,
+# unless a cgroup knows better.
 _NEARLY_ALL: Final = 0.9
 _FOREIGN: Final = frozenset({signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT})
 """What no defect of the compiler sends: somebody else ends the process, an operator or a kernel without memory."""
@@ -121,4 +122,6 @@ def _is_out_of_memory(ended: Ended, limits: Limits, number: int | None) -> bool:
         return os.WEXITSTATUS(ended.status) == EXIT_OUT_OF_MEMORY
     if number == signal.SIGABRT and any(text in ended.stderr for text in _OUT_OF_MEMORY_TEXTS):
         return True
+    if number == signal.SIGKILL and ended.ran_out is not None:
+        return ended.ran_out
     return number in (signal.SIGSEGV, signal.SIGKILL) and ended.grown_mib >= limits.memory_mib * _NEARLY_ALL

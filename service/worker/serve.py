@@ -8,6 +8,7 @@ from celery.signals import worker_ready
 
 from service.engine.farm.app import declare, farm_app
 from service.engine.farm.message import queue_name
+from service.sandbox.cgroups import move_into_leaf
 from service.settings import Settings
 
 from .check import require_start
@@ -22,6 +23,7 @@ def serve(settings: Settings) -> int:
     """
     app = farm_app(settings)
     require_start(settings)
+    move_into_leaf()
     with app.connection_for_write() as connection:
         connection.ensure_connection(interval_start=0.2, interval_step=0.2, interval_max=5)
         declare(app, connection)

@@ -26,8 +26,10 @@ HOOK = "Kiln-Test-Hook"
 class Server:
     """`python -m service` on `port`, or a free one, with its store in `home` and KILN_* variables from `settings`.
 
-    It is started at `niceness`, and may open so many `files`.
+    It is started at `niceness`, in the `cgroup` of its class, and may open so many `files`.
     """
+
+    cgroup: Path | None = None
 
     def __init__(
         self, home: Path, *, port: int = 0, niceness: int = 0, files: int = 0, workers: int = 1, **settings: Any
@@ -44,7 +46,7 @@ class Server:
                 stderr=log,
                 text=True,
                 env={**clean, "KILN_HOME": str(home), **variables},
-                preexec_fn=(lambda: _limited(niceness, files)) if niceness or files else None,
+                preexec_fn=lambda: _limited(niceness, files, self.cgroup),
             )
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
@@ -105,8 +107,11 @@ class Server:
         self.stop()
 
 
-def _limited(niceness: int, files: int) -> None:
-    os.nice(niceness)
+def _limited(niceness: int, files: int, cgroup: Path | None) -> None:
+    if niceness:
+        os.nice(niceness)
+    if cgroup is not None:
+        (cgroup / "cgroup.procs").write_text("0")
     if files:
         resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
 
