@@ -14,6 +14,11 @@ def node_pointer(index: int) -> str:
     return f"/nodes/{index}"
 
 
+def node_at(pointer: str) -> int:
+    """The index of the node that a JSON Pointer names."""
+    return int(pointer.rpartition("/")[2])
+
+
 def node_location(index: int) -> ir.Location:
     """The location of what a node became, in the current context."""
     return ir.Location.name(node_pointer(index))

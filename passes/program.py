@@ -34,7 +34,6 @@ from .schedule.attach import kernel_functions, read_program, schedule_of
 from .schedule.dependencies import dependencies
 from .schedule.opportunities import fusion_opportunities
 from .schedule.program_plan import ProgramPlan, Step
-from .values import read_function
 
 LAUNCH_NS = 1000
 
@@ -46,7 +45,8 @@ class ProgramParts:
         self, module: ir.Module, graph: Graph, target: Target, code: str, launch: Callable[[KernelItem], Launch]
     ) -> None:
         self.plan: ProgramPlan = read_program(module)
-        self.functions = kernel_functions(module)
+        self._functions = kernel_functions(module)
+        self._schedules: dict[str, tuple[KernelItem, Dim]] = {}
         self.graph, self.target, self.code, self.launch = graph, target, code, launch
         self.kernels: list[ProgramSpec] = []
         self.operations: list[Operation] = []
@@ -77,6 +77,12 @@ class ProgramParts:
             self.operations, self._dependencies(), analysis=self.analysis, fusion_opportunities=opportunities
         )
 
+    def _scheduled(self, kernel: str) -> tuple[KernelItem, Dim]:
+        if kernel not in self._schedules:
+            _, item, flops = schedule_of(self._functions[kernel])
+            self._schedules[kernel] = item, flops
+        return self._schedules[kernel]
+
     def _bindings(self, variables: Sequence[int], buffers: Sequence[int]) -> tuple[Binding, ...]:
         return tuple(
             Binding(var=var, buffer=buffer, dtype=self._buffer(buffer).dtype, shape=self._buffer(buffer).shape)
@@ -97,15 +103,15 @@ class ProgramParts:
 
     def _add_kernel(self, number: int, step: Step) -> None:
         assert step.kernel is not None, "the caller has looked"
-        function = self.functions[step.kernel]
-        _, item, flops = schedule_of(function)
+        item, flops = self._scheduled(step.kernel)
         used = step.arguments
+        name = f"kernel_{len(self.kernels)}"
         launch = self.launch(item)
         symbols = tuple(self.graph.symbolic_vars)
         self.kernels.append(
             ProgramSpec(
-                name=step.kernel,
-                entry=step.kernel,
+                name=name,
+                entry=step.entry,
                 artifact=self.code,
                 device=self.target.home_device,
                 global_size=(launch.groups, 1, 1),
@@ -128,22 +134,14 @@ class ProgramParts:
             item.model_copy(
                 update={
                     "kernel_id": len(self.kernels) - 1,
-                    "ops": self._ops(function),
+                    "kernel_name": name,
+                    "ops": tuple(OpRef(node=node, kind=self.graph.nodes[node].node) for node in step.nodes),
                     "inputs": tuple(self._info(buffer, is_input=True) for buffer in step.reads),
                     "outputs": tuple(self._info(buffer, is_input=False) for buffer in step.writes),
                 }
             )
         )
         self.analysis.append(self._estimate(number, step, flops))
-
-    def _ops(self, function: ir.Operation) -> tuple[OpRef, ...]:
-        """The nodes that the kernel computes, each once."""
-        nodes: dict[int, str] = {}
-        for value in read_function(function, {}).values:
-            if value.pointer:
-                node = int(value.pointer.rpartition("/")[2])
-                nodes.setdefault(node, self.graph.nodes[node].node)
-        return tuple(OpRef(node=node, kind=kind) for node, kind in sorted(nodes.items()))
 
     def _info(self, number: int, *, is_input: bool) -> BufferInfo:
         buffer = self._buffer(number)

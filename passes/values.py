@@ -24,6 +24,11 @@ from tensorkiln.types import TensorType
 ROOT = "kiln.root"
 """The unit attribute of an op whose value a kernel stores."""
 
+ROWS = "kiln.rows"
+"""On a kernel function: how many leading loops its roots share."""
+NODES = "kiln.nodes"
+"""On a call of a kernel: the numbers of the nodes that the kernel computes there, each once."""
+
 Range = tuple[int, int]
 
 
@@ -32,7 +37,7 @@ class Value:
     """A tensor in a function: `kind` is the wire name of the op that makes it, or `argument`.
 
     `position` is the number of its op in the function, or of the argument; `fields` are the op's, by name. A call of a
-    kernel has one value per result, all at one position, and the field `callee`.
+    kernel has one value per result, all at one position, and the fields `callee` and `nodes`.
     """
 
     kind: str
@@ -85,6 +90,11 @@ class Function:
     symbols: Mapping[str, Range]
 
 
+def is_kernel(function: ir.Operation) -> bool:
+    """Whether a function of a module is a kernel, and not the graph that calls kernels."""
+    return ROWS in function.attributes
+
+
 def values_behind(value: Value, is_wanted: Callable[[Value], bool]) -> Iterator[Value]:
     """The nearest wanted values that `value` is computed from, each once; what is behind those is not looked at."""
     seen: set[Value] = set()
@@ -135,6 +145,7 @@ def _read_result(op: Any, operands: tuple[Value, ...], number: int, place: int) 
             fields["values"] = op.array
     elif operation.name == "func.call":
         fields["callee"] = ir.FlatSymbolRefAttr(operation.attributes["callee"]).value
+        fields["nodes"] = tuple(ir.DenseI64ArrayAttr(operation.attributes[NODES]))
     return Value(
         kind=operation.name.removeprefix("kiln."),
         operands=operands,

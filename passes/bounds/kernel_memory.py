@@ -68,7 +68,7 @@ def memory_of(kernel: ScheduledKernel, buffers: Sequence[Buffer], threads: int =
     """The arguments of a scheduled kernel of a program with these buffers; `threads` as `KernelMemory` has it."""
     used = [buffers[number] for number in kernel.step.arguments]
     return KernelMemory(
-        kernel.name,
+        kernel.entry,
         [(f"{buffer.role} {buffer.id}", buffer.shape) for buffer in used],
         [(name, low, high) for name, (low, high) in kernel.body.function.symbols.items()],
         work_groups(kernel.item.context)[0],

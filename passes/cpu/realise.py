@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from dialect.mlir import ir
 from passes.bounds import drop_records, memory_of
-from passes.schedule.attach import PROGRAM, ScheduledKernel, read_plan, scheduled_kernels
+from passes.schedule.attach import PROGRAM, ScheduledKernel, entry_steps, read_plan, scheduled_kernels
 from passes.to_linalg.arguments import operand_pointers
 from passes.values import read_symbols
 from tensorkiln.buffers import Buffer
@@ -21,7 +21,7 @@ SYMBOL_COUNT = "kiln.symbol_count"
 
 
 def realise_kernels(module: ir.Module, machine: Machine) -> ir.Module:
-    """A new module with a body function for every kernel of `module`, realised as its schedule says."""
+    """A new module with a body function for every entry of `module`, its kernel realised as the schedule says."""
     symbols = tuple(read_symbols(module))
     buffers, _ = read_plan(module)
     result = ir.Module.create(loc=module.operation.location)
@@ -43,18 +43,17 @@ def _realise(kernel: ScheduledKernel, buffers: Sequence[Buffer], symbols: Sequen
         STRATEGIES[kernel.strategy].emit(kernel.body, kernel.item, frame)
 
     dtypes = [buffers[number].dtype for number in kernel.step.arguments]
-    function = kernel_function(kernel.name, dtypes, len(symbols), emit)
+    function = kernel_function(kernel.entry, dtypes, len(symbols), emit)
     memory_of(kernel, buffers).attach(function)
 
 
 def add_entries(module: ir.Module) -> ir.Module:
-    """Add the exported function of every kernel to a module in the LLVM dialect, and drop what only we read."""
+    """Add the exported function of every entry to a module in the LLVM dialect, and drop what only we read."""
     _, steps = read_plan(module)
     symbols = ir.IntegerAttr(module.operation.attributes[SYMBOL_COUNT]).value
     with ir.InsertionPoint(module.body), ir.Location.unknown(module.context):
-        for step in steps:
-            if step.kernel is not None:
-                entry_function(step.kernel, len(step.arguments), symbols)
+        for step in entry_steps(steps):
+            entry_function(step.entry, len(step.arguments), symbols)
     drop_records(module)
     for name in (PROGRAM, SYMBOL_COUNT):
         del module.operation.attributes[name]

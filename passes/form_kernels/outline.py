@@ -7,25 +7,23 @@ of what is computed in its place.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any
 
 from dialect.conversion import BitcastOp
+from dialect.locations import node_at
 from dialect.memory import BufferOp, BufferViewOp
 from dialect.mlir import func, ir
-from dialect.module import FUNCTION, SYMBOLS
+from dialect.module import FUNCTION, NODE, SYMBOLS
 from dialect.movement import CatOp
 from tensorkiln import expr
 from tensorkiln.types import TensorType
 
 from ..to_linalg.index_space import split_multiple
-from ..values import ROOT, Function, Value
+from ..values import NODES, ROOT, ROWS, Function, Value
 from .grouping import Group, Grouping, with_bases
 from .materialise import lives_in_memory
 from .windows import AS_IT_IS, Window
-
-ROWS = "kiln.rows"
-"""On a kernel function: how many leading loops its roots share."""
 
 
 def is_empty(value: Value) -> bool:
@@ -123,15 +121,25 @@ class _Outliner:
             made[root] = copy.results[0]
             return
         results = [value for value in group.roots if value in self.used_outside]
-        outside = (value for value in group.all_reads() if self.home.get(value) != number)
-        operands = sorted(outside, key=_order)
+        outside = {value for value in group.all_reads() if self.home.get(value) != number}
+        unread = group.all_unread() - frozenset(group.roots)
+        read, made_here = self._behind(group.roots, outside | unread)
+        # In the order in which they are read, wherever they come from: kernels that compute the same are then the same.
+        operands = [value for value in read if value in outside]
         name = f"kernel_{number}"
         location = self.ops[root.position].operation.location
         arguments = [self._in_memory(value, made) for value in operands]
-        self._kernel(name, group, dict(zip(operands, arguments, strict=True)), results, location)
+        given = dict(zip(operands, arguments, strict=True))
+        self._kernel(name, group, given, sorted(unread, key=_order), made_here, results, location)
         types = [self._type(value) for value in results]
         call = func.CallOp(types, name, arguments, loc=location)
+        nodes = sorted({node_at(value.pointer) for value in made_here})
+        call.operation.attributes[NODES] = ir.DenseI64ArrayAttr.get(nodes)
         made |= dict(zip(results, call.results, strict=True))
+
+    def _operands(self, value: Value) -> tuple[Value, ...]:
+        window = self.windows.get(value)
+        return value.operands if window is None else (window.base,)
 
     def _type(self, value: Value) -> ir.Type:
         return self.ops[value.position].operation.results[0].type
@@ -141,6 +149,8 @@ class _Outliner:
         name: str,
         group: Group,
         operands: Mapping[Value, ir.Value],
+        unread: Iterable[Value],
+        computed: Iterable[Value],
         results: Sequence[Value],
         location: ir.Location,
     ) -> None:
@@ -152,16 +162,17 @@ class _Outliner:
         inside: dict[Value, ir.Value] = dict(zip(operands, block.arguments, strict=True))
         roots = frozenset(group.roots)
         with ir.InsertionPoint(block):
-            inside |= {
-                value: self._storage(value, location) for value in sorted(group.all_unread() - roots, key=_order)
-            }
-            for value in self._needed_for(group.roots, inside):
+            inside |= {value: self._storage(value, location) for value in unread}
+            for value in computed:
                 if value in self.windows:
                     inside[value] = self._window(value, inside)
                     continue
                 copy = self.ops[value.position].operation.clone()
                 for place, operand in enumerate(value.operands):
                     copy.operands[place] = inside[operand]
+                if NODE in copy.attributes:
+                    # Kernels that compute the same at other nodes are the same.
+                    del copy.attributes[NODE]
                 if value in roots:
                     copy.attributes[ROOT] = ir.UnitAttr.get()
                 inside[value] = copy.results[0]
@@ -176,14 +187,21 @@ class _Outliner:
             return elements
         return BitcastOp.make([elements], TensorType(value.dtype, value.shape), loc=location).results[0]
 
-    def _needed_for(self, roots: Iterable[Value], available: Mapping[Value, object]) -> list[Value]:
-        """The values to compute for `roots` from those that are available, in order."""
-        needed: set[Value] = set()
-        stack = list(roots)
+    def _behind(self, roots: Iterable[Value], given: Container[Value]) -> tuple[list[Value], list[Value]]:
+        """What is read of the given values to compute `roots`, and what is computed, each value behind its operands.
+
+        The order of both follows from the roots alone, not from where in the graph anything is.
+        """
+        read: dict[Value, None] = {}
+        made: dict[Value, None] = {}
+        stack = [(root, False) for root in reversed(list(roots))]
         while stack:
-            value = stack.pop()
-            if value not in needed and value not in available:
-                needed.add(value)
-                window = self.windows.get(value)
-                stack.extend(value.operands if window is None else (window.base,))
-        return sorted(needed, key=lambda value: value.position)
+            value, is_behind_operands = stack.pop()
+            if value in given:
+                read[value] = None
+            elif is_behind_operands:
+                made[value] = None
+            elif value not in made:
+                stack.append((value, True))
+                stack.extend((operand, False) for operand in reversed(self._operands(value)))
+        return list(read), list(made)

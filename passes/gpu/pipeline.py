@@ -8,6 +8,7 @@ from passes.boundary import KILN, LLVM, LOOPS
 from passes.decompose import decompose
 from passes.form_kernels import form_kernels
 from passes.lower import lower_to_llvm
+from passes.merge_kernels import merge_kernels
 from passes.schedule.in_place import Reuse
 from passes.stage import Stage
 from passes.strategy import schedule
@@ -31,6 +32,7 @@ def gpu_pipeline(target: Target, options: CompileOptions) -> tuple[Stage, ...]:
         Stage("decompose", decompose, KILN),
         Stage("split-reductions", split_reductions, KILN),
         Stage("form-kernels", partial(form_kernels, fusion=options.fusion), KILN),
+        Stage("merge-kernels", merge_kernels, KILN),
         Stage("schedule", partial(schedule, strategies=STRATEGIES, machine=machine, reuse=reuse), KILN),
         Stage("to-linalg", partial(realise_kernels, machine=machine), LOOPS | DEVICE),
         Stage("lower", lower_to_llvm, LLVM | DEVICE),

@@ -23,13 +23,13 @@ from .strategies import STRATEGIES
 
 
 def realise_kernels(module: ir.Module, machine: Machine) -> ir.Module:
-    """A new module with a function for every kernel of `module`, realised as its schedule says."""
+    """A new module with a function for every entry of `module`, its kernel realised as the schedule says."""
     symbols = tuple(read_symbols(module))
     buffers, _ = read_plan(module)
     result = ir.Module.create(loc=module.operation.location)
     for kernel in scheduled_kernels(module):
         with ir.InsertionPoint(result.body), kernel.location:
-            declare_arrays(result.body, kernel.name, kernel.item.shared)
+            declare_arrays(result.body, kernel.entry, kernel.item.shared)
             _realise(kernel, buffers, symbols, machine)
     return result
 
@@ -41,7 +41,7 @@ def _realise(kernel: ScheduledKernel, buffers: Sequence[Buffer], symbols: Sequen
     def emit(entry: ir.Block, arguments: Sequence[ir.Value], values: Sequence[ir.Value]) -> None:
         names = dict(zip(symbols, values, strict=True))
         names |= {GROUP: group_index(), THREAD: thread_index()}
-        shared = array_bases(kernel.name, item.shared, IndexEmitter(IndexSpace(kernel.body.function.symbols), names))
+        shared = array_bases(kernel.entry, item.shared, IndexEmitter(IndexSpace(kernel.body.function.symbols), names))
         pointers = operand_pointers(step, buffers, arguments)
         alignments = [_alignment(buffers[number]) for number in (*step.reads, *step.writes, *step.scratch)]
         frame = Frame(entry, pointers, alignments, shared, names, threads, machine)
@@ -50,7 +50,7 @@ def _realise(kernel: ScheduledKernel, buffers: Sequence[Buffer], symbols: Sequen
     parameters = [
         Argument(buffers[number].dtype, _alignment(buffers[number]), number in written) for number in step.arguments
     ]
-    function = kernel_function(kernel.name, parameters, len(symbols), threads, emit)
+    function = kernel_function(kernel.entry, parameters, len(symbols), threads, emit)
     memory_of(kernel, buffers, threads).attach(function)
 
 

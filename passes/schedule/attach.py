@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,10 +13,10 @@ from tensorkiln.expr import Dim, from_derived_wire, to_wire
 from tensorkiln.schedule import KernelItem
 
 from ..attributes import decode, encode
-from ..form_kernels.outline import ROWS
-from ..values import Function, read_function, read_symbols
+from ..values import ROWS, Function, is_kernel, read_function, read_symbols
 from .aliasing import share_storage
 from .choice import Choice
+from .entries import name_entries
 from .in_place import Reuse, reusable
 from .program_plan import Call, ProgramPlan, Step, plan_program
 from .stages import KernelBody, kernel_body
@@ -36,24 +36,28 @@ def attach_schedules(module: ir.Module, choose: Chooser, reuse: Reuse | None = N
     """
     graph = read_function(graph_function(module).operation, read_symbols(module))
     plan = plan_program(_calls(graph), graph)
+    steps_of: dict[str, list[int]] = {}
+    for number, step in enumerate(plan.steps):
+        if step.kernel is not None:
+            steps_of.setdefault(step.kernel, []).append(number)
     kernels = kernel_functions(module)
     candidates: dict[int, tuple[tuple[int, int], ...]] = {}
     with module.context, ir.Location.unknown():
-        for number, step in enumerate(plan.steps):
-            if step.kernel is None:
-                continue
-            function = kernels[step.kernel]
+        for name, steps in steps_of.items():
+            function = kernels[name]
             body = read_body(function, graph)
-            if reuse is not None:
-                candidates[number] = reusable(body, reuse)
             choice = choose(body)
-            for scratch in choice.scratch:
-                plan.add_scratch(number, scratch.dtype, scratch.elements, is_private=scratch.is_private)
+            for number in steps:
+                for scratch in choice.scratch:
+                    plan.add_scratch(number, scratch.dtype, scratch.elements, is_private=scratch.is_private)
+            if reuse is not None:
+                candidates |= dict.fromkeys(steps, reusable(body, reuse))
             function.attributes[SCHEDULE] = encode(choice.item.model_dump(mode="json"))
             function.attributes[STRATEGY] = ir.StringAttr.get(choice.strategy)
             function.attributes[FLOPS] = encode(to_wire(choice.flops))
         plan.close()
         share_storage(plan, candidates)
+        name_entries(plan)
         module.operation.attributes[PROGRAM] = encode(_to_json(plan))
     return plan
 
@@ -65,15 +69,18 @@ def read_body(function: ir.Operation, graph: Function) -> KernelBody:
 
 def kernel_functions(module: ir.Module) -> dict[str, ir.Operation]:
     """The kernel functions of a module by name."""
-    functions = (op.operation for op in module.body.operations if ROWS in op.operation.attributes)
+    functions = (op.operation for op in module.body.operations if is_kernel(op.operation))
     return {ir.StringAttr(function.attributes["sym_name"]).value: function for function in functions}
 
 
 @dataclass(frozen=True, slots=True)
 class ScheduledKernel:
-    """A kernel with what was decided of it. `location` is that of its function."""
+    """A kernel with what was decided of it, and the `entry` that runs it as `step` needs.
 
-    name: str
+    `location` is that of its function.
+    """
+
+    entry: str
     step: Step
     body: KernelBody
     strategy: str
@@ -82,14 +89,19 @@ class ScheduledKernel:
 
 
 def scheduled_kernels(module: ir.Module) -> Iterator[ScheduledKernel]:
-    """The kernels of a scheduled module, in the order in which they run."""
+    """What is to be realised of a scheduled module: each entry once, in the order in which they first run."""
     graph = read_function(graph_function(module).operation, read_symbols(module))
     functions = kernel_functions(module)
-    for step in read_plan(module)[1]:
-        if step.kernel is not None:
-            function = functions[step.kernel]
-            strategy, item, _ = schedule_of(function)
-            yield ScheduledKernel(step.kernel, step, read_body(function, graph), strategy, item, function.location)
+    for step in entry_steps(read_plan(module)[1]):
+        assert step.kernel is not None, "an entry runs a kernel"
+        function = functions[step.kernel]
+        strategy, item, _ = schedule_of(function)
+        yield ScheduledKernel(step.entry, step, read_body(function, graph), strategy, item, function.location)
+
+
+def entry_steps(steps: Sequence[Step]) -> list[Step]:
+    """The first step of each entry."""
+    return list({step.entry: step for step in reversed(steps) if step.entry}.values())[::-1]
 
 
 def schedule_of(function: ir.Operation) -> tuple[str, KernelItem, Dim]:
@@ -122,6 +134,7 @@ def _to_json(plan: ProgramPlan) -> dict[str, Any]:
                 "writes": step.writes,
                 "scratch": step.scratch,
                 "reuses": step.reuses,
+                "entry": step.entry,
             }
             for step in plan.steps
         ],
@@ -137,7 +150,8 @@ def read_program(module: ir.Module) -> ProgramPlan:
     buffers, steps = read_plan(module)
     plan.buffers = buffers
     plan.steps = [
-        replace(step, scratch=known.scratch, reuses=known.reuses) for step, known in zip(plan.steps, steps, strict=True)
+        replace(step, scratch=known.scratch, reuses=known.reuses, entry=known.entry)
+        for step, known in zip(plan.steps, steps, strict=True)
     ]
     return plan
 
@@ -154,6 +168,7 @@ def read_plan(module: ir.Module) -> tuple[list[Buffer], list[Step]]:
             tuple(step["writes"]),
             tuple(step["scratch"]),
             tuple((written, read) for written, read in step["reuses"]),
+            entry=step["entry"],
         )
         for step in program["steps"]
     ]

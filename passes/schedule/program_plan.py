@@ -24,7 +24,8 @@ class Step:
 
     `reuses` are pairs of a written buffer and a read one that lie in the same place: the kernel computes the first in
     place of the second. It is given one pointer for both, that of the written buffer, since a pointer of a kernel must
-    reach no byte that another one stores to.
+    reach no byte that another one stores to. A kernel computes the `nodes` here, and is run by the function `entry`,
+    which steps share that run the same kernel on buffers of the same kind.
     """
 
     kernel: str | None
@@ -33,6 +34,8 @@ class Step:
     writes: tuple[int, ...]
     scratch: tuple[int, ...] = ()
     reuses: tuple[tuple[int, int], ...] = ()
+    nodes: tuple[int, ...] = ()
+    entry: str = ""
 
     @property
     def arguments(self) -> tuple[int, ...]:
@@ -156,7 +159,8 @@ class _Planner:
                 self._buffer(op)
             case _:
                 reads, writes = (tuple(self._buffer(value) for value in values) for values in (operands, made))
-                plan.steps.append(Step(kernel, None if kernel else op, reads, writes))
+                nodes = op.fields["nodes"] if kernel else ()
+                plan.steps.append(Step(kernel, None if kernel else op, reads, writes, nodes=nodes))
 
     def _buffer(self, value: Value) -> int:
         if value not in self.home:

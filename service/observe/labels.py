@@ -16,8 +16,8 @@ OK: Final = "ok"
 STAGES: Final = frozenset(
     (
         *("start", "parse", "validate", "canonicalize", "look-up", "render", "load", "return", "canary", "test-hook"),
-        *("from-graph", "decompose", "split-reductions", "form-kernels", "schedule", "to-linalg", "lower", "entries"),
-        *("translate", "codegen", "assemble"),
+        *("from-graph", "decompose", "split-reductions", "form-kernels", "merge-kernels", "schedule", "to-linalg"),
+        *("lower", "entries", "translate", "codegen", "assemble"),
     )
 )
 """The stages of every kind of job; a process under foreign control may name others."""

@@ -10,10 +10,9 @@ from passes.back_ends import back_end_of
 from passes.cpu.machine import Machine, machine_of
 from passes.decompose import decompose
 from passes.form_kernels import form_kernels
-from passes.form_kernels.outline import ROWS
 from passes.schedule.attach import kernel_functions, read_body
 from passes.schedule.stages import KernelBody
-from passes.values import Function, read_function, read_symbols
+from passes.values import ROWS, Function, read_function, read_symbols
 from tensorkiln.build import Builder, Tensor
 from tensorkiln.graph import Graph
 from tensorkiln.options import CompileOptions

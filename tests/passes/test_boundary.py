@@ -50,7 +50,9 @@ def test_operations_are_counted_by_name_however_deep_they_are() -> None:
 
 
 @pytest.mark.parametrize("target", [TARGET, "cuda:sm_90"])
-@pytest.mark.parametrize("stage", ["decompose", "form-kernels", "schedule", "to-linalg", "lower", "entries"])
+@pytest.mark.parametrize(
+    "stage", ["decompose", "form-kernels", "merge-kernels", "schedule", "to-linalg", "lower", "entries"]
+)
 def test_the_quick_counts_are_those_of_the_slow_one(stage: str, target: str) -> None:
     made = after(stage, network(), target)
     total = census(made.operation).total()

@@ -29,6 +29,7 @@ STAGES = [
     "from-graph",
     "decompose",
     "form-kernels",
+    "merge-kernels",
     "schedule",
     "to-linalg",
     "lower",

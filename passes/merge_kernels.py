@@ -1,0 +1,39 @@
+"""kiln -> kiln: kernels that say the same become one function, called from several places.
+
+Two kernels are the same when their text is, name and locations aside. A call keeps the nodes that its own kernel was
+made of (`NODES`), since the function is that of the first one.
+"""
+
+from __future__ import annotations
+
+from dialect.mlir import func, ir
+from dialect.module import graph_function
+
+from .values import is_kernel
+
+
+def merge_kernels(module: ir.Module) -> ir.Module:
+    """Have equal kernels of `module` called by the name of the first of them; the others go."""
+    first: dict[str, str] = {}
+    name_of: dict[str, str] = {}
+    repeated: list[ir.Operation] = []
+    for op in module.body.operations:
+        function = op.operation
+        if is_kernel(function):
+            name = ir.StringAttr(function.attributes["sym_name"]).value
+            name_of[name] = first.setdefault(_text(function), name)
+            if name_of[name] != name:
+                repeated.append(function)
+    for op in graph_function(module).regions[0].blocks[0].operations:
+        if isinstance(op, func.CallOp):
+            callee = ir.FlatSymbolRefAttr(op.attributes["callee"]).value
+            op.attributes["callee"] = ir.FlatSymbolRefAttr.get(name_of[callee], module.context)
+    for function in repeated:
+        function.erase()
+    return module
+
+
+def _text(function: ir.Operation) -> str:
+    """All that a kernel says, without its name, which is where the text begins."""
+    text = function.get_asm(enable_debug_info=False, use_local_scope=True)
+    return text[text.index("(") :]

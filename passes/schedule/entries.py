@@ -1,0 +1,31 @@
+"""Which steps are run by one function: those of one kernel, on buffers that are alike to it."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import replace
+
+from .program_plan import ProgramPlan, Step
+
+
+def name_entries(plan: ProgramPlan) -> None:
+    """Set the `entry` of every step of a closed plan that runs a kernel: the kernel's name, and a number when it has
+    several.
+    """
+    names: dict[Hashable, str] = {}
+    counts: dict[str, int] = {}
+    for number, step in enumerate(plan.steps):
+        if step.kernel is None:
+            continue
+        kind = step.kernel, _kind(step, plan)
+        if kind not in names:
+            count = counts.get(step.kernel, 0)
+            names[kind] = f"{step.kernel}_{count}" if count else step.kernel
+            counts[step.kernel] = count + 1
+        plan.steps[number] = replace(step, entry=names[kind])
+
+
+def _kind(step: Step, plan: ProgramPlan) -> Hashable:
+    """All that a function knows of the buffers that it is given."""
+    given = (plan.buffers[number] for number in step.arguments)
+    return step.slots, tuple((buffer.dtype, buffer.shape, buffer.alignment) for buffer in given)
