@@ -14,13 +14,14 @@ from dialect.diagnostics import to_error
 from dialect.from_graph import from_graph
 from dialect.kiln import new_context
 from dialect.mlir import ir
+from dialect.verify import verify
 from tensorkiln.canonical import canonicalize
 from tensorkiln.graph import Graph
 from tensorkiln.options import CompileOptions
 from tensorkiln.spec import CompiledProgram, StageRecord
 from tensorkiln.target import Target
 
-from . import boundary
+from . import boundary, stage_text
 from .back_ends import BackEnd, back_end_of
 from .codegen.assembly import Assembly
 from .codegen.translate import to_llvm_ir
@@ -83,6 +84,7 @@ class _Compiler:
         with self._timed("from-graph"):
             module = from_graph(request.graph, context)
             boundary.require("from-graph", module, boundary.KILN)
+            verify(module, "from-graph")
         self._dump("from-graph", module)
         scheduled = module
         for stage in self.back_end.pipeline:
@@ -149,7 +151,7 @@ class _Compiler:
 
     def _dump(self, name: str, module: ir.Module) -> None:
         if self.request.options.dump_stages:
-            self._keep(name, str(module))
+            self._keep(name, stage_text.write(module, name))
 
     def _keep(self, name: str, text: str) -> None:
         if self.request.options.dump_stages:

@@ -133,7 +133,7 @@ class _Outliner:
         self._kernel(name, group, given, sorted(unread, key=_order), made_here, results, location)
         types = [self._type(value) for value in results]
         call = func.CallOp(types, name, arguments, loc=location)
-        nodes = sorted({node_at(value.pointer) for value in made_here})
+        nodes = sorted({node_at(value.pointer) for value in made_here if value.pointer})
         call.operation.attributes[NODES] = ir.DenseI64ArrayAttr.get(nodes)
         made |= dict(zip(results, call.results, strict=True))
 
