@@ -9,6 +9,7 @@ from typing import Any
 import httpx2
 
 from tests.farm.topology import Farm
+from tests.faults.chain import chain
 from tests.service.bodies import compile_body, encoded, graph
 from tests.service.server import HOOK, JSON
 
@@ -24,13 +25,8 @@ def body(number: int, op: str = "exp2") -> bytes:
 
 
 def slow_body(number: int, length: int = 600) -> bytes:
-    """A request whose compile takes long enough to be met at it."""
-    nodes: list[dict[str, Any]] = [{"node": "placeholder", "out_var": 0, "dtype": "float32", "shape": [number + 1]}]
-    nodes += [
-        {"node": "unary", "op": "sqrt", "in_var": var, "out_var": var + 1, "dtype": "float32"} for var in range(length)
-    ]
-    wire = {"schema": 1, "name": "chain", "nodes": nodes, "input_vars": [0], "output_vars": [length]}
-    return encoded(compile_body(wire))
+    """A request of about so many nodes, whose compile takes long enough to be met at it."""
+    return encoded(compile_body(chain(number + 1, length // 4)))
 
 
 def post(url: str, content: bytes, hook: str | None = None, **headers: str) -> httpx2.Response:

@@ -14,8 +14,9 @@ from pathlib import Path
 import pytest
 
 from tensorkiln import AsyncClient
+from tests.faults.chain import chain
 from tests.service.server import Server, await_end
-from tests.service.test_presence import await_in_flight, await_job, chain
+from tests.service.test_presence import await_in_flight, await_job
 
 pytestmark = pytest.mark.xdist_group("sdk interrupted")
 SCRIPT = """
@@ -54,7 +55,7 @@ def test_ctrl_c_ends_the_compile_at_the_service_though_the_program_goes_on(
     server: Server, tmp_path: Path, kind: str
 ) -> None:
     wire = tmp_path / "graph.json"
-    wire.write_text(json.dumps(chain()))
+    wire.write_text(json.dumps(chain(4, 750)))
     command = [sys.executable, "-W", "error", "-c", SCRIPT, server.url, str(tmp_path / "client"), str(wire), kind]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:
         assert child.stdout is not None
@@ -70,7 +71,7 @@ def test_ctrl_c_ends_the_compile_at_the_service_though_the_program_goes_on(
 def test_a_cancelled_task_ends_its_compile_and_no_other(server: Server, tmp_path: Path) -> None:
     async def compile() -> None:
         async with AsyncClient(server.url, cache_dir=tmp_path) as client:
-            asked = [asyncio.create_task(client.compile(chain(), "cpu")) for _ in range(2)]
+            asked = [asyncio.create_task(client.compile(chain(4, 750), "cpu")) for _ in range(2)]
             process = await asyncio.to_thread(stopped, server)
             await asyncio.to_thread(await_in_flight, server, 2)
             asked[0].cancel()

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests.faults.chain import chain
 from tests.observe.readiness import await_green
 from tests.sandbox.processes import alive
 from tests.service.bodies import compile_body, encoded, graph
@@ -114,7 +115,7 @@ def test_a_service_that_is_asked_to_stop_finishes_what_it_has_and_leaves_nothing
     server = Server(home, test_hooks=1)
     fork_servers = server.fork_servers
     answers: list[Any] = []
-    bodies = [encoded(compile_body(_long_chain(length))) for length in (900, 1000)]
+    bodies = [encoded(compile_body(chain(4, length))) for length in (225, 250)]
     threads = [threading.Thread(target=lambda body=body: answers.append(server.compile(body))) for body in bodies]
     for thread in threads:
         thread.start()
@@ -142,16 +143,6 @@ def test_compiles_beyond_the_queue_are_told_to_come_back(narrow: Server) -> None
         _abort_jobs(narrow, hanging)
         assert hanging.result().status_code == 422
     assert narrow.compile(body).status_code == 200
-
-
-def _long_chain(length: int) -> dict[str, Any]:
-    """A graph that takes long enough to compile to be met doing so."""
-    nodes: list[dict[str, Any]] = [{"node": "placeholder", "out_var": 0, "dtype": "float32", "shape": [4]}]
-    nodes += [
-        {"node": "unary", "op": "sqrt", "in_var": var, "out_var": var + 1, "dtype": "float32"} for var in range(length)
-    ]
-    empty: dict[str, Any] = {"vars_metadata": {}, "symbolic_vars": []}
-    return {"schema": 1, "name": "chain", "nodes": nodes, "input_vars": [0], "output_vars": [length], **empty}
 
 
 def _abort_jobs(server: Server, request: Future[Any]) -> None:

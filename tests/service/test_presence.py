@@ -7,13 +7,16 @@ import re
 import signal
 import socket
 import time
-from typing import Any
 
 import pytest
 
+from tests.faults.chain import chain
 from tests.observe.figures import Figures
 from tests.service.bodies import compile_body, encoded, graph
 from tests.service.server import HOOK, Server, await_end
+
+LONG = 750
+"""Steps of a chain that takes long enough to compile to be met doing so."""
 
 
 class Asking:
@@ -42,15 +45,6 @@ class Asking:
         """The status of the answer, once it is there."""
         with self._socket, self._socket.makefile("rb") as answer:
             return int(answer.readline().split()[1])
-
-
-def chain(length: int = 3000) -> dict[str, Any]:
-    """A graph that takes long enough to compile to be met doing so."""
-    nodes: list[dict[str, Any]] = [{"node": "placeholder", "out_var": 0, "dtype": "float32", "shape": [4]}]
-    nodes += [
-        {"node": "unary", "op": "sqrt", "in_var": var, "out_var": var + 1, "dtype": "float32"} for var in range(length)
-    ]
-    return {"schema": 1, "name": "chain", "nodes": nodes, "input_vars": [0], "output_vars": [length]}
 
 
 def await_job(server: Server, kind: str) -> int:
@@ -99,7 +93,7 @@ def test_a_client_that_sends_no_more_has_left(patient: Server) -> None:
 
 @pytest.mark.xdist_group("pair")
 def test_a_compile_goes_on_for_the_last_of_those_who_wait_for_it(patient: Server) -> None:
-    body = encoded(compile_body(chain(3001)))
+    body = encoded(compile_body(chain(3001, LONG)))
     first = Asking(patient, "/compile", body)
     process = await_job(patient, "compile")
     os.kill(process, signal.SIGSTOP)  # It takes as long as this test likes.
@@ -116,7 +110,7 @@ def test_a_compile_goes_on_for_the_last_of_those_who_wait_for_it(patient: Server
 
 @pytest.mark.xdist_group("pair")
 def test_it_ends_when_the_last_of_them_has_left(patient: Server) -> None:
-    body = encoded(compile_body(chain(3002)))
+    body = encoded(compile_body(chain(3002, LONG)))
     asking = [Asking(patient, "/compile", body)]
     process = await_job(patient, "compile")
     os.kill(process, signal.SIGSTOP)
@@ -130,7 +124,7 @@ def test_it_ends_when_the_last_of_them_has_left(patient: Server) -> None:
 @pytest.mark.xdist_group("pair")
 def test_a_client_that_comes_back_at_once_finds_its_compile_under_way(patient: Server) -> None:
     await_in_flight(patient, 0)
-    body, before = encoded(compile_body(chain(3003))), Figures(patient)("kiln_http_requests_total", status="499")
+    body, before = encoded(compile_body(chain(3003, LONG))), Figures(patient)("kiln_http_requests_total", status="499")
     lost = Asking(patient, "/compile", body)
     process = await_job(patient, "compile")
     os.kill(process, signal.SIGSTOP)
