@@ -16,6 +16,7 @@ from .legality import are_only
 Dialects = frozenset[str]
 
 KILN: Final[Dialects] = frozenset({"builtin", "func", "kiln"})
+TENSORS: Final[Dialects] = KILN | {"affine", "arith", "linalg", "math", "scf", "tensor"}
 LOOPS: Final[Dialects] = frozenset({"arith", "builtin", "func", "linalg", "math", "memref", "scf", "vector"})
 LLVM: Final[Dialects] = frozenset({"builtin", "llvm"})
 

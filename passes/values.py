@@ -95,6 +95,11 @@ def is_kernel(function: ir.Operation) -> bool:
     return ROWS in function.attributes
 
 
+def functions_of(module: ir.Module) -> dict[str, ir.Operation]:
+    """The functions of a module by name."""
+    return {ir.StringAttr(op.operation.attributes["sym_name"]).value: op.operation for op in module.body.operations}
+
+
 def values_behind(value: Value, is_wanted: Callable[[Value], bool]) -> Iterator[Value]:
     """The nearest wanted values that `value` is computed from, each once; what is behind those is not looked at."""
     seen: set[Value] = set()

@@ -46,7 +46,7 @@ def proven(graph: Graph, name: str = "cpu:native", *, dump_stages: bool = False)
 
     def with_proof(target: Target, options: CompileOptions) -> BackEnd:
         made = back_end_of(target, options)
-        (number,) = (number for number, stage in enumerate(made.pipeline) if stage.name == "to-linalg")
+        (number,) = (number for number, stage in enumerate(made.pipeline) if stage.name == "realise")
         proof = replace(made.pipeline[number], name="proof", run=prove)
         return replace(made, pipeline=(*made.pipeline[: number + 1], proof, *made.pipeline[number + 1 :]))
 

@@ -13,7 +13,8 @@ from dialect.mlir import arith, func, ir, scf, vector
 from passes.schedule.choice import Choice, Scratch, kernel_item, stage_flops
 from passes.schedule.contraction import Contraction, contraction_of
 from passes.schedule.domain import Loop, extent_of
-from passes.schedule.stages import KernelBody, Stage, Store, trace_stage
+from passes.schedule.stages import KernelBody, Stage
+from passes.schedule.substitution import over
 from passes.to_linalg.accumulation import Product
 from passes.to_linalg.index_emission import IndexEmitter
 from passes.to_linalg.index_space import linear_form
@@ -273,16 +274,13 @@ class _Emission:
         values = _positions(body, parts.rows, expr.add(symbol("first_row"), symbol("row")))
         values |= _positions(body, parts.columns, expr.add(symbol("first_column"), symbol("column")))
         block = len(body.operands)
-        root = body.stages[0].roots[0]
-        numbers = {**body.numbers, root: block}
-        domain = body.stages[0].domain.over((column,), values)
-        load = body.nodes.load(root.dtype, block, domain.address, ())
-        kept = (entry.operand for entry in body.stages[0].stores if not body.is_local(entry.operand))
-        stages = [Stage(domain, None, (root,), (load,), tuple(Store(root, own, load) for own in kept))]
+        first = over(body, body.stages[0], (column,), values)
+        (made,) = first.stores
+        load = body.nodes.load(made.root.dtype, block, first.domain.address, ())
+        kept = [replace(entry, element=load) for entry in first.stores if not body.is_local(entry.operand)]
+        stages = [replace(first, combine=None, elements=(load,), stores=tuple(kept))]
         for stage in body.stages[1:]:
-            stages.append(
-                trace_stage(stage.domain.over((column,), values), stage.roots, body.space, body.nodes, numbers)
-            )
+            stages.append(over(body, stage, (column,), values, {made.operand: block}))
         return stages
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from passes.boundary import KILN, LLVM, LOOPS
+from passes.boundary import KILN, LLVM, LOOPS, TENSORS
 from passes.decompose import decompose
 from passes.form_kernels import form_kernels
 from passes.lower import lower_to_llvm
@@ -12,6 +12,7 @@ from passes.merge_kernels import merge_kernels
 from passes.schedule.in_place import Reuse
 from passes.stage import Stage
 from passes.strategy import schedule
+from passes.to_linalg.kernels import kernels_to_linalg
 from tensorkiln.options import CompileOptions
 from tensorkiln.target import Target
 
@@ -28,8 +29,9 @@ def cpu_pipeline(target: Target, options: CompileOptions) -> tuple[Stage, ...]:
         Stage("decompose", decompose, KILN),
         Stage("form-kernels", partial(form_kernels, fusion=options.fusion), KILN),
         Stage("merge-kernels", merge_kernels, KILN),
-        Stage("schedule", partial(schedule, strategies=STRATEGIES, machine=machine, reuse=reuse), KILN),
-        Stage("to-linalg", partial(realise_kernels, machine=machine), LOOPS),
+        Stage("to-linalg", kernels_to_linalg, TENSORS),
+        Stage("schedule", partial(schedule, strategies=STRATEGIES, machine=machine, reuse=reuse), TENSORS),
+        Stage("realise", partial(realise_kernels, machine=machine), LOOPS),
         Stage("lower", lower_to_llvm, LLVM),
         # The entries are in the LLVM dialect already, and call bodies by their lowered signature.
         Stage("entries", add_entries, LLVM),

@@ -27,11 +27,19 @@ def decompose_contract(op: Any) -> ir.Value:
 
 def decompose_wmma(op: Any) -> ir.Value:
     """a (m x k) @ b (k x n) + c (m x n), computed in the dtype of c, and rounded once"""
-    a, b, c = op.operands
     dtype, shape = op.tensor.dtype, op.tensor.shape
+    extents = ((op.m, op.k), (op.k, op.n), shape)
+    a, b, c = (_of_shape(operand, wanted) for operand, wanted in zip(op.operands, extents, strict=True))
     wide = _accumulator(dtype)
     product = _product(a, builder.permute(builder.cast(b, wide), (1, 0)), 1, shape, wide)
     return builder.cast(builder.binop(BinopKind.ADD, product, builder.cast(c, wide)), dtype)
+
+
+def _of_shape(value: ir.Value, shape: builder.Shape) -> ir.Value:
+    """`value` by a shape that its own is equal to wherever the graph is run, though they are written differently."""
+    if type_of(value).shape == tuple(shape):
+        return value
+    return builder.shrink(value, [(0, extent) for extent in shape])
 
 
 def _accumulator(dtype: DType) -> DType:

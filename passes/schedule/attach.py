@@ -13,13 +13,14 @@ from tensorkiln.expr import Dim, from_derived_wire, to_wire
 from tensorkiln.schedule import KernelItem
 
 from ..attributes import decode, encode
-from ..values import ROWS, Function, is_kernel, read_function, read_symbols
+from ..to_linalg.read_kernel import read_kernel
+from ..values import Function, functions_of, is_kernel, read_function, read_symbols
 from .aliasing import share_storage
 from .choice import Choice
 from .entries import name_entries
 from .in_place import Reuse, reusable
 from .program_plan import Call, ProgramPlan, Step, plan_program
-from .stages import KernelBody, kernel_body
+from .stages import KernelBody
 
 SCHEDULE = "kiln.schedule"
 STRATEGY = "kiln.strategy"
@@ -40,12 +41,12 @@ def attach_schedules(module: ir.Module, choose: Chooser, reuse: Reuse | None = N
     for number, step in enumerate(plan.steps):
         if step.kernel is not None:
             steps_of.setdefault(step.kernel, []).append(number)
-    kernels = kernel_functions(module)
+    functions = functions_of(module)
     candidates: dict[int, tuple[tuple[int, int], ...]] = {}
     with module.context, ir.Location.unknown():
         for name, steps in steps_of.items():
-            function = kernels[name]
-            body = read_body(function, graph)
+            function = functions[name]
+            body = read_kernel(functions, name, graph.symbols)
             choice = choose(body)
             for number in steps:
                 for scratch in choice.scratch:
@@ -62,15 +63,9 @@ def attach_schedules(module: ir.Module, choose: Chooser, reuse: Reuse | None = N
     return plan
 
 
-def read_body(function: ir.Operation, graph: Function) -> KernelBody:
-    """The traced body of a kernel function."""
-    return kernel_body(read_function(function, graph.symbols), ir.IntegerAttr(function.attributes[ROWS]).value)
-
-
 def kernel_functions(module: ir.Module) -> dict[str, ir.Operation]:
     """The kernel functions of a module by name."""
-    functions = (op.operation for op in module.body.operations if is_kernel(op.operation))
-    return {ir.StringAttr(function.attributes["sym_name"]).value: function for function in functions}
+    return {name: function for name, function in functions_of(module).items() if is_kernel(function)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,12 +86,13 @@ class ScheduledKernel:
 def scheduled_kernels(module: ir.Module) -> Iterator[ScheduledKernel]:
     """What is to be realised of a scheduled module: each entry once, in the order in which they first run."""
     graph = read_function(graph_function(module).operation, read_symbols(module))
-    functions = kernel_functions(module)
+    functions = functions_of(module)
     for step in entry_steps(read_plan(module)[1]):
         assert step.kernel is not None, "an entry runs a kernel"
         function = functions[step.kernel]
         strategy, item, _ = schedule_of(function)
-        yield ScheduledKernel(step.entry, step, read_body(function, graph), strategy, item, function.location)
+        body = read_kernel(functions, step.kernel, graph.symbols)
+        yield ScheduledKernel(step.entry, step, body, strategy, item, function.location)
 
 
 def entry_steps(steps: Sequence[Step]) -> list[Step]:

@@ -11,7 +11,8 @@ from tensorkiln.expr import Dim
 from ..to_linalg.index_space import linear_form
 from .accesses import linear_access, loads, pinned_names
 from .domain import Loop
-from .stages import KernelBody, Stage, trace_stage
+from .stages import KernelBody, Stage
+from .substitution import over
 
 
 def collapse(body: KernelBody) -> KernelBody:
@@ -23,8 +24,7 @@ def collapse(body: KernelBody) -> KernelBody:
         inner = [loop for loop in stage.domain.loops if loop not in body.rows]
         loops, values = _merged(inner, (stage,), body, f"L{number}_")
         if changed or len(loops) < len(inner):
-            domain = stage.domain.over((*rows, *loops), row_values | values)
-            stage = trace_stage(domain, stage.roots, body.space, body.nodes, body.numbers)
+            stage = over(body, stage, (*rows, *loops), row_values | values)
         stages.append(stage)
     return replace(body, rows=tuple(rows), stages=tuple(stages))
 

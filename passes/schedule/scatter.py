@@ -12,13 +12,13 @@ from .stages import KernelBody
 
 
 def root_of(body: KernelBody) -> Value:
-    """What the kernel stores first: the scatter, where it is the kernel of one."""
-    return next(value for value in body.function.values if value.is_root)
+    """The scatter of a kernel that is one."""
+    return body.function.results[0]
 
 
 def is_scatter(body: KernelBody) -> bool:
-    """Whether the kernel is that of a scatter, which has no other root."""
-    return root_of(body).kind == "scatter"
+    """Whether the kernel is that of a scatter: where it stores is data, so it has no stages."""
+    return not body.stages
 
 
 def lines_of(root: Value) -> list[Loop]:

@@ -36,13 +36,13 @@ class Store:
 class Stage:
     """Loops and what they compute: one reduction of kind `combine`, or the elements of a map (`combine` is None).
 
-    `elements` has one entry for each of `roots`. Those that leave the kernel, or that a later stage reads, are stored;
-    the others are in registers while the stage is at a point.
+    `elements` is everything that is computed at a point, in an order in which no element needs much that none before
+    has needed: so to go through them one by one takes no deep recursion. What leaves the kernel, or is read by a later
+    stage, is stored; the rest is in registers while the stage is at a point.
     """
 
     domain: Domain
     combine: str | None
-    roots: tuple[Value, ...]
     elements: tuple[Node, ...]
     stores: tuple[Store, ...]
 
@@ -99,7 +99,7 @@ def trace_stage(
         Store(root, numbers[root], element) for root, element in zip(roots, elements, strict=True) if root in numbers
     )
     combine = roots[0].text("reduce_op_kind") if roots[0].kind == "reduce_axis" else None
-    return Stage(domain, combine, tuple(roots), elements, stores)
+    return Stage(domain, combine, elements, stores)
 
 
 def _element(tracer: Tracer, root: Value, domain: Domain) -> Node:

@@ -14,7 +14,8 @@ from tensorkiln.expr import Dim
 from .choice import bounded
 from .domain import Loop, extent_of
 from .stages import KernelBody, Stage
-from .tiling import cut, inner_loops, retraced
+from .substitution import over
+from .tiling import cut, inner_loops
 
 ACCUMULATOR_TERMS = 512
 """What one accumulator takes in, where it is known which values go to which."""
@@ -55,10 +56,10 @@ def sum_blocks(body: KernelBody, stage: Stage) -> SumBlocks | None:
         return None
     number = next(number for number in range(len(terms)) if most(number + 1) <= limit)
     block, piece, position = cut(space, terms[number], limit // max(most(number + 1), 1))
-    over = (*terms[:number], block)
+    blocks = (*terms[:number], block)
     loops = [piece if loop == terms[number] else loop for loop in stage.domain.loops if loop not in terms[:number]]
-    made = retraced(body, stage, (*over, *loops), {terms[number].name: position})
-    return SumBlocks(made, over, tuple(loop for loop in inner_loops(body, made) if loop not in over))
+    made = over(body, stage, (*blocks, *loops), {terms[number].name: position})
+    return SumBlocks(made, blocks, tuple(loop for loop in inner_loops(body, made) if loop not in blocks))
 
 
 def totals_of(body: KernelBody, blocks: SumBlocks) -> Dim:

@@ -6,7 +6,7 @@ with the loop that walks memory contiguously.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from tensorkiln import expr
@@ -15,7 +15,8 @@ from tensorkiln.expr import Dim, free_symbols
 from ..to_linalg.index_space import IndexSpace
 from .accesses import linear_access, loads
 from .domain import Loop, extent_of
-from .stages import KernelBody, Stage, trace_stage
+from .stages import KernelBody, Stage
+from .substitution import over
 
 MIN_POINTS = 1024
 CHUNK = 16384
@@ -86,7 +87,7 @@ def with_rows(body: KernelBody, rows: Rows) -> KernelBody:
     stages: list[Stage] = []
     for stage in body.stages:
         rest = [pieces.get(own.name, own) for own in stage.domain.loops if own not in loops]
-        stages.append(retraced(body, stage, (*loops, *rest), values))
+        stages.append(over(body, stage, (*loops, *rest), values))
     return replace(body, rows=tuple(loops), stages=tuple(stages))
 
 
@@ -96,11 +97,6 @@ def cut(space: IndexSpace, loop: Loop, size: int) -> tuple[Loop, Loop, Dim]:
     start = expr.mul(space.add(block.name, block.extent), size)
     piece = Loop(f"{loop.name}_piece", expr.minimum(size, expr.sub(loop.extent, start)), loop.is_reduction)
     return block, piece, expr.add(start, space.add(piece.name, piece.extent))
-
-
-def retraced(body: KernelBody, stage: Stage, loops: Iterable[Loop], values: Mapping[str, Dim]) -> Stage:
-    """`stage` over other loops, in terms of which `values` gives the present ones."""
-    return trace_stage(stage.domain.over(loops, values), stage.roots, body.space, body.nodes, body.numbers)
 
 
 def block_name(loop: Loop) -> str:

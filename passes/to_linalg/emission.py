@@ -25,6 +25,7 @@ from .memory import (
     zero,
 )
 from .scalar_dag import Apply, Choose, Condition, Constant, Guard, IndexValue, InRange, Interner, IsTrue, Load, Node
+from .scalar_ops import emit_scalar, operation_of
 
 
 class Emitter:
@@ -76,22 +77,7 @@ class Emitter:
 
     def _apply(self, node: Apply) -> ir.Value:
         args = [to_scalar(arg.dtype, self(arg)) for arg in node.args]
-        traits = self.traits
-        match (node.op, *node.attributes):
-            case ("binop", str(kind), DType() as dtype, DType() as amount):
-                return scalar.binop(kind, dtype, *args, result_dtype=node.dtype, amount_dtype=amount, traits=traits)
-            case ("unary", str(kind)):
-                return scalar.unary(kind, node.dtype, *args, traits=traits)
-            case ("ternary", str(kind), DType() as condition):
-                return scalar.ternary(kind, node.dtype, *args, condition_dtype=condition, traits=traits)
-            case ("cast", DType() as source):
-                return scalar.cast(source, node.dtype, *args, traits=traits)
-            case ("bitcast", DType() as source):
-                return scalar.bitcast_same_width(source, node.dtype, *args)
-            case ("threefry",):
-                return scalar.threefry(*args)
-            case _:
-                raise AssertionError(f"no scalar operation is called {node.op} of {node.attributes}")
+        return emit_scalar(operation_of(node), args, self.traits)
 
     def _index(self, index: Dim) -> ir.Value:
         for name in sorted(free_symbols(index)):

@@ -69,6 +69,21 @@ class IndexSpace:
                 return expr.add(quotient, high), expr.add(expr.mul(low, factor), inner)
         return expr.add(quotient, expr.floordiv(rest, divisor)), expr.floormod(rest, divisor)
 
+    def simplified(self, dim: Dim) -> Dim:
+        """`dim` with its divisions split wherever bounds allow."""
+        if isinstance(dim, int) or all(atom.op == "symbol" for atoms, _ in dim.terms for atom in atoms):
+            return dim
+        terms = [expr.mul(coefficient, *map(self._simplified_atom, atoms)) for atoms, coefficient in dim.terms]
+        return rejoin(expr.add(*terms) if len(terms) > 1 else terms[0])
+
+    def _simplified_atom(self, atom: Atom) -> Dim:
+        if atom.op not in ("floordiv", "floormod"):
+            return Expr((((atom,), 1),))
+        dividend, divisor = map(self.simplified, atom.args)
+        if self.is_nonnegative(dividend) and self.is_positive(divisor):
+            return self.divide(dividend, divisor)[atom.op == "floormod"]
+        return (expr.floordiv if atom.op == "floordiv" else expr.floormod)(dividend, divisor)
+
     def flatten(self, index: Index, shape: Sequence[Dim]) -> Dim:
         """The row-major position of `index` in a contiguous array of `shape`."""
         flat: Dim = 0

@@ -34,12 +34,16 @@ class IndexValue:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Load:
-    """Element `address` of operand `operand`, or zero unless every condition holds; nothing is read when one fails."""
+    """Element `address` of operand `operand`, or zero unless every condition holds; nothing is read when one fails.
+
+    `index` is where that is by the dimensions of the operand; empty where the operand is a piece of memory.
+    """
 
     dtype: DType
     operand: int
     address: Dim
     conditions: tuple[Condition, ...]
+    index: tuple[Dim, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -105,8 +109,15 @@ class Interner:
     def index_value(self, dtype: DType, index: Dim) -> IndexValue:
         return self._one(IndexValue, dtype, index)
 
-    def load(self, dtype: DType, operand: int, address: Dim, conditions: tuple[Condition, ...]) -> Load:
-        return self._one(Load, dtype, operand, address, conditions)
+    def load(
+        self,
+        dtype: DType,
+        operand: int,
+        address: Dim,
+        conditions: tuple[Condition, ...],
+        index: tuple[Dim, ...] = (),
+    ) -> Load:
+        return self._one(Load, dtype, operand, address, conditions, index)
 
     def apply(self, dtype: DType, op: str, attributes: tuple[object, ...], *args: Node) -> Apply:
         return self._one(Apply, dtype, op, attributes, args)
@@ -147,6 +158,11 @@ def _key(part: object) -> object:
 
 
 _BY_IDENTITY = (Constant, IndexValue, Load, Apply, Guard, Choose, InRange, IsTrue)
+
+
+def zero(nodes: Interner, dtype: DType) -> Constant:
+    """The literal 0, 0.0 or False."""
+    return nodes.constant(dtype, False if dtype.is_bool else 0.0 if dtype.is_float else 0)
 
 
 def children(node: Node) -> Iterator[Node]:

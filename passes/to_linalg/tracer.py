@@ -16,7 +16,7 @@ from tensorkiln.errors import UnsupportedGraphError
 from tensorkiln.expr import Dim, Expr
 
 from .index_space import Index, IndexSpace
-from .scalar_dag import Condition, Constant, Interner, Load, Node
+from .scalar_dag import Condition, Constant, Interner, Load, Node, zero
 
 Conditions: TypeAlias = tuple[Condition, ...]
 Trace: TypeAlias = "Callable[[Tracer, Value, Index, Conditions], Node]"
@@ -51,7 +51,7 @@ class Tracer:
     def _element(self, value: Value, index: Index, conditions: Conditions) -> Node:
         operand = self.operands.get(value)
         if operand is not None:
-            return self.nodes.load(value.dtype, operand, self.space.flatten(index, value.shape), conditions)
+            return self.nodes.load(value.dtype, operand, self.space.flatten(index, value.shape), conditions, index)
         return self.define(value, index, conditions)
 
     def define(self, value: Value, index: Index, conditions: Conditions = ()) -> Node:
@@ -65,7 +65,7 @@ class Tracer:
         """The element at the row-major position `flat`."""
         operand = self.operands.get(value)
         if operand is not None and 0 not in value.shape:
-            return self.nodes.load(value.dtype, operand, flat, conditions)
+            return self.nodes.load(value.dtype, operand, flat, conditions, self.space.unflatten(flat, value.shape))
         return self.element(value, self.space.unflatten(flat, value.shape), conditions)
 
     def operand(self, value: Value, index: Index, conditions: Conditions) -> Node:
@@ -104,7 +104,7 @@ class Tracer:
 
     def zero(self, dtype: DType) -> Constant:
         """The literal 0, 0.0 or False."""
-        return self.nodes.constant(dtype, False if dtype.is_bool else 0.0 if dtype.is_float else 0)
+        return zero(self.nodes, dtype)
 
 
 def between(index: Dim, low: Dim, high: Dim) -> tuple[Dim, Dim]:

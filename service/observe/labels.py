@@ -16,7 +16,16 @@ OK: Final = "ok"
 STAGES: Final = frozenset(
     (
         *("start", "parse", "validate", "canonicalize", "look-up", "render", "load", "return", "canary", "test-hook"),
-        *("from-graph", "decompose", "split-reductions", "form-kernels", "merge-kernels", "schedule", "to-linalg"),
+        *(
+            "from-graph",
+            "decompose",
+            "split-reductions",
+            "form-kernels",
+            "merge-kernels",
+            "to-linalg",
+            "schedule",
+            "realise",
+        ),
         *("lower", "entries", "translate", "codegen", "assemble"),
     )
 )

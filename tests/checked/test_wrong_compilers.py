@@ -66,7 +66,7 @@ def refused(compilation: Compilation, *arrays: Array) -> tuple[str, str, int]:
 
 def unproven(graph: Graph, target: str) -> set[str]:
     """The buffers of which an access is not proven to stay inside, by the compiler as it is now."""
-    return {access.buffer for access in accesses(after("to-linalg", graph, target)) if not access.is_proven}
+    return {access.buffer for access in accesses(after("realise", graph, target)) if not access.is_proven}
 
 
 def test_a_row_too_many_of_the_loops_is_refused(monkeypatch: pytest.MonkeyPatch, target: str) -> None:

@@ -27,7 +27,7 @@ TARGETS = ("cpu:x86-64-v3", "cuda:sm_80")
 
 def accesses_of(graph: Graph, target: str) -> list[Access]:
     """Every access of the kernels that the graph becomes."""
-    return accesses(after("to-linalg", graph, target), graph.constraints)
+    return accesses(after("realise", graph, target), graph.constraints)
 
 
 def graphs(kind: str, dtypes: Sequence[DType], count: int) -> list[Graph]:

@@ -10,9 +10,11 @@ from passes.back_ends import back_end_of
 from passes.cpu.machine import Machine, machine_of
 from passes.decompose import decompose
 from passes.form_kernels import form_kernels
-from passes.schedule.attach import kernel_functions, read_body
+from passes.schedule.attach import kernel_functions
 from passes.schedule.stages import KernelBody
-from passes.values import ROWS, Function, read_function, read_symbols
+from passes.to_linalg.kernels import kernels_to_linalg
+from passes.to_linalg.read_kernel import read_kernel
+from passes.values import ROWS, Function, functions_of, read_function, read_symbols
 from tensorkiln.build import Builder, Tensor
 from tensorkiln.graph import Graph
 from tensorkiln.options import CompileOptions
@@ -69,11 +71,11 @@ def read_graph(module: ir.Module) -> Function:
 
 def bodies(graph: Graph) -> list[KernelBody]:
     """The traced kernels of a graph, in the order in which they run."""
-    module = kernels(graph)
+    module = kernels_to_linalg(kernels(graph))
     known = read_graph(module)
-    functions = kernel_functions(module)
+    functions = functions_of(module)
     called = dict.fromkeys(value.text("callee") for value in known.values if value.kind == "func.call")
-    return [read_body(functions[name], known) for name in called]
+    return [read_kernel(functions, name, known.symbols) for name in called]
 
 
 def body(graph: Graph) -> KernelBody:

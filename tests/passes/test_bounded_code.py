@@ -65,7 +65,7 @@ def op_count(graph: Graph, target: str) -> int:
         count += 1
         return ir.WalkResult.ADVANCE
 
-    after("to-linalg", graph, target).operation.walk(visit)
+    after("realise", graph, target).operation.walk(visit)
     return count
 
 

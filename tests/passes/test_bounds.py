@@ -145,7 +145,7 @@ GRAPHS: dict[str, Callable[[], Graph]] = {
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("name", GRAPHS)
 def test_every_access_of_symbolic_kernels_is_proven(name: str, target: str) -> None:
-    found = accesses(after("to-linalg", GRAPHS[name](), target))
+    found = accesses(after("realise", GRAPHS[name](), target))
     assert any(access.is_store for access in found)
     assert any(not access.is_store for access in found)
     assert [str(access) for access in found if not access.is_proven] == []
@@ -168,7 +168,7 @@ def shortened(module: ir.Module, number: int) -> list[Access]:
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("name", ["product", "normalised", "gathered", "scattered", "moved"])
 def test_a_buffer_that_lacks_one_element_is_not_proven(name: str, target: str) -> None:
-    module = after("to-linalg", GRAPHS[name](), target)
+    module = after("realise", GRAPHS[name](), target)
     (function,) = (op.operation for op in module.body.operations if MEMORY in op.operation.attributes)
     with module.context:
         buffers = KernelMemory.of(function).buffers
@@ -179,14 +179,14 @@ def test_a_buffer_that_lacks_one_element_is_not_proven(name: str, target: str) -
 
 def test_scratch_that_lacks_one_element_is_not_proven() -> None:
     b = Builder("dense")
-    module = after("to-linalg", output(b, b.input("float32", (672, 256)) @ b.input("float32", (256, 256))))
+    module = after("realise", output(b, b.input("float32", (672, 256)) @ b.input("float32", (256, 256))))
     for number in range(3, 8):
         assert {access.buffer for access in shortened(module, number)} == {f"scratch {number}"}
 
 
 def test_an_access_that_is_not_proven_is_told_with_its_node_and_expression() -> None:
     b = Builder("doubled")
-    module = after("to-linalg", output(b, b.input("float32", (b.symbol("n", 1, 64), 5)) * 2.0))
+    module = after("realise", output(b, b.input("float32", (b.symbol("n", 1, 64), 5)) * 2.0))
     (access,) = shortened(module, 0)
     assert access.node.startswith("/nodes/")
     assert str(access).startswith("kernel_0: load of input 0 at ")
@@ -195,5 +195,5 @@ def test_an_access_that_is_not_proven_is_told_with_its_node_and_expression() -> 
 
 def test_a_kernel_with_its_entry_has_no_record_left() -> None:
     for target in TARGETS:
-        assert MEMORY in str(after("to-linalg", normalised(), target))
+        assert MEMORY in str(after("realise", normalised(), target))
         assert MEMORY not in str(after("entries", normalised(), target))

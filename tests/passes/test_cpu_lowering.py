@@ -70,7 +70,7 @@ def operations(module: ir.Module) -> set[str]:
 
 def test_a_body_takes_unshared_pointers_symbols_and_a_range() -> None:
     check_ir(
-        after("to-linalg", added()),
+        after("realise", added()),
         """
         // CHECK: func.func private @kernel_0_body(
         // CHECK-SAME: %[[X:[^:]*]]: memref<f32> {llvm.noalias}, %[[Y:[^:]*]]: memref<f32> {llvm.noalias},
@@ -86,7 +86,7 @@ def test_a_body_takes_unshared_pointers_symbols_and_a_range() -> None:
 
 def test_movement_costs_a_stride() -> None:
     check_ir(
-        after("to-linalg", flipped()),
+        after("realise", flipped()),
         """
         // CHECK: memref.reinterpret_cast %arg0 to {{.*}}strides: [6, -1]
         // CHECK: linalg.generic
@@ -99,7 +99,7 @@ def test_movement_costs_a_stride() -> None:
 
 def test_a_mask_is_a_guarded_load() -> None:
     check_ir(
-        after("to-linalg", padded()),
+        after("realise", padded()),
         """
         // CHECK: linalg.generic
         // CHECK: %[[INSIDE:.*]] = arith.andi
@@ -113,7 +113,7 @@ def test_a_mask_is_a_guarded_load() -> None:
 
 def test_a_gather_compares_its_index_as_unsigned_before_it_loads() -> None:
     check_ir(
-        after("to-linalg", gathered()),
+        after("realise", gathered()),
         """
         // CHECK: arith.index_cast %{{.*}} : i64 to index
         // CHECK: %[[INSIDE:.*]] = arith.cmpi ult
@@ -123,7 +123,7 @@ def test_a_gather_compares_its_index_as_unsigned_before_it_loads() -> None:
 
 
 def test_a_softmax_is_four_loop_nests_inside_one_row_loop() -> None:
-    text = str(after("to-linalg", normalised()))
+    text = str(after("realise", normalised()))
     assert text.count("linalg.generic") == 4
     check_ir(
         text,
@@ -141,7 +141,7 @@ def test_a_softmax_is_four_loop_nests_inside_one_row_loop() -> None:
 def test_a_long_sum_is_one_of_blocks_that_are_added_in_float64() -> None:
     b = Builder("long")
     check_ir(
-        after("to-linalg", output(b, b.input("float32", (1 << 20,)).sum())),
+        after("realise", output(b, b.input("float32", (1 << 20,)).sum())),
         """
         // CHECK: %[[BLOCK:.*]] = memref.alloca() : memref<f32>
         // CHECK: %[[TOTAL:.*]] = memref.alloca() : memref<f64>
@@ -160,7 +160,7 @@ def test_a_long_sum_is_one_of_blocks_that_are_added_in_float64() -> None:
 def test_a_long_sum_of_columns_has_a_total_for_each() -> None:
     b = Builder("columns")
     check_ir(
-        after("to-linalg", output(b, b.input("float32", (2048, 100)).sum(0))),
+        after("realise", output(b, b.input("float32", (2048, 100)).sum(0))),
         """
         // CHECK: func.func private @kernel_0_body(
         // CHECK-SAME: %[[TOTALS:[^:]*]]: memref<f64> {llvm.noalias}, %{{[^:]*}}: index
@@ -189,14 +189,14 @@ def test_what_blocks_would_not_help_is_reduced_at_once(
 ) -> None:
     b = Builder("short")
     x = b.input(dtype, shape)
-    text = str(after("to-linalg", output(b, {"sum": x.sum, "max": x.max, "prod": x.prod}[kind](axis=axis))))
+    text = str(after("realise", output(b, {"sum": x.sum, "max": x.max, "prod": x.prod}[kind](axis=axis))))
     assert "f64" not in text
     assert text.count("scf.for") == 2
 
 
 def test_a_contraction_calls_the_functions_that_all_share() -> None:
     check_ir(
-        after("to-linalg", dense()),
+        after("realise", dense()),
         """
         // CHECK-DAG: func.func private @multiply_float32_{{.*}}llvm.no_inline
         // CHECK-DAG: func.func private @pack_float32_{{.*}}llvm.no_inline
@@ -210,7 +210,7 @@ def test_a_contraction_calls_the_functions_that_all_share() -> None:
 def test_contractions_of_one_tile_share_one_multiplication() -> None:
     b = Builder("chain")
     x = b.input("float32", (64, 64))
-    text = str(after("to-linalg", output(b, matmul(matmul(x, x), x))))
+    text = str(after("realise", output(b, matmul(matmul(x, x), x))))
     assert len(re.findall(r"func\.func private @multiply_", text)) == 1
     assert len(re.findall(r"call @multiply_", text)) == 2
 

@@ -68,6 +68,6 @@ def test_the_elements_of_a_thread_of_a_gpu_are_bounded(length: int) -> None:
 
 @pytest.mark.parametrize("target", [TARGET, GPU])
 def test_nothing_is_left_to_the_pass_that_unrolls_every_vector_of_several_dimensions(target: str) -> None:
-    names = census(after("to-linalg", network(), target).operation)
+    names = census(after("realise", network(), target).operation)
     assert any(name.startswith("vector.") for name in names)
     assert not any(name.startswith("vector.transfer") for name in names)

@@ -18,7 +18,7 @@ from .graphs import GRAPHS, TARGET
 
 
 def realised(name: str) -> ir.Module:
-    return after("to-linalg", GRAPHS[name](), TARGET)
+    return after("realise", GRAPHS[name](), TARGET)
 
 
 def test_neighbouring_elements_are_one_wide_access_behind_one_comparison() -> None:

@@ -1,0 +1,124 @@
+"""A stage over other loops: its scalar program with index expressions in place of loop indices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from tensorkiln import expr
+from tensorkiln.expr import Dim, Expr
+
+from ..to_linalg.index_space import IndexSpace
+from ..to_linalg.scalar_dag import (
+    Apply,
+    Choose,
+    Condition,
+    Constant,
+    Guard,
+    IndexValue,
+    InRange,
+    Interner,
+    IsTrue,
+    Load,
+    Node,
+    zero,
+)
+from .domain import Domain, Loop
+from .stages import KernelBody, Stage
+
+
+def over(
+    body: KernelBody,
+    stage: Stage,
+    loops: Iterable[Loop],
+    values: Mapping[str, Dim],
+    operands: Mapping[int, int] | None = None,
+) -> Stage:
+    """`stage` over other loops, in terms of which `values` gives the present ones.
+
+    Loads of an operand in `operands` become loads of the one that it names there.
+    """
+    change = Substitution(body.space, body.nodes, values, operands or {})
+    domain = Domain(tuple(loops), (), change.dim(stage.domain.address))
+    elements = tuple(map(change, stage.elements))
+    stores = tuple(replace(entry, element=change(entry.element)) for entry in stage.stores)
+    return replace(stage, domain=domain, elements=elements, stores=stores)
+
+
+class Substitution:
+    """Nodes and dims with `values` for names, simplified by what `space` knows of the names in those."""
+
+    def __init__(
+        self, space: IndexSpace, nodes: Interner, values: Mapping[str, Dim], operands: Mapping[int, int]
+    ) -> None:
+        self.space, self.nodes, self.operands = space, nodes, operands
+        self._values = dict(values)
+        self._dims: dict[Dim, Dim] = {}
+        self._memo: dict[int, Node] = {}
+
+    def __call__(self, node: Node) -> Node:
+        """`node` in the new terms."""
+        known = self._memo.get(id(node))
+        if known is None:
+            known = self._memo[id(node)] = self._node(node)
+        return known
+
+    def dim(self, dim: Dim) -> Dim:
+        """`dim` in the new terms."""
+        if isinstance(dim, int):
+            return dim
+        known = self._dims.get(dim)
+        if known is None:
+            self._name_dynamic(dim)
+            known = self._dims[dim] = self.space.simplified(expr.substitute(dim, self._values))
+        return known
+
+    def _name_dynamic(self, dim: Expr) -> None:
+        """Give the indices in `dim` that are read from data new names, where what they are read from changes."""
+        for name in expr.free_symbols(dim) & self.nodes.dynamic.keys() - self._values.keys():
+            extent = self.dim(self.space.extents[name])
+            changed = self.nodes.dynamic_name(self(self.nodes.dynamic[name]), extent)
+            self._values[name] = self.space.add(changed, extent)
+
+    def _node(self, node: Node) -> Node:
+        nodes = self.nodes
+        match node:
+            case Constant():
+                return node
+            case IndexValue(dtype=dtype, index=index):
+                return nodes.index_value(dtype, self.dim(index))
+            case Load(dtype=dtype, operand=operand, address=address, conditions=conditions):
+                kept = self._conditions(conditions)
+                if kept is None:
+                    return zero(nodes, dtype)
+                return nodes.load(dtype, self.operands.get(operand, operand), self.dim(address), kept)
+            case Apply(dtype=dtype, op=op, attributes=attributes, args=args):
+                return nodes.apply(dtype, op, attributes, *map(self, args))
+            case Guard(conditions=conditions, value=value):
+                kept = self._conditions(conditions)
+                return zero(nodes, node.dtype) if kept is None else self._guarded(kept, self(value))
+            case Choose(conditions=conditions, first=first, second=second):
+                kept = self._conditions(conditions)
+                return self(second) if kept is None else nodes.choose(kept, self(first), self(second))
+
+    def _guarded(self, conditions: tuple[Condition, ...], value: Node) -> Node:
+        if isinstance(value, Load) and all(condition in value.conditions for condition in conditions):
+            return value
+        return self.nodes.guard(conditions, value)
+
+    def _conditions(self, conditions: Sequence[Condition]) -> tuple[Condition, ...] | None:
+        """The conditions that may fail, in the new terms; None where one always does."""
+        kept: dict[Condition, None] = {}
+        for condition in conditions:
+            match condition:
+                case InRange(value=value, extent=extent):
+                    kept[self.nodes.in_range(self(value), self.dim(extent))] = None
+                case IsTrue(value=value):
+                    kept[self.nodes.is_true(self(value))] = None
+                case _:
+                    dim = self.dim(condition)
+                    if self.space.is_nonnegative(expr.sub(-1, dim)):
+                        return None
+                    if not self.space.is_nonnegative(dim):
+                        kept[dim] = None
+        return tuple(kept)

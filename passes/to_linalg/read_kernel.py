@@ -1,0 +1,175 @@
+"""The linalg of a kernel read back as its body: stages over loops, with the scalar program of each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dialect.mlir import ir
+from dialect.types import dtype_of, type_of
+from tensorkiln.expr import Dim, symbol
+from tensorkiln.types import TensorType
+
+from ..schedule.domain import Domain, Loop
+from ..schedule.stages import KernelBody, Stage, Store
+from ..values import ROWS, Function, Range, Value
+from .index_space import IndexSpace
+from .read_element import ElementReader
+from .read_index import IndexReader, apply
+from .scalar_dag import Apply, Interner
+from .scalar_ops import combined_kind
+from .write_kernel import SCATTER, SUFFIX
+
+
+def read_kernel(functions: Mapping[str, ir.Operation], name: str, symbols: Mapping[str, Range]) -> KernelBody:
+    """The body of the kernel called `name` in a module with these functions."""
+    return _Reader(functions, name, symbols).read()
+
+
+class _Reader:
+    def __init__(self, functions: Mapping[str, ir.Operation], name: str, symbols: Mapping[str, Range]) -> None:
+        self.functions = functions
+        declared, self.defined = functions[name], functions[name + SUFFIX]
+        self.row_count = ir.IntegerAttr(declared.attributes[ROWS]).value
+        self.space, self.nodes = IndexSpace(symbols), Interner()
+        self.block = self.defined.regions[0].blocks[0]
+        kind: Any = ir.FunctionType(ir.TypeAttr(declared.attributes["function_type"]).value)
+        arguments = tuple(Value("argument", (), type_of(t), "", at) for at, t in enumerate(kind.inputs))
+        self.returned = list(self.block.operations[len(self.block.operations) - 1].operands)
+        made = dict(zip(self.returned, [type_of(t) for t in kind.results], strict=True))
+        results = {value: Value("result", (), t, "", at) for at, (value, t) in enumerate(made.items())}
+        self.results = results
+        self.operands: list[Value] = [*arguments, *results.values()]
+        self.local_from = len(self.operands)
+        ordered = tuple(results[value] for value in self.returned)
+        self.function = Function(name, arguments, (), ordered, symbols)
+        inner = list(self.block.arguments)
+        self.tensors = {value: (number, arguments[number]) for number, value in enumerate(inner[: len(arguments)])}
+        names = {value: symbol(known) for value, known in zip(inner[len(arguments) :], symbols, strict=True)}
+        self.index = IndexReader(names)
+        self.shapes: dict[ir.Value, tuple[Dim, ...]] = {}
+        self.rows: tuple[Loop, ...] = ()
+        self.stages: list[Stage] = []
+
+    def read(self) -> KernelBody:
+        if SCATTER in self.defined.attributes:
+            return self._scatter()
+        for op in self.block.operations:
+            operation = op.operation
+            if operation.name == "tensor.empty":
+                (result,) = operation.results
+                self.shapes[result] = self._shape(result.type, operation.operands)
+            elif operation.name == "linalg.fill":
+                self.shapes[operation.results[0]] = self.shapes[operation.operands[1]]
+            elif operation.name == "tensor.extract_slice":
+                self._slice(operation)
+            elif operation.name == "linalg.generic":
+                self._stage(operation)
+        operands = tuple(self.operands)
+        stages = tuple(self.stages)
+        return KernelBody(self.function, self.space, self.nodes, self.rows, stages, operands, self.local_from)
+
+    def _scatter(self) -> KernelBody:
+        axis, indices, updates = ir.DenseI64ArrayAttr(self.defined.attributes[SCATTER])
+        (result,) = self.results.values()
+        given = (self.operands[indices], self.operands[updates])
+        root = Value("scatter", given, result.type, "", 0, {"axis": axis}, is_root=True)
+        function = Function(self.function.name, self.function.arguments, (root,), (root,), self.function.symbols)
+        operands = (*function.arguments, root)
+        return KernelBody(function, self.space, self.nodes, (), (), operands, len(operands))
+
+    def _shape(self, kind: ir.Type, dynamic: Sequence[ir.Value]) -> tuple[Dim, ...]:
+        sizes = iter(dynamic)
+        tensor: Any = ir.RankedTensorType(kind)
+        return tuple(
+            self.index(next(sizes)) if tensor.is_dynamic_dim(axis) else tensor.get_dim_size(axis)
+            for axis in range(tensor.rank)
+        )
+
+    def _slice(self, operation: Any) -> None:
+        (result,), (source, *sizes) = operation.results, operation.operands
+        self.tensors[result] = self.tensors[source]
+        self.shapes[result] = self._shape(result.type, sizes)
+
+    def _shape_of(self, value: ir.Value) -> tuple[Dim, ...]:
+        """The extents of a tensor that a generic takes."""
+        return self.shapes[value] if value in self.shapes else self.tensors[value][1].shape
+
+    def _stage(self, operation: Any) -> None:
+        count = len(operation.results)
+        inputs, outputs = list(operation.operands)[:-count], list(operation.operands)[-count:]
+        maps = [ir.AffineMapAttr(map_).value for map_ in ir.ArrayAttr(operation.attributes["indexing_maps"])]
+        loops = self._loops(operation, [*inputs, *outputs], maps)
+        values = [symbol(loop.name) for loop in loops]
+        places = [tuple(apply(map_, list(values))) for map_ in maps]
+        reader = ElementReader(self.space, self.nodes, self.index, self.tensors, self.functions)
+        block = operation.regions[0].blocks[0]
+        for argument, source, place in zip(block.arguments, inputs, places, strict=False):
+            if source in self.tensors:
+                reader.give(argument, reader.load(source, place))
+        # Loops say nothing where what is reduced has one element.
+        is_reduction = any(True for _ in block.arguments[len(inputs)].uses)
+        results = [self._result(value, target) for value, target in zip(operation.results, outputs, strict=True)]
+        if is_reduction:
+            before = self.nodes.load(self.operands[results[0]].dtype, _BEFORE, 0, ())
+            reader.give(block.arguments[len(inputs)], before)
+        for op in block.operations:
+            inner = op.operation
+            if inner.name == "linalg.index":
+                axis = ir.IntegerAttr(inner.attributes["dim"]).value
+                self.index.names[inner.results[0]] = values[axis]
+            else:
+                reader.read(inner)
+        yielded = block.operations[len(block.operations) - 1].operands
+        made = [
+            reader.stored(value, self.operands[number].dtype) for value, number in zip(yielded, results, strict=True)
+        ]
+        combine, computed = None, reader.computed
+        if is_reduction:
+            (combination,) = made
+            assert isinstance(combination, Apply), "a reduction combines what was before with an element"
+            combine, element = combined_kind(combination), combination.args[1]
+            if combine == "max" and element.dtype.is_integer:
+                element = reader.signed_as(element, signed=combination.dtype.is_signed)
+            computed = made = [element]
+        address = self.space.flatten(places[len(inputs)], self.operands[results[0]].shape)
+        stores = tuple(Store(self.operands[number], number, node) for number, node in zip(results, made, strict=True))
+        elements = tuple(dict.fromkeys([*computed, *made]))
+        self.stages.append(Stage(Domain(loops, (), address), combine, elements, stores))
+
+    def _loops(self, operation: Any, tensors: Sequence[ir.Value], maps: Sequence[Any]) -> tuple[Loop, ...]:
+        kinds = [str(kind) for kind in ir.ArrayAttr(operation.attributes["iterator_types"])]
+        extents: dict[int, Dim] = {}
+        for value, map_ in zip(tensors, maps, strict=True):
+            for extent, result in zip(self._shape_of(value), map_.results, strict=True):
+                if isinstance(result, ir.AffineDimExpr):
+                    extents.setdefault(result.position, extent)
+        number = len(self.stages)
+        loops = tuple(
+            Loop(
+                f"r{axis}" if axis < self.row_count else f"l{number}_{axis}",
+                extents[axis],
+                kind.endswith("<reduction>"),
+            )
+            for axis, kind in enumerate(kinds)
+        )
+        for loop in loops:
+            self.space.add(loop.name, loop.extent)
+        if not self.rows:
+            self.rows = loops[: self.row_count]
+        return loops
+
+    def _result(self, value: ir.Value, target: ir.Value) -> int:
+        """The number of the operand that a result of a generic is."""
+        known = self.results.get(value)
+        if known is None:
+            element = ir.RankedTensorType(value.type).element_type
+            known = Value("local", (), TensorType(dtype_of(element), self.shapes[target]), "", len(self.operands))
+            self.operands.append(known)
+        number = self.operands.index(known)
+        self.tensors[value] = (number, known)
+        return number
+
+
+_BEFORE = -1
+"""The operand whose element is what a reduction had before."""

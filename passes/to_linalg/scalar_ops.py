@@ -1,0 +1,269 @@
+"""Scalar operations of a kernel's linalg: one operation of arith or math where that is all there is to it, else a call.
+
+What needs guards or steps (an integer division, a power, any arithmetic of a 16-bit float) is a function of the module,
+written once, whose attribute `kiln.scalar` says which operation it is. Both can be read back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from dialect.mlir import arith, func, ir, math
+from passes import scalar
+from passes.scalar import mlir_scalar
+from tensorkiln.dtypes import DType
+
+from .memory import register_type, to_register, to_scalar
+from .scalar_dag import Apply
+
+SCALAR: Final = "kiln.scalar"
+"""On a function: the scalar operation that it is, the dtype of its result, and its attributes."""
+COMBINE: Final = "combine"
+"""The op of a reduction's combination; its attribute is the kind."""
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """What is applied: `op` and `attributes` as an `Apply` has them, and the dtypes of the result and the arguments."""
+
+    op: str
+    attributes: tuple[object, ...]
+    dtype: DType
+    args: tuple[DType, ...]
+
+
+def operation_of(node: Apply) -> Operation:
+    """What a node applies."""
+    return Operation(node.op, node.attributes, node.dtype, tuple(arg.dtype for arg in node.args))
+
+
+_Class = str
+_FLOAT, _SIGNED, _UNSIGNED, _BOOL = "float", "signed", "unsigned", "bool"
+
+
+def _class_of(dtype: DType) -> _Class:
+    """How arith treats a dtype; empty for those that it does not compute in directly."""
+    if dtype.is_bool:
+        return _BOOL
+    if dtype.is_float:
+        return "" if dtype.is_half else _FLOAT
+    return _SIGNED if dtype.is_signed else _UNSIGNED
+
+
+_INTEGERS: Final = (_SIGNED, _UNSIGNED)
+_BINARY: Final[dict[tuple[str, _Class], str]] = {
+    **{("add", kind): "addi" for kind in _INTEGERS},
+    **{("sub", kind): "subi" for kind in _INTEGERS},
+    **{("mul", kind): "muli" for kind in _INTEGERS},
+    **{("xor", kind): "xori" for kind in (*_INTEGERS, _BOOL)},
+    **{("or", kind): "ori" for kind in (*_INTEGERS, _BOOL)},
+    **{("and", kind): "andi" for kind in (*_INTEGERS, _BOOL)},
+    ("max", _SIGNED): "maxsi",
+    ("min", _SIGNED): "minsi",
+    ("max", _UNSIGNED): "maxui",
+    ("min", _UNSIGNED): "minui",
+    ("add", _FLOAT): "addf",
+    ("sub", _FLOAT): "subf",
+    ("mul", _FLOAT): "mulf",
+    ("fdiv", _FLOAT): "divf",
+    ("div", _FLOAT): "divf",
+    ("max", _FLOAT): "maximumf",
+    ("min", _FLOAT): "minimumf",
+}
+_BINARY_BY_NAME: Final = {f"arith.{name}": place for place, name in reversed(_BINARY.items())}
+_COMBINED: Final[dict[tuple[str, _Class], str]] = {
+    ("sum", _FLOAT): "addf",
+    ("prod", _FLOAT): "mulf",
+    ("max", _FLOAT): "maximumf",
+    **{("sum", kind): "addi" for kind in _INTEGERS},
+    **{("prod", kind): "muli" for kind in _INTEGERS},
+    ("max", _SIGNED): "maxsi",
+    ("max", _UNSIGNED): "maxui",
+    ("sum", _BOOL): "ori",
+    ("max", _BOOL): "ori",
+    ("prod", _BOOL): "andi",
+}
+_COMBINED_AS: Final = {"add": "sum", "mul": "prod", "max": "max", "or": "max", "and": "prod"}
+"""The reduction of which a binop is the combination."""
+_LESS: Final = {_SIGNED: arith.CmpIPredicate.slt, _UNSIGNED: arith.CmpIPredicate.ult, _BOOL: arith.CmpIPredicate.ult}
+_COMPARED: Final = {
+    ("arith.cmpf", arith.CmpFPredicate.OLT.value): ("cmplt", _FLOAT),
+    ("arith.cmpf", arith.CmpFPredicate.UNE.value): ("cmpne", _FLOAT),
+    ("arith.cmpi", arith.CmpIPredicate.slt.value): ("cmplt", _SIGNED),
+    ("arith.cmpi", arith.CmpIPredicate.ult.value): ("cmplt", _UNSIGNED),
+    ("arith.cmpi", arith.CmpIPredicate.ne.value): ("cmpne", _SIGNED),
+}
+_UNARY: Final = {"arith.negf": "neg", "math.sqrt": "sqrt"}
+_CONVERTED: Final = {
+    **dict.fromkeys(("arith.extsi", "arith.trunci", "arith.sitofp"), _SIGNED),
+    **dict.fromkeys(("arith.extui", "arith.uitofp"), _UNSIGNED),
+    **dict.fromkeys(("arith.extf", "arith.truncf"), _FLOAT),
+}
+
+
+def emit_operation(operation: Operation, args: Sequence[ir.Value], module_body: ir.Block) -> ir.Value:
+    """The result of an operation on values as they travel: one op, or a call of a function of the module."""
+    value = _emit_direct(operation, args)
+    return emit_call(operation, args, module_body) if value is None else value
+
+
+def _emit_direct(operation: Operation, args: Sequence[ir.Value]) -> ir.Value | None:
+    match (operation.op, *operation.attributes):
+        case ("binop", "cmplt" | "cmpne" as kind, DType() as dtype, _) if operation.dtype.is_bool:
+            return _compared(str(kind), _class_of(dtype), *args)
+        case ("binop", str(kind), DType() as dtype, _):
+            return _binary(_BINARY.get((kind, _class_of(dtype))), args)
+        case (op, str(kind)) if op == COMBINE:
+            return _binary(_COMBINED.get((kind, _class_of(operation.dtype))), args)
+        case ("unary", "neg") if _class_of(operation.dtype) == _FLOAT:
+            return arith.negf(args[0])
+        case ("unary", "sqrt") if _class_of(operation.dtype) == _FLOAT:
+            return math.sqrt(args[0])
+        case ("ternary", "where", DType() as condition) if condition.is_bool and not operation.dtype.is_half:
+            return arith.select(*args)
+        case ("cast", DType() as source):
+            return _cast(source, operation.dtype, args[0])
+        case ("bitcast", DType() as source):
+            return _bitcast(source, operation.dtype, args[0])
+        case _:
+            return None
+
+
+def _binary(name: str | None, args: Sequence[ir.Value]) -> ir.Value | None:
+    if name is None:
+        return None
+    emit: Callable[..., ir.Value] = getattr(arith, name)
+    return emit(*args)
+
+
+def _compared(kind: str, sort: _Class, left: ir.Value, right: ir.Value) -> ir.Value | None:
+    if not sort:
+        return None
+    if sort == _FLOAT:
+        predicate = arith.CmpFPredicate.OLT if kind == "cmplt" else arith.CmpFPredicate.UNE
+        return arith.cmpf(predicate, left, right)
+    return arith.cmpi(_LESS[sort] if kind == "cmplt" else arith.CmpIPredicate.ne, left, right)
+
+
+def _cast(source: DType, target: DType, value: ir.Value) -> ir.Value | None:
+    have, want = _class_of(source), _class_of(target)
+    kind = mlir_scalar(target)
+    if not have or not want or (have == _FLOAT and want in _INTEGERS):
+        return None
+    if want == _BOOL:
+        return _compared("cmpne", have, value, scalar.constant(source, 0))
+    if have == want == _FLOAT:
+        return (arith.extf if target.bits > source.bits else arith.truncf)(kind, value)
+    if want == _FLOAT:
+        return (arith.sitofp if have == _SIGNED else arith.uitofp)(kind, value) if have != _BOOL else None
+    if target.bits <= source.bits:
+        return value if target.bits == source.bits else arith.trunci(kind, value)
+    return (arith.extsi if have == _SIGNED else arith.extui)(kind, value)
+
+
+def _bitcast(source: DType, target: DType, value: ir.Value) -> ir.Value | None:
+    have, want = _class_of(source), _class_of(target)
+    if not have or not want or _BOOL in (have, want):
+        return None
+    return value if have != _FLOAT and want != _FLOAT else arith.bitcast(mlir_scalar(target), value)
+
+
+def combined_kind(combination: Apply) -> str:
+    """The kind of the reduction that combines so."""
+    kind = str(combination.attributes[0])
+    return kind if combination.op == COMBINE else _COMBINED_AS[kind]
+
+
+def operation_of_op(op: ir.Operation, args: Sequence[DType], result: DType) -> Operation:
+    """The operation that an op of arith or math is. Integers that an op does not tell apart are signed."""
+    name = op.name
+    if name in _BINARY_BY_NAME:
+        kind, sort = _BINARY_BY_NAME[name]
+        dtype = _signed_as(result, sort)
+        return Operation("binop", (kind, dtype, dtype), dtype, (dtype, dtype))
+    if name in ("arith.cmpi", "arith.cmpf"):
+        predicate = ir.IntegerAttr(op.attributes["predicate"]).value
+        kind, sort = _COMPARED[name, predicate]
+        dtype = _signed_as(args[0], sort)
+        return Operation("binop", (kind, dtype, dtype), DType.BOOL, (dtype, dtype))
+    if name == "arith.select":
+        return Operation("ternary", ("where", DType.BOOL), args[1], (DType.BOOL, args[1], args[2]))
+    if name == "arith.bitcast":
+        return Operation("bitcast", (args[0],), result, (args[0],))
+    if name in _UNARY:
+        return Operation("unary", (_UNARY[name],), result, (result,))
+    source = _signed_as(args[0], _CONVERTED[name])
+    return Operation("cast", (source,), result, (source,))
+
+
+def _signed_as(dtype: DType, sort: _Class) -> DType:
+    return DType(f"uint{dtype.bits}" if sort == _UNSIGNED else f"int{dtype.bits}") if dtype.is_integer else dtype
+
+
+def emit_call(operation: Operation, args: Sequence[ir.Value], module_body: ir.Block) -> ir.Value:
+    """A call of the function that is an operation, which is written at the end of the module where it is not yet."""
+    name = _name(operation)
+    known = {ir.StringAttr(op.operation.attributes["sym_name"]).value for op in module_body.operations}
+    if name not in known:
+        _define(name, operation, module_body)
+    return func.CallOp([register_type(operation.dtype)], name, list(args)).results[0]
+
+
+def _name(operation: Operation) -> str:
+    words = [str(part) for part in operation.attributes if not isinstance(part, DType)]
+    dtypes = [*operation.args, operation.dtype]
+    shown = dict.fromkeys(dtypes) if len(set(dtypes)) == 1 else dtypes
+    return ".".join(["kiln", *(words or [operation.op]), *(str(dtype) for dtype in shown)])
+
+
+def _define(name: str, operation: Operation, module_body: ir.Block) -> None:
+    with ir.InsertionPoint(module_body):
+        kinds = [register_type(dtype) for dtype in operation.args]
+        function = func.FuncOp(name, (kinds, [register_type(operation.dtype)]), visibility="private")
+        function.attributes[SCALAR] = _encoded(operation)
+        block = function.add_entry_block()
+        with ir.InsertionPoint(block):
+            values = [to_scalar(dtype, value) for dtype, value in zip(operation.args, block.arguments, strict=True)]
+            func.ReturnOp([to_register(operation.dtype, emit_scalar(operation, values, scalar.PORTABLE))])
+
+
+def _encoded(operation: Operation) -> ir.ArrayAttr:
+    dtypes = ir.ArrayAttr.get([ir.StringAttr.get(str(dtype)) for dtype in (operation.dtype, *operation.args)])
+    parts = [ir.StringAttr.get(str(part)) for part in (operation.op, *operation.attributes)]
+    return ir.ArrayAttr.get([dtypes, *parts])
+
+
+def operation_at(function: ir.Operation) -> Operation:
+    """The operation that a function is."""
+    dtypes, op, *parts = ir.ArrayAttr(function.attributes[SCALAR])
+    dtype, *args = (DType(ir.StringAttr(part).value) for part in ir.ArrayAttr(dtypes))
+    texts = [ir.StringAttr(part).value for part in parts]
+    attributes = tuple(DType(text) if text in _DTYPES else text for text in texts)
+    return Operation(ir.StringAttr(op).value, attributes, dtype, tuple(args))
+
+
+_DTYPES: Final = frozenset(str(dtype) for dtype in DType)
+
+
+def emit_scalar(operation: Operation, args: Sequence[ir.Value], traits: scalar.Traits) -> ir.Value:
+    """The result of an operation, by the arithmetic of `passes.scalar`, written for a target of these traits."""
+    dtype = operation.dtype
+    match (operation.op, *operation.attributes):
+        case ("binop", str(kind), DType() as left, DType() as amount):
+            return scalar.binop(kind, left, *args, result_dtype=dtype, amount_dtype=amount, traits=traits)
+        case ("unary", str(kind)):
+            return scalar.unary(kind, dtype, *args, traits=traits)
+        case ("ternary", str(kind), DType() as condition):
+            return scalar.ternary(kind, dtype, *args, condition_dtype=condition, traits=traits)
+        case ("cast", DType() as source):
+            return scalar.cast(source, dtype, *args, traits=traits)
+        case ("bitcast", DType() as source):
+            return scalar.bitcast_same_width(source, dtype, *args)
+        case ("threefry",):
+            return scalar.threefry(*args)
+        case (op, str(kind)) if op == COMBINE:
+            return scalar.reduce_combine(kind, dtype, *args, traits=traits)
+        case _:
+            raise AssertionError(f"no scalar operation is called {operation.op} of {operation.attributes}")

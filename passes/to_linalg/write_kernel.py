@@ -1,0 +1,209 @@
+"""A kernel as a function of `linalg.generic` on tensors: one for each map or reduction, the same for every target."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from dialect.mlir import func, ir, linalg, tensor
+from passes import scalar
+from passes.scalar import mlir_scalar
+from tensorkiln.expr import Dim, Expr, free_symbols
+
+from ..schedule.accesses import loads
+from ..schedule.domain import Loop
+from ..schedule.scatter import is_scatter, root_of
+from ..schedule.stages import KernelBody, Stage
+from ..values import Value
+from .index_space import linear_form
+from .memory import to_register
+from .scalar_dag import Interner, Load
+from .scalar_ops import COMBINE, Operation, emit_operation
+from .write_element import ElementWriter, loaded, stored
+from .write_index import IndexWriter
+from .write_scatter import write_scatter
+
+SUFFIX = "_linalg"
+"""What the function of a kernel's linalg is called beyond the kernel."""
+SCATTER = "kiln.scatter"
+"""On such a function: the axis of the scatter that it is, and which arguments are its indices and its updates."""
+
+
+def write_kernel(body: KernelBody, module_body: ir.Block) -> ir.Operation:
+    """Write the linalg of a kernel that has stages at the end of the module.
+
+    The function takes the kernel's arguments, then the value of each symbol of the graph, and returns its results.
+    """
+    return _Writer(body, module_body).write()
+
+
+def tensor_of(value: Value, *, crosses: bool) -> ir.RankedTensorType:
+    """The type of a value in a kernel: plain, and with a byte for a bool that crosses the kernel's boundary."""
+    extents = [extent if isinstance(extent, int) else ir.ShapedType.get_dynamic_size() for extent in value.shape]
+    element = ir.IntegerType.get_signless(8) if value.dtype.is_bool and crosses else mlir_scalar(value.dtype)
+    return ir.RankedTensorType.get(extents, element)
+
+
+class _Writer:
+    def __init__(self, body: KernelBody, module_body: ir.Block) -> None:
+        self.body, self.module_body = body, module_body
+        self.symbols = tuple(body.function.symbols)
+        self.tensors: dict[int, ir.Value] = {}
+
+    def write(self) -> ir.Operation:
+        body, function = self.body, self.body.function
+        index = ir.IndexType.get()
+        inputs = [tensor_of(value, crosses=True) for value in function.arguments]
+        outputs = [tensor_of(value, crosses=True) for value in function.results]
+        made = func.FuncOp(
+            function.name + SUFFIX, ([*inputs, *[index] * len(self.symbols)], outputs), visibility="private"
+        )
+        block = made.add_entry_block()
+        arguments = list(block.arguments)
+        self.tensors = dict(enumerate(arguments[: len(inputs)]))
+        with ir.InsertionPoint(block):
+            names = dict(zip(self.symbols, arguments[len(inputs) :], strict=True))
+            self.index = IndexWriter(body.space, frozenset(self.symbols), names)
+            numbers = body.numbers
+            if is_scatter(body):
+                root = root_of(body)
+                given = [self.tensors[numbers[value]] for value in root.operands]
+                empty = self._empty(root.shape, tensor_of(root, crosses=True).element_type)
+                self.tensors[numbers[root]] = write_scatter(root, given, empty, self.index)
+                made.attributes[SCATTER] = ir.DenseI64ArrayAttr.get(
+                    [root.int("axis"), *(numbers[value] for value in root.operands)]
+                )
+            for stage in body.stages:
+                if stage.stores:
+                    self._stage(stage)
+            func.ReturnOp([self.tensors[numbers[value]] for value in function.results])
+        return made.operation
+
+    def _stage(self, stage: Stage) -> None:
+        """Write a stage: its stores are the results of one generic."""
+        body, loops = self.body, stage.domain.loops
+        reads = direct_reads(stage, body.nodes)
+        inputs = [self._operand(load, loops) for load in reads]
+        maps = [_affine_map(loops, load.index) for load in reads]
+        for axis in _unstated(maps, loops):
+            inputs.append(self._empty((loops[axis].extent,), ir.IntegerType.get_signless(8)))
+            maps.append(ir.AffineMap.get(len(loops), 0, [ir.AffineExpr.get_dim(axis)]))
+        outputs = [self._output(stage, entry.root, entry.operand) for entry in stage.stores]
+        maps += [_affine_map(loops, _stored_at(stage, entry.root)) for entry in stage.stores]
+        op = _generic(loops, inputs, outputs, maps)
+        elements = [ir.RankedTensorType(value.type).element_type for value in (*inputs, *outputs)]
+        block = op.regions[0].blocks.append(*elements)
+        with ir.InsertionPoint(block):
+            names = {loop.name: linalg.IndexOp(axis).result for axis, loop in enumerate(loops)}
+            at_hand = {id(load): loaded(load.dtype, block.arguments[number]) for number, load in enumerate(reads)}
+            index = self.index.inside(names)
+            element = ElementWriter(body.nodes, index, self.tensors, at_hand, self.module_body)
+            for node in stage.elements:
+                element(node)
+            values = [element(entry.element) for entry in stage.stores]
+            if stage.combine is not None:
+                dtype = stage.stores[0].element.dtype
+                before = loaded(dtype, block.arguments[len(inputs)])
+                combine = Operation(COMBINE, (stage.combine,), dtype, (dtype, dtype))
+                values = [emit_operation(combine, [before, values[0]], self.module_body)]
+            kinds = elements[len(inputs) :]
+            linalg.yield_(
+                [
+                    stored(entry.element.dtype, value, kind)
+                    for entry, value, kind in zip(stage.stores, values, kinds, strict=True)
+                ]
+            )
+        for entry, result in zip(stage.stores, op.results, strict=True):
+            self.tensors[entry.operand] = result
+
+    def _operand(self, load: Load, loops: Sequence[Loop]) -> ir.Value:
+        """What the generic reads: the operand, cut where a loop does not run through all of a dimension."""
+        source, value = self.tensors[load.operand], self.body.operands[load.operand]
+        extents = {loop.name: loop.extent for loop in loops}
+        sizes = [extents.get(_plain(at), extent) for at, extent in zip(load.index, value.shape, strict=True)]
+        if tuple(sizes) == value.shape:
+            return source
+        static = [size if isinstance(size, int) else ir.ShapedType.get_dynamic_size() for size in sizes]
+        kind = ir.RankedTensorType.get(static, ir.RankedTensorType(source.type).element_type)
+        none = ir.DenseI64ArrayAttr.get([0] * len(sizes))
+        one = ir.DenseI64ArrayAttr.get([1] * len(sizes))
+        dynamic = [self.index(size) for size in sizes if not isinstance(size, int)]
+        return tensor.ExtractSliceOp(kind, source, [], dynamic, [], none, ir.DenseI64ArrayAttr.get(static), one).result
+
+    def _output(self, stage: Stage, root: Value, operand: int) -> ir.Value:
+        kind = tensor_of(root, crosses=not self.body.is_local(operand))
+        empty = self._empty(root.shape, kind.element_type)
+        if stage.combine is None:
+            return empty
+        dtype = stage.stores[0].element.dtype
+        identity = to_register(dtype, scalar.reduce_identity(stage.combine, dtype))
+        return linalg.fill(stored(dtype, identity, kind.element_type), outs=[empty])
+
+    def _empty(self, shape: Sequence[Dim], element: ir.Type) -> ir.Value:
+        return tensor.empty([extent if isinstance(extent, int) else self.index(extent) for extent in shape], element)
+
+
+def direct_reads(stage: Stage, nodes: Interner) -> list[Load]:
+    """The loads that are operands of the stage's generic: those without conditions, by an affine map of its loops."""
+    names = [loop.name for loop in stage.domain.loops]
+    found = [load for load in loads(stage.elements, nodes) if not load.conditions and _is_affine(load, names)]
+    return sorted(found, key=lambda load: (load.operand, [str(at) for at in load.index]))
+
+
+def _is_affine(load: Load, names: Sequence[str]) -> bool:
+    for at in load.index:
+        form = linear_form(at, names)
+        if form is None or not all(isinstance(part, int) for part in (form[0], *form[1])):
+            return False
+    return True
+
+
+def _plain(at: Dim) -> str:
+    """The name of the loop that an index is; empty when it is anything else."""
+    if isinstance(at, Expr) and len(at.terms) == 1:
+        ((atoms, coefficient),) = at.terms
+        if coefficient == 1 and len(atoms) == 1 and atoms[0].op == "symbol":
+            return atoms[0].key
+    return ""
+
+
+def _stored_at(stage: Stage, root: Value) -> tuple[Dim, ...]:
+    """The index of the root at which the parallel loops store."""
+    parallel = {loop.name for loop in stage.domain.parallel}
+    positions = iter(at for at in stage.domain.positions if free_symbols(at) <= parallel)
+    return tuple(0 if extent == 1 else next(positions) for extent in root.shape)
+
+
+def _affine_map(loops: Sequence[Loop], index: Sequence[Dim]) -> ir.AffineMap:
+    names = [loop.name for loop in loops]
+    results: list[ir.AffineExpr] = []
+    for at in index:
+        form = linear_form(at, names)
+        assert form is not None, "only linear reads are operands"
+        result = ir.AffineExpr.get_constant(form[0])
+        for axis, stride in enumerate(form[1]):
+            if stride != 0:
+                result = ir.AffineExpr.get_add(
+                    result, ir.AffineExpr.get_mul(ir.AffineExpr.get_dim(axis), ir.AffineExpr.get_constant(stride))
+                )
+        results.append(result)
+    return ir.AffineMap.get(len(loops), 0, results)
+
+
+def _unstated(maps: Sequence[ir.AffineMap], loops: Sequence[Loop]) -> list[int]:
+    """The reduction loops that are no dimension of any operand by themselves: nothing states how far they run."""
+    stated = {result.position for map_ in maps for result in map_.results if isinstance(result, ir.AffineDimExpr)}
+    return [axis for axis, loop in enumerate(loops) if loop.is_reduction and axis not in stated]
+
+
+def _generic(
+    loops: Sequence[Loop], inputs: Sequence[ir.Value], outputs: Sequence[ir.Value], maps: Sequence[ir.AffineMap]
+) -> Any:
+    kinds = ["reduction" if loop.is_reduction else "parallel" for loop in loops]
+    return linalg.GenericOp(
+        [value.type for value in outputs],
+        inputs,
+        outputs,
+        ir.ArrayAttr.get([ir.AffineMapAttr.get(map_) for map_ in maps]),
+        ir.ArrayAttr.get([ir.Attribute.parse(f"#linalg.iterator_type<{kind}>") for kind in kinds]),
+    )

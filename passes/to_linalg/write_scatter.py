@@ -1,0 +1,59 @@
+"""A scatter as loops over tensors: zeros, then the updates one after the other, so that the last one wins."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dialect.mlir import arith, ir, linalg, scf, tensor
+from tensorkiln.dtypes import DType
+
+from ..values import Value
+from .memory import zero
+from .write_element import loaded, stored
+from .write_index import IndexWriter
+
+
+def write_scatter(root: Value, arguments: Sequence[ir.Value], empty: ir.Value, index: IndexWriter) -> ir.Value:
+    """`out[..., indices[i], ...] = updates[i]` for every i in order, where the index is within `root`; zero elsewhere.
+
+    `arguments` are the indices and the updates, `empty` is what the result has for its shape.
+    """
+    element = ir.RankedTensorType(empty.type).element_type
+    cleared = linalg.fill(stored(root.dtype, zero(root.dtype), element), outs=[empty])
+    return _over(root, arguments, (), cleared, index)
+
+
+def _over(
+    root: Value, arguments: Sequence[ir.Value], at: tuple[ir.Value, ...], target: ir.Value, index: IndexWriter
+) -> ir.Value:
+    indices = root.operands[0]
+    if len(at) == len(indices.shape):
+        return _update(root, arguments, at, target, index)
+    loop = scf.ForOp(index(0), index(indices.shape[len(at)]), index(1), [target])
+    with ir.InsertionPoint(loop.body):
+        inner = index.inside()
+        scf.YieldOp([_over(root, arguments, (*at, loop.induction_variable), loop.inner_iter_args[0], inner)])
+    return loop.results[0]
+
+
+def _update(
+    root: Value, arguments: Sequence[ir.Value], at: tuple[ir.Value, ...], target: ir.Value, index: IndexWriter
+) -> ir.Value:
+    axis = root.int("axis")
+    indices, updates = arguments
+    cast = arith.index_cast if root.operands[0].dtype.is_signed else arith.index_castui
+    place = cast(ir.IndexType.get(), tensor.ExtractOp(indices, list(at)).result)
+    # A negative index is a huge unsigned one.
+    branch = scf.IfOp(arith.cmpi(arith.CmpIPredicate.ult, place, index(root.shape[axis])), [target.type], has_else=True)
+    with ir.InsertionPoint(branch.then_block):
+        value = _element(root.dtype, tensor.ExtractOp(updates, list(at)).result)
+        places = [*at[:axis], place, *at[axis + 1 :]]
+        scf.YieldOp([tensor.InsertOp(value, target, places).result])
+    with ir.InsertionPoint(branch.else_block):
+        scf.YieldOp([target])
+    return branch.results[0]
+
+
+def _element(dtype: DType, element: ir.Value) -> ir.Value:
+    """An element as it is stored: of a bool, 0 or 1."""
+    return stored(dtype, loaded(dtype, element), element.type) if dtype.is_bool else element
