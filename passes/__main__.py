@@ -40,12 +40,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     last.add_argument("--until", default=TRANSLATE, metavar="STAGE", help="the last stage, default: %(default)s")
     last.add_argument("--only", default="", metavar="STAGE,...", help="these alone, whatever has run before")
     parser.add_argument("--no-fusion", action="store_true", help="one op in each kernel")
+    parser.add_argument("--no-schedule", action="store_true", help="kernels lowered by the passes of MLIR alone")
     parser.add_argument("--fast-math", action="store_true", help="as the option of a request")
     parser.add_argument("--locations", action="store_true", help="print of which node each op was made")
     given = parser.parse_args(arguments)
     done = FROM_GRAPH
     try:
-        options = CompileOptions(fusion=not given.no_fusion, fast_math=given.fast_math)
+        schedule = "none" if given.no_schedule else "auto"
+        options = CompileOptions(fusion=not given.no_fusion, fast_math=given.fast_math, schedule=schedule)
         pipeline = back_end_of(Target.parse(given.target), options).pipeline
         if given.module is None:
             module = from_graph(Graph.model_validate_json(_text(given.graph)), new_context())

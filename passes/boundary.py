@@ -18,6 +18,8 @@ Dialects = frozenset[str]
 KILN: Final[Dialects] = frozenset({"builtin", "func", "kiln"})
 TENSORS: Final[Dialects] = KILN | {"affine", "arith", "linalg", "math", "scf", "tensor"}
 LOOPS: Final[Dialects] = frozenset({"arith", "builtin", "func", "linalg", "math", "memref", "scf", "vector"})
+AFFINE: Final[Dialects] = frozenset({"affine"})
+UNBUFFERED: Final[Dialects] = LOOPS | AFFINE | {"bufferization", "tensor"}
 LLVM: Final[Dialects] = frozenset({"builtin", "llvm"})
 
 OUTSIDE: Final = frozenset(

@@ -54,6 +54,12 @@ def proven(graph: Graph, name: str = "cpu:native", *, dump_stages: bool = False)
         return compiled(graph, name, dump_stages=dump_stages)
 
 
+def unscheduled(graph: Graph, name: str = "cpu:native", *, dump_stages: bool = False) -> Compilation:
+    """As `compiled`, every kernel lowered by the passes of MLIR alone."""
+    options = CompileOptions(schedule="none", dump_stages=dump_stages)
+    return compile_request(CompileRequest(graph, target(name), options))
+
+
 def program(compilation: Compilation, threads: int = 1) -> Program:
     """What the runtime makes of a compilation."""
     return Program(compilation.program, compilation.artifacts.__getitem__, threads=threads)

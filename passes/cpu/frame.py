@@ -15,7 +15,7 @@ class Frame:
     """The body function of a kernel, at the end of whose `entry` block code is emitted.
 
     `buffers` are the pointers that the kernel was given, scratch last; `symbols` the values of the graph's symbols.
-    The work-groups to run are `first .. last - 1`.
+    The work-groups to run are `first .. last - 1`. `linalg` is the function that says what the kernel computes.
     """
 
     entry: ir.Block
@@ -24,3 +24,4 @@ class Frame:
     first: ir.Value
     last: ir.Value
     machine: Machine
+    linalg: ir.Operation

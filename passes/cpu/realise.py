@@ -14,10 +14,13 @@ from tensorkiln.buffers import Buffer
 from .abi import entry_function, kernel_function
 from .frame import Frame
 from .machine import Machine
-from .strategies import STRATEGIES
+from .strategies import STRATEGIES, UNSCHEDULED
 
 SYMBOL_COUNT = "kiln.symbol_count"
 """On a module of realised kernels: how many values every kernel takes."""
+
+
+_ALL = {**STRATEGIES, **UNSCHEDULED}
 
 
 def realise_kernels(module: ir.Module, machine: Machine) -> ir.Module:
@@ -39,8 +42,8 @@ def _realise(kernel: ScheduledKernel, buffers: Sequence[Buffer], symbols: Sequen
         entry: ir.Block, arguments: Sequence[ir.Value], values: Sequence[ir.Value], first: ir.Value, last: ir.Value
     ) -> None:
         pointers = operand_pointers(kernel.step, buffers, arguments)
-        frame = Frame(entry, pointers, dict(zip(symbols, values, strict=True)), first, last, machine)
-        STRATEGIES[kernel.strategy].emit(kernel.body, kernel.item, frame)
+        frame = Frame(entry, pointers, dict(zip(symbols, values, strict=True)), first, last, machine, kernel.linalg)
+        _ALL[kernel.strategy].emit(kernel.body, kernel.item, frame)
 
     dtypes = [buffers[number].dtype for number in kernel.step.arguments]
     function = kernel_function(kernel.entry, dtypes, len(symbols), emit)

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from passes import upstream
+from passes.schedule.choice import Choice, kernel_item
+from passes.schedule.stages import KernelBody
 from passes.strategy import Strategies, Strategy
+from passes.to_linalg.index_emission import IndexEmitter
+from tensorkiln.schedule import KernelItem
 
 from . import contraction, loops, scatter
 from .frame import Frame
@@ -13,3 +18,15 @@ STRATEGIES: Strategies[Machine, Frame] = {
     contraction.NAME: Strategy(contraction.find, contraction.choose, contraction.realise),
     loops.NAME: Strategy(loops.find, loops.choose, loops.realise),
 }
+
+
+def _choose_none(body: KernelBody, machine: Machine) -> Choice:
+    return upstream.choice(body, kernel_item(body.function.name, (), (), {}, 1, 1, 1))
+
+
+def _realise_none(body: KernelBody, item: KernelItem, frame: Frame) -> None:
+    upstream.emit(body, frame.linalg, frame.buffers, IndexEmitter(body.space, frame.symbols), frame.entry)
+
+
+UNSCHEDULED: Strategies[Machine, Frame] = {upstream.NAME: Strategy(upstream.find, _choose_none, _realise_none)}
+"""What takes the linalg of a kernel as it is."""

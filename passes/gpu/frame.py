@@ -19,7 +19,8 @@ class Frame:
 
     `buffers` are the pointers of the kernel's operands, those shared by its work-groups last, and `alignments` what
     their addresses are multiples of, in bytes; `shared` the arrays of one work-group; `names` the values of the graph's
-    symbols and of `GROUP` and `THREAD`. `threads` run a work-group.
+    symbols and of `GROUP` and `THREAD`. `threads` run a work-group. `linalg` is the function that says what the kernel
+    computes.
     """
 
     entry: ir.Block
@@ -29,3 +30,4 @@ class Frame:
     names: Mapping[str, ir.Value]
     threads: int
     machine: Machine
+    linalg: ir.Operation

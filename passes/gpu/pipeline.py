@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from passes.boundary import KILN, LLVM, LOOPS, TENSORS
+from passes.boundary import AFFINE, KILN, LLVM, LOOPS, TENSORS, UNBUFFERED
 from passes.decompose import decompose
 from passes.form_kernels import form_kernels
 from passes.lower import lower_to_llvm
@@ -13,6 +13,7 @@ from passes.schedule.in_place import Reuse
 from passes.stage import Stage
 from passes.strategy import schedule
 from passes.to_linalg.kernels import kernels_to_linalg
+from passes.upstream import bufferize
 from tensorkiln.options import CompileOptions
 from tensorkiln.target import Target
 
@@ -20,7 +21,7 @@ from .abi import mark_kernels
 from .machine import machine_of
 from .realise import realise_kernels
 from .split_reductions import split_reductions
-from .strategies import STRATEGIES
+from .strategies import STRATEGIES, UNSCHEDULED
 
 DEVICE = frozenset({"nvvm"})
 
@@ -28,15 +29,18 @@ DEVICE = frozenset({"nvvm"})
 def gpu_pipeline(target: Target, options: CompileOptions) -> tuple[Stage, ...]:
     """kiln -> LLVM dialect with NVVM."""
     machine = machine_of(target, fast_math=options.fast_math)
-    reuse = Reuse.POINTS if options.fusion else None
+    is_scheduled = options.schedule == "auto"
+    strategies = STRATEGIES if is_scheduled else UNSCHEDULED
+    reuse = Reuse.POINTS if options.fusion and is_scheduled else None
     return (
         Stage("decompose", decompose, KILN),
         Stage("split-reductions", split_reductions, KILN),
         Stage("form-kernels", partial(form_kernels, fusion=options.fusion), KILN),
         Stage("merge-kernels", merge_kernels, KILN),
         Stage("to-linalg", kernels_to_linalg, TENSORS),
-        Stage("schedule", partial(schedule, strategies=STRATEGIES, machine=machine, reuse=reuse), TENSORS),
-        Stage("realise", partial(realise_kernels, machine=machine), LOOPS | DEVICE),
+        Stage("schedule", partial(schedule, strategies=strategies, machine=machine, reuse=reuse), TENSORS),
+        Stage("realise", partial(realise_kernels, machine=machine), (LOOPS if is_scheduled else UNBUFFERED) | DEVICE),
+        *(() if is_scheduled else (Stage("bufferize", bufferize, LOOPS | AFFINE | DEVICE),)),
         Stage("lower", lower_to_llvm, LLVM | DEVICE),
         Stage("entries", mark_kernels, LLVM | DEVICE),
     )

@@ -19,7 +19,9 @@ from .intrinsics import group_index, thread_index
 from .machine import VECTOR_BYTES, Machine
 from .record import threads_of
 from .shared_memory import array_bases, declare_arrays
-from .strategies import STRATEGIES
+from .strategies import STRATEGIES, UNSCHEDULED
+
+_ALL = {**STRATEGIES, **UNSCHEDULED}
 
 
 def realise_kernels(module: ir.Module, machine: Machine) -> ir.Module:
@@ -44,8 +46,8 @@ def _realise(kernel: ScheduledKernel, buffers: Sequence[Buffer], symbols: Sequen
         shared = array_bases(kernel.entry, item.shared, IndexEmitter(IndexSpace(kernel.body.function.symbols), names))
         pointers = operand_pointers(step, buffers, arguments)
         alignments = [_alignment(buffers[number]) for number in (*step.reads, *step.writes, *step.scratch)]
-        frame = Frame(entry, pointers, alignments, shared, names, threads, machine)
-        STRATEGIES[kernel.strategy].emit(kernel.body, item, frame)
+        frame = Frame(entry, pointers, alignments, shared, names, threads, machine, kernel.linalg)
+        _ALL[kernel.strategy].emit(kernel.body, item, frame)
 
     parameters = [
         Argument(buffers[number].dtype, _alignment(buffers[number]), number in written) for number in step.arguments

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from passes import upstream
+from passes.schedule.choice import Choice
+from passes.schedule.stages import KernelBody
 from passes.strategy import Strategies, Strategy
+from passes.to_linalg.index_emission import IndexEmitter
+from tensorkiln.schedule import KernelItem
 
 from . import contraction, points, rows, scatter
 from .frame import Frame
 from .machine import Machine
+from .record import PlacedAxis, kernel_item
 
 STRATEGIES: Strategies[Machine, Frame] = {
     scatter.NAME: Strategy(scatter.find, scatter.choose, scatter.realise),
@@ -14,3 +20,16 @@ STRATEGIES: Strategies[Machine, Frame] = {
     points.NAME: Strategy(points.find, points.choose, points.realise),
     rows.NAME: Strategy(rows.find, rows.choose, rows.realise),
 }
+
+
+def _choose_none(body: KernelBody, machine: Machine) -> Choice:
+    axes = [PlacedAxis("group", 1, "block")]
+    return upstream.choice(body, kernel_item(body.function.name, axes, 1, 1, ()))
+
+
+def _realise_none(body: KernelBody, item: KernelItem, frame: Frame) -> None:
+    upstream.emit(body, frame.linalg, frame.buffers, IndexEmitter(body.space, frame.names), frame.entry)
+
+
+UNSCHEDULED: Strategies[Machine, Frame] = {upstream.NAME: Strategy(upstream.find, _choose_none, _realise_none)}
+"""What takes the linalg of a kernel as it is."""

@@ -14,6 +14,7 @@ from tensorkiln.schedule import KernelItem
 
 from ..attributes import decode, encode
 from ..to_linalg.read_kernel import read_kernel
+from ..to_linalg.write_kernel import SUFFIX
 from ..values import Function, functions_of, is_kernel, read_function, read_symbols
 from .aliasing import share_storage
 from .choice import Choice
@@ -72,7 +73,7 @@ def kernel_functions(module: ir.Module) -> dict[str, ir.Operation]:
 class ScheduledKernel:
     """A kernel with what was decided of it, and the `entry` that runs it as `step` needs.
 
-    `location` is that of its function.
+    `linalg` is the function that says what it computes, `location` that of the kernel.
     """
 
     entry: str
@@ -80,6 +81,7 @@ class ScheduledKernel:
     body: KernelBody
     strategy: str
     item: KernelItem
+    linalg: ir.Operation
     location: ir.Location
 
 
@@ -92,7 +94,9 @@ def scheduled_kernels(module: ir.Module) -> Iterator[ScheduledKernel]:
         function = functions[step.kernel]
         strategy, item, _ = schedule_of(function)
         body = read_kernel(functions, step.kernel, graph.symbols)
-        yield ScheduledKernel(step.entry, step, body, strategy, item, function.location)
+        yield ScheduledKernel(
+            step.entry, step, body, strategy, item, functions[step.kernel + SUFFIX], function.location
+        )
 
 
 def entry_steps(steps: Sequence[Step]) -> list[Step]:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from dialect.mlir import ir
 from tensorkiln.buffers import Buffer
-from tensorkiln.dtypes import DType
 
 from ..schedule.program_plan import Step
 from .memory import stored_type
@@ -20,16 +19,16 @@ def operand_pointers(step: Step, buffers: Sequence[Buffer], arguments: Sequence[
     """
     used = (*step.reads, *step.writes, *step.scratch)
     return [
-        _as_pointer_to(buffers[number].dtype, arguments[slot]) for number, slot in zip(used, step.slots, strict=True)
+        as_pointer_to(stored_type(buffers[number].dtype), arguments[slot])
+        for number, slot in zip(used, step.slots, strict=True)
     ]
 
 
-def _as_pointer_to(dtype: DType, pointer: ir.Value) -> ir.Value:
-    """`pointer`, a rank-0 memref, as one to elements of `dtype`, which are as large: the same address."""
+def as_pointer_to(element: ir.Type, pointer: ir.Value) -> ir.Value:
+    """`pointer`, a rank-0 memref, as one to elements of another type, which are as large: the same address."""
     kind = ir.MemRefType(pointer.type)
-    wanted = stored_type(dtype)
-    if kind.element_type == wanted:
+    if kind.element_type == element:
         return pointer
-    retyped = ir.MemRefType.get([], wanted, memory_space=kind.memory_space)
+    retyped = ir.MemRefType.get([], element, memory_space=kind.memory_space)
     # Lowered, both are the same pointer, and the cast goes.
     return ir.Operation.create("builtin.unrealized_conversion_cast", results=[retyped], operands=[pointer]).results[0]

@@ -80,7 +80,7 @@ class ElementReader:
             self._values[result] = self.element(operation, ())
         elif name == "scf.if":
             condition, *_ = operation.operands
-            (read, _) = operation.regions[0].blocks[0].operations
+            read = operation.regions[0].blocks[0].operations[0]
             self._values[result] = self.element(read.operation, self._all(condition))
         elif name == "arith.index_cast":
             self._values[result] = self.nodes.index_value(dtype_of(result.type), self.index(operation.operands[0]))

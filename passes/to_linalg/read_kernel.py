@@ -16,7 +16,7 @@ from ..values import ROWS, Function, Range, Value
 from .index_space import IndexSpace
 from .read_element import ElementReader
 from .read_index import IndexReader, apply
-from .scalar_dag import Apply, Interner
+from .scalar_dag import Apply, Interner, Node
 from .scalar_ops import combined_kind
 from .write_kernel import SCATTER, SUFFIX
 
@@ -109,10 +109,9 @@ class _Reader:
                 reader.give(argument, reader.load(source, place))
         # Loops say nothing where what is reduced has one element.
         is_reduction = any(True for _ in block.arguments[len(inputs)].uses)
-        results = [self._result(value, target) for value, target in zip(operation.results, outputs, strict=True)]
         if is_reduction:
-            before = self.nodes.load(self.operands[results[0]].dtype, _BEFORE, 0, ())
-            reader.give(block.arguments[len(inputs)], before)
+            target: Any = ir.RankedTensorType(outputs[0].type)
+            reader.give(block.arguments[len(inputs)], self.nodes.load(dtype_of(target.element_type), _BEFORE, 0, ()))
         for op in block.operations:
             inner = op.operation
             if inner.name == "linalg.index":
@@ -120,10 +119,10 @@ class _Reader:
                 self.index.names[inner.results[0]] = values[axis]
             else:
                 reader.read(inner)
-        yielded = block.operations[len(block.operations) - 1].operands
-        made = [
-            reader.stored(value, self.operands[number].dtype) for value, number in zip(yielded, results, strict=True)
-        ]
+        made: list[Node] = []
+        for value, result in zip(block.operations[len(block.operations) - 1].operands, operation.results, strict=True):
+            known = self.results.get(result)
+            made.append(reader.node(value) if known is None else reader.stored(value, known.dtype))
         combine, computed = None, reader.computed
         if is_reduction:
             (combination,) = made
@@ -132,6 +131,10 @@ class _Reader:
             if combine == "max" and element.dtype.is_integer:
                 element = reader.signed_as(element, signed=combination.dtype.is_signed)
             computed = made = [element]
+        results = [
+            self._result(value, target, node)
+            for value, target, node in zip(operation.results, outputs, made, strict=True)
+        ]
         address = self.space.flatten(places[len(inputs)], self.operands[results[0]].shape)
         stores = tuple(Store(self.operands[number], number, node) for number, node in zip(results, made, strict=True))
         elements = tuple(dict.fromkeys([*computed, *made]))
@@ -159,12 +162,11 @@ class _Reader:
             self.rows = loops[: self.row_count]
         return loops
 
-    def _result(self, value: ir.Value, target: ir.Value) -> int:
+    def _result(self, value: ir.Value, target: ir.Value, element: Node) -> int:
         """The number of the operand that a result of a generic is."""
         known = self.results.get(value)
         if known is None:
-            element = ir.RankedTensorType(value.type).element_type
-            known = Value("local", (), TensorType(dtype_of(element), self.shapes[target]), "", len(self.operands))
+            known = Value("local", (), TensorType(element.dtype, self.shapes[target]), "", len(self.operands))
             self.operands.append(known)
         number = self.operands.index(known)
         self.tensors[value] = (number, known)

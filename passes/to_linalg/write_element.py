@@ -9,7 +9,7 @@ from passes.scalar import mlir_scalar
 from tensorkiln.dtypes import DType
 from tensorkiln.expr import Dim, Expr, free_symbols
 
-from .memory import constant, from_memory, to_memory, to_register, to_scalar, zero
+from .memory import constant, from_memory, register_type, to_memory, zero
 from .scalar_dag import Apply, Choose, Condition, Constant, Guard, IndexValue, InRange, Interner, IsTrue, Load, Node
 from .scalar_ops import Operation, emit_operation, operation_of
 from .write_index import IndexWriter
@@ -17,14 +17,12 @@ from .write_index import IndexWriter
 
 def loaded(dtype: DType, element: ir.Value) -> ir.Value:
     """The value of an element of a tensor as it travels."""
-    if dtype.is_bool and element.type == mlir_scalar(dtype):
-        return element
-    return to_register(dtype, from_memory(dtype, element))
+    return element if element.type == register_type(dtype) else from_memory(dtype, element)
 
 
 def stored(dtype: DType, value: ir.Value, element: ir.Type) -> ir.Value:
     """A travelling value as an element of a tensor."""
-    return value if value.type == element else to_scalar(dtype, to_memory(dtype, value))
+    return value if value.type == element else to_memory(dtype, value)
 
 
 class ElementWriter:
@@ -94,13 +92,12 @@ class ElementWriter:
         if not node.conditions:
             return loaded(node.dtype, tensor.ExtractOp(source, [self._index(at) for at in node.index]).result)
         condition, places = self._all(node.conditions), [self._index(at) for at in node.index]
-        element = ir.RankedTensorType(source.type).element_type
-        branch = scf.IfOp(condition, [element], has_else=True)
+        branch = scf.IfOp(condition, [register_type(node.dtype)], has_else=True)
         with ir.InsertionPoint(branch.then_block):
-            scf.YieldOp([tensor.ExtractOp(source, places).result])
+            scf.YieldOp([loaded(node.dtype, tensor.ExtractOp(source, places).result)])
         with ir.InsertionPoint(branch.else_block):
-            scf.YieldOp([arith.constant(element, 0.0 if node.dtype.is_float else 0)])
-        return loaded(node.dtype, branch.results[0])
+            scf.YieldOp([zero(node.dtype)])
+        return branch.results[0]
 
     def _all(self, conditions: tuple[Condition, ...]) -> ir.Value:
         value = self._condition(conditions[0])

@@ -7,7 +7,6 @@ from typing import Any
 
 from dialect.mlir import func, ir, linalg, tensor
 from passes import scalar
-from passes.scalar import mlir_scalar
 from tensorkiln.expr import Dim, Expr, free_symbols
 
 from ..schedule.accesses import loads
@@ -16,7 +15,7 @@ from ..schedule.scatter import is_scatter, root_of
 from ..schedule.stages import KernelBody, Stage
 from ..values import Value
 from .index_space import linear_form
-from .memory import to_register
+from .memory import register_type, stored_type, to_register
 from .scalar_dag import Interner, Load
 from .scalar_ops import COMBINE, Operation, emit_operation
 from .write_element import ElementWriter, loaded, stored
@@ -38,9 +37,12 @@ def write_kernel(body: KernelBody, module_body: ir.Block) -> ir.Operation:
 
 
 def tensor_of(value: Value, *, crosses: bool) -> ir.RankedTensorType:
-    """The type of a value in a kernel: plain, and with a byte for a bool that crosses the kernel's boundary."""
+    """The type of a value in a kernel: its elements travel as they are, but for a bool that crosses the boundary.
+
+    A 16-bit float is its bits, as in all code of kernels, and a bool outside is a byte.
+    """
     extents = [extent if isinstance(extent, int) else ir.ShapedType.get_dynamic_size() for extent in value.shape]
-    element = ir.IntegerType.get_signless(8) if value.dtype.is_bool and crosses else mlir_scalar(value.dtype)
+    element = (stored_type if crosses else register_type)(value.dtype)
     return ir.RankedTensorType.get(extents, element)
 
 

@@ -15,7 +15,7 @@ from tensorkiln.frontends.onnx import OnnxModel
 from tensorkiln.graph import Graph
 from tensorkiln.reference import evaluate
 from tests import emulated
-from tests.compiled import compiled, program, runs_here
+from tests.compiled import compiled, program, runs_here, unscheduled
 from tests.models.exports import EXPORTS, TOLERANCE, Export, Run
 from tests.models.families import FAMILIES, FILES, Family
 from tests.models.table import REFUSALS, REFUSED, USABLE, rendered
@@ -67,6 +67,13 @@ def test_an_export_gives_what_torch_gave_compiled_for_an_older_processor(name: s
     export = BY_NAME[name]
     model = export.load()
     assert wrong(export, model, program(compiled(model.graph, target))) == {}
+
+
+@pytest.mark.parametrize("name", [*OTHER_CPUS, *ON_A_GPU])
+def test_an_export_gives_what_torch_gave_lowered_by_the_passes_of_mlir_alone(name: str) -> None:
+    export = BY_NAME[name]
+    model = export.load()
+    assert wrong(export, model, program(unscheduled(model.graph))) == {}
 
 
 @pytest.mark.parametrize("name", ON_A_GPU)

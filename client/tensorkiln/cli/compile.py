@@ -14,7 +14,7 @@ from ..bundle import SUFFIX, is_bundle
 from ..sdk import NATIVE, Client
 from ..spec import CompiledProgram
 from .model import read_model
-from .options import Cubin, FastMath, GraphFile, NoFusion, TimeoutS, Url
+from .options import Cubin, FastMath, GraphFile, NoFusion, NoSchedule, TimeoutS, Url
 from .out_file import out_file
 from .report import output, reported, shown
 
@@ -48,6 +48,7 @@ def compile_graph(
     fast_math: FastMath = False,
     cubin: Cubin = False,
     no_fusion: NoFusion = False,
+    no_schedule: NoSchedule = False,
     url: Url = None,
     timeout: TimeoutS = None,
 ) -> None:
@@ -64,6 +65,7 @@ def compile_graph(
             "dump_stages": dump_stages is not None,
             "cubin": cubin,
             "fusion": not no_fusion,
+            "schedule": "none" if no_schedule else "auto",
         }
         programs = client.compile_for(
             model.graph, targets, options, on_progress=shown(step, f"compiling {graph.name}", targets)

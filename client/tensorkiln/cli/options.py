@@ -25,6 +25,9 @@ Cubin = Annotated[
 NoFusion = Annotated[
     bool, typer.Option("--no-fusion", help="Run every op in a kernel of its own: slow, and a second opinion.")
 ]
+NoSchedule = Annotated[
+    bool, typer.Option("--no-schedule", help="Lower every kernel by MLIR's own passes: slower still, another opinion.")
+]
 FastMath = Annotated[
     bool, typer.Option("--fast-math", help="Allow other results in the last bits and for non-finite values.")
 ]

@@ -18,7 +18,7 @@ from ..program import Program
 from ..sdk import NATIVE, Client
 from .arrays import as_dtype, random_array, read_arrays, write_arrays
 from .model import read_model
-from .options import FastMath, NoFusion, TimeoutS, Url
+from .options import FastMath, NoFusion, NoSchedule, TimeoutS, Url
 from .profile_table import output_table, profile_table
 from .report import output, reported, shown
 
@@ -47,6 +47,7 @@ def run(
     threads: Annotated[int | None, typer.Option(min=1, help="Threads of one kernel; default: all processors.")] = None,
     fast_math: FastMath = False,
     no_fusion: NoFusion = False,
+    no_schedule: NoSchedule = False,
     url: Url = None,
     timeout: TimeoutS = None,
 ) -> None:
@@ -59,13 +60,14 @@ def run(
         step(f"reading {graph}")
         given = read_arrays(inputs or [])
         if is_bundle(graph):
-            _require_compiled({"--fast-math": fast_math, "--no-fusion": no_fusion})
+            _require_compiled({"--fast-math": fast_math, "--no-fusion": no_fusion, "--no-schedule": no_schedule})
             program, parameters = Program.from_bundle(graph, threads=threads), {}
         else:
             model = read_model(graph)
             client = stack.enter_context(Client(url, timeout_s=timeout))
             progress = shown(step, f"compiling {graph.name}", [NATIVE])
-            options = {"fast_math": fast_math, "fusion": not no_fusion}
+            schedule = "none" if no_schedule else "auto"
+            options = {"fast_math": fast_math, "fusion": not no_fusion, "schedule": schedule}
             program = client.compile(model.graph, NATIVE, options, threads=threads, on_progress=progress)
             parameters = model.parameters
         free = [binding for binding in program.compiled.inputs if binding.var not in parameters]

@@ -1,0 +1,170 @@
+"""The strategy that schedules nothing: the linalg of a kernel as it is, lowered by the passes of MLIR alone.
+
+It is a second implementation of every kernel, which shares with the others what they are given and nothing behind that:
+results tell which of the two is wrong. One work-group, one thread, the loops in the order in which they are written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from typing import Any
+
+from dialect.mlir import PassManager, bufferization, func, ir, linalg, memref
+from passes.bounds.kernel_memory import MEMORY
+from passes.schedule.choice import Choice, Scratch, stage_flops
+from passes.schedule.row_storage import locals_of
+from passes.schedule.stages import KernelBody
+from passes.to_linalg.arguments import as_pointer_to
+from passes.to_linalg.index_emission import IndexEmitter
+from passes.to_linalg.memory import strided_view
+from passes.to_linalg.write_kernel import SUFFIX
+from tensorkiln import expr
+from tensorkiln.expr import Dim
+from tensorkiln.schedule import KernelItem
+
+from .values import functions_of
+
+NAME = "none"
+
+BUFFERIZATION = ("inline", "one-shot-bufferize", "canonicalize")
+
+
+def find(body: KernelBody) -> KernelBody:
+    """Every kernel."""
+    return body
+
+
+def choice(body: KernelBody, item: KernelItem) -> Choice:
+    """One work-group for all of a kernel, by `item`; what one stage leaves to another is in buffers."""
+    kept = [body.operands[number] for number in locals_of(body)]
+    scratch = tuple(Scratch(value.dtype, expr.product(value.shape), is_private=False) for value in kept)
+    flops = reduce(expr.add, (stage_flops(body, stage) for stage in body.stages), 0)
+    return Choice(NAME, item, scratch, 1, flops)
+
+
+def emit(
+    body: KernelBody, computes: ir.Operation, buffers: Sequence[ir.Value], index: IndexEmitter, entry: ir.Block
+) -> None:
+    """Call a copy of the function `computes`, the kernel's linalg, on tensors that are `buffers`.
+
+    These are the kernel's arguments, its results, and what is kept between stages.
+    """
+    _ = computes.context.dialects["bufferization"]  # which loads it: contexts begin with what every compile needs
+    function = _copied(computes, entry.owner)
+    given = len(body.function.arguments)
+    numbers = [*range(given), *_take_targets(function, body)]
+    kinds = [argument.type for argument in function.regions[0].blocks[0].arguments]
+    symbols = [index(expr.symbol(name)) for name in body.function.symbols]
+    kinds = [*kinds[:given], *kinds[given + len(symbols) :]]
+    views = {
+        number: _view(buffers[number], kind, body.operands[number].shape, index)
+        for number, kind in zip(numbers, kinds, strict=True)
+    }
+    tensors = [
+        bufferization.ToTensorOp(kind, views[number], restrict=True, writable=number >= given).result
+        for number, kind in zip(numbers, kinds, strict=True)
+    ]
+    returned: Any = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value).results
+    callee = ir.StringAttr(function.attributes["sym_name"]).value
+    call = func.CallOp(list(returned), callee, [*tensors[:given], *symbols, *tensors[given:]])
+    for value, result in zip(body.function.results, call.results, strict=True):
+        target = views[body.numbers[value]]
+        bufferization.MaterializeInDestinationOp(None, result, target, restrict=True, writable=True)
+
+
+def _copied(computes: ir.Operation, kernel: ir.Operation) -> ir.Operation:
+    """A copy of a function beside that of a kernel, with what it calls."""
+    module = kernel.parent.regions[0].blocks[0]
+    source, known = _functions(computes.parent), _functions(kernel.parent)
+    called: dict[str, None] = {}
+
+    def visit(operation: ir.Operation) -> ir.WalkResult:
+        if operation.name == "func.call":
+            called[ir.FlatSymbolRefAttr(operation.attributes["callee"]).value] = None
+        return ir.WalkResult.ADVANCE
+
+    computes.walk(visit)
+    for name in called:
+        if name not in known:
+            source[name].clone(ip=ir.InsertionPoint(module))
+    made = computes.clone(ip=ir.InsertionPoint(module)).operation
+    made.attributes["sym_name"] = ir.StringAttr.get(ir.StringAttr(kernel.attributes["sym_name"]).value + SUFFIX)
+    return made
+
+
+def _functions(module: ir.Operation) -> dict[str, ir.Operation]:
+    operations = [op.operation for op in module.regions[0].blocks[0].operations]
+    return {
+        ir.StringAttr(each.attributes["sym_name"]).value: each for each in operations if "sym_name" in each.attributes
+    }
+
+
+def _take_targets(function: ir.Operation, body: KernelBody) -> list[int]:
+    """Have a function take what it computes into, instead of making it; the numbers of these operands, in order."""
+    block = function.regions[0].blocks[0]
+    returned = list(dict.fromkeys(block.operations[len(block.operations) - 1].operands))
+    numbers = {value: len(body.function.arguments) + place for place, value in enumerate(returned)}
+    made: dict[int, ir.Operation] = {}
+    for op in block.operations:
+        operation = op.operation
+        if operation.name in ("linalg.generic", "scf.for"):
+            count = len(operation.results)
+            for result, target in zip(operation.results, list(operation.operands)[-count:], strict=True):
+                empty = target.owner.operation
+                if empty.name == "linalg.fill":
+                    empty = empty.operands[1].owner.operation
+                number = numbers.setdefault(result, len(body.function.arguments) + len(numbers))
+                made[number] = empty
+    for empty in made.values():
+        argument = block.add_argument(empty.results[0].type, empty.location)
+        empty.results[0].replace_all_uses_with(argument)
+        empty.erase()
+    inputs = [argument.type for argument in block.arguments]
+    kind: Any = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
+    function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, list(kind.results)))
+    return list(made)
+
+
+def _view(pointer: ir.Value, tensor: ir.Type, shape: Sequence[Dim], index: IndexEmitter) -> ir.Value:
+    """The memory behind a pointer as a memref of the shape and the elements of a tensor."""
+    kind: Any = ir.RankedTensorType(tensor)
+    base = as_pointer_to(kind.element_type, pointer)
+    strides = [expr.product(shape[axis + 1 :]) for axis in range(len(shape))]
+    view = strided_view(base, 0, shape, strides, index)
+    return memref.cast(ir.MemRefType.get(kind.shape, kind.element_type), view)
+
+
+def bufferize(module: ir.Module) -> ir.Module:
+    """Tensors -> the memory that the kernels were given."""
+    kernels = [name for name, made in functions_of(module).items() if MEMORY in made.attributes]
+    with module.context:
+        # The inliner drops private functions that nobody calls, and the entries that call these are added later.
+        _set_visibility(module, kernels, "public")
+        PassManager.parse(f"builtin.module({','.join(BUFFERIZATION)})").run(module.operation)
+        _set_visibility(module, kernels, "private")
+        _open_copies(module)
+    return module
+
+
+def _open_copies(module: ir.Module) -> None:
+    """Make loops of copies, which would become calls of a runtime library where strides are not known."""
+    copies: list[ir.Operation] = []
+
+    def visit(operation: ir.Operation) -> ir.WalkResult:
+        if operation.name == "memref.copy":
+            copies.append(operation)
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit)
+    for copy in copies:
+        source, target = copy.operands
+        with ir.InsertionPoint(copy), copy.location:
+            linalg.copy(source, outs=[target])
+        copy.erase()
+
+
+def _set_visibility(module: ir.Module, names: Sequence[str], visibility: str) -> None:
+    functions = functions_of(module)
+    for name in names:
+        functions[name].attributes["sym_visibility"] = ir.StringAttr.get(visibility)
