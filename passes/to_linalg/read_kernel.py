@@ -119,11 +119,14 @@ class _Reader:
                 self.index.names[inner.results[0]] = values[axis]
             else:
                 reader.read(inner)
+        yielded = list(block.operations[len(block.operations) - 1].operands)
         made: list[Node] = []
-        for value, result in zip(block.operations[len(block.operations) - 1].operands, operation.results, strict=True):
+        for value, result in zip(yielded, operation.results, strict=True):
             known = self.results.get(result)
             made.append(reader.node(value) if known is None else reader.stored(value, known.dtype))
-        combine, computed = None, reader.computed
+        # A byte that is stored for a bool is no element.
+        bytes_stored = {reader.node(value) for value in yielded} - set(made)
+        combine, computed = None, [node for node in reader.computed if node not in bytes_stored]
         if is_reduction:
             (combination,) = made
             assert isinstance(combination, Apply), "a reduction combines what was before with an element"

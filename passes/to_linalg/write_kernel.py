@@ -7,7 +7,7 @@ from typing import Any
 
 from dialect.mlir import func, ir, linalg, tensor
 from passes import scalar
-from tensorkiln.expr import Dim, Expr, free_symbols
+from tensorkiln.expr import Dim, Expr, free_symbols, symbol
 
 from ..schedule.accesses import loads
 from ..schedule.domain import Loop
@@ -16,7 +16,7 @@ from ..schedule.stages import KernelBody, Stage
 from ..values import Value
 from .index_space import linear_form
 from .memory import register_type, stored_type, to_register
-from .scalar_dag import Interner, Load
+from .scalar_dag import Interner, Load, indices, walk
 from .scalar_ops import COMBINE, Operation, emit_operation
 from .write_element import ElementWriter, loaded, stored
 from .write_index import IndexWriter
@@ -96,7 +96,8 @@ class _Writer:
         elements = [ir.RankedTensorType(value.type).element_type for value in (*inputs, *outputs)]
         block = op.regions[0].blocks.append(*elements)
         with ir.InsertionPoint(block):
-            names = {loop.name: linalg.IndexOp(axis).result for axis, loop in enumerate(loops)}
+            used = _names_in(stage, body.nodes, reads)
+            names = {loop.name: linalg.IndexOp(axis).result for axis, loop in enumerate(loops) if loop.name in used}
             at_hand = {id(load): loaded(load.dtype, block.arguments[number]) for number, load in enumerate(reads)}
             index = self.index.inside(names)
             element = ElementWriter(body.nodes, index, self.tensors, at_hand, self.module_body)
@@ -152,6 +153,19 @@ def direct_reads(stage: Stage, nodes: Interner) -> list[Load]:
     return sorted(found, key=lambda load: (load.operand, [str(at) for at in load.index]))
 
 
+def _names_in(stage: Stage, nodes: Interner, reads: Sequence[Load]) -> frozenset[str]:
+    """The names of which the stage's body needs the values, beside the loads that are operands."""
+    direct = set(map(id, reads))
+    found = (node for node in walk(stage.elements, nodes) if id(node) not in direct)
+    return frozenset[str]().union(
+        *(
+            free_symbols(index)
+            for node in found
+            for index in (*indices(node), *(node.index if isinstance(node, Load) else ()))
+        )
+    )
+
+
 def _is_affine(load: Load, names: Sequence[str]) -> bool:
     for at in load.index:
         form = linear_form(at, names)
@@ -171,9 +185,8 @@ def _plain(at: Dim) -> str:
 
 def _stored_at(stage: Stage, root: Value) -> tuple[Dim, ...]:
     """The index of the root at which the parallel loops store."""
-    parallel = {loop.name for loop in stage.domain.parallel}
-    positions = iter(at for at in stage.domain.positions if free_symbols(at) <= parallel)
-    return tuple(0 if extent == 1 else next(positions) for extent in root.shape)
+    places = iter(stage.domain.parallel)
+    return tuple(0 if extent == 1 else symbol(next(places).name) for extent in root.shape)
 
 
 def _affine_map(loops: Sequence[Loop], index: Sequence[Dim]) -> ir.AffineMap:

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from tensorkiln import compile_limits, limits
+from tensorkiln.build import Builder, conv2d, relu, softmax
 from tensorkiln.dtypes import DType
 from tensorkiln.graph import Graph, json_schema
 from tensorkiln.nodes import NODE_KINDS
@@ -135,10 +136,24 @@ def test_the_worked_example_compiles_to_the_program_that_is_shown(server: Server
     assert program.keys() == json.loads(stated.text).keys()
 
 
-@pytest.mark.parametrize("stage", ["form-kernels", "schedule", "to-linalg"])
+@pytest.mark.parametrize("stage", ["form-kernels", "to-linalg", "schedule", "realise"])
 def test_a_dump_has_the_lines_that_are_shown(stage: str) -> None:
     (graph,), (shown,) = blocks(CONTRACT, "json", "graph"), blocks(PASSES, "mlir", stage)
     dump = compiled(Graph.model_validate_json(graph.text), "cpu:x86-64-v3", dump_stages=True).dumps[stage]
+    assert [line for line in shown.text.splitlines() if line.strip() not in dump] == []
+
+
+@pytest.mark.parametrize("name", ["convolution", "attention"])
+def test_the_linalg_of_a_kernel_has_the_lines_that_are_shown(name: str) -> None:
+    b = Builder(name)
+    if name == "convolution":
+        x, w = b.input("float32", (1, 3, 8, 8)), b.input("float32", (4, 3, 3, 3))
+        b.output(relu(conv2d(x, w, padding=1)))
+    else:
+        q, k, v = (b.input("float32", (b.symbol("n", 1, 512), 16)) for _ in range(3))
+        b.output(softmax(q @ k.transpose() * 0.25) @ v)
+    (shown,) = blocks(PASSES, "mlir", name)
+    dump = compiled(b.graph(), "cpu:x86-64-v3", dump_stages=True).dumps["to-linalg"]
     assert [line for line in shown.text.splitlines() if line.strip() not in dump] == []
 
 

@@ -127,6 +127,15 @@ def test_run_prints_kernels_and_writes_what_the_reference_computes(
         assert text in done.stdout
 
 
+@pytest.mark.parametrize("opinion", ["--no-fusion", "--no-schedule"])
+def test_run_asks_for_other_opinions(kiln: Kiln, graph_file: Path, layer: Graph, tmp_path: Path, opinion: str) -> None:
+    x, w = np.ones((4, 8), np.float32), np.full((8, 3), 0.5, np.float32)
+    np.savez(tmp_path / "both.npz", x=x, w=w)
+    done = kiln("run", graph_file.name, "-i", "both.npz", "-s", "n=4", "-o", "y.npy", opinion)
+    assert (done.returncode, done.stderr) == (0, "")
+    np.testing.assert_allclose(np.load(tmp_path / "y.npy"), reference.evaluate(layer, x, w, n=4)[0], rtol=1e-5)
+
+
 def test_without_a_url_the_command_brings_its_own_service(kiln: Kiln, graph_file: Path, tmp_path: Path) -> None:
     done = kiln("run", graph_file.name, "--random", "0", "-s", "n=3", url="")
     assert (done.returncode, done.stderr) == (0, "")

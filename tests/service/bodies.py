@@ -40,7 +40,7 @@ def graph(
 
 
 def compile_body(
-    wire: dict[str, Any] | None = None, target: str | Sequence[str] = V3, **options: bool
+    wire: dict[str, Any] | None = None, target: str | Sequence[str] = V3, **options: bool | str
 ) -> dict[str, Any]:
     """A body of POST /compile."""
     return {"graph": wire or graph(), "target": target, **({"options": options} if options else {})}

@@ -58,6 +58,8 @@ def test_the_reason_of_a_miss_names_what_differs(pair: tuple[Server, Server], un
     assert cache(server.compile(encoded(fast))) == ("miss", "differs in options.fast_math")
     apart = compile_body(graph(rows=71), fusion=False)
     assert cache(server.compile(encoded(apart))) == ("miss", "differs in options.fusion")
+    alone = compile_body(graph(rows=71), schedule="none")
+    assert cache(server.compile(encoded(alone))) == ("miss", "differs in options.schedule")
     other = compile_body(graph(rows=71), target="cpu:x86-64-v4")
     assert cache(server.compile(encoded(other))) == ("miss", "differs in target.cpu, target.features")
     assert cache(server.compile(encoded(compile_body(graph("sqrt", rows=71))))) == ("miss", "first request")
