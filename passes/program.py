@@ -30,10 +30,10 @@ from tensorkiln.target import Target
 
 from .codegen.assembly import Assembly
 from .launch import Launch
+from .plan.dependencies import dependencies
+from .plan.program_plan import ProgramPlan, Step
 from .schedule.attach import kernel_functions, read_program, schedule_of
-from .schedule.dependencies import dependencies
 from .schedule.opportunities import fusion_opportunities
-from .schedule.program_plan import ProgramPlan, Step
 
 LAUNCH_NS = 1000
 

@@ -9,9 +9,10 @@ from typing import Any, Generic, TypeVar
 from dialect.mlir import ir
 from passes.schedule.attach import attach_schedules
 from passes.schedule.choice import Choice
-from passes.schedule.in_place import Reuse
-from passes.schedule.stages import KernelBody
 from tensorkiln.schedule import KernelItem
+
+from .loops.body import KernelBody
+from .plan.in_place import Reuse
 
 Problem = TypeVar("Problem")
 Machine = TypeVar("Machine")

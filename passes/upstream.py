@@ -14,15 +14,15 @@ from dialect.mlir import PassManager, bufferization, func, ir, linalg, memref
 from passes.bounds.kernel_memory import MEMORY
 from passes.schedule.choice import Choice, Scratch, stage_flops
 from passes.schedule.row_storage import locals_of
-from passes.schedule.stages import KernelBody
-from passes.to_linalg.arguments import as_pointer_to
-from passes.to_linalg.index_emission import IndexEmitter
-from passes.to_linalg.memory import strided_view
 from passes.to_linalg.write_kernel import SUFFIX
 from tensorkiln import expr
 from tensorkiln.expr import Dim
 from tensorkiln.schedule import KernelItem
 
+from .emit.arguments import as_pointer_to
+from .emit.index_emission import IndexEmitter
+from .emit.memory import strided_view
+from .loops.body import KernelBody
 from .values import functions_of
 
 NAME = "none"

@@ -8,7 +8,7 @@ from math import gcd
 from tensorkiln import expr
 from tensorkiln.expr import Atom, Dim, Expr, Monomial
 
-from ..to_linalg.index_space import split_multiple
+from ..loops.index_space import split_multiple
 
 MAX_DIVISIONS = 64
 """Steps of a division of polynomials: one for each term of the quotient."""

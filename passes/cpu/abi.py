@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from dialect.mlir import func, ir, llvm
-from passes.to_linalg.memory import stored_type
+from passes.scalar.registers import stored_type
 from tensorkiln.dtypes import DType
 
 BODY_SUFFIX = "_body"

@@ -10,16 +10,16 @@ from dataclasses import dataclass, replace
 from functools import reduce
 
 from dialect.mlir import arith, func, ir, scf, vector
+from passes.emit.accumulation import Product
+from passes.emit.index_emission import IndexEmitter
+from passes.emit.memory import Memory, strided_view
+from passes.emit.stage_emission import StageEmitter
+from passes.loops.body import KernelBody, Stage
+from passes.loops.domain import Loop, extent_of
+from passes.loops.index_space import linear_form
+from passes.loops.substitution import over
 from passes.schedule.choice import Choice, Scratch, kernel_item, stage_flops
 from passes.schedule.contraction import Contraction, contraction_of
-from passes.schedule.domain import Loop, extent_of
-from passes.schedule.stages import KernelBody, Stage
-from passes.schedule.substitution import over
-from passes.to_linalg.accumulation import Product
-from passes.to_linalg.index_emission import IndexEmitter
-from passes.to_linalg.index_space import linear_form
-from passes.to_linalg.memory import Memory, strided_view
-from passes.to_linalg.stage_emission import StageEmitter
 from tensorkiln import expr
 from tensorkiln.dtypes import DType
 from tensorkiln.expr import Dim, evaluate, symbol

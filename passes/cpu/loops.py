@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import reduce
 
+from passes.emit.index_emission import IndexEmitter
+from passes.emit.memory import Memory, register
+from passes.emit.stage_emission import StageEmitter
+from passes.emit.sum_emission import emit_sum
+from passes.loops.body import KernelBody
+from passes.loops.collapse import collapse
+from passes.loops.domain import Loop, extent_of
+from passes.loops.index_space import Index
+from passes.scalar.registers import stored_type
 from passes.schedule.choice import Choice, Scratch, bounded, kernel_item, stage_flops
-from passes.schedule.collapse import collapse
-from passes.schedule.domain import Loop, extent_of
 from passes.schedule.row_storage import locals_of, row_size, row_start
-from passes.schedule.stages import KernelBody
 from passes.schedule.sum_blocks import TOTAL, SumBlocks, sum_blocks, totals_of
 from passes.schedule.tiling import ROW as ROW_LOOP
 from passes.schedule.tiling import WHOLE, Rows, block_name, choose_rows, inner_loops, rows_per_group, with_rows
-from passes.to_linalg.index_emission import IndexEmitter
-from passes.to_linalg.index_space import Index
-from passes.to_linalg.memory import Memory, register, stored_type
-from passes.to_linalg.stage_emission import StageEmitter
-from passes.to_linalg.sum_emission import emit_sum
 from tensorkiln import expr
 from tensorkiln.dtypes import DType
 from tensorkiln.expr import Dim

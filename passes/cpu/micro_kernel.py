@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dialect.mlir import arith, ir, memref, scf, vector
+from passes.emit.accumulation import Product
+from passes.emit.index_emission import IndexEmitter
+from passes.emit.memory import strided_view
+from passes.loops.index_space import IndexSpace
 from passes.scalar import mlir_scalar
-from passes.to_linalg.accumulation import Product
-from passes.to_linalg.index_emission import IndexEmitter
-from passes.to_linalg.index_space import IndexSpace
-from passes.to_linalg.memory import strided_view, zero
+from passes.scalar.registers import zero
 from tensorkiln.expr import symbol
 
 from .blocking import VECTORS_PER_TILE, Blocking

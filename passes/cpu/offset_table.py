@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from functools import reduce
 
 from dialect.mlir import arith, func, ir, memref, scf
-from passes.schedule.domain import Loop
-from passes.to_linalg.index_emission import IndexEmitter
-from passes.to_linalg.index_space import IndexSpace
-from passes.to_linalg.memory import strided_view
+from passes.emit.index_emission import IndexEmitter
+from passes.emit.memory import strided_view
+from passes.loops.domain import Loop
+from passes.loops.index_space import IndexSpace
 from tensorkiln import expr
 from tensorkiln.expr import Dim, symbol
 

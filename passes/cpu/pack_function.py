@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dialect.mlir import arith, func, ir, memref, scf, vector
+from passes.emit.index_emission import IndexEmitter
+from passes.emit.memory import strided_view
+from passes.loops.index_space import IndexSpace
 from passes.scalar import cast
+from passes.scalar.registers import stored_type, to_scalar
 from passes.scalar.traits import Traits
-from passes.to_linalg.index_emission import IndexEmitter
-from passes.to_linalg.index_space import IndexSpace
-from passes.to_linalg.memory import stored_type, strided_view, to_scalar
 from tensorkiln import expr
 from tensorkiln.dtypes import DType
 from tensorkiln.expr import Dim, symbol

@@ -6,10 +6,10 @@ from functools import partial
 
 from passes.boundary import AFFINE, KILN, LLVM, LOOPS, TENSORS, UNBUFFERED
 from passes.decompose import decompose
-from passes.form_kernels import form_kernels
+from passes.fuse import form_kernels
 from passes.lower import lower_to_llvm
 from passes.merge_kernels import merge_kernels
-from passes.schedule.in_place import Reuse
+from passes.plan.in_place import Reuse
 from passes.stage import Stage
 from passes.strategy import schedule
 from passes.to_linalg.kernels import kernels_to_linalg

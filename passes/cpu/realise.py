@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from dialect.mlir import ir
 from passes.bounds import drop_records, memory_of
+from passes.emit.arguments import operand_pointers
 from passes.schedule.attach import PROGRAM, ScheduledKernel, entry_steps, read_plan, scheduled_kernels
-from passes.to_linalg.arguments import operand_pointers
 from passes.values import read_symbols
 from tensorkiln.buffers import Buffer
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from dialect.mlir import ir, scf
-from passes.schedule.domain import Loop, extent_of
-from passes.to_linalg.index_emission import IndexEmitter
-from passes.to_linalg.index_space import Index, IndexSpace
+from passes.emit.index_emission import IndexEmitter
+from passes.loops.domain import Loop, extent_of
+from passes.loops.index_space import Index, IndexSpace
 from tensorkiln import expr
 
 from .frame import Frame

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from dialect.mlir import arith, ir, scf
+from passes.emit.emission import as_index
+from passes.emit.index_emission import IndexEmitter
+from passes.emit.memory import load, store
+from passes.loops.body import KernelBody
+from passes.loops.domain import Loop, extent_of
+from passes.loops.index_space import Index, IndexSpace
+from passes.scalar.registers import zero
 from passes.schedule.choice import Choice, kernel_item
-from passes.schedule.domain import Loop, extent_of
 from passes.schedule.scatter import at, is_scatter, lines_of, root_of
-from passes.schedule.stages import KernelBody
-from passes.to_linalg.emission import as_index
-from passes.to_linalg.index_emission import IndexEmitter
-from passes.to_linalg.index_space import Index, IndexSpace
-from passes.to_linalg.memory import load, store, zero
 from passes.values import Value
 from tensorkiln import expr
 from tensorkiln.expr import Dim

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from dialect.mlir import func, ir
 from passes.bounds import drop_records
-from passes.to_linalg.memory import stored_type
+from passes.scalar.registers import stored_type
 from tensorkiln.dtypes import DType
 
 from .intrinsics import KERNEL, THREADS

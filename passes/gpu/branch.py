@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from functools import reduce
 
 from dialect.mlir import arith, ir, scf
-from passes.to_linalg.index_emission import IndexEmitter
+from passes.emit.index_emission import IndexEmitter
 from tensorkiln.expr import Dim
 
 Test = tuple[str, Dim, Dim]

@@ -10,10 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import reduce
 
+from passes.loops.body import KernelBody
+from passes.loops.domain import Loop, extent_of
 from passes.schedule.choice import Choice, stage_flops
 from passes.schedule.contraction import Contraction, contraction_of
-from passes.schedule.domain import Loop, extent_of
-from passes.schedule.stages import KernelBody
 from tensorkiln import expr
 from tensorkiln.expr import Dim
 from tensorkiln.schedule import KernelItem, SharedArray

@@ -5,25 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from dialect.mlir import ir, scf
+from passes.emit.accumulation import Product, identity
+from passes.emit.emission import Emitter
+from passes.emit.index_emission import IndexEmitter
+from passes.emit.memory import Memory, load, store
+from passes.loops.accesses import Access
+from passes.loops.body import KernelBody
+from passes.loops.domain import Loop, extent_of
 from passes.scalar import cast
-from passes.schedule.accesses import Access
+from passes.scalar.registers import from_memory, stored_type, to_memory, to_register, to_scalar, zero
 from passes.schedule.contraction import Contraction
-from passes.schedule.domain import Loop, extent_of
-from passes.schedule.stages import KernelBody
-from passes.to_linalg.accumulation import Product, identity
-from passes.to_linalg.emission import Emitter
-from passes.to_linalg.index_emission import IndexEmitter
-from passes.to_linalg.memory import (
-    Memory,
-    from_memory,
-    load,
-    store,
-    stored_type,
-    to_memory,
-    to_register,
-    to_scalar,
-    zero,
-)
 from tensorkiln import expr
 from tensorkiln.dtypes import DType
 from tensorkiln.expr import Dim, symbol

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dialect.mlir import arith, ir, nvvm
 from passes.scalar import mlir_scalar
-from passes.to_linalg.memory import to_register, to_scalar
+from passes.scalar.registers import to_register, to_scalar
 from tensorkiln.dtypes import DType
 
 from .machine import WARP

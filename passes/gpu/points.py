@@ -9,14 +9,15 @@ from collections.abc import Sequence
 from functools import reduce
 
 from dialect.mlir import arith, ir, scf
-from passes.schedule.accesses import loads
+from passes.emit.emission import Emitter
+from passes.emit.index_emission import IndexEmitter
+from passes.emit.memory import Memory, register, store
+from passes.loops.accesses import loads
+from passes.loops.body import KernelBody, Stage
+from passes.loops.collapse import collapse
+from passes.loops.domain import extent_of
+from passes.scalar.registers import stored_type
 from passes.schedule.choice import Choice, stage_flops
-from passes.schedule.collapse import collapse
-from passes.schedule.domain import extent_of
-from passes.schedule.stages import KernelBody, Stage
-from passes.to_linalg.emission import Emitter
-from passes.to_linalg.index_emission import IndexEmitter
-from passes.to_linalg.memory import Memory, register, store, stored_type
 from tensorkiln import expr
 from tensorkiln.dtypes import DType
 from tensorkiln.expr import Dim, symbol

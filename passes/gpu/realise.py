@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from dialect.mlir import ir
 from passes.bounds import memory_of
+from passes.emit.arguments import operand_pointers
+from passes.emit.index_emission import IndexEmitter
+from passes.loops.index_space import IndexSpace
 from passes.schedule.attach import ScheduledKernel, read_plan, scheduled_kernels
-from passes.to_linalg.arguments import operand_pointers
-from passes.to_linalg.index_emission import IndexEmitter
-from passes.to_linalg.index_space import IndexSpace
 from passes.values import read_symbols
 from tensorkiln.buffers import Buffer
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dialect.mlir import ir
+from passes.emit.accumulation import combined
+from passes.emit.index_emission import IndexEmitter
+from passes.emit.memory import load, store
 from passes.scalar.traits import Traits
-from passes.to_linalg.accumulation import combined
-from passes.to_linalg.index_emission import IndexEmitter
-from passes.to_linalg.memory import load, store
 from tensorkiln import expr
 from tensorkiln.dtypes import DType
 from tensorkiln.expr import Dim, symbol

@@ -11,18 +11,19 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 from dialect.mlir import arith, ir, scf
+from passes.emit.accumulation import combined, identity
+from passes.emit.emission import Emitter
+from passes.emit.index_emission import IndexEmitter
+from passes.emit.memory import Memory, register, store
+from passes.loops.accesses import loads
+from passes.loops.body import KernelBody, Stage, Store
+from passes.loops.domain import Loop, extent_of
+from passes.loops.scalar_dag import Load
 from passes.scalar import cast
-from passes.schedule.accesses import loads
-from passes.schedule.domain import Loop, extent_of
+from passes.scalar.registers import stored_type
 from passes.schedule.row_storage import row_size, row_start
-from passes.schedule.stages import KernelBody, Stage, Store
 from passes.schedule.sum_blocks import ACCUMULATOR_TERMS, TOTAL, sums_floats
 from passes.schedule.tiling import inner_loops
-from passes.to_linalg.accumulation import combined, identity
-from passes.to_linalg.emission import Emitter
-from passes.to_linalg.index_emission import IndexEmitter
-from passes.to_linalg.memory import Memory, register, store, stored_type
-from passes.to_linalg.scalar_dag import Load
 from tensorkiln import expr
 from tensorkiln.dtypes import DType
 from tensorkiln.expr import Dim

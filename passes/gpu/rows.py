@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections import Counter
 from functools import reduce
 
-from passes.schedule.accesses import linear_access, loads
+from passes.loops.accesses import linear_access, loads
+from passes.loops.body import KernelBody, Stage
+from passes.loops.collapse import collapse
+from passes.loops.domain import extent_of
 from passes.schedule.choice import Choice, Scratch, stage_flops
-from passes.schedule.collapse import collapse
-from passes.schedule.domain import extent_of
 from passes.schedule.row_storage import locals_of, row_size
-from passes.schedule.stages import KernelBody, Stage
 from passes.schedule.tiling import inner_loops
 from tensorkiln import expr
 from tensorkiln.architectures import MAX_THREADS_PER_BLOCK, STATIC_SHARED_BYTES

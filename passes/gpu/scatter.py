@@ -9,14 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from dialect.mlir import arith, ir, memref, scf
+from passes.emit.emission import as_index
+from passes.emit.index_emission import IndexEmitter
+from passes.emit.memory import load, store, strided_view
+from passes.loops.body import KernelBody
+from passes.loops.domain import extent_of
+from passes.loops.index_space import IndexSpace
+from passes.scalar.registers import zero
 from passes.schedule.choice import Choice, Scratch
-from passes.schedule.domain import extent_of
 from passes.schedule.scatter import at, is_scatter, lines_of, root_of
-from passes.schedule.stages import KernelBody
-from passes.to_linalg.emission import as_index
-from passes.to_linalg.index_emission import IndexEmitter
-from passes.to_linalg.index_space import IndexSpace
-from passes.to_linalg.memory import load, store, strided_view, zero
 from passes.values import Value
 from tensorkiln import expr
 from tensorkiln.dtypes import DType

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dialect.mlir import ir, memref
-from passes.to_linalg.index_emission import IndexEmitter
-from passes.to_linalg.memory import stored_type
+from passes.emit.index_emission import IndexEmitter
+from passes.scalar.registers import stored_type
 from tensorkiln import expr
 from tensorkiln.expr import Dim
 from tensorkiln.schedule import SharedArray

@@ -9,7 +9,7 @@ from dialect.module import graph_function
 from dialect.movement import CatOp
 from dialect.types import type_of
 from passes.decompose import builder
-from passes.to_linalg.index_space import IndexSpace
+from passes.loops.index_space import IndexSpace
 from passes.values import read_symbols
 from tensorkiln import expr
 

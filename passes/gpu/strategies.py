@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from passes import upstream
+from passes.emit.index_emission import IndexEmitter
+from passes.loops.body import KernelBody
 from passes.schedule.choice import Choice
-from passes.schedule.stages import KernelBody
 from passes.strategy import Strategies, Strategy
-from passes.to_linalg.index_emission import IndexEmitter
 from tensorkiln.schedule import KernelItem
 
 from . import contraction, points, rows, scatter

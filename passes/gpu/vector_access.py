@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dialect.mlir import ir, vector
-from passes.schedule.accesses import linear_access, loads
-from passes.schedule.stages import KernelBody
-from passes.to_linalg.index_emission import IndexEmitter
-from passes.to_linalg.index_space import linear_form
-from passes.to_linalg.memory import from_memory, stored_type, strided_view, to_memory
-from passes.to_linalg.scalar_dag import Apply, Load, walk
+from passes.emit.index_emission import IndexEmitter
+from passes.emit.memory import strided_view
+from passes.loops.accesses import linear_access, loads
+from passes.loops.body import KernelBody
+from passes.loops.index_space import linear_form
+from passes.loops.scalar_dag import Apply, Load, walk
+from passes.scalar.registers import from_memory, stored_type, to_memory
 from tensorkiln import expr
 from tensorkiln.dtypes import DType
 from tensorkiln.expr import Dim

@@ -13,15 +13,15 @@ from tensorkiln.expr import Dim, from_derived_wire, to_wire
 from tensorkiln.schedule import KernelItem
 
 from ..attributes import decode, encode
+from ..loops.body import KernelBody
+from ..plan.aliasing import share_storage
+from ..plan.entries import name_entries
+from ..plan.in_place import Reuse, reusable
+from ..plan.program_plan import Call, ProgramPlan, Step, plan_program
 from ..to_linalg.read_kernel import read_kernel
 from ..to_linalg.write_kernel import SUFFIX
 from ..values import Function, functions_of, is_kernel, read_function, read_symbols
-from .aliasing import share_storage
 from .choice import Choice
-from .entries import name_entries
-from .in_place import Reuse, reusable
-from .program_plan import Call, ProgramPlan, Step, plan_program
-from .stages import KernelBody
 
 SCHEDULE = "kiln.schedule"
 STRATEGY = "kiln.strategy"

@@ -19,9 +19,9 @@ from tensorkiln.schedule import (
     Vectorize,
 )
 
-from ..to_linalg.scalar_dag import Apply, walk
-from .domain import Loop, extent_of
-from .stages import KernelBody, Stage
+from ..loops.body import KernelBody, Stage
+from ..loops.domain import Loop, extent_of
+from ..loops.scalar_dag import Apply, walk
 from .work import additions
 
 

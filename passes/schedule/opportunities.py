@@ -8,7 +8,7 @@ from tensorkiln import expr
 from tensorkiln.buffers import Buffer
 from tensorkiln.schedule import FusionOpportunity, KernelItem
 
-from .program_plan import Step
+from ..plan.program_plan import Step
 
 
 def fusion_opportunities(

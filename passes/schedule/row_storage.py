@@ -5,9 +5,9 @@ from __future__ import annotations
 from tensorkiln import expr
 from tensorkiln.expr import Dim
 
+from ..loops.body import KernelBody, Stage
+from ..loops.domain import extent_of
 from .choice import bounded
-from .domain import extent_of
-from .stages import KernelBody, Stage
 from .tiling import inner_loops
 
 

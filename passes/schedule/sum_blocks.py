@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from tensorkiln.dtypes import DType
 from tensorkiln.expr import Dim
 
+from ..loops.body import KernelBody, Stage
+from ..loops.domain import Loop, extent_of
+from ..loops.substitution import over
 from .choice import bounded
-from .domain import Loop, extent_of
-from .stages import KernelBody, Stage
-from .substitution import over
 from .tiling import cut, inner_loops
 
 ACCUMULATOR_TERMS = 512

@@ -12,11 +12,11 @@ from dataclasses import replace
 from tensorkiln import expr
 from tensorkiln.expr import Dim, free_symbols
 
-from ..to_linalg.index_space import IndexSpace
-from .accesses import linear_access, loads
-from .domain import Loop, extent_of
-from .stages import KernelBody, Stage
-from .substitution import over
+from ..loops.accesses import linear_access, loads
+from ..loops.body import KernelBody, Stage
+from ..loops.domain import Loop, extent_of
+from ..loops.index_space import IndexSpace
+from ..loops.substitution import over
 
 MIN_POINTS = 1024
 CHUNK = 16384

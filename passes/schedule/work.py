@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..to_linalg.scalar_dag import Apply, Constant
+from ..loops.scalar_dag import Apply, Constant
 
 _DIVISION: Final = 8
 _FLOATS: Final[dict[str, int]] = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dialect.mlir import func, ir
 
-from ..schedule.stages import kernel_body
+from ..trace.kernel_body import kernel_body
 from ..values import ROWS, is_kernel, read_function, read_symbols
 from .write_kernel import write_kernel
 

@@ -12,10 +12,10 @@ from tensorkiln import expr
 from tensorkiln.dtypes import DType
 from tensorkiln.expr import Dim
 
+from ..loops.index_space import IndexSpace
+from ..loops.scalar_dag import Apply, Condition, Interner, Node, zero
 from ..values import Value
-from .index_space import IndexSpace
 from .read_index import IndexReader
-from .scalar_dag import Apply, Condition, Interner, Node, zero
 from .scalar_ops import operation_at, operation_of_op
 
 _UNSIGNED_BELOW = arith.CmpIPredicate.ult.value

@@ -10,13 +10,13 @@ from dialect.types import dtype_of, type_of
 from tensorkiln.expr import Dim, symbol
 from tensorkiln.types import TensorType
 
-from ..schedule.domain import Domain, Loop
-from ..schedule.stages import KernelBody, Stage, Store
+from ..loops.body import KernelBody, Stage, Store
+from ..loops.domain import Domain, Loop
+from ..loops.index_space import IndexSpace
+from ..loops.scalar_dag import Apply, Interner, Node
 from ..values import ROWS, Function, Range, Value
-from .index_space import IndexSpace
 from .read_element import ElementReader
 from .read_index import IndexReader, apply
-from .scalar_dag import Apply, Interner, Node
 from .scalar_ops import combined_kind
 from .write_kernel import SCATTER, SUFFIX
 

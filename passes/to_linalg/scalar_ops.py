@@ -15,8 +15,8 @@ from passes import scalar
 from passes.scalar import mlir_scalar
 from tensorkiln.dtypes import DType
 
-from .memory import register_type, to_register, to_scalar
-from .scalar_dag import Apply
+from ..loops.scalar_dag import Apply
+from ..scalar.registers import register_type, to_register, to_scalar
 
 SCALAR: Final = "kiln.scalar"
 """On a function: the scalar operation that it is, the dtype of its result, and its attributes."""

@@ -9,8 +9,20 @@ from passes.scalar import mlir_scalar
 from tensorkiln.dtypes import DType
 from tensorkiln.expr import Dim, Expr, free_symbols
 
-from .memory import constant, from_memory, register_type, to_memory, zero
-from .scalar_dag import Apply, Choose, Condition, Constant, Guard, IndexValue, InRange, Interner, IsTrue, Load, Node
+from ..loops.scalar_dag import (
+    Apply,
+    Choose,
+    Condition,
+    Constant,
+    Guard,
+    IndexValue,
+    InRange,
+    Interner,
+    IsTrue,
+    Load,
+    Node,
+)
+from ..scalar.registers import constant, from_memory, register_type, to_memory, zero
 from .scalar_ops import Operation, emit_operation, operation_of
 from .write_index import IndexWriter
 

@@ -9,7 +9,7 @@ from typing import Final
 from dialect.mlir import affine, arith, ir
 from tensorkiln.expr import Atom, Dim, Expr, free_symbols
 
-from .index_space import IndexSpace
+from ..loops.index_space import IndexSpace
 
 _QUOTIENTS: Final = ("floordiv", "idiv")
 _REMAINDERS: Final = ("floormod", "mod")

@@ -9,14 +9,14 @@ from dialect.mlir import func, ir, linalg, tensor
 from passes import scalar
 from tensorkiln.expr import Dim, Expr, free_symbols, symbol
 
-from ..schedule.accesses import loads
-from ..schedule.domain import Loop
+from ..loops.accesses import loads
+from ..loops.body import KernelBody, Stage
+from ..loops.domain import Loop
+from ..loops.index_space import linear_form
+from ..loops.scalar_dag import Interner, Load, indices, walk
+from ..scalar.registers import register_type, stored_type, to_register
 from ..schedule.scatter import is_scatter, root_of
-from ..schedule.stages import KernelBody, Stage
 from ..values import Value
-from .index_space import linear_form
-from .memory import register_type, stored_type, to_register
-from .scalar_dag import Interner, Load, indices, walk
 from .scalar_ops import COMBINE, Operation, emit_operation
 from .write_element import ElementWriter, loaded, stored
 from .write_index import IndexWriter

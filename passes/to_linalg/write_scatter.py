@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dialect.mlir import arith, ir, linalg, scf, tensor
 from tensorkiln.dtypes import DType
 
+from ..scalar.registers import zero
 from ..values import Value
-from .memory import zero
 from .write_element import loaded, stored
 from .write_index import IndexWriter
 

@@ -14,8 +14,8 @@ from dialect.mlir import arith, ir, vector
 from passes.bounds import accesses
 from passes.compile import Compilation
 from passes.cpu import contraction, loops, pack_function, realise, rows, scatter
-from passes.schedule.domain import Loop, extent_of
-from passes.schedule.stages import KernelBody, Stage
+from passes.loops.body import KernelBody, Stage
+from passes.loops.domain import Loop, extent_of
 from passes.schedule.tiling import inner_loops
 from tensorkiln import expr
 from tensorkiln.build import Builder, Tensor, softmax

@@ -9,9 +9,9 @@ from dialect.module import graph_function
 from passes.back_ends import back_end_of
 from passes.cpu.machine import Machine, machine_of
 from passes.decompose import decompose
-from passes.form_kernels import form_kernels
+from passes.fuse import form_kernels
+from passes.loops.body import KernelBody
 from passes.schedule.attach import kernel_functions
-from passes.schedule.stages import KernelBody
 from passes.to_linalg.kernels import kernels_to_linalg
 from passes.to_linalg.read_kernel import read_kernel
 from passes.values import ROWS, Function, functions_of, read_function, read_symbols

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from passes.schedule.aliasing import share_storage
+from passes.plan.aliasing import share_storage
+from passes.plan.program_plan import ProgramPlan, Step
 from passes.schedule.attach import read_program
-from passes.schedule.program_plan import ProgramPlan, Step
 from tensorkiln.build import Builder, matmul, softmax
 from tensorkiln.dtypes import DType
 from tensorkiln.graph import Graph

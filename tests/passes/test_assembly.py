@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from passes.form_kernels.joining import MAX_AHEAD
+from passes.fuse.joining import MAX_AHEAD
 from tensorkiln.build import Builder, Tensor, cat, conv2d, matmul, relu
 from tensorkiln.expr import Dim
 from tensorkiln.program import Program

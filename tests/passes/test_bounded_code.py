@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from dialect.mlir import ir
-from passes.form_kernels.materialise import MAX_INDEX, MAX_SIZE
-from passes.to_linalg.scalar_dag import indices, walk
+from passes.fuse.materialise import MAX_INDEX, MAX_SIZE
+from passes.loops.scalar_dag import indices, walk
 from tensorkiln.build import Builder, cat, pad, shrink
 from tensorkiln.expr import Dim
 from tensorkiln.graph import Graph

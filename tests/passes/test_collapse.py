@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from passes.schedule.accesses import loads
-from passes.schedule.collapse import collapse
-from passes.schedule.stages import KernelBody
+from passes.loops.accesses import loads
+from passes.loops.body import KernelBody
+from passes.loops.collapse import collapse
 from tensorkiln.build import Builder, flip, pad, softmax
 from tensorkiln.expr import Dim, symbol
 from tensorkiln.graph import Graph

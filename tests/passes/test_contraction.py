@@ -9,7 +9,11 @@ from hypothesis import strategies as st
 from passes.cpu import contraction as strategy
 from passes.cpu.blocking import VECTORS_PER_TILE, choose_blocking, group_counts
 from passes.cpu.machine import VectorUnit, vector_unit
-from passes.schedule.accesses import Access
+from passes.loops.accesses import Access
+from passes.loops.body import KernelBody
+from passes.loops.domain import Domain, Loop
+from passes.loops.index_space import IndexSpace
+from passes.loops.scalar_dag import Interner
 from passes.schedule.contraction import (
     MIN_COLUMNS,
     MIN_DEPTH,
@@ -18,10 +22,6 @@ from passes.schedule.contraction import (
     is_exact_widening,
     match_contraction,
 )
-from passes.schedule.domain import Domain, Loop
-from passes.schedule.stages import KernelBody
-from passes.to_linalg.index_space import IndexSpace
-from passes.to_linalg.scalar_dag import Interner
 from tensorkiln import expr
 from tensorkiln.build import Builder, Tensor, conv2d, einsum, matmul, pad, relu
 from tensorkiln.dtypes import DType

@@ -8,8 +8,8 @@ import sys
 import numpy as np
 import pytest
 
-from passes.schedule.dependencies import dependencies
-from passes.schedule.program_plan import Step
+from passes.plan.dependencies import dependencies
+from passes.plan.program_plan import Step
 from tensorkiln.buffers import Buffer
 from tensorkiln.dtypes import DType
 from tensorkiln.expr import Dim, mul, symbol

@@ -10,10 +10,10 @@ import pytest
 
 from dialect.locations import node_pointers
 from dialect.mlir import ir
-from passes.form_kernels import form_kernels
-from passes.form_kernels.grouping import row_layout
-from passes.form_kernels.materialise import MAX_DEPTH, live_values, materialised
-from passes.to_linalg.scalar_dag import walk
+from passes.fuse import form_kernels
+from passes.fuse.grouping import row_layout
+from passes.fuse.materialise import MAX_DEPTH, live_values, materialised
+from passes.loops.scalar_dag import walk
 from tensorkiln import expr
 from tensorkiln.build import Builder, exp, gather, matmul, pad, relu, scatter, shrink, softmax
 from tensorkiln.reference import evaluate

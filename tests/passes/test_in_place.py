@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from passes.schedule.in_place import Reuse, reusable
+from passes.plan.in_place import Reuse, reusable
 from tensorkiln.build import Builder, Tensor, expand, flip, gather, matmul, pad, relu, shrink, softmax
 from tensorkiln.graph import Graph
 from tests.dialect.wire import assign, binop, graph_of, placeholder, unary

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from passes.to_linalg.index_space import IndexSpace, linear_form, rejoin, split_multiple
+from passes.loops.index_space import IndexSpace, linear_form, rejoin, split_multiple
 from tensorkiln import expr
 from tensorkiln.expr import Dim, evaluate, symbol
 

@@ -7,8 +7,8 @@ import hashlib
 import numpy as np
 import pytest
 
+from passes.plan.program_plan import ProgramPlan
 from passes.schedule.attach import read_program
-from passes.schedule.program_plan import ProgramPlan
 from tensorkiln.build import Builder, scatter, softmax
 from tensorkiln.dtypes import DType
 from tensorkiln.graph import Graph

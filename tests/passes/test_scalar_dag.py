@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from passes.to_linalg.scalar_dag import Interner, children, indices, walk
+from passes.loops.scalar_dag import Interner, children, indices, walk
 from tensorkiln import expr
 from tensorkiln.dtypes import DType
 from tensorkiln.expr import symbol

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from passes.compile import Compilation
-from passes.form_kernels import grouping
+from passes.fuse import grouping
 from passes.schedule import tiling
 from tensorkiln.build import Builder, matmul, softmax
 from tensorkiln.reference import evaluate

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from passes.schedule.domain import Domain, Loop, domain_of
-from passes.schedule.stages import kernel_body
-from passes.to_linalg.index_space import IndexSpace
-from passes.to_linalg.scalar_dag import Load
+from passes.loops.domain import Domain, Loop, domain_of
+from passes.loops.index_space import IndexSpace
+from passes.loops.scalar_dag import Load
+from passes.trace.kernel_body import kernel_body
 from passes.values import Function, Value
 from tensorkiln import expr
 from tensorkiln.build import Builder, gelu, matmul, relu, scatter, softmax

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from passes.schedule.collapse import collapse
-from passes.schedule.domain import extent_of
-from passes.schedule.stages import KernelBody
+from passes.loops.body import KernelBody
+from passes.loops.collapse import collapse
+from passes.loops.domain import extent_of
 from passes.schedule.tiling import (
     CHUNK,
     COLUMN_CHUNK,

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from dialect.mlir import ir
-from passes.schedule import stages
-from passes.schedule.stages import KernelBody
+from passes.loops import body as stages
+from passes.loops.body import KernelBody
 from passes.to_linalg import kernels as kernels_module
 from passes.to_linalg.kernels import kernels_to_linalg
 from passes.to_linalg.read_kernel import read_kernel

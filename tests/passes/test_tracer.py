@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from passes.schedule.domain import domain_of, traced_value
-from passes.to_linalg.index_space import IndexSpace
-from passes.to_linalg.scalar_dag import Apply, Choose, Constant, Guard, InRange, Interner, IsTrue, Load, Node
-from passes.to_linalg.tracer import Tracer
-from passes.to_linalg.traces import TRACES
+from passes.loops.domain import domain_of, traced_value
+from passes.loops.index_space import IndexSpace
+from passes.loops.scalar_dag import Apply, Choose, Constant, Guard, InRange, Interner, IsTrue, Load, Node
+from passes.trace.tracer import Tracer
+from passes.trace.traces import TRACES
 from tensorkiln import expr
 from tensorkiln.build import Builder, cat, flip, gather, pad, shrink, view
 from tensorkiln.dtypes import DType

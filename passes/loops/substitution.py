@@ -8,8 +8,10 @@ from dataclasses import replace
 from tensorkiln import expr
 from tensorkiln.expr import Dim, Expr
 
-from ..to_linalg.index_space import IndexSpace
-from ..to_linalg.scalar_dag import (
+from .body import KernelBody, Stage
+from .domain import Domain, Loop
+from .index_space import IndexSpace
+from .scalar_dag import (
     Apply,
     Choose,
     Condition,
@@ -23,8 +25,6 @@ from ..to_linalg.scalar_dag import (
     Node,
     zero,
 )
-from .domain import Domain, Loop
-from .stages import KernelBody, Stage
 
 
 def over(

@@ -8,10 +8,10 @@ from dataclasses import replace
 from tensorkiln import expr
 from tensorkiln.expr import Dim
 
-from ..to_linalg.index_space import linear_form
 from .accesses import linear_access, loads, pinned_names
+from .body import KernelBody, Stage
 from .domain import Loop
-from .stages import KernelBody, Stage
+from .index_space import linear_form
 from .substitution import over
 
 

@@ -19,7 +19,7 @@ from dialect.movement import CatOp
 from tensorkiln import expr
 from tensorkiln.types import TensorType
 
-from ..to_linalg.index_space import split_multiple
+from ..loops.index_space import split_multiple
 from ..values import NODES, ROOT, ROWS, Function, Value
 from .grouping import Group, Grouping, with_bases
 from .materialise import lives_in_memory

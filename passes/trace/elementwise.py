@@ -5,9 +5,9 @@ from __future__ import annotations
 from tensorkiln import expr
 from tensorkiln.dtypes import DType
 
+from ..loops.index_space import Index
+from ..loops.scalar_dag import Node
 from ..values import Value
-from .index_space import Index
-from .scalar_dag import Node
 from .tracer import Conditions, Trace, Tracer
 
 

@@ -15,8 +15,8 @@ from tensorkiln.dtypes import DType
 from tensorkiln.errors import UnsupportedGraphError
 from tensorkiln.expr import Dim, Expr
 
-from .index_space import Index, IndexSpace
-from .scalar_dag import Condition, Constant, Interner, Load, Node, zero
+from ..loops.index_space import Index, IndexSpace
+from ..loops.scalar_dag import Condition, Constant, Interner, Load, Node, zero
 
 Conditions: TypeAlias = tuple[Condition, ...]
 Trace: TypeAlias = "Callable[[Tracer, Value, Index, Conditions], Node]"

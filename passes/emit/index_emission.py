@@ -8,7 +8,7 @@ from functools import reduce
 from dialect.mlir import arith, ir
 from tensorkiln.expr import Dim
 
-from .index_space import IndexSpace
+from ..loops.index_space import IndexSpace
 
 
 class IndexEmitter:

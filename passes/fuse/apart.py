@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tensorkiln import expr
 
-from ..to_linalg.index_space import IndexSpace
+from ..loops.index_space import IndexSpace
 from ..values import Function, Value
 
 

@@ -5,64 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from dialect.mlir import arith, ir, memref
-from passes.scalar import constant as literal
-from passes.scalar import mlir_scalar
+from dialect.mlir import ir, memref
 from tensorkiln.dtypes import DType
 from tensorkiln.expr import Dim, sub
 
+from ..scalar.registers import from_memory, register_type, to_memory
 from .index_emission import IndexEmitter
-
-
-def register_type(dtype: DType) -> ir.Type:
-    """The type of a value on its way through a kernel.
-
-    A 16-bit float is its bits until something is computed of it: to select or move one as a float, a code generator
-    without instructions for it would convert to float32 and back, by calls that may even flush denormals.
-    """
-    return ir.IntegerType.get_signless(16) if dtype.is_half else mlir_scalar(dtype)
-
-
-def to_register(dtype: DType, value: ir.Value) -> ir.Value:
-    """A scalar as it travels."""
-    return arith.bitcast(register_type(dtype), value) if dtype.is_half else value
-
-
-def to_scalar(dtype: DType, value: ir.Value) -> ir.Value:
-    """A travelling value, or a vector of them, as what to compute with."""
-    if not dtype.is_half:
-        return value
-    kind = mlir_scalar(dtype)
-    if isinstance(value.type, ir.VectorType):
-        kind = ir.VectorType.get(ir.VectorType(value.type).shape, kind)
-    return arith.bitcast(kind, value)
-
-
-def constant(dtype: DType, value: int | float | bool) -> ir.Value:
-    """A literal as it travels."""
-    return to_register(dtype, literal(dtype, value))
-
-
-def zero(dtype: DType) -> ir.Value:
-    """Zero, or False, as it travels."""
-    return constant(dtype, False if dtype.is_bool else 0.0 if dtype.is_float else 0)
-
-
-def stored_type(dtype: DType) -> ir.Type:
-    """The element type of a buffer: a bool takes a byte, everything else is as it travels."""
-    return ir.IntegerType.get_signless(8) if dtype.is_bool else register_type(dtype)
-
-
-def from_memory(dtype: DType, value: ir.Value) -> ir.Value:
-    """The value of a stored element; any non-zero byte is a true bool."""
-    if not dtype.is_bool:
-        return value
-    return arith.cmpi(arith.CmpIPredicate.ne, value, arith.constant(value.type, 0))
-
-
-def to_memory(dtype: DType, value: ir.Value) -> ir.Value:
-    """The element to store for a value; a bool is stored as 0 or 1."""
-    return arith.extui(stored_type(dtype), value) if dtype.is_bool else value
 
 
 def strided_view(

@@ -9,7 +9,7 @@ from passes import scalar
 from passes.scalar.traits import Traits
 from tensorkiln.dtypes import DType
 
-from .memory import to_register, to_scalar
+from ..scalar.registers import to_register, to_scalar
 
 
 def identity(kind: str, dtype: DType) -> ir.Value:

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from tensorkiln import expr
 from tensorkiln.expr import Dim
 
-from ..to_linalg.index_space import Index, IndexSpace, rejoin
 from ..values import Value
+from .index_space import Index, IndexSpace, rejoin
 
 
 @dataclass(frozen=True, slots=True)

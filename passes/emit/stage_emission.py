@@ -14,15 +14,16 @@ from passes.scalar.traits import Traits
 from tensorkiln.dtypes import DType
 from tensorkiln.expr import Dim
 
-from ..schedule.accesses import Access, linear_access, loads
-from ..schedule.domain import Loop
-from ..schedule.stages import Stage
+from ..loops.accesses import Access, linear_access, loads
+from ..loops.body import Stage
+from ..loops.domain import Loop
+from ..loops.index_space import linear_form
+from ..loops.scalar_dag import Interner, Load, Node
+from ..scalar.registers import from_memory, to_memory
 from .accumulation import combined, identity
 from .emission import Emitter
 from .index_emission import IndexEmitter
-from .index_space import linear_form
-from .memory import Memory, from_memory, store, strided_view, to_memory
-from .scalar_dag import Interner, Load, Node
+from .memory import Memory, store, strided_view
 
 
 class StageEmitter:

@@ -10,22 +10,24 @@ from passes.scalar.traits import Traits
 from tensorkiln.dtypes import DType
 from tensorkiln.expr import Dim, Expr, free_symbols
 
-from ..schedule.stages import Stage
-from .index_emission import IndexEmitter
-from .memory import (
-    Memory,
-    constant,
-    from_memory,
-    load,
-    stored_type,
-    strided_view,
-    to_memory,
-    to_register,
-    to_scalar,
-    zero,
+from ..loops.body import Stage
+from ..loops.scalar_dag import (
+    Apply,
+    Choose,
+    Condition,
+    Constant,
+    Guard,
+    IndexValue,
+    InRange,
+    Interner,
+    IsTrue,
+    Load,
+    Node,
 )
-from .scalar_dag import Apply, Choose, Condition, Constant, Guard, IndexValue, InRange, Interner, IsTrue, Load, Node
-from .scalar_ops import emit_scalar, operation_of
+from ..scalar.registers import constant, from_memory, stored_type, to_memory, to_register, to_scalar, zero
+from ..to_linalg.scalar_ops import emit_scalar, operation_of
+from .index_emission import IndexEmitter
+from .memory import Memory, load, strided_view
 
 
 class Emitter:

@@ -14,7 +14,7 @@ from typing import TypeAlias
 from tensorkiln import expr
 from tensorkiln.expr import Dim
 
-from ..to_linalg.index_space import split_multiple
+from ..loops.index_space import split_multiple
 from ..values import Value
 from .joining import ALIGNMENT, MAX_AHEAD
 from .windows import KEEPING, NOT_OURS, Window, Windows, size_bytes

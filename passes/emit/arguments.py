@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dialect.mlir import ir
 from tensorkiln.buffers import Buffer
 
-from ..schedule.program_plan import Step
-from .memory import stored_type
+from ..plan.program_plan import Step
+from ..scalar.registers import stored_type
 
 
 def operand_pointers(step: Step, buffers: Sequence[Buffer], arguments: Sequence[ir.Value]) -> list[ir.Value]:

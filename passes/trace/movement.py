@@ -6,9 +6,9 @@ from tensorkiln import expr
 from tensorkiln.dtypes import DType
 from tensorkiln.expr import Dim
 
+from ..loops.index_space import Index
+from ..loops.scalar_dag import Node
 from ..values import Value
-from .index_space import Index
-from .scalar_dag import Node
 from .tracer import Conditions, Trace, Tracer, between
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from tensorkiln.expr import Dim, free_symbols
 
-from ..to_linalg.index_space import linear_form
-from ..to_linalg.scalar_dag import Interner, Load, Node, indices, walk
+from .index_space import linear_form
+from .scalar_dag import Interner, Load, Node, indices, walk
 
 
 @dataclass(frozen=True, slots=True)

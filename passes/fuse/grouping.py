@@ -14,13 +14,13 @@ from dataclasses import dataclass, field
 from tensorkiln import expr
 from tensorkiln.expr import Dim
 
-from ..schedule.accesses import loads
+from ..loops.accesses import loads
+from ..loops.domain import Domain, domain_of, extent_of, traced_value
+from ..loops.index_space import IndexSpace, linear_form
+from ..loops.scalar_dag import Interner, Load, Node
 from ..schedule.contraction import match_contraction
-from ..schedule.domain import Domain, domain_of, extent_of, traced_value
-from ..to_linalg.index_space import IndexSpace, linear_form
-from ..to_linalg.scalar_dag import Interner, Load, Node
-from ..to_linalg.tracer import Tracer
-from ..to_linalg.traces import TRACES
+from ..trace.tracer import Tracer
+from ..trace.traces import TRACES
 from ..values import Function, Value, values_behind
 from .assembly import Assemblies, Assembly
 from .materialise import OPAQUE

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dialect.mlir import arith, ir, linalg, memref, scf
 from passes import scalar
 
-from ..schedule.domain import Loop, extent_of
+from ..loops.domain import Loop, extent_of
 from ..schedule.sum_blocks import TOTAL, SumBlocks
 from .accumulation import identity
 from .index_emission import IndexEmitter

@@ -13,12 +13,12 @@ from enum import Enum
 
 from tensorkiln import expr
 
-from ..to_linalg.index_space import linear_form
-from ..to_linalg.scalar_dag import Load, walk
+from ..loops.accesses import loads
+from ..loops.body import KernelBody, Stage, Store
+from ..loops.domain import extent_of
+from ..loops.index_space import linear_form
+from ..loops.scalar_dag import Load, walk
 from ..values import Value
-from .accesses import loads
-from .domain import extent_of
-from .stages import KernelBody, Stage, Store
 
 Reads = Mapping[int, Sequence[Load]]
 """The loads of a stage by the operand that they read."""

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from tensorkiln import expr
 from tensorkiln.expr import Dim
 
-from ..to_linalg.index_space import split_multiple
+from ..loops.index_space import split_multiple
 from ..values import Function, Value, values_behind
 
 ALIGNMENT = 16

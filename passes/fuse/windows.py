@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from tensorkiln import expr
 from tensorkiln.expr import Dim
 
-from ..schedule.domain import Domain, domain_of
-from ..to_linalg.index_space import IndexSpace, split_multiple
-from ..to_linalg.scalar_dag import Apply, Interner, Load, Node
-from ..to_linalg.tracer import Tracer
-from ..to_linalg.traces import TRACES
+from ..loops.domain import Domain, domain_of
+from ..loops.index_space import IndexSpace, split_multiple
+from ..loops.scalar_dag import Apply, Interner, Load, Node
+from ..trace.tracer import Tracer
+from ..trace.traces import TRACES
 from ..values import Function, Value
 from .costs import MOVEMENT
 from .materialise import lives_in_memory

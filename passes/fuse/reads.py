@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from tensorkiln import expr
 from tensorkiln.expr import Dim
 
-from ..schedule.domain import domain_of
-from ..to_linalg.index_space import Index, IndexSpace
-from ..to_linalg.scalar_dag import Interner, Node
-from ..to_linalg.tracer import Conditions, Tracer
-from ..to_linalg.traces import TRACES
+from ..loops.domain import domain_of
+from ..loops.index_space import Index, IndexSpace
+from ..loops.scalar_dag import Interner, Node
+from ..trace.tracer import Conditions, Tracer
+from ..trace.traces import TRACES
 from ..values import Value
 
 _IN_PLACE = frozenset({"binop", "unary", "ternary", "cast", "contiguous", "contiguous_backward", "detach", "fuse"})

@@ -1,0 +1,65 @@
+"""The form of a kernel that strategies start from: a sequence of stages over shared rows.
+
+A map computes an element per point of its loops, a reduction combines elements along its reduction loops. The leading
+loops of all stages agree: they are the rows. Within one row a stage may read anything that an earlier stage has stored
+for that row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..values import Function, Value
+from .domain import Domain, Loop
+from .index_space import IndexSpace
+from .scalar_dag import Interner, Node
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """The element that a stage computes for `root`, kept at the stage's address in the kernel's operand `operand`."""
+
+    root: Value
+    operand: int
+    element: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """Loops and what they compute: one reduction of kind `combine`, or the elements of a map (`combine` is None).
+
+    `elements` is everything that is computed at a point, in an order in which no element needs much that none before
+    has needed: so to go through them one by one takes no deep recursion. What leaves the kernel, or is read by a later
+    stage, is stored; the rest is in registers while the stage is at a point.
+    """
+
+    domain: Domain
+    combine: str | None
+    elements: tuple[Node, ...]
+    stores: tuple[Store, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class KernelBody:
+    """The stages of a kernel over its rows.
+
+    Operands are numbered: the function's arguments, its distinct results, then the roots that never leave the kernel
+    and are read by a later stage than their own. No other root has memory.
+    """
+
+    function: Function
+    space: IndexSpace
+    nodes: Interner
+    rows: tuple[Loop, ...]
+    stages: tuple[Stage, ...]
+    operands: tuple[Value, ...]
+    local_from: int
+
+    def is_local(self, operand: int) -> bool:
+        """Whether the operand never leaves the kernel."""
+        return operand >= self.local_from
+
+    @property
+    def numbers(self) -> dict[Value, int]:
+        """The number of each operand."""
+        return {value: number for number, value in enumerate(self.operands)}
