@@ -11,6 +11,14 @@ import pytest
 ROOT = Path(__file__).parents[1]
 LAYERS = {"tensorkiln": ROOT / "client/tensorkiln"} | {name: ROOT / name for name in ("dialect", "passes", "service")}
 ORDER = tuple(LAYERS)
+PASSES: tuple[frozenset[str], ...] = tuple(
+    frozenset(level.split())
+    for level in (
+        *("codegen scalar", "loops", "trace", "decompose fuse", "to_linalg", "plan", "schedule", "emit", "bounds"),
+        "cpu gpu",
+    )
+)
+"""The folders of the compiler by levels: a folder imports those of lower levels only."""
 MLIR = frozenset({"mlir", "torch_mlir"})
 MAX_LINES = 400
 
@@ -33,6 +41,51 @@ def test_a_layer_imports_only_those_before_it(layer: str) -> None:
     later = set(ORDER[ORDER.index(layer) + 1 :])
     files = python_files(LAYERS[layer])
     wrong = {str(path.relative_to(ROOT)): bad for path in files if (bad := later & set(imports(path)))}
+    assert wrong == {}
+
+
+def modules_imported(path: Path, package: str) -> Iterator[str]:
+    """What a file of `package` imports of it: the folder or module right below, by name."""
+    inside = path.relative_to(LAYERS[package]).parent.parts
+    for node in ast.walk(ast.parse(path.read_text())):
+        if not isinstance(node, ast.ImportFrom):
+            continue
+        names = (node.module or "").split(".") if node.module else []
+        if node.level:
+            names = [package, *inside[: len(inside) + 1 - node.level], *names]
+        if names[:1] == [package]:
+            yield from names[1:2] or (alias.name for alias in node.names)
+
+
+def levels_of_passes() -> dict[str, int]:
+    """The level of every folder and module of the compiler; a module has that of the highest folder behind it."""
+    folder = LAYERS["passes"]
+    levels = {name: level for level, names in enumerate(PASSES) for name in names}
+    modules = {path.stem: set(modules_imported(path, "passes")) - {path.stem} for path in sorted(folder.glob("*.py"))}
+
+    def level(name: str) -> int:
+        if name not in levels:
+            levels[name] = max((level(each) for each in modules[name]), default=-1)
+        return levels[name]
+
+    for name in modules:
+        level(name)
+    return levels
+
+
+def test_the_compiler_has_no_folder_without_a_level() -> None:
+    folders = {path.parent.relative_to(LAYERS["passes"]).parts[0] for path in LAYERS["passes"].glob("*/*.py")}
+    assert folders == set[str]().union(*PASSES)
+
+
+def test_a_folder_of_the_compiler_imports_those_of_lower_levels_only() -> None:
+    levels = levels_of_passes()
+    wrong: dict[str, list[str]] = {}
+    for path in python_files(LAYERS["passes"]):
+        folder, *inner = path.relative_to(LAYERS["passes"]).parts
+        found = {name for name in modules_imported(path, "passes") if inner and name != folder}
+        if bad := sorted(name for name in found if levels[name] >= levels[folder]):
+            wrong[str(path.relative_to(ROOT))] = bad
     assert wrong == {}
 
 

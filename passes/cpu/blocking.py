@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import ceil
 
+from passes.loops.contraction import Contraction
 from passes.loops.domain import extent_of
-from passes.schedule.contraction import Contraction
 from tensorkiln import expr
 from tensorkiln.expr import Dim
 

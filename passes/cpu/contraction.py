@@ -15,11 +15,11 @@ from passes.emit.index_emission import IndexEmitter
 from passes.emit.memory import Memory, strided_view
 from passes.emit.stage_emission import StageEmitter
 from passes.loops.body import KernelBody, Stage
+from passes.loops.contraction import Contraction, contraction_of
 from passes.loops.domain import Loop, extent_of
 from passes.loops.index_space import linear_form
 from passes.loops.substitution import over
 from passes.schedule.choice import Choice, Scratch, kernel_item, stage_flops
-from passes.schedule.contraction import Contraction, contraction_of
 from tensorkiln import expr
 from tensorkiln.dtypes import DType
 from tensorkiln.expr import Dim, evaluate, symbol

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from passes.loops.contraction import Access
 from passes.loops.domain import Loop
 from passes.loops.index_space import linear_form
-from passes.schedule.contraction import Access
 from tensorkiln import expr
 from tensorkiln.dtypes import DType
 from tensorkiln.expr import Dim

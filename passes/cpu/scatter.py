@@ -11,9 +11,9 @@ from passes.emit.memory import load, store
 from passes.loops.body import KernelBody
 from passes.loops.domain import Loop, extent_of
 from passes.loops.index_space import Index, IndexSpace
+from passes.loops.scatter import at, is_scatter, lines_of, root_of
 from passes.scalar.registers import zero
 from passes.schedule.choice import Choice, kernel_item
-from passes.schedule.scatter import at, is_scatter, lines_of, root_of
 from passes.values import Value
 from tensorkiln import expr
 from tensorkiln.expr import Dim

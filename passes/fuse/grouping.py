@@ -15,10 +15,10 @@ from tensorkiln import expr
 from tensorkiln.expr import Dim
 
 from ..loops.accesses import loads
+from ..loops.contraction import match_contraction
 from ..loops.domain import Domain, domain_of, extent_of, traced_value
 from ..loops.index_space import IndexSpace, linear_form
 from ..loops.scalar_dag import Interner, Load, Node
-from ..schedule.contraction import match_contraction
 from ..trace.tracer import Tracer
 from ..trace.traces import TRACES
 from ..values import Function, Value, values_behind

@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from tensorkiln import expr
 from tensorkiln.dtypes import DType
 
+from ..loops.contraction import is_exact_widening
 from ..loops.index_space import IndexSpace
-from ..schedule.contraction import is_exact_widening
 from ..values import Function, Value
 from .apart import values_apart
 from .costs import MOVEMENT, Costs

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from functools import reduce
 
 from passes.loops.body import KernelBody
+from passes.loops.contraction import Contraction, contraction_of
 from passes.loops.domain import Loop, extent_of
 from passes.schedule.choice import Choice, stage_flops
-from passes.schedule.contraction import Contraction, contraction_of
 from tensorkiln import expr
 from tensorkiln.expr import Dim
 from tensorkiln.schedule import KernelItem, SharedArray

@@ -11,10 +11,10 @@ from passes.emit.index_emission import IndexEmitter
 from passes.emit.memory import Memory, load, store
 from passes.loops.accesses import Access
 from passes.loops.body import KernelBody
+from passes.loops.contraction import Contraction
 from passes.loops.domain import Loop, extent_of
 from passes.scalar import cast
 from passes.scalar.registers import from_memory, stored_type, to_memory, to_register, to_scalar, zero
-from passes.schedule.contraction import Contraction
 from tensorkiln import expr
 from tensorkiln.dtypes import DType
 from tensorkiln.expr import Dim, symbol

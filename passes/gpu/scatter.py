@@ -15,9 +15,9 @@ from passes.emit.memory import load, store, strided_view
 from passes.loops.body import KernelBody
 from passes.loops.domain import extent_of
 from passes.loops.index_space import IndexSpace
+from passes.loops.scatter import at, is_scatter, lines_of, root_of
 from passes.scalar.registers import zero
 from passes.schedule.choice import Choice, Scratch
-from passes.schedule.scatter import at, is_scatter, lines_of, root_of
 from passes.values import Value
 from tensorkiln import expr
 from tensorkiln.dtypes import DType

@@ -14,8 +14,8 @@ from ..loops.body import KernelBody, Stage
 from ..loops.domain import Loop
 from ..loops.index_space import linear_form
 from ..loops.scalar_dag import Interner, Load, indices, walk
+from ..loops.scatter import is_scatter, root_of
 from ..scalar.registers import register_type, stored_type, to_register
-from ..schedule.scatter import is_scatter, root_of
 from ..values import Value
 from .scalar_ops import COMBINE, Operation, emit_operation
 from .write_element import ElementWriter, loaded, stored

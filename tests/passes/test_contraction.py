@@ -11,10 +11,7 @@ from passes.cpu.blocking import VECTORS_PER_TILE, choose_blocking, group_counts
 from passes.cpu.machine import VectorUnit, vector_unit
 from passes.loops.accesses import Access
 from passes.loops.body import KernelBody
-from passes.loops.domain import Domain, Loop
-from passes.loops.index_space import IndexSpace
-from passes.loops.scalar_dag import Interner
-from passes.schedule.contraction import (
+from passes.loops.contraction import (
     MIN_COLUMNS,
     MIN_DEPTH,
     MIN_ROWS,
@@ -22,6 +19,9 @@ from passes.schedule.contraction import (
     is_exact_widening,
     match_contraction,
 )
+from passes.loops.domain import Domain, Loop
+from passes.loops.index_space import IndexSpace
+from passes.loops.scalar_dag import Interner
 from tensorkiln import expr
 from tensorkiln.build import Builder, Tensor, conv2d, einsum, matmul, pad, relu
 from tensorkiln.dtypes import DType

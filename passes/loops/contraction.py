@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from tensorkiln import expr
 from tensorkiln.dtypes import DType
 
-from ..loops.accesses import Access, linear_access
-from ..loops.body import KernelBody
-from ..loops.collapse import collapse
-from ..loops.domain import Domain, Loop, extent_of
-from ..loops.index_space import IndexSpace, linear_form
-from ..loops.scalar_dag import Apply, Interner, Load, Node
+from .accesses import Access, linear_access
+from .body import KernelBody
+from .collapse import collapse
+from .domain import Domain, Loop, extent_of
+from .index_space import IndexSpace, linear_form
+from .scalar_dag import Apply, Interner, Load, Node
 
 MIN_ROWS = 4
 MIN_COLUMNS = 8

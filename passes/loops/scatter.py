@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from tensorkiln.expr import Dim
 
-from ..loops.body import KernelBody
-from ..loops.domain import Loop
 from ..values import Value
+from .body import KernelBody
+from .domain import Loop
 
 
 def root_of(body: KernelBody) -> Value:
