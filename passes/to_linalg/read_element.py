@@ -45,11 +45,7 @@ class ElementReader:
 
     def node(self, value: ir.Value) -> Node:
         """The node that a value is: what travels, or the element of a tensor that is the same."""
-        known = self._values.get(value)
-        if known is None:
-            (condition,) = self._conditions[value]
-            raise AssertionError(f"a condition is no value: {condition}")
-        return known
+        return self._values[value]
 
     def signed_as(self, node: Node, *, signed: bool) -> Node:
         """The same bits as an integer with or without sign, which types of MLIR do not tell apart."""

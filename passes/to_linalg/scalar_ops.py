@@ -103,10 +103,24 @@ _CONVERTED: Final = {
 }
 
 
-def emit_operation(operation: Operation, args: Sequence[ir.Value], module_body: ir.Block) -> ir.Value:
-    """The result of an operation on values as they travel: one op, or a call of a function of the module."""
-    value = _emit_direct(operation, args)
-    return emit_call(operation, args, module_body) if value is None else value
+class ScalarFunctions:
+    """Writes scalar operations in a module; a function of one goes to the end of the module when it is first called."""
+
+    def __init__(self, module_body: ir.Block) -> None:
+        self.module_body = module_body
+        operations = (op.operation for op in module_body.operations)
+        self._known = {ir.StringAttr(op.attributes["sym_name"]).value for op in operations}
+
+    def __call__(self, operation: Operation, args: Sequence[ir.Value]) -> ir.Value:
+        """The result of an operation on values as they travel: one op, or a call of a function of the module."""
+        value = _emit_direct(operation, args)
+        if value is not None:
+            return value
+        name = _name(operation)
+        if name not in self._known:
+            self._known.add(name)
+            _define(name, operation, self.module_body)
+        return func.CallOp([register_type(operation.dtype)], name, list(args)).results[0]
 
 
 def _emit_direct(operation: Operation, args: Sequence[ir.Value]) -> ir.Value | None:
@@ -200,15 +214,6 @@ def operation_of_op(op: ir.Operation, args: Sequence[DType], result: DType) -> O
 
 def _signed_as(dtype: DType, sort: _Class) -> DType:
     return DType(f"uint{dtype.bits}" if sort == _UNSIGNED else f"int{dtype.bits}") if dtype.is_integer else dtype
-
-
-def emit_call(operation: Operation, args: Sequence[ir.Value], module_body: ir.Block) -> ir.Value:
-    """A call of the function that is an operation, which is written at the end of the module where it is not yet."""
-    name = _name(operation)
-    known = {ir.StringAttr(op.operation.attributes["sym_name"]).value for op in module_body.operations}
-    if name not in known:
-        _define(name, operation, module_body)
-    return func.CallOp([register_type(operation.dtype)], name, list(args)).results[0]
 
 
 def _name(operation: Operation) -> str:

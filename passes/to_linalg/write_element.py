@@ -23,7 +23,7 @@ from ..loops.scalar_dag import (
     Node,
 )
 from ..scalar.registers import constant, from_memory, register_type, to_memory, zero
-from .scalar_ops import Operation, emit_operation, operation_of
+from .scalar_ops import Operation, ScalarFunctions, operation_of
 from .write_index import IndexWriter
 
 
@@ -40,8 +40,7 @@ def stored(dtype: DType, value: ir.Value, element: ir.Type) -> ir.Value:
 class ElementWriter:
     """Writes nodes at the current insertion point, each once.
 
-    `tensors` are the operands by number; `at_hand` has the loads that are operands of the generic. The functions of
-    scalar operations go to the end of `module_body`.
+    `tensors` are the operands by number; `at_hand` has the loads that are operands of the generic.
     """
 
     def __init__(
@@ -50,9 +49,9 @@ class ElementWriter:
         index: IndexWriter,
         tensors: Mapping[int, ir.Value],
         at_hand: Mapping[int, ir.Value],
-        module_body: ir.Block,
+        scalars: ScalarFunctions,
     ) -> None:
-        self.nodes, self.index, self.tensors, self.module_body = nodes, index, tensors, module_body
+        self.nodes, self.index, self.tensors, self.scalars = nodes, index, tensors, scalars
         self._values = dict(at_hand)
         self._conditions: dict[int | Dim, ir.Value] = {}
 
@@ -72,7 +71,7 @@ class ElementWriter:
             case Load():
                 return self._load(node)
             case Apply():
-                return emit_operation(operation_of(node), [self(arg) for arg in node.args], self.module_body)
+                return self.scalars(operation_of(node), [self(arg) for arg in node.args])
             case Guard(conditions=conditions, value=value):
                 return arith.select(self._all(conditions), self(value), zero(node.dtype))
             case Choose(conditions=conditions, first=first, second=second):
@@ -82,7 +81,7 @@ class ElementWriter:
         if dtype.is_integer:
             return arith.index_cast(mlir_scalar(dtype), index)
         wide = arith.index_cast(ir.IntegerType.get_signless(64), index)
-        return emit_operation(Operation("cast", (DType.INT64,), dtype, (DType.INT64,)), [wide], self.module_body)
+        return self.scalars(Operation("cast", (DType.INT64,), dtype, (DType.INT64,)), [wide])
 
     def _index(self, index: Dim) -> ir.Value:
         for name in sorted(free_symbols(index)):

@@ -17,7 +17,7 @@ from ..loops.scalar_dag import Interner, Load, indices, walk
 from ..loops.scatter import is_scatter, root_of
 from ..scalar.registers import register_type, stored_type, to_register
 from ..values import Value
-from .scalar_ops import COMBINE, Operation, emit_operation
+from .scalar_ops import COMBINE, Operation, ScalarFunctions
 from .write_element import ElementWriter, loaded, stored
 from .write_index import IndexWriter
 from .write_scatter import write_scatter
@@ -28,12 +28,12 @@ SCATTER = "kiln.scatter"
 """On such a function: the axis of the scatter that it is, and which arguments are its indices and its updates."""
 
 
-def write_kernel(body: KernelBody, module_body: ir.Block) -> ir.Operation:
-    """Write the linalg of a kernel that has stages at the end of the module.
+def write_kernel(body: KernelBody, scalars: ScalarFunctions) -> ir.Operation:
+    """Write the linalg of a kernel at the current insertion point.
 
     The function takes the kernel's arguments, then the value of each symbol of the graph, and returns its results.
     """
-    return _Writer(body, module_body).write()
+    return _Writer(body, scalars).write()
 
 
 def tensor_of(value: Value, *, crosses: bool) -> ir.RankedTensorType:
@@ -47,8 +47,8 @@ def tensor_of(value: Value, *, crosses: bool) -> ir.RankedTensorType:
 
 
 class _Writer:
-    def __init__(self, body: KernelBody, module_body: ir.Block) -> None:
-        self.body, self.module_body = body, module_body
+    def __init__(self, body: KernelBody, scalars: ScalarFunctions) -> None:
+        self.body, self.scalars = body, scalars
         self.symbols = tuple(body.function.symbols)
         self.tensors: dict[int, ir.Value] = {}
 
@@ -100,7 +100,7 @@ class _Writer:
             names = {loop.name: linalg.IndexOp(axis).result for axis, loop in enumerate(loops) if loop.name in used}
             at_hand = {id(load): loaded(load.dtype, block.arguments[number]) for number, load in enumerate(reads)}
             index = self.index.inside(names)
-            element = ElementWriter(body.nodes, index, self.tensors, at_hand, self.module_body)
+            element = ElementWriter(body.nodes, index, self.tensors, at_hand, self.scalars)
             for node in stage.elements:
                 element(node)
             values = [element(entry.element) for entry in stage.stores]
@@ -108,7 +108,7 @@ class _Writer:
                 dtype = stage.stores[0].element.dtype
                 before = loaded(dtype, block.arguments[len(inputs)])
                 combine = Operation(COMBINE, (stage.combine,), dtype, (dtype, dtype))
-                values = [emit_operation(combine, [before, values[0]], self.module_body)]
+                values = [self.scalars(combine, [before, values[0]])]
             kinds = elements[len(inputs) :]
             linalg.yield_(
                 [

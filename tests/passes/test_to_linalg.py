@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 
 from dialect.mlir import ir
-from passes.loops import body as stages
 from passes.loops.body import KernelBody
 from passes.to_linalg import kernels as kernels_module
 from passes.to_linalg.kernels import kernels_to_linalg
 from passes.to_linalg.read_kernel import read_kernel
+from passes.to_linalg.scalar_ops import ScalarFunctions
 from passes.to_linalg.write_kernel import SUFFIX, write_kernel
+from passes.trace import kernel_body as trace_module
 from passes.values import functions_of, is_kernel, read_symbols
 from tensorkiln.build import Builder, conv2d, flip, matmul, max_pool2d, pad, relu, scatter, softmax, take
 from tensorkiln.graph import Graph
@@ -225,7 +226,7 @@ def test_a_kernel_that_is_read_back_is_written_as_it_was(name: str) -> None:
         with module.context, ir.Location.unknown():
             again = ir.Module.create()
             with ir.InsertionPoint(again.body):
-                write_kernel(body, again.body)
+                write_kernel(body, ScalarFunctions(again.body))
         assert str(functions_of(again)[kernel + SUFFIX]) == str(functions[kernel + SUFFIX])
 
 
@@ -233,7 +234,7 @@ def test_a_kernel_is_traced_once(monkeypatch: pytest.MonkeyPatch) -> None:
     traced: list[str] = []
 
     def counted(*given: object) -> KernelBody:
-        body = stages.kernel_body(*given)  # type: ignore[arg-type]
+        body = trace_module.kernel_body(*given)  # type: ignore[arg-type]
         traced.append(body.function.name)
         return body
 

@@ -207,7 +207,7 @@ def test_a_compile_that_grows_beyond_a_limit_names_stage_and_node(server: Server
     wire["nodes"].insert(1, {"node": "const_scalar", "value": 1.0, "dtype": "float32", "out_var": 90})
     problem = check(server.compile(encoded(compile_body(wire)), "few_operations"), 413, "limit.exceeded")
     details = problem["details"]
-    assert (details["limit"], details["maximum"], details["stage"]) == ("operations", 20, "realise")
+    assert (details["limit"], details["maximum"], details["stage"]) == ("operations", 20, "to-linalg")
     assert details["actual"] > 20
     assert set(problem["pointers"]) <= {"/nodes/2", "/nodes/3"}
     assert problem["pointers"]
