@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -44,24 +46,38 @@ def test_a_layer_imports_only_those_before_it(layer: str) -> None:
     assert wrong == {}
 
 
-def modules_imported(path: Path, package: str) -> Iterator[str]:
-    """What a file of `package` imports of it: the folder or module right below, by name."""
+@cache
+def modules_of(package: str) -> dict[str, Path]:
+    """The files of a package by the dotted names of their modules."""
+    found = {path.relative_to(LAYERS[package]).with_suffix(""): path for path in python_files(LAYERS[package])}
+    return {".".join([package, *name.parts]).removesuffix(".__init__"): path for name, path in found.items()}
+
+
+def modules_imported(path: Path, package: str) -> set[str]:
+    """The modules of its own package that a file imports, for types too, each by its longest name."""
+    modules = modules_of(package)
     inside = path.relative_to(LAYERS[package]).parent.parts
+    found: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text())):
         if not isinstance(node, ast.ImportFrom):
             continue
-        names = (node.module or "").split(".") if node.module else []
-        if node.level:
-            names = [package, *inside[: len(inside) + 1 - node.level], *names]
-        if names[:1] == [package]:
-            yield from names[1:2] or (alias.name for alias in node.names)
+        above = [package, *inside[: len(inside) + 1 - node.level]] if node.level else []
+        base = ".".join([*above, *([node.module] if node.module else [])])
+        named = (f"{base}.{alias.name}" for alias in node.names)
+        found |= {name if name in modules else base for name in named}
+    return found & modules.keys() - {name for name, own in modules.items() if own == path}
+
+
+def _below(path: Path) -> Iterator[str]:
+    """What a file of the compiler imports of it, by the name right below `passes`."""
+    return (name.split(".")[1] for name in modules_imported(path, "passes") if "." in name)
 
 
 def levels_of_passes() -> dict[str, int]:
     """The level of every folder and module of the compiler; a module has that of the highest folder behind it."""
     folder = LAYERS["passes"]
     levels = {name: level for level, names in enumerate(PASSES) for name in names}
-    modules = {path.stem: set(modules_imported(path, "passes")) - {path.stem} for path in sorted(folder.glob("*.py"))}
+    modules = {path.stem: {*_below(path)} - {path.stem} for path in sorted(folder.glob("*.py"))}
 
     def level(name: str) -> int:
         if name not in levels:
@@ -71,6 +87,14 @@ def levels_of_passes() -> dict[str, int]:
     for name in modules:
         level(name)
     return levels
+
+
+@pytest.mark.parametrize("package", ["tensorkiln", "dialect", "passes"])
+def test_no_modules_import_each_other_in_a_circle(package: str) -> None:
+    edges = {name: modules_imported(path, package) for name, path in modules_of(package).items()}
+    # A tensor has the functions of tensors as methods.
+    edges.pop("tensorkiln.build.tensor", None)
+    list(TopologicalSorter(edges).static_order())
 
 
 def test_the_compiler_has_no_folder_without_a_level() -> None:
@@ -83,7 +107,7 @@ def test_a_folder_of_the_compiler_imports_those_of_lower_levels_only() -> None:
     wrong: dict[str, list[str]] = {}
     for path in python_files(LAYERS["passes"]):
         folder, *inner = path.relative_to(LAYERS["passes"]).parts
-        found = {name for name in modules_imported(path, "passes") if inner and name != folder}
+        found = {name for name in _below(path) if inner and name != folder}
         if bad := sorted(name for name in found if levels[name] >= levels[folder]):
             wrong[str(path.relative_to(ROOT))] = bad
     assert wrong == {}

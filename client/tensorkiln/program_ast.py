@@ -1,4 +1,4 @@
-"""The kernel as a back end leaves it: a graph of nodes under a SINK, and the PROGRAM that gathers its stages.
+"""The kernel as a back end leaves it: a graph of nodes under a SINK, and the forms of its code.
 
 Launch expressions (`tensorkiln.launch`) are nodes of the same graph.
 """
@@ -6,12 +6,8 @@ Launch expressions (`tensorkiln.launch`) are nodes of the same graph.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from .launch.nodes import LaunchNode
-
-if TYPE_CHECKING:
-    from .spec import ProgramSpec
 
 
 @dataclass(frozen=True)
@@ -114,24 +110,3 @@ class ProgramBinary(LaunchNode):
     """The object, cubin or code object."""
 
     content: bytes
-
-
-@dataclass(frozen=True)
-class ProgramNode(LaunchNode):
-    """PROGRAM: the stages of one kernel, and metadata that overrides what the sink says."""
-
-    sink: LaunchNode
-    device: LaunchNode
-    linear: LaunchNode | None = None
-    source: LaunchNode | None = None
-    binary: LaunchNode | None = None
-    metadata: ProgramSpec | None = None
-
-    @property
-    def op(self) -> str:
-        return "Program"
-
-    @property
-    def sources(self) -> tuple[LaunchNode, ...]:
-        stages = (self.sink, self.device, self.linear, self.source, self.binary)
-        return tuple(stage for stage in stages if stage is not None)

@@ -16,13 +16,13 @@ from tensorkiln.program_ast import (
     Load,
     Param,
     ProgramBinary,
-    ProgramNode,
     Sink,
     Source,
     Special,
     Store,
 )
 from tensorkiln.spec import ProgramSpec, Variable
+from tensorkiln.spec.program_spec import ProgramNode
 
 GROUP = Special(DefineVar("n", 1, 64), "gidx0")
 SINK = Sink((Store(Index(Param(1), (GROUP,)), Load(Index(Param(0), (GROUP,)))),))

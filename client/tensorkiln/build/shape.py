@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from ..expr import Dim, maximum, minimum, product, sub, to_wire
 
-if TYPE_CHECKING:
-    from .builder import Builder
-
 Shape: TypeAlias = tuple[Dim, ...]
 ShapeLike: TypeAlias = "Sequence[Dim | str]"
+
+
+class KnowsSymbols(Protocol):
+    """A builder, as far as it knows the bounds of its symbols."""
+
+    def bounds(self, dim: Dim) -> tuple[int, int]: ...
 
 
 def wire(dims: Sequence[Dim]) -> list[Any]:
@@ -29,7 +32,7 @@ def row_major_strides(shape: Sequence[Dim]) -> Shape:
     return tuple(product(shape[axis + 1 :]) for axis in range(len(shape)))
 
 
-def at_most(builder: Builder, dim: Dim, ceiling: Dim) -> Dim:
+def at_most(builder: KnowsSymbols, dim: Dim, ceiling: Dim) -> Dim:
     """`min(dim, ceiling)`, without the minimum where the bounds of the symbols decide it."""
     low, high = builder.bounds(sub(ceiling, dim))
     if low >= 0:
@@ -37,7 +40,7 @@ def at_most(builder: Builder, dim: Dim, ceiling: Dim) -> Dim:
     return ceiling if high <= 0 else minimum(dim, ceiling)
 
 
-def at_least(builder: Builder, dim: Dim, floor: Dim) -> Dim:
+def at_least(builder: KnowsSymbols, dim: Dim, floor: Dim) -> Dim:
     """`max(dim, floor)`, without the maximum where the bounds of the symbols decide it."""
     low, high = builder.bounds(sub(dim, floor))
     if low >= 0:

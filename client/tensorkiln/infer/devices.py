@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from ..errors import InvalidGraphError, UnsupportedGraphError
 from ..nodes import AnyNode, Buffer, Copy, Multi, Placeholder, Sink, out_vars
 from ..types import TensorType, canonical_device
 from .definitions import innermost, innermost_kinds
-
-if TYPE_CHECKING:
-    from ..graph import Graph
+from .stated import StatedGraph
 
 _FREE: Final = (Multi, Sink)
 """Kinds whose operands may live on different devices."""
 
 
-def place(graph: Graph, types: Mapping[int, TensorType]) -> dict[int, TensorType]:
+def place(graph: StatedGraph, types: Mapping[int, TensorType]) -> dict[int, TensorType]:
     """The types with their devices. A graph that names no device is left as it is.
 
     The device that inputs and buffers name is the home of the graph; UnsupportedGraphError when they name two.
@@ -32,7 +30,7 @@ _NAMING: Final = frozenset({Buffer, Copy})
 _AT_HOME: Final = frozenset({Buffer, Placeholder})
 
 
-def home(graph: Graph) -> str | None:
+def home(graph: StatedGraph) -> str | None:
     """The device that the inputs and the buffers name, in its one spelling; None when they name none."""
     found: dict[str, str] = {}
     copied: set[int | None] = set()
@@ -53,12 +51,12 @@ def home(graph: Graph) -> str | None:
     return next(iter(found), None)
 
 
-def _stated(graph: Graph, var: int) -> str | None:
+def _stated(graph: StatedGraph, var: int) -> str | None:
     stated = graph.vars_metadata.get(var)
     return None if stated is None or stated.device is None else canonical_device(stated.device)
 
 
-def _place(graph: Graph, types: Mapping[int, TensorType]) -> dict[int, TensorType]:
+def _place(graph: StatedGraph, types: Mapping[int, TensorType]) -> dict[int, TensorType]:
     at_home = home(graph)
     devices: dict[int, str | None] = {}
     for index, node in enumerate(graph.nodes):

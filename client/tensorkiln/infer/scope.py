@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import prod
-from typing import TYPE_CHECKING, NoReturn, cast
+from typing import NoReturn, cast
 
 from ..dtypes import DType
 from ..errors import InvalidGraphError, LimitExceededError, UnsupportedGraphError
@@ -13,9 +13,7 @@ from ..limits import MAX_BUFFER_BYTES, MAX_ELEMENTS, MAX_EXPRESSION_DEPTH, MAX_E
 from ..nodes import AnyNode
 from ..types import TensorType
 from .constraint import Constraint
-
-if TYPE_CHECKING:
-    from ..graph import VarMetadata
+from .stated import StatedVar
 
 Shape = tuple[Dim, ...]
 
@@ -40,7 +38,7 @@ class Scope:
 
     def __init__(
         self,
-        metadata: Mapping[int, VarMetadata],
+        metadata: Mapping[int, StatedVar],
         inputs: frozenset[int],
         symbols: Mapping[str, tuple[int, int]],
     ) -> None:

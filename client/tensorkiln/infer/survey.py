@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from ..errors import InvalidGraphError, LimitExceededError
 from ..limits import MAX_SYMBOLS
 from ..nodes import AnyNode, Assign, Bind, DefineVar, Kernel, SymVar, out_vars
-
-if TYPE_CHECKING:
-    from ..graph import Graph
+from .stated import StatedGraph
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +21,7 @@ class Survey:
     updated_in_place: frozenset[int]
 
 
-def survey(graph: Graph) -> Survey:
+def survey(graph: StatedGraph) -> Survey:
     """Surveys the graph. InvalidGraphError and LimitExceededError for its symbols."""
     written = [node.out_var for node in graph.nodes if node.out_var is not None]
     if len(set(written)) == len(written) and _SPECIAL.isdisjoint(map(type, graph.nodes)):
@@ -68,7 +65,7 @@ def _nested(pointer: str, node: AnyNode) -> Iterator[tuple[str, AnyNode]]:
     yield pointer, node
 
 
-def _declared(symbolic_vars: tuple[SymVar, ...], defined: list[tuple[str, SymVar]]) -> dict[str, tuple[int, int]]:
+def _declared(symbolic_vars: Sequence[SymVar], defined: list[tuple[str, SymVar]]) -> dict[str, tuple[int, int]]:
     symbols: dict[str, tuple[int, int]] = {}
     for index, symbol in enumerate(symbolic_vars):
         pointer = f"/symbolic_vars/{index}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from ..dtypes import DType
 from ..errors import UnsupportedGraphError
@@ -15,10 +15,8 @@ from .definitions import Definitions
 from .devices import place
 from .inference import Inference
 from .scope import Scope
+from .stated import StatedGraph
 from .survey import survey
-
-if TYPE_CHECKING:
-    from ..graph import Graph
 
 Rule = Callable[[Any, Scope], TensorType]
 
@@ -39,7 +37,7 @@ RULES: Final[dict[type[AnyNode], Rule]] = {
 _DEFINING_MORE: Final = frozenset({Buffer, Placeholder, Kernel})
 
 
-def infer(graph: Graph) -> Inference:
+def infer(graph: StatedGraph) -> Inference:
     """The types of all vars of a structurally sound graph.
 
     Raises InvalidGraphError, UnsupportedGraphError and LimitExceededError, pointing at the node.
@@ -58,7 +56,7 @@ def infer(graph: Graph) -> Inference:
     return Inference(place(graph, scope.types), scope.constraints, found.symbols)
 
 
-def _walk(graph: Graph, scope: Scope, definitions: Definitions) -> None:
+def _walk(graph: StatedGraph, scope: Scope, definitions: Definitions) -> None:
     types, metadata, repeated = scope.types, scope.metadata, definitions.repeated
     for index, node in enumerate(graph.nodes):
         scope.path = ("nodes", index)
@@ -96,7 +94,7 @@ def _kernel(node: AnyNode, scope: Scope, depth: int) -> TensorType:
     return result
 
 
-def _check_interface(graph: Graph, scope: Scope, definitions: Definitions) -> None:
+def _check_interface(graph: StatedGraph, scope: Scope, definitions: Definitions) -> None:
     """Refuses inputs and outputs that are none."""
     scope.node = None
     seen: set[int] = set()

@@ -6,8 +6,9 @@ Every var of a schedule that belongs to a `CompiledProgram` (`buf_var`, `src_var
 
 from .context import ScheduleContext, ensure3, work_groups
 from .estimate import core_ns
-from .graph import Dependency, FusionOpportunity, ItemAnalysis, Schedule, ScheduleItem
+from .graph import Dependency, FusionOpportunity, Schedule
 from .hints import LoopHint, Pipeline, Prefetch, ReductionPlan, Unroll, Vectorize
+from .items import ItemAnalysis, ScheduleItem
 from .iteration import Axis, IterSpace, Mapping
 from .memory import Allocation, BufferInfo, Layout, contiguous_strides, size_bytes_of_layout
 from .operations import (

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from ..expr import Dim, add, maximum
+from .items import ItemAnalysis, ScheduleItem
 from .operations import KernelItem, MemoryTransfer
-
-if TYPE_CHECKING:
-    from .graph import ItemAnalysis, ScheduleItem
 
 
 class ScheduleError(ValueError):

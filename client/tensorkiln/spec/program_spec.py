@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from pydantic import Field, model_validator
 
@@ -11,7 +12,7 @@ from ..errors import DiagnosticError
 from ..expr import INT64_MAX, INT64_MIN, free_symbols
 from ..launch import LaunchDims, LaunchNode, Variable, launch_from_dim, resolve_launch_dims
 from ..nodes.base import Record
-from ..program_ast import DeviceRef, Linear, ProgramBinary, ProgramNode, Sink, Source
+from ..program_ast import DeviceRef, Linear, ProgramBinary, Sink, Source
 from ..sizes import WireSize
 from .metadata import LaunchSize, derive_metadata
 
@@ -181,6 +182,27 @@ class ProgramSpec(Record):
             alignments=given.alignments,
             no_overlap=given.no_overlap,
         )
+
+
+@dataclass(frozen=True)
+class ProgramNode(LaunchNode):
+    """PROGRAM: the stages of one kernel, and metadata that overrides what the sink says."""
+
+    sink: LaunchNode
+    device: LaunchNode
+    linear: LaunchNode | None = None
+    source: LaunchNode | None = None
+    binary: LaunchNode | None = None
+    metadata: ProgramSpec | None = None
+
+    @property
+    def op(self) -> str:
+        return "Program"
+
+    @property
+    def sources(self) -> tuple[LaunchNode, ...]:
+        stages = (self.sink, self.device, self.linear, self.source, self.binary)
+        return tuple(stage for stage in stages if stage is not None)
 
 
 def _stages(program: ProgramNode) -> tuple[Sink, DeviceRef, Source]:

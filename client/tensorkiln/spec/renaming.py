@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_origin
+from typing import Any, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel
 
@@ -17,9 +17,6 @@ from ..launch import Variable
 from ..nodes import SymVar
 from ..schedule import OpRef
 from .program_spec import ProgramSpec
-
-if TYPE_CHECKING:
-    from .compiled_program import CompiledProgram
 
 _POINTER = re.compile(r"^/nodes/(\d+)(?=/|$)")
 _T = TypeVar("_T", bound=BaseModel)
@@ -52,7 +49,7 @@ class Renaming:
     nodes: tuple[int, ...]
     _dims: dict[Expr, Dim] = field(default_factory=dict[Expr, Dim])
 
-    def apply(self, program: CompiledProgram) -> CompiledProgram:
+    def apply(self, program: _T) -> _T:
         """`program` renamed; records that do not change are shared with it."""
         return self._record(program)
 
