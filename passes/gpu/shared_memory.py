@@ -83,7 +83,9 @@ def _symbol(kernel: str, number: int) -> str:
 
 
 def _type(array: SharedArray) -> ir.MemRefType:
-    return ir.MemRefType.get([array.elements], stored_type(array.dtype), memory_space=_space())
+    # As large as it is said to be: the assembler places arrays in an order of its own, and would fill other gaps.
+    elements = expr.floordiv(size_bytes(array), array.dtype.itemsize)
+    return ir.MemRefType.get([elements], stored_type(array.dtype), memory_space=_space())
 
 
 def _space() -> ir.Attribute:
