@@ -129,6 +129,7 @@ class Bench:
             beating.cancel()
         is_known, wanted = await asyncio.gather(cost.spending.settled(_END_S), self._ledger.find(task.owner, task.id))
         if making.cancelled() or wanted is None:
+            await self._ledger.withdraw(task, message.attempt)
             return "given up"
         error = making.exception()
         if error is not None and not isinstance(error, TensorkilnError):

@@ -133,6 +133,11 @@ class Ledger:
         path = _path("state", task.owner, task.id)
         await self._records.put(path, self._statements.signed("beat", _about(task), asdict(state)))
 
+    async def withdraw(self, task: Task, attempt: int) -> None:
+        """Take back what was said of an attempt that is given up: it may have been written after `close`."""
+        for path in (_path("state", task.owner, task.id), _claim(task, attempt)):
+            await self._records.delete(path)
+
     async def state(self, task: Task) -> State | None:
         """The last sign of life; there is none of what is over soon."""
         content = await self._believed("beat", _about(task), _path("state", task.owner, task.id))

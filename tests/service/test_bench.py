@@ -1,14 +1,19 @@
-"""An order that a worker refuses ends: the same message would only be sent again."""
+"""What becomes of an order at the bench of a worker: it is refused for good, or taken back while it is made."""
 
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 
-from service.engine.farm.ledger import Ledger, Task
+import pytest
+
+from service.build_id import build
+from service.engine.farm.ledger import Ledger, State, Task
 from service.engine.farm.message import Message
 from service.engine.farm.statements import Statements
 from service.settings import Settings
+from service.store.blobs import Blobs
 from service.store.location import open_store
 from service.store.records import Records
 from service.trust.keyring import Keyring
@@ -37,5 +42,34 @@ def test_an_order_of_another_build_comes_to_an_error_that_stays(tmp_path: Path) 
         error = error_from_problem(result.problem)
         assert error.code == "internal"
         assert not isinstance(error, InfrastructureError)
+
+    asyncio.run(run())
+
+
+def test_nothing_is_left_of_an_order_that_is_taken_back_as_the_worker_writes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    beat = Ledger.beat
+
+    async def late(self: Ledger, task: Task, state: State) -> None:
+        await self.close(task.owner, task.id, state.attempt)
+        await beat(self, task, state)
+
+    monkeypatch.setattr(Ledger, "beat", late)
+
+    async def run() -> None:
+        settings = Settings(home=tmp_path, test_hooks=True)
+        store = open_store(settings.store_location)
+        notary = Notary(Keyring(settings.keys_directory), "service", "process")
+        ledger = Ledger(store, Records(store), Statements(notary))
+        graph = await Blobs(store).put(b"a graph that the hook does not read")
+        wanted = replace(action(1), build_id=build().build_id, graph=graph)
+        task = Task("service", "task", wanted.components, False, "hang", False, False, 60.0)
+        await ledger.open(task)
+        bench = Bench(settings)
+        await bench.start()
+        assert await bench.work(Message("service", "task", 1, wanted.digest, 60.0)) == "given up"
+        await bench.close()
+        assert [path for path in (tmp_path / "store" / "farm" / "service").rglob("*") if path.is_file()] == []
 
     asyncio.run(run())
