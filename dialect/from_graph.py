@@ -1,8 +1,9 @@
 """A graph as a module of the kiln dialect.
 
-The module holds one function `@graph`: an argument for each of `input_vars` and a result for each of `output_vars`, in
-order, and the attribute `kiln.symbols`, the list of `{name, min_val, max_val}` of all symbols. Every op stands at the
-location of its node and carries the node's index as `kiln.node`. Each node becomes one op of its name, except:
+The module holds one function `@graph`: an argument for each of `input_vars`, which carries `kiln.parameter` where it is
+one of `parameter_vars`, and a result for each of `output_vars`, in order, and the attribute `kiln.symbols`, the list of
+`{name, min_val, max_val}` of all symbols. Every op stands at the location of its node and carries the node's index as
+`kiln.node`. Each node becomes one op of its name, except:
 
 - a placeholder is its argument;
 - a buffer has an op only where its contents are read before any node has defined them: one that merely declares where
@@ -22,7 +23,7 @@ from .body import Body
 from .kiln import load, new_context
 from .locations import node_location
 from .mlir import func, ir
-from .module import FUNCTION, SYMBOLS
+from .module import FUNCTION, PARAMETER, SYMBOLS
 from .reading import read_node
 from .symbolic import symbol_attribute
 from .types import tensor_type
@@ -44,6 +45,11 @@ def from_graph(graph: Graph, context: ir.Context | None = None) -> ir.Module:
         with ir.InsertionPoint(module.body):
             function = func.FuncOp(FUNCTION, (inputs, outputs))
         function.attributes[SYMBOLS] = ir.ArrayAttr.get([symbol_attribute(symbol) for symbol in symbols])
+        if graph.parameter_vars:
+            parameters = frozenset(graph.parameter_vars)
+            function.arg_attrs = [
+                ir.DictAttr.get({PARAMETER: ir.UnitAttr.get()} if var in parameters else {}) for var in graph.input_vars
+            ]
         block = function.add_entry_block(_argument_locations(graph))
         body = Body(graph.types, block)
         for var, argument in zip(graph.input_vars, block.arguments, strict=True):

@@ -16,6 +16,9 @@ FUNCTION = "graph"
 SYMBOLS = "kiln.symbols"
 """The attribute of that function that lists the symbols."""
 
+PARAMETER = "kiln.parameter"
+"""The unit attribute of an argument of that function that callers bind once."""
+
 NODE = "kiln.node"
 """The attribute of an op that holds the index of its node."""
 

@@ -124,6 +124,7 @@ class _Compiler:
             buffers=tuple(parts.plan.buffers),
             kernels=tuple(parts.kernels),
             schedule=parts.schedule,
+            prepare=parts.prepare,
             stages=tuple(self.records),
         )
         return Compilation(program, artifacts, self.dumps)

@@ -63,11 +63,18 @@ class ProgramParts:
 
     @property
     def inputs(self) -> tuple[Binding, ...]:
-        return self._bindings(self.graph.input_vars, self.plan.arguments)
+        bindings = self._bindings(self.graph.input_vars, self.plan.arguments)
+        return tuple(
+            binding.model_copy(update={"is_parameter": binding.buffer in self.plan.parameters}) for binding in bindings
+        )
 
     @property
     def outputs(self) -> tuple[Binding, ...]:
         return self._bindings(self.graph.output_vars, self.plan.results)
+
+    @property
+    def prepare(self) -> tuple[int, ...]:
+        return tuple(number for number, step in enumerate(self.plan.steps) if step.is_prepared)
 
     @property
     def schedule(self) -> Schedule:

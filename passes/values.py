@@ -6,14 +6,14 @@ leave one dangling.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 from dialect.locations import node_pointers
 from dialect.mlir import ir
-from dialect.module import symbols
+from dialect.module import PARAMETER, symbols
 from dialect.operation import KilnOp
 from dialect.types import type_of
 from tensorkiln.dtypes import DType
@@ -29,6 +29,9 @@ ROWS = "kiln.rows"
 NODES = "kiln.nodes"
 """On a call of a kernel: the numbers of the nodes that the kernel computes there, each once."""
 
+PREPARE = "kiln.prepare"
+"""The unit attribute of a call of a kernel whose results follow from parameters alone."""
+
 Range = tuple[int, int]
 
 
@@ -37,7 +40,7 @@ class Value:
     """A tensor in a function: `kind` is the wire name of the op that makes it, or `argument`.
 
     `position` is the number of its op in the function, or of the argument; `fields` are the op's, by name. A call of a
-    kernel has one value per result, all at one position, and the fields `callee` and `nodes`.
+    kernel has one value per result, all at one position, and the fields `callee`, `nodes` and `is_prepared`.
     """
 
     kind: str
@@ -81,13 +84,17 @@ class Value:
 
 @dataclass(frozen=True, eq=False)
 class Function:
-    """A function of kiln ops: its arguments, its values in order, and what it returns."""
+    """A function of kiln ops: its arguments, its values in order, and what it returns.
+
+    `parameters` are the arguments that callers bind once.
+    """
 
     name: str
     arguments: tuple[Value, ...]
     values: tuple[Value, ...]
     results: tuple[Value, ...]
     symbols: Mapping[str, Range]
+    parameters: tuple[Value, ...] = ()
 
 
 def is_kernel(function: ir.Operation) -> bool:
@@ -136,7 +143,14 @@ def read_function(function: ir.Operation, ranges: Mapping[str, Range]) -> Functi
                 known[result] = _read_result(op, operands, number, place)
                 values.append(known[result])
     name = ir.StringAttr(function.attributes["sym_name"]).value
-    return Function(name, tuple(arguments), tuple(values), results, ranges)
+    return Function(name, tuple(arguments), tuple(values), results, ranges, _parameters(function, arguments))
+
+
+def _parameters(function: ir.Operation, arguments: Sequence[Value]) -> tuple[Value, ...]:
+    if "arg_attrs" not in function.attributes:
+        return ()
+    stated = ir.ArrayAttr(function.attributes["arg_attrs"])
+    return tuple(argument for argument, given in zip(arguments, stated, strict=True) if PARAMETER in ir.DictAttr(given))
 
 
 def _read_result(op: Any, operands: tuple[Value, ...], number: int, place: int) -> Value:
@@ -150,6 +164,7 @@ def _read_result(op: Any, operands: tuple[Value, ...], number: int, place: int) 
             fields["values"] = op.array
     elif operation.name == "func.call":
         fields["callee"] = ir.FlatSymbolRefAttr(operation.attributes["callee"]).value
+        fields["is_prepared"] = PREPARE in operation.attributes
         fields["nodes"] = tuple(ir.DenseI64ArrayAttr(operation.attributes[NODES]))
     return Value(
         kind=operation.name.removeprefix("kiln."),

@@ -13,6 +13,7 @@ from passes.compile import Compilation
 from tensorkiln.custom import lookup
 from tensorkiln.expr import evaluate
 from tensorkiln.graph import Graph
+from tensorkiln.runtime.phases import whole
 from tensorkiln.runtime.storage import Storage, resolve_storages
 from tensorkiln.schedule import HostCallback, KernelItem, MemoryTransfer
 from tensorkiln.spec import ProgramSpec
@@ -69,7 +70,7 @@ class Emulation:
     def __post_init__(self) -> None:
         program = self.compilation.program
         given = {binding.buffer: array for binding, array in zip(program.inputs, self.arrays, strict=True)}
-        for storage in resolve_storages(program):
+        for storage in resolve_storages(program, whole(program)):
             address = self._place(storage, given.get(storage.anchor.id))
             for buffer in storage.members:
                 shape = tuple(evaluate(dim, self.symbols) for dim in buffer.shape)

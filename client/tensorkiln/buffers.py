@@ -55,9 +55,10 @@ class Buffer(Record):
 
 
 class Binding(Record):
-    """The graph's input or output `var` and the buffer that holds it."""
+    """The graph's input or output `var` and the buffer that holds it. A parameter is an input that is bound once."""
 
     var: int
     buffer: int = Field(ge=0)
     dtype: DType
     shape: tuple[WireSize, ...]
+    is_parameter: bool = False

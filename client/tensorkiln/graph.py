@@ -69,8 +69,9 @@ class _SchemaVersion:
 class Graph(Record):
     """A graph that is known to be well-formed: its types are inferred and agree with `vars_metadata`.
 
-    Nodes stand in topological order. `model_validate_json` and `model_validate` raise InvalidGraphError,
-    UnsupportedGraphError or LimitExceededError, with JSON Pointers into the graph.
+    Nodes stand in topological order. `parameter_vars` are the inputs that a caller binds once, such as weights: what
+    follows from them alone is prepared when they are bound. `model_validate_json` and `model_validate` raise
+    InvalidGraphError, UnsupportedGraphError or LimitExceededError, with JSON Pointers into the graph.
     """
 
     model_config: ClassVar[ConfigDict] = ConfigDict(populate_by_name=True)
@@ -80,6 +81,7 @@ class Graph(Record):
     nodes: Annotated[tuple[Node, ...], Field(max_length=MAX_NODES)]
     vars_metadata: dict[Annotated[int, _VarKey], VarMetadata] = Field(default_factory=dict)
     input_vars: Vars
+    parameter_vars: Vars = Field(default=(), exclude_if=lambda declared: not declared)
     output_vars: Vars
     symbolic_vars: Annotated[tuple[SymVar, ...], Field(max_length=MAX_SYMBOLS)] = ()
 
@@ -209,6 +211,7 @@ def json_schema() -> dict[str, Any]:
     schema["x-extensions"] = {
         "dtypes": [dtype for dtype in DType if dtype not in _SEED_DTYPES],
         "dimensions": "expressions",
+        "graph": ["parameter_vars"],
         "unary": [UnaryKind.TRUNC],
     }
     return schema

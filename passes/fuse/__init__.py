@@ -10,6 +10,7 @@ from ..values import Value, read_function, read_symbols
 from .grouping import group
 from .materialise import is_table, live_values, materialised
 from .outline import is_empty, outline
+from .prepare import prepared_values
 
 
 def form_kernels(module: ir.Module, *, fusion: bool = True) -> ir.Module:
@@ -20,12 +21,15 @@ def form_kernels(module: ir.Module, *, fusion: bool = True) -> ir.Module:
     source = graph_function(module).operation
     function = read_function(source, read_symbols(module))
     live = live_values(function)
-    stored = materialised(function, live, fusion)
+    prepared = prepared_values(function, live)
+    stored = materialised(function, live, prepared, fusion)
     kept = [value for value in live if value in stored]
     results = set(function.results)
     host = [value for value in live if is_table(value) or _needs_no_kernel(value, value in stored or value in results)]
     with module.context, ir.Location.unknown():
-        grouping = group(function, live, [value for value in kept if not is_empty(value)], host, fusion)
+        # What is prepared comes first, so that no kernel of a call waits behind it.
+        kept = sorted((value for value in kept if not is_empty(value)), key=lambda value: value not in prepared)
+        grouping = group(function, live, kept, host, prepared, fusion)
         return outline(source, function, grouping, host)
 
 

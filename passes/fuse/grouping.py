@@ -8,7 +8,7 @@ and activation behind a product) are one pass over memory.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tensorkiln import expr
@@ -40,7 +40,8 @@ class Group:
     """The roots of one kernel, how many leading loops they share, and which values in memory each of them reads.
 
     An opaque op reads its operands, every other root the bases of those that are windows. `unread` are values in memory
-    that the ops behind a root have for operands, and of which it never loads an element.
+    that the ops behind a root have for operands, and of which it never loads an element. All roots of a kernel are
+    prepared, or none is.
     """
 
     roots: list[Value]
@@ -50,6 +51,7 @@ class Group:
     unread: dict[Value, set[Value]] = field(default_factory=dict[Value, set[Value]])
     is_contraction: bool = False
     is_opaque: bool = False
+    is_prepared: bool = False
 
     def all_reads(self) -> set[Value]:
         """The values in memory that some root reads."""
@@ -70,21 +72,33 @@ class Grouping:
 
 
 def group(
-    function: Function, live: Sequence[Value], stored: Sequence[Value], host: Sequence[Value], fusion: bool = True
+    function: Function,
+    live: Sequence[Value],
+    stored: Sequence[Value],
+    host: Sequence[Value],
+    prepared: Collection[Value] = (),
+    fusion: bool = True,
 ) -> Grouping:
     """Kernels for the stored values, which are given in order; every kernel reads only earlier ones.
 
-    `host` are the values that are in memory before any kernel runs, arguments aside; `live` all that results need.
-    Without `fusion` every stored value has a kernel of its own, and lies in no other.
+    `host` are the values that are in memory before any kernel runs, arguments aside; `live` all that results need;
+    `prepared` those that follow from parameters alone, and are in kernels of their own. Without `fusion` every stored
+    value has a kernel of its own, and lies in no other.
     """
-    return _Grouping(function, live, stored, host, fusion).run()
+    return _Grouping(function, live, stored, host, prepared, fusion).run()
 
 
 class _Grouping:
     def __init__(
-        self, function: Function, live: Sequence[Value], stored: Sequence[Value], host: Sequence[Value], fusion: bool
+        self,
+        function: Function,
+        live: Sequence[Value],
+        stored: Sequence[Value],
+        host: Sequence[Value],
+        prepared: Collection[Value],
+        fusion: bool,
     ) -> None:
-        self.function, self.stored, self.fusion = function, stored, fusion
+        self.function, self.stored, self.prepared, self.fusion = function, stored, prepared, fusion
         self.space = IndexSpace(function.symbols)
         self.nodes = Interner()
         in_memory = [*function.arguments, *host, *stored]
@@ -107,7 +121,8 @@ class _Grouping:
 
     def _add(self, root: Value, prefix: str) -> None:
         if root.kind in OPAQUE:
-            self._open(Group([root], 0, {}, {root: {o for o in root.operands if o in self.numbers}}, is_opaque=True))
+            reads = {operand for operand in root.operands if operand in self.numbers}
+            self._open(Group([root], 0, {}, {root: reads}, is_opaque=True, is_prepared=root in self.prepared))
             return
         assembly = self.assemblies.find(root) if self.fusion else None
         if assembly is not None:
@@ -121,16 +136,18 @@ class _Grouping:
         is_contraction = match_contraction(domain, combine, element, self.nodes, self.space) is not None
         reads = self._reads(element)
         unread = {self.windows.base(value) for value in values_behind(root, self.numbers.__contains__)} - reads.keys()
+        is_prepared = root in self.prepared
         producers = {self.home[value] for value in reads if value in self.home}
+        producers = {number for number in producers if self.groups[number].is_prepared == is_prepared}
         if self.fusion and producers and not is_contraction:
             latest = max(producers)
             rows = self._shared_rows(self.groups[latest], root, domain, reads)
             if rows is not None:
                 self._join(latest, Group([root], rows, {root: domain}, {root: set(reads)}, {root: unread}))
                 return
-        self._open(
-            Group([root], len(domain.parallel), {root: domain}, {root: set(reads)}, {root: unread}, is_contraction)
-        )
+        opened = Group([root], len(domain.parallel), {root: domain}, {root: set(reads)}, {root: unread})
+        opened.is_contraction, opened.is_prepared = is_contraction, is_prepared
+        self._open(opened)
 
     def _open(self, group: Group) -> None:
         self.home |= dict.fromkeys(group.roots, len(self.groups))

@@ -2,13 +2,14 @@
 
 A value is stored when the graph returns it, when an op cannot be traced through (a reduction, a scatter, a callback),
 or when recomputing it would cost more than a store and the loads: because several kernels read it, because an
-expansion, a window or its bytes would compute it many times, or because the code of one element would be too long.
+expansion, a window or its bytes would compute it many times, or because the code of one element would be too long. So
+is one that follows from parameters alone, and need not be computed at each call.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from tensorkiln import expr
 from tensorkiln.dtypes import DType
@@ -19,6 +20,7 @@ from ..values import Function, Value
 from .apart import values_apart
 from .costs import MOVEMENT, Costs
 from .joining import store_what_joins_in_place
+from .prepare import stored_before
 
 OPAQUE = frozenset({"scatter", "custom", "copy"})
 """Ops that read and write whole buffers: their operands and results are stored."""
@@ -56,8 +58,13 @@ def live_values(function: Function) -> list[Value]:
     return [value for value in function.values if value in needed]
 
 
-def materialised(function: Function, live: Sequence[Value], fusion: bool = True) -> set[Value]:
-    """The values that kernels store: without `fusion` all of them that take no more memory than their operands."""
+def materialised(
+    function: Function, live: Sequence[Value], prepared: Collection[Value] = (), fusion: bool = True
+) -> set[Value]:
+    """The values that kernels store: without `fusion` all of them that take no more memory than their operands.
+
+    `prepared` are those that follow from parameters alone.
+    """
     users: dict[Value, list[Value]] = defaultdict(list)
     for value in live:
         for operand in value.operands:
@@ -65,6 +72,7 @@ def materialised(function: Function, live: Sequence[Value], fusion: bool = True)
     stored = {value for value in live if _must_be_stored(value)} | {
         result for result in function.results if not lives_in_memory(result)
     }
+    stored |= stored_before(live, users, prepared, function.results)
     for value in live:
         if value.kind in OPAQUE:
             stored.update(operand for operand in value.operands if not lives_in_memory(operand))

@@ -20,7 +20,7 @@ from tensorkiln import expr
 from tensorkiln.types import TensorType
 
 from ..loops.index_space import split_multiple
-from ..values import NODES, ROOT, ROWS, Function, Value
+from ..values import NODES, PREPARE, ROOT, ROWS, Function, Value
 from .grouping import Group, Grouping, with_bases
 from .materialise import lives_in_memory
 from .windows import AS_IT_IS, Window
@@ -66,8 +66,9 @@ class _Outliner:
         types = self.source.attributes["function_type"].value
         with ir.InsertionPoint(self.module.body), self.source.location:
             graph = func.FuncOp(FUNCTION, types)
-            if SYMBOLS in self.source.attributes:
-                graph.attributes[SYMBOLS] = self.source.attributes[SYMBOLS]
+            for name in (SYMBOLS, "arg_attrs"):
+                if name in self.source.attributes:
+                    graph.attributes[name] = self.source.attributes[name]
             arguments = self.source.regions[0].blocks[0].arguments
             block = graph.add_entry_block([argument.location for argument in arguments])
         made: dict[Value, ir.Value] = dict(zip(self.function.arguments, block.arguments, strict=True))
@@ -135,6 +136,8 @@ class _Outliner:
         call = func.CallOp(types, name, arguments, loc=location)
         nodes = sorted({node_at(value.pointer) for value in made_here if value.pointer})
         call.operation.attributes[NODES] = ir.DenseI64ArrayAttr.get(nodes)
+        if group.is_prepared:
+            call.operation.attributes[PREPARE] = ir.UnitAttr.get()
         made |= dict(zip(results, call.results, strict=True))
 
     def _operands(self, value: Value) -> tuple[Value, ...]:

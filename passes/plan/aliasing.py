@@ -9,6 +9,7 @@ from math import gcd
 from tensorkiln.buffers import DEFAULT_ALIGNMENT
 from tensorkiln.expr import Dim, Expr
 
+from .prepare import kept_buffers
 from .program_plan import ProgramPlan
 
 Pairs = Sequence[tuple[int, int]]
@@ -17,7 +18,7 @@ Pairs = Sequence[tuple[int, int]]
 
 @dataclass(slots=True)
 class _Storage:
-    """Some buffers in one place of `size` bytes; the last step that needs it, or one more where a result is in it."""
+    """Some buffers in one place of `size` bytes; the last step that needs it, or one more where it outlasts all."""
 
     members: list[int]
     size: Dim
@@ -29,7 +30,8 @@ def share_storage(plan: ProgramPlan, reusable: Mapping[int, Pairs]) -> None:
     """Decide which buffers of a closed plan share storage: sets `reuses` of steps, groups and offsets of buffers.
 
     `reusable` gives by step what its kernel can compute in place of what. It does so where that is the last use of all
-    buffers in the storage. Neither inputs nor constants are written, and a result is not overwritten.
+    buffers in the storage. Neither inputs nor constants are written, and neither a result nor what was prepared is
+    overwritten.
     """
     storages = _storages(plan)
     for number, pairs in sorted(reusable.items()):
@@ -50,7 +52,7 @@ def share_storage(plan: ProgramPlan, reusable: Mapping[int, Pairs]) -> None:
 
 def _storages(plan: ProgramPlan) -> dict[int, _Storage]:
     """The storage of every buffer as long as nothing is computed in place."""
-    results = frozenset(plan.results)
+    kept = kept_buffers(plan) | frozenset(plan.results)
     shared: dict[int, _Storage] = {}
     storages: dict[int, _Storage] = {}
     for buffer in plan.buffers:
@@ -59,7 +61,7 @@ def _storages(plan: ProgramPlan) -> dict[int, _Storage]:
         if place is not None:
             storage = shared.setdefault(place.storage, storage)
         storage.members.append(buffer.id)
-        until = len(plan.steps) if buffer.id in results else buffer.lifetime[1]
+        until = len(plan.steps) if buffer.id in kept else buffer.lifetime[1]
         storage.needed_until = max(storage.needed_until, until)
         storage.is_ours &= buffer.role in ("temp", "output")
         storages[buffer.id] = storage

@@ -26,6 +26,8 @@ class Step:
     place of the second. It is given one pointer for both, that of the written buffer, since a pointer of a kernel must
     reach no byte that another one stores to. A kernel computes the `nodes` here, and is run by the function `entry`,
     which steps share that run the same kernel on buffers of the same kind.
+
+    What is prepared follows from parameters alone, and is run when they are bound.
     """
 
     kernel: str | None
@@ -36,6 +38,7 @@ class Step:
     reuses: tuple[tuple[int, int], ...] = ()
     nodes: tuple[int, ...] = ()
     entry: str = ""
+    is_prepared: bool = False
 
     @property
     def arguments(self) -> tuple[int, ...]:
@@ -65,12 +68,14 @@ class Step:
 class ProgramPlan:
     """Buffers by id, the steps, which buffer each argument and result is in, and the contents of constants.
 
-    `places` are those of buffers that are parts of others, or have such parts.
+    `parameters` are those of the arguments that are bound once; `places` are those of buffers that are parts of others,
+    or have such parts.
     """
 
     buffers: list[Buffer] = field(default_factory=list[Buffer])
     steps: list[Step] = field(default_factory=list[Step])
     arguments: tuple[int, ...] = ()
+    parameters: frozenset[int] = frozenset()
     results: tuple[int, ...] = ()
     artifacts: dict[str, bytes] = field(default_factory=dict[str, bytes])
     places: dict[int, Place] = field(default_factory=dict[int, Place])
@@ -99,17 +104,18 @@ class ProgramPlan:
         uses: dict[tuple[str, int], list[int]] = defaultdict(list)
         for number, step in enumerate(self.steps):
             for buffer in (*step.reads, *step.writes, *step.scratch):
-                uses[self._storage(buffer)].append(number)
+                uses[self.storage_of(buffer)].append(number)
         for buffer in self.buffers:
             if buffer.role in ("input", "constant"):
-                uses[self._storage(buffer.id)] += [0, last]
+                uses[self.storage_of(buffer.id)] += [0, last]
         for buffer in self.results:
-            uses[self._storage(buffer)].append(last)
+            uses[self.storage_of(buffer)].append(last)
         for buffer in self.buffers:
-            used = uses[self._storage(buffer.id)] or [0]
+            used = uses[self.storage_of(buffer.id)] or [0]
             self.buffers[buffer.id] = buffer.model_copy(update={"lifetime": (min(used), max(used))})
 
-    def _storage(self, buffer: int) -> tuple[str, int]:
+    def storage_of(self, buffer: int) -> tuple[str, int]:
+        """What buffers of one storage have in common, as long as nothing is computed in place."""
         place = self.places.get(buffer)
         return ("buffer", buffer) if place is None else ("storage", place.storage)
 
@@ -137,6 +143,7 @@ class _Planner:
         for argument in graph.arguments:
             self.home[argument] = plan.add_buffer(argument.dtype, argument.shape, "input")
         plan.arguments = tuple(self.home[argument] for argument in graph.arguments)
+        plan.parameters = frozenset(self.home[argument] for argument in graph.parameters)
         for kernel, op, operands, made in calls:
             self._add(kernel, op, operands, made)
         plan.results = tuple(self._buffer(result) for result in graph.results)
@@ -159,8 +166,11 @@ class _Planner:
                 self._buffer(op)
             case _:
                 reads, writes = (tuple(self._buffer(value) for value in values) for values in (operands, made))
-                nodes = op.fields["nodes"] if kernel else ()
-                plan.steps.append(Step(kernel, None if kernel else op, reads, writes, nodes=nodes))
+                if kernel is None:
+                    plan.steps.append(Step(None, op, reads, writes))
+                    return
+                nodes, is_prepared = op.fields["nodes"], op.fields["is_prepared"]
+                plan.steps.append(Step(kernel, None, reads, writes, nodes=nodes, is_prepared=is_prepared))
 
     def _buffer(self, value: Value) -> int:
         if value not in self.home:

@@ -17,6 +17,7 @@ from ..loops.body import KernelBody
 from ..plan.aliasing import share_storage
 from ..plan.entries import name_entries
 from ..plan.in_place import Reuse, reusable
+from ..plan.prepare import settle_prepared
 from ..plan.program_plan import Call, ProgramPlan, Step, plan_program
 from ..to_linalg.read_kernel import read_kernel
 from ..to_linalg.write_kernel import SUFFIX
@@ -58,6 +59,7 @@ def attach_schedules(module: ir.Module, choose: Chooser, reuse: Reuse | None = N
             function.attributes[STRATEGY] = ir.StringAttr.get(choice.strategy)
             function.attributes[FLOPS] = encode(to_wire(choice.flops))
         plan.close()
+        settle_prepared(plan)
         share_storage(plan, candidates)
         name_entries(plan)
         module.operation.attributes[PROGRAM] = encode(_to_json(plan))
@@ -135,6 +137,7 @@ def _to_json(plan: ProgramPlan) -> dict[str, Any]:
                 "scratch": step.scratch,
                 "reuses": step.reuses,
                 "entry": step.entry,
+                "is_prepared": step.is_prepared,
             }
             for step in plan.steps
         ],
@@ -150,7 +153,7 @@ def read_program(module: ir.Module) -> ProgramPlan:
     buffers, steps = read_plan(module)
     plan.buffers = buffers
     plan.steps = [
-        replace(step, scratch=known.scratch, reuses=known.reuses, entry=known.entry)
+        replace(step, scratch=known.scratch, reuses=known.reuses, entry=known.entry, is_prepared=known.is_prepared)
         for step, known in zip(plan.steps, steps, strict=True)
     ]
     return plan
@@ -169,6 +172,7 @@ def read_plan(module: ir.Module) -> tuple[list[Buffer], list[Step]]:
             tuple(step["scratch"]),
             tuple((written, read) for written, read in step["reuses"]),
             entry=step["entry"],
+            is_prepared=step["is_prepared"],
         )
         for step in program["steps"]
     ]

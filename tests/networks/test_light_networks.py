@@ -15,6 +15,7 @@ from passes.compile import Compilation
 from tensorkiln.frontends.onnx import OnnxModel, load
 from tensorkiln.program import Program
 from tensorkiln.runtime import host_launch
+from tensorkiln.runtime.phases import whole
 from tensorkiln.runtime.storage import resolve_storages
 from tests import checked, compiled
 from tests.networks.light import NAMES, expected_output, logits, shipped, with_random_weights
@@ -109,7 +110,7 @@ def check_random_weights(name: str, model: OnnxModel, program: Program) -> None:
 def check_plan(program: Program, share: float) -> None:
     """The plan holds what must be held at once, little more, and far less than all temporaries side by side."""
     compiled, item_count = program.compiled, len(program.compiled.schedule.items)
-    storages = resolve_storages(compiled)
+    storages = resolve_storages(compiled, whole(compiled))
     returned = {binding.buffer for binding in compiled.outputs}
     temps = [buffer for buffer in compiled.buffers if buffer.role == "temp"]
     scratch = needed_at_once([storage for storage in storages if storage.kind == "scratch"], item_count)

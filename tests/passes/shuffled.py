@@ -19,6 +19,7 @@ from tensorkiln.buffers import Buffer
 from tensorkiln.custom import lookup
 from tensorkiln.expr import evaluate
 from tensorkiln.runtime.cpu import CpuKernel, load_kernels
+from tensorkiln.runtime.phases import whole
 from tensorkiln.runtime.storage import Storage, resolve_storages
 from tensorkiln.schedule import HostCallback, KernelItem, MemoryTransfer, Schedule
 from tensorkiln.spec import CompiledProgram
@@ -114,7 +115,7 @@ class ShuffledCall:
             if buffer.artifact is not None
         }
         self.given = given
-        for storage in resolve_storages(self.program):
+        for storage in resolve_storages(self.program, whole(self.program)):
             self._place(storage)
 
     def _place(self, storage: Storage) -> None:

@@ -37,6 +37,7 @@ class Builder:
         self._nodes: list[dict[str, Any]] = []
         self._tensors: list[Tensor] = []
         self._inputs: dict[str, Tensor] = {}
+        self._parameters: list[Tensor] = []
         self._outputs: list[Tensor] = []
         self._symbols: dict[str, tuple[int, int]] = {}
         self._scalars: dict[tuple[DType, str], Tensor] = {}
@@ -70,6 +71,12 @@ class Builder:
         dims = self.shape(shape)
         tensor = self.append("placeholder", DType(dtype), dims, shape=wire(dims))
         self._inputs[name] = tensor
+        return tensor
+
+    def parameter(self, dtype: DTypeLike, shape: ShapeLike = (), name: str | None = None) -> Tensor:
+        """A graph input, as by `input`, that callers bind once: what follows from parameters alone is prepared then."""
+        tensor = self.input(dtype, shape, name)
+        self._parameters.append(tensor)
         return tensor
 
     def constant(self, value: Scalar | np.ndarray[Any, Any] | Sequence[Any], dtype: DTypeLike | None = None) -> Tensor:
@@ -138,6 +145,7 @@ class Builder:
                 for tensor in self._tensors
             },
             "input_vars": [tensor.var for tensor in self._inputs.values()],
+            **({"parameter_vars": [tensor.var for tensor in self._parameters]} if self._parameters else {}),
             "output_vars": [tensor.var for tensor in self._outputs],
             "symbolic_vars": [
                 {"name": name, "min_val": low, "max_val": high} for name, (low, high) in self._symbols.items()

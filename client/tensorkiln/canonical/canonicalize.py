@@ -68,6 +68,7 @@ def _in_order(graph: Graph, found: Dependencies, order: list[int]) -> Canonical:
         contents=contents,
         vars_metadata=metadata,
         input_vars=tuple(reads[var] for var in graph.input_vars),
+        parameter_vars=tuple(sorted(reads[var] for var in graph.parameter_vars)),
         output_vars=tuple(reads[var] for var in graph.output_vars),
         symbolic_vars=tuple(sorted(sym_vars.values(), key=lambda sym_var: int(sym_var.name[1:]))),
     )

@@ -31,6 +31,7 @@ class Canonical:
     contents: list[tuple[type[AnyNode], dict[str, Any]]]
     vars_metadata: dict[int, VarMetadata]
     input_vars: tuple[int, ...]
+    parameter_vars: tuple[int, ...]
     output_vars: tuple[int, ...]
     symbolic_vars: tuple[SymVar, ...]
 
@@ -43,6 +44,7 @@ class Canonical:
             "nodes": tuple(record_of(kind, dict(fields)) for kind, fields in self.contents),
             "vars_metadata": self.vars_metadata,
             "input_vars": self.input_vars,
+            "parameter_vars": self.parameter_vars,
             "output_vars": self.output_vars,
             "symbolic_vars": self.symbolic_vars,
         }
@@ -81,6 +83,7 @@ def graph_json(canonical: Canonical) -> bytes:
         "nodes": [_encodable(kind, fields) for kind, fields in canonical.contents],
         "vars_metadata": {var: texts[id(stated)] for var, stated in canonical.vars_metadata.items()},
         "input_vars": canonical.input_vars,
+        **({"parameter_vars": canonical.parameter_vars} if canonical.parameter_vars else {}),
         "output_vars": canonical.output_vars,
         "symbolic_vars": canonical.symbolic_vars,
     }

@@ -106,6 +106,11 @@ def _check_interface(graph: StatedGraph, scope: Scope, definitions: Definitions)
             scope.fail(f"the input var {var} stands twice")
         seen.add(var)
         scope.require_storable(scope.types[var])
+    for position, var in enumerate(graph.parameter_vars):
+        scope.path = ("parameter_vars", position)
+        if var not in seen:
+            scope.fail(f"the parameter var {var} is not in input_vars, or stands twice")
+        seen.remove(var)
     for position, var in enumerate(graph.output_vars):
         scope.path = ("output_vars", position)
         result = scope.types.get(var)

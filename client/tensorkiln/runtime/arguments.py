@@ -52,6 +52,11 @@ def bind_symbols(declared: Sequence[SymVar], given: Mapping[str, int]) -> dict[s
     return {symbol.name: _bound_value(symbol, given) for symbol in declared}
 
 
+def least_values(declared: Sequence[SymVar]) -> dict[str, int]:
+    """A value that every symbol may have, for what depends on none."""
+    return {symbol.name: symbol.min_val for symbol in declared}
+
+
 def _bound_value(symbol: SymVar, given: Mapping[str, int]) -> int:
     if symbol.name not in given:
         raise CallBoundsError(

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..errors import DeviceError
 from ..spec import CompiledProgram
-from .arguments import fixed_specs
+from .arguments import fixed_specs, least_values
 from .blocks import BlockPool
 from .frame import Frame
 from .host_arrays import accept
@@ -20,6 +20,7 @@ from .host_launch import HostLaunch, host_launches
 from .layout import lay_out
 from .loaded import LoadedProgram, load_program
 from .memory import Array, Block, fresh_array, no_room
+from .outline import Outline
 from .plan import Plan, make_plan, named_output
 from .plans import Plans, Specs
 from .profile import ItemProfile, item_profile
@@ -30,14 +31,18 @@ _MAX_FRAMES: Final = 16
 
 
 class Executor:
-    """A loaded program with some inputs fixed. Safe for several threads: each call has a block of its own."""
+    """A phase of a program with some inputs fixed. Safe for several threads: each call has a block of its own."""
 
-    def __init__(self, loaded: LoadedProgram, threads: int, pool: BlockPool, resident: Mapping[int, Array]) -> None:
+    def __init__(
+        self, loaded: LoadedProgram, outline: Outline, threads: int, pool: BlockPool, resident: Mapping[int, Array]
+    ) -> None:
         self._loaded = loaded
+        self._outline = outline
         self._threads = threads
         self._pool = pool
         self._resident = dict(resident)
-        self._plans = Plans(loaded.program, tuple(self._resident), partial(_plan, loaded, threads, self._resident))
+        plan = partial(_plan, loaded, outline, threads, self._resident)
+        self._plans = Plans(loaded.program, outline.phase, tuple(self._resident), plan)
         self.measured_peak_bytes = 0
 
     @staticmethod
@@ -47,19 +52,37 @@ class Executor:
             raise ValueError(f"threads must be 1 or more, got {threads}")
         loaded = load_program(compiled, artifacts)
         count = min(threads or available_processors(), MAX_THREADS)
-        return Executor(loaded, count, BlockPool(slack=bool(compiled.symbols)), {})
+        return Executor(loaded, loaded.outlines.whole, count, BlockPool(slack=bool(compiled.symbols)), {})
 
     @property
     def compiled(self) -> CompiledProgram:
         return self._loaded.program
 
     def bind(self, params: Mapping[int, Array]) -> Executor:
-        """An executor with more inputs fixed; it shares code, constants and blocks with this one."""
+        """An executor with more inputs fixed; it shares code, constants and blocks with this one.
+
+        What follows from them alone is computed now, once all are there.
+        """
         resident = dict(self._resident)
         shapes = {var: np.shape(array) for var, array in params.items()}
         for var, spec in fixed_specs(self.compiled.inputs, resident, shapes).items():
             (resident[var],), _ = accept([spec], [params[var]])
-        return Executor(self._loaded, self._threads, self._pool, resident)
+        return self._of(self._outline, resident)._prepared()
+
+    def _of(self, outline: Outline, resident: Mapping[int, Array]) -> Executor:
+        return Executor(self._loaded, outline, self._threads, self._pool, resident)
+
+    def _prepared(self) -> Executor:
+        outlines = self._loaded.outlines
+        if outlines.prepare is None or outlines.call is None or self._outline is outlines.call:
+            return self
+        needed = {binding.var for binding in outlines.prepare.phase.inputs}
+        if not needed <= self._resident.keys():
+            return self
+        given = {var: self._resident[var] for var in needed}
+        made = self._of(outlines.prepare, given).run((), least_values(self.compiled.symbols))
+        kept = {binding.var: array for binding, array in zip(outlines.prepare.phase.outputs, made, strict=True)}
+        return self._of(outlines.call, {**self._resident, **kept})
 
     def on(self, stream: object) -> Executor:
         """DeviceError: a CPU has no streams."""
@@ -111,7 +134,7 @@ class Executor:
             try:
                 array, address, nbytes = fresh_array(output.shape, output.dtype, output.size)
             except MemoryError as error:
-                raise no_room(named_output(self.compiled, position), output.size) from error
+                raise no_room(named_output(self._outline.phase, position), output.size) from error
             results.append(array)
             addresses.append(address)
             held += nbytes
@@ -141,6 +164,7 @@ class Executor:
 
 def _plan(
     loaded: LoadedProgram,
+    outline: Outline,
     threads: int,
     resident: Mapping[int, Array],
     free: Specs,
@@ -148,10 +172,10 @@ def _plan(
     symbols: Mapping[str, int],
 ) -> Plan[HostLaunch]:
     _, addresses = accept(fixed, [resident[spec.var] for spec in fixed])
-    buffers = {binding.var: binding.buffer for binding in loaded.program.inputs}
+    buffers = {binding.var: binding.buffer for binding in outline.phase.inputs}
     known = {buffers[spec.var]: address for spec, address in zip(fixed, addresses, strict=True)}
     known |= {buffer_id: array.ctypes.data for buffer_id, array in loaded.constants.items()}
-    return make_plan(lay_out(loaded.outline, symbols), free, known, host_launches(loaded.kernels, threads))
+    return make_plan(lay_out(outline, symbols), free, known, host_launches(loaded.kernels, threads))
 
 
 def _timed(step: Callable[[], object]) -> int:

@@ -46,12 +46,12 @@ class Layout:
 
     def is_fresh(self, position: int) -> bool:
         """Whether the result at `position` is written where it is returned, instead of being copied there."""
-        buffer_id = self.outline.program.outputs[position].buffer
+        buffer_id = self.outline.phase.outputs[position].buffer
         return self.claims.get(self.outline.storage_of[buffer_id]) == position
 
     def result_bytes(self, position: int) -> int:
         """Bytes to allocate for the result at `position`."""
-        buffer_id = self.outline.program.outputs[position].buffer
+        buffer_id = self.outline.phase.outputs[position].buffer
         return self.extent(buffer_id) if self.is_fresh(position) else self.window_bytes(buffer_id)
 
 
@@ -76,7 +76,7 @@ def _intervals(
 def _claims(outline: Outline, symbols: Mapping[str, int]) -> dict[int, int]:
     """The first result that covers all of a storage claims it."""
     claims: dict[int, int] = {}
-    for position, binding in enumerate(outline.program.outputs):
+    for position, binding in enumerate(outline.phase.outputs):
         key = outline.storage_of[binding.buffer]
         storage, buffer = outline.storages[key], outline.program.buffers[binding.buffer]
         covers = span_of(buffer, symbols) == (0, storage.extent(symbols))

@@ -13,20 +13,17 @@ from ..spec import CompiledProgram
 from .artifact import constant_bytes
 from .cpu import CpuKernel, load_kernels
 from .memory import ALIGNMENT, Array, fresh_array
-from .outline import Outline, outline_of, require_devices
+from .outline import Outlines, outlines_of, require_devices
 
 
 @dataclass(frozen=True)
 class LoadedProgram:
     """`constants` are by buffer id."""
 
-    outline: Outline
+    program: CompiledProgram
+    outlines: Outlines
     kernels: tuple[CpuKernel, ...]
     constants: Mapping[int, Array]
-
-    @property
-    def program(self) -> CompiledProgram:
-        return self.outline.program
 
 
 def load_program(program: CompiledProgram, artifacts: Callable[[str], bytes]) -> LoadedProgram:
@@ -37,8 +34,9 @@ def load_program(program: CompiledProgram, artifacts: Callable[[str], bytes]) ->
     """
     require_devices(program, kernels="CPU", transfers=frozenset({"CPU"}), alignment=ALIGNMENT)
     return LoadedProgram(
+        program=program,
         kernels=load_kernels(program, artifacts),
-        outline=outline_of(program),
+        outlines=outlines_of(program),
         constants={
             buffer.id: _constant(buffer, constant_bytes(buffer, artifacts))
             for buffer in program.buffers

@@ -9,34 +9,54 @@ from ..custom import CustomOp, lookup
 from ..errors import DeviceError
 from ..schedule import HostCallback, KernelItem, MemoryTransfer
 from ..spec import CompiledProgram
+from .phases import Phase, split, whole
 from .storage import Storage, resolve_storages
 
 
 @dataclass(frozen=True)
 class Outline:
-    """`storage_of` is by buffer id, `var_of_input` by the id of an input's buffer."""
+    """`storage_of` is by buffer id, `var_of_input` by the id of an input's buffer; both of what `phase` uses."""
 
     program: CompiledProgram
+    phase: Phase
     callbacks: Mapping[str, CustomOp]
     storages: tuple[Storage, ...]
     storage_of: Mapping[int, int]
     var_of_input: Mapping[int, int]
 
 
-def outline_of(program: CompiledProgram) -> Outline:
-    """The outline. UnsupportedGraphError when the program calls an operation that is not registered."""
-    storages = resolve_storages(program)
+def outline_of(program: CompiledProgram, phase: Phase) -> Outline:
+    """The outline of a phase. UnsupportedGraphError when the program calls an operation that is not registered."""
+    storages = resolve_storages(program, phase)
     return Outline(
         program=program,
-        callbacks=_callbacks(program),
+        phase=phase,
+        callbacks=_callbacks(program, phase),
         storages=storages,
         storage_of={buffer.id: key for key, storage in enumerate(storages) for buffer in storage.members},
-        var_of_input={binding.buffer: binding.var for binding in program.inputs},
+        var_of_input={binding.buffer: binding.var for binding in phase.inputs},
     )
 
 
-def _callbacks(program: CompiledProgram) -> dict[str, CustomOp]:
-    operations = [item.operation for item in program.schedule.items]
+@dataclass(frozen=True)
+class Outlines:
+    """A program as it runs when nothing is prepared, and its phases when something can be: `prepare`, then `call`s."""
+
+    whole: Outline
+    prepare: Outline | None = None
+    call: Outline | None = None
+
+
+def outlines_of(program: CompiledProgram) -> Outlines:
+    """All outlines of a program. Errors as for `outline_of`."""
+    everything, phases = outline_of(program, whole(program)), split(program)
+    if phases is None:
+        return Outlines(everything)
+    return Outlines(everything, *(outline_of(program, phase) for phase in phases))
+
+
+def _callbacks(program: CompiledProgram, phase: Phase) -> dict[str, CustomOp]:
+    operations = [program.schedule.items[item].operation for item in phase.items]
     callbacks = [operation for operation in operations if isinstance(operation, HostCallback)]
     for callback in callbacks:
         if len(callback.output_vars) != 1:

@@ -8,10 +8,10 @@ from typing import Any, Generic
 
 import numpy as np
 
-from ..spec import CompiledProgram
 from .address import Address
 from .arguments import InputSpec
 from .layout import Layout
+from .phases import Phase
 from .placement import Placement
 from .planning import L, PlanLaunch, plan_steps
 from .steps import CallbackStep, Launch, TransferStep
@@ -67,14 +67,14 @@ def make_plan(
     )
 
 
-def named_output(program: CompiledProgram, position: int) -> str:
+def named_output(phase: Phase, position: int) -> str:
     """The result at `position`, as an error begins that says how many bytes it takes."""
-    return f"output {position} (var {program.outputs[position].var}) takes"
+    return f"output {position} (var {phase.outputs[position].var}) takes"
 
 
 def _outputs(placement: Placement) -> tuple[OutputSpec, ...]:
     specs: list[OutputSpec] = []
-    for position, binding in enumerate(placement.layout.outline.program.outputs):
+    for position, binding in enumerate(placement.layout.outline.phase.outputs):
         window = placement.window(binding.buffer)
         size, is_fresh = placement.layout.result_bytes(position), placement.layout.is_fresh(position)
         specs.append(OutputSpec(window.dtype, window.shape, size, window.address, is_fresh))

@@ -22,8 +22,9 @@ def plan_steps(placement: Placement, plan_launch: PlanLaunch[L]) -> tuple[L | Tr
 
     CallBoundsError when a launch size breaks the launch rules.
     """
-    schedule = placement.layout.outline.program.schedule
-    steps = [_step(placement, schedule.items[item_id], plan_launch) for item_id in schedule.execution_order]
+    outline = placement.layout.outline
+    items = outline.program.schedule.items
+    steps = [_step(placement, items[item_id], plan_launch) for item_id in outline.phase.items]
     return tuple(step for step in steps if step is not None)
 
 

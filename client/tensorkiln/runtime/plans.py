@@ -11,6 +11,7 @@ from ..errors import CallBoundsError
 from ..expr import ExprError
 from ..spec import CompiledProgram
 from .arguments import InputSpec, bind_symbols, check_constraints, input_specs
+from .phases import Phase
 
 MAX_PLANS: Final = 64
 """Bindings of the symbols whose plans are kept, the least recently used going first."""
@@ -21,16 +22,20 @@ Check = Callable[[Specs], object]
 
 
 class Plans(Generic[P]):
-    """The plans of `program` with the inputs `resident` fixed.
+    """The plans of a phase of `program` with the inputs `resident` fixed.
 
     `make` gets the free inputs, the fixed ones and the symbols of a call that has passed every check.
     Safe for several threads.
     """
 
     def __init__(
-        self, program: CompiledProgram, resident: Sequence[int], make: Callable[[Specs, Specs, Mapping[str, int]], P]
+        self,
+        program: CompiledProgram,
+        phase: Phase,
+        resident: Sequence[int],
+        make: Callable[[Specs, Specs, Mapping[str, int]], P],
     ) -> None:
-        self._program = program
+        self._program, self._phase = program, phase
         self._resident = frozenset(resident)
         self._make = make
         self._names = tuple(symbol.name for symbol in program.symbols)
@@ -63,10 +68,10 @@ class Plans(Generic[P]):
         """A plan that is not kept; errors as above."""
         values = bind_symbols(self._program.symbols, symbols)
         try:
-            specs = input_specs(self._program.inputs, values)
+            specs = input_specs(self._phase.inputs, values)
             free = tuple(spec for spec in specs if spec.var not in self._resident)
             check(free)
-            check_constraints(self._program.constraints, values)
+            check_constraints(self._phase.constraints, values)
             return self._make(free, tuple(spec for spec in specs if spec.var in self._resident), values)
         except ExprError as error:
             raise CallBoundsError(f"a size of the program has no value at {values}: {error}") from error

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -11,6 +11,8 @@ from ..errors import DeviceError
 from ..expr import evaluate
 from ..spec import CompiledProgram
 from ..spec.checks import accesses
+from ..spec.prepare import storage_key
+from .phases import Phase
 
 StorageKind = Literal["input", "constant", "scratch", "writable"]
 
@@ -20,18 +22,15 @@ class Storage:
     """The buffers of one alias group, or a single buffer.
 
     `first` and `last` are positions in the order of execution between which the contents matter. A writable storage is
-    an output or lives in the arena, which depends on the sizes at a call.
+    an output or lives in the arena, which depends on the sizes at a call. The anchor is the input or constant that the
+    storage is, else its first buffer.
     """
 
     kind: StorageKind
     members: tuple[Buffer, ...]
+    anchor: Buffer
     first: int
     last: int
-
-    @property
-    def anchor(self) -> Buffer:
-        """The input or constant that the storage is, else its first buffer."""
-        return next((buffer for buffer in self.members if buffer.role == self.kind), self.members[0])
 
     def extent(self, symbols: Mapping[str, int]) -> int:
         """Bytes from the start of the storage to the end of its last window."""
@@ -52,36 +51,48 @@ def span_of(buffer: Buffer, symbols: Mapping[str, int]) -> tuple[int, int]:
     return offset, offset + size
 
 
-def resolve_storages(program: CompiledProgram) -> tuple[Storage, ...]:
-    """The storages of `program`, ordered by their first buffer."""
+def resolve_storages(program: CompiledProgram, phase: Phase) -> tuple[Storage, ...]:
+    """The storages of `program`, of those that `phase` uses where it is a part, ordered by their first buffer."""
+    spans = _spans(program, phase)
+    bound = frozenset(binding.buffer for binding in phase.inputs)
     groups: dict[tuple[str, int], list[Buffer]] = {}
     for buffer in program.buffers:
-        alone = buffer.alias_group is None
-        groups.setdefault(("buffer", buffer.id) if alone else ("group", buffer.alias_group or 0), []).append(buffer)
-    spans = _spans(program)
-    return tuple(_storage(members, spans) for members in groups.values())
+        if buffer.id in spans:
+            groups.setdefault(storage_key(buffer), []).append(buffer)
+    return tuple(_storage(members, spans, bound) for members in groups.values())
 
 
-def _storage(members: Sequence[Buffer], spans: Mapping[int, tuple[int, int]]) -> Storage:
-    roles = {buffer.role for buffer in members}
+def _storage(members: Sequence[Buffer], spans: Mapping[int, tuple[int, int]], bound: Container[int]) -> Storage:
+    given = next((buffer for buffer in members if buffer.id in bound), None)
+    fixed = next((buffer for buffer in members if buffer.role in ("constant", "scratch")), None)
     kind: StorageKind = "writable"
-    for fixed in ("input", "constant", "scratch"):
-        kind = fixed if fixed in roles else kind
+    if given is not None:
+        kind = "input"
+    elif fixed is not None:
+        kind = "constant" if fixed.role == "constant" else "scratch"
     first = min(spans[buffer.id][0] for buffer in members)
-    return Storage(kind, tuple(members), first, max(spans[buffer.id][1] for buffer in members))
+    last = max(spans[buffer.id][1] for buffer in members)
+    return Storage(kind, tuple(members), given or fixed or members[0], first, last)
 
 
-def _spans(program: CompiledProgram) -> dict[int, tuple[int, int]]:
-    """For each buffer the first and last position that may use it; what is returned is needed behind the last item."""
-    order = program.schedule.execution_order
-    in_id_order = order == tuple(range(len(order)))
-    uses: dict[int, list[int]] = {buffer.id: [] for buffer in program.buffers}
+def _spans(program: CompiledProgram, phase: Phase) -> dict[int, tuple[int, int]]:
+    """For each buffer the first and last position that may use it; what is returned is needed behind the last item.
+
+    Of a part of the program, only those that it uses.
+    """
+    order = phase.items
+    uses: dict[int, list[int]] = {}
     for position, item_id in enumerate(order):
         for buffer_id in sum(accesses(program.schedule.items[item_id], program.kernels), ()):
-            uses[buffer_id].append(position)
-    for binding in program.outputs:
-        uses[binding.buffer].append(len(order))
-    for buffer in program.buffers:
-        if in_id_order or not uses[buffer.id]:
-            uses[buffer.id].extend(buffer.lifetime if in_id_order else (0, len(order)))
+            uses.setdefault(buffer_id, []).append(position)
+    for binding in phase.inputs:
+        uses.setdefault(binding.buffer, [0, len(order)])
+    for binding in phase.outputs:
+        uses.setdefault(binding.buffer, []).append(len(order))
+    if len(order) == len(program.schedule.items):
+        in_id_order = order == tuple(range(len(order)))
+        for buffer in program.buffers:
+            positions = uses.setdefault(buffer.id, [])
+            if in_id_order or not positions:
+                positions.extend(buffer.lifetime if in_id_order else (0, len(order)))
     return {buffer_id: (min(positions), max(positions)) for buffer_id, positions in uses.items()}

@@ -14,6 +14,7 @@ from ..schedule import Schedule
 from ..target import Target
 from .checks import check_program
 from .constraint import WireConstraint
+from .prepare import check_prepare
 from .program_spec import ProgramSpec
 from .renaming import Renaming
 
@@ -56,6 +57,10 @@ class CacheInfo(Record):
 class CompiledProgram(Record):
     """A compiled graph. `digest` is its action digest, empty where it has none; `constraints` must hold at every call.
 
+    `prepare` are the items of the schedule, in order of id, that follow from parameters alone, and from no symbol: what
+    they write is the same at every call, so a runtime may run them once, when the parameters are bound. A call of a
+    program of which nothing is bound runs the whole schedule.
+
     ValueError (through pydantic) when the parts do not fit together: an id that names nothing, a buffer used outside
     its lifetime, a kernel that writes to an input or a constant, a symbol that is not declared.
     """
@@ -71,6 +76,7 @@ class CompiledProgram(Record):
     buffers: tuple[Buffer, ...] = ()
     kernels: tuple[ProgramSpec, ...] = ()
     schedule: Schedule = Schedule()
+    prepare: tuple[int, ...] = ()
     stages: tuple[StageRecord, ...] = ()
     provenance: Provenance = Provenance(build_id="")
     cache: CacheInfo = CacheInfo(status="miss")
@@ -85,6 +91,7 @@ class CompiledProgram(Record):
             kernels=self.kernels,
             schedule=self.schedule,
         )
+        check_prepare(self.prepare, self.inputs, self.buffers, self.kernels, self.schedule)
         return self
 
     @property

@@ -1,4 +1,4 @@
-"""Host arrays that the graph reads: parameters, one input each, or constants where they are scalars of the code."""
+"""Host arrays that the graph reads: parameters, which are inputs, or constants where they are scalars of the code."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Parameters:
         name = f"parameters/{len(self.arrays)}"
         while name in self.builder.inputs:  # A model may call an input of its own so.
             name += "'"
-        tensor = self.builder.input(dtype, array.shape, name)
+        tensor = self.builder.parameter(dtype, array.shape, name)
         self.arrays[tensor.var] = np.ascontiguousarray(array).reshape(array.shape)
         return tensor
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
 from ...errors import DeviceError
 from ...spec import CompiledProgram
-from ..arguments import InputSpec, fixed_specs, mismatch
+from ..arguments import InputSpec, fixed_specs, least_values, mismatch
 from ..layout import Layout, lay_out
+from ..outline import Outline
 from ..plan import Plan, make_plan, named_output
 from ..plans import Plans, Specs
 from ..profile import ItemProfile
@@ -41,42 +42,78 @@ class CudaPlan:
 
 
 class CudaExecutor:
-    """A program with some inputs fixed, on the program's stream or another. Safe for several threads."""
+    """A phase of a program with some inputs fixed, on the program's stream or another. Safe for several threads."""
 
-    def __init__(self, loaded: CudaProgram, resident: Mapping[int, DeviceOperand]) -> None:
+    def __init__(
+        self,
+        loaded: CudaProgram,
+        outline: Outline,
+        resident: Mapping[int, DeviceOperand],
+        lane: Lane | None = None,
+    ) -> None:
         self._loaded = loaded
+        self._outline = outline
         self._resident = dict(resident)
+        fixed = tuple(self._resident)
         # Of functions, not of methods: memory goes back when the executor does, not when a cycle is found.
-        self._plans = Plans(loaded.program, tuple(self._resident), partial(_plan, loaded, self._resident))
-        self._layouts = Plans(loaded.program, tuple(self._resident), partial(_layout, loaded))
-        self._lane: Lane | None = None
+        self._plans = Plans(loaded.program, outline.phase, fixed, partial(_plan, loaded, outline, self._resident))
+        self._layouts = Plans(loaded.program, outline.phase, fixed, partial(_layout, outline))
+        self._lane = lane
         self.measured_peak_bytes = 0
 
     @staticmethod
     def load(compiled: CompiledProgram, artifacts: Callable[[str], bytes], device: int | Driver | None) -> CudaExecutor:
         """An executor with every input free."""
-        return CudaExecutor(load_program(compiled, artifacts, device), {})
+        loaded = load_program(compiled, artifacts, device)
+        return CudaExecutor(loaded, loaded.outlines.whole, {})
 
     @property
     def compiled(self) -> CompiledProgram:
         return self._loaded.program
 
     def bind(self, params: Mapping[int, Any]) -> CudaExecutor:
-        """An executor with more inputs fixed, in the memory of the device; it shares everything else with this one."""
+        """An executor with more inputs fixed, in the memory of the device; it shares everything else with this one.
+
+        What follows from them alone is computed now, once all are there.
+        """
         session = self._loaded.session()
         specs = fixed_specs(self.compiled.inputs, self._resident, dict.fromkeys(params))
         with session.context.driver.scope():
             added = make_resident(self.compiled, session, specs, params)
-        bound = CudaExecutor(self._loaded, {**self._resident, **added})
-        bound._lane = self._lane
-        return bound
+        return self._of(self._outline, {**self._resident, **added})._prepared()
 
     def on(self, stream: object) -> CudaExecutor:
         """An executor whose calls put their work on `stream`."""
         given = Stream.of(stream)
-        chosen = CudaExecutor(self._loaded, self._resident)
-        chosen._plans, chosen._lane = self._plans, self._loaded.lane(self._loaded.session().context, given)
+        lane = self._loaded.lane(self._loaded.session().context, given)
+        chosen = CudaExecutor(self._loaded, self._outline, self._resident, lane)
+        chosen._plans = self._plans
         return chosen
+
+    def _of(self, outline: Outline, resident: Mapping[int, DeviceOperand]) -> CudaExecutor:
+        return CudaExecutor(self._loaded, outline, resident, self._lane)
+
+    def _prepared(self) -> CudaExecutor:
+        outlines = self._loaded.outlines
+        if outlines.prepare is None or outlines.call is None or self._outline is outlines.call:
+            return self
+        needed = {binding.var for binding in outlines.prepare.phase.inputs}
+        if not needed <= self._resident.keys():
+            return self
+        given = {var: self._resident[var] for var in needed}
+        made = self._of(outlines.prepare, given).run((), least_values(self.compiled.symbols))
+        arrays = {binding.var: array for binding, array in zip(outlines.prepare.phase.outputs, made, strict=True)}
+        session = self._loaded.session()
+        specs = fixed_specs(outlines.call.phase.inputs, self._resident, dict.fromkeys(arrays))
+        with session.context.driver.scope():
+            kept = make_resident(self.compiled, session, specs, arrays)
+        read = outlines.call.phase.reads(self.compiled)
+        # What no call reads any more is nobody's here: its memory goes back.
+        fixed = {
+            var: operand if var in read else replace(operand, owner=None, block=None)
+            for var, operand in self._resident.items()
+        }
+        return self._of(outlines.call, {**fixed, **kept})
 
     def run(self, arrays: Sequence[Any], symbols: Mapping[str, int]) -> tuple[DeviceArray, ...]:
         """Check, start, and return the outputs, which may not be complete yet."""
@@ -102,11 +139,9 @@ class CudaExecutor:
         """Bytes of the device that a call at `symbols` allocates when all its arrays come from the host."""
         layout = self._layouts.new(symbols)
         outline = layout.outline
-        results = sum(layout.result_bytes(position) for position in range(len(self.compiled.outputs)))
+        results = sum(layout.result_bytes(position) for position in range(len(outline.phase.outputs)))
         uploads = sum(
-            layout.window_bytes(binding.buffer)
-            for binding in outline.program.inputs
-            if binding.var not in self._resident
+            layout.window_bytes(binding.buffer) for binding in outline.phase.inputs if binding.var not in self._resident
         )
         return layout.arena.size + results + uploads
 
@@ -168,7 +203,7 @@ class CudaExecutor:
         try:
             block = context.results.take(size)
         except OutOfDeviceMemoryError as error:
-            raise error.on_behalf_of(named_output(self.compiled, position), size) from error
+            raise error.on_behalf_of(named_output(self._outline.phase, position), size) from error
         block.prepare(stream)
         return block
 
@@ -184,22 +219,23 @@ class CudaExecutor:
 
 def _plan(
     loaded: CudaProgram,
+    outline: Outline,
     resident: Mapping[int, DeviceOperand],
     free: Specs,
     fixed: Specs,
     symbols: Mapping[str, int],
 ) -> CudaPlan:
     session = loaded.session()
-    buffers = {binding.var: binding.buffer for binding in loaded.program.inputs}
+    buffers = {binding.var: binding.buffer for binding in outline.phase.inputs}
     known = {buffer_id: block.address for buffer_id, block in session.constants.items()}
     for spec in fixed:
         operand = resident[spec.var]
         if operand.shape != spec.shape:
             raise mismatch(spec, operand.dtype, operand.shape)
         known[buffers[spec.var]] = operand.address
-    plan = make_plan(_layout(loaded, free, fixed, symbols), free, known, device_launches(session))
+    plan = make_plan(_layout(outline, free, fixed, symbols), free, known, device_launches(session))
     return CudaPlan(plan, demanded_alignments(plan))
 
 
-def _layout(loaded: CudaProgram, free: Specs, fixed: Specs, symbols: Mapping[str, int]) -> Layout:
-    return lay_out(loaded.outline, symbols, ALIGNMENT)
+def _layout(outline: Outline, free: Specs, fixed: Specs, symbols: Mapping[str, int]) -> Layout:
+    return lay_out(outline, symbols, ALIGNMENT)

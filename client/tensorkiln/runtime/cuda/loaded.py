@@ -13,7 +13,7 @@ import numpy as np
 from ...errors import DeviceError
 from ...spec import CompiledProgram
 from ..artifact import constant_bytes, verified
-from ..outline import Outline, outline_of, require_devices
+from ..outline import outlines_of, require_devices
 from ..pool import MAX_IDLE, Pool
 from .context import Context
 from .driver import ALIGNMENT, Driver, Function
@@ -51,16 +51,13 @@ class Session:
 class CudaProgram:
     """A program for a GPU. Its `session` begins at first use: until then no driver is needed."""
 
-    def __init__(self, outline: Outline, artifacts: Mapping[str, bytes], driver: Callable[[], Driver]) -> None:
-        self.outline: Final = outline
+    def __init__(self, program: CompiledProgram, artifacts: Mapping[str, bytes], driver: Callable[[], Driver]) -> None:
+        self.program: Final = program
+        self.outlines: Final = outlines_of(program)
         self._artifacts = artifacts
         self._driver = driver
         self._session: Session | None = None
         self._lock = threading.Lock()
-
-    @property
-    def program(self) -> CompiledProgram:
-        return self.outline.program
 
     def session(self) -> Session:
         """The program on its device. DeviceError when there is none that can run it."""
@@ -120,7 +117,7 @@ def load_program(
             constant_bytes(buffer, contents.__getitem__)
     ordinal = 0 if device is None else device
     opener = partial(open_driver, ordinal) if isinstance(ordinal, int) else lambda: ordinal
-    return CudaProgram(outline_of(program), contents, opener)
+    return CudaProgram(program, contents, opener)
 
 
 def _require_known(program: CompiledProgram) -> None:

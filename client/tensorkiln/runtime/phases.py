@@ -1,0 +1,71 @@
+"""What of a program runs together: all of it at a call, or what is prepared at once and the rest at each call."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from ..buffers import Binding
+from ..spec import CompiledProgram
+from ..spec.checks import accesses
+from ..spec.constraint import WireConstraint
+from ..spec.prepare import storage_key
+
+
+@dataclass(frozen=True)
+class Phase:
+    """Some items of the schedule in order of execution, what they are given, and what they give.
+
+    What another phase prepared is an input. Its var is none of the graph's: it is negative.
+    """
+
+    items: tuple[int, ...]
+    inputs: tuple[Binding, ...]
+    outputs: tuple[Binding, ...]
+    constraints: tuple[WireConstraint, ...]
+
+    def reads(self, program: CompiledProgram) -> frozenset[int]:
+        """The vars of the inputs that some item uses, or that are results as they are."""
+        used = {buffer for item in self.items for buffer in accesses(program.schedule.items[item], program.kernels)[0]}
+        used |= {binding.buffer for binding in self.outputs}
+        storages = {storage_key(program.buffers[buffer]) for buffer in used}
+        return frozenset(
+            binding.var for binding in self.inputs if storage_key(program.buffers[binding.buffer]) in storages
+        )
+
+
+def whole(program: CompiledProgram) -> Phase:
+    """Everything at each call."""
+    return Phase(program.schedule.execution_order, program.inputs, program.outputs, program.constraints)
+
+
+def split(program: CompiledProgram) -> tuple[Phase, Phase] | None:
+    """What is prepared, and what is left for each call; None where nothing is prepared."""
+    if not program.prepare:
+        return None
+    order, first = program.schedule.execution_order, frozenset(program.prepare)
+    at_once, at_call = (tuple(item for item in order if (item in first) is is_first) for is_first in (True, False))
+    parameters = tuple(binding for binding in program.inputs if binding.is_parameter)
+    kept = _kept(program, at_once, at_call)
+    prepare = Phase(at_once, parameters, kept, ())
+    needed = prepare.reads(program)
+    return (
+        replace(prepare, inputs=tuple(binding for binding in parameters if binding.var in needed)),
+        Phase(at_call, (*program.inputs, *kept), program.outputs, program.constraints),
+    )
+
+
+def _kept(program: CompiledProgram, at_once: tuple[int, ...], at_call: tuple[int, ...]) -> tuple[Binding, ...]:
+    """A binding for each storage that is prepared and needed later: to the largest buffer in it, which is all of it."""
+    items, kernels = program.schedule.items, program.kernels
+    written = {storage_key(program.buffers[buffer]) for item in at_once for buffer in accesses(items[item], kernels)[1]}
+    used = {buffer for item in at_call for buffer in accesses(items[item], kernels)[0]}
+    used |= {binding.buffer for binding in program.outputs}
+    kept = {storage_key(program.buffers[buffer]) for buffer in used} & written
+    largest: dict[tuple[str, int], Binding] = {}
+    sizes: dict[tuple[str, int], int] = {}
+    for buffer in program.buffers:
+        key, size = storage_key(buffer), buffer.size_bytes
+        if key in kept and isinstance(size, int) and size > sizes.get(key, -1):
+            sizes[key] = size
+            largest[key] = Binding(var=-1 - buffer.id, buffer=buffer.id, dtype=buffer.dtype, shape=buffer.shape)
+    return tuple(largest.values())

@@ -1,0 +1,86 @@
+"""What follows from parameters alone: kernels of their own compute it, once when the parameters are bound."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+from tensorkiln import expr
+from tensorkiln.canonical.rename import dims_of
+
+from ..loops.contraction import is_exact_widening
+from ..values import Function, Value
+from .costs import LITERAL, MOVEMENT
+
+_FREE_ELEMENTS = 65536
+"""What is no larger is kept even where it has more elements than the parameters that it is computed from."""
+
+
+def prepared_values(function: Function, live: Sequence[Value]) -> frozenset[Value]:
+    """The values that are the same at every call with the same parameters, whatever the symbols are.
+
+    Operations of the host are none: who registers one may have it do something at each call.
+    """
+    prepared = {parameter for parameter in function.parameters if _is_static(parameter)}
+    if not prepared:
+        return frozenset()
+    fixed = set(prepared)
+    for value in live:
+        is_fixed = value.kind in ("const_scalar", "vconst") or (
+            value.kind not in ("custom", "copy", *LITERAL)
+            and bool(value.operands)
+            and all(operand in fixed for operand in value.operands)
+            and _is_static(value)
+        )
+        if is_fixed:
+            fixed.add(value)
+            if any(operand in prepared for operand in value.operands):
+                prepared.add(value)
+    return frozenset(prepared)
+
+
+def stored_before(
+    live: Sequence[Value], users: Mapping[Value, Sequence[Value]], prepared: Collection[Value], results: Sequence[Value]
+) -> set[Value]:
+    """The prepared values that take arithmetic, and that what is computed at each call reads, directly or moved.
+
+    One that has many more elements than it is computed from is left to the kernels that read it; so is a conversion
+    that takes nothing where a contraction reads it.
+    """
+    if not prepared:
+        return set()
+    behind: dict[Value, frozenset[Value]] = {}
+    stored: set[Value] = set()
+    for value in live:
+        if value in prepared:
+            arguments = frozenset(operand for operand in value.operands if operand.kind == "argument")
+            behind[value] = arguments.union(*(behind.get(operand, frozenset[Value]()) for operand in value.operands))
+            is_read = value in results or any(user not in prepared for user in users[value])
+            if is_read:
+                stored |= {each for each in _computed(value) if each in prepared and _is_worth(each, behind[each])}
+    return stored
+
+
+def _is_static(value: Value) -> bool:
+    return all(isinstance(dim, int) for dim in value.shape) and not any(dims_of(tuple(value.fields.values())))
+
+
+def _computed(value: Value) -> list[Value]:
+    """The values that take arithmetic behind movement, `value` itself where it does."""
+    found: list[Value] = []
+    stack = [value]
+    while stack:
+        each = stack.pop()
+        if each.kind in MOVEMENT:
+            stack.extend(each.operands)
+        elif each.kind not in ("argument", "vconst", *LITERAL):
+            found.append(each)
+    return found
+
+
+def _is_worth(value: Value, parameters: Collection[Value]) -> bool:
+    if value.kind == "cast" and is_exact_widening(value.operands[0].dtype, value.dtype):
+        return False
+    elements = expr.product(value.shape)
+    most = expr.add(*(expr.product(parameter.shape) for parameter in parameters))
+    assert isinstance(elements, int), "what is prepared has a static shape"
+    return elements <= _FREE_ELEMENTS or (isinstance(most, int) and elements <= most)
