@@ -67,7 +67,7 @@ def laid_out(
     loaded: LoadedProgram, symbols: Mapping[str, int], inputs: Mapping[int, Array], way: Way, workers: int
 ) -> Storages:
     """The storages, with the arrays of inputs (by buffer) and constants in theirs, and the others poison."""
-    storages = loaded.outline.storages
+    storages = loaded.outlines.whole.storages
     private = [number for number, storage in enumerate(storages) if storage.kind == "scratch"]
     shared = [number for number, storage in enumerate(storages) if storage.kind != "scratch"]
     owned = [*shared, *private * workers]
@@ -88,7 +88,7 @@ def laid_out(
         elif storages[number].kind == "constant":
             memory.fill(region, loaded.constants[anchor])
     plan = ArenaPlan(addresses, 0)
-    placement = Placement(Layout(loaded.outline, symbols, plan, plan, {}), fixed, {})
+    placement = Placement(Layout(loaded.outlines.whole, symbols, plan, plan, {}), fixed, {})
     return Storages(memory, of_shared, of_private, placement)
 
 

@@ -59,7 +59,7 @@ class CheckedCall:
         self.storages = laid_out(self.loaded, self.symbols, self.inputs, self.way, self.threads)
         placement, order = self.storages.placement, self.loaded.program.schedule.execution_order
         ended: dict[int, list[Region]] = defaultdict(list)
-        for number, storage in enumerate(self.loaded.outline.storages):
+        for number, storage in enumerate(self.loaded.outlines.whole.storages):
             if storage.kind == "writable":
                 ended[storage.last].append(self.storages.shared[number])
         steps = {step.item_id: step for step in plan_steps(placement, host_launches(self.loaded.kernels, 1))}
@@ -80,7 +80,7 @@ class CheckedCall:
         program = self.loaded.program
         item = program.schedule.items[step.item_id]
         read, written = (
-            frozenset(self.loaded.outline.storage_of[buffer] for buffer in buffers)
+            frozenset(self.loaded.outlines.whole.storage_of[buffer] for buffer in buffers)
             for buffers in accesses(item, program.kernels)
         )
         read -= written

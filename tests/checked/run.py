@@ -12,6 +12,7 @@ from passes.compile import Compilation
 from tensorkiln.errors import CallBoundsError
 from tensorkiln.expr import ExprError
 from tensorkiln.graph import Graph
+from tensorkiln.program import Program
 from tensorkiln.runtime.arguments import bind_symbols, check_constraints, input_specs
 from tensorkiln.runtime.host_arrays import accept
 from tensorkiln.runtime.loaded import load_program
@@ -30,9 +31,10 @@ def run(
     """The outputs of a program for the CPU, which is called twice, each time in guarded memory.
 
     Arrays end at a guard in the first call and begin at one in the second, which runs kernels on up to `threads`
-    threads. Work-groups run in an order drawn from `seed`. CheckedFault when a kernel touches what it was not given,
-    leaves a byte beside its buffers changed, or when the calls do not give the same bits. Errors of the arguments are
-    those of `tensorkiln.program.Program`.
+    threads. Work-groups run in an order drawn from `seed`. Where the program prepares something, the runtime calls it
+    once more with its parameters bound. CheckedFault when a kernel touches what it was not given, leaves a byte beside
+    its buffers changed, or when the calls do not give the same bits. Errors of the arguments are those of
+    `tensorkiln.program.Program`.
     """
     loaded = load_program(compilation.program, compilation.artifacts.__getitem__)
     program = loaded.program
@@ -49,7 +51,16 @@ def run(
     except ExprError as error:
         raise CallBoundsError(f"a size of the program has no value at {values}: {error}") from error
     _require_same(at_end, at_start)
+    if program.prepare:
+        _require_same(_bound(compilation, arrays, threads, symbols), at_end)
     return at_end
+
+
+def _bound(compilation: Compilation, arrays: Sequence[Any], threads: int, symbols: dict[str, int]) -> tuple[Array, ...]:
+    given = list(zip(compilation.program.inputs, arrays, strict=True))
+    program = Program(compilation.program, compilation.artifacts.__getitem__, threads=threads)
+    bound = program.bind({binding.var: array for binding, array in given if binding.is_parameter})
+    return bound(*(array for binding, array in given if not binding.is_parameter), **symbols)
 
 
 def _require_same(first: Sequence[Array], second: Sequence[Array]) -> None:

@@ -52,6 +52,7 @@ class Composer:
         self.points = points
         self.b = Builder("fuzz")
         self.symbolic = draw(st.sampled_from([False, False, True]))
+        self.parameters = draw(st.booleans())
         self.symbols: dict[str, int] = {}
 
     def pick(self, options: Sequence[T]) -> T:
@@ -86,7 +87,9 @@ class Composer:
         return self.b.symbol(name, low, max(low, high))
 
     def input(self, dtype: DType, shape: Sequence[Dim]) -> Tensor:
-        return self.b.input(dtype, tuple(shape))
+        """An input, in a graph with parameters perhaps one."""
+        declare = self.b.parameter if self.parameters and self.flag() else self.b.input
+        return declare(dtype, tuple(shape))
 
     def case(self, outputs: Sequence[Tensor], seed: int, ways: Sequence[Way]) -> Case:
         """The whole, validated."""

@@ -104,7 +104,14 @@ def _validated(document: Mapping[str, Any], nodes: list[Node], outputs: list[int
     text = json.dumps(kept)
     symbols = [record for record in document["symbolic_vars"] if f'"{record["name"]}"' in text]
     types = {str(node["out_var"]): document["vars_metadata"][str(node["out_var"])] for node in kept}
-    changed = {"nodes": kept, "input_vars": inputs, "output_vars": outputs, "symbolic_vars": symbols}
+    parameters = [var for var in document.get("parameter_vars", ()) if var in inputs]
+    changed = {
+        "nodes": kept,
+        "input_vars": inputs,
+        "parameter_vars": parameters,
+        "output_vars": outputs,
+        "symbolic_vars": symbols,
+    }
     try:
         return Graph.model_validate({**document, **changed, "vars_metadata": types})
     except TensorkilnError:
