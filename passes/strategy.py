@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from dialect.mlir import ir
 from passes.schedule.attach import attach_schedules
 from passes.schedule.choice import Choice
+from passes.schedule.panels import Tiling
 from tensorkiln.schedule import KernelItem
 
 from .loops.body import KernelBody
@@ -23,12 +24,14 @@ Frame = TypeVar("Frame")
 class Strategy(Generic[Problem, Machine, Frame]):
     """`find` sees in a body what the strategy can run, or None; `choose` decides how; `realise` emits what it decided.
 
-    What is found depends on the body alone, so that it is the same when a kernel is scheduled and when it is emitted.
+    `tilings` says how it would have arguments packed that are the same at every call. What is found depends on the body
+    alone, so that it is the same when a kernel is scheduled and when it is emitted.
     """
 
     find: Callable[[KernelBody], Problem | None]
     choose: Callable[[Problem, Machine], Choice]
     realise: Callable[[Problem, KernelItem, Frame], None]
+    tilings: Callable[[KernelBody, Machine], Sequence[Tiling]] = lambda *_: ()
 
     def emit(self, body: KernelBody, item: KernelItem, frame: Frame) -> None:
         """Emit a kernel that this strategy was chosen for."""

@@ -20,6 +20,8 @@ from .machine import VectorUnit
 DEPTH_BYTES = 1024
 """Of a packed row or column: a panel of the right operand then fills half to all of a 32 KiB L1 cache."""
 BLOCK_ROWS = 224
+RESULT_ROWS = 512
+"""Of a block whose left operand is packed before: beside the right operand, only the result takes room in the cache."""
 MIN_GROUPS = 4
 MIN_TILES = 4
 """Of rows in a block: packing the right operand again for fewer costs more than another thread saves."""
@@ -48,14 +50,16 @@ def choose_blocking(contraction: Contraction, unit: VectorUnit) -> Blocking:
     tile_rows = (unit.registers - VECTORS_PER_TILE - 2) // VECTORS_PER_TILE
     tile_columns = lanes * VECTORS_PER_TILE
     rows, columns, batch = (extent_of(loops) for loops in (contraction.rows, contraction.columns, contraction.batch))
-    block_columns = COLUMN_BYTES // dtype.itemsize
-    if isinstance(rows, int) and rows < tile_rows:
+    block_columns, most_rows = COLUMN_BYTES // dtype.itemsize, BLOCK_ROWS
+    if contraction.left.panels is not None:
+        tile_rows, most_rows = contraction.left.panels.tile, RESULT_ROWS
+    elif isinstance(rows, int) and rows < tile_rows:
         tile_rows = rows
     return Blocking(
         lanes=lanes,
         tile_rows=tile_rows,
         tile_columns=tile_columns,
-        block_rows=_block(rows, tile_rows, _row_limit(rows, columns, batch, tile_rows, block_columns)),
+        block_rows=_block(rows, tile_rows, min(most_rows, _row_limit(rows, columns, batch, tile_rows, block_columns))),
         # The same for every contraction of a dtype, so that they share one micro-kernel: these are its strides.
         block_columns=block_columns,
         block_depth=DEPTH_BYTES // dtype.itemsize,
@@ -66,9 +70,9 @@ def _row_limit(rows: Dim, columns: Dim, batch: Dim, tile_rows: int, block_column
     """Rows of a block: fewer where columns and batch alone would leave threads without a work-group."""
     others = expr.mul(batch, expr.ceildiv(columns, block_columns))
     if not isinstance(rows, int) or not isinstance(others, int) or others >= MIN_GROUPS:
-        return BLOCK_ROWS
+        return RESULT_ROWS
     share = ceil(rows * max(others, 1) / MIN_GROUPS)
-    return min(BLOCK_ROWS, max(share, MIN_TILES * tile_rows))
+    return max(share, MIN_TILES * tile_rows)
 
 
 def _block(extent: Dim, tile: int, limit: int) -> int:

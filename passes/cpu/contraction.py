@@ -14,12 +14,14 @@ from passes.emit.accumulation import Product
 from passes.emit.index_emission import IndexEmitter
 from passes.emit.memory import Memory, strided_view
 from passes.emit.stage_emission import StageEmitter
+from passes.loops.accesses import Access, loads
 from passes.loops.body import KernelBody, Stage
-from passes.loops.contraction import Contraction, contraction_of
+from passes.loops.contraction import Contraction, contraction_of, match_contraction
 from passes.loops.domain import Loop, extent_of
 from passes.loops.index_space import linear_form
 from passes.loops.substitution import over
 from passes.schedule.choice import Choice, Scratch, kernel_item, stage_flops
+from passes.schedule.panels import Tiling, tiling_of
 from tensorkiln import expr
 from tensorkiln.dtypes import DType
 from tensorkiln.expr import Dim, evaluate, symbol
@@ -31,7 +33,7 @@ from .machine import Machine
 from .micro_kernel import micro_kernel
 from .offset_table import fill_tables
 from .pack_function import Panels, pack
-from .packing import MAX_ELEMENTS, Source, source_of
+from .packing import MAX_ELEMENTS, Packed, Source, packed_of, source_of
 from .shared_functions import module_of
 
 NAME = "contraction"
@@ -43,8 +45,8 @@ class Problem:
 
     body: KernelBody
     parts: Contraction
-    left: Source
-    right: Source
+    left: Source | Packed
+    right: Source | Packed
 
 
 def find(body: KernelBody) -> Problem | None:
@@ -57,9 +59,22 @@ def find(body: KernelBody) -> Problem | None:
     sizes = [expr.product(body.operands[a.load.operand].shape) for a in (parts.left, parts.right)]
     if not parts.columns or any(body.space.largest(size) >= MAX_ELEMENTS for size in sizes):
         return None
-    left = source_of(parts.left, parts.rows, parts.depth)
-    right = source_of(parts.right, parts.depth, parts.columns)
-    return Problem(body, parts, left, right)
+    names = [loop.name for loop in stage.domain.loops]
+    left = _operand(parts.left, parts, parts.rows, (parts.rows, parts.depth), names)
+    right = _operand(parts.right, parts, parts.columns, (parts.depth, parts.columns), names)
+    return None if left is None or right is None else Problem(body, parts, left, right)
+
+
+def _operand(
+    access: Access,
+    parts: Contraction,
+    tiled: Sequence[Loop],
+    loops: tuple[Sequence[Loop], Sequence[Loop]],
+    names: Sequence[str],
+) -> Source | Packed | None:
+    if access.panels is None:
+        return source_of(access, *loops)
+    return packed_of(access, access.panels, parts.batch, tiled, parts.depth, names)
 
 
 def _storable(parts: Contraction, stage: Stage) -> Contraction:
@@ -94,14 +109,40 @@ def choose(problem: Problem, machine: Machine) -> Choice:
     return Choice(NAME, item, tuple(_scratch(problem, blocking)), groups, flops)
 
 
+def tilings(body: KernelBody, machine: Machine) -> Sequence[Tiling]:
+    """Panels as the micro-kernel reads them: of register tiles, over all of the depth."""
+    problem, (stage, *_) = find(body), body.stages
+    parts = match_contraction(stage.domain, stage.combine, stage.elements[0], body.nodes, body.space)
+    if problem is None or parts is None:
+        return ()
+    blocking = choose_blocking(problem.parts, machine.vectors)
+    read = [load.operand for each in body.stages for load in loads(each.elements, body.nodes)]
+    found: list[Tiling] = []
+    for access, tiled, tile in (
+        (parts.left, parts.rows, blocking.tile_rows),
+        (parts.right, parts.columns, blocking.tile_columns),
+    ):
+        load = access.load
+        # What is widened as it is packed takes less memory as it is.
+        is_alone = read.count(load.operand) == 1 and load.operand < len(body.function.arguments)
+        if is_alone and load.dtype is parts.dtype:
+            tiling = tiling_of(load, body.operands[load.operand], tile, tiled, (*parts.batch, *parts.depth))
+            found += [] if tiling is None else [tiling]
+    return found
+
+
 def _scratch(problem: Problem, blocking: Blocking) -> list[Scratch]:
-    """Packed left and right blocks, the result block, then the tables of both operands."""
+    """Packed blocks of what has to be packed, the result block, then the tables of both operands."""
     dtype = problem.parts.dtype
     blocks = [
-        Scratch(dtype, blocking.block_rows * blocking.block_depth),
-        Scratch(dtype, blocking.block_depth * blocking.block_columns),
-        Scratch(dtype, blocking.block_rows * blocking.block_columns),
+        Scratch(dtype, elements)
+        for source, elements in (
+            (problem.left, blocking.block_rows * blocking.block_depth),
+            (problem.right, blocking.block_depth * blocking.block_columns),
+        )
+        if isinstance(source, Source)
     ]
+    blocks.append(Scratch(dtype, blocking.block_rows * blocking.block_columns))
     for source, outer, inner in (
         (problem.left, blocking.block_rows, blocking.block_depth),
         (problem.right, blocking.block_depth, blocking.block_columns),
@@ -130,13 +171,18 @@ class _Emission:
         self.problem, self.blocking, self.frame = problem, blocking, frame
         shared = problem.body.local_from
         self.bases = dict(enumerate(frame.buffers[:shared]))
-        self.packed_left, self.packed_right, self.block, *tables = frame.buffers[shared:]
+        scratch = iter(frame.buffers[shared:])
+        self.left, self.right = (
+            next(scratch) if isinstance(source, Source) else self.bases[source.operand]
+            for source in (problem.left, problem.right)
+        )
+        self.block, *tables = scratch
         count = len(problem.left.forms) + problem.left.inner_tables
         self.left_tables, self.right_tables = tables[:count], tables[count:]
         self.module = module_of(frame.entry)
         self.traits = frame.machine.traits
         product = Product(problem.parts.dtype, problem.parts.rounding, self.traits)
-        self.kernel = micro_kernel(self.module, product, blocking)
+        self.kernel = micro_kernel(self.module, product, blocking, by_step=isinstance(problem.left, Packed))
 
     def groups(self) -> None:
         space, parts, blocking = self.problem.body.space, self.problem.parts, self.blocking
@@ -175,9 +221,11 @@ class _Emission:
         column_tiles = expr.ceildiv(symbol("columns"), blocking.tile_columns)
         self._clear(index(expr.mul(row_tiles, blocking.tile_rows)), index)
         right, left = self.problem.right, self.problem.left
-        self._fill_inner(right, self.right_tables, symbol("first_column"), symbol("columns"), index)
         padded_rows = expr.mul(row_tiles, blocking.tile_rows)
-        self._fill_outer(left, self.left_tables, symbol("first_row"), padded_rows, index)
+        if isinstance(right, Source):
+            self._fill_inner(right, self.right_tables, symbol("first_column"), symbol("columns"), index)
+        if isinstance(left, Source):
+            self._fill_outer(left, self.left_tables, symbol("first_row"), padded_rows, index)
         depth = extent_of(self.problem.parts.depth)
         blocks = scf.ForOp(index(0), index(depth), index(blocking.block_depth))
         with ir.InsertionPoint(blocks.body):
@@ -186,14 +234,29 @@ class _Emission:
             steps = expr.minimum(blocking.block_depth, expr.sub(depth, symbol("first_step")))
             here = here.inside({"steps": here(steps)})
             first, count = symbol("first_step"), symbol("steps")
-            self._fill_inner(left, self.left_tables, first, count, here)
-            self._fill_outer(right, self.right_tables, first, count, here)
-            self._pack_right(column_tiles, here)
-            self._pack_left(padded_rows, here)
-            sizes = [here(row_tiles), here(column_tiles), here(symbol("steps"))]
-            func.CallOp([], self.kernel, [self.packed_left, self.packed_right, self.block, *sizes])
+            if isinstance(left, Source):
+                self._fill_inner(left, self.left_tables, first, count, here)
+            if isinstance(right, Source):
+                self._fill_outer(right, self.right_tables, first, count, here)
+                self._pack_right(right, column_tiles, here)
+            if isinstance(left, Source):
+                self._pack_left(left, padded_rows, here)
+            panels = (
+                *self._panels(left, "first_row", blocking.tile_rows),
+                *self._panels(right, "first_column", blocking.tile_columns),
+            )
+            sizes = [here(dim) for dim in (row_tiles, column_tiles, count, *panels)]
+            func.CallOp([], self.kernel, [self.left, self.right, self.block, *sizes])
             scf.YieldOp([])
         self._finish(index)
+
+    def _panels(self, source: Source | Packed, start: str, tile: int) -> tuple[Dim, Dim]:
+        """Where the first panel of the block is in its memory, and the elements from there to the next."""
+        if isinstance(source, Source):
+            return 0, tile * self.blocking.block_depth
+        # A block begins where a panel does.
+        at = expr.mul(symbol(start), source.size // source.tile)
+        return expr.add(source.first, at, expr.mul(symbol("first_step"), source.tile)), source.size
 
     def _clear(self, rows: ir.Value, index: IndexEmitter) -> None:
         """Zero the result block."""
@@ -222,19 +285,19 @@ class _Emission:
         forms = [(0, form.inner) for form in source.forms]
         fill_tables(self.module, tables[len(forms) :], forms, source.inner, start, count, index)
 
-    def _pack_right(self, column_tiles: Dim, index: IndexEmitter) -> None:
+    def _pack_right(self, source: Source, column_tiles: Dim, index: IndexEmitter) -> None:
         """`[column tile][step][tile_columns]`"""
         blocking, tile = self.blocking, self.blocking.tile_columns
         counts = (symbol("steps"), symbol("columns"), expr.mul(column_tiles, tile))
         layout = (tile, tile, blocking.block_depth * tile)
-        self._pack(self.problem.right, self.packed_right, self.right_tables, counts, "first_column", layout, index)
+        self._pack(source, self.right, self.right_tables, counts, "first_column", layout, index)
 
-    def _pack_left(self, padded_rows: Dim, index: IndexEmitter) -> None:
+    def _pack_left(self, source: Source, padded_rows: Dim, index: IndexEmitter) -> None:
         """`[row][block_depth]`; the rows that fill up the last tile repeat the last row, whose products are dropped"""
         depth = self.blocking.block_depth
         counts = (padded_rows, symbol("steps"), symbol("steps"))
         layout = (depth, depth, 0)
-        self._pack(self.problem.left, self.packed_left, self.left_tables, counts, "first_step", layout, index)
+        self._pack(source, self.left, self.left_tables, counts, "first_step", layout, index)
 
     def _pack(
         self,

@@ -17,30 +17,36 @@ from .blocking import VECTORS_PER_TILE, Blocking
 from .shared_functions import shared_function
 
 
-def micro_kernel(module: ir.Operation, product: Product, blocking: Blocking) -> str:
+def micro_kernel(module: ir.Operation, product: Product, blocking: Blocking, *, by_step: bool) -> str:
     """The name of the function for these sizes in `module`, which is added when it is not there.
 
-    `f(left, right, result, row tiles, column tiles, depth)` adds the product of packed panels to the result block. The
-    left panels hold `tile_rows` rows of `block_depth` elements, the right ones `block_depth` rows of `tile_columns`.
+    `f(left, right, result, row tiles, column tiles, depth, left first, left panel, right first, right panel)` adds the
+    product of panels to the result block. The first panel of an operand is `first` elements into it, and each has
+    `panel` elements. One on the left holds `tile_rows` rows of `block_depth` elements, or `by_step` one on the other's
+    place: for each step of the depth `tile_rows` elements. One on the right holds `tile_columns` for each step.
     """
-    name = f"multiply_{product}_{blocking.tile_rows}x{blocking.tile_columns}_{blocking.lanes}"
+    kind = "_by_step" if by_step else ""
+    name = f"multiply_{product}_{blocking.tile_rows}x{blocking.tile_columns}_{blocking.lanes}{kind}"
     pointer, index = ir.MemRefType.get([], mlir_scalar(product.dtype)), ir.IndexType.get()
 
     def define(arguments: Sequence[ir.Value]) -> None:
-        _define(arguments, product, blocking)
+        _define(arguments, product, blocking, by_step)
 
-    return shared_function(module, name, [pointer] * 3 + [index] * 3, define)
+    return shared_function(module, name, [pointer] * 3 + [index] * 7, define)
 
 
-def _define(arguments: Sequence[ir.Value], product: Product, blocking: Blocking) -> None:
-    left, right, result, row_tiles, column_tiles, depth = arguments
-    emit = IndexEmitter(IndexSpace({}), {})
+PANELS = ("left_first", "left_panel", "right_first", "right_panel")
+
+
+def _define(arguments: Sequence[ir.Value], product: Product, blocking: Blocking, by_step: bool) -> None:
+    left, right, result, row_tiles, column_tiles, depth, *panels = arguments
+    emit = IndexEmitter(IndexSpace(dict.fromkeys(PANELS, (0, 1 << 40))), dict(zip(PANELS, panels, strict=True)))
     columns = scf.ForOp(emit(0), column_tiles, emit(1))
     with ir.InsertionPoint(columns.body):
         rows = scf.ForOp(emit(0), row_tiles, emit(1))
         with ir.InsertionPoint(rows.body):
             names = {"row": rows.induction_variable, "column": columns.induction_variable}
-            _tile(product, blocking, (left, right, result), depth, emit.inside(names))
+            _tile(product, blocking, (left, right, result), depth, by_step, emit.inside(names))
             scf.YieldOp([])
         scf.YieldOp([])
 
@@ -50,6 +56,7 @@ def _tile(
     blocking: Blocking,
     operands: tuple[ir.Value, ir.Value, ir.Value],
     depth: ir.Value,
+    by_step: bool,
     index: IndexEmitter,
 ) -> None:
     """One register tile over the whole packed depth."""
@@ -65,16 +72,17 @@ def _tile(
     steps = scf.ForOp(index(0), depth, index(1), [nothing] * len(views))
     with ir.InsertionPoint(steps.body):
         here = index.inside({"step": steps.induction_variable})
-        panel = symbol("column") * (blocking.block_depth * blocking.tile_columns)
+        panel = symbol("right_first") + symbol("column") * symbol("right_panel")
         at = panel + symbol("step") * blocking.tile_columns
         vectors = [
             vector.LoadOp(kind, strided_view(right, at + part * lanes, (lanes,), (1,), here), [here(0)]).result
             for part in range(VECTORS_PER_TILE)
         ]
-        start = symbol("row") * (blocking.tile_rows * blocking.block_depth) + symbol("step")
+        step, of_row = (blocking.tile_rows, 1) if by_step else (1, blocking.block_depth)
+        start = symbol("left_first") + symbol("row") * symbol("left_panel") + symbol("step") * step
         after: list[ir.Value] = []
         for row in range(blocking.tile_rows):
-            view = strided_view(left, start + row * blocking.block_depth, (), (), here)
+            view = strided_view(left, start + row * of_row, (), (), here)
             repeated = vector.BroadcastOp(kind, memref.load(view, [])).result
             for part in range(VECTORS_PER_TILE):
                 accumulator = steps.inner_iter_args[row * VECTORS_PER_TILE + part]

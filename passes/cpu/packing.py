@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from passes.loops.contraction import Access
+from passes.loops.accesses import Access, Panels
 from passes.loops.domain import Loop
 from passes.loops.index_space import linear_form
 from tensorkiln import expr
@@ -50,7 +50,7 @@ class Source:
     def is_contiguous(self) -> bool:
         """Whether a vector of inner elements is one load."""
         depends = any(stride != 0 for form in self.conditions for stride in form.inner)
-        return not depends and _walks_contiguously(self.inner, self.address.inner)
+        return not depends and _walks(self.inner, self.address.inner)
 
     @property
     def inner_tables(self) -> int:
@@ -58,13 +58,51 @@ class Source:
         return 0 if self.is_contiguous else len(self.forms)
 
 
-def _walks_contiguously(loops: Sequence[Loop], strides: Sequence[Dim]) -> bool:
-    expected: Dim = 1
+def _walks(loops: Sequence[Loop], strides: Sequence[Dim], expected: Dim = 1) -> bool:
+    """Whether the innermost loop steps over `expected` elements, and every other where the next ends."""
     for loop, stride in zip(reversed(loops), reversed(strides), strict=True):
         if stride != expected:
             return False
         expected = expr.mul(expected, loop.extent)
     return True
+
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """An operand that lies in panels over all of the depth: the first is at `first`, `size` elements before the next.
+
+    `tile` elements of one step of the depth lie side by side.
+    """
+
+    operand: int
+    first: Dim
+    tile: int
+    size: int
+
+    @property
+    def inner_tables(self) -> int:
+        return 0
+
+    @property
+    def forms(self) -> tuple[Form, ...]:
+        return ()
+
+
+def packed_of(
+    access: Access,
+    panels: Panels,
+    batch: Sequence[Loop],
+    tiled: Sequence[Loop],
+    depth: Sequence[Loop],
+    names: Sequence[str],
+) -> Packed | None:
+    """The panels of an access whose loops are called `names`; None where they are of other loops than `tiled`."""
+    strides = dict(zip(names, access.strides, strict=True))
+    steps = [strides[loop.name] for loop in depth]
+    if [loop.name for loop in tiled] != [panels.loop] or not _walks(depth, steps, panels.tile):
+        return None
+    first = expr.add(access.offset, *(expr.mul(strides[loop.name], expr.symbol(loop.name)) for loop in batch))
+    return Packed(access.load.operand, first, panels.tile, panels.size)
 
 
 def source_of(access: Access, outer: Sequence[Loop], inner: Sequence[Loop]) -> Source:

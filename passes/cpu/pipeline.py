@@ -9,6 +9,7 @@ from passes.decompose import decompose
 from passes.fuse import form_kernels
 from passes.lower import lower_to_llvm
 from passes.merge_kernels import merge_kernels
+from passes.pack_parameters import pack_parameters
 from passes.plan.in_place import Reuse
 from passes.stage import Stage
 from passes.strategy import schedule
@@ -27,12 +28,18 @@ def cpu_pipeline(target: Target, options: CompileOptions) -> tuple[Stage, ...]:
     machine = machine_of(target, fast_math=options.fast_math)
     is_scheduled = options.schedule == "auto"
     strategies = STRATEGIES if is_scheduled else UNSCHEDULED
+    packs = is_scheduled and options.fusion
     reuse = Reuse.ROWS if options.fusion and is_scheduled else None
     return (
         Stage("decompose", decompose, KILN),
         Stage("form-kernels", partial(form_kernels, fusion=options.fusion), KILN),
         Stage("merge-kernels", merge_kernels, KILN),
         Stage("to-linalg", kernels_to_linalg, TENSORS),
+        *(
+            (Stage("pack-parameters", partial(pack_parameters, strategies=strategies, machine=machine), TENSORS),)
+            if packs
+            else ()
+        ),
         Stage("schedule", partial(schedule, strategies=strategies, machine=machine, reuse=reuse), TENSORS),
         Stage("realise", partial(realise_kernels, machine=machine), LOOPS if is_scheduled else UNBUFFERED),
         *(() if is_scheduled else (Stage("bufferize", bufferize, LOOPS | AFFINE),)),

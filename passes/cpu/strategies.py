@@ -15,7 +15,7 @@ from .machine import Machine
 
 STRATEGIES: Strategies[Machine, Frame] = {
     scatter.NAME: Strategy(scatter.find, scatter.choose, scatter.realise),
-    contraction.NAME: Strategy(contraction.find, contraction.choose, contraction.realise),
+    contraction.NAME: Strategy(contraction.find, contraction.choose, contraction.realise, contraction.tilings),
     loops.NAME: Strategy(loops.find, loops.choose, loops.realise),
 }
 

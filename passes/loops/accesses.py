@@ -1,23 +1,36 @@
-"""Where a stage reads: linear accesses, which become strided operands, and the rest."""
+"""Where a stage reads: linear accesses, which become strided operands, those of panels, and the rest."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 
-from tensorkiln.expr import Dim, free_symbols
+from tensorkiln.expr import Atom, Dim, Expr, floordiv, floormod, free_symbols, mul, sub, symbol
 
-from .index_space import linear_form
+from .index_space import linear_form, name_of
 from .scalar_dag import Interner, Load, Node, indices, walk
 
 
 @dataclass(frozen=True, slots=True)
+class Panels:
+    """Elements of `tile` steps of a loop that lie side by side, `size` elements from one such panel to the next."""
+
+    loop: str
+    tile: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
 class Access:
-    """A read at `offset + sum(stride * loop)` elements, the loops being those that it was asked in terms of."""
+    """A read at `offset + sum(stride * loop)` elements, the loops being those that it was asked in terms of.
+
+    Of what lies in `panels`, the stride of their loop is from one panel to the next.
+    """
 
     load: Load
     offset: Dim
     strides: tuple[Dim, ...]
+    panels: Panels | None = None
 
 
 def loads(roots: Iterable[Node], nodes: Interner) -> list[Load]:
@@ -33,12 +46,53 @@ def linear_access(load: Load, nodes: Interner, names: Sequence[str]) -> Access |
     return Access(load, *form)
 
 
-def pinned_names(roots: Iterable[Node], nodes: Interner, names: Sequence[str]) -> frozenset[str]:
-    """Names in conditions, index values and addresses that are not linear: such loops must keep their identity."""
+def panel_access(load: Load, names: Sequence[str]) -> Access | None:
+    """`load` at `p * floordiv(i, t) + floormod(i, t)` of one loop, and linear in the others; None when it is not."""
+    address = load.address
+    for atom in _factors_alone(address):
+        if atom.op != "floormod":
+            continue
+        name, tile = name_of(atom.args[0]), atom.args[1]
+        if name not in names or not isinstance(tile, int):
+            continue
+        beside = sub(address, floormod(symbol(name), tile))
+        size = next((coefficient for monomial, coefficient in _terms(beside) if monomial == (_quotient(atom),)), 0)
+        form = linear_form(sub(beside, mul(size, floordiv(symbol(name), tile))), names)
+        if size and form is not None and form[1][names.index(name)] == 0:
+            strides = tuple(size if other == name else stride for other, stride in zip(names, form[1], strict=True))
+            return Access(load, form[0], strides, Panels(name, tile, size))
+    return None
+
+
+def _terms(dim: Dim) -> Sequence[tuple[tuple[Atom, ...], int]]:
+    return dim.terms if isinstance(dim, Expr) else ()
+
+
+def _factors_alone(dim: Dim) -> list[Atom]:
+    """The atoms that stand in a term by themselves, and once."""
+    return [monomial[0] for monomial, coefficient in _terms(dim) if len(monomial) == 1 and coefficient == 1]
+
+
+def _quotient(remainder: Atom) -> Atom:
+    ((monomial, _),) = _terms(floordiv(*remainder.args))
+    return monomial[0]
+
+
+def pinned_names(
+    roots: Iterable[Node], nodes: Interner, names: Sequence[str], in_panels: Container[int] = ()
+) -> frozenset[str]:
+    """Names in conditions, index values and addresses that are not linear: such loops must keep their identity.
+
+    Of the operands `in_panels`, that is the loop of the panels.
+    """
     pinned: set[str] = set()
     for node in walk(roots, nodes):
         for index in indices(node):
-            is_linear = isinstance(node, Load) and index is node.address and linear_access(node, nodes, names)
-            if not is_linear:
+            access = None
+            if isinstance(node, Load) and index is node.address:
+                access = panel_access(node, names) if node.operand in in_panels else linear_access(node, nodes, names)
+            if access is None:
                 pinned |= free_symbols(index)
+            elif access.panels is not None:
+                pinned.add(access.panels.loop)
     return frozenset(pinned)

@@ -60,6 +60,11 @@ class KernelBody:
         return operand >= self.local_from
 
     @property
+    def in_panels(self) -> frozenset[int]:
+        """The arguments that lie in panels, as a pass before has packed them."""
+        return frozenset(number for number, value in enumerate(self.operands) if value.fields.get("in_panels", False))
+
+    @property
     def numbers(self) -> dict[Value, int]:
         """The number of each operand."""
         return {value: number for number, value in enumerate(self.operands)}

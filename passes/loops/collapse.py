@@ -61,7 +61,7 @@ def _may_merge(outer: Loop, inner: Loop, stages: Sequence[Stage], body: KernelBo
 def _walks_as_one(outer: Loop, inner: Loop, stage: Stage, body: KernelBody) -> bool:
     """Whether every access of the stage steps over `outer` exactly where `inner` ends."""
     names = [loop.name for loop in stage.domain.loops]
-    if not pinned_names(stage.elements, body.nodes, names).isdisjoint((outer.name, inner.name)):
+    if not pinned_names(stage.elements, body.nodes, names, body.in_panels).isdisjoint((outer.name, inner.name)):
         return False
     pair = (outer.name, inner.name)
     forms = [linear_form(stage.domain.address, pair)]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import dataclass
 
 from tensorkiln import expr
 from tensorkiln.dtypes import DType
 
-from .accesses import Access, linear_access
+from .accesses import Access, linear_access, panel_access
 from .body import KernelBody
 from .collapse import collapse
 from .domain import Domain, Loop, extent_of
@@ -54,20 +55,31 @@ def contraction_of(body: KernelBody) -> tuple[KernelBody, Contraction] | None:
         return None
     body = collapse(body)
     stage = body.stages[0]
-    parts = match_contraction(stage.domain, stage.combine, stage.elements[0], body.nodes, body.space)
+    parts = match_contraction(stage.domain, stage.combine, stage.elements[0], body.nodes, body.space, body.in_panels)
     return None if parts is None else (body, parts)
 
 
 def match_contraction(
-    domain: Domain, combine: str | None, element: Node, nodes: Interner, space: IndexSpace
+    domain: Domain,
+    combine: str | None,
+    element: Node,
+    nodes: Interner,
+    space: IndexSpace,
+    in_panels: Container[int] = (),
 ) -> Contraction | None:
-    """The contraction that a stage is, or None when it is none or too small for one."""
+    """The contraction that a stage is, or None when it is none or too small for one.
+
+    The operands `in_panels` are those that were packed for it.
+    """
     factors = _factors(combine, element)
     if factors is None:
         return None
     first, second, multiplied = factors
     names = [loop.name for loop in domain.loops]
-    accesses = [linear_access(load, nodes, names) for load in (first, second)]
+    accesses = [
+        panel_access(load, names) if load.operand in in_panels else linear_access(load, nodes, names)
+        for load in (first, second)
+    ]
     if accesses[0] is None or accesses[1] is None or not _separable(first, second, nodes, names):
         return None
     rounding = multiplied if multiplied is not element.dtype else None

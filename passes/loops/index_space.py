@@ -219,3 +219,12 @@ def linear_form(index: Dim, names: Sequence[str]) -> tuple[Dim, tuple[Dim, ...]]
         else:
             return None
     return offset, tuple(strides.get(name, 0) for name in names)
+
+
+def name_of(index: Dim) -> str:
+    """The name that an index is; empty when it is anything else."""
+    if isinstance(index, Expr) and len(index.terms) == 1:
+        ((atoms, coefficient),) = index.terms
+        if coefficient == 1 and len(atoms) == 1 and atoms[0].op == "symbol":
+            return atoms[0].key
+    return ""

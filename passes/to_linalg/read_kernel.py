@@ -7,6 +7,7 @@ from typing import Any
 
 from dialect.mlir import ir
 from dialect.types import dtype_of, type_of
+from tensorkiln import expr
 from tensorkiln.expr import Dim, symbol
 from tensorkiln.types import TensorType
 
@@ -20,10 +21,21 @@ from .read_index import IndexReader, apply
 from .scalar_ops import combined_kind
 from .write_kernel import SCATTER, SUFFIX
 
+IN_PANELS = "kiln.in_panels"
+"""The unit attribute of an argument of a kernel that was packed for it."""
+
 
 def read_kernel(functions: Mapping[str, ir.Operation], name: str, symbols: Mapping[str, Range]) -> KernelBody:
     """The body of the kernel called `name` in a module with these functions."""
     return _Reader(functions, name, symbols).read()
+
+
+def panel_arguments(declared: ir.Operation) -> frozenset[int]:
+    """The positions of the arguments of a kernel that lie in panels."""
+    if "arg_attrs" not in declared.attributes:
+        return frozenset()
+    stated = ir.ArrayAttr(declared.attributes["arg_attrs"])
+    return frozenset(at for at, given in enumerate(stated) if IN_PANELS in ir.DictAttr(given))
 
 
 class _Reader:
@@ -34,7 +46,10 @@ class _Reader:
         self.space, self.nodes = IndexSpace(symbols), Interner()
         self.block = self.defined.regions[0].blocks[0]
         kind: Any = ir.FunctionType(ir.TypeAttr(declared.attributes["function_type"]).value)
-        arguments = tuple(Value("argument", (), type_of(t), "", at) for at, t in enumerate(kind.inputs))
+        packed = panel_arguments(declared)
+        arguments = tuple(
+            Value("argument", (), type_of(t), "", at, {"in_panels": at in packed}) for at, t in enumerate(kind.inputs)
+        )
         self.returned = list(self.block.operations[len(self.block.operations) - 1].operands)
         made = dict(zip(self.returned, [type_of(t) for t in kind.results], strict=True))
         results = {value: Value("result", (), t, "", at) for at, (value, t) in enumerate(made.items())}
@@ -65,6 +80,8 @@ class _Reader:
                 self._slice(operation)
             elif operation.name == "linalg.generic":
                 self._stage(operation)
+            elif operation.name == "linalg.pack":
+                self._pack(operation)
         operands = tuple(self.operands)
         stages = tuple(self.stages)
         return KernelBody(self.function, self.space, self.nodes, self.rows, stages, operands, self.local_from)
@@ -142,6 +159,33 @@ class _Reader:
         stores = tuple(Store(self.operands[number], number, node) for number, node in zip(results, made, strict=True))
         elements = tuple(dict.fromkeys([*computed, *made]))
         self.stages.append(Stage(Domain(loops, (), address), combine, elements, stores))
+
+    def _pack(self, operation: Any) -> None:
+        """A map: an element of a panel is one of the source, or zero where that ends."""
+        source, target, *_ = operation.operands
+        ((result, value),) = self.results.items()
+        attributes = operation.attributes
+        (axis,), (tile,), order = (
+            tuple(ir.DenseI64ArrayAttr(attributes[name]))
+            for name in ("inner_dims_pos", "static_inner_tiles", "outer_dims_perm")
+        )
+        shape = self.shapes[target]
+        loops = tuple(Loop(f"r{at}", extent) for at, extent in enumerate(shape) if extent != 1)
+        places = [self.space.add(f"r{at}", extent) if extent != 1 else 0 for at, extent in enumerate(shape)]
+        self.rows = loops[: self.row_count]
+        at = dict(zip(order, places, strict=False))
+        extent = self.tensors[source][1].shape[axis]
+        at[axis] = expr.add(expr.mul(at[axis], tile), places[-1])
+        room = expr.sub(expr.sub(extent, 1), at[axis])
+        reader = ElementReader(self.space, self.nodes, self.index, self.tensors, self.functions)
+        conditions = () if self.space.is_nonnegative(room) else (room,)
+        load = reader.load(source, tuple(at[axis] for axis in range(len(order))), conditions)
+        element = self.nodes.guard(conditions, load) if conditions else load
+        address = self.space.flatten(tuple(places), shape)
+        number = self.operands.index(value)
+        self.tensors[result] = (number, value)
+        store = Store(value, number, element)
+        self.stages.append(Stage(Domain(loops, (), address), None, (element,), (store,)))
 
     def _loops(self, operation: Any, tensors: Sequence[ir.Value], maps: Sequence[Any]) -> tuple[Loop, ...]:
         kinds = [str(kind) for kind in ir.ArrayAttr(operation.attributes["iterator_types"])]

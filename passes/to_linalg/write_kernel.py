@@ -7,12 +7,12 @@ from typing import Any
 
 from dialect.mlir import func, ir, linalg, tensor
 from passes import scalar
-from tensorkiln.expr import Dim, Expr, free_symbols, symbol
+from tensorkiln.expr import Dim, free_symbols, symbol
 
 from ..loops.accesses import loads
 from ..loops.body import KernelBody, Stage
 from ..loops.domain import Loop
-from ..loops.index_space import linear_form
+from ..loops.index_space import linear_form, name_of
 from ..loops.scalar_dag import Interner, Load, indices, walk
 from ..loops.scatter import is_scatter, root_of
 from ..scalar.registers import register_type, stored_type, to_register
@@ -123,7 +123,7 @@ class _Writer:
         """What the generic reads: the operand, cut where a loop does not run through all of a dimension."""
         source, value = self.tensors[load.operand], self.body.operands[load.operand]
         extents = {loop.name: loop.extent for loop in loops}
-        sizes = [extents.get(_plain(at), extent) for at, extent in zip(load.index, value.shape, strict=True)]
+        sizes = [extents.get(name_of(at), extent) for at, extent in zip(load.index, value.shape, strict=True)]
         if tuple(sizes) == value.shape:
             return source
         static = [size if isinstance(size, int) else ir.ShapedType.get_dynamic_size() for size in sizes]
@@ -172,15 +172,6 @@ def _is_affine(load: Load, names: Sequence[str]) -> bool:
         if form is None or not all(isinstance(part, int) for part in (form[0], *form[1])):
             return False
     return True
-
-
-def _plain(at: Dim) -> str:
-    """The name of the loop that an index is; empty when it is anything else."""
-    if isinstance(at, Expr) and len(at.terms) == 1:
-        ((atoms, coefficient),) = at.terms
-        if coefficient == 1 and len(atoms) == 1 and atoms[0].op == "symbol":
-            return atoms[0].key
-    return ""
 
 
 def _stored_at(stage: Stage, root: Value) -> tuple[Dim, ...]:

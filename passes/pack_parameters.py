@@ -1,0 +1,193 @@
+"""linalg -> linalg: arguments that stay as they are at every call are packed once, as the kernels that read them like.
+
+A pack is a kernel of its own, a `linalg.pack`, and is prepared when its parameter is bound. The kernel that reads what
+is packed reads it by an affine map, with a quotient and a remainder: every pass, and upstream's, can lower that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from dialect.locations import node_at, node_pointers
+from dialect.mlir import arith, func, ir, linalg, tensor
+from dialect.module import PARAMETER, graph_function
+
+from .loops.body import KernelBody
+from .schedule.panels import Tiling
+from .strategy import Strategies
+from .to_linalg.read_kernel import IN_PANELS, read_kernel
+from .to_linalg.write_kernel import SUFFIX
+from .values import NODES, PREPARE, ROWS, functions_of, read_symbols
+
+
+def pack_parameters(module: ir.Module, strategies: Strategies[Any, Any], machine: Any) -> ir.Module:
+    """Pack what kernels read of parameters and of what is prepared, where a strategy that runs them asks for it."""
+    graph = graph_function(module).operation
+    with module.context, ir.Location.unknown():
+        _Packer(module, graph, strategies, machine).run()
+    return module
+
+
+@dataclass
+class _Packer:
+    module: ir.Module
+    graph: ir.Operation
+    strategies: Strategies[Any, Any]
+    machine: Any
+    functions: dict[str, ir.Operation] = field(init=False)
+    fixed: set[ir.Value] = field(default_factory=set[ir.Value])
+    tilings: dict[str, Sequence[Tiling]] = field(default_factory=dict[str, Sequence[Tiling]])
+    packs: dict[tuple[str, Tiling], str] = field(default_factory=dict[Any, str])
+    packed: dict[tuple[ir.Value, str], ir.Value] = field(default_factory=dict[Any, Any])
+
+    def run(self) -> None:
+        block = self.graph.regions[0].blocks[0]
+        self.functions = functions_of(self.module)
+        self.symbols = read_symbols(self.module)
+        self.fixed.update(_parameters(self.graph))
+        for op in list(block.operations):
+            operation = op.operation
+            is_window = operation.name == "kiln.buffer_view" and operation.operands[0] in self.fixed
+            if is_window or PREPARE in operation.attributes:
+                self.fixed.update(operation.results)
+            elif operation.name == "func.call" and not self.fixed.isdisjoint(operation.operands):
+                self._call(operation)
+        self._drop_unused()
+
+    def _call(self, call: Any) -> None:
+        name = ir.FlatSymbolRefAttr(call.attributes["callee"]).value
+        if name not in self.tilings:
+            self.tilings[name] = self._asked(read_kernel(self.functions, name, self.symbols))
+        chosen = [tiling for tiling in self.tilings[name] if call.operands[tiling.operand] in self.fixed]
+        if not chosen:
+            return
+        for tiling in chosen:
+            call.operands[tiling.operand] = self._packed(call.operands[tiling.operand], tiling)
+        reader = "_".join([name, "packed", *(str(tiling.operand) for tiling in chosen)])
+        if reader not in self.functions:
+            self._reader(reader, name, chosen)
+        call.attributes["callee"] = ir.FlatSymbolRefAttr.get(reader)
+
+    def _asked(self, body: KernelBody) -> Sequence[Tiling]:
+        for strategy in self.strategies.values():
+            if strategy.find(body) is not None:
+                return strategy.tilings(body, self.machine)
+        return ()
+
+    def _packed(self, value: ir.Value, tiling: Tiling) -> ir.Value:
+        """The call that packs a value, which every kernel reads that has it in the same panels."""
+        source: Any = ir.RankedTensorType(value.type)
+        target = ir.RankedTensorType.get(tiling.shape(source.shape), source.element_type)
+        name = self._pack(source, target, tiling)
+        if (value, name) not in self.packed:
+            owner = value.owner
+            if isinstance(owner, ir.Block):
+                nodes = [node_at(pointer) for pointer in node_pointers(value.location)]
+                point = ir.InsertionPoint.at_block_begin(owner)
+            else:
+                nodes = list(ir.DenseI64ArrayAttr(owner.attributes[NODES])) if NODES in owner.attributes else []
+                point = ir.InsertionPoint.after(owner)
+            call = func.CallOp([target], name, [value], ip=point, loc=value.location)
+            call.operation.attributes[NODES] = ir.DenseI64ArrayAttr.get(nodes)
+            call.operation.attributes[PREPARE] = ir.UnitAttr.get()
+            self.packed[value, name] = call.results[0]
+        return self.packed[value, name]
+
+    def _pack(self, source: Any, target: Any, tiling: Tiling) -> str:
+        """The kernel that packs values of a type, written when it is not there."""
+        known = (str(source), tiling)
+        if known in self.packs:
+            return self.packs[known]
+        name = self.packs[known] = f"pack_{len(self.packs)}"
+        with ir.InsertionPoint(self.module.body):
+            declared = func.FuncOp(name, ([source], [target]), visibility="private")
+            index = ir.IndexType.get()
+            made = func.FuncOp(name + SUFFIX, ([source, *[index] * len(self.symbols)], [target]), visibility="private")
+        rows = sum(extent != 1 for extent in target.shape)
+        declared.attributes[ROWS] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), rows)
+        block = made.add_entry_block()
+        with ir.InsertionPoint(block):
+            kind = source.element_type
+            zero = arith.constant(kind, 0.0 if isinstance(kind, ir.FloatType) else 0)
+            packed = linalg.pack(
+                block.arguments[0],
+                tensor.empty(target.shape, kind),
+                [tiling.axis],
+                [tiling.tile],
+                padding_value=zero,
+                outer_dims_perm=list(tiling.order),
+            )
+            func.ReturnOp([packed])
+        self.functions |= {name: declared.operation, name + SUFFIX: made.operation}
+        return name
+
+    def _reader(self, name: str, kernel: str, tilings: Sequence[Tiling]) -> None:
+        """A copy of a kernel that reads packed arguments."""
+        declared, linalg_of = self.functions[kernel], self.functions[kernel + SUFFIX]
+        for copied, called in ((declared, name), (linalg_of, name + SUFFIX)):
+            copy = copied.clone(ip=ir.InsertionPoint(self.module.body)).operation
+            copy.attributes["sym_name"] = ir.StringAttr.get(called)
+            kind: Any = ir.FunctionType(ir.TypeAttr(copy.attributes["function_type"]).value)
+            inputs = list(kind.inputs)
+            for tiling in tilings:
+                source: Any = ir.RankedTensorType(inputs[tiling.operand])
+                inputs[tiling.operand] = ir.RankedTensorType.get(tiling.shape(source.shape), source.element_type)
+            copy.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, list(kind.results)))
+            self.functions[called] = copy
+        self.functions[name].attributes["arg_attrs"] = _marked(declared, tilings)
+        block = self.functions[name + SUFFIX].regions[0].blocks[0]
+        for tiling in tilings:
+            argument = block.arguments[tiling.operand]
+            (use,) = argument.uses
+            reader = use.owner.operation
+            place = list(reader.operands).index(argument)
+            argument.set_type(
+                ir.RankedTensorType.get(tiling.shape(ir.RankedTensorType(argument.type).shape), _element(argument))
+            )
+            maps = list(ir.ArrayAttr(reader.attributes["indexing_maps"]))
+            maps[place] = ir.AffineMapAttr.get(_in_panels(ir.AffineMapAttr(maps[place]).value, tiling))
+            reader.attributes["indexing_maps"] = ir.ArrayAttr.get(maps)
+
+    def _drop_unused(self) -> None:
+        called = {
+            ir.FlatSymbolRefAttr(op.operation.attributes["callee"]).value
+            for op in self.graph.regions[0].blocks[0].operations
+            if op.operation.name == "func.call"
+        }
+        for name in self.tilings:
+            if name not in called:
+                self.functions[name].erase()
+                self.functions[name + SUFFIX].erase()
+
+
+def _parameters(graph: ir.Operation) -> list[ir.Value]:
+    if "arg_attrs" not in graph.attributes:
+        return []
+    stated = ir.ArrayAttr(graph.attributes["arg_attrs"])
+    arguments = graph.regions[0].blocks[0].arguments
+    return [value for value, given in zip(arguments, stated, strict=True) if PARAMETER in ir.DictAttr(given)]
+
+
+def _element(value: ir.Value) -> ir.Type:
+    return ir.RankedTensorType(value.type).element_type
+
+
+def _marked(declared: ir.Operation, tilings: Sequence[Tiling]) -> ir.Attribute:
+    kind: Any = ir.FunctionType(ir.TypeAttr(declared.attributes["function_type"]).value)
+    packed = {tiling.operand for tiling in tilings}
+    return ir.ArrayAttr.get(
+        [ir.DictAttr.get({IN_PANELS: ir.UnitAttr.get()} if at in packed else {}) for at in range(len(kind.inputs))]
+    )
+
+
+def _in_panels(map_: ir.AffineMap, tiling: Tiling) -> ir.AffineMap:
+    """Where a read by a map of the argument as it was is in its panels."""
+    results = list(map_.results)
+    tile = ir.AffineExpr.get_constant(tiling.tile)
+    at = results[tiling.axis]
+    results[tiling.axis] = ir.AffineExpr.get_floor_div(at, tile)
+    return ir.AffineMap.get(
+        map_.n_dims, 0, [*(results[axis] for axis in tiling.order), ir.AffineExpr.get_mod(at, tile)]
+    )
