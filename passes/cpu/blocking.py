@@ -20,14 +20,15 @@ from .machine import VectorUnit
 DEPTH_BYTES = 1024
 """Of a packed row or column: a panel of the right operand then fills half to all of a 32 KiB L1 cache."""
 BLOCK_ROWS = 224
-RESULT_ROWS = 512
-"""Of a block whose left operand is packed before: beside the right operand, only the result takes room in the cache."""
 MIN_GROUPS = 4
 MIN_TILES = 4
 """Of rows in a block: packing the right operand again for fewer costs more than another thread saves."""
 COLUMN_BYTES = 1024
 """Of a row of the result block."""
+RESULT_BYTES = 512 * 1024
+"""Of the result block, where the left operand is packed before: only the right operand is beside it in the cache."""
 VECTORS_PER_TILE = 2
+NO_LIMIT = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,9 @@ def choose_blocking(contraction: Contraction, unit: VectorUnit) -> Blocking:
     rows, columns, batch = (extent_of(loops) for loops in (contraction.rows, contraction.columns, contraction.batch))
     block_columns, most_rows = COLUMN_BYTES // dtype.itemsize, BLOCK_ROWS
     if contraction.left.panels is not None:
-        tile_rows, most_rows = contraction.left.panels.tile, RESULT_ROWS
+        tile_rows = contraction.left.panels.tile
+        block_columns = _narrowed(columns, batch, tile_columns, block_columns)
+        most_rows = RESULT_BYTES // dtype.itemsize // block_columns
     elif isinstance(rows, int) and rows < tile_rows:
         tile_rows = rows
     return Blocking(
@@ -60,19 +63,25 @@ def choose_blocking(contraction: Contraction, unit: VectorUnit) -> Blocking:
         tile_rows=tile_rows,
         tile_columns=tile_columns,
         block_rows=_block(rows, tile_rows, min(most_rows, _row_limit(rows, columns, batch, tile_rows, block_columns))),
-        # The same for every contraction of a dtype, so that they share one micro-kernel: these are its strides.
         block_columns=block_columns,
         block_depth=DEPTH_BYTES // dtype.itemsize,
     )
+
+
+def _narrowed(columns: Dim, batch: Dim, tile: int, most: int) -> int:
+    """Columns of a block where that costs nothing on the left: so few that threads have a work-group each."""
+    if not isinstance(columns, int) or not isinstance(batch, int):
+        return most
+    share = ceil(columns * max(batch, 1) / MIN_GROUPS / tile) * tile
+    return min(most, max(share, tile))
 
 
 def _row_limit(rows: Dim, columns: Dim, batch: Dim, tile_rows: int, block_columns: int) -> int:
     """Rows of a block: fewer where columns and batch alone would leave threads without a work-group."""
     others = expr.mul(batch, expr.ceildiv(columns, block_columns))
     if not isinstance(rows, int) or not isinstance(others, int) or others >= MIN_GROUPS:
-        return RESULT_ROWS
-    share = ceil(rows * max(others, 1) / MIN_GROUPS)
-    return max(share, MIN_TILES * tile_rows)
+        return NO_LIMIT
+    return max(ceil(rows * max(others, 1) / MIN_GROUPS), MIN_TILES * tile_rows)
 
 
 def _block(extent: Dim, tile: int, limit: int) -> int:

@@ -20,10 +20,11 @@ from .shared_functions import shared_function
 def micro_kernel(module: ir.Operation, product: Product, blocking: Blocking, *, by_step: bool) -> str:
     """The name of the function for these sizes in `module`, which is added when it is not there.
 
-    `f(left, right, result, row tiles, column tiles, depth, left first, left panel, right first, right panel)` adds the
-    product of panels to the result block. The first panel of an operand is `first` elements into it, and each has
-    `panel` elements. One on the left holds `tile_rows` rows of `block_depth` elements, or `by_step` one on the other's
-    place: for each step of the depth `tile_rows` elements. One on the right holds `tile_columns` for each step.
+    `f(left, right, result, row tiles, column tiles, depth, left first, left panel, right first, right panel, stride)`
+    adds the product of panels to the result block, whose rows are `stride` elements apart. The first panel of an
+    operand is `first` elements into it, and each has `panel` elements. One on the left holds `tile_rows` rows of
+    `block_depth` elements, or, `by_step`, `tile_rows` elements for each step of the depth. One on the right holds
+    `tile_columns` for each step.
     """
     kind = "_by_step" if by_step else ""
     name = f"multiply_{product}_{blocking.tile_rows}x{blocking.tile_columns}_{blocking.lanes}{kind}"
@@ -32,15 +33,15 @@ def micro_kernel(module: ir.Operation, product: Product, blocking: Blocking, *, 
     def define(arguments: Sequence[ir.Value]) -> None:
         _define(arguments, product, blocking, by_step)
 
-    return shared_function(module, name, [pointer] * 3 + [index] * 7, define)
+    return shared_function(module, name, [pointer] * 3 + [index] * 8, define)
 
 
-PANELS = ("left_first", "left_panel", "right_first", "right_panel")
+SIZES = ("left_first", "left_panel", "right_first", "right_panel", "stride")
 
 
 def _define(arguments: Sequence[ir.Value], product: Product, blocking: Blocking, by_step: bool) -> None:
-    left, right, result, row_tiles, column_tiles, depth, *panels = arguments
-    emit = IndexEmitter(IndexSpace(dict.fromkeys(PANELS, (0, 1 << 40))), dict(zip(PANELS, panels, strict=True)))
+    left, right, result, row_tiles, column_tiles, depth, *sizes = arguments
+    emit = IndexEmitter(IndexSpace(dict.fromkeys(SIZES, (0, 1 << 40))), dict(zip(SIZES, sizes, strict=True)))
     columns = scf.ForOp(emit(0), column_tiles, emit(1))
     with ir.InsertionPoint(columns.body):
         rows = scf.ForOp(emit(0), row_tiles, emit(1))
@@ -61,13 +62,11 @@ def _tile(
 ) -> None:
     """One register tile over the whole packed depth."""
     left, right, result = operands
-    lanes, stride = blocking.lanes, blocking.block_columns
+    lanes, stride = blocking.lanes, symbol("stride")
     kind = ir.VectorType.get([lanes], mlir_scalar(product.dtype))
     places = [(row, part) for row in range(blocking.tile_rows) for part in range(VECTORS_PER_TILE)]
-    corner = symbol("row") * (blocking.tile_rows * stride) + symbol("column") * blocking.tile_columns
-    views = [
-        strided_view(result, corner + (row * stride + part * lanes), (lanes,), (1,), index) for row, part in places
-    ]
+    corner = symbol("row") * stride * blocking.tile_rows + symbol("column") * blocking.tile_columns
+    views = [strided_view(result, corner + stride * row + part * lanes, (lanes,), (1,), index) for row, part in places]
     nothing = vector.BroadcastOp(kind, zero(product.dtype)).result
     steps = scf.ForOp(index(0), depth, index(1), [nothing] * len(views))
     with ir.InsertionPoint(steps.body):

@@ -20,6 +20,8 @@ from .packing import Source
 from .shared_functions import shared_function
 
 WORD_BITS = 32
+MASKED_BYTES = 32
+"""Of the shortest vector that targets load under a mask in one instruction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +116,42 @@ class _PackFunction:
             address = expr.add(symbol("part"), symbol("start"), symbol("place"))
             view = strided_view(self.memory, address, (self.lanes,), (1,), named)
             return vector.MaskedLoadOp(kind, view, [index(0)], mask, zero).result
+        offsets = self._inner(0, index)
+        if self.source.itemsize < WORD_BITS // 8 or self.lanes * self.source.itemsize < MASKED_BYTES:
+            return self._gathered(first, offsets, kind, mask, zero, index)
+        return self._in_runs(first, offsets, kind, mask, zero, index)
+
+    def _gathered(
+        self, first: ir.Value, offsets: ir.Value, kind: ir.Type, mask: ir.Value, zero: ir.Value, index: IndexEmitter
+    ) -> ir.Value:
         whole = strided_view(self.memory, 0, (1 << 31,), (1,), index)
-        return vector.GatherOp(kind, whole, [first], self._inner(0, index), mask, zero).result
+        return vector.GatherOp(kind, whole, [first], offsets, mask, zero).result
+
+    def _in_runs(
+        self, part: ir.Value, offsets: ir.Value, kind: ir.Type, mask: ir.Value, zero: ir.Value, index: IndexEmitter
+    ) -> ir.Value:
+        """Two masked loads where the elements lie in one run or two, as they do in rows of windows; else a gather."""
+        words = ir.VectorType.get([self.lanes], self.word)
+        lanes = [ir.IntegerAttr.get(self.word, lane) for lane in range(self.lanes)]
+        starts = arith.subi(offsets, arith.constant(words, ir.DenseElementsAttr.get(lanes, words)))
+        runs: list[tuple[ir.Value, ir.Value]] = []
+        for lane in (0, self.lanes - 1):
+            start = vector.ExtractOp(starts, [], [lane]).result
+            is_in = arith.cmpi(arith.CmpIPredicate.eq, starts, vector.BroadcastOp(words, start).result)
+            runs.append((arith.addi(part, arith.index_cast(ir.IndexType.get(), start)), is_in))
+        covered = arith.ori(*(is_in for _, is_in in runs))
+        flag = ir.IntegerType.get_signless(1)
+        choice = scf.IfOp(vector.ReductionOp(flag, vector.CombiningKind.AND, covered).result, [kind], has_else=True)
+        with ir.InsertionPoint(choice.then_block):
+            values = zero
+            for number, (start, is_in) in enumerate(runs):
+                here = index.inside({f"run{number}": start})
+                view = strided_view(self.memory, symbol(f"run{number}"), (self.lanes,), (1,), here)
+                values = vector.MaskedLoadOp(kind, view, [here(0)], arith.andi(mask, is_in), values).result
+            scf.YieldOp([values])
+        with ir.InsertionPoint(choice.else_block):
+            scf.YieldOp([self._gathered(part, offsets, kind, mask, zero, index)])
+        return choice.results[0]
 
     def _holds(self, part: ir.Value, number: int, index: IndexEmitter) -> ir.Value:
         """Where outer and inner part of a condition are together not negative."""
