@@ -245,7 +245,7 @@ class _Emission:
                 *self._panels(left, "first_row", blocking.tile_rows),
                 *self._panels(right, "first_column", blocking.tile_columns),
             )
-            sizes = [here(dim) for dim in (row_tiles, column_tiles, count, *panels, blocking.block_columns)]
+            sizes = [here(dim) for dim in (row_tiles, symbol("columns"), count, *panels, blocking.block_columns)]
             func.CallOp([], self.kernel, [self.left, self.right, self.block, *sizes])
             scf.YieldOp([])
         self._finish(index)

@@ -20,11 +20,11 @@ from .shared_functions import shared_function
 def micro_kernel(module: ir.Operation, product: Product, blocking: Blocking, *, by_step: bool) -> str:
     """The name of the function for these sizes in `module`, which is added when it is not there.
 
-    `f(left, right, result, row tiles, column tiles, depth, left first, left panel, right first, right panel, stride)`
-    adds the product of panels to the result block, whose rows are `stride` elements apart. The first panel of an
-    operand is `first` elements into it, and each has `panel` elements. One on the left holds `tile_rows` rows of
-    `block_depth` elements, or, `by_step`, `tile_rows` elements for each step of the depth. One on the right holds
-    `tile_columns` for each step.
+    `f(left, right, result, row tiles, columns, depth, left first, left panel, right first, right panel, stride)` adds
+    the product of panels to the result block, whose rows are `stride` elements apart. The first panel of an operand is
+    `first` elements into it, and each has `panel` elements. One on the left holds `tile_rows` rows of `block_depth`
+    elements, or, `by_step`, `tile_rows` elements for each step of the depth. One on the right holds `tile_columns` for
+    each step; of the last, a tile that needs one vector computes no other.
     """
     kind = "_by_step" if by_step else ""
     name = f"multiply_{product}_{blocking.tile_rows}x{blocking.tile_columns}_{blocking.lanes}{kind}"
@@ -40,42 +40,53 @@ SIZES = ("left_first", "left_panel", "right_first", "right_panel", "stride")
 
 
 def _define(arguments: Sequence[ir.Value], product: Product, blocking: Blocking, by_step: bool) -> None:
-    left, right, result, row_tiles, column_tiles, depth, *sizes = arguments
-    emit = IndexEmitter(IndexSpace(dict.fromkeys(SIZES, (0, 1 << 40))), dict(zip(SIZES, sizes, strict=True)))
-    columns = scf.ForOp(emit(0), column_tiles, emit(1))
-    with ir.InsertionPoint(columns.body):
-        rows = scf.ForOp(emit(0), row_tiles, emit(1))
-        with ir.InsertionPoint(rows.body):
-            names = {"row": rows.induction_variable, "column": columns.induction_variable}
-            _tile(product, blocking, (left, right, result), depth, by_step, emit.inside(names))
-            scf.YieldOp([])
+    left, right, result, row_tiles, columns, depth, *sizes = arguments
+    known = {name: (0, 1 << 40) for name in ("columns", *SIZES)}
+    emit = IndexEmitter(IndexSpace(known), dict(zip(("columns", *SIZES), (columns, *sizes), strict=True)))
+    over_columns = scf.ForOp(emit(0), columns, emit(blocking.tile_columns))
+    with ir.InsertionPoint(over_columns.body):
+        emit.space.bound("column", 0, 1 << 40)
+        here = emit.inside({"column": over_columns.induction_variable})
+        left_over = here(symbol("columns") - symbol("column"))
+        is_wide = arith.cmpi(arith.CmpIPredicate.sgt, left_over, here(blocking.lanes))
+        choice = scf.IfOp(is_wide, has_else=True)
+        for block, vectors in ((choice.then_block, VECTORS_PER_TILE), (choice.else_block, 1)):
+            with ir.InsertionPoint(block):
+                inside = here.inside({})
+                rows = scf.ForOp(inside(0), row_tiles, inside(1))
+                with ir.InsertionPoint(rows.body):
+                    inside = inside.inside({"row": rows.induction_variable})
+                    _tile(product, blocking, vectors, (left, right, result), depth, by_step, inside)
+                    scf.YieldOp([])
+                scf.YieldOp([])
         scf.YieldOp([])
 
 
 def _tile(
     product: Product,
     blocking: Blocking,
+    vectors: int,
     operands: tuple[ir.Value, ir.Value, ir.Value],
     depth: ir.Value,
     by_step: bool,
     index: IndexEmitter,
 ) -> None:
-    """One register tile over the whole packed depth."""
+    """One register tile, of so many vectors of columns, over the whole packed depth."""
     left, right, result = operands
     lanes, stride = blocking.lanes, symbol("stride")
     kind = ir.VectorType.get([lanes], mlir_scalar(product.dtype))
-    places = [(row, part) for row in range(blocking.tile_rows) for part in range(VECTORS_PER_TILE)]
-    corner = symbol("row") * stride * blocking.tile_rows + symbol("column") * blocking.tile_columns
+    places = [(row, part) for row in range(blocking.tile_rows) for part in range(vectors)]
+    corner = symbol("row") * stride * blocking.tile_rows + symbol("column")
     views = [strided_view(result, corner + stride * row + part * lanes, (lanes,), (1,), index) for row, part in places]
     nothing = vector.BroadcastOp(kind, zero(product.dtype)).result
     steps = scf.ForOp(index(0), depth, index(1), [nothing] * len(views))
     with ir.InsertionPoint(steps.body):
         here = index.inside({"step": steps.induction_variable})
-        panel = symbol("right_first") + symbol("column") * symbol("right_panel")
+        panel = symbol("right_first") + symbol("column") // blocking.tile_columns * symbol("right_panel")
         at = panel + symbol("step") * blocking.tile_columns
-        vectors = [
+        loaded = [
             vector.LoadOp(kind, strided_view(right, at + part * lanes, (lanes,), (1,), here), [here(0)]).result
-            for part in range(VECTORS_PER_TILE)
+            for part in range(vectors)
         ]
         step, of_row = (blocking.tile_rows, 1) if by_step else (1, blocking.block_depth)
         start = symbol("left_first") + symbol("row") * symbol("left_panel") + symbol("step") * step
@@ -83,9 +94,9 @@ def _tile(
         for row in range(blocking.tile_rows):
             view = strided_view(left, start + row * of_row, (), (), here)
             repeated = vector.BroadcastOp(kind, memref.load(view, [])).result
-            for part in range(VECTORS_PER_TILE):
-                accumulator = steps.inner_iter_args[row * VECTORS_PER_TILE + part]
-                after.append(product.added(repeated, vectors[part], accumulator))
+            for part in range(vectors):
+                accumulator = steps.inner_iter_args[row * vectors + part]
+                after.append(product.added(repeated, loaded[part], accumulator))
         scf.YieldOp(after)
     # From zero and added once: a sum over a long depth then loses as much as one over its blocks, not over its steps.
     add = arith.addf if product.dtype.is_float else arith.addi
