@@ -20,11 +20,11 @@ from .shared_functions import shared_function
 def micro_kernel(module: ir.Operation, product: Product, blocking: Blocking, *, by_step: bool) -> str:
     """The name of the function for these sizes in `module`, which is added when it is not there.
 
-    `f(left, right, result, row tiles, columns, depth, left first, left panel, right first, right panel, stride)` adds
-    the product of panels to the result block, whose rows are `stride` elements apart. The first panel of an operand is
-    `first` elements into it, and each has `panel` elements. One on the left holds `tile_rows` rows of `block_depth`
-    elements, or, `by_step`, `tile_rows` elements for each step of the depth. One on the right holds `tile_columns` for
-    each step; of the last, a tile that needs one vector computes no other.
+    `f(left, right, result, row tiles, columns, depth, left first, left panel, right first, right panel, result first,
+    stride)` adds the product of panels to the result block, whose rows are `stride` elements apart. What is addressed
+    begins `first` elements into its memory, and each panel has `panel` elements. One on the left holds `tile_rows` rows
+    of `block_depth` elements, or, `by_step`, `tile_rows` elements for each step of the depth. One on the right holds
+    `tile_columns` for each step; of the last, a tile that needs one vector computes no other.
     """
     kind = "_by_step" if by_step else ""
     name = f"multiply_{product}_{blocking.tile_rows}x{blocking.tile_columns}_{blocking.lanes}{kind}"
@@ -33,10 +33,10 @@ def micro_kernel(module: ir.Operation, product: Product, blocking: Blocking, *, 
     def define(arguments: Sequence[ir.Value]) -> None:
         _define(arguments, product, blocking, by_step)
 
-    return shared_function(module, name, [pointer] * 3 + [index] * 8, define)
+    return shared_function(module, name, [pointer] * 3 + [index] * 9, define)
 
 
-SIZES = ("left_first", "left_panel", "right_first", "right_panel", "stride")
+SIZES = ("left_first", "left_panel", "right_first", "right_panel", "result_first", "stride")
 
 
 def _define(arguments: Sequence[ir.Value], product: Product, blocking: Blocking, by_step: bool) -> None:
@@ -76,7 +76,7 @@ def _tile(
     lanes, stride = blocking.lanes, symbol("stride")
     kind = ir.VectorType.get([lanes], mlir_scalar(product.dtype))
     places = [(row, part) for row in range(blocking.tile_rows) for part in range(vectors)]
-    corner = symbol("row") * stride * blocking.tile_rows + symbol("column")
+    corner = symbol("result_first") + symbol("row") * stride * blocking.tile_rows + symbol("column")
     views = [strided_view(result, corner + stride * row + part * lanes, (lanes,), (1,), index) for row, part in places]
     nothing = vector.BroadcastOp(kind, zero(product.dtype)).result
     steps = scf.ForOp(index(0), depth, index(1), [nothing] * len(views))

@@ -1,0 +1,199 @@
+"""A contraction on one block of its result: what has to be packed is packed, and multiplied in register tiles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from dialect.mlir import arith, func, ir, scf, vector
+from passes.emit.accumulation import Product
+from passes.emit.index_emission import IndexEmitter
+from passes.emit.memory import strided_view
+from passes.loops.accesses import Access
+from passes.loops.contraction import Contraction
+from passes.loops.domain import Loop, extent_of
+from passes.schedule.choice import Scratch
+from tensorkiln import expr
+from tensorkiln.dtypes import DType
+from tensorkiln.expr import Dim, symbol
+
+from .blocking import Blocking
+from .frame import Frame
+from .micro_kernel import micro_kernel
+from .offset_table import fill_tables
+from .pack_function import Panels, pack
+from .packing import Packed, Source, packed_of, source_of
+from .shared_functions import module_of
+
+
+@dataclass(frozen=True, slots=True)
+class Factors:
+    """A contraction and its operands as they are packed."""
+
+    parts: Contraction
+    left: Source | Packed
+    right: Source | Packed
+
+
+def factors_of(parts: Contraction, names: Sequence[str]) -> Factors | None:
+    """The operands of a contraction whose loops are called `names`; None where one is in panels of other loops."""
+    left = _operand(parts.left, parts, parts.rows, (parts.rows, parts.depth), names)
+    right = _operand(parts.right, parts, parts.columns, (parts.depth, parts.columns), names)
+    return None if left is None or right is None else Factors(parts, left, right)
+
+
+def _operand(
+    access: Access,
+    parts: Contraction,
+    tiled: Sequence[Loop],
+    loops: tuple[Sequence[Loop], Sequence[Loop]],
+    names: Sequence[str],
+) -> Source | Packed | None:
+    if access.panels is None:
+        return source_of(access, *loops)
+    return packed_of(access, access.panels, parts.batch, tiled, parts.depth, names)
+
+
+def product_scratch(factors: Factors, blocking: Blocking) -> list[Scratch]:
+    """Packed blocks of what has to be packed, then the tables of both operands."""
+    scratch = [
+        Scratch(factors.parts.dtype, elements)
+        for source, elements in (
+            (factors.left, blocking.block_rows * blocking.block_depth),
+            (factors.right, blocking.block_depth * blocking.block_columns),
+        )
+        if isinstance(source, Source)
+    ]
+    for source, outer, inner in (
+        (factors.left, blocking.block_rows, blocking.block_depth),
+        (factors.right, blocking.block_depth, blocking.block_columns),
+    ):
+        scratch += [Scratch(DType.INT32, outer)] * len(source.forms)
+        scratch += [Scratch(DType.INT32, inner)] * source.inner_tables
+    return scratch
+
+
+class BlockProduct:
+    """Emits products of blocks, for a kernel whose operands are at `bases`; `scratch` gives what was asked for.
+
+    The block begins at `first_row` and `first_column`, and has so many `rows` and `columns`: names in the index.
+    """
+
+    def __init__(
+        self,
+        factors: Factors,
+        blocking: Blocking,
+        bases: Mapping[int, ir.Value],
+        scratch: Iterator[ir.Value],
+        frame: Frame,
+    ) -> None:
+        self.factors, self.blocking, self.bases = factors, blocking, bases
+        left, right, dtype = factors.left, factors.right, factors.parts.dtype
+        self.left, self.right = (
+            next(scratch) if isinstance(source, Source) else bases[source.operand] for source in (left, right)
+        )
+        self.left_tables, self.right_tables = (
+            [next(scratch) for _ in range(len(source.forms) + source.inner_tables)] for source in (left, right)
+        )
+        self.module, self.traits = module_of(frame.entry), frame.machine.traits
+        product = Product(dtype, factors.parts.rounding, self.traits)
+        self.kernel = micro_kernel(self.module, product, blocking, by_step=isinstance(left, Packed))
+
+    @property
+    def padded_rows(self) -> Dim:
+        """The rows of the block up to the end of its last tile."""
+        tile = self.blocking.tile_rows
+        return expr.mul(expr.ceildiv(symbol("rows"), tile), tile)
+
+    def clear(self, result: ir.Value, elements: Dim, index: IndexEmitter) -> None:
+        """Zero so many elements, a multiple of a vector."""
+        lanes, kind = self.blocking.lanes, ir.MemRefType(result.type).element_type
+        vectors = ir.VectorType.get([lanes], kind)
+        zero = vector.BroadcastOp(vectors, arith.constant(kind, 0.0 if self.factors.parts.dtype.is_float else 0))
+        loop = scf.ForOp(index(0), index(elements), index(lanes))
+        with ir.InsertionPoint(loop.body):
+            here = index.inside({"place": loop.induction_variable})
+            target = strided_view(result, symbol("place"), (lanes,), (1,), here)
+            vector.StoreOp(zero.result, target, [here(0)])
+            scf.YieldOp([])
+
+    def add(self, result: ir.Value, first: Dim, stride: Dim, index: IndexEmitter) -> None:
+        """Add the product to the block whose element 0 is at `first`, its rows `stride` elements apart."""
+        blocking, left, right = self.blocking, self.factors.left, self.factors.right
+        row_tiles = expr.ceildiv(symbol("rows"), blocking.tile_rows)
+        if isinstance(right, Source):
+            self._fill_inner(right, self.right_tables, symbol("first_column"), symbol("columns"), index)
+        if isinstance(left, Source):
+            self._fill_outer(left, self.left_tables, symbol("first_row"), self.padded_rows, index)
+        depth = extent_of(self.factors.parts.depth)
+        blocks = scf.ForOp(index(0), index(depth), index(blocking.block_depth))
+        with ir.InsertionPoint(blocks.body):
+            index.space.add("first_step", depth)
+            index.space.bound("steps", 1, blocking.block_depth)
+            here = index.inside({"first_step": blocks.induction_variable})
+            steps = expr.minimum(blocking.block_depth, expr.sub(depth, symbol("first_step")))
+            here = here.inside({"steps": here(steps)})
+            at, count = symbol("first_step"), symbol("steps")
+            if isinstance(left, Source):
+                self._fill_inner(left, self.left_tables, at, count, here)
+            if isinstance(right, Source):
+                self._fill_outer(right, self.right_tables, at, count, here)
+                self._pack_right(right, here)
+            if isinstance(left, Source):
+                self._pack_left(left, here)
+            panels = (
+                *self._panels(left, "first_row", blocking.tile_rows),
+                *self._panels(right, "first_column", blocking.tile_columns),
+            )
+            sizes = [here(dim) for dim in (row_tiles, symbol("columns"), count, *panels, first, stride)]
+            func.CallOp([], self.kernel, [self.left, self.right, result, *sizes])
+            scf.YieldOp([])
+
+    def _panels(self, source: Source | Packed, start: str, tile: int) -> tuple[Dim, Dim]:
+        """Where the first panel of the block is in its memory, and the elements from there to the next."""
+        if isinstance(source, Source):
+            return 0, tile * self.blocking.block_depth
+        # A block begins where a panel does.
+        at = expr.mul(symbol(start), source.size // source.tile)
+        return expr.add(source.first, at, expr.mul(symbol("first_step"), source.tile)), source.size
+
+    def _fill_outer(
+        self, source: Source, tables: Sequence[ir.Value], start: Dim, count: Dim, index: IndexEmitter
+    ) -> None:
+        forms = [(form.base, form.outer) for form in source.forms]
+        fill_tables(self.module, tables[: len(forms)], forms, source.outer, start, count, index)
+
+    def _fill_inner(
+        self, source: Source, tables: Sequence[ir.Value], start: Dim, count: Dim, index: IndexEmitter
+    ) -> None:
+        forms = [(0, form.inner) for form in source.forms]
+        fill_tables(self.module, tables[len(forms) :], forms, source.inner, start, count, index)
+
+    def _pack_right(self, source: Source, index: IndexEmitter) -> None:
+        """`[column tile][step][tile_columns]`"""
+        tile = self.blocking.tile_columns
+        padded = expr.mul(expr.ceildiv(symbol("columns"), tile), tile)
+        counts = (symbol("steps"), symbol("columns"), padded)
+        layout = (tile, tile, self.blocking.block_depth * tile)
+        self._pack(source, self.right, self.right_tables, counts, "first_column", layout, index)
+
+    def _pack_left(self, source: Source, index: IndexEmitter) -> None:
+        """`[row][block_depth]`; the rows that fill up the last tile repeat the last row, whose products are dropped"""
+        depth = self.blocking.block_depth
+        counts = (self.padded_rows, symbol("steps"), symbol("steps"))
+        layout = (depth, depth, 0)
+        self._pack(source, self.left, self.left_tables, counts, "first_step", layout, index)
+
+    def _pack(
+        self,
+        source: Source,
+        packed: ir.Value,
+        tables: Sequence[ir.Value],
+        counts: tuple[Dim, Dim, Dim],
+        first: str,
+        layout: tuple[int, int, int],
+        index: IndexEmitter,
+    ) -> None:
+        memory = self.bases[source.operand]
+        panels = Panels(self.factors.parts.dtype, layout, self.blocking.lanes, self.traits)
+        pack(self.module, source, memory, packed, tables, counts, symbol(first), panels, index)
