@@ -1,4 +1,4 @@
-"""A block of a contraction's result is stored, and what the maps behind it make of it is computed while it is in cache."""
+"""A block of a contraction's result is stored; what the maps behind it make of it is computed while it is in cache."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from passes.loops.body import KernelBody, Stage
 from passes.loops.contraction import Contraction
 from passes.loops.domain import Loop
 from passes.loops.substitution import over
+from passes.schedule.tiling import inner_loops
 from tensorkiln import expr
 from tensorkiln.expr import Dim, symbol
 
@@ -60,7 +61,8 @@ def _stages(body: KernelBody, number: int, parts: Contraction, column: Loop) -> 
     kept = [replace(entry, element=load) for entry in first.stores if not body.is_local(entry.operand)]
     stages = [replace(first, combine=None, elements=(load,), stores=tuple(kept))]
     for stage in body.stages[number + 1 :]:
-        stages.append(over(body, stage, (column,), values, {made.operand: block}))
+        own = positions(body, inner_loops(body, stage), expr.add(symbol("first_column"), symbol("column")))
+        stages.append(over(body, stage, (column,), values | own, {made.operand: block}))
     return stages
 
 

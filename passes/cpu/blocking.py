@@ -58,11 +58,12 @@ def choose_blocking(contraction: Contraction, unit: VectorUnit) -> Blocking:
         most_rows = RESULT_BYTES // dtype.itemsize // block_columns
     elif isinstance(rows, int) and rows < tile_rows:
         tile_rows = rows
+    most_rows = min(most_rows, _row_limit(rows, columns, batch, tile_rows, block_columns))
     return Blocking(
         lanes=lanes,
         tile_rows=tile_rows,
         tile_columns=tile_columns,
-        block_rows=_block(rows, tile_rows, min(most_rows, _row_limit(rows, columns, batch, tile_rows, block_columns))),
+        block_rows=balanced(rows, tile_rows, most_rows),
         block_columns=block_columns,
         block_depth=DEPTH_BYTES // dtype.itemsize,
     )
@@ -84,7 +85,7 @@ def _row_limit(rows: Dim, columns: Dim, batch: Dim, tile_rows: int, block_column
     return max(ceil(rows * max(others, 1) / MIN_GROUPS), MIN_TILES * tile_rows)
 
 
-def _block(extent: Dim, tile: int, limit: int) -> int:
+def balanced(extent: Dim, tile: int, limit: int) -> int:
     """The least multiple of `tile` that holds the extent, or the greatest one within the limit."""
     most = max(tile, limit // tile * tile)
     if isinstance(extent, int):

@@ -32,7 +32,7 @@ def cpu_pipeline(target: Target, options: CompileOptions) -> tuple[Stage, ...]:
     reuse = Reuse.ROWS if options.fusion and is_scheduled else None
     return (
         Stage("decompose", decompose, KILN),
-        Stage("form-kernels", partial(form_kernels, fusion=options.fusion), KILN),
+        Stage("form-kernels", partial(form_kernels, fusion=options.fusion, chains=packs), KILN),
         Stage("merge-kernels", merge_kernels, KILN),
         Stage("to-linalg", kernels_to_linalg, TENSORS),
         *(

@@ -9,12 +9,13 @@ from passes.schedule.choice import Choice, kernel_item
 from passes.strategy import Strategies, Strategy
 from tensorkiln.schedule import KernelItem
 
-from . import contraction, loops, scatter
+from . import chain, contraction, loops, scatter
 from .frame import Frame
 from .machine import Machine
 
 STRATEGIES: Strategies[Machine, Frame] = {
     scatter.NAME: Strategy(scatter.find, scatter.choose, scatter.realise),
+    chain.NAME: Strategy(chain.find, chain.choose, chain.realise),
     contraction.NAME: Strategy(contraction.find, contraction.choose, contraction.realise, contraction.tilings),
     loops.NAME: Strategy(loops.find, loops.choose, loops.realise),
 }

@@ -13,10 +13,11 @@ from .outline import is_empty, outline
 from .prepare import prepared_values
 
 
-def form_kernels(module: ir.Module, *, fusion: bool = True) -> ir.Module:
+def form_kernels(module: ir.Module, *, fusion: bool = True, chains: bool = False) -> ir.Module:
     """Cut `@graph` into kernels; the module that comes back has `@graph` and one private function per kernel.
 
-    Without `fusion` a kernel computes one op, and what could lie in another value is copied.
+    Without `fusion` a kernel computes one op, and what could lie in another value is copied. With `chains` a kernel may
+    have two contractions.
     """
     source = graph_function(module).operation
     function = read_function(source, read_symbols(module))
@@ -29,7 +30,7 @@ def form_kernels(module: ir.Module, *, fusion: bool = True) -> ir.Module:
     with module.context, ir.Location.unknown():
         # What is prepared comes first, so that no kernel of a call waits behind it.
         kept = sorted((value for value in kept if not is_empty(value)), key=lambda value: value not in prepared)
-        grouping = group(function, live, kept, host, prepared, fusion)
+        grouping = group(function, live, kept, host, prepared, fusion, chains)
         return outline(source, function, grouping, host)
 
 

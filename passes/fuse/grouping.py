@@ -8,23 +8,23 @@ and activation behind a product) are one pass over memory.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
 
 from tensorkiln import expr
-from tensorkiln.expr import Dim
 
 from ..loops.accesses import loads
 from ..loops.contraction import match_contraction
 from ..loops.domain import Domain, domain_of, extent_of, traced_value
-from ..loops.index_space import IndexSpace, linear_form
+from ..loops.index_space import IndexSpace
 from ..loops.scalar_dag import Interner, Load, Node
 from ..trace.tracer import Tracer
 from ..trace.traces import TRACES
 from ..values import Function, Value, values_behind
-from .assembly import Assemblies, Assembly
+from .assembly import Assemblies
+from .chains import Chains
+from .groups import Group, Grouping, is_within_row, with_bases
 from .materialise import OPAQUE
-from .windows import AS_IT_IS, Window, Windows
+from .windows import AS_IT_IS, Windows
 
 MAX_ROW_POINTS = 65536
 """Points of one row of a kernel with several loop nests: what it stores in between should stay in the L2 cache."""
@@ -35,42 +35,6 @@ MAX_ROOTS = 24
 MAX_OPERANDS = 96
 
 
-@dataclass(slots=True)
-class Group:
-    """The roots of one kernel, how many leading loops they share, and which values in memory each of them reads.
-
-    An opaque op reads its operands, every other root the bases of those that are windows. `unread` are values in memory
-    that the ops behind a root have for operands, and of which it never loads an element. All roots of a kernel are
-    prepared, or none is.
-    """
-
-    roots: list[Value]
-    rows: int
-    domains: dict[Value, Domain]
-    reads: dict[Value, set[Value]]
-    unread: dict[Value, set[Value]] = field(default_factory=dict[Value, set[Value]])
-    is_contraction: bool = False
-    is_opaque: bool = False
-    is_prepared: bool = False
-
-    def all_reads(self) -> set[Value]:
-        """The values in memory that some root reads."""
-        return set[Value]().union(*(self.reads[root] for root in self.roots))
-
-    def all_unread(self) -> set[Value]:
-        """The values in memory that the ops behind the roots have for operands, and that no root reads."""
-        return set[Value]().union(*(self.unread.get(root, ()) for root in self.roots)) - self.all_reads()
-
-
-@dataclass(frozen=True, slots=True)
-class Grouping:
-    """The kernels in order, and the stored values that take none: those in another, and those made of others."""
-
-    groups: list[Group]
-    windows: Mapping[Value, Window]
-    assemblies: Mapping[Value, Assembly]
-
-
 def group(
     function: Function,
     live: Sequence[Value],
@@ -78,14 +42,16 @@ def group(
     host: Sequence[Value],
     prepared: Collection[Value] = (),
     fusion: bool = True,
+    chains: bool = False,
 ) -> Grouping:
     """Kernels for the stored values, which are given in order; every kernel reads only earlier ones.
 
     `host` are the values that are in memory before any kernel runs, arguments aside; `live` all that results need;
     `prepared` those that follow from parameters alone, and are in kernels of their own. Without `fusion` every stored
-    value has a kernel of its own, and lies in no other.
+    value has a kernel of its own, and lies in no other; with `chains` a product of what was made of the rows of another
+    shares its kernel.
     """
-    return _Grouping(function, live, stored, host, prepared, fusion).run()
+    return _Grouping(function, live, stored, host, prepared, fusion, chains).run()
 
 
 class _Grouping:
@@ -97,8 +63,10 @@ class _Grouping:
         host: Sequence[Value],
         prepared: Collection[Value],
         fusion: bool,
+        chains: bool,
     ) -> None:
-        self.function, self.stored, self.prepared, self.fusion = function, stored, prepared, fusion
+        self.function, self.stored, self.prepared = function, stored, prepared
+        self.fusion, self.chains = fusion, chains
         self.space = IndexSpace(function.symbols)
         self.nodes = Interner()
         in_memory = [*function.arguments, *host, *stored]
@@ -106,6 +74,7 @@ class _Grouping:
         self.values = in_memory
         self.groups: list[Group] = []
         self.home: dict[Value, int] = {}
+        self.elements: dict[Value, Node] = {}
         users: dict[Value, list[Value]] = defaultdict(list)
         for value in live:
             for operand in value.operands:
@@ -117,6 +86,11 @@ class _Grouping:
         for number, root in enumerate(self.stored):
             self._add(root, f"g{number}_")
         self._drop_dead()
+        if self.chains:
+            windows, assemblies = self.windows.found, self.assemblies.found
+            bases = {window.base for window in windows.values()}.union(*(each.bases for each in assemblies.values()))
+            kept = frozenset(bases) | frozenset(self.function.results)
+            self.groups = Chains(self.groups, self.elements, self.windows, self.space, self.nodes, kept).merged()
         return Grouping(self.groups, self.windows.found, self.assemblies.found)
 
     def _add(self, root: Value, prefix: str) -> None:
@@ -129,7 +103,7 @@ class _Grouping:
             self.home[root] = max(self.home[base] for base in assembly.bases)
             return
         domain = domain_of(root, self.space, prefix)
-        element = self._element(root, domain)
+        element = self.elements[root] = self._element(root, domain)
         if self.fusion and root.kind != "reduce_axis" and self.windows.find(root, domain, element):
             return
         combine = root.text("reduce_op_kind") if root.kind == "reduce_axis" else None
@@ -208,23 +182,12 @@ class _Grouping:
     def _is_aligned(self, target: Group, domain: Domain, reads: Mapping[Value, list[Load]], rows: int) -> bool:
         for value, found in reads.items():
             if value in target.domains:
-                if not all(self._within_row(load, value, domain, rows) for load in found):
+                if not all(is_within_row(load, value, domain, rows, self.space) for load in found):
                     return False
             elif value in self.assemblies.found and self.groups[self.home[value]] is target:
                 # It is there when the whole kernel has run.
                 return False
         return True
-
-    def _within_row(self, load: Load, value: Value, domain: Domain, rows: int) -> bool:
-        """Whether the address is that of the row's first element plus something inside the row."""
-        names = [loop.name for loop in domain.parallel[:rows]]
-        form = linear_form(load.address, names)
-        if form is None:
-            return False
-        row_size, strides = row_layout(value.shape, [loop.extent for loop in domain.parallel[:rows]])
-        if strides is None or tuple(form[1]) != strides:
-            return False
-        return not load.conditions and self.space.is_within(form[0], row_size)
 
     def _is_profitable(self, target: Group, domain: Domain, rows: int) -> bool:
         domains = [*target.domains.values(), domain]
@@ -241,38 +204,3 @@ class _Grouping:
         if largest <= SMALL_ROW:
             return fewest >= MIN_ROWS_TO_SHARE or not isinstance(count, int) or largest * count <= SMALL_KERNEL
         return largest <= MAX_ROW_POINTS and (fewest >= MIN_ROWS_TO_SHARE or not isinstance(count, int))
-
-
-def with_bases(
-    values: Iterable[Value], windows: Mapping[Value, Window], assemblies: Mapping[Value, Assembly]
-) -> set[Value]:
-    """`values`, and those in memory that they lie in or are assembled of."""
-    found: set[Value] = set()
-    stack = list(values)
-    while stack:
-        value = stack.pop()
-        if value in found:
-            continue
-        found.add(value)
-        if value in windows:
-            stack.append(windows[value].base)
-        elif value in assemblies:
-            stack.extend(assemblies[value].bases)
-    return found
-
-
-def row_layout(shape: Sequence[Dim], rows: Sequence[Dim]) -> tuple[Dim, tuple[Dim, ...] | None]:
-    """`(elements of a row, strides of the row loops)` of a row-major value whose leading dimensions are the rows.
-
-    The strides are None when the value's leading dimensions, those of size 1 aside, are not the rows.
-    """
-    extents = [extent for extent in shape if extent != 1]
-    if tuple(extents[: len(rows)]) != tuple(rows):
-        return 0, None
-    size = expr.product(extents[len(rows) :])
-    strides: list[Dim] = []
-    running = size
-    for extent in reversed(rows):
-        strides.append(running)
-        running = expr.mul(running, extent)
-    return size, tuple(reversed(strides))

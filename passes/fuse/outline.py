@@ -21,7 +21,7 @@ from tensorkiln.types import TensorType
 
 from ..loops.index_space import split_multiple
 from ..values import NODES, PREPARE, ROOT, ROWS, Function, Value
-from .grouping import Group, Grouping, with_bases
+from .groups import Group, Grouping, with_bases
 from .materialise import lives_in_memory
 from .windows import AS_IT_IS, Window
 

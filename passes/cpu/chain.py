@@ -1,0 +1,311 @@
+"""The strategy for a product, what is computed of its rows, and a product of those: a block of rows at a time.
+
+So attention needs no memory for its scores: the rows of a block, with all of their columns, stay in a cache. As a row
+is whole, the stages between the products are those of a row of any kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import reduce
+
+from dialect.mlir import arith, ir, scf
+from passes.emit.index_emission import IndexEmitter
+from passes.emit.memory import Memory, register
+from passes.emit.stage_emission import StageEmitter
+from passes.emit.sum_emission import emit_sum
+from passes.loops.accesses import loads
+from passes.loops.body import KernelBody, Stage
+from passes.loops.collapse import collapse
+from passes.loops.contraction import Contraction, match_contraction
+from passes.loops.domain import Loop, extent_of
+from passes.loops.index_space import linear_form
+from passes.scalar.registers import stored_type
+from passes.schedule.choice import Choice, Scratch, bounded, kernel_item, stage_flops
+from passes.schedule.row_storage import locals_of, row_size, row_start
+from passes.schedule.sum_blocks import TOTAL, SumBlocks, sum_blocks, totals_of
+from passes.schedule.tiling import inner_loops
+from tensorkiln import expr
+from tensorkiln.expr import Dim, evaluate, symbol
+from tensorkiln.schedule import KernelItem, Vectorize
+
+from .block_maps import emit_maps, positions
+from .block_product import BlockProduct, Factors, factors_of, product_scratch
+from .blocking import Blocking, balanced, choose_blocking
+from .frame import Frame
+from .machine import Machine
+from .packing import MAX_ELEMENTS, Form, Source
+
+NAME = "chain"
+BLOCK_BYTES = 256 * 1024
+"""Of the rows of a block as the first product leaves them."""
+MIN_TILES, MAX_TILES = 4, 16
+"""Register tiles of rows in a block, for each of which the right operands are packed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """The products are stages 0 and `last`. `scores` is the operand that the first stores, `weights` is the left of the
+    second.
+    """
+
+    body: KernelBody
+    first: Contraction
+    second: Contraction
+    last: int
+    scores: int
+    weights: int
+
+    @property
+    def between(self) -> dict[int, Stage]:
+        """The stages between the products, by their numbers."""
+        return {number: self.body.stages[number] for number in range(1, self.last)}
+
+    @property
+    def width(self) -> Dim:
+        """Elements of a row between the products."""
+        return extent_of(self.first.columns)
+
+    @property
+    def locals(self) -> list[int]:
+        """The operands that only a row has, between the products."""
+        stored = [entry.operand for stage in self.between.values() for entry in stage.stores]
+        return [number for number in locals_of(self.body) if number in stored and number != self.weights]
+
+    @property
+    def sums(self) -> dict[int, SumBlocks]:
+        """The stages of a row that sum in blocks, by their numbers."""
+        found = ((number, sum_blocks(self.body, stage)) for number, stage in self.between.items())
+        return {number: blocks for number, blocks in found if blocks is not None}
+
+
+def find(body: KernelBody) -> Problem | None:
+    """Two contractions that share their batch and their rows, the stages of a row between them, and maps behind."""
+    reductions = [number for number, stage in enumerate(body.stages) if stage.combine is not None]
+    if len(reductions) < 2 or reductions[0] != 0 or not body.rows:
+        return None
+    body = collapse(body)
+    last, rows = reductions[-1], body.rows
+    first, second = (_contraction(body, body.stages[number]) for number in (0, last))
+    if first is None or second is None or first.dtype is not second.dtype or len(first.batch) != len(second.batch):
+        return None
+    scores, weights = body.stages[0].stores[0].operand, second.left.load.operand
+    problem = Problem(body, first, second, last, scores, weights)
+    are_rows = all((*parts.batch, *parts.rows) == rows for parts in (first, second))
+    return problem if are_rows and _passes_rows_on(problem) and _maps_follow(problem) else None
+
+
+def _contraction(body: KernelBody, stage: Stage) -> Contraction | None:
+    """The contraction that a stage is, if its columns are those of a row, and its operands are as they came."""
+    parts = match_contraction(stage.domain, stage.combine, stage.elements[0], body.nodes, body.space)
+    if parts is None or parts.rounding is not None:
+        return None
+    sizes = [expr.product(body.operands[each.load.operand].shape) for each in (parts.left, parts.right)]
+    is_addressed = all(body.space.largest(size) < MAX_ELEMENTS for size in sizes)
+    return parts if is_addressed and stage.domain.parallel == (*parts.batch, *parts.rows, *parts.columns) else None
+
+
+def _passes_rows_on(problem: Problem) -> bool:
+    """Whether the second product reads, on its left, just the row that the stages before it have computed."""
+    body, left, depth = problem.body, problem.second.left, problem.second.depth
+    if not (body.is_local(problem.scores) and body.is_local(problem.weights)) or left.load.conditions:
+        return False
+    if left.load.dtype is not problem.second.dtype or problem.weights not in _stored_between(problem):
+        return False
+    row = expr.substitute(left.load.address, {loop.name: 0 for loop in depth})
+    form = linear_form(left.load.address, [loop.name for loop in depth])
+    is_row = row == row_start(body, problem.weights) and form is not None and form[1] == _row_strides(depth)
+    return is_row and row_size(body, problem.weights) == extent_of(depth) == problem.width
+
+
+def _stored_between(problem: Problem) -> set[int]:
+    return {entry.operand for stage in problem.between.values() for entry in stage.stores}
+
+
+def _maps_follow(problem: Problem) -> bool:
+    """Whether what follows the second product are maps of its points, which read nothing else of the kernel's own."""
+    body, (made,) = problem.body, problem.body.stages[problem.last].stores
+    maps = body.stages[problem.last + 1 :]
+    read = [(stage, load) for stage in maps for load in loads(stage.elements, body.nodes)]
+    at_hand = all(load.address == stage.domain.address for stage, load in read if load.operand == made.operand)
+    others = {load.operand for _, load in read} - {made.operand} | {problem.second.right.load.operand}
+    columns = extent_of(problem.second.columns)
+    are_maps = all(stage.combine is None and extent_of(inner_loops(body, stage)) == columns for stage in maps)
+    return are_maps and at_hand and len(maps) < 2 and not any(map(body.is_local, others))
+
+
+def _row_strides(loops: tuple[Loop, ...]) -> tuple[Dim, ...]:
+    return tuple(extent_of(loops[number + 1 :]) for number in range(len(loops)))
+
+
+def choose(problem: Problem, machine: Machine) -> Choice:
+    """Take as many rows at a time as leave their scores in a cache."""
+    body, first, second = problem.body, problem.first, problem.second
+    blockings = _blockings(problem, machine)
+    tiles: dict[str, tuple[Dim, ...]] = {}
+    for parts, blocking in zip((first, second), blockings, strict=True):
+        tiles[parts.rows[-1].name] = (blocking.block_rows, blocking.tile_rows)
+        tiles[parts.columns[-1].name] = (blocking.block_columns, blocking.tile_columns)
+        tiles[parts.depth[-1].name] = (blocking.block_depth,)
+    between = [bounded(body, inner_loops(body, stage)) for stage in problem.between.values()]
+    inner = [(*first.depth, *first.columns), *between, (*second.depth, *second.columns)]
+    groups = expr.mul(*_counts(problem, blockings[0].block_rows))
+    item = kernel_item(body.function.name, body.rows, inner, tiles, groups, 1, blockings[0].lanes)
+    flops = reduce(expr.add, (stage_flops(body, stage) for stage in body.stages), 0)
+    return Choice(NAME, item, tuple(_scratch(problem, blockings)), groups, flops)
+
+
+def _blockings(problem: Problem, machine: Machine) -> tuple[Blocking, Blocking]:
+    """Of both products, with the same rows."""
+    blockings = [choose_blocking(parts, machine.vectors) for parts in (problem.first, problem.second)]
+    tile, itemsize = blockings[0].tile_rows, problem.first.dtype.itemsize
+    most = BLOCK_BYTES // itemsize // max(problem.body.space.largest(problem.width), 1) // tile
+    limit = min(max(most, MIN_TILES), MAX_TILES) * tile
+    rows = balanced(extent_of(problem.first.rows), tile, limit)
+    first, second = (replace(blocking, block_rows=rows) for blocking in blockings)
+    return first, second
+
+
+def _counts(problem: Problem, block_rows: int) -> tuple[Dim, Dim]:
+    """Work-groups along the batch and the rows."""
+    return extent_of(problem.first.batch), expr.ceildiv(extent_of(problem.first.rows), block_rows)
+
+
+def _stride(problem: Problem, blocking: Blocking) -> Dim:
+    """Elements from a row of scores to the next: the last tile of columns is stored whole."""
+    return expr.mul(expr.ceildiv(problem.width, blocking.tile_columns), blocking.tile_columns)
+
+
+def _factors(problem: Problem, blocking: Blocking) -> tuple[Factors, Factors]:
+    """The operands of both products. The left of the second is in a block, from the work-group's first row on."""
+    second, stages = problem.second, problem.body.stages
+    one = factors_of(problem.first, [loop.name for loop in stages[0].domain.loops])
+    other = factors_of(second, [loop.name for loop in stages[problem.last].domain.loops])
+    assert one is not None, "nothing is in panels"
+    assert other is not None, "nothing is in panels"
+    stride = _stride(problem, blocking)
+    form = Form(expr.neg(expr.mul(symbol("first_row"), stride)), (stride,), _row_strides(second.depth))
+    rows = Loop("chained_row", extent_of(second.rows))
+    return one, replace(other, left=Source(second.dtype, problem.weights, (rows,), second.depth, form, ()))
+
+
+def _scratch(problem: Problem, blockings: tuple[Blocking, Blocking]) -> list[Scratch]:
+    """The rows of a block before and behind the stages between the products, the result of the second, what a row has,
+    the totals of its long sums, then what the products need.
+    """
+    body, (one, other), dtype = problem.body, blockings, problem.first.dtype
+    rows = expr.mul(one.block_rows, _stride(problem, one))
+    scratch = [Scratch(dtype, rows), Scratch(dtype, rows), Scratch(dtype, other.block_rows * other.block_columns)]
+    sizes = [(body.operands[number].dtype, row_size(body, number)) for number in problem.locals]
+    scratch += [Scratch(kind, size) for kind, size in sizes if size != 1]
+    scratch += [Scratch(TOTAL, totals_of(body, blocks)) for blocks in problem.sums.values() if blocks.columns]
+    for factors, blocking in zip(_factors(problem, one), blockings, strict=True):
+        scratch += product_scratch(factors, blocking)
+    return scratch
+
+
+def realise(problem: Problem, item: KernelItem, frame: Frame) -> None:
+    """Emit the work-groups of the frame, whose buffers are the operands that leave the kernel, then scratch."""
+    _Emission(problem, _recorded(problem, item), frame).groups()
+
+
+def _recorded(problem: Problem, item: KernelItem) -> tuple[Blocking, Blocking]:
+    """What `choose` wrote into the schedule."""
+    tiles = dict(zip((axis.name for axis in item.iter.axes), item.iter.tiles, strict=True))
+    lanes = next(hint.width for hint in item.hints if isinstance(hint, Vectorize))
+
+    def blocking(parts: Contraction) -> Blocking:
+        sizes = [size for loops in (parts.rows, parts.columns, parts.depth) for size in tiles[loops[-1].name]]
+        rows, tile_rows, columns, tile_columns, depth = (evaluate(size, {}) for size in sizes)
+        return Blocking(lanes, tile_rows, tile_columns, rows, columns, depth)
+
+    return blocking(problem.first), blocking(problem.second)
+
+
+class _Emission:
+    def __init__(self, problem: Problem, blockings: tuple[Blocking, Blocking], frame: Frame) -> None:
+        self.problem, self.blockings, self.frame = problem, blockings, frame
+        body = problem.body
+        self.bases = dict(enumerate(frame.buffers[: body.local_from]))
+        scratch: Iterator[ir.Value] = iter(frame.buffers[body.local_from :])
+        self.bases |= {problem.scores: next(scratch), problem.weights: next(scratch)}
+        self.result = next(scratch)
+        for number in problem.locals:
+            is_one = row_size(body, number) == 1
+            kind = stored_type(body.operands[number].dtype)
+            self.bases[number] = register(frame.entry, kind) if is_one else next(scratch)
+        self.totals = {
+            number: next(scratch) if blocks.columns else register(frame.entry, stored_type(TOTAL))
+            for number, blocks in problem.sums.items()
+        }
+        factors = _factors(problem, blockings[0])
+        self.first, self.second = (
+            BlockProduct(each, blocking, self.bases, scratch, frame)
+            for each, blocking in zip(factors, blockings, strict=True)
+        )
+
+    def groups(self) -> None:
+        problem, frame, space = self.problem, self.frame, self.problem.body.space
+        block_rows, rows = self.blockings[0].block_rows, extent_of(self.problem.first.rows)
+        counts = _counts(problem, block_rows)
+        index = IndexEmitter(space, frame.symbols)
+        # Without a batch one work-group is launched all the same.
+        last = arith.MinSIOp(frame.last, index(expr.mul(*counts))).result
+        over_groups = scf.ForOp(frame.first, last, index(1))
+        with ir.InsertionPoint(over_groups.body):
+            here = index.inside({"group": over_groups.induction_variable})
+            batch, block = space.unflatten(space.add("group", expr.mul(*counts)), counts)
+            names = {name: here(at) for name, at in positions(problem.body, problem.first.batch, batch).items()}
+            first_row = expr.mul(block, block_rows)
+            names["first_row"] = here(first_row)
+            names["rows"] = here(expr.minimum(block_rows, expr.sub(rows, first_row)))
+            space.bound("rows", 1, block_rows)
+            space.add("first_row", rows)
+            self._group(here.inside(names))
+            scf.YieldOp([])
+
+    def _group(self, index: IndexEmitter) -> None:
+        problem, (one, other) = self.problem, self.blockings
+        stride, scores = _stride(problem, one), self.bases[problem.scores]
+        self.first.clear(scores, expr.mul(self.first.padded_rows, stride), index)
+        for here in self._columns(problem.first, one, index):
+            self.first.add(scores, symbol("first_column"), stride, here)
+        self._rows(stride, index)
+        width = other.block_columns
+        for here in self._columns(problem.second, other, index):
+            self.second.clear(self.result, expr.mul(self.second.padded_rows, width), here)
+            self.second.add(self.result, 0, width, here)
+            emit_maps(problem.body, problem.last, problem.second, (self.result, width), self.bases, self.frame, here)
+
+    def _columns(self, parts: Contraction, blocking: Blocking, index: IndexEmitter) -> Iterator[IndexEmitter]:
+        """The blocks of the columns of a product; what is emitted meanwhile is emitted for each."""
+        columns, space = extent_of(parts.columns), index.space
+        loop = scf.ForOp(index(0), index(columns), index(blocking.block_columns))
+        with ir.InsertionPoint(loop.body):
+            space.add("first_column", columns)
+            space.bound("columns", 1, blocking.block_columns)
+            here = index.inside({"first_column": loop.induction_variable})
+            count = expr.minimum(blocking.block_columns, expr.sub(columns, symbol("first_column")))
+            yield here.inside({"columns": here(count)})
+            scf.YieldOp([])
+
+    def _rows(self, stride: Dim, index: IndexEmitter) -> None:
+        """The stages between the products, for one row after the other."""
+        problem, body = self.problem, self.problem.body
+        rows = scf.ForOp(index(0), index(symbol("rows")), index(1))
+        with ir.InsertionPoint(rows.body):
+            here = index.inside({"row": rows.induction_variable})
+            here.space.add("row", symbol("rows"))
+            places = positions(body, problem.first.rows, expr.add(symbol("first_row"), symbol("row")))
+            here = here.inside({name: here(place) for name, place in places.items()})
+            in_block = expr.mul(symbol("row"), stride)
+            starts = {number: row_start(body, number) for number in (problem.scores, *problem.locals, problem.weights)}
+            starts |= {each: expr.sub(starts[each], in_block) for each in (problem.scores, problem.weights)}
+            emit = StageEmitter(body.nodes, Memory(self.bases, starts, self.frame.entry), self.frame.machine.traits)
+            for number, stage in problem.between.items():
+                if number in self.totals:
+                    emit_sum(emit, problem.sums[number], self.totals[number], here)
+                else:
+                    emit(stage, inner_loops(body, stage), here)
+            scf.YieldOp([])

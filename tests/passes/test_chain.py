@@ -1,0 +1,165 @@
+"""A product, what is computed of its rows, and a product of those: one kernel, as in attention."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from passes.compile import CompileRequest, compile_request
+from tensorkiln.build import Builder, Tensor, exp, softmax, where
+from tensorkiln.expr import evaluate as value
+from tensorkiln.graph import Graph
+from tensorkiln.options import CompileOptions
+from tensorkiln.reference import evaluate
+from tests import checked
+from tests.compiled import compiled, program, target
+from tests.passes.modules import output
+from tests.passes.test_prepare import arrays_for
+
+Write = Callable[[Builder], Tensor]
+
+
+def graph_of(write: Write) -> Graph:
+    b = Builder("chain")
+    return output(b, write(b))
+
+
+def heads(b: Builder) -> Tensor:
+    q, k, v = (b.input("float32", (3, 50, 16)) for _ in range(3))
+    return softmax(q @ k.transpose() * 0.25) @ v
+
+
+def alone(b: Builder) -> Tensor:
+    """No batch, other sizes on either side, columns of more than a block."""
+    q, k, v = b.input("float32", (70, 24)), b.input("float32", (300, 24)), b.input("float32", (300, 290))
+    return softmax(q @ k.transpose()) @ v
+
+
+def symbolic(b: Builder) -> Tensor:
+    n, m = b.symbol("n", 1, 200), b.symbol("m", 1, 200)
+    q, k, v = b.input("float32", (2, n, 8)), b.input("float32", (2, m, 8)), b.input("float32", (2, m, 12))
+    return softmax(q @ k.transpose()) @ v
+
+
+def masked(b: Builder) -> Tensor:
+    """A mask that is read, and what follows is scaled and shifted by the epilogue of the second product."""
+    q, k, v = (b.input("float32", (2, 40, 16)) for _ in range(3))
+    mask, residual = b.input("float32", (40, 40)), b.input("float32", (2, 40, 16))
+    scores = where(mask < 1.0, q @ k.transpose(), -1e9)
+    return softmax(scores) @ v * 2.0 + residual
+
+
+def grouped(b: Builder) -> Tensor:
+    """Four heads of queries read two of keys."""
+    q = b.input("float32", (2, 2, 33, 16))
+    k, v = (b.input("float32", (2, 1, 47, 16)) for _ in range(2))
+    return softmax(q @ k.transpose()) @ v
+
+
+def double(b: Builder) -> Tensor:
+    q, k, v = (b.input("float64", (20, 16)) for _ in range(3))
+    return softmax(q @ k.transpose()) @ v
+
+
+def long(b: Builder) -> Tensor:
+    """Sums of more terms than a block has."""
+    q, k, v = b.input("float32", (40, 8)), b.input("float32", (5000, 8)), b.input("float32", (5000, 8))
+    return softmax(q @ k.transpose()) @ v
+
+
+def centred(b: Builder) -> Tensor:
+    """A layer whose rows are centred between its products."""
+    x, w, u = b.input("float32", (60, 32)), b.input("float32", (32, 128)), b.input("float32", (128, 32))
+    hidden = x @ w
+    hidden = hidden - hidden.mean(-1, keepdims=True)
+    return (hidden * hidden) @ u
+
+
+CHAINS: dict[str, Write] = {
+    each.__name__: each for each in (heads, alone, symbolic, masked, grouped, double, long, centred)
+}
+
+
+def strategies(graph: Graph, isa: str = "cpu:native") -> list[str]:
+    text = compiled(graph, isa, dump_stages=True).dumps["schedule"]
+    found = ("chain", "contraction", "loops", "scatter")
+    return [name for name in found for _ in range(text.count(f'kiln.strategy = "{name}"'))]
+
+
+@pytest.mark.parametrize("name", CHAINS)
+@pytest.mark.parametrize("isa", ["cpu:x86-64-v2", "cpu:x86-64-v3", "cpu:native"])
+def test_a_chain_is_one_kernel_that_gives_what_the_reference_gives(name: str, isa: str) -> None:
+    graph = graph_of(CHAINS[name])
+    assert strategies(graph, isa) == ["chain"]
+    made = compiled(graph, isa)
+    for n, m in ((50, 50), (1, 200), (200, 1), (37, 130)) if graph.symbols else ((0, 0),):
+        symbols = {"n": n, "m": m} if graph.symbols else {}
+        rng = np.random.default_rng(n + m)
+        shapes = [tuple(value(dim, symbols) for dim in graph.types[var].shape) for var in graph.input_vars]
+        dtype = graph.types[graph.input_vars[0]].dtype.numpy
+        arrays = [rng.standard_normal(shape).astype(dtype) for shape in shapes]
+        found = checked.run(made, *arrays, threads=2, **symbols)
+        for one, other in zip(found, evaluate(graph, *arrays, **symbols), strict=True):
+            np.testing.assert_allclose(one, other, 2e-5, 2e-5 * max(1.0, float(np.abs(other).max())))
+
+
+def test_the_memory_of_attention_grows_with_the_sequence_and_not_with_its_square() -> None:
+    b = Builder("attention")
+    n = b.symbol("n", 1, 8192)
+    q, k, v = (b.input("float32", (2, n, 64)) for _ in range(3))
+    attention = program(compiled(output(b, softmax(q @ k.transpose()) @ v)))
+    small, large = (attention.planned_peak_bytes(n=n) for n in (1024, 8192))
+    assert large < 8.5 * small
+    assert large < 16 << 20
+
+
+def test_a_gpu_has_a_kernel_for_each_product() -> None:
+    assert len(compiled(graph_of(heads), "cuda:sm_80").program.kernels) == 3
+
+
+@pytest.mark.parametrize("options", [CompileOptions(fusion=False), CompileOptions(schedule="none")])
+def test_a_second_opinion_has_no_chains(options: CompileOptions) -> None:
+    assert len(compile_request(CompileRequest(graph_of(heads), target("cpu"), options)).program.kernels) > 2
+
+
+def scores_returned(b: Builder) -> Tensor:
+    q, k, v = (b.input("float32", (40, 16)) for _ in range(3))
+    weights = softmax(q @ k.transpose())
+    b.output(weights)
+    return weights @ v
+
+
+def read_by_another(b: Builder) -> Tensor:
+    q, k, v = (b.input("float32", (40, 16)) for _ in range(3))
+    scores = q @ k.transpose()
+    b.output(exp(scores).sum(0))
+    return softmax(scores) @ v
+
+
+def across_rows(b: Builder) -> Tensor:
+    """Normalised along the other axis: no row is whole by itself."""
+    q, k, v = (b.input("float32", (40, 16)) for _ in range(3))
+    return softmax(q @ k.transpose(), 0) @ v
+
+
+def on_the_right(b: Builder) -> Tensor:
+    q, k, v = (b.input("float32", (40, 16)) for _ in range(3))
+    return v.transpose() @ softmax(q @ k.transpose())
+
+
+def divided_last(b: Builder) -> Tensor:
+    """What follows the second product needs the sum of the row, which is gone by then."""
+    q, k, v = (b.input("float32", (40, 16)) for _ in range(3))
+    weights = exp(q @ k.transpose())
+    return (weights @ v) / weights.sum(-1, keepdims=True)
+
+
+@pytest.mark.parametrize("write", [scores_returned, read_by_another, across_rows, on_the_right, divided_last])
+def test_what_is_no_chain_has_a_kernel_for_each_product(write: Write) -> None:
+    graph = graph_of(write)
+    assert strategies(graph).count("contraction") == 2
+    arrays = arrays_for(graph, 0)
+    for one, other in zip(checked.run(compiled(graph), *arrays), evaluate(graph, *arrays), strict=True):
+        np.testing.assert_allclose(one, other, 2e-5, 2e-5)
