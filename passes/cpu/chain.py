@@ -22,7 +22,8 @@ from passes.loops.contraction import Contraction, match_contraction
 from passes.loops.domain import Loop, extent_of
 from passes.loops.index_space import linear_form
 from passes.scalar.registers import stored_type
-from passes.schedule.choice import Choice, Scratch, bounded, kernel_item, stage_flops
+from passes.schedule.choice import Choice, Scratch, bounded, stage_flops
+from passes.schedule.record import kernel_item, on_processors, placed
 from passes.schedule.row_storage import locals_of, row_size, row_start
 from passes.schedule.sum_blocks import TOTAL, SumBlocks, sum_blocks, totals_of
 from passes.schedule.tiling import inner_loops
@@ -151,7 +152,7 @@ def choose(problem: Problem, machine: Machine) -> Choice:
     between = [bounded(body, inner_loops(body, stage)) for stage in problem.between.values()]
     inner = [(*first.depth, *first.columns), *between, (*second.depth, *second.columns)]
     groups = expr.mul(*_counts(problem, blockings[0].block_rows))
-    item = kernel_item(body.function.name, body.rows, inner, tiles, groups, 1, blockings[0].lanes)
+    item = kernel_item(body.function.name, placed(body.rows, inner, tiles, blockings[0].lanes), on_processors(groups))
     flops = reduce(expr.add, (stage_flops(body, stage) for stage in body.stages), 0)
     return Choice(NAME, item, tuple(_scratch(problem, blockings)), groups, flops)
 

@@ -16,8 +16,9 @@ from passes.loops.body import KernelBody, Stage
 from passes.loops.contraction import Contraction, contraction_of, match_contraction
 from passes.loops.domain import extent_of
 from passes.loops.index_space import linear_form
-from passes.schedule.choice import Choice, Scratch, kernel_item, stage_flops
+from passes.schedule.choice import Choice, Scratch, stage_flops
 from passes.schedule.panels import Tiling, tiling_of
+from passes.schedule.record import kernel_item, on_processors, placed
 from tensorkiln import expr
 from tensorkiln.expr import Dim, evaluate
 from tensorkiln.schedule import KernelItem, Vectorize
@@ -83,9 +84,8 @@ def choose(problem: Problem, machine: Machine) -> Choice:
     ):
         tiles[loops[-1].name] = sizes
     outer = (*parts.batch, *parts.rows)
-    item = kernel_item(
-        problem.body.function.name, outer, [(*parts.depth, *parts.columns)], tiles, groups, 1, blocking.lanes
-    )
+    axes = placed(outer, [(*parts.depth, *parts.columns)], tiles, blocking.lanes)
+    item = kernel_item(problem.body.function.name, axes, on_processors(groups))
     flops = reduce(expr.add, (stage_flops(problem.body, stage) for stage in problem.body.stages), 0)
     result = Scratch(parts.dtype, blocking.block_rows * blocking.block_columns)
     return Choice(NAME, item, (result, *product_scratch(problem.factors, blocking)), groups, flops)

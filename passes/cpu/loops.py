@@ -14,7 +14,8 @@ from passes.loops.collapse import collapse
 from passes.loops.domain import Loop, extent_of
 from passes.loops.index_space import Index
 from passes.scalar.registers import stored_type
-from passes.schedule.choice import Choice, Scratch, bounded, kernel_item, stage_flops
+from passes.schedule.choice import Choice, Scratch, bounded, stage_flops
+from passes.schedule.record import kernel_item, on_processors, placed
 from passes.schedule.row_storage import locals_of, row_size, row_start
 from passes.schedule.sum_blocks import TOTAL, SumBlocks, sum_blocks, totals_of
 from passes.schedule.tiling import ROW as ROW_LOOP
@@ -42,15 +43,13 @@ def choose(shared: KernelBody, machine: Machine) -> Choice:
     body = with_rows(shared, rows)
     per_group = rows_per_group(body)
     groups = expr.ceildiv(extent_of(body.rows), per_group)
-    item = kernel_item(
-        body.function.name,
+    axes = placed(
         body.rows,
         [bounded(body, inner_loops(body, stage)) for stage in body.stages],
         {block_name(loop): (size,) for loop, size in zip(shared.rows, rows, strict=True) if size > 0},
-        groups,
-        per_group,
         machine.vectors.lanes(DType.FLOAT32),
     )
+    item = kernel_item(body.function.name, axes, on_processors(groups, per_group))
     scratch = [Scratch(body.operands[number].dtype, row_size(body, number)) for number in _scratch_operands(body)]
     scratch += [Scratch(TOTAL, totals_of(body, blocks)) for blocks in _sums(body).values() if blocks.columns]
     flops = reduce(expr.add, (stage_flops(body, stage) for stage in body.stages), 0)

@@ -13,7 +13,8 @@ from passes.loops.domain import Loop, extent_of
 from passes.loops.index_space import Index, IndexSpace
 from passes.loops.scatter import at, is_scatter, lines_of, root_of
 from passes.scalar.registers import zero
-from passes.schedule.choice import Choice, kernel_item
+from passes.schedule.choice import Choice
+from passes.schedule.record import kernel_item, on_processors, placed
 from passes.values import Value
 from tensorkiln import expr
 from tensorkiln.expr import Dim
@@ -40,7 +41,7 @@ def choose(body: KernelBody, machine: Machine) -> Choice:
     per_group = max(1, GROUP_POINTS // max(length, 1)) if isinstance(length, int) else 1
     groups = expr.ceildiv(extent_of(rows), per_group)
     inner = [[Loop("zero", length)], [Loop("update", root.operands[0].shape[axis])]]
-    item = kernel_item(body.function.name, rows, inner, {}, groups, per_group, 1)
+    item = kernel_item(body.function.name, placed(rows, inner, {}, 1), on_processors(groups, per_group))
     return Choice(NAME, item, (), groups, expr.product(root.operands[1].shape))
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from passes import upstream
 from passes.emit.index_emission import IndexEmitter
 from passes.loops.body import KernelBody
-from passes.schedule.choice import Choice, kernel_item
+from passes.schedule.choice import Choice
+from passes.schedule.record import kernel_item, on_processors
 from passes.strategy import Strategies, Strategy
 from tensorkiln.schedule import KernelItem
 
@@ -22,7 +23,7 @@ STRATEGIES: Strategies[Machine, Frame] = {
 
 
 def _choose_none(body: KernelBody, machine: Machine) -> Choice:
-    return upstream.choice(body, kernel_item(body.function.name, (), (), {}, 1, 1, 1))
+    return upstream.choice(body, kernel_item(body.function.name, (), on_processors(1)))
 
 
 def _realise_none(body: KernelBody, item: KernelItem, frame: Frame) -> None:

@@ -14,6 +14,7 @@ from passes.loops.body import KernelBody
 from passes.loops.contraction import Contraction, contraction_of
 from passes.loops.domain import Loop, extent_of
 from passes.schedule.choice import Choice, stage_flops
+from passes.schedule.record import PlacedAxis, kernel_item, on_threads, tiles_of
 from tensorkiln import expr
 from tensorkiln.expr import Dim
 from tensorkiln.schedule import KernelItem, SharedArray
@@ -21,7 +22,6 @@ from tensorkiln.schedule import KernelItem, SharedArray
 from .contraction_emission import ContractionEmission
 from .frame import Frame
 from .machine import Machine
-from .record import PlacedAxis, kernel_item, tiles_of
 from .tiles import SIDE, Tiles
 
 NAME = "contraction"
@@ -64,7 +64,8 @@ def choose(problem: Problem, machine: Machine) -> Choice:
         SharedArray(dtype=problem.parts.dtype, elements=tiles.rows * tiles.columns),
     ]
     flops = reduce(expr.add, (stage_flops(problem.body, stage) for stage in problem.body.stages), 0)
-    return Choice(NAME, kernel_item(problem.body.function.name, axes, groups, SIDE * SIDE, shared), (), groups, flops)
+    item = kernel_item(problem.body.function.name, axes, on_threads(groups, SIDE * SIDE), shared)
+    return Choice(NAME, item, (), groups, flops)
 
 
 def realise(problem: Problem, item: KernelItem, frame: Frame) -> None:

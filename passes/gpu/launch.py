@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from passes.launch import Launch
+from passes.schedule.record import threads_of
 from tensorkiln.schedule import KernelItem, work_groups
 
 from .machine import VECTOR_BYTES
-from .record import threads_of
 from .shared_memory import dynamic_bytes, static_bytes
 
 

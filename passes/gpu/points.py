@@ -18,6 +18,7 @@ from passes.loops.collapse import collapse
 from passes.loops.domain import extent_of
 from passes.scalar.registers import stored_type
 from passes.schedule.choice import Choice, stage_flops
+from passes.schedule.record import PlacedAxis, constant_extent, kernel_item, on_threads
 from tensorkiln import expr
 from tensorkiln.dtypes import DType
 from tensorkiln.expr import Dim, symbol
@@ -26,7 +27,6 @@ from tensorkiln.schedule import KernelItem
 from .branch import holds, where
 from .frame import GROUP, THREAD, Frame
 from .machine import Machine
-from .record import PlacedAxis, constant_extent, kernel_item
 from .vector_access import SCALAR, VectorAccess, load_vector, store_vector, vector_access
 
 NAME = "points"
@@ -47,9 +47,9 @@ def choose(body: KernelBody, machine: Machine) -> Choice:
     groups = expr.ceildiv(extent_of(body.rows), THREADS * width)
     axes = [PlacedAxis("group", groups, "block"), PlacedAxis("thread", THREADS, "thread")]
     if width > 1:
-        axes.append(PlacedAxis("element", width, "vec"))
+        axes.append(PlacedAxis("element", width, "vec", width=width))
     flops = reduce(expr.add, (stage_flops(body, stage) for stage in body.stages), 0)
-    return Choice(NAME, kernel_item(body.function.name, axes, groups, THREADS, ()), (), groups, flops)
+    return Choice(NAME, kernel_item(body.function.name, axes, on_threads(groups, THREADS)), (), groups, flops)
 
 
 def realise(body: KernelBody, item: KernelItem, frame: Frame) -> None:

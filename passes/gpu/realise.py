@@ -10,6 +10,7 @@ from passes.emit.arguments import operand_pointers
 from passes.emit.index_emission import IndexEmitter
 from passes.loops.index_space import IndexSpace
 from passes.schedule.attach import ScheduledKernel, read_plan, scheduled_kernels
+from passes.schedule.record import threads_of
 from passes.values import read_symbols
 from tensorkiln.buffers import Buffer
 
@@ -17,7 +18,6 @@ from .abi import Argument, kernel_function
 from .frame import GROUP, THREAD, Frame
 from .intrinsics import group_index, thread_index
 from .machine import VECTOR_BYTES, Machine
-from .record import threads_of
 from .shared_memory import array_bases, declare_arrays
 from .strategies import STRATEGIES, UNSCHEDULED
 

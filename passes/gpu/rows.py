@@ -14,6 +14,7 @@ from passes.loops.body import KernelBody, Stage
 from passes.loops.collapse import collapse
 from passes.loops.domain import extent_of
 from passes.schedule.choice import Choice, Scratch, stage_flops
+from passes.schedule.record import PlacedAxis, constant_extent, kernel_item, on_threads
 from passes.schedule.row_storage import locals_of, row_size
 from passes.schedule.tiling import inner_loops
 from tensorkiln import expr
@@ -23,7 +24,6 @@ from tensorkiln.schedule import KernelItem, SharedArray
 
 from .frame import Frame
 from .machine import WARP, Machine
-from .record import PlacedAxis, constant_extent, kernel_item
 from .reduction import Lanes
 from .row_emission import RowEmission
 
@@ -64,7 +64,7 @@ def choose(body: KernelBody, machine: Machine) -> Choice:
         for number in rows_in_buffers(body, lanes)
     )
     flops = reduce(expr.add, (stage_flops(body, stage) for stage in body.stages), 0)
-    item = kernel_item(body.function.name, axes, groups, lanes.threads, shared)
+    item = kernel_item(body.function.name, axes, on_threads(groups, lanes.threads), shared)
     return Choice(NAME, item, scratch, groups, flops)
 
 

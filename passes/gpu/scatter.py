@@ -18,6 +18,7 @@ from passes.loops.index_space import IndexSpace
 from passes.loops.scatter import at, is_scatter, lines_of, root_of
 from passes.scalar.registers import zero
 from passes.schedule.choice import Choice, Scratch
+from passes.schedule.record import PlacedAxis, constant_extent, kernel_item, on_threads
 from passes.values import Value
 from tensorkiln import expr
 from tensorkiln.dtypes import DType
@@ -28,7 +29,6 @@ from .branch import Test, where
 from .frame import GROUP, THREAD, Frame
 from .intrinsics import barrier
 from .machine import WARP, Machine
-from .record import PlacedAxis, constant_extent, kernel_item
 
 NAME = "scatter"
 MAX_LANES = 256
@@ -57,7 +57,7 @@ def choose(body: KernelBody, machine: Machine) -> Choice:
         PlacedAxis("update", root.operands[0].shape[axis], "serial"),
     ]
     winners = Scratch(WINNER, expr.product(root.shape), is_private=False)
-    item = kernel_item(body.function.name, axes, groups, lanes, ())
+    item = kernel_item(body.function.name, axes, on_threads(groups, lanes))
     return Choice(NAME, item, (winners,), groups, expr.product(root.operands[1].shape))
 
 

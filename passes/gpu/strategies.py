@@ -6,13 +6,13 @@ from passes import upstream
 from passes.emit.index_emission import IndexEmitter
 from passes.loops.body import KernelBody
 from passes.schedule.choice import Choice
+from passes.schedule.record import PlacedAxis, kernel_item, on_threads
 from passes.strategy import Strategies, Strategy
 from tensorkiln.schedule import KernelItem
 
 from . import contraction, points, rows, scatter
 from .frame import Frame
 from .machine import Machine
-from .record import PlacedAxis, kernel_item
 
 STRATEGIES: Strategies[Machine, Frame] = {
     scatter.NAME: Strategy(scatter.find, scatter.choose, scatter.realise),
@@ -24,7 +24,7 @@ STRATEGIES: Strategies[Machine, Frame] = {
 
 def _choose_none(body: KernelBody, machine: Machine) -> Choice:
     axes = [PlacedAxis("group", 1, "block")]
-    return upstream.choice(body, kernel_item(body.function.name, axes, 1, 1, ()))
+    return upstream.choice(body, kernel_item(body.function.name, axes, on_threads(1, 1)))
 
 
 def _realise_none(body: KernelBody, item: KernelItem, frame: Frame) -> None:

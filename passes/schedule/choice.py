@@ -8,16 +8,7 @@ from dataclasses import dataclass
 from tensorkiln import expr
 from tensorkiln.dtypes import DType
 from tensorkiln.expr import Dim
-from tensorkiln.schedule import (
-    Axis,
-    IterSpace,
-    KernelItem,
-    LoopHint,
-    Mapping,
-    ReductionPlan,
-    ScheduleContext,
-    Vectorize,
-)
+from tensorkiln.schedule import KernelItem
 
 from ..loops.body import KernelBody, Stage
 from ..loops.domain import Loop, extent_of
@@ -43,46 +34,6 @@ class Choice:
     scratch: tuple[Scratch, ...]
     groups: Dim
     flops: Dim
-
-
-def kernel_item(
-    name: str,
-    rows: Sequence[Loop],
-    inner: Sequence[Sequence[Loop]],
-    tiles: dict[str, tuple[Dim, ...]],
-    groups: Dim,
-    per_group: int,
-    vector_width: int,
-) -> KernelItem:
-    """The record of loops: `rows` over work-groups, the loops of each stage inside, the last of each in vectors."""
-    axes: list[Axis] = []
-    serial: list[int] = []
-    vectors: list[int] = []
-    for stage, loops in enumerate(inner):
-        for number, loop in enumerate(loops):
-            (vectors if number == len(loops) - 1 else serial).append(len(rows) + len(axes))
-            # Stages may walk one piece of a loop each; as axes these are different loops.
-            is_taken = any(axis.name == loop.name for axis in axes)
-            axes.append(_axis(Loop(f"{loop.name}_{stage}", loop.extent, loop.is_reduction) if is_taken else loop))
-    block = [_axis(loop) for loop in rows]
-    reduced = [number for number, axis in enumerate([*block, *axes]) if axis.role == "reduction"]
-    hints: list[LoopHint] = [Vectorize(axis=number, width=vector_width) for number in vectors]
-    return KernelItem(
-        kernel_id=0,
-        kernel_name=name,
-        iter=IterSpace(
-            axes=(*block, *axes),
-            mapping=Mapping(block=tuple(range(len(block))), vec=tuple(vectors), serial=tuple(serial)),
-            tiles=tuple(tiles.get(axis.name, ()) for axis in (*block, *axes)),
-        ),
-        reduce=ReductionPlan(axes=tuple(reduced), intra_thread="tree") if reduced else None,
-        hints=tuple(hints),
-        context=ScheduleContext(global_dims=(groups, 1, 1), upcasted=per_group, device="CPU"),
-    )
-
-
-def _axis(loop: Loop) -> Axis:
-    return Axis(name=loop.name, size=loop.extent, role="reduction" if loop.is_reduction else "normal")
 
 
 def stage_flops(body: KernelBody, stage: Stage) -> Dim:

@@ -31,6 +31,7 @@ STAGES = [
     "form-kernels",
     "merge-kernels",
     "to-linalg",
+    "pack-parameters",
     "schedule",
     "realise",
     "lower",

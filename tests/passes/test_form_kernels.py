@@ -11,7 +11,7 @@ import pytest
 from dialect.locations import node_pointers
 from dialect.mlir import ir
 from passes.fuse import form_kernels
-from passes.fuse.grouping import row_layout
+from passes.fuse.groups import row_layout
 from passes.fuse.materialise import MAX_DEPTH, live_values, materialised
 from passes.loops.scalar_dag import walk
 from tensorkiln import expr

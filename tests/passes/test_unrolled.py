@@ -11,12 +11,12 @@ from passes.cpu.blocking import choose_blocking
 from passes.cpu.machine import VectorUnit
 from passes.gpu import contraction as on_a_gpu
 from passes.gpu.machine import machine_of
-from passes.gpu.record import tiles_of
 from passes.gpu.vector_access import MAX_OPERATIONS, vector_access
 from passes.loops.body import KernelBody
 from passes.loops.collapse import collapse
 from passes.loops.contraction import contraction_of
 from passes.loops.domain import extent_of
+from passes.schedule.record import tiles_of
 from tensorkiln.build import Builder, exp, matmul
 from tensorkiln.dtypes import DType
 from tensorkiln.target import Target

@@ -1,0 +1,109 @@
+"""The record of a kernel's schedule, for every target: its loops, what runs each, and how it is launched."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping as Map
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from tensorkiln import expr
+from tensorkiln.expr import Dim, evaluate
+from tensorkiln.schedule import (
+    Axis,
+    IterSpace,
+    KernelItem,
+    Mapping,
+    ReductionPlan,
+    ScheduleContext,
+    SharedArray,
+    Vectorize,
+)
+
+from ..loops.domain import Loop
+
+Level = Literal["block", "thread", "vec", "serial"]
+LEVELS: tuple[Level, ...] = ("block", "thread", "vec", "serial")
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedAxis:
+    """A loop, the level of the machine that runs it, its tiles from outer to inner, and the elements of its vectors."""
+
+    name: str
+    extent: Dim
+    level: Level
+    is_reduction: bool = False
+    tiles: tuple[Dim, ...] = ()
+    width: int = 1
+
+
+def kernel_item(
+    name: str, axes: Sequence[PlacedAxis], context: ScheduleContext, shared: Sequence[SharedArray] = ()
+) -> KernelItem:
+    """The record, which lacks only the buffers."""
+    levels = {level: tuple(n for n, axis in enumerate(axes) if axis.level == level) for level in LEVELS}
+    reduced = tuple(number for number, axis in enumerate(axes) if axis.is_reduction)
+    plan = ReductionPlan(axes=reduced, intra_thread="tree" if context.device == "CPU" else "shfl")
+    return KernelItem(
+        kernel_id=0,
+        kernel_name=name,
+        shared=tuple(shared),
+        iter=IterSpace(
+            axes=tuple(
+                Axis(name=axis.name, size=axis.extent, role="reduction" if axis.is_reduction else "normal")
+                for axis in axes
+            ),
+            mapping=Mapping(block=levels["block"], thread=levels["thread"], vec=levels["vec"], serial=levels["serial"]),
+            tiles=tuple(axis.tiles for axis in axes),
+        ),
+        reduce=plan if reduced else None,
+        hints=tuple(Vectorize(axis=number, width=axes[number].width) for number in levels["vec"]),
+        context=context,
+    )
+
+
+def on_processors(groups: Dim, per_group: int = 1) -> ScheduleContext:
+    """Work-groups of `per_group` rows, each run by one processor."""
+    return ScheduleContext(global_dims=(groups, 1, 1), upcasted=per_group, device="CPU")
+
+
+def on_threads(groups: Dim, threads: int) -> ScheduleContext:
+    """Work-groups of so many threads of a GPU."""
+    return ScheduleContext(global_dims=(expr.mul(groups, threads), 1, 1), local_dims=(threads, 1, 1), device="CUDA")
+
+
+def placed(
+    rows: Sequence[Loop], inner: Sequence[Sequence[Loop]], tiles: Map[str, tuple[Dim, ...]], width: int
+) -> list[PlacedAxis]:
+    """The loops of a CPU: `rows` over work-groups, those of each stage inside, the last of each in vectors."""
+    axes = [_axis(loop, "block", tiles) for loop in rows]
+    for stage, loops in enumerate(inner):
+        for number, loop in enumerate(loops):
+            axis = _axis(loop, "serial", tiles)
+            # Stages may walk one piece of a loop each; as axes these are different loops.
+            if any(other.name == loop.name for other in axes[len(rows) :]):
+                axis = replace(axis, name=f"{loop.name}_{stage}", tiles=())
+            axes.append(replace(axis, level="vec", width=width) if number == len(loops) - 1 else axis)
+    return axes
+
+
+def _axis(loop: Loop, level: Level, tiles: Map[str, tuple[Dim, ...]]) -> PlacedAxis:
+    return PlacedAxis(loop.name, loop.extent, level, loop.is_reduction, tiles.get(loop.name, ()))
+
+
+def threads_of(item: KernelItem) -> int:
+    """Threads of a work-group."""
+    return evaluate(item.context.local_dims[0], {})
+
+
+def constant_extent(item: KernelItem, name: str, default: int = 1) -> int:
+    """The extent of the axis called `name`, which is a constant; `default` when there is none."""
+    found = (axis.extent for axis in item.iter.axes if axis.name == name)
+    return next((evaluate(extent, {}) for extent in found), default)
+
+
+def tiles_of(item: KernelItem, name: str) -> tuple[int, ...]:
+    """The tiles of the axis called `name`, which are constants."""
+    pairs = zip(item.iter.axes, item.iter.tiles, strict=True)
+    return next(tuple(evaluate(size, {}) for size in sizes) for axis, sizes in pairs if axis.name == name)
