@@ -312,6 +312,7 @@ EVALUATIONS: Mapping[str, Evaluation] = {
     "arith.maxsi": _binary(_greatest),
     "arith.select": _selected,
     "vector.broadcast": _operand,
+    "vector.step": lambda integers, _: integers.lane,
     "memref.load": _loaded,
     "vector.load": _loaded,
 }

@@ -132,8 +132,8 @@ class _PackFunction:
     ) -> ir.Value:
         """Two masked loads where the elements lie in one run or two, as they do in rows of windows; else a gather."""
         words = ir.VectorType.get([self.lanes], self.word)
-        lanes = [ir.IntegerAttr.get(self.word, lane) for lane in range(self.lanes)]
-        starts = arith.subi(offsets, arith.constant(words, ir.DenseElementsAttr.get(lanes, words)))
+        lanes = vector.StepOp(ir.VectorType.get([self.lanes], ir.IndexType.get())).result
+        starts = arith.subi(offsets, arith.index_cast(words, lanes))
         runs: list[tuple[ir.Value, ir.Value]] = []
         for lane in (0, self.lanes - 1):
             start = vector.ExtractOp(starts, [], [lane]).result

@@ -23,6 +23,7 @@ STAGES: Final = frozenset(
             "form-kernels",
             "merge-kernels",
             "to-linalg",
+            "pack-parameters",
             "schedule",
             "realise",
         ),

@@ -13,7 +13,7 @@ import pytest
 from dialect.mlir import arith, ir, vector
 from passes.bounds import accesses
 from passes.compile import Compilation
-from passes.cpu import contraction, loops, pack_function, realise, rows, scatter
+from passes.cpu import block_product, chain, contraction, loops, pack_function, realise, rows, scatter
 from passes.loops.body import KernelBody, Stage
 from passes.loops.domain import Loop, extent_of
 from passes.schedule.tiling import inner_loops
@@ -137,6 +137,7 @@ def test_one_too_many_of_a_contraction_is_refused(
     checked.run(compiled(graph, target), *arrays)
     assert unproven(graph, target) == set()
     monkeypatch.setattr(contraction, "extent_of", one_more(extent))
+    monkeypatch.setattr(block_product, "extent_of", one_more(extent))
     assert f"{what.split()[1]} {what.split()[2]}" in unproven(graph, target)
     kernel, told, offset = refused(compiled(graph, target), *arrays)
     assert (kernel, told) == ("kernel_0", what)
@@ -218,6 +219,51 @@ def test_a_store_into_an_input_is_refused(monkeypatch: pytest.MonkeyPatch, targe
 def test_a_block_that_is_not_cleared_is_refused(monkeypatch: pytest.MonkeyPatch, target: str) -> None:
     arrays = draw(33, 65), draw(65, 47)
     graph = graph_of(lambda x, y: x @ y, *arrays)
-    monkeypatch.setattr(contraction._Emission, "_clear", lambda *_: None)  # pyright: ignore[reportPrivateUsage]
+    monkeypatch.setattr(block_product.BlockProduct, "clear", lambda *_: None)
     with pytest.raises(CheckedFault, match=r"1551 of 1551 elements depend on .* memory that nobody has written"):
         checked.run(compiled(graph, target), *arrays)
+
+
+def attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    return softmax(q @ k.transpose(0, 1)) @ v
+
+
+@pytest.mark.parametrize(
+    ("extent", "what", "size"),
+    [(33, "stores output 3", 4 * 33 * 20), (24, "loads input 0", 4 * 33 * 24)],
+    ids=["rows", "depth"],
+)
+def test_one_too_many_of_a_chain_is_refused(
+    monkeypatch: pytest.MonkeyPatch, target: str, extent: int, what: str, size: int
+) -> None:
+    arrays = draw(33, 24), draw(47, 24), draw(47, 20)
+    graph = graph_of(attention, *arrays)
+    checked.run(compiled(graph, target), *arrays)
+    assert unproven(graph, target) == set()
+    monkeypatch.setattr(chain, "extent_of", one_more(extent))
+    monkeypatch.setattr(block_product, "extent_of", one_more(extent))
+    kernel, told, offset = refused(compiled(graph, target), *arrays)
+    assert (kernel, told) == ("kernel_0", what)
+    assert offset >= size
+
+
+def test_a_column_of_a_chain_that_no_stage_has_computed_is_refused(
+    monkeypatch: pytest.MonkeyPatch, target: str
+) -> None:
+    arrays = draw(33, 24), draw(47, 24), draw(47, 20)
+    monkeypatch.setattr(block_product, "extent_of", one_more(47))
+    with pytest.raises(CheckedFault, match=r"660 of 660 elements depend on .* memory that nobody has written"):
+        checked.run(compiled(graph_of(attention, *arrays), target), *arrays)
+
+
+def test_scratch_of_a_chain_that_lacks_an_element_is_refused(target: str) -> None:
+    arrays = draw(112, 256), draw(512, 256), draw(512, 256)
+    compilation = compiled(graph_of(attention, *arrays), target)
+    checked.run(compilation, *arrays)
+    assert len(scratch_of(compilation)) >= 8
+    told = set[str]()
+    for number in scratch_of(compilation):
+        kernel, what, _ = refused(shortened(compilation, number), *arrays)
+        assert kernel == "kernel_0"
+        told.add(what)
+    assert told == {f"stores scratch {number}" for number in scratch_of(compilation)}

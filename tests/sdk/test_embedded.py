@@ -64,6 +64,8 @@ def test_a_service_that_died_is_started_again(tmp_path: Path) -> None:
         first = pid_of(tmp_path)
         os.kill(first, signal.SIGKILL)
         await_end(first)
+        while embedded_service(tmp_path, 60.0).pid is not None:
+            time.sleep(0.05)
         assert client.capabilities()["targets"] == before
         assert pid_of(tmp_path) != first
     embedded_service(tmp_path, 60.0).stop()
