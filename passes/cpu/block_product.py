@@ -12,6 +12,7 @@ from passes.emit.memory import strided_view
 from passes.loops.accesses import Access
 from passes.loops.contraction import Contraction
 from passes.loops.domain import Loop, extent_of
+from passes.loops.index_space import IndexSpace
 from passes.schedule.choice import Scratch
 from tensorkiln import expr
 from tensorkiln.dtypes import DType
@@ -76,7 +77,8 @@ def product_scratch(factors: Factors, blocking: Blocking) -> list[Scratch]:
 class BlockProduct:
     """Emits products of blocks, for a kernel whose operands are at `bases`; `scratch` gives what was asked for.
 
-    The block begins at `first_row` and `first_column`, and has so many `rows` and `columns`: names in the index.
+    The block begins at `first_row` and `first_column`, and has so many `rows` and `columns`: names in the index. What
+    is known of names is in `space`.
     """
 
     def __init__(
@@ -85,9 +87,10 @@ class BlockProduct:
         blocking: Blocking,
         bases: Mapping[int, ir.Value],
         scratch: Iterator[ir.Value],
+        space: IndexSpace,
         frame: Frame,
     ) -> None:
-        self.factors, self.blocking, self.bases = factors, blocking, bases
+        self.factors, self.blocking, self.bases, self.space = factors, blocking, bases, space
         left, right, dtype = factors.left, factors.right, factors.parts.dtype
         self.left, self.right = (
             next(scratch) if isinstance(source, Source) else bases[source.operand] for source in (left, right)
@@ -105,8 +108,15 @@ class BlockProduct:
         tile = self.blocking.tile_rows
         return expr.mul(expr.ceildiv(symbol("rows"), tile), tile)
 
+    @property
+    def needs_clear(self) -> bool:
+        """Whether there may be nothing to sum, so that the result is what was there before."""
+        return not self.space.is_positive(extent_of(self.factors.parts.depth))
+
     def clear(self, result: ir.Value, elements: Dim, index: IndexEmitter) -> None:
-        """Zero so many elements, a multiple of a vector."""
+        """Zero so many elements, a multiple of a vector, where that `needs_clear`."""
+        if not self.needs_clear:
+            return
         lanes, kind = self.blocking.lanes, ir.MemRefType(result.type).element_type
         vectors = ir.VectorType.get([lanes], kind)
         zero = vector.BroadcastOp(vectors, arith.constant(kind, 0.0 if self.factors.parts.dtype.is_float else 0))
@@ -146,8 +156,14 @@ class BlockProduct:
                 *self._panels(right, "first_column", blocking.tile_columns),
             )
             sizes = [here(dim) for dim in (row_tiles, symbol("columns"), count, *panels, first, stride)]
-            func.CallOp([], self.kernel, [self.left, self.right, result, *sizes])
+            func.CallOp([], self.kernel, [self.left, self.right, result, *sizes, self.starts(here)])
             scf.YieldOp([])
+
+    def starts(self, index: IndexEmitter) -> ir.Value:
+        """Whether a block of the depth is stored, not added: the first, where there is one for sure."""
+        if self.needs_clear:
+            return arith.constant(ir.IntegerType.get_signless(1), 0)
+        return arith.cmpi(arith.CmpIPredicate.eq, index(symbol("first_step")), index(0))
 
     def _panels(self, source: Source | Packed, start: str, tile: int) -> tuple[Dim, Dim]:
         """Where the first panel of the block is in its memory, and the elements from there to the next."""

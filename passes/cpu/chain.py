@@ -242,7 +242,7 @@ class _Emission:
         }
         factors = _factors(problem, blockings[0])
         self.first, self.second = (
-            BlockProduct(each, blocking, self.bases, scratch, frame)
+            BlockProduct(each, blocking, self.bases, scratch, body.space, frame)
             for each, blocking in zip(factors, blockings, strict=True)
         )
 

@@ -133,7 +133,7 @@ class _Emission:
         shared = problem.body.local_from
         self.bases = dict(enumerate(frame.buffers[:shared]))
         self.block, *scratch = frame.buffers[shared:]
-        self.product = BlockProduct(problem.factors, blocking, self.bases, iter(scratch), frame)
+        self.product = BlockProduct(problem.factors, blocking, self.bases, iter(scratch), problem.body.space, frame)
 
     def groups(self) -> None:
         space, parts, blocking = self.problem.body.space, self.problem.parts, self.blocking

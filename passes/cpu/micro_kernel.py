@@ -21,10 +21,11 @@ def micro_kernel(module: ir.Operation, product: Product, blocking: Blocking, *, 
     """The name of the function for these sizes in `module`, which is added when it is not there.
 
     `f(left, right, result, row tiles, columns, depth, left first, left panel, right first, right panel, result first,
-    stride)` adds the product of panels to the result block, whose rows are `stride` elements apart. What is addressed
-    begins `first` elements into its memory, and each panel has `panel` elements. One on the left holds `tile_rows` rows
-    of `block_depth` elements, or, `by_step`, `tile_rows` elements for each step of the depth. One on the right holds
-    `tile_columns` for each step; of the last, a tile that needs one vector computes no other.
+    stride, starts)` adds the product of panels to the result block, whose rows are `stride` elements apart, or stores
+    it there where it `starts`. What is addressed begins `first` elements into its memory, and each panel has `panel`
+    elements. One on the left holds `tile_rows` rows of `block_depth` elements, or, `by_step`, `tile_rows` elements for
+    each step of the depth. One on the right holds `tile_columns` for each step; of the last, a tile that needs one
+    vector computes no other.
     """
     kind = "_by_step" if by_step else ""
     name = f"multiply_{product}_{blocking.tile_rows}x{blocking.tile_columns}_{blocking.lanes}{kind}"
@@ -33,14 +34,14 @@ def micro_kernel(module: ir.Operation, product: Product, blocking: Blocking, *, 
     def define(arguments: Sequence[ir.Value]) -> None:
         _define(arguments, product, blocking, by_step)
 
-    return shared_function(module, name, [pointer] * 3 + [index] * 9, define)
+    return shared_function(module, name, [pointer] * 3 + [index] * 9 + [ir.IntegerType.get_signless(1)], define)
 
 
 SIZES = ("left_first", "left_panel", "right_first", "right_panel", "result_first", "stride")
 
 
 def _define(arguments: Sequence[ir.Value], product: Product, blocking: Blocking, by_step: bool) -> None:
-    left, right, result, row_tiles, columns, depth, *sizes = arguments
+    left, right, result, row_tiles, columns, depth, *sizes, starts = arguments
     known = {name: (0, 1 << 40) for name in ("columns", *SIZES)}
     emit = IndexEmitter(IndexSpace(known), dict(zip(("columns", *SIZES), (columns, *sizes), strict=True)))
     over_columns = scf.ForOp(emit(0), columns, emit(blocking.tile_columns))
@@ -56,7 +57,7 @@ def _define(arguments: Sequence[ir.Value], product: Product, blocking: Blocking,
                 rows = scf.ForOp(inside(0), row_tiles, inside(1))
                 with ir.InsertionPoint(rows.body):
                     inside = inside.inside({"row": rows.induction_variable})
-                    _tile(product, blocking, vectors, (left, right, result), depth, by_step, inside)
+                    _tile(product, blocking, vectors, (left, right, result), depth, by_step, starts, inside)
                     scf.YieldOp([])
                 scf.YieldOp([])
         scf.YieldOp([])
@@ -69,6 +70,7 @@ def _tile(
     operands: tuple[ir.Value, ir.Value, ir.Value],
     depth: ir.Value,
     by_step: bool,
+    starts: ir.Value,
     index: IndexEmitter,
 ) -> None:
     """One register tile, of so many vectors of columns, over the whole packed depth."""
@@ -100,6 +102,11 @@ def _tile(
         scf.YieldOp(after)
     # From zero and added once: a sum over a long depth then loses as much as one over its blocks, not over its steps.
     add = arith.addf if product.dtype.is_float else arith.addi
-    for value, view in zip(steps.results, views, strict=True):
-        before = vector.LoadOp(kind, view, [index(0)]).result
-        vector.StoreOp(add(before, value), view, [index(0)])
+    choice = scf.IfOp(starts, has_else=True)
+    for block, is_first in ((choice.then_block, True), (choice.else_block, False)):
+        with ir.InsertionPoint(block):
+            none = index.inside({})(0)
+            for value, view in zip(steps.results, views, strict=True):
+                total = value if is_first else add(vector.LoadOp(kind, view, [none]).result, value)
+                vector.StoreOp(total, view, [none])
+            scf.YieldOp([])

@@ -216,10 +216,11 @@ def test_a_store_into_an_input_is_refused(monkeypatch: pytest.MonkeyPatch, targe
     assert 0 <= offset < 40 * 4
 
 
-def test_a_block_that_is_not_cleared_is_refused(monkeypatch: pytest.MonkeyPatch, target: str) -> None:
+def test_a_block_that_is_added_to_what_was_there_is_refused(monkeypatch: pytest.MonkeyPatch, target: str) -> None:
     arrays = draw(33, 65), draw(65, 47)
     graph = graph_of(lambda x, y: x @ y, *arrays)
-    monkeypatch.setattr(block_product.BlockProduct, "clear", lambda *_: None)
+    flag = ir.IntegerType.get_signless
+    monkeypatch.setattr(block_product.BlockProduct, "starts", lambda *_: arith.constant(flag(1), 0))
     with pytest.raises(CheckedFault, match=r"1551 of 1551 elements depend on .* memory that nobody has written"):
         checked.run(compiled(graph, target), *arrays)
 
