@@ -6,8 +6,8 @@ is packed reads it by an affine map, with a quotient and a remainder: every pass
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dialect.locations import node_at, node_pointers
@@ -19,14 +19,14 @@ from .schedule.panels import Tiling
 from .strategy import Strategies
 from .to_linalg.read_kernel import IN_PANELS, read_kernel
 from .to_linalg.write_kernel import SUFFIX
-from .values import NODES, PREPARE, ROWS, functions_of, read_symbols
+from .values import NODES, PREPARE, ROWS, Range, functions_of, marked_arguments, read_symbols
 
 
 def pack_parameters(module: ir.Module, strategies: Strategies[Any, Any], machine: Any) -> ir.Module:
     """Pack what kernels read of parameters and of what is prepared, where a strategy that runs them asks for it."""
     graph = graph_function(module).operation
     with module.context, ir.Location.unknown():
-        _Packer(module, graph, strategies, machine).run()
+        _Packer(module, graph, strategies, machine, functions_of(module), read_symbols(module)).run()
     return module
 
 
@@ -36,7 +36,8 @@ class _Packer:
     graph: ir.Operation
     strategies: Strategies[Any, Any]
     machine: Any
-    functions: dict[str, ir.Operation] = field(init=False)
+    functions: dict[str, ir.Operation]
+    symbols: Mapping[str, Range]
     fixed: set[ir.Value] = field(default_factory=set[ir.Value])
     tilings: dict[str, Sequence[Tiling]] = field(default_factory=dict[str, Sequence[Tiling]])
     packs: dict[tuple[str, Tiling], str] = field(default_factory=dict[Any, str])
@@ -44,9 +45,7 @@ class _Packer:
 
     def run(self) -> None:
         block = self.graph.regions[0].blocks[0]
-        self.functions = functions_of(self.module)
-        self.symbols = read_symbols(self.module)
-        self.fixed.update(_parameters(self.graph))
+        self.fixed.update(block.arguments[at] for at in marked_arguments(self.graph, PARAMETER))
         for op in list(block.operations):
             operation = op.operation
             is_window = operation.name == "kiln.buffer_view" and operation.operands[0] in self.fixed
@@ -97,7 +96,7 @@ class _Packer:
 
     def _pack(self, source: Any, target: Any, tiling: Tiling) -> str:
         """The kernel that packs values of a type, written when it is not there."""
-        known = (str(source), tiling)
+        known = (str(source), replace(tiling, operand=0))
         if known in self.packs:
             return self.packs[known]
         name = self.packs[known] = f"pack_{len(self.packs)}"
@@ -160,14 +159,6 @@ class _Packer:
             if name not in called:
                 self.functions[name].erase()
                 self.functions[name + SUFFIX].erase()
-
-
-def _parameters(graph: ir.Operation) -> list[ir.Value]:
-    if "arg_attrs" not in graph.attributes:
-        return []
-    stated = ir.ArrayAttr(graph.attributes["arg_attrs"])
-    arguments = graph.regions[0].blocks[0].arguments
-    return [value for value, given in zip(arguments, stated, strict=True) if PARAMETER in ir.DictAttr(given)]
 
 
 def _element(value: ir.Value) -> ir.Type:

@@ -6,7 +6,7 @@ leave one dangling.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -102,6 +102,14 @@ def is_kernel(function: ir.Operation) -> bool:
     return ROWS in function.attributes
 
 
+def marked_arguments(function: ir.Operation, attribute: str) -> frozenset[int]:
+    """The positions of the arguments of a function that carry an attribute."""
+    if "arg_attrs" not in function.attributes:
+        return frozenset()
+    given = ir.ArrayAttr(function.attributes["arg_attrs"])
+    return frozenset(at for at, attributes in enumerate(given) if attribute in ir.DictAttr(attributes))
+
+
 def functions_of(module: ir.Module) -> dict[str, ir.Operation]:
     """The functions of a module by name."""
     return {ir.StringAttr(op.operation.attributes["sym_name"]).value: op.operation for op in module.body.operations}
@@ -143,14 +151,15 @@ def read_function(function: ir.Operation, ranges: Mapping[str, Range]) -> Functi
                 known[result] = _read_result(op, operands, number, place)
                 values.append(known[result])
     name = ir.StringAttr(function.attributes["sym_name"]).value
-    return Function(name, tuple(arguments), tuple(values), results, ranges, _parameters(function, arguments))
-
-
-def _parameters(function: ir.Operation, arguments: Sequence[Value]) -> tuple[Value, ...]:
-    if "arg_attrs" not in function.attributes:
-        return ()
-    stated = ir.ArrayAttr(function.attributes["arg_attrs"])
-    return tuple(argument for argument, given in zip(arguments, stated, strict=True) if PARAMETER in ir.DictAttr(given))
+    parameters = marked_arguments(function, PARAMETER)
+    return Function(
+        name,
+        tuple(arguments),
+        tuple(values),
+        results,
+        ranges,
+        tuple(argument for at, argument in enumerate(arguments) if at in parameters),
+    )
 
 
 def _read_result(op: Any, operands: tuple[Value, ...], number: int, place: int) -> Value:

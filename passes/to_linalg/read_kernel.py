@@ -15,7 +15,7 @@ from ..loops.body import KernelBody, Stage, Store
 from ..loops.domain import Domain, Loop
 from ..loops.index_space import IndexSpace
 from ..loops.scalar_dag import Apply, Interner, Node
-from ..values import ROWS, Function, Range, Value
+from ..values import ROWS, Function, Range, Value, marked_arguments
 from .read_element import ElementReader
 from .read_index import IndexReader, apply
 from .scalar_ops import combined_kind
@@ -30,14 +30,6 @@ def read_kernel(functions: Mapping[str, ir.Operation], name: str, symbols: Mappi
     return _Reader(functions, name, symbols).read()
 
 
-def panel_arguments(declared: ir.Operation) -> frozenset[int]:
-    """The positions of the arguments of a kernel that lie in panels."""
-    if "arg_attrs" not in declared.attributes:
-        return frozenset()
-    stated = ir.ArrayAttr(declared.attributes["arg_attrs"])
-    return frozenset(at for at, given in enumerate(stated) if IN_PANELS in ir.DictAttr(given))
-
-
 class _Reader:
     def __init__(self, functions: Mapping[str, ir.Operation], name: str, symbols: Mapping[str, Range]) -> None:
         self.functions = functions
@@ -46,7 +38,7 @@ class _Reader:
         self.space, self.nodes = IndexSpace(symbols), Interner()
         self.block = self.defined.regions[0].blocks[0]
         kind: Any = ir.FunctionType(ir.TypeAttr(declared.attributes["function_type"]).value)
-        packed = panel_arguments(declared)
+        packed = marked_arguments(declared, IN_PANELS)
         arguments = tuple(
             Value("argument", (), type_of(t), "", at, {"in_panels": at in packed}) for at, t in enumerate(kind.inputs)
         )
