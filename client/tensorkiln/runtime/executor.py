@@ -73,16 +73,14 @@ class Executor:
         return Executor(self._loaded, outline, self._threads, self._pool, resident)
 
     def _prepared(self) -> Executor:
-        outlines = self._loaded.outlines
-        if outlines.prepare is None or outlines.call is None or self._outline is outlines.call:
+        phases = self._loaded.outlines.phases(self._resident)
+        if phases is None or self._outline is not self._loaded.outlines.whole:
             return self
-        needed = {binding.var for binding in outlines.prepare.phase.inputs}
-        if not needed <= self._resident.keys():
-            return self
-        given = {var: self._resident[var] for var in needed}
-        made = self._of(outlines.prepare, given).run((), least_values(self.compiled.symbols))
-        kept = {binding.var: array for binding, array in zip(outlines.prepare.phase.outputs, made, strict=True)}
-        return self._of(outlines.call, {**self._resident, **kept})
+        prepare, call = phases
+        given = {binding.var: self._resident[binding.var] for binding in prepare.phase.inputs}
+        made = self._of(prepare, given).run((), least_values(self.compiled.symbols))
+        kept = {binding.var: array for binding, array in zip(prepare.phase.outputs, made, strict=True)}
+        return self._of(call, {**self._resident, **kept})
 
     def on(self, stream: object) -> Executor:
         """DeviceError: a CPU has no streams."""

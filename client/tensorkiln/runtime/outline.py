@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from ..custom import CustomOp, lookup
@@ -45,6 +45,13 @@ class Outlines:
     whole: Outline
     prepare: Outline | None = None
     call: Outline | None = None
+
+    def phases(self, bound: Collection[int]) -> tuple[Outline, Outline] | None:
+        """What to prepare, and the calls after it, when the `bound` vars are all that it takes; None before."""
+        if self.prepare is None or self.call is None:
+            return None
+        needed = {binding.var for binding in self.prepare.phase.inputs}
+        return (self.prepare, self.call) if needed <= set(bound) else None
 
 
 def outlines_of(program: CompiledProgram) -> Outlines:

@@ -94,26 +94,24 @@ class CudaExecutor:
         return CudaExecutor(self._loaded, outline, resident, self._lane)
 
     def _prepared(self) -> CudaExecutor:
-        outlines = self._loaded.outlines
-        if outlines.prepare is None or outlines.call is None or self._outline is outlines.call:
+        phases = self._loaded.outlines.phases(self._resident)
+        if phases is None or self._outline is not self._loaded.outlines.whole:
             return self
-        needed = {binding.var for binding in outlines.prepare.phase.inputs}
-        if not needed <= self._resident.keys():
-            return self
-        given = {var: self._resident[var] for var in needed}
-        made = self._of(outlines.prepare, given).run((), least_values(self.compiled.symbols))
-        arrays = {binding.var: array for binding, array in zip(outlines.prepare.phase.outputs, made, strict=True)}
+        prepare, call = phases
+        given = {binding.var: self._resident[binding.var] for binding in prepare.phase.inputs}
+        made = self._of(prepare, given).run((), least_values(self.compiled.symbols))
+        arrays = {binding.var: array for binding, array in zip(prepare.phase.outputs, made, strict=True)}
         session = self._loaded.session()
-        specs = fixed_specs(outlines.call.phase.inputs, self._resident, dict.fromkeys(arrays))
+        specs = fixed_specs(call.phase.inputs, self._resident, dict.fromkeys(arrays))
         with session.context.driver.scope():
             kept = make_resident(self.compiled, session, specs, arrays)
-        read = outlines.call.phase.reads(self.compiled)
+        read = call.phase.reads(self.compiled)
         # What no call reads any more is nobody's here: its memory goes back.
         fixed = {
             var: operand if var in read else replace(operand, owner=None, block=None)
             for var, operand in self._resident.items()
         }
-        return self._of(outlines.call, {**fixed, **kept})
+        return self._of(call, {**fixed, **kept})
 
     def run(self, arrays: Sequence[Any], symbols: Mapping[str, int]) -> tuple[DeviceArray, ...]:
         """Check, start, and return the outputs, which may not be complete yet."""
