@@ -21,6 +21,7 @@ from tensorkiln.build import (
     take,
     transpose,
 )
+from tests.networks.light import NAMES
 
 Array = np.ndarray[Any, Any]
 Shape = tuple[int, ...]
@@ -140,6 +141,14 @@ WORKLOADS = (
     ),
     Workload("64 matmuls of 64", ((64, 64, 64),) * 2, matmul, np.matmul, "y = MatMul(a, b)"),
     Workload(
+        "attention 8x512x64",
+        ((8, 512, 64),) * 3,
+        lambda a, b, c: softmax(a @ transpose(b) * 0.125) @ c,
+        lambda a, b, c: _numpy_softmax(a @ b.transpose(0, 2, 1) * np.float32(0.125)) @ c,
+        "t = Transpose<perm = [0, 2, 1]>(b) p = MatMul(a, t) f = Constant<value_float = 0.125>() s = Mul(p, f) "
+        "w = Softmax<axis = -1>(s) y = MatMul(w, c)",
+    ),
+    Workload(
         "conv 3x3, 64 to 64 of 56x56",
         ((1, 64, 56, 56), (64, 64, 3, 3)),
         lambda a, b: conv2d(a, b, padding=1),
@@ -164,4 +173,4 @@ WORKLOADS = (
 )
 """Bodies in ONNX's textual syntax; the inputs of a graph are the arguments of its functions."""
 
-NETWORKS = ("squeezenet", "shufflenet", "resnet50")
+NETWORKS = NAMES
