@@ -100,7 +100,10 @@ class BlockProduct:
         )
         self.module, self.traits = module_of(frame.entry), frame.machine.traits
         product = Product(dtype, factors.parts.rounding, self.traits)
-        self.kernel = micro_kernel(self.module, product, blocking, by_step=isinstance(left, Packed))
+        columns = extent_of(factors.parts.columns)
+        rest = columns % blocking.tile_columns if isinstance(columns, int) else 1
+        narrows, by_step = 0 < rest <= blocking.lanes, isinstance(left, Packed)
+        self.kernel = micro_kernel(self.module, product, blocking, by_step=by_step, narrows=narrows)
 
     @property
     def padded_rows(self) -> Dim:

@@ -17,22 +17,22 @@ from .blocking import VECTORS_PER_TILE, Blocking
 from .shared_functions import shared_function
 
 
-def micro_kernel(module: ir.Operation, product: Product, blocking: Blocking, *, by_step: bool) -> str:
+def micro_kernel(module: ir.Operation, product: Product, blocking: Blocking, *, by_step: bool, narrows: bool) -> str:
     """The name of the function for these sizes in `module`, which is added when it is not there.
 
     `f(left, right, result, row tiles, columns, depth, left first, left panel, right first, right panel, result first,
     stride, starts)` adds the product of panels to the result block, whose rows are `stride` elements apart, or stores
     it there where it `starts`. What is addressed begins `first` elements into its memory, and each panel has `panel`
     elements. One on the left holds `tile_rows` rows of `block_depth` elements, or, `by_step`, `tile_rows` elements for
-    each step of the depth. One on the right holds `tile_columns` for each step; of the last, a tile that needs one
-    vector computes no other.
+    each step of the depth. One on the right holds `tile_columns` for each step; where it `narrows`, a last tile that
+    needs one vector computes no other.
     """
-    kind = "_by_step" if by_step else ""
+    kind = ("_by_step" if by_step else "") + ("_narrow" if narrows else "")
     name = f"multiply_{product}_{blocking.tile_rows}x{blocking.tile_columns}_{blocking.lanes}{kind}"
     pointer, index = ir.MemRefType.get([], mlir_scalar(product.dtype)), ir.IndexType.get()
 
     def define(arguments: Sequence[ir.Value]) -> None:
-        _define(arguments, product, blocking, by_step)
+        _define(arguments, product, blocking, by_step, narrows)
 
     return shared_function(module, name, [pointer] * 3 + [index] * 9 + [ir.IntegerType.get_signless(1)], define)
 
@@ -40,7 +40,7 @@ def micro_kernel(module: ir.Operation, product: Product, blocking: Blocking, *, 
 SIZES = ("left_first", "left_panel", "right_first", "right_panel", "result_first", "stride")
 
 
-def _define(arguments: Sequence[ir.Value], product: Product, blocking: Blocking, by_step: bool) -> None:
+def _define(arguments: Sequence[ir.Value], product: Product, blocking: Blocking, by_step: bool, narrows: bool) -> None:
     left, right, result, row_tiles, columns, depth, *sizes, starts = arguments
     known = {name: (0, 1 << 40) for name in ("columns", *SIZES)}
     emit = IndexEmitter(IndexSpace(known), dict(zip(("columns", *SIZES), (columns, *sizes), strict=True)))
@@ -48,18 +48,25 @@ def _define(arguments: Sequence[ir.Value], product: Product, blocking: Blocking,
     with ir.InsertionPoint(over_columns.body):
         emit.space.bound("column", 0, 1 << 40)
         here = emit.inside({"column": over_columns.induction_variable})
-        left_over = here(symbol("columns") - symbol("column"))
-        is_wide = arith.cmpi(arith.CmpIPredicate.sgt, left_over, here(blocking.lanes))
-        choice = scf.IfOp(is_wide, has_else=True)
-        for block, vectors in ((choice.then_block, VECTORS_PER_TILE), (choice.else_block, 1)):
-            with ir.InsertionPoint(block):
-                inside = here.inside({})
-                rows = scf.ForOp(inside(0), row_tiles, inside(1))
-                with ir.InsertionPoint(rows.body):
-                    inside = inside.inside({"row": rows.induction_variable})
-                    _tile(product, blocking, vectors, (left, right, result), depth, by_step, starts, inside)
-                    scf.YieldOp([])
+
+        def tiles(vectors: int) -> None:
+            inside = here.inside({})
+            rows = scf.ForOp(inside(0), row_tiles, inside(1))
+            with ir.InsertionPoint(rows.body):
+                inside = inside.inside({"row": rows.induction_variable})
+                _tile(product, blocking, vectors, (left, right, result), depth, by_step, starts, inside)
                 scf.YieldOp([])
+
+        if narrows:
+            left_over = here(symbol("columns") - symbol("column"))
+            is_wide = arith.cmpi(arith.CmpIPredicate.sgt, left_over, here(blocking.lanes))
+            choice = scf.IfOp(is_wide, has_else=True)
+            for block, vectors in ((choice.then_block, VECTORS_PER_TILE), (choice.else_block, 1)):
+                with ir.InsertionPoint(block):
+                    tiles(vectors)
+                    scf.YieldOp([])
+        else:
+            tiles(VECTORS_PER_TILE)
         scf.YieldOp([])
 
 
