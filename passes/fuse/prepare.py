@@ -18,23 +18,21 @@ _FREE_ELEMENTS = 65536
 def prepared_values(function: Function, live: Sequence[Value]) -> frozenset[Value]:
     """The values that are the same at every call with the same parameters, whatever the symbols are.
 
-    Operations of the host are none: who registers one may have it do something at each call.
+    So are those that follow from constants alone, which what is prepared may read. Operations of the host are none: who
+    registers one may have it do something at each call.
     """
-    prepared = {parameter for parameter in function.parameters if _is_static(parameter)}
-    if not prepared:
+    parameters = {parameter for parameter in function.parameters if _is_static(parameter)}
+    if not parameters:
         return frozenset()
-    fixed = set(prepared)
+    literals: set[Value] = set()
+    prepared = set(parameters)
     for value in live:
-        is_fixed = value.kind in ("const_scalar", "vconst") or (
-            value.kind not in ("custom", "copy", *LITERAL)
-            and bool(value.operands)
-            and all(operand in fixed for operand in value.operands)
-            and _is_static(value)
-        )
-        if is_fixed:
-            fixed.add(value)
-            if any(operand in prepared for operand in value.operands):
-                prepared.add(value)
+        if value.kind in ("const_scalar", "vconst"):
+            literals.add(value)
+            continue
+        is_ours = bool(value.operands) and value.kind not in ("custom", "copy", *LITERAL) and _is_static(value)
+        if is_ours and all(operand in literals or operand in prepared for operand in value.operands):
+            prepared.add(value)
     return frozenset(prepared)
 
 
@@ -43,8 +41,9 @@ def stored_before(
 ) -> set[Value]:
     """The prepared values that take arithmetic, and that what is computed at each call reads, directly or moved.
 
-    One that has many more elements than it is computed from is left to the kernels that read it; so is a conversion
-    that takes nothing where a contraction reads it.
+    One that follows from constants alone is as cheap where it is read. One that has many more elements than it is
+    computed from is left to the kernels that read it; so is a conversion that takes nothing where a contraction reads
+    it.
     """
     if not prepared:
         return set()
@@ -78,7 +77,7 @@ def _computed(value: Value) -> list[Value]:
 
 
 def _is_worth(value: Value, parameters: Collection[Value]) -> bool:
-    if value.kind == "cast" and is_exact_widening(value.operands[0].dtype, value.dtype):
+    if not parameters or (value.kind == "cast" and is_exact_widening(value.operands[0].dtype, value.dtype)):
         return False
     elements = expr.product(value.shape)
     most = expr.add(*(expr.product(parameter.shape) for parameter in parameters))
