@@ -39,6 +39,11 @@ class Buffer(Record):
     artifact: str | None = Field(default=None, pattern=SHA256_PATTERN)
     offset: WireSize = 0
 
+    @property
+    def storage(self) -> tuple[str, int]:
+        """What the buffers of one storage have in common."""
+        return ("buffer", self.id) if self.alias_group is None else ("group", self.alias_group)
+
     @model_validator(mode="after")
     def _is_consistent(self) -> Buffer:
         if self.lifetime[0] > self.lifetime[1]:

@@ -12,8 +12,10 @@ from math import ceil
 
 from passes.loops.contraction import Contraction
 from passes.loops.domain import extent_of
+from passes.schedule.record import tiles_of
 from tensorkiln import expr
 from tensorkiln.expr import Dim
+from tensorkiln.schedule import KernelItem, Vectorize
 
 from .machine import VectorUnit
 
@@ -102,3 +104,21 @@ def group_counts(contraction: Contraction, blocking: Blocking) -> tuple[Dim, Dim
         expr.ceildiv(extent_of(contraction.rows), blocking.block_rows),
         expr.ceildiv(extent_of(contraction.columns), blocking.block_columns),
     )
+
+
+def tiles_of_blocking(contraction: Contraction, blocking: Blocking) -> dict[str, tuple[Dim, ...]]:
+    """The tiles of the last loop of rows, columns and depth, as a schedule records them."""
+    return {
+        contraction.rows[-1].name: (blocking.block_rows, blocking.tile_rows),
+        contraction.columns[-1].name: (blocking.block_columns, blocking.tile_columns),
+        contraction.depth[-1].name: (blocking.block_depth,),
+    }
+
+
+def recorded_blocking(contraction: Contraction, item: KernelItem) -> Blocking:
+    """The blocking of which a schedule has the tiles."""
+    block_rows, tile_rows = tiles_of(item, contraction.rows[-1].name)
+    block_columns, tile_columns = tiles_of(item, contraction.columns[-1].name)
+    (block_depth,) = tiles_of(item, contraction.depth[-1].name)
+    lanes = next(hint.width for hint in item.hints if isinstance(hint, Vectorize))
+    return Blocking(lanes, tile_rows, tile_columns, block_rows, block_columns, block_depth)

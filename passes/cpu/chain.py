@@ -25,15 +25,15 @@ from passes.scalar.registers import stored_type
 from passes.schedule.choice import Choice, Scratch, bounded, stage_flops
 from passes.schedule.record import kernel_item, on_processors, placed
 from passes.schedule.row_storage import locals_of, row_size, row_start
-from passes.schedule.sum_blocks import TOTAL, SumBlocks, sum_blocks, totals_of
+from passes.schedule.sum_blocks import TOTAL, sums_of, totals_of
 from passes.schedule.tiling import inner_loops
 from tensorkiln import expr
-from tensorkiln.expr import Dim, evaluate, symbol
-from tensorkiln.schedule import KernelItem, Vectorize
+from tensorkiln.expr import Dim, symbol
+from tensorkiln.schedule import KernelItem
 
 from .block_maps import emit_maps, positions
 from .block_product import BlockProduct, Factors, factors_of, product_scratch
-from .blocking import Blocking, balanced, choose_blocking
+from .blocking import Blocking, balanced, choose_blocking, recorded_blocking, tiles_of_blocking
 from .frame import Frame
 from .machine import Machine
 from .packing import MAX_ELEMENTS, Form, Source
@@ -69,16 +69,14 @@ class Problem:
         return extent_of(self.first.columns)
 
     @property
-    def locals(self) -> list[int]:
-        """The operands that only a row has, between the products."""
-        stored = [entry.operand for stage in self.between.values() for entry in stage.stores]
-        return [number for number in locals_of(self.body) if number in stored and number != self.weights]
+    def stored(self) -> set[int]:
+        """The operands that the stages between the products store."""
+        return {entry.operand for stage in self.between.values() for entry in stage.stores}
 
     @property
-    def sums(self) -> dict[int, SumBlocks]:
-        """The stages of a row that sum in blocks, by their numbers."""
-        found = ((number, sum_blocks(self.body, stage)) for number, stage in self.between.items())
-        return {number: blocks for number, blocks in found if blocks is not None}
+    def locals(self) -> list[int]:
+        """The operands that only a row has, between the products."""
+        return [number for number in locals_of(self.body) if number in self.stored - {self.weights}]
 
 
 def find(body: KernelBody) -> Problem | None:
@@ -112,16 +110,12 @@ def _passes_rows_on(problem: Problem) -> bool:
     body, left, depth = problem.body, problem.second.left, problem.second.depth
     if not (body.is_local(problem.scores) and body.is_local(problem.weights)) or left.load.conditions:
         return False
-    if left.load.dtype is not problem.second.dtype or problem.weights not in _stored_between(problem):
+    if left.load.dtype is not problem.second.dtype or problem.weights not in problem.stored:
         return False
     row = expr.substitute(left.load.address, {loop.name: 0 for loop in depth})
     form = linear_form(left.load.address, [loop.name for loop in depth])
     is_row = row == row_start(body, problem.weights) and form is not None and form[1] == _row_strides(depth)
     return is_row and row_size(body, problem.weights) == extent_of(depth) == problem.width
-
-
-def _stored_between(problem: Problem) -> set[int]:
-    return {entry.operand for stage in problem.between.values() for entry in stage.stores}
 
 
 def _maps_follow(problem: Problem) -> bool:
@@ -144,11 +138,7 @@ def choose(problem: Problem, machine: Machine) -> Choice:
     """Take as many rows at a time as leave their scores in a cache."""
     body, first, second = problem.body, problem.first, problem.second
     blockings = _blockings(problem, machine)
-    tiles: dict[str, tuple[Dim, ...]] = {}
-    for parts, blocking in zip((first, second), blockings, strict=True):
-        tiles[parts.rows[-1].name] = (blocking.block_rows, blocking.tile_rows)
-        tiles[parts.columns[-1].name] = (blocking.block_columns, blocking.tile_columns)
-        tiles[parts.depth[-1].name] = (blocking.block_depth,)
+    tiles = tiles_of_blocking(first, blockings[0]) | tiles_of_blocking(second, blockings[1])
     between = [bounded(body, inner_loops(body, stage)) for stage in problem.between.values()]
     inner = [(*first.depth, *first.columns), *between, (*second.depth, *second.columns)]
     groups = expr.mul(*_counts(problem, blockings[0].block_rows))
@@ -200,7 +190,9 @@ def _scratch(problem: Problem, blockings: tuple[Blocking, Blocking]) -> list[Scr
     scratch = [Scratch(dtype, rows), Scratch(dtype, rows), Scratch(dtype, other.block_rows * other.block_columns)]
     sizes = [(body.operands[number].dtype, row_size(body, number)) for number in problem.locals]
     scratch += [Scratch(kind, size) for kind, size in sizes if size != 1]
-    scratch += [Scratch(TOTAL, totals_of(body, blocks)) for blocks in problem.sums.values() if blocks.columns]
+    scratch += [
+        Scratch(TOTAL, totals_of(body, blocks)) for blocks in sums_of(body, problem.between).values() if blocks.columns
+    ]
     for factors, blocking in zip(_factors(problem, one), blockings, strict=True):
         scratch += product_scratch(factors, blocking)
     return scratch
@@ -208,20 +200,8 @@ def _scratch(problem: Problem, blockings: tuple[Blocking, Blocking]) -> list[Scr
 
 def realise(problem: Problem, item: KernelItem, frame: Frame) -> None:
     """Emit the work-groups of the frame, whose buffers are the operands that leave the kernel, then scratch."""
-    _Emission(problem, _recorded(problem, item), frame).groups()
-
-
-def _recorded(problem: Problem, item: KernelItem) -> tuple[Blocking, Blocking]:
-    """What `choose` wrote into the schedule."""
-    tiles = dict(zip((axis.name for axis in item.iter.axes), item.iter.tiles, strict=True))
-    lanes = next(hint.width for hint in item.hints if isinstance(hint, Vectorize))
-
-    def blocking(parts: Contraction) -> Blocking:
-        sizes = [size for loops in (parts.rows, parts.columns, parts.depth) for size in tiles[loops[-1].name]]
-        rows, tile_rows, columns, tile_columns, depth = (evaluate(size, {}) for size in sizes)
-        return Blocking(lanes, tile_rows, tile_columns, rows, columns, depth)
-
-    return blocking(problem.first), blocking(problem.second)
+    blockings = recorded_blocking(problem.first, item), recorded_blocking(problem.second, item)
+    _Emission(problem, blockings, frame).groups()
 
 
 class _Emission:
@@ -236,9 +216,10 @@ class _Emission:
             is_one = row_size(body, number) == 1
             kind = stored_type(body.operands[number].dtype)
             self.bases[number] = register(frame.entry, kind) if is_one else next(scratch)
+        self.sums = sums_of(body, problem.between)
         self.totals = {
             number: next(scratch) if blocks.columns else register(frame.entry, stored_type(TOTAL))
-            for number, blocks in problem.sums.items()
+            for number, blocks in self.sums.items()
         }
         factors = _factors(problem, blockings[0])
         self.first, self.second = (
@@ -305,8 +286,8 @@ class _Emission:
             starts |= {each: expr.sub(starts[each], in_block) for each in (problem.scores, problem.weights)}
             emit = StageEmitter(body.nodes, Memory(self.bases, starts, self.frame.entry), self.frame.machine.traits)
             for number, stage in problem.between.items():
-                if number in self.totals:
-                    emit_sum(emit, problem.sums[number], self.totals[number], here)
+                if number in self.sums:
+                    emit_sum(emit, self.sums[number], self.totals[number], here)
                 else:
                     emit(stage, inner_loops(body, stage), here)
             scf.YieldOp([])

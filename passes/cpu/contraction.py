@@ -20,12 +20,11 @@ from passes.schedule.choice import Choice, Scratch, stage_flops
 from passes.schedule.panels import Tiling, tiling_of
 from passes.schedule.record import kernel_item, on_processors, placed
 from tensorkiln import expr
-from tensorkiln.expr import Dim, evaluate
-from tensorkiln.schedule import KernelItem, Vectorize
+from tensorkiln.schedule import KernelItem
 
 from .block_maps import emit_maps
 from .block_product import BlockProduct, Factors, factors_of, product_scratch
-from .blocking import Blocking, choose_blocking, group_counts
+from .blocking import Blocking, choose_blocking, group_counts, recorded_blocking, tiles_of_blocking
 from .frame import Frame
 from .machine import Machine
 from .packing import MAX_ELEMENTS
@@ -76,13 +75,7 @@ def choose(problem: Problem, machine: Machine) -> Choice:
     """Block for the registers and caches of the machine."""
     parts, blocking = problem.parts, choose_blocking(problem.parts, machine.vectors)
     groups = expr.mul(*group_counts(parts, blocking))
-    tiles: dict[str, tuple[Dim, ...]] = {}
-    for loops, sizes in (
-        (parts.rows, (blocking.block_rows, blocking.tile_rows)),
-        (parts.columns, (blocking.block_columns, blocking.tile_columns)),
-        (parts.depth, (blocking.block_depth,)),
-    ):
-        tiles[loops[-1].name] = sizes
+    tiles = tiles_of_blocking(parts, blocking)
     outer = (*parts.batch, *parts.rows)
     axes = placed(outer, [(*parts.depth, *parts.columns)], tiles, blocking.lanes)
     item = kernel_item(problem.body.function.name, axes, on_processors(groups))
@@ -115,16 +108,7 @@ def tilings(body: KernelBody, machine: Machine) -> Sequence[Tiling]:
 
 def realise(problem: Problem, item: KernelItem, frame: Frame) -> None:
     """Emit the work-groups of the frame, whose buffers are the operands that leave the kernel, then scratch."""
-    _Emission(problem, _recorded(problem.parts, item), frame).groups()
-
-
-def _recorded(parts: Contraction, item: KernelItem) -> Blocking:
-    """The blocking that `choose` wrote into the schedule."""
-    tiles = dict(zip((axis.name for axis in item.iter.axes), item.iter.tiles, strict=True))
-    sizes = [size for loops in (parts.rows, parts.columns, parts.depth) for size in tiles[loops[-1].name]]
-    block_rows, tile_rows, block_columns, tile_columns, block_depth = (evaluate(size, {}) for size in sizes)
-    lanes = next(hint.width for hint in item.hints if isinstance(hint, Vectorize))
-    return Blocking(lanes, tile_rows, tile_columns, block_rows, block_columns, block_depth)
+    _Emission(problem, recorded_blocking(problem.parts, item), frame).groups()
 
 
 class _Emission:

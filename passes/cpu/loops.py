@@ -17,7 +17,7 @@ from passes.scalar.registers import stored_type
 from passes.schedule.choice import Choice, Scratch, bounded, stage_flops
 from passes.schedule.record import kernel_item, on_processors, placed
 from passes.schedule.row_storage import locals_of, row_size, row_start
-from passes.schedule.sum_blocks import TOTAL, SumBlocks, sum_blocks, totals_of
+from passes.schedule.sum_blocks import TOTAL, sums_of, totals_of
 from passes.schedule.tiling import ROW as ROW_LOOP
 from passes.schedule.tiling import WHOLE, Rows, block_name, choose_rows, inner_loops, rows_per_group, with_rows
 from tensorkiln import expr
@@ -51,7 +51,11 @@ def choose(shared: KernelBody, machine: Machine) -> Choice:
     )
     item = kernel_item(body.function.name, axes, on_processors(groups, per_group))
     scratch = [Scratch(body.operands[number].dtype, row_size(body, number)) for number in _scratch_operands(body)]
-    scratch += [Scratch(TOTAL, totals_of(body, blocks)) for blocks in _sums(body).values() if blocks.columns]
+    scratch += [
+        Scratch(TOTAL, totals_of(body, blocks))
+        for blocks in sums_of(body, dict(enumerate(body.stages))).values()
+        if blocks.columns
+    ]
     flops = reduce(expr.add, (stage_flops(body, stage) for stage in body.stages), 0)
     return Choice(NAME, item, tuple(scratch), groups, flops)
 
@@ -84,7 +88,7 @@ def realise(body: KernelBody, item: KernelItem, frame: Frame) -> None:
     }
     memory = Memory(bases, {number: row_start(body, number) for number in locals_of(body)}, frame.entry)
     emit = StageEmitter(body.nodes, memory, frame.machine.traits)
-    sums = _sums(body)
+    sums = sums_of(body, dict(enumerate(body.stages)))
     totals = {
         number: next(given) if blocks.columns else register(frame.entry, stored_type(TOTAL))
         for number, blocks in sums.items()
@@ -104,9 +108,3 @@ def realise(body: KernelBody, item: KernelItem, frame: Frame) -> None:
 def _scratch_operands(body: KernelBody) -> list[int]:
     """The local operands of which a row has many elements: each worker has a buffer for them."""
     return [number for number in locals_of(body) if row_size(body, number) != 1]
-
-
-def _sums(body: KernelBody) -> dict[int, SumBlocks]:
-    """The stages that sum in blocks, by their numbers."""
-    found = ((number, sum_blocks(body, stage)) for number, stage in enumerate(body.stages))
-    return {number: blocks for number, blocks in found if blocks is not None}

@@ -71,8 +71,7 @@ def _edge(earlier: int, later: int, buffers: Iterable[int], kind: Literal["data"
 
 
 def _storage(storages: dict[tuple[str, int], _Storage], buffer: Buffer) -> _Storage:
-    key = ("buffer", buffer.id) if buffer.alias_group is None else ("group", buffer.alias_group)
-    return storages.setdefault(key, _Storage())
+    return storages.setdefault(buffer.storage, _Storage())
 
 
 def _record(

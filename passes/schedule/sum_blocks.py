@@ -6,6 +6,7 @@ what the blocks come to is added in float64: how much a sum loses does not depen
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tensorkiln.dtypes import DType
@@ -60,6 +61,12 @@ def sum_blocks(body: KernelBody, stage: Stage) -> SumBlocks | None:
     loops = [piece if loop == terms[number] else loop for loop in stage.domain.loops if loop not in terms[:number]]
     made = over(body, stage, (*blocks, *loops), {terms[number].name: position})
     return SumBlocks(made, blocks, tuple(loop for loop in inner_loops(body, made) if loop not in blocks))
+
+
+def sums_of(body: KernelBody, stages: Mapping[int, Stage]) -> dict[int, SumBlocks]:
+    """Those of the stages, by number, that sum in blocks."""
+    found = ((number, sum_blocks(body, stage)) for number, stage in stages.items())
+    return {number: blocks for number, blocks in found if blocks is not None}
 
 
 def totals_of(body: KernelBody, blocks: SumBlocks) -> Dim:

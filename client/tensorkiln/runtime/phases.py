@@ -8,7 +8,6 @@ from ..buffers import Binding
 from ..spec import CompiledProgram
 from ..spec.checks import accesses
 from ..spec.constraint import WireConstraint
-from ..spec.prepare import storage_key
 
 
 @dataclass(frozen=True)
@@ -27,10 +26,8 @@ class Phase:
         """The vars of the inputs that some item uses, or that are results as they are."""
         used = {buffer for item in self.items for buffer in accesses(program.schedule.items[item], program.kernels)[0]}
         used |= {binding.buffer for binding in self.outputs}
-        storages = {storage_key(program.buffers[buffer]) for buffer in used}
-        return frozenset(
-            binding.var for binding in self.inputs if storage_key(program.buffers[binding.buffer]) in storages
-        )
+        storages = {program.buffers[buffer].storage for buffer in used}
+        return frozenset(binding.var for binding in self.inputs if program.buffers[binding.buffer].storage in storages)
 
 
 def whole(program: CompiledProgram) -> Phase:
@@ -57,14 +54,14 @@ def split(program: CompiledProgram) -> tuple[Phase, Phase] | None:
 def _kept(program: CompiledProgram, at_once: tuple[int, ...], at_call: tuple[int, ...]) -> tuple[Binding, ...]:
     """A binding for each storage that is prepared and needed later: to the largest buffer in it, which is all of it."""
     items, kernels = program.schedule.items, program.kernels
-    written = {storage_key(program.buffers[buffer]) for item in at_once for buffer in accesses(items[item], kernels)[1]}
+    written = {program.buffers[buffer].storage for item in at_once for buffer in accesses(items[item], kernels)[1]}
     used = {buffer for item in at_call for buffer in accesses(items[item], kernels)[0]}
     used |= {binding.buffer for binding in program.outputs}
-    kept = {storage_key(program.buffers[buffer]) for buffer in used} & written
+    kept = {program.buffers[buffer].storage for buffer in used} & written
     largest: dict[tuple[str, int], Binding] = {}
     sizes: dict[tuple[str, int], int] = {}
     for buffer in program.buffers:
-        key, size = storage_key(buffer), buffer.size_bytes
+        key, size = buffer.storage, buffer.size_bytes
         if key in kept and isinstance(size, int) and size > sizes.get(key, -1):
             sizes[key] = size
             largest[key] = Binding(var=-1 - buffer.id, buffer=buffer.id, dtype=buffer.dtype, shape=buffer.shape)

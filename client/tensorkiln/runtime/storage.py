@@ -11,7 +11,6 @@ from ..errors import DeviceError
 from ..expr import evaluate
 from ..spec import CompiledProgram
 from ..spec.checks import accesses
-from ..spec.prepare import storage_key
 from .phases import Phase
 
 StorageKind = Literal["input", "constant", "scratch", "writable"]
@@ -58,7 +57,7 @@ def resolve_storages(program: CompiledProgram, phase: Phase) -> tuple[Storage, .
     groups: dict[tuple[str, int], list[Buffer]] = {}
     for buffer in program.buffers:
         if buffer.id in spans:
-            groups.setdefault(storage_key(buffer), []).append(buffer)
+            groups.setdefault(buffer.storage, []).append(buffer)
     return tuple(_storage(members, spans, bound) for members in groups.values())
 
 

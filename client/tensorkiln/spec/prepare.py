@@ -11,11 +11,6 @@ from .checks import accesses
 from .program_spec import ProgramSpec
 
 
-def storage_key(buffer: Buffer) -> tuple[str, int]:
-    """What the buffers of one storage have in common."""
-    return ("buffer", buffer.id) if buffer.alias_group is None else ("group", buffer.alias_group)
-
-
 def check_prepare(
     prepare: Sequence[int],
     inputs: Sequence[Binding],
@@ -29,19 +24,20 @@ def check_prepare(
     """
     if list(prepare) != sorted(set(prepare)) or any(not 0 <= item < len(schedule.items) for item in prepare):
         raise ValueError(f"prepare names the items {list(prepare)}, which are not items of the schedule in order")
+    first = frozenset(prepare)
     inside, outside = set[tuple[str, int]](), set[tuple[str, int]]()
     for item in schedule.items:
-        written = {storage_key(buffers[buffer]) for buffer in accesses(item, kernels)[1]}
-        (inside if item.item_id in prepare else outside).update(written)
-    fixed = {storage_key(buffers[binding.buffer]) for binding in inputs if binding.is_parameter}
-    fixed |= {storage_key(buffer) for buffer in buffers if buffer.role == "constant"} | (inside - outside)
+        written = {buffers[buffer].storage for buffer in accesses(item, kernels)[1]}
+        (inside if item.item_id in first else outside).update(written)
+    fixed = {buffers[binding.buffer].storage for binding in inputs if binding.is_parameter}
+    fixed |= {buffer.storage for buffer in buffers if buffer.role == "constant"} | (inside - outside)
     for number in prepare:
         operation = schedule.items[number].operation
         if not isinstance(operation, KernelItem):
             raise ValueError(f"item {number} of prepare is no kernel")
         kernel = kernels[operation.kernel_id]
         for buffer in map(buffers.__getitem__, kernel.buffers):
-            if buffer.role != "scratch" and storage_key(buffer) not in fixed:
+            if buffer.role != "scratch" and buffer.storage not in fixed:
                 raise ValueError(f"item {number} of prepare uses buffer {buffer.id}, which is not there before a call")
             _require_static(number, (*buffer.shape, buffer.size_bytes, buffer.offset))
         _require_static(number, (*kernel.global_size, *(kernel.local_size or ()), kernel.dynamic_shared_bytes))
