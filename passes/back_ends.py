@@ -14,10 +14,13 @@ from tensorkiln.target import Target
 from .codegen import cubin, nvptx, object_code
 from .codegen.assembly import Assembly
 from .cpu.launch import launch_of as cpu_launch
+from .cpu.machine import machine_of as cpu_machine_of
 from .cpu.pipeline import cpu_pipeline
 from .gpu.launch import launch_of as gpu_launch
+from .gpu.machine import machine_of as gpu_machine_of
 from .gpu.pipeline import gpu_pipeline
 from .launch import Launch
+from .schedule.cost import Machine
 from .stage import Stage
 
 
@@ -25,13 +28,14 @@ from .stage import Stage
 class BackEnd:
     """`pipeline` takes a module from the kiln dialect to the LLVM dialect, `emit` LLVM IR text to an artifact.
 
-    `launch` says how a kernel with this schedule is started. `assemble` makes of an artifact what a device runs as it
-    is; None where that was not asked for, or the artifact is that already.
+    `launch` says how a kernel with this schedule is started, `machine` what is known of what runs it. `assemble` makes
+    of an artifact what a device runs as it is; None where that was not asked for, or the artifact is that already.
     """
 
     pipeline: tuple[Stage, ...]
     emit: Callable[[str], bytes]
     launch: Callable[[KernelItem], Launch]
+    machine: Machine
     assemble: Callable[[bytes], Assembly] | None = None
 
 
@@ -39,7 +43,8 @@ def back_end_of(target: Target, options: CompileOptions) -> BackEnd:
     """The back end of a target. UnsupportedGraphError when there is none for its kind."""
     match target.kind:
         case "cpu":
-            return BackEnd(cpu_pipeline(target, options), partial(object_code.emit, target=target), cpu_launch)
+            cpu = cpu_machine_of(target, fast_math=options.fast_math)
+            return BackEnd(cpu_pipeline(cpu, options), partial(object_code.emit, target=target), cpu_launch, cpu)
         case "cuda":
 
             def emit(llvm_ir: str) -> bytes:
@@ -48,7 +53,8 @@ def back_end_of(target: Target, options: CompileOptions) -> BackEnd:
             def assemble(ptx: bytes) -> Assembly:
                 return cubin.assemble(ptx.decode(), nvptx.architecture_of(target).name)
 
-            return BackEnd(gpu_pipeline(target, options), emit, gpu_launch, assemble if options.cubin else None)
+            gpu = gpu_machine_of(target, fast_math=options.fast_math)
+            return BackEnd(gpu_pipeline(gpu, options), emit, gpu_launch, gpu, assemble if options.cubin else None)
         case _:
             raise UnsupportedGraphError(
                 f"this compiler has no code generator for {target.kind} targets; use a cpu or cuda target",

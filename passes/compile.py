@@ -108,7 +108,7 @@ class _Compiler:
     def _finish(self, scheduled: ir.Module, code: bytes, assembly: Assembly | None) -> Compilation:
         graph, target = self.request.graph, self.request.target
         digest = hashlib.sha256(code).hexdigest()
-        parts = ProgramParts(scheduled, graph, target, digest, self.back_end.launch)
+        parts = ProgramParts(scheduled, graph, target, digest, self.back_end)
         artifacts = {digest: code, **parts.plan.artifacts}
         if assembly is not None:
             binary = hashlib.sha256(assembly.cubin).hexdigest()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dialect.mlir import func, ir
 from dialect.module import graph_function
 
-from .values import is_kernel
+from .values import is_kernel, kernel_text
 
 
 def merge_kernels(module: ir.Module) -> ir.Module:
@@ -21,7 +21,7 @@ def merge_kernels(module: ir.Module) -> ir.Module:
         function = op.operation
         if is_kernel(function):
             name = ir.StringAttr(function.attributes["sym_name"]).value
-            name_of[name] = first.setdefault(_text(function), name)
+            name_of[name] = first.setdefault(kernel_text(function), name)
             if name_of[name] != name:
                 repeated.append(function)
     for op in graph_function(module).regions[0].blocks[0].operations:
@@ -31,9 +31,3 @@ def merge_kernels(module: ir.Module) -> ir.Module:
     for function in repeated:
         function.erase()
     return module
-
-
-def _text(function: ir.Operation) -> str:
-    """All that a kernel says, without its name, which is where the text begins."""
-    text = function.get_asm(enable_debug_info=False, use_local_scope=True)
-    return text[text.index("(") :]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from math import gcd
+from typing import Any
 
 from dialect.mlir import ir
 from tensorkiln import expr
 from tensorkiln.buffers import Binding, Buffer
-from tensorkiln.expr import Dim
 from tensorkiln.graph import Graph
 from tensorkiln.launch import Variable
 from tensorkiln.schedule import (
@@ -23,31 +23,31 @@ from tensorkiln.schedule import (
     Operation,
     OpRef,
     Schedule,
-    core_ns,
 )
 from tensorkiln.spec import ProgramSpec
 from tensorkiln.target import Target
 
+from .back_ends import BackEnd
 from .codegen.assembly import Assembly
-from .launch import Launch
 from .plan.dependencies import dependencies
 from .plan.program_plan import ProgramPlan, Step
-from .schedule.attach import kernel_functions, read_program, schedule_of
+from .schedule.attach import kernel_functions, read_program, schedule_of, work_of
+from .schedule.cost import at_upper_bounds
 from .schedule.opportunities import fusion_opportunities
+from .schedule.record import shared_bytes
 
-LAUNCH_NS = 1000
+HOST_NS, HOST_RATE = 1000, 20
+"""Of something that the host does: nanoseconds to begin with, and bytes that it moves in one."""
 
 
 class ProgramParts:
     """The parts of a program that follow from its scheduled module."""
 
-    def __init__(
-        self, module: ir.Module, graph: Graph, target: Target, code: str, launch: Callable[[KernelItem], Launch]
-    ) -> None:
+    def __init__(self, module: ir.Module, graph: Graph, target: Target, code: str, back_end: BackEnd) -> None:
         self.plan: ProgramPlan = read_program(module)
         self._functions = kernel_functions(module)
-        self._schedules: dict[str, tuple[KernelItem, Dim]] = {}
-        self.graph, self.target, self.code, self.launch = graph, target, code, launch
+        self._schedules: dict[str, KernelItem] = {}
+        self.graph, self.target, self.code, self.back_end = graph, target, code, back_end
         self.kernels: list[ProgramSpec] = []
         self.operations: list[Operation] = []
         self.analysis: list[ItemAnalysis] = []
@@ -60,6 +60,11 @@ class ProgramParts:
             kernel.model_copy(update={"binary": digest, "resources": assembly.usage[kernel.entry].resources})
             for kernel in self.kernels
         ]
+        for number, operation in enumerate(self.operations):
+            if isinstance(operation, KernelItem):
+                registers = assembly.usage[self.kernels[operation.kernel_id].entry].registers
+                known = {"regs_per_thread": registers, **self._residency(operation, registers)}
+                self.analysis[number] = self.analysis[number].model_copy(update=known)
 
     @property
     def inputs(self) -> tuple[Binding, ...]:
@@ -84,10 +89,9 @@ class ProgramParts:
             self.operations, self._dependencies(), analysis=self.analysis, fusion_opportunities=opportunities
         )
 
-    def _scheduled(self, kernel: str) -> tuple[KernelItem, Dim]:
+    def _scheduled(self, kernel: str) -> KernelItem:
         if kernel not in self._schedules:
-            _, item, flops = schedule_of(self._functions[kernel])
-            self._schedules[kernel] = item, flops
+            self._schedules[kernel] = schedule_of(self._functions[kernel])[1]
         return self._schedules[kernel]
 
     def _bindings(self, variables: Sequence[int], buffers: Sequence[int]) -> tuple[Binding, ...]:
@@ -106,14 +110,14 @@ class ProgramParts:
         assert step.host is not None, "a step is a kernel or a host op"
         operation = self._transfer(step) if step.host.kind == "copy" else self._callback(step)
         self.operations.append(operation)
-        self.analysis.append(self._estimate(number, step, 0))
+        self.analysis.append(self._estimate(number, step))
 
     def _add_kernel(self, number: int, step: Step) -> None:
         assert step.kernel is not None, "the caller has looked"
-        item, flops = self._scheduled(step.kernel)
+        item = self._scheduled(step.kernel)
         used = step.arguments
         name = f"kernel_{len(self.kernels)}"
-        launch = self.launch(item)
+        launch = self.back_end.launch(item)
         symbols = tuple(self.graph.symbolic_vars)
         self.kernels.append(
             ProgramSpec(
@@ -148,7 +152,7 @@ class ProgramParts:
                 }
             )
         )
-        self.analysis.append(self._estimate(number, step, flops))
+        self.analysis.append(self._estimate(number, step))
 
     def _info(self, number: int, *, is_input: bool) -> BufferInfo:
         buffer = self._buffer(number)
@@ -188,14 +192,19 @@ class ProgramParts:
     def _dependencies(self) -> list[Dependency]:
         return dependencies(self.plan.steps, self.plan.buffers, self.graph.symbols)
 
-    def _estimate(self, number: int, step: Step, flops: Dim) -> ItemAnalysis:
+    def _estimate(self, number: int, step: Step) -> ItemAnalysis:
         read = expr.add(*(self._buffer(buffer).size_bytes for buffer in step.reads))
         written = expr.add(*(self._buffer(buffer).size_bytes for buffer in step.writes))
-        moved, computed = (expr.bounds(dim, self.graph.symbols)[1] for dim in (expr.add(read, written), flops))
-        return ItemAnalysis(
-            item_id=number,
-            flops=flops,
-            bytes_read=read,
-            bytes_written=written,
-            est_ns=LAUNCH_NS + core_ns(computed, moved),
-        )
+        moves = ItemAnalysis(item_id=number, bytes_read=read, bytes_written=written)
+        if step.kernel is None:
+            moved = expr.bounds(expr.add(read, written), self.graph.symbols)[1]
+            return moves.model_copy(update={"est_ns": HOST_NS + moved // HOST_RATE})
+        flops, estimate = work_of(self._functions[step.kernel])
+        known = self._residency(self._scheduled(step.kernel))
+        return moves.model_copy(update={"flops": flops, "est_ns": estimate, **known})
+
+    def _residency(self, item: KernelItem, registers: int = 0) -> dict[str, Any]:
+        """What a work-group takes of the memory that its threads share, and how many of them there can be at once."""
+        at = at_upper_bounds(self.graph.symbols)
+        occupancy = self.back_end.machine.occupancy(item, at, registers)
+        return {"smem_bytes": at(shared_bytes(item)), "occupancy": occupancy}

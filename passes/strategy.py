@@ -1,62 +1,104 @@
-"""The ways to run a kernel on some kind of target: a table by name, in order of preference."""
+"""The ways to run a kernel on some kind of target, and how the cheapest of them is picked."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Generic, TypeVar
 
 from dialect.mlir import ir
-from passes.schedule.attach import attach_schedules
-from passes.schedule.choice import Choice
-from passes.schedule.panels import Tiling
 from tensorkiln.schedule import KernelItem
 
 from .loops.body import KernelBody
 from .plan.in_place import Reuse
+from .schedule.attach import attach_schedules
+from .schedule.choice import Candidate, Choice
+from .schedule.cost import Machine, at_typical
+from .schedule.panels import Tiling
 
 Problem = TypeVar("Problem")
-Machine = TypeVar("Machine")
+M = TypeVar("M")
+Costed = TypeVar("Costed", bound=Machine)
 Frame = TypeVar("Frame")
 
 
+MARGIN: Final = 0.95
+"""Of the time of the candidate that is expected to be the fastest: estimates are no better than that."""
+
+
 @dataclass(frozen=True, slots=True)
-class Strategy(Generic[Problem, Machine, Frame]):
-    """`find` sees in a body what the strategy can run, or None; `choose` decides how; `realise` emits what it decided.
+class Strategy(Generic[Problem, M, Frame]):
+    """`find` sees in a body what the strategy can run, or None; `candidates` are the ways in which it could, the one to
+    be expected first; `realise` emits the one that was picked.
 
     `tilings` says how it would have arguments packed that are the same at every call. What is found depends on the body
-    alone, so that it is the same when a kernel is scheduled and when it is emitted.
+    alone, so that it is the same when a kernel is scheduled and when it is emitted. `version` counts changes of what is
+    emitted for the same record: a time that was measured of another version says nothing.
     """
 
     find: Callable[[KernelBody], Problem | None]
-    choose: Callable[[Problem, Machine], Choice]
+    candidates: Callable[[Problem, M], Iterable[Choice]]
     realise: Callable[[Problem, KernelItem, Frame], None]
-    tilings: Callable[[KernelBody, Machine], Sequence[Tiling]] = lambda *_: ()
+    tilings: Callable[[KernelBody, M], Sequence[Tiling]] = lambda *_: ()
+    version: int = 1
 
     def emit(self, body: KernelBody, item: KernelItem, frame: Frame) -> None:
-        """Emit a kernel that this strategy was chosen for."""
+        """Emit a kernel that this strategy was picked for."""
         problem = self.find(body)
-        assert problem is not None, "the strategy was chosen for this kernel"
+        assert problem is not None, "the strategy was picked for this kernel"
         self.realise(problem, item, frame)
 
 
-Strategies = Mapping[str, Strategy[Any, Machine, Frame]]
+Strategies = Mapping[str, Strategy[Any, M, Frame]]
 
 
-def schedule(
-    module: ir.Module, strategies: Strategies[Machine, Frame], machine: Machine, reuse: Reuse | None
-) -> ir.Module:
-    """Have the first strategy that can run a kernel choose how; the choice is written on the kernel's function.
+@dataclass(frozen=True, slots=True)
+class Picker(Generic[Costed, Frame]):
+    """Picks, for a kernel, the candidate that takes the least time on `machine` at typical sizes.
+
+    `measured` has nanoseconds by the keys of candidates, which stand for what the machine would estimate.
+    """
+
+    strategies: Strategies[Costed, Frame]
+    machine: Costed
+    measured: Mapping[str, float] = field(default_factory=dict[str, float])
+
+    def __call__(self, body: KernelBody, kernel: str) -> tuple[Choice, list[Candidate]]:
+        """The pick, and all that was offered, for a kernel of which `kernel` is the canonical text.
+
+        It is the first candidate, of the first strategy that can run the kernel, unless another is faster by a margin.
+        """
+        at = at_typical(body.function.symbols)
+        offered: list[Candidate] = []
+        picked: Choice | None = None
+        least = float("inf")
+        for strategy, choice in self._choices(body):
+            key = self._key(kernel, strategy, choice)
+            estimate = self.machine.nanoseconds(choice.cost(at), choice.item, at)
+            offered.append(Candidate(key, choice.strategy, estimate))
+            ns = self.measured.get(key, estimate)
+            if picked is None or ns < least:
+                picked, least = choice, ns if picked is not None else ns * MARGIN
+        assert picked is not None, "the last strategy of a table runs every kernel"
+        return picked, offered
+
+    def _choices(self, body: KernelBody) -> Iterator[tuple[Strategy[Any, Costed, Frame], Choice]]:
+        for strategy in self.strategies.values():
+            problem = strategy.find(body)
+            if problem is not None:
+                yield from ((strategy, choice) for choice in strategy.candidates(problem, self.machine))
+
+    def _key(self, kernel: str, strategy: Strategy[Any, Costed, Frame], choice: Choice) -> str:
+        item = choice.item.model_copy(update={"kernel_name": ""}).model_dump_json()
+        parts = (kernel, self.machine.key, choice.strategy, str(strategy.version), item)
+        return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+
+def schedule(module: ir.Module, picker: Picker[Costed, Frame], reuse: Reuse | None) -> ir.Module:
+    """Pick a schedule for every kernel and write it on its function.
 
     `reuse` is what the strategies allow a kernel to compute in place; None is nothing.
     """
-
-    def choose(body: KernelBody) -> Choice:
-        for strategy in strategies.values():
-            problem = strategy.find(body)
-            if problem is not None:
-                return strategy.choose(problem, machine)
-        raise AssertionError("the last strategy of a table runs every kernel")
-
-    attach_schedules(module, choose, reuse)
+    attach_schedules(module, picker, picker.machine, reuse)
     return module

@@ -7,13 +7,14 @@ results tell which of the two is wrong. One work-group, one thread, the loops in
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import reduce
 from typing import Any
 
 from dialect.mlir import PassManager, bufferization, func, ir, linalg, memref
 from passes.bounds.kernel_memory import MEMORY
-from passes.schedule.choice import Choice, Scratch, stage_flops
+from passes.schedule.choice import Choice, Scratch
+from passes.schedule.cost import Cost, Evaluate
 from passes.schedule.row_storage import locals_of
+from passes.schedule.work import flops, moved_bytes
 from passes.to_linalg.write_kernel import SUFFIX
 from tensorkiln import expr
 from tensorkiln.expr import Dim
@@ -26,6 +27,8 @@ from .loops.body import KernelBody
 from .values import functions_of
 
 NAME = "none"
+SCALAR = 2.0
+"""Cycles of an operation, or of an element of 32 bits, one at a time."""
 
 BUFFERIZATION = ("inline", "one-shot-bufferize", "canonicalize")
 
@@ -39,8 +42,12 @@ def choice(body: KernelBody, item: KernelItem) -> Choice:
     """One work-group for all of a kernel, by `item`; what one stage leaves to another is in buffers."""
     kept = [body.operands[number] for number in locals_of(body)]
     scratch = tuple(Scratch(value.dtype, expr.product(value.shape), is_private=False) for value in kept)
-    flops = reduce(expr.add, (stage_flops(body, stage) for stage in body.stages), 0)
-    return Choice(NAME, item, scratch, 1, flops)
+
+    def cost(at: Evaluate) -> Cost:
+        moved = moved_bytes(body, at)
+        return Cost(SCALAR * (at(flops(body)) + moved / 4), moved)
+
+    return Choice(NAME, item, scratch, cost)
 
 
 def emit(

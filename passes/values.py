@@ -102,6 +102,12 @@ def is_kernel(function: ir.Operation) -> bool:
     return ROWS in function.attributes
 
 
+def kernel_text(function: ir.Operation) -> str:
+    """All that a kernel says, without its name, which is where the text begins, and its locations."""
+    text = function.get_asm(enable_debug_info=False, use_local_scope=True)
+    return text[text.index("(") :]
+
+
 def marked_arguments(function: ir.Operation, attribute: str) -> frozenset[int]:
     """The positions of the arguments of a function that carry an attribute."""
     if "arg_attrs" not in function.attributes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -120,8 +121,12 @@ class Program:
         return Program._of(self._executor.on(stream))
 
     def profile(self, /, *arrays: Any, **symbols: int) -> tuple[ItemProfile, ...]:
-        """Run once and return what each schedule item took, in order of execution."""
-        return self._executor.profile(arrays, symbols)
+        """Run once and return what each schedule item took and was estimated to take, in order of execution."""
+        analysis, ranges = self.compiled.schedule.analysis, self.compiled.symbol_ranges
+        taken = self._executor.profile(arrays, symbols)
+        if not analysis:
+            return taken
+        return tuple(replace(item, estimate_ns=analysis[item.item_id].ns_at(symbols, ranges)) for item in taken)
 
     def planned_peak_bytes(self, /, **symbols: int) -> int:
         """Bytes that a call will allocate for temporaries, outputs and scratch, on a GPU also for inputs of the host.

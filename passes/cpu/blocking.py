@@ -7,6 +7,7 @@ stay in the L2 cache together.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import ceil
 
@@ -45,12 +46,26 @@ class Blocking:
     block_depth: int
 
 
-def choose_blocking(contraction: Contraction, unit: VectorUnit) -> Blocking:
-    """The blocks for a contraction, no larger than its extents ask for."""
+def blockings(contraction: Contraction, unit: VectorUnit) -> Iterator[Blocking]:
+    """Blocks of the tallest tiles that the registers hold, and of those that just as many take to hold the rows."""
+    yield choose_blocking(contraction, unit)
+    rows, most = extent_of(contraction.rows), tallest_tile(unit)
+    if isinstance(rows, int) and contraction.left.panels is None:
+        fitted = ceil(rows / ceil(rows / most))
+        if fitted < min(rows, most):
+            yield choose_blocking(contraction, unit, fitted)
+
+
+def tallest_tile(unit: VectorUnit) -> int:
+    """Rows of accumulators in the registers, but for the vectors of the right operand, a broadcast, and one to spare"""
+    return (unit.registers - VECTORS_PER_TILE - 2) // VECTORS_PER_TILE
+
+
+def choose_blocking(contraction: Contraction, unit: VectorUnit, tile_rows: int | None = None) -> Blocking:
+    """The blocks for a contraction, no larger than its extents ask for, of tiles of so many rows, or the tallest."""
     dtype = contraction.dtype
     lanes = unit.lanes(dtype)
-    # Accumulators fill the registers but for the vectors of the right operand, one broadcast, and one to spare.
-    tile_rows = (unit.registers - VECTORS_PER_TILE - 2) // VECTORS_PER_TILE
+    tile_rows = tile_rows or tallest_tile(unit)
     tile_columns = lanes * VECTORS_PER_TILE
     rows, columns, batch = (extent_of(loops) for loops in (contraction.rows, contraction.columns, contraction.batch))
     block_columns, most_rows = COLUMN_BYTES // dtype.itemsize, BLOCK_ROWS

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import reduce
 
 from dialect.mlir import arith, ir, scf
 from passes.emit.index_emission import IndexEmitter
@@ -22,11 +21,13 @@ from passes.loops.contraction import Contraction, match_contraction
 from passes.loops.domain import Loop, extent_of
 from passes.loops.index_space import linear_form
 from passes.scalar.registers import stored_type
-from passes.schedule.choice import Choice, Scratch, bounded, stage_flops
+from passes.schedule.choice import Choice, Scratch, bounded
+from passes.schedule.cost import Cost, Evaluate
 from passes.schedule.record import kernel_item, on_processors, placed
 from passes.schedule.row_storage import locals_of, row_size, row_start
 from passes.schedule.sum_blocks import TOTAL, sums_of, totals_of
 from passes.schedule.tiling import inner_loops
+from passes.schedule.work import moved_bytes
 from tensorkiln import expr
 from tensorkiln.expr import Dim, symbol
 from tensorkiln.schedule import KernelItem
@@ -34,6 +35,7 @@ from tensorkiln.schedule import KernelItem
 from .block_maps import emit_maps, positions
 from .block_product import BlockProduct, Factors, factors_of, product_scratch
 from .blocking import Blocking, balanced, choose_blocking, recorded_blocking, tiles_of_blocking
+from .cost import product_cycles, stage_cycles
 from .frame import Frame
 from .machine import Machine
 from .packing import MAX_ELEMENTS, Form, Source
@@ -134,7 +136,7 @@ def _row_strides(loops: tuple[Loop, ...]) -> tuple[Dim, ...]:
     return tuple(extent_of(loops[number + 1 :]) for number in range(len(loops)))
 
 
-def choose(problem: Problem, machine: Machine) -> Choice:
+def candidates(problem: Problem, machine: Machine) -> Iterator[Choice]:
     """Take as many rows at a time as leave their scores in a cache."""
     body, first, second = problem.body, problem.first, problem.second
     blockings = _blockings(problem, machine)
@@ -143,8 +145,15 @@ def choose(problem: Problem, machine: Machine) -> Choice:
     inner = [(*first.depth, *first.columns), *between, (*second.depth, *second.columns)]
     groups = expr.mul(*_counts(problem, blockings[0].block_rows))
     item = kernel_item(body.function.name, placed(body.rows, inner, tiles, blockings[0].lanes), on_processors(groups))
-    flops = reduce(expr.add, (stage_flops(body, stage) for stage in body.stages), 0)
-    return Choice(NAME, item, tuple(_scratch(problem, blockings)), groups, flops)
+
+    def cost(at: Evaluate) -> Cost:
+        products = zip(_factors(problem, blockings[0]), blockings, strict=True)
+        cycles = sum(product_cycles(factors, blocking, machine, at) for factors, blocking in products)
+        others = (stage for number, stage in enumerate(body.stages) if number not in (0, problem.last))
+        cycles += sum(stage_cycles(body, stage, inner_loops(body, stage), machine, at) for stage in others)
+        return Cost(cycles, moved_bytes(body, at))
+
+    yield Choice(NAME, item, tuple(_scratch(problem, blockings)), cost)
 
 
 def _blockings(problem: Problem, machine: Machine) -> tuple[Blocking, Blocking]:

@@ -5,9 +5,8 @@ A kernel is one contraction and the maps behind it that read its result element 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
 
 from dialect.mlir import arith, ir, scf
 from passes.emit.index_emission import IndexEmitter
@@ -16,15 +15,18 @@ from passes.loops.body import KernelBody, Stage
 from passes.loops.contraction import Contraction, contraction_of, match_contraction
 from passes.loops.domain import extent_of
 from passes.loops.index_space import linear_form
-from passes.schedule.choice import Choice, Scratch, stage_flops
+from passes.schedule.choice import Choice, Scratch
+from passes.schedule.cost import Cost, Evaluate, at_typical
 from passes.schedule.panels import Tiling, tiling_of
 from passes.schedule.record import kernel_item, on_processors, placed
+from passes.schedule.work import moved_bytes
 from tensorkiln import expr
 from tensorkiln.schedule import KernelItem
 
 from .block_maps import emit_maps
 from .block_product import BlockProduct, Factors, factors_of, product_scratch
-from .blocking import Blocking, choose_blocking, group_counts, recorded_blocking, tiles_of_blocking
+from .blocking import Blocking, blockings, group_counts, recorded_blocking, tiles_of_blocking
+from .cost import product_cycles, stage_cycles
 from .frame import Frame
 from .machine import Machine
 from .packing import MAX_ELEMENTS
@@ -71,17 +73,26 @@ def _storable(parts: Contraction, stage: Stage) -> Contraction:
     return replace(parts, batch=tuple(batch), columns=tuple(columns))
 
 
-def choose(problem: Problem, machine: Machine) -> Choice:
-    """Block for the registers and caches of the machine."""
-    parts, blocking = problem.parts, choose_blocking(problem.parts, machine.vectors)
+def candidates(problem: Problem, machine: Machine) -> Iterator[Choice]:
+    """Blocks for the registers and caches of the machine."""
+    for blocking in blockings(problem.parts, machine.vectors):
+        yield _choice(problem, blocking, machine)
+
+
+def _choice(problem: Problem, blocking: Blocking, machine: Machine) -> Choice:
+    body, parts = problem.body, problem.parts
     groups = expr.mul(*group_counts(parts, blocking))
     tiles = tiles_of_blocking(parts, blocking)
     outer = (*parts.batch, *parts.rows)
     axes = placed(outer, [(*parts.depth, *parts.columns)], tiles, blocking.lanes)
-    item = kernel_item(problem.body.function.name, axes, on_processors(groups))
-    flops = reduce(expr.add, (stage_flops(problem.body, stage) for stage in problem.body.stages), 0)
+    item = kernel_item(body.function.name, axes, on_processors(groups))
     result = Scratch(parts.dtype, blocking.block_rows * blocking.block_columns)
-    return Choice(NAME, item, (result, *product_scratch(problem.factors, blocking)), groups, flops)
+
+    def cost(at: Evaluate) -> Cost:
+        maps = sum(stage_cycles(body, stage, parts.columns, machine, at) for stage in body.stages[1:])
+        return Cost(product_cycles(problem.factors, blocking, machine, at) + maps, moved_bytes(body, at))
+
+    return Choice(NAME, item, (result, *product_scratch(problem.factors, blocking)), cost)
 
 
 def tilings(body: KernelBody, machine: Machine) -> Sequence[Tiling]:
@@ -90,7 +101,11 @@ def tilings(body: KernelBody, machine: Machine) -> Sequence[Tiling]:
     parts = match_contraction(stage.domain, stage.combine, stage.elements[0], body.nodes, body.space)
     if problem is None or parts is None:
         return ()
-    blocking = choose_blocking(problem.parts, machine.vectors)
+    at = at_typical(body.function.symbols)
+    blocking = min(
+        blockings(problem.parts, machine.vectors),
+        key=lambda blocking: product_cycles(problem.factors, blocking, machine, at),
+    )
     read = [load.operand for each in body.stages for load in loads(each.elements, body.nodes)]
     found: list[Tiling] = []
     for access, tiled, tile in (

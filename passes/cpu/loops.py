@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import reduce
+from collections.abc import Iterator, Mapping
 
 from passes.emit.index_emission import IndexEmitter
 from passes.emit.memory import Memory, register
@@ -13,18 +12,22 @@ from passes.loops.body import KernelBody
 from passes.loops.collapse import collapse
 from passes.loops.domain import Loop, extent_of
 from passes.loops.index_space import Index
+from passes.loops.scatter import is_scatter
 from passes.scalar.registers import stored_type
-from passes.schedule.choice import Choice, Scratch, bounded, stage_flops
+from passes.schedule.choice import Choice, Scratch, bounded
+from passes.schedule.cost import Cost, Evaluate
 from passes.schedule.record import kernel_item, on_processors, placed
 from passes.schedule.row_storage import locals_of, row_size, row_start
 from passes.schedule.sum_blocks import TOTAL, sums_of, totals_of
 from passes.schedule.tiling import ROW as ROW_LOOP
-from passes.schedule.tiling import WHOLE, Rows, block_name, choose_rows, inner_loops, rows_per_group, with_rows
+from passes.schedule.tiling import WHOLE, Rows, block_name, inner_loops, rows_candidates, rows_per_group, with_rows
+from passes.schedule.work import moved_bytes
 from tensorkiln import expr
 from tensorkiln.dtypes import DType
 from tensorkiln.expr import Dim
 from tensorkiln.schedule import KernelItem
 
+from .cost import stage_cycles
 from .frame import Frame
 from .machine import Machine
 from .rows import for_each_row
@@ -32,14 +35,18 @@ from .rows import for_each_row
 NAME = "loops"
 
 
-def find(body: KernelBody) -> KernelBody:
+def find(body: KernelBody) -> KernelBody | None:
     """Maps and reductions of every kind, after their loops have been merged."""
-    return collapse(body)
+    return None if is_scatter(body) else collapse(body)
 
 
-def choose(shared: KernelBody, machine: Machine) -> Choice:
-    """Spread rows over work-groups so that a row walks contiguous memory and a group amortises its start."""
-    rows = choose_rows(shared)
+def candidates(shared: KernelBody, machine: Machine) -> Iterator[Choice]:
+    """Rows over work-groups, a group of as many as amortise its start."""
+    for rows in rows_candidates(shared):
+        yield _choice(shared, rows, machine)
+
+
+def _choice(shared: KernelBody, rows: Rows, machine: Machine) -> Choice:
     body = with_rows(shared, rows)
     per_group = rows_per_group(body)
     groups = expr.ceildiv(extent_of(body.rows), per_group)
@@ -56,12 +63,16 @@ def choose(shared: KernelBody, machine: Machine) -> Choice:
         for blocks in sums_of(body, dict(enumerate(body.stages))).values()
         if blocks.columns
     ]
-    flops = reduce(expr.add, (stage_flops(body, stage) for stage in body.stages), 0)
-    return Choice(NAME, item, tuple(scratch), groups, flops)
+
+    def cost(at: Evaluate) -> Cost:
+        cycles = sum(stage_cycles(body, stage, inner_loops(body, stage), machine, at) for stage in body.stages)
+        return Cost(cycles, moved_bytes(body, at))
+
+    return Choice(NAME, item, tuple(scratch), cost)
 
 
 def _rows_of(body: KernelBody, item: KernelItem) -> Rows:
-    """What `choose` recorded."""
+    """What the record says."""
     sizes = dict(zip((axis.name for axis in item.iter.axes), item.iter.tiles, strict=True))
     block = {item.iter.axes[number].name for number in item.iter.mapping.block}
     return tuple(_recorded(loop, block, sizes) for loop in body.rows)

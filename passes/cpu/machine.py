@@ -1,12 +1,20 @@
-"""What the schedules need to know of a CPU: how wide its vectors are and how many registers hold them."""
+"""What the schedules need to know of a CPU: its vectors, and how fast a core computes and moves."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
 
 from passes.scalar.traits import Traits, traits_of
+from passes.schedule.cost import Cost, Evaluate
 from tensorkiln.dtypes import DType
+from tensorkiln.schedule import KernelItem
 from tensorkiln.target import Target
+
+LAUNCH_NS: Final = 900
+"""Between two kernels of a program."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +42,67 @@ def vector_unit(target: Target) -> VectorUnit:
 
 
 @dataclass(frozen=True, slots=True)
+class Core:
+    """One core: its clock, fused multiply-adds of whole vectors in a cycle, the bytes that stay in its share of the
+    caches from call to call, and bytes a nanosecond from there and from memory.
+    """
+
+    gigahertz: float = 3.0
+    products: int = 2
+    cached_bytes: int = 16 << 20
+    cached_rate: float = 75.0
+    streamed_rate: float = 25.0
+
+
+_ZEN_4: Final = Core(gigahertz=3.5, products=1, streamed_rate=27.0)
+CORES: Final[Mapping[str, Core]] = MappingProxyType(
+    {
+        **dict.fromkeys(("skylake-avx512", "cascadelake", "icelake-server"), Core(gigahertz=2.8)),
+        **dict.fromkeys(("sapphirerapids", "emeraldrapids", "graniterapids"), Core(gigahertz=3.2, streamed_rate=15.0)),
+        **dict.fromkeys(("znver2", "znver3"), Core(gigahertz=3.4)),
+        "znver4": _ZEN_4,
+        "znver5": Core(gigahertz=4.1, streamed_rate=35.0),
+        **dict.fromkeys(("neoverse-n1", "neoverse-n2"), Core(gigahertz=2.6)),
+        **dict.fromkeys(("neoverse-v1", "neoverse-v2"), Core(gigahertz=2.8, products=4)),
+        **dict.fromkeys(("apple-m1", "apple-m2", "apple-m3", "apple-m4"), Core(3.4, 4, 12 << 20, 90.0, 60.0)),
+    }
+)
+"""By LLVM's name for tuning. That of Zen 4 was measured here, on kernels of networks. The products of the others are
+what their vendors' optimisation guides say of the widest vectors, their clocks and rates typical of servers and
+laptops; only proportions between kernels depend on them."""
+
+
+@dataclass(frozen=True, slots=True)
 class Machine:
     """A CPU as the schedules and the scalar code see it."""
 
     vectors: VectorUnit
     traits: Traits
+    core: Core = Core()
+
+    @property
+    def key(self) -> str:
+        """Its vectors and its core."""
+        return f"cpu {self.vectors} {self.core}"
+
+    @property
+    def reload(self) -> int:
+        """Of an element of 32 bits, which is written to the cache and read from there."""
+        additions = self.core.gigahertz * self.core.products * self.vectors.lanes(DType.FLOAT32)
+        return max(1, round(2 * 4 / self.core.cached_rate * additions))
+
+    def nanoseconds(self, cost: Cost, item: KernelItem, at: Evaluate) -> float:
+        """On one core: the longer one of what it computes and what it waits for."""
+        cached = min(cost.moved, self.core.cached_bytes)
+        waits = cached / self.core.cached_rate + (cost.moved - cached) / self.core.streamed_rate
+        return LAUNCH_NS + max(cost.cycles / self.core.gigahertz, waits)
+
+    def occupancy(self, item: KernelItem, at: Evaluate, registers: int = 0) -> float:
+        """A core runs one work-group after the other."""
+        return 1.0
 
 
 def machine_of(target: Target, *, fast_math: bool = False) -> Machine:
     """What is known of a CPU target."""
-    return Machine(vector_unit(target), traits_of(target, fast_math=fast_math))
+    core = CORES.get(target.cpu or "", Core())
+    return Machine(vector_unit(target), traits_of(target, fast_math=fast_math), core)

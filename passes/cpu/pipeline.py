@@ -12,27 +12,25 @@ from passes.merge_kernels import merge_kernels
 from passes.pack_parameters import pack_parameters
 from passes.plan.in_place import Reuse
 from passes.stage import Stage
-from passes.strategy import schedule
+from passes.strategy import Picker, schedule
 from passes.to_linalg.kernels import kernels_to_linalg
 from passes.upstream import bufferize
 from tensorkiln.options import CompileOptions
-from tensorkiln.target import Target
 
-from .machine import machine_of
+from .machine import Machine
 from .realise import add_entries, realise_kernels
 from .strategies import STRATEGIES, UNSCHEDULED
 
 
-def cpu_pipeline(target: Target, options: CompileOptions) -> tuple[Stage, ...]:
+def cpu_pipeline(machine: Machine, options: CompileOptions) -> tuple[Stage, ...]:
     """kiln -> LLVM dialect."""
-    machine = machine_of(target, fast_math=options.fast_math)
     is_scheduled = options.schedule == "auto"
     strategies = STRATEGIES if is_scheduled else UNSCHEDULED
     packs = is_scheduled and options.fusion
     reuse = Reuse.ROWS if options.fusion and is_scheduled else None
     return (
         Stage("decompose", decompose, KILN),
-        Stage("form-kernels", partial(form_kernels, fusion=options.fusion, chains=packs), KILN),
+        Stage("form-kernels", partial(form_kernels, fusion=options.fusion, chains=packs, reload=machine.reload), KILN),
         Stage("merge-kernels", merge_kernels, KILN),
         Stage("to-linalg", kernels_to_linalg, TENSORS),
         *(
@@ -40,7 +38,7 @@ def cpu_pipeline(target: Target, options: CompileOptions) -> tuple[Stage, ...]:
             if packs
             else ()
         ),
-        Stage("schedule", partial(schedule, strategies=strategies, machine=machine, reuse=reuse), TENSORS),
+        Stage("schedule", partial(schedule, picker=Picker(strategies, machine), reuse=reuse), TENSORS),
         Stage("realise", partial(realise_kernels, machine=machine), LOOPS if is_scheduled else UNBUFFERED),
         *(() if is_scheduled else (Stage("bufferize", bufferize, LOOPS | AFFINE),)),
         Stage("lower", lower_to_llvm, LLVM),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from dialect.mlir import arith, ir, scf
 from passes.emit.emission import as_index
@@ -14,7 +14,9 @@ from passes.loops.index_space import Index, IndexSpace
 from passes.loops.scatter import at, is_scatter, lines_of, root_of
 from passes.scalar.registers import zero
 from passes.schedule.choice import Choice
+from passes.schedule.cost import Cost, Evaluate
 from passes.schedule.record import kernel_item, on_processors, placed
+from passes.schedule.work import moved_bytes
 from passes.values import Value
 from tensorkiln import expr
 from tensorkiln.expr import Dim
@@ -26,6 +28,8 @@ from .rows import for_each_row
 
 NAME = "scatter"
 GROUP_POINTS = 16384
+CLEARED, UPDATE = 0.1, 4.0
+"""Cycles of an element of the result, and of an update."""
 
 
 def find(body: KernelBody) -> KernelBody | None:
@@ -33,7 +37,7 @@ def find(body: KernelBody) -> KernelBody | None:
     return body if is_scatter(body) else None
 
 
-def choose(body: KernelBody, machine: Machine) -> Choice:
+def candidates(body: KernelBody, machine: Machine) -> Iterator[Choice]:
     """A work-group takes lines of the result along the axis, enough to amortise its start."""
     root = root_of(body)
     rows, axis = lines_of(root), root.int("axis")
@@ -42,7 +46,12 @@ def choose(body: KernelBody, machine: Machine) -> Choice:
     groups = expr.ceildiv(extent_of(rows), per_group)
     inner = [[Loop("zero", length)], [Loop("update", root.operands[0].shape[axis])]]
     item = kernel_item(body.function.name, placed(rows, inner, {}, 1), on_processors(groups, per_group))
-    return Choice(NAME, item, (), groups, expr.product(root.operands[1].shape))
+
+    def cost(at: Evaluate) -> Cost:
+        cleared, updates = (at(expr.product(value.shape)) for value in (root, root.operands[0]))
+        return Cost(cleared * CLEARED + updates * UPDATE, moved_bytes(body, at))
+
+    yield Choice(NAME, item, (), cost)
 
 
 def realise(body: KernelBody, item: KernelItem, frame: Frame) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from passes import upstream
 from passes.emit.index_emission import IndexEmitter
 from passes.loops.body import KernelBody
@@ -15,20 +17,20 @@ from .frame import Frame
 from .machine import Machine
 
 STRATEGIES: Strategies[Machine, Frame] = {
-    scatter.NAME: Strategy(scatter.find, scatter.choose, scatter.realise),
-    chain.NAME: Strategy(chain.find, chain.choose, chain.realise),
-    contraction.NAME: Strategy(contraction.find, contraction.choose, contraction.realise, contraction.tilings),
-    loops.NAME: Strategy(loops.find, loops.choose, loops.realise),
+    scatter.NAME: Strategy(scatter.find, scatter.candidates, scatter.realise),
+    chain.NAME: Strategy(chain.find, chain.candidates, chain.realise),
+    contraction.NAME: Strategy(contraction.find, contraction.candidates, contraction.realise, contraction.tilings),
+    loops.NAME: Strategy(loops.find, loops.candidates, loops.realise),
 }
 
 
-def _choose_none(body: KernelBody, machine: Machine) -> Choice:
-    return upstream.choice(body, kernel_item(body.function.name, (), on_processors(1)))
+def _only(body: KernelBody, machine: Machine) -> Iterator[Choice]:
+    yield upstream.choice(body, kernel_item(body.function.name, (), on_processors(1)))
 
 
 def _realise_none(body: KernelBody, item: KernelItem, frame: Frame) -> None:
     upstream.emit(body, frame.linalg, frame.buffers, IndexEmitter(body.space, frame.symbols), frame.entry)
 
 
-UNSCHEDULED: Strategies[Machine, Frame] = {upstream.NAME: Strategy(upstream.find, _choose_none, _realise_none)}
+UNSCHEDULED: Strategies[Machine, Frame] = {upstream.NAME: Strategy(upstream.find, _only, _realise_none)}
 """What takes the linalg of a kernel as it is."""

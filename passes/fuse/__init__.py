@@ -8,22 +8,22 @@ from tensorkiln.dtypes import DType
 
 from ..values import Value, read_function, read_symbols
 from .grouping import group
-from .materialise import is_table, live_values, materialised
+from .materialise import RELOAD, is_table, live_values, materialised
 from .outline import is_empty, outline
 from .prepare import prepared_values
 
 
-def form_kernels(module: ir.Module, *, fusion: bool = True, chains: bool = False) -> ir.Module:
+def form_kernels(module: ir.Module, *, fusion: bool = True, chains: bool = False, reload: int = RELOAD) -> ir.Module:
     """Cut `@graph` into kernels; the module that comes back has `@graph` and one private function per kernel.
 
     Without `fusion` a kernel computes one op, and what could lie in another value is copied. With `chains` a kernel may
-    have two contractions.
+    have two contractions. `reload` is how many additions the machine does while it stores an element and loads it.
     """
     source = graph_function(module).operation
     function = read_function(source, read_symbols(module))
     live = live_values(function)
     prepared = prepared_values(function, live)
-    stored = materialised(function, live, prepared, fusion)
+    stored = materialised(function, live, prepared, fusion, reload)
     kept = [value for value in live if value in stored]
     results = set(function.results)
     host = [value for value in live if is_table(value) or _needs_no_kernel(value, value in stored or value in results)]

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 
+from tensorkiln import expr
+
+from ..scalar.costs import THREEFRY, additions
 from ..values import Value
 from .reads import Read, Reads
 
@@ -14,22 +17,18 @@ MOVEMENT = frozenset(
 )
 LITERAL = frozenset({"const_scalar", "define_var", "bind", "unique", "device", "buffer"})
 
-_BINOP_COST = {"div": 6, "idiv": 12, "fdiv": 6, "mod": 16, "pow": 60}
-_UNARY_COST = {"exp2": 14, "log2": 20, "sin": 24, "sqrt": 6, "recip": 6}
-
 
 def _own_cost(value: Value) -> int:
-    if value.kind == "binop":
-        return _BINOP_COST.get(value.text("op"), 1)
-    if value.kind == "unary":
-        return _UNARY_COST.get(value.text("op"), 1)
+    if value.kind in ("binop", "unary"):
+        return additions(value.text("op"), is_float=value.operands[0].dtype.is_float)
     if value.kind == "threefry":
-        return 80
+        return THREEFRY
     return 0 if value.kind in MOVEMENT or value.kind in LITERAL else 2 if value.kind in ("gather", "index") else 1
 
 
 class Costs:
-    """Operations, ops on the longest path, and ops on all paths behind each value, down to what is stored.
+    """Operations, ops on the longest path, ops on all paths behind each value, and the values of its own size that are
+    read, down to what is stored.
 
     An operand counts as often as it is read at different places. `index` has one entry per axis of a value: how often
     the index along that axis stands in an address behind the value, at most. A reshape that splits what another one
@@ -41,6 +40,7 @@ class Costs:
         self.work: dict[Value, int] = defaultdict(int)
         self.depth: dict[Value, int] = defaultdict(int)
         self.size: dict[Value, int] = defaultdict(int)
+        self.leaves: dict[Value, frozenset[Value]] = {}
         self.index: dict[Value, tuple[int, ...]] = {}
         self._reads = Reads(symbols)
 
@@ -51,6 +51,9 @@ class Costs:
         self.work[value] = _own_cost(value) + sum(self.work[operand] for operand in inlined)
         self.depth[value] = 1 + max((self.depth[operand] for operand in inlined), default=0)
         self.size[value] = 1 + sum(self.size[operand] for operand in inlined)
+        size = expr.product(value.shape)
+        own = (operand for operand in value.operands if operand not in inlined and expr.product(operand.shape) == size)
+        self.leaves[value] = frozenset(own).union(*(self.leaves.get(operand, ()) for operand in inlined))
         index = [1] * len(value.shape)
         for read in reads:
             for axis, count in self._counts(read).items():

@@ -31,9 +31,10 @@ MAX_SIZE = 256
 """Ops on all paths through a kernel; one read twice counts twice, as reads at different indices share nothing."""
 MAX_INDEX = 64
 """How often the index along one axis may stand in an address: each reshape that merges and splits may double it."""
-_HOISTED_COST = 64
-_SHARED_COST = 6
-_REPEATED_COST = 4
+RELOAD = 6
+"""Additions that take as long as to store an element and load it again, on a core of a CPU."""
+_HOISTED_RELOADS = 10
+"""What is computed once for all of the inner loops is worth so many."""
 
 
 def is_table(value: Value) -> bool:
@@ -59,11 +60,15 @@ def live_values(function: Function) -> list[Value]:
 
 
 def materialised(
-    function: Function, live: Sequence[Value], prepared: Collection[Value] = (), fusion: bool = True
+    function: Function,
+    live: Sequence[Value],
+    prepared: Collection[Value] = (),
+    fusion: bool = True,
+    reload: int = RELOAD,
 ) -> set[Value]:
     """The values that kernels store: without `fusion` all of them that take no more memory than their operands.
 
-    `prepared` are those that follow from parameters alone.
+    `prepared` are those that follow from parameters alone; `reload` is what an element costs that is stored.
     """
     users: dict[Value, list[Value]] = defaultdict(list)
     for value in live:
@@ -79,7 +84,7 @@ def materialised(
     space = IndexSpace(function.symbols)
     costs = Costs(stored, function.symbols)
     for value in live:
-        for repeated in _repeated(value, users, costs, space):
+        for repeated in _repeated(value, users, costs, space, reload):
             stored.add(repeated)
         costs.add(value)
         if costs.size[value] > MAX_SIZE * 2 or costs.index_size(value) > MAX_INDEX * 2:
@@ -87,7 +92,7 @@ def materialised(
             costs.add(value)
         if costs.depth[value] > MAX_DEPTH or costs.size[value] > MAX_SIZE or costs.index_size(value) > MAX_INDEX:
             stored.add(value)
-    _store_what_many_kernels_compute(live, users, stored, costs)
+    _store_what_many_kernels_compute(live, users, stored, costs, reload)
     store_what_joins_in_place(function, live, stored)
     if not fusion:
         in_memory = {value for value in (*function.arguments, *live) if value in stored or lives_in_memory(value)}
@@ -99,7 +104,9 @@ def _must_be_stored(value: Value) -> bool:
     return value.kind in OPAQUE or value.kind in ("reduce_axis", "contiguous")
 
 
-def _repeated(value: Value, users: Mapping[Value, list[Value]], costs: Costs, space: IndexSpace) -> list[Value]:
+def _repeated(
+    value: Value, users: Mapping[Value, list[Value]], costs: Costs, space: IndexSpace, reload: int
+) -> list[Value]:
     """What must be stored because `value`, an expansion, a window or its bytes, would compute it over and over."""
     if value.kind not in ("expand", "view", "gather", "index", "bitcast"):
         return []
@@ -111,7 +118,8 @@ def _repeated(value: Value, users: Mapping[Value, list[Value]], costs: Costs, sp
     computed = _computed(source, costs.stored)
     if _feeds_contraction(value, users) and not (_is_conversion(computed) and costs.work[computed] == 1):
         return [computed]
-    limit = _HOISTED_COST if _is_hoistable(value) else _REPEATED_COST
+    # What is computed many times is loaded as often, and stored once.
+    limit = _HOISTED_RELOADS * reload if _is_hoistable(value) else 2 * reload // 3
     return [computed] if costs.work[source] > limit else []
 
 
@@ -155,13 +163,16 @@ def _feeds_contraction(value: Value, users: Mapping[Value, list[Value]]) -> bool
 
 
 def _store_what_many_kernels_compute(
-    live: Sequence[Value], users: Mapping[Value, list[Value]], stored: set[Value], costs: Costs
+    live: Sequence[Value], users: Mapping[Value, list[Value]], stored: set[Value], costs: Costs, reload: int
 ) -> None:
+    """Another kernel would compute the value again, from all that it reads, instead of loading it."""
     readers: dict[Value, frozenset[Value]] = {}
     for value in reversed(live):
         found: set[Value] = set()
         for user in users[value]:
             found |= {user} if user in stored else readers[user]
         readers[value] = frozenset(found)
-        if len(found) > 1 and value not in stored and costs.work[value] >= _SHARED_COST and value.kind not in MOVEMENT:
-            stored.add(value)
+        if len(found) > 1 and value not in stored and value.kind not in MOVEMENT:
+            read = max(0, len(costs.leaves.get(value, ())) - 1)
+            if costs.work[value] + read * reload // 2 >= reload:
+                stored.add(value)

@@ -7,19 +7,21 @@ computed and stored by neighbouring threads for neighbouring columns.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial
 
 from passes.loops.body import KernelBody
 from passes.loops.contraction import Contraction, contraction_of
 from passes.loops.domain import Loop, extent_of
-from passes.schedule.choice import Choice, stage_flops
+from passes.schedule.choice import Choice
 from passes.schedule.record import PlacedAxis, kernel_item, on_threads, tiles_of
 from tensorkiln import expr
 from tensorkiln.expr import Dim
 from tensorkiln.schedule import KernelItem, SharedArray
 
 from .contraction_emission import ContractionEmission
+from .cost import product_cost
 from .frame import Frame
 from .machine import Machine
 from .tiles import SIDE, Tiles
@@ -44,9 +46,16 @@ def find(body: KernelBody) -> Problem | None:
     return Problem(*found) if found is not None else None
 
 
-def choose(problem: Problem, machine: Machine) -> Choice:
-    """Tiles as large as the extents can fill, up to 64 by 64."""
-    parts, tiles = problem.parts, _tiles(problem)
+def candidates(problem: Problem, machine: Machine) -> Iterator[Choice]:
+    """Tiles as large as the extents can fill, up to 64 by 64, or of half that."""
+    rows, columns = (_per_thread(problem, loops) for loops in (problem.parts.rows, problem.parts.columns))
+    yield _choice(problem, _tiles(problem, rows, columns), machine)
+    if rows > 1 and columns > 1:
+        yield _choice(problem, _tiles(problem, rows // 2, columns // 2), machine)
+
+
+def _choice(problem: Problem, tiles: Tiles, machine: Machine) -> Choice:
+    parts = problem.parts
     row_tiles = expr.ceildiv(extent_of(parts.rows), tiles.rows)
     column_tiles = expr.ceildiv(extent_of(parts.columns), tiles.columns)
     groups = expr.mul(extent_of(parts.batch), row_tiles, column_tiles)
@@ -63,9 +72,8 @@ def choose(problem: Problem, machine: Machine) -> Choice:
         SharedArray(dtype=problem.parts.dtype, elements=tiles.depth * tiles.columns),
         SharedArray(dtype=problem.parts.dtype, elements=tiles.rows * tiles.columns),
     ]
-    flops = reduce(expr.add, (stage_flops(problem.body, stage) for stage in problem.body.stages), 0)
     item = kernel_item(problem.body.function.name, axes, on_threads(groups, SIDE * SIDE), shared)
-    return Choice(NAME, item, (), groups, flops)
+    return Choice(NAME, item, (), partial(product_cost, problem.body, parts, tiles, machine))
 
 
 def realise(problem: Problem, item: KernelItem, frame: Frame) -> None:
@@ -77,9 +85,7 @@ def realise(problem: Problem, item: KernelItem, frame: Frame) -> None:
     ContractionEmission(problem.body, problem.parts, tiles, frame).emit()
 
 
-def _tiles(problem: Problem) -> Tiles:
-    thread_rows = _per_thread(problem, problem.parts.rows)
-    thread_columns = _per_thread(problem, problem.parts.columns)
+def _tiles(problem: Problem, thread_rows: int, thread_columns: int) -> Tiles:
     depth = DEPTH_BYTES // problem.parts.dtype.itemsize
     return Tiles(SIDE * thread_rows, SIDE * thread_columns, depth, thread_rows, thread_columns)
 

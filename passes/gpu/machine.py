@@ -1,17 +1,72 @@
-"""What the schedules need to know of a GPU."""
+"""What the schedules need to know of a GPU: its multiprocessors, and how fast they compute and move."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from math import ceil
+from types import MappingProxyType
 from typing import Final
 
 from passes.scalar.traits import Traits, traits_of
+from passes.schedule.cost import Cost, Evaluate
+from passes.schedule.record import shared_bytes, threads_of
+from tensorkiln.schedule import KernelItem, work_groups
 from tensorkiln.target import Target
 
 WARP: Final = 32
 """Threads that run in lock step and exchange registers, on every CUDA architecture."""
 VECTOR_BYTES: Final = 16
 """Bytes of the widest load and store of one thread."""
+LAUNCH_NS: Final = 2500.0
+"""From the end of one kernel of a stream to the work of the next."""
+LATENCY_NS: Final = 600.0
+"""Of a read of memory."""
+IN_FLIGHT: Final = 64
+"""Bytes that a thread has asked for at a time: as many loads as its code has before it needs one of them."""
+MAX_RESIDENT: Final = 32
+"""Work-groups of one multiprocessor."""
+CACHE_SPEEDUP: Final = 4
+"""How much faster than memory the L2 cache gives what was read or written before."""
+KIB: Final = 1 << 10
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """The largest device of an architecture that is sold: its multiprocessors, their additions of 32 bits in a cycle,
+    clock, threads, bytes of shared memory and registers, and bytes a nanosecond from memory.
+    """
+
+    multiprocessors: int
+    lanes: int
+    gigahertz: float
+    threads: int
+    shared_bytes: int
+    rate: float
+    registers: int = 64 * KIB
+
+
+DEVICES: Final[Mapping[str, Device]] = MappingProxyType(
+    {
+        "sm_70": Device(80, 64, 1.53, 2048, 96 * KIB, 900),
+        "sm_72": Device(8, 64, 1.38, 2048, 96 * KIB, 137),
+        "sm_75": Device(72, 64, 1.77, 1024, 64 * KIB, 672),
+        "sm_80": Device(108, 64, 1.41, 2048, 164 * KIB, 2039),
+        "sm_86": Device(84, 128, 1.86, 1536, 100 * KIB, 1008),
+        "sm_87": Device(16, 128, 1.30, 1536, 164 * KIB, 205),
+        "sm_89": Device(142, 128, 2.52, 1536, 100 * KIB, 960),
+        "sm_90": Device(132, 128, 1.98, 2048, 228 * KIB, 3350),
+        "sm_100": Device(148, 128, 1.97, 2048, 228 * KIB, 8000),
+        "sm_101": Device(20, 128, 1.57, 1536, 228 * KIB, 273),
+        "sm_103": Device(148, 128, 1.92, 2048, 228 * KIB, 8000),
+        "sm_110": Device(20, 128, 1.57, 1536, 228 * KIB, 273),
+        "sm_120": Device(188, 128, 2.62, 1536, 100 * KIB, 1792),
+        "sm_121": Device(48, 128, 2.42, 1536, 128 * KIB, 273),
+    }
+)
+"""Multiprocessors, clocks and rates from NVIDIA's data sheets and white papers of V100, AGX Xavier, Titan RTX, A100,
+RTX 3090 Ti, AGX Orin, RTX 6000 Ada, H100 SXM, B200, AGX Thor, B300, RTX PRO 6000 Blackwell and GB10; the rest from the
+tables of compute capabilities in the CUDA programming guide. Suffixes of architectures change none of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,8 +74,45 @@ class Machine:
     """A GPU as the schedules and the scalar code see it."""
 
     traits: Traits
+    device: Device = DEVICES["sm_80"]
+
+    @property
+    def key(self) -> str:
+        """Its device."""
+        return f"cuda {self.device}"
+
+    @property
+    def reload(self) -> int:
+        """Of an element of 32 bits, which stays in the L2 cache in between."""
+        device = self.device
+        additions = device.multiprocessors * device.lanes * device.gigahertz
+        return max(1, round(2 * 4 / (device.rate * CACHE_SPEEDUP) * additions))
+
+    def nanoseconds(self, cost: Cost, item: KernelItem, at: Evaluate) -> float:
+        """The longer one of what it computes, the last work-groups leaving multiprocessors idle, and of what it waits
+        for, which is a latency at least, and more where few threads keep memory busy.
+        """
+        device = self.device
+        groups = max(1, at(work_groups(item.context)[0]))
+        rounds = ceil(groups / device.multiprocessors)
+        computes = cost.cycles / groups * rounds / device.gigahertz
+        in_flight = min(groups * threads_of(item), device.multiprocessors * device.threads) * IN_FLIGHT
+        waits = max(LATENCY_NS, cost.moved / min(device.rate, in_flight / LATENCY_NS))
+        return LAUNCH_NS + max(computes, waits)
+
+    def occupancy(self, item: KernelItem, at: Evaluate, registers: int = 0) -> float:
+        """The part of a multiprocessor's threads that it can hold at once, of work-groups with so many registers."""
+        device, threads = self.device, threads_of(item)
+        limits = [MAX_RESIDENT, device.threads // threads]
+        shared = at(shared_bytes(item))
+        if shared:
+            limits.append(device.shared_bytes // shared)
+        if registers:
+            limits.append(device.registers // (registers * threads))
+        return min(1.0, max(0, min(limits)) * threads / device.threads)
 
 
 def machine_of(target: Target, *, fast_math: bool = False) -> Machine:
     """What is known of a CUDA target."""
-    return Machine(traits_of(target, fast_math=fast_math))
+    name = (target.arch or "").rstrip("af")
+    return Machine(traits_of(target, fast_math=fast_math), DEVICES.get(name, DEVICES["sm_80"]))

@@ -11,14 +11,13 @@ from passes.lower import lower_to_llvm
 from passes.merge_kernels import merge_kernels
 from passes.plan.in_place import Reuse
 from passes.stage import Stage
-from passes.strategy import schedule
+from passes.strategy import Picker, schedule
 from passes.to_linalg.kernels import kernels_to_linalg
 from passes.upstream import bufferize
 from tensorkiln.options import CompileOptions
-from tensorkiln.target import Target
 
 from .abi import mark_kernels
-from .machine import machine_of
+from .machine import Machine
 from .realise import realise_kernels
 from .split_reductions import split_reductions
 from .strategies import STRATEGIES, UNSCHEDULED
@@ -26,19 +25,18 @@ from .strategies import STRATEGIES, UNSCHEDULED
 DEVICE = frozenset({"nvvm"})
 
 
-def gpu_pipeline(target: Target, options: CompileOptions) -> tuple[Stage, ...]:
+def gpu_pipeline(machine: Machine, options: CompileOptions) -> tuple[Stage, ...]:
     """kiln -> LLVM dialect with NVVM."""
-    machine = machine_of(target, fast_math=options.fast_math)
     is_scheduled = options.schedule == "auto"
     strategies = STRATEGIES if is_scheduled else UNSCHEDULED
     reuse = Reuse.POINTS if options.fusion and is_scheduled else None
     return (
         Stage("decompose", decompose, KILN),
         Stage("split-reductions", split_reductions, KILN),
-        Stage("form-kernels", partial(form_kernels, fusion=options.fusion), KILN),
+        Stage("form-kernels", partial(form_kernels, fusion=options.fusion, reload=machine.reload), KILN),
         Stage("merge-kernels", merge_kernels, KILN),
         Stage("to-linalg", kernels_to_linalg, TENSORS),
-        Stage("schedule", partial(schedule, strategies=strategies, machine=machine, reuse=reuse), TENSORS),
+        Stage("schedule", partial(schedule, picker=Picker(strategies, machine), reuse=reuse), TENSORS),
         Stage("realise", partial(realise_kernels, machine=machine), (LOOPS if is_scheduled else UNBUFFERED) | DEVICE),
         *(() if is_scheduled else (Stage("bufferize", bufferize, LOOPS | AFFINE | DEVICE),)),
         Stage("lower", lower_to_llvm, LLVM | DEVICE),

@@ -5,8 +5,8 @@ A thread takes as many elements as fill its widest load. The last thread may hav
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import reduce
+from collections.abc import Iterator, Sequence
+from functools import partial
 
 from dialect.mlir import arith, ir, scf
 from passes.emit.emission import Emitter
@@ -17,7 +17,7 @@ from passes.loops.body import KernelBody, Stage
 from passes.loops.collapse import collapse
 from passes.loops.domain import extent_of
 from passes.scalar.registers import stored_type
-from passes.schedule.choice import Choice, stage_flops
+from passes.schedule.choice import Choice
 from passes.schedule.record import PlacedAxis, constant_extent, kernel_item, on_threads
 from tensorkiln import expr
 from tensorkiln.dtypes import DType
@@ -25,9 +25,10 @@ from tensorkiln.expr import Dim, symbol
 from tensorkiln.schedule import KernelItem
 
 from .branch import holds, where
+from .cost import points_cost
 from .frame import GROUP, THREAD, Frame
 from .machine import Machine
-from .vector_access import SCALAR, VectorAccess, load_vector, store_vector, vector_access
+from .vector_access import SCALAR, VectorAccess, load_vector, store_vector, vector_access, widest_access
 
 NAME = "points"
 THREADS = 256
@@ -41,23 +42,25 @@ def find(body: KernelBody) -> KernelBody | None:
     return collapse(body) if is_map else None
 
 
-def choose(body: KernelBody, machine: Machine) -> Choice:
-    """Cut all points into work-groups of whole warps."""
-    width = vector_access(body).width if body.rows else 1
+def candidates(body: KernelBody, machine: Machine) -> Iterator[Choice]:
+    """All points in work-groups of whole warps, a thread with as many as its widest load, or with one."""
+    for width in dict.fromkeys((widest_access(body).width if body.rows else 1, 1)):
+        yield _choice(body, width, machine)
+
+
+def _choice(body: KernelBody, width: int, machine: Machine) -> Choice:
     groups = expr.ceildiv(extent_of(body.rows), THREADS * width)
     axes = [PlacedAxis("group", groups, "block"), PlacedAxis("thread", THREADS, "thread")]
     if width > 1:
         axes.append(PlacedAxis("element", width, "vec", width=width))
-    flops = reduce(expr.add, (stage_flops(body, stage) for stage in body.stages), 0)
-    return Choice(NAME, kernel_item(body.function.name, axes, on_threads(groups, THREADS)), (), groups, flops)
+    item = kernel_item(body.function.name, axes, on_threads(groups, THREADS))
+    return Choice(NAME, item, (), partial(points_cost, body, width, machine))
 
 
 def realise(body: KernelBody, item: KernelItem, frame: Frame) -> None:
     """Emit the points of one work-group."""
     width = constant_extent(item, "element")
-    access = vector_access(body) if width > 1 else SCALAR
-    assert access.width == width, "the record says what was chosen"
-    _Emission(body, access, frame).emit()
+    _Emission(body, vector_access(body, width), frame).emit()
 
 
 class _Emission:

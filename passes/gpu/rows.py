@@ -7,13 +7,15 @@ are short, a work-group takes many rows side by side.
 from __future__ import annotations
 
 from collections import Counter
-from functools import reduce
+from collections.abc import Iterator
+from functools import partial
 
 from passes.loops.accesses import linear_access, loads
 from passes.loops.body import KernelBody, Stage
 from passes.loops.collapse import collapse
 from passes.loops.domain import extent_of
-from passes.schedule.choice import Choice, Scratch, stage_flops
+from passes.loops.scatter import is_scatter
+from passes.schedule.choice import Choice, Scratch
 from passes.schedule.record import PlacedAxis, constant_extent, kernel_item, on_threads
 from passes.schedule.row_storage import locals_of, row_size
 from passes.schedule.tiling import inner_loops
@@ -22,6 +24,7 @@ from tensorkiln.architectures import MAX_THREADS_PER_BLOCK, STATIC_SHARED_BYTES
 from tensorkiln.dtypes import DType
 from tensorkiln.schedule import KernelItem, SharedArray
 
+from .cost import rows_cost
 from .frame import Frame
 from .machine import WARP, Machine
 from .reduction import Lanes
@@ -40,14 +43,22 @@ SHARED_BUDGET = STATIC_SHARED_BYTES // 2
 """Bytes that rows may take: a larger share would leave room for one work-group on a multiprocessor."""
 
 
-def find(body: KernelBody) -> KernelBody:
+def find(body: KernelBody) -> KernelBody | None:
     """Maps and reductions of every kind, after their loops have been merged."""
-    return collapse(body)
+    return None if is_scatter(body) else collapse(body)
 
 
-def choose(body: KernelBody, machine: Machine) -> Choice:
-    """Give a row as many lanes as keep each of them busy."""
-    lanes = _lanes(body)
+def candidates(body: KernelBody, machine: Machine) -> Iterator[Choice]:
+    """Rows with as many lanes as keep each of them busy, or with half or twice as many."""
+    expected = _lanes(body)
+    yield _choice(body, expected, machine)
+    if expected.rows == 1:
+        for lanes in (expected.lanes // 2, expected.lanes * 2):
+            if WARP <= lanes <= MAX_THREADS_PER_BLOCK:
+                yield _choice(body, Lanes(1, lanes), machine)
+
+
+def _choice(body: KernelBody, lanes: Lanes, machine: Machine) -> Choice:
     row_count = extent_of(body.rows)
     groups = expr.ceildiv(row_count, lanes.rows)
     axes = [PlacedAxis("row_group", groups, "block")]
@@ -63,9 +74,8 @@ def choose(body: KernelBody, machine: Machine) -> Choice:
         Scratch(body.operands[number].dtype, expr.product(body.operands[number].shape), is_private=False)
         for number in rows_in_buffers(body, lanes)
     )
-    flops = reduce(expr.add, (stage_flops(body, stage) for stage in body.stages), 0)
     item = kernel_item(body.function.name, axes, on_threads(groups, lanes.threads), shared)
-    return Choice(NAME, item, scratch, groups, flops)
+    return Choice(NAME, item, scratch, partial(rows_cost, body, lanes, machine))
 
 
 def realise(body: KernelBody, item: KernelItem, frame: Frame) -> None:

@@ -6,7 +6,7 @@ its update goes to, and the greatest number stays, in whatever order the threads
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from dialect.mlir import arith, ir, memref, scf
 from passes.emit.emission import as_index
@@ -18,7 +18,9 @@ from passes.loops.index_space import IndexSpace
 from passes.loops.scatter import at, is_scatter, lines_of, root_of
 from passes.scalar.registers import zero
 from passes.schedule.choice import Choice, Scratch
+from passes.schedule.cost import Cost, Evaluate
 from passes.schedule.record import PlacedAxis, constant_extent, kernel_item, on_threads
+from passes.schedule.work import moved_bytes
 from passes.values import Value
 from tensorkiln import expr
 from tensorkiln.dtypes import DType
@@ -26,6 +28,7 @@ from tensorkiln.expr import Dim, symbol
 from tensorkiln.schedule import KernelItem
 
 from .branch import Test, where
+from .cost import ACCESS
 from .frame import GROUP, THREAD, Frame
 from .intrinsics import barrier
 from .machine import WARP, Machine
@@ -42,7 +45,7 @@ def find(body: KernelBody) -> KernelBody | None:
     return body if is_scatter(body) else None
 
 
-def choose(body: KernelBody, machine: Machine) -> Choice:
+def candidates(body: KernelBody, machine: Machine) -> Iterator[Choice]:
     """A work-group takes a line of the result along the axis."""
     root = root_of(body)
     axis, groups = root.int("axis"), extent_of(lines_of(root))
@@ -58,7 +61,13 @@ def choose(body: KernelBody, machine: Machine) -> Choice:
     ]
     winners = Scratch(WINNER, expr.product(root.shape), is_private=False)
     item = kernel_item(body.function.name, axes, on_threads(groups, lanes))
-    return Choice(NAME, item, (winners,), groups, expr.product(root.operands[1].shape))
+
+    def cost(at: Evaluate) -> Cost:
+        cleared, updates = (at(expr.product(value.shape)) for value in (root, root.operands[0]))
+        accesses = (3 * cleared + 3 * updates) * ACCESS
+        return Cost(accesses / machine.device.lanes, moved_bytes(body, at) + 2 * cleared * WINNER.itemsize)
+
+    yield Choice(NAME, item, (winners,), cost)
 
 
 def realise(body: KernelBody, item: KernelItem, frame: Frame) -> None:

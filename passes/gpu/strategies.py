@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from passes import upstream
 from passes.emit.index_emission import IndexEmitter
 from passes.loops.body import KernelBody
@@ -15,21 +17,21 @@ from .frame import Frame
 from .machine import Machine
 
 STRATEGIES: Strategies[Machine, Frame] = {
-    scatter.NAME: Strategy(scatter.find, scatter.choose, scatter.realise),
-    contraction.NAME: Strategy(contraction.find, contraction.choose, contraction.realise),
-    points.NAME: Strategy(points.find, points.choose, points.realise),
-    rows.NAME: Strategy(rows.find, rows.choose, rows.realise),
+    scatter.NAME: Strategy(scatter.find, scatter.candidates, scatter.realise),
+    contraction.NAME: Strategy(contraction.find, contraction.candidates, contraction.realise),
+    points.NAME: Strategy(points.find, points.candidates, points.realise),
+    rows.NAME: Strategy(rows.find, rows.candidates, rows.realise),
 }
 
 
-def _choose_none(body: KernelBody, machine: Machine) -> Choice:
+def _only(body: KernelBody, machine: Machine) -> Iterator[Choice]:
     axes = [PlacedAxis("group", 1, "block")]
-    return upstream.choice(body, kernel_item(body.function.name, axes, on_threads(1, 1)))
+    yield upstream.choice(body, kernel_item(body.function.name, axes, on_threads(1, 1)))
 
 
 def _realise_none(body: KernelBody, item: KernelItem, frame: Frame) -> None:
     upstream.emit(body, frame.linalg, frame.buffers, IndexEmitter(body.space, frame.names), frame.entry)
 
 
-UNSCHEDULED: Strategies[Machine, Frame] = {upstream.NAME: Strategy(upstream.find, _choose_none, _realise_none)}
+UNSCHEDULED: Strategies[Machine, Frame] = {upstream.NAME: Strategy(upstream.find, _only, _realise_none)}
 """What takes the linalg of a kernel as it is."""

@@ -35,7 +35,14 @@ class VectorAccess:
 SCALAR = VectorAccess(1, frozenset(), frozenset())
 
 
-def vector_access(body: KernelBody) -> VectorAccess:
+def vector_access(body: KernelBody, width: int) -> VectorAccess:
+    """The accesses of a thread with so many elements, which the loops of `body` allow."""
+    found = _of_width(body, width) if width > 1 else SCALAR
+    assert found is not None, "such a width was offered"
+    return found
+
+
+def widest_access(body: KernelBody) -> VectorAccess:
     """The widest access that the loops of `body`, which all of its stages walk, allow."""
     operations = sum(isinstance(node, Apply) for stage in body.stages for node in walk(stage.elements, body.nodes))
     width = VECTOR_BYTES

@@ -21,21 +21,27 @@ from ..plan.prepare import settle_prepared
 from ..plan.program_plan import Call, ProgramPlan, Step, plan_program
 from ..to_linalg.read_kernel import read_kernel
 from ..to_linalg.write_kernel import SUFFIX
-from ..values import Function, functions_of, is_kernel, read_function, read_symbols
-from .choice import Choice
+from ..values import Function, functions_of, is_kernel, kernel_text, read_function, read_symbols
+from .choice import Candidate, Choice
+from .cost import Machine, at_upper_bounds
+from .work import flops
 
 SCHEDULE = "kiln.schedule"
 STRATEGY = "kiln.strategy"
 FLOPS = "kiln.flops"
+ESTIMATE = "kiln.estimate_ns"
+CANDIDATES = "kiln.candidates"
 PROGRAM = "kiln.program"
 
-Chooser = Callable[[KernelBody], Choice]
+Pick = Callable[[KernelBody, str], tuple[Choice, Sequence[Candidate]]]
+"""What is picked for a kernel of this canonical text, and what was offered."""
 
 
-def attach_schedules(module: ir.Module, choose: Chooser, reuse: Reuse | None = None) -> ProgramPlan:
-    """Choose a schedule for every kernel and write it on its function; write the plan of the program on the module.
+def attach_schedules(module: ir.Module, pick: Pick, machine: Machine, reuse: Reuse | None = None) -> ProgramPlan:
+    """Pick a schedule for every kernel and write it on its function; write the plan of the program on the module.
 
-    `reuse` is what the strategies allow a kernel to compute in place; None is nothing.
+    What it takes is estimated where every symbol is as large as it may be. `reuse` is what the strategies allow a
+    kernel to compute in place; None is nothing.
     """
     graph = read_function(graph_function(module).operation, read_symbols(module))
     plan = plan_program(_calls(graph), graph)
@@ -44,23 +50,29 @@ def attach_schedules(module: ir.Module, choose: Chooser, reuse: Reuse | None = N
         if step.kernel is not None:
             steps_of.setdefault(step.kernel, []).append(number)
     functions = functions_of(module)
-    candidates: dict[int, tuple[tuple[int, int], ...]] = {}
+    reusables: dict[int, tuple[tuple[int, int], ...]] = {}
+    at = at_upper_bounds(graph.symbols)
     with module.context, ir.Location.unknown():
         for name, steps in steps_of.items():
             function = functions[name]
             body = read_kernel(functions, name, graph.symbols)
-            choice = choose(body)
+            choice, offered = pick(body, kernel_text(functions[name + SUFFIX]))
             for number in steps:
                 for scratch in choice.scratch:
                     plan.add_scratch(number, scratch.dtype, scratch.elements, is_private=scratch.is_private)
             if reuse is not None:
-                candidates |= dict.fromkeys(steps, reusable(body, reuse))
+                reusables |= dict.fromkeys(steps, reusable(body, reuse))
             function.attributes[SCHEDULE] = encode(choice.item.model_dump(mode="json"))
             function.attributes[STRATEGY] = ir.StringAttr.get(choice.strategy)
-            function.attributes[FLOPS] = encode(to_wire(choice.flops))
+            function.attributes[FLOPS] = encode(to_wire(flops(body)))
+            estimate = machine.nanoseconds(choice.cost(at), choice.item, at)
+            function.attributes[ESTIMATE] = encode(int(estimate))
+            function.attributes[CANDIDATES] = encode(
+                [{"key": c.key, "strategy": c.strategy, "estimate_ns": int(c.estimate_ns)} for c in offered]
+            )
         plan.close()
         settle_prepared(plan)
-        share_storage(plan, candidates)
+        share_storage(plan, reusables)
         name_entries(plan)
         module.operation.attributes[PROGRAM] = encode(_to_json(plan))
     return plan
@@ -94,7 +106,7 @@ def scheduled_kernels(module: ir.Module) -> Iterator[ScheduledKernel]:
     for step in entry_steps(read_plan(module)[1]):
         assert step.kernel is not None, "an entry runs a kernel"
         function = functions[step.kernel]
-        strategy, item, _ = schedule_of(function)
+        strategy, item = schedule_of(function)
         body = read_kernel(functions, step.kernel, graph.symbols)
         yield ScheduledKernel(
             step.entry, step, body, strategy, item, functions[step.kernel + SUFFIX], function.location
@@ -106,11 +118,15 @@ def entry_steps(steps: Sequence[Step]) -> list[Step]:
     return list({step.entry: step for step in reversed(steps) if step.entry}.values())[::-1]
 
 
-def schedule_of(function: ir.Operation) -> tuple[str, KernelItem, Dim]:
-    """`(strategy, schedule, scalar operations)` of a kernel function."""
+def schedule_of(function: ir.Operation) -> tuple[str, KernelItem]:
+    """`(strategy, schedule)` of a kernel function."""
     attributes = function.attributes
-    item = KernelItem.model_validate(decode(attributes[SCHEDULE]))
-    return ir.StringAttr(attributes[STRATEGY]).value, item, from_derived_wire(decode(attributes[FLOPS]))
+    return ir.StringAttr(attributes[STRATEGY]).value, KernelItem.model_validate(decode(attributes[SCHEDULE]))
+
+
+def work_of(function: ir.Operation) -> tuple[Dim, int]:
+    """`(scalar operations, estimated nanoseconds)` of a kernel function."""
+    return from_derived_wire(decode(function.attributes[FLOPS])), decode(function.attributes[ESTIMATE])
 
 
 def _calls(graph: Function) -> list[Call]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tensorkiln import expr
@@ -10,10 +10,9 @@ from tensorkiln.dtypes import DType
 from tensorkiln.expr import Dim
 from tensorkiln.schedule import KernelItem
 
-from ..loops.body import KernelBody, Stage
-from ..loops.domain import Loop, extent_of
-from ..loops.scalar_dag import Apply, walk
-from .work import additions
+from ..loops.body import KernelBody
+from ..loops.domain import Loop
+from .cost import Cost, Evaluate
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,23 +26,24 @@ class Scratch:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A schedule for one kernel. `groups` work-groups of `per_group` rows; `item` lacks only the buffers."""
+    """A schedule for one kernel, and what it costs at the sizes that are looked at; `item` lacks only the buffers."""
 
     strategy: str
     item: KernelItem
     scratch: tuple[Scratch, ...]
-    groups: Dim
-    flops: Dim
+    cost: Callable[[Evaluate], Cost]
 
 
-def stage_flops(body: KernelBody, stage: Stage) -> Dim:
-    """Operations of a stage, counted in additions of 32 bits: those of one element, and a combination when it reduces,
-    times its points.
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A choice that was offered: its `key`, under which a measured time can be kept, and what it was estimated at.
+
+    The key stands for the kernel, the machine, the version of the strategy and what it decided.
     """
-    per_point = sum(additions(node) for node in walk(stage.elements, body.nodes) if isinstance(node, Apply))
-    if stage.combine is not None:
-        per_point += sum(2 if element.dtype.itemsize == 8 else 1 for element in stage.elements)
-    return expr.mul(per_point, extent_of(bounded(body, stage.domain.loops)))
+
+    key: str
+    strategy: str
+    estimate_ns: float
 
 
 def bounded(body: KernelBody, loops: Sequence[Loop]) -> tuple[Loop, ...]:

@@ -97,6 +97,11 @@ def threads_of(item: KernelItem) -> int:
     return evaluate(item.context.local_dims[0], {})
 
 
+def shared_bytes(item: KernelItem) -> Dim:
+    """Bytes of the arrays that the threads of a work-group share."""
+    return expr.add(0, *(expr.mul(array.elements, array.dtype.itemsize) for array in item.shared))
+
+
 def constant_extent(item: KernelItem, name: str, default: int = 1) -> int:
     """The extent of the axis called `name`, which is a constant; `default` when there is none."""
     found = (axis.extent for axis in item.iter.axes if axis.name == name)

@@ -6,7 +6,7 @@ with the loop that walks memory contiguously.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from tensorkiln import expr
@@ -44,22 +44,32 @@ def inner_loops(body: KernelBody, stage: Stage) -> tuple[Loop, ...]:
     return tuple(loop for loop in stage.domain.loops if loop not in body.rows)
 
 
-def choose_rows(body: KernelBody) -> Rows:
-    """How to split the loops that all stages share."""
+def rows_candidates(body: KernelBody) -> Iterator[Rows]:
+    """Ways to split the loops that all stages share, the one to be expected first."""
     count = len(body.rows)
     across = _transposed(body)
     if across is not None:
-        return tuple(TRANSPOSE_TILE if number in (across, count - 1) else ROW for number in range(count))
+        yield tuple(TRANSPOSE_TILE if number in (across, count - 1) else ROW for number in range(count))
+        return
     reductions = [stage for stage in body.stages if stage.combine is not None]
     if not reductions:
-        kept = _rows_of_maps(body)
-    elif body.rows and all(_prefers_columns(body, stage) for stage in reductions):
-        kept = count - 1
+        kept = [_rows_of_maps(body)]
+    elif not body.rows or any(inner_loops(body, stage) != stage.domain.reduction for stage in reductions):
+        kept = [count]
     else:
-        kept = count
+        kept = [count - 1, count]
+        if not all(_prefers_columns(body, stage) for stage in reductions):
+            kept.reverse()
+    for number in kept:
+        yield _outermost(body, number, COLUMN_CHUNK if reductions else CHUNK)
+
+
+def _outermost(body: KernelBody, kept: int, limit: int) -> Rows:
+    """So many loops as rows, whose pieces of the next one have about `limit` points."""
+    count = len(body.rows)
     if kept == count:
         return (ROW,) * count
-    return (*(ROW,) * kept, _cut(body, kept, COLUMN_CHUNK if reductions else CHUNK), *(WHOLE,) * (count - kept - 1))
+    return (*(ROW,) * kept, _cut(body, kept, limit), *(WHOLE,) * (count - kept - 1))
 
 
 def _cut(body: KernelBody, number: int, limit: int) -> int:
@@ -140,8 +150,6 @@ def _rows_of_maps(body: KernelBody) -> int:
 
 def _prefers_columns(body: KernelBody, stage: Stage) -> bool:
     """Whether the loop to run innermost is the last parallel one: memory is contiguous along it, or sums are short."""
-    if not stage.domain.reduction or inner_loops(body, stage) != stage.domain.reduction:
-        return False
     names = [loop.name for loop in stage.domain.loops]
     column, last = names.index(body.rows[-1].name), names.index(stage.domain.reduction[-1].name)
     strided_columns = strided_reductions = 0

@@ -1,24 +1,17 @@
-"""What the scalar operations of one element take, counted in additions of 32 bits."""
+"""What a kernel computes and moves, whatever runs it."""
 
 from __future__ import annotations
 
-from typing import Final
+from tensorkiln import expr
+from tensorkiln.expr import Dim
 
-from ..loops.scalar_dag import Apply, Constant
-
-_DIVISION: Final = 8
-_FLOATS: Final[dict[str, int]] = {
-    **dict.fromkeys(("div", "fdiv", "recip"), _DIVISION),
-    "sqrt": 12,
-    "exp2": 20,
-    "log2": 50,
-    "sin": 120,
-    "pow": 160,
-    "mod": 500,
-}
-"""Measured on chains of each, with AVX-512 vectors, against `tensorkiln.schedule.estimate.NS_PER_OPERATION`."""
-_INTEGERS: Final[dict[str, int]] = {**dict.fromkeys(("div", "idiv", "mod"), 40), "pow": 160}
-_THREEFRY: Final = 80
+from ..loops.accesses import loads
+from ..loops.body import KernelBody, Stage
+from ..loops.domain import extent_of
+from ..loops.scalar_dag import Apply, Choose, Constant, Guard, walk
+from ..scalar import costs
+from .choice import bounded
+from .cost import Evaluate
 
 
 def additions(node: Apply) -> int:
@@ -28,11 +21,46 @@ def additions(node: Apply) -> int:
 
 def _of_32_bits(node: Apply) -> int:
     if node.op == "threefry":
-        return _THREEFRY
+        return costs.THREEFRY
     if node.op not in ("binop", "unary"):
         return 1
     kind = str(node.attributes[0])
     if kind == "pow" and isinstance(node.args[1], Constant):
-        # Powers that are known are mostly a few products, or a square root.
-        return _DIVISION
-    return (_FLOATS if node.args[0].dtype.is_float else _INTEGERS).get(kind, 1)
+        return costs.KNOWN_POWER
+    return costs.additions(kind, is_float=node.args[0].dtype.is_float)
+
+
+def operations(body: KernelBody, stage: Stage) -> int:
+    """Operations at a point of a stage, in additions of 32 bits: those of its elements, and a combination when it
+    reduces.
+    """
+    count = sum(additions(node) for node in walk(stage.elements, body.nodes) if isinstance(node, Apply))
+    if stage.combine is not None:
+        count += sum(2 if element.dtype.itemsize == 8 else 1 for element in stage.elements)
+    return count
+
+
+def selections(body: KernelBody, stage: Stage) -> int:
+    """Values at a point of a stage that are one or another."""
+    return sum(isinstance(node, Guard | Choose) for node in walk(stage.elements, body.nodes))
+
+
+def flops(body: KernelBody) -> Dim:
+    """Operations of all stages at all of their points."""
+    points = (extent_of(bounded(body, stage.domain.loops)) for stage in body.stages)
+    return expr.add(
+        *(expr.mul(operations(body, stage), count) for stage, count in zip(body.stages, points, strict=True))
+    )
+
+
+def moved_bytes(body: KernelBody, at: Evaluate) -> int:
+    """Bytes that a kernel reads and writes of what is outside: all of an operand, or what its points can reach."""
+    points = [at(extent_of(bounded(body, stage.domain.loops))) for stage in body.stages]
+    reached: dict[int, int] = {}
+    for stage, count in zip(body.stages, points, strict=True):
+        for load in loads(stage.elements, body.nodes):
+            reached[load.operand] = reached.get(load.operand, 0) + count
+    sizes = {number: at(expr.product(value.shape)) for number, value in enumerate(body.operands[: body.local_from])}
+    return sum(
+        min(size, reached.get(number, size)) * body.operands[number].dtype.itemsize for number, size in sizes.items()
+    )

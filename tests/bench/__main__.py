@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import argparse
 
-from tests.bench.measure import Measurement, measure, measure_network
+from tests.bench.measure import Measurement, measure, measure_network, rank_correlation
 from tests.bench.table import table
 from tests.bench.workloads import NETWORKS, WORKLOADS
 
@@ -23,6 +23,8 @@ def main() -> None:
     measurements: list[Measurement] = [measure(each, seconds) for each in WORKLOADS if only in each.name]
     measurements += [measure_network(name, seconds) for name in NETWORKS if only in name]
     print(table(measurements))
+    if len(measurements) > 2:
+        print(f"rank correlation of estimates and times: {rank_correlation(measurements):.2f}")
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,10 +29,13 @@ COMPILES = 2
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """Median seconds of a call by candidate, the fastest compilation in seconds, and the kernels of the program."""
+    """Median seconds of a call by candidate, what the compiler estimates of ours, the seconds of the fastest compilation,
+    and the kernels of the program.
+    """
 
     name: str
     seconds: Mapping[str, float]
+    estimate_s: float
     compile_s: float
     kernels: int
 
@@ -50,7 +53,7 @@ def measure(workload: Workload, budget_s: float) -> Measurement:
     if session is not None:
         feeds = dict(zip("abc", arrays, strict=False))
         calls["ONNX Runtime"] = lambda: session(feeds)[0]
-    return Measurement(workload.name, by_turns(calls, budget_s), compile_s, len(compilation.program.kernels))
+    return _measurement(workload.name, by_turns(calls, budget_s), compilation, compile_s)
 
 
 def measure_network(name: str, budget_s: float) -> Measurement:
@@ -65,7 +68,21 @@ def measure_network(name: str, budget_s: float) -> Measurement:
     if session is not None:
         (input_name,) = model.inputs
         calls["ONNX Runtime"] = lambda: session({input_name: image})[-1]
-    return Measurement(name, by_turns(calls, budget_s), compile_s, len(compilation.program.kernels))
+    return _measurement(name, by_turns(calls, budget_s), compilation, compile_s)
+
+
+def _measurement(name: str, seconds: Mapping[str, float], compilation: Compilation, compile_s: float) -> Measurement:
+    compiled_program = compilation.program
+    called = [entry for entry in compiled_program.schedule.analysis if entry.item_id not in compiled_program.prepare]
+    estimate_s = sum(entry.est_ns for entry in called) / 1e9
+    return Measurement(name, seconds, estimate_s, compile_s, len(compiled_program.kernels))
+
+
+def rank_correlation(measurements: Sequence[Measurement]) -> float:
+    """Spearman's, of our times and the compiler's estimates of them; 1 where both order the workloads alike."""
+    times = [(entry.seconds["tensorkiln"], entry.estimate_s) for entry in measurements]
+    measured, estimated = (np.argsort(np.argsort(column)) for column in zip(*times, strict=True))
+    return float(np.corrcoef(measured, estimated)[0, 1])
 
 
 def by_turns(calls: Mapping[str, Callable[[], Array]], budget_s: float) -> dict[str, float]:

@@ -12,7 +12,12 @@ OTHERS = ("NumPy", "ONNX Runtime")
 def table(measurements: Sequence[Measurement]) -> str:
     """Times in microseconds; a ratio above 1 means that tensorkiln takes less. Columns without a time are left out."""
     others = [name for name in OTHERS if any(name in entry.seconds for entry in measurements)]
-    header = ["workload", "tensorkiln us", *(column for name in others for column in (f"{name} us", "ratio"))]
+    header = [
+        "workload",
+        "tensorkiln us",
+        "estimate",
+        *(column for name in others for column in (f"{name} us", "ratio")),
+    ]
     lines = [[*header, "kernels", "compile ms"], *(_cells(entry, others) for entry in measurements)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     return "\n".join(_aligned(line, widths) for line in lines)
@@ -20,7 +25,7 @@ def table(measurements: Sequence[Measurement]) -> str:
 
 def _cells(entry: Measurement, others: Sequence[str]) -> list[str]:
     ours = entry.seconds["tensorkiln"]
-    cells = [entry.name, _microseconds(ours)]
+    cells = [entry.name, _microseconds(ours), _microseconds(entry.estimate_s)]
     for name in others:
         theirs = entry.seconds.get(name)
         cells += ["-", "-"] if theirs is None else [_microseconds(theirs), f"{theirs / ours:.2f}"]

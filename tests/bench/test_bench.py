@@ -12,7 +12,7 @@ from onnx.reference import ReferenceEvaluator
 from tensorkiln.canonical import canonicalize, graph_digest
 from tensorkiln.graph import Graph
 from tests.bench.large_graph import NODES, large_graph
-from tests.bench.measure import by_turns, measure
+from tests.bench.measure import Measurement, by_turns, measure, rank_correlation
 from tests.bench.table import table
 from tests.bench.workloads import WORKLOADS, Workload
 from tests.networks.operators import Conv
@@ -27,6 +27,15 @@ def test_a_small_workload_is_measured_and_shown() -> None:
     assert header.split()[:3] == ["workload", "tensorkiln", "us"]
     assert len(header) == len(line)
     assert WORKLOADS[0].name in line
+
+
+def test_estimates_that_order_workloads_as_their_times_do_are_correlated() -> None:
+    def taken(*pairs: tuple[float, float]) -> list[Measurement]:
+        return [Measurement(str(n), {"tensorkiln": ours}, told, 1.0, 1) for n, (ours, told) in enumerate(pairs)]
+
+    assert rank_correlation(taken((1, 10), (2, 20), (3, 21), (4, 100))) == pytest.approx(1)
+    assert rank_correlation(taken((1, 4), (2, 3), (3, 2), (4, 1))) == pytest.approx(-1)
+    assert rank_correlation(taken((1, 2), (2, 1), (3, 3), (4, 4))) == pytest.approx(0.8)
 
 
 def test_a_candidate_with_another_result_is_refused() -> None:

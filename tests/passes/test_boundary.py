@@ -12,6 +12,7 @@ from passes.boundary import KILN, LLVM, LOOPS
 from passes.census import census, count_flat, count_nested, heaviest_nodes
 from passes.compile import CompileRequest, compile_request
 from passes.cpu.pipeline import cpu_pipeline
+from passes.gpu.machine import machine_of as gpu_machine_of
 from passes.gpu.pipeline import gpu_pipeline
 from tensorkiln.build import Builder
 from tensorkiln.compile_limits import MAX_OPERATIONS
@@ -19,12 +20,12 @@ from tensorkiln.errors import DiagnosticError, LimitExceededError
 from tensorkiln.graph import Graph
 from tensorkiln.options import CompileOptions
 from tensorkiln.target import Target
-from tests.passes.modules import TARGET, after, output
+from tests.passes.modules import TARGET, after, machine, output
 from tests.passes.test_compile import network
 
 PIPELINES = (
-    cpu_pipeline(Target.parse(TARGET), CompileOptions()),
-    gpu_pipeline(Target.parse("cuda:sm_90"), CompileOptions()),
+    cpu_pipeline(machine(), CompileOptions()),
+    gpu_pipeline(gpu_machine_of(Target.parse("cuda:sm_90")), CompileOptions()),
 )
 
 

@@ -110,7 +110,7 @@ def test_a_pack_is_an_item_that_is_prepared_and_its_reader_reads_panels() -> Non
 def test_the_weights_of_a_convolution_are_packed_by_output_channels() -> None:
     text = compiled(graph_of(convolution), AVX512, dump_stages=True).dumps["pack-parameters"]
     check_ir(
-        text, "// CHECK: inner_dims_pos = [0] inner_tiles = [14] {{.*}}tensor<37x6x3x3xf32> -> tensor<3x6x3x3x14xf32>"
+        text, "// CHECK: inner_dims_pos = [0] inner_tiles = [13] {{.*}}tensor<37x6x3x3xf32> -> tensor<3x6x3x3x13xf32>"
     )
 
 

@@ -9,7 +9,6 @@ import pytest
 
 from tensorkiln.build import Builder, Tensor, exp, power, sin, softmax
 from tensorkiln.graph import Graph
-from tensorkiln.schedule import core_ns
 from tests.compiled import compiled, program
 from tests.passes.modules import output
 
@@ -77,12 +76,3 @@ def test_an_operation_counts_as_the_additions_that_take_as_long() -> None:
     assert operations(lambda x: power(x, x)) == 160
     assert operations(lambda x: power(x, 3.0)) == 8
     assert operations(lambda x: x % 7, "int32") > 40
-
-
-def test_the_estimate_of_an_item_is_that_of_one_core_and_a_launch() -> None:
-    graph = made(normalised, 512)
-    (analysis,) = compiled(graph, V4).program.schedule.analysis
-    flops, moved = analysis.flops, 2 * 4 * 512 * 512
-    assert isinstance(flops, int)
-    assert (analysis.bytes_read, analysis.bytes_written) == (moved // 2, moved // 2)
-    assert analysis.est_ns == 1000 + core_ns(flops, moved)

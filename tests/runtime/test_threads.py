@@ -9,24 +9,24 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from tensorkiln.expr import symbol
+from tensorkiln.expr import Dim, symbol
 from tensorkiln.program import Program
 from tensorkiln.runtime.threads import split
-from tensorkiln.schedule import ItemAnalysis, core_ns
+from tensorkiln.schedule import ItemAnalysis
 from tests.runtime.kernels import CHUNK, DOUBLE, INCREMENT, elementwise
 from tests.runtime.sketch import Sketch
 
 N = symbol("n")
 
 
-def chain(threads: int, *, bytes_read: int = 0) -> Program:
-    """`2 * x + 1` by two kernels; `bytes_read` is what the analysis says of each."""
+def chain(threads: int, *, est_ns: int = 0, flops: Dim = 0) -> Program:
+    """`2 * x + 1` by two kernels; `est_ns` and `flops` are what the analysis says of each."""
     sketch = Sketch(symbols={"n": (1, 1 << 23)})
     x, between, out = sketch.buffer([N], "input"), sketch.buffer([N]), sketch.buffer([N], "output")
     sketch.elementwise(DOUBLE, "double_it", [x, between])
     sketch.elementwise(INCREMENT, "increment", [between, out])
-    if bytes_read:
-        sketch.analysis = [ItemAnalysis(item_id=item, bytes_read=bytes_read) for item in range(2)]
+    if est_ns:
+        sketch.analysis = [ItemAnalysis(item_id=item, est_ns=est_ns, flops=flops) for item in range(2)]
     return sketch.program(threads=threads)
 
 
@@ -34,7 +34,7 @@ def chain(threads: int, *, bytes_read: int = 0) -> Program:
 @pytest.mark.parametrize("count", [1, 16, 17, 1000, 100_003])
 def test_the_number_of_threads_does_not_change_the_result(threads: int, count: int) -> None:
     values = np.random.default_rng(0).random(count, np.float32)
-    program = chain(threads, bytes_read=1 << 30)
+    program = chain(threads, est_ns=1 << 30)
     assert program.profile(values, n=count)[0].threads == min(threads, -(-count // CHUNK))
     np.testing.assert_array_equal(program(values, n=count)[0], values + values + 1)
 
@@ -46,7 +46,7 @@ def test_every_work_group_runs_exactly_once() -> None:
     body = "  %o = getelementptr float, ptr %p1, i64 %i\n  %old = load float, ptr %o\n  %y = fadd float %old, %x0"
     sketch.elementwise(DOUBLE, "double_it", [x, out])
     sketch.elementwise(elementwise("accumulate", 1, body), "accumulate", [x, out])
-    sketch.analysis = [ItemAnalysis(item_id=item, est_ns=0, flops=1 << 40) for item in range(2)]
+    sketch.analysis = [ItemAnalysis(item_id=item, est_ns=1 << 40) for item in range(2)]
     values = np.ones(50_000, np.float32)
     assert np.unique(sketch.program(threads=7)(values, n=50_000)[0]).tolist() == [3.0]
 
@@ -56,18 +56,17 @@ def test_a_small_kernel_stays_on_the_calling_thread() -> None:
     assert [item.threads for item in program.profile(np.zeros(1000, np.float32), n=1000)] == [1, 1]
 
 
-@pytest.mark.parametrize(("mebibytes", "threads"), [(1, 1), (16, 1), (30, 1), (36, 2), (1024, 8)])
-def test_a_kernel_of_less_than_a_millisecond_has_one_thread(mebibytes: int, threads: int) -> None:
-    program = chain(8, bytes_read=mebibytes << 20)
+@pytest.mark.parametrize(("us", "threads"), [(1, 1), (900, 1), (1100, 2), (1600, 3), (60_000, 8)])
+def test_a_kernel_of_less_than_a_millisecond_has_one_thread(us: int, threads: int) -> None:
+    program = chain(8, est_ns=1000 * us)
     values = np.zeros(1000, np.float32)
     assert [item.threads for item in program.profile(values, n=1000)] == [threads, threads]
 
 
-def test_the_work_of_a_kernel_is_what_takes_longer_of_its_operations_and_its_bytes() -> None:
-    assert core_ns(0, 1 << 20) == pytest.approx((1 << 20) / 80, rel=0.01)
-    assert core_ns(0, 1 << 30) == pytest.approx((1 << 30) / 20, rel=0.05)
-    assert core_ns(1 << 30, 1 << 20) == pytest.approx((1 << 30) / 83, rel=0.01)
-    assert core_ns(1, 1 << 30) == core_ns(0, 1 << 30)
+def test_an_estimate_at_the_largest_size_is_scaled_to_the_size_of_the_call() -> None:
+    program = chain(8, est_ns=8_000_000, flops=2 * N)
+    for count, threads in ((1 << 17, 1), (1 << 21, 4), (1 << 23, 8)):
+        assert [item.threads for item in program.profile(np.zeros(count, np.float32), n=count)] == [threads] * 2
 
 
 def test_a_large_kernel_is_split_by_the_bytes_it_touches() -> None:
@@ -77,12 +76,12 @@ def test_a_large_kernel_is_split_by_the_bytes_it_touches() -> None:
 
 
 def test_one_work_group_is_never_split() -> None:
-    program = chain(8, bytes_read=1 << 40)
+    program = chain(8, est_ns=1 << 40)
     assert [item.threads for item in program.profile(np.zeros(CHUNK, np.float32), n=CHUNK)] == [1, 1]
 
 
 def test_a_program_called_from_many_threads_gives_each_its_own_result() -> None:
-    program = chain(2, bytes_read=1 << 30)
+    program = chain(2, est_ns=1 << 40)
     start = threading.Barrier(8)
 
     def caller(seed: int) -> bool:
@@ -112,7 +111,7 @@ def test_fewer_than_one_thread_is_refused() -> None:
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_a_forked_child_can_still_split_kernels() -> None:
-    program = chain(2, bytes_read=1 << 30)
+    program = chain(2, est_ns=1 << 40)
     values = np.ones(1000, np.float32)
     program(values, n=1000)
     child = os.fork()

@@ -14,16 +14,21 @@ _SHOWN_ELEMENTS = 8
 
 
 def profile_table(profiles: Sequence[Sequence[ItemProfile]]) -> Table:
-    """One row per item of the program: its launch sizes and the median of its times over all profiles."""
+    """One row per item of the program: its launch sizes, the compiler's estimate for one processor or a whole GPU, and
+    the median of its times over all profiles.
+    """
     times = [median(item.ns for item in runs) for runs in zip(*profiles, strict=True)]
     total = sum(times)
-    table = Table("item", "operation", "name", "grid", "group", "threads", "time", "share")
+    table = Table("item", "operation", "name", "grid", "group", "threads", "estimate", "time", "share")
     for item, ns in zip(profiles[0], times, strict=True):
         grid = _dims(item.launch.global_size) if item.launch else ""
         group = _dims(item.launch.local_size) if item.launch and item.launch.local_size else ""
         share = f"{ns / total:.0%}" if total else ""
-        table.add_row(str(item.item_id), item.op, item.name, grid, group, str(item.threads), duration(ns), share)
-    table.add_row("", "", "all items", "", "", "", duration(total), "")
+        estimate = duration(item.estimate_ns) if item.estimate_ns else ""
+        taken = (str(item.threads), estimate, duration(ns), share)
+        table.add_row(str(item.item_id), item.op, item.name, grid, group, *taken)
+    estimated = sum(item.estimate_ns for item in profiles[0])
+    table.add_row("", "", "all items", "", "", "", duration(estimated) if estimated else "", duration(total), "")
     return table
 
 

@@ -9,7 +9,7 @@ from typing import Final
 
 from ..errors import CallBoundsError
 from ..expr import evaluate
-from ..schedule import KernelItem, ScheduleItem, core_ns
+from ..schedule import KernelItem, ScheduleItem
 from .address import Address
 from .cpu import CpuKernel, KernelFunction
 from .placement import Placement
@@ -22,6 +22,8 @@ NS_PER_WORKER: Final = 500_000
 Handing work to a pool and back takes 20 to 70 µs, more where other processes want the processors, and the estimate may
 be twice what it takes.
 """
+BYTES_PER_NS: Final = 20
+"""What a core reads or writes of memory in a nanosecond."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,14 +77,12 @@ def _host_launch(
 
 
 def _work_ns(placement: Placement, item: ScheduleItem, buffers: Sequence[int]) -> int:
-    """Estimated time of the item on one core: the compiler's where it is exact, else from operations and bytes."""
+    """Estimated time of the item on one core: the compiler's, in proportion to what it does at the sizes of the call;
+    without one, the time that its bytes take.
+    """
     program = placement.layout.outline.program
     if program.schedule.analysis:
         analysis = program.schedule.analysis[item.item_id]
-        if analysis.est_ns and not program.symbols:
-            return analysis.est_ns
-        flops = evaluate(analysis.flops, placement.symbols)
-        moved = evaluate(analysis.bytes_read, placement.symbols) + evaluate(analysis.bytes_written, placement.symbols)
-        if flops or moved:
-            return core_ns(flops, moved)
-    return core_ns(0, sum(placement.layout.window_bytes(buffer_id) for buffer_id in set(buffers)))
+        if analysis.est_ns:
+            return analysis.ns_at(placement.symbols, program.symbol_ranges)
+    return sum(placement.layout.window_bytes(buffer_id) for buffer_id in set(buffers)) // BYTES_PER_NS

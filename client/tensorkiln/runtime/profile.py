@@ -13,7 +13,10 @@ StepKind = Literal["kernel", "memory_transfer", "host_callback"]
 
 @dataclass(frozen=True, slots=True)
 class ItemProfile:
-    """Nanoseconds of one item; `launch` is that of a kernel, `threads` how many threads of the host it ran on."""
+    """Nanoseconds of one item; `launch` is that of a kernel, `threads` how many threads of the host it ran on.
+
+    `estimate_ns` is what the compiler estimated for one of them; 0 where it did not.
+    """
 
     item_id: int
     op: StepKind
@@ -21,6 +24,7 @@ class ItemProfile:
     ns: int
     launch: LaunchDims | None
     threads: int
+    estimate_ns: int = 0
 
 
 def item_profile(step: Launch | TransferStep | CallbackStep, ns: int) -> ItemProfile:

@@ -5,7 +5,6 @@ Every var of a schedule that belongs to a `CompiledProgram` (`buf_var`, `src_var
 """
 
 from .context import ScheduleContext, ensure3, work_groups
-from .estimate import core_ns
 from .graph import Dependency, FusionOpportunity, Schedule
 from .hints import LoopHint, Pipeline, Prefetch, ReductionPlan, Unroll, Vectorize
 from .items import ItemAnalysis, ScheduleItem
@@ -58,7 +57,6 @@ __all__ = [
     "Vectorize",
     "compute_dependents",
     "contiguous_strides",
-    "core_ns",
     "ensure3",
     "estimate_peak_memory",
     "find_critical_path",

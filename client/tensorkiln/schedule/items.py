@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pydantic import Field
 
+from ..expr import bounds, evaluate
 from ..nodes.base import Record
 from ..sizes import WireSize
 from .operations import Operation
@@ -19,10 +22,12 @@ class ScheduleItem(Record):
 
 
 class ItemAnalysis(Record):
-    """Estimates for one item; `occupancy` is a fraction, `est_ns` nanoseconds at the symbols' upper bounds.
+    """Estimates for one item, by the compiler's model of the target; `est_ns` nanoseconds at the symbols' upper bounds,
+    on one core of a CPU or the whole of a GPU.
 
-    `flops` are all operations, integer ones too, each counted as the additions of 32 bits that take as long. `est_ns`
-    is for one core of a CPU, see `core_ns`; of the items of a GPU only the proportions mean something.
+    `flops` are all operations, integer ones too, each counted as the additions of 32 bits that take as long. Of a GPU
+    `smem_bytes` is the shared memory of a work-group, at the upper bounds too, `occupancy` the part of the threads that
+    can be resident, and `regs_per_thread` what the assembler says, 0 without one.
     """
 
     item_id: int = Field(ge=0)
@@ -33,3 +38,9 @@ class ItemAnalysis(Record):
     smem_bytes: int = Field(default=0, ge=0)
     occupancy: float = Field(default=1.0, ge=0.0, le=1.0)
     est_ns: int = Field(default=0, ge=0)
+
+    def ns_at(self, symbols: Mapping[str, int], ranges: Mapping[str, tuple[int, int]]) -> int:
+        """`est_ns` in proportion to operations and bytes, for symbols of these ranges that have these values."""
+        work = (self.flops, self.bytes_read, self.bytes_written)
+        most = sum(bounds(dim, ranges)[1] for dim in work)
+        return self.est_ns * sum(evaluate(dim, symbols) for dim in work) // most if most else self.est_ns

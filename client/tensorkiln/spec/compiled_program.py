@@ -108,6 +108,11 @@ class CompiledProgram(Record):
         )
         return self.model_copy(update={"stages": stages})
 
+    @property
+    def symbol_ranges(self) -> dict[str, tuple[int, int]]:
+        """The least and the greatest value of every symbol."""
+        return {symbol.name: (symbol.min_val, symbol.max_val) for symbol in self.symbols}
+
     def renamed(self, symbols: Mapping[str, str], vars: Mapping[int, int], nodes: Sequence[int]) -> CompiledProgram:
         """The same program in the names of another graph: symbols everywhere, vars of the bindings, node indices.
 

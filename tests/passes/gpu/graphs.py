@@ -88,5 +88,4 @@ def scheduled(graph: Graph) -> tuple[str, KernelItem]:
     """`(strategy, schedule)` of the only kernel of a graph."""
     module = after("schedule", graph, TARGET)
     (function,) = kernel_functions(module).values()
-    strategy, item, _ = schedule_of(function)
-    return strategy, item
+    return schedule_of(function)

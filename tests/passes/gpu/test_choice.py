@@ -12,13 +12,13 @@ from .graphs import GRAPHS, scheduled
 LAUNCHES = {
     "added": ("points", 64, 256),
     "added_symbolic": ("points", 1, 256),
-    "shuffled": ("points", 3, 256),
+    "shuffled": ("points", 10, 256),
     "softmax_rows": ("rows", 4096, 256),
     "softmax_symbolic": ("rows", 300, 256),
     "short_rows": ("rows", 20, 256),
     "columns": ("rows", 3, 1024),
     "normalised": ("rows", 64, 256),
-    "dense": ("contraction", 20, 256),
+    "dense": ("contraction", 70, 256),
     "scattered": ("scatter", 4, 256),
 }
 

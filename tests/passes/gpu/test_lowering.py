@@ -114,7 +114,7 @@ def test_a_contraction_waits_before_and_after_each_step() -> None:
         // CHECK: scf.for {{.*}} iter_args(
         // CHECK: nvvm.barrier
         // CHECK: scf.for {{.*}} iter_args(
-        // CHECK-COUNT-64: arith.addf {{.*}} fastmath<contract>
+        // CHECK-COUNT-16: arith.addf {{.*}} fastmath<contract>
         // CHECK: nvvm.barrier
         // CHECK: nvvm.barrier
         // CHECK: scf.for
