@@ -29,8 +29,8 @@ COMPILES = 2
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """Median seconds of a call by candidate, what the compiler estimates of ours, the seconds of the fastest compilation,
-    and the kernels of the program.
+    """Median seconds of a call by candidate, what the compiler estimates of ours, the fastest compilation in
+    seconds, and the kernels of the program.
     """
 
     name: str

@@ -123,7 +123,7 @@ def test_run_prints_kernels_and_writes_what_the_reference_computes(
     assert (done.returncode, done.stderr) == (0, "")
     (expected,) = reference.evaluate(layer, x, w, n=4)
     np.testing.assert_allclose(np.load(tmp_path / "y.npy"), expected, rtol=1e-5, atol=1e-6)
-    for text in ("kernel", "grid", "threads", "(4, 3)"):
+    for text in ("kernel", "grid", "threads", "estimate", "(4, 3)"):
         assert text in done.stdout
 
 
