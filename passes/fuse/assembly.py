@@ -16,7 +16,7 @@ from tensorkiln.expr import Dim
 
 from ..loops.index_space import split_multiple
 from ..values import Value
-from .joining import ALIGNMENT, MAX_AHEAD
+from .joining import ALIGNMENT, takes_memory_early
 from .windows import KEEPING, NOT_OURS, Window, Windows, size_bytes
 
 MAX_PARTS = 64
@@ -119,10 +119,11 @@ class Assemblies:
             return False
         if not all(self._is_free(part) for part in (*fresh, *kept)) or self._count((*fresh, *kept)) > MAX_PARTS:
             return False
-        first, last = self._begin(fresh), max(self.home[part] for part in fresh)
         if kept:
+            first = self._begin(fresh)
             return all(self.home[old] < first and self._is_read_before(old, first, value) for old in kept)
-        return value in self.windows.results or last - first <= MAX_AHEAD
+        begun = [(self._begin([part]), size_bytes(part)) for part in fresh]
+        return value in self.windows.results or not takes_memory_early(begun)
 
     def _is_free(self, part: Value) -> bool:
         """Whether what computes `part` is ours, and may store it anywhere."""

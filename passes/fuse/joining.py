@@ -16,7 +16,7 @@ from ..values import Function, Value, values_behind
 ALIGNMENT = 16
 """Bytes that the place of a part must be a multiple of: kernels may load and store as many at once."""
 MAX_AHEAD = 16
-"""Kernels from that of the first part to that of the last, or values stored: so long the whole takes memory early."""
+"""Kernels, or values stored, after that of the first part: what comes later holds memory long before it is used."""
 _RESHAPING = frozenset({"reshape", "contiguous", "contiguous_backward", "detach", "fuse", "noop", "kernel"})
 
 
@@ -34,11 +34,22 @@ def store_what_joins_in_place(function: Function, live: Sequence[Value], stored:
         parts = _parts(value, stored, results)
         if parts is None or len(set(parts)) < len(parts) or not placed.isdisjoint(parts):
             continue
-        first = min((begun[part] for part in parts), default=count)
-        if value in results or count - first <= MAX_AHEAD:
-            begun[value] = first
+        if value in results or not takes_memory_early([(begun[part], _size(part)) for part in parts]):
+            begun[value] = min((begun[part] for part in parts), default=count)
             placed.update(parts)
             stored.update((value, *parts))
+
+
+def takes_memory_early(parts: Sequence[tuple[int, Dim]]) -> bool:
+    """Whether so much of a whole is computed long after its first part that it should not have its memory from then on.
+
+    `parts` are the number of the kernel that begins each, and its bytes. What is late may be less than half: features
+    that grow by a few channels at a time stay in one place.
+    """
+    first = min((begun for begun, _ in parts), default=0)
+    late = expr.add(0, *(size for begun, size in parts if begun - first > MAX_AHEAD))
+    rest = expr.add(0, *(size for begun, size in parts if begun - first <= MAX_AHEAD))
+    return late != 0 and not (isinstance(late, int) and isinstance(rest, int) and late < rest)
 
 
 def _parts(cat: Value, stored: set[Value], results: frozenset[Value]) -> list[Value] | None:

@@ -203,3 +203,7 @@ def test_a_cost_is_turned_into_time_by_what_takes_longer() -> None:
     computes = core.nanoseconds(Cost(3e6, 0), item, at)
     assert computes == core.nanoseconds(Cost(3e6, 1000), item, at) == pytest.approx(1e6, rel=0.01)
     assert core.nanoseconds(Cost(0, 1 << 30), item, at) > computes
+
+
+def test_a_reduction_of_one_element_has_rows() -> None:
+    assert candidates(graph_of(lambda x: x.sum(1) + 1.0, (40, 1)))
