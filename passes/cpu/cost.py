@@ -45,7 +45,8 @@ ROW_SUM: Final = 9.0
 """Combining the vectors in which a row is reduced."""
 PACK_VECTOR: Final = 2.6
 PACK_ELEMENT: Final = 1.2
-"""Of an operand, by vectors where it is contiguous, and by tables of offsets where not."""
+PACK_SQUARE: Final = 0.6
+"""Of an operand, by vectors where it is contiguous, by tables of offsets or by transposed squares where not."""
 CACHE_LINE: Final = 64
 
 
@@ -126,4 +127,6 @@ def _packing(source: object, elements: int, blocking: Blocking) -> float:
         return 0.0
     if source.is_contiguous:
         return elements / blocking.lanes * PACK_VECTOR
+    if source.is_transposed:
+        return elements * PACK_SQUARE
     return elements * (PACK_ELEMENT + GUARD * len(source.conditions))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from dialect.mlir import arith, func, ir, memref, scf, vector
@@ -57,13 +57,15 @@ def pack(
     """
     forms, inner = len(source.forms), source.inner_tables
     layout = "x".join(map(str, panels.layout))
-    name = f"pack_{source.dtype}_{panels.dtype}_{layout}_{forms}_{inner}_{panels.lanes}"
+    transposes = source.is_transposed and source.dtype.itemsize >= WORD_BITS // 8
+    how = "transposed" if transposes else f"{forms}_{inner}"
+    name = f"pack_{source.dtype}_{panels.dtype}_{layout}_{how}_{panels.lanes}"
     word = ir.MemRefType.get([], ir.IntegerType.get_signless(WORD_BITS))
     elements = [ir.MemRefType.get([], stored_type(dtype)) for dtype in (source.dtype, panels.dtype)]
     types = [*elements, *[word] * (forms + inner), *[ir.IndexType.get()] * 4]
 
     def define(arguments: Sequence[ir.Value]) -> None:
-        _PackFunction(source.dtype, arguments, forms, inner, panels).define()
+        _PackFunction(source.dtype, arguments, forms, inner, panels).define(transposes)
 
     shared_function(module, name, types, define)
     func.CallOp([], name, [memory, packed, *tables, *(index(dim) for dim in (*counts, start))])
@@ -78,20 +80,74 @@ class _PackFunction:
         self.source, self.panels, self.lanes = source, panels, panels.lanes
         self.word = ir.IntegerType.get_signless(WORD_BITS)
 
-    def define(self) -> None:
+    def define(self, transposes: bool) -> None:
+        """All vectors of inner elements; squares by a transposition, where outer elements are contiguous."""
         space = IndexSpace(dict.fromkeys(self.names, (0, 1 << 40)))
-        space.bound("outer", 0, 1 << 40)
-        space.bound("place", 0, 1 << 40)
+        for name in ("square", "outer", "place"):
+            space.bound(name, 0, 1 << 40)
         index = IndexEmitter(space, self.names)
-        outer = scf.ForOp(index(0), index(symbol("outer_count")), index(1))
+        rest: Dim = 0
+        if transposes:
+            rest = expr.mul(expr.floordiv(symbol("outer_count"), self.lanes), self.lanes)
+            self._squares(rest, index)
+        self._vectors(rest, symbol("outer_count"), index)
+
+    def _vectors(self, first: Dim, last: Dim, index: IndexEmitter) -> None:
+        """The inner elements of these outer ones, a vector at a time."""
+        outer = scf.ForOp(index(first), index(last), index(1))
         with ir.InsertionPoint(outer.body):
             here = index.inside({"outer": outer.induction_variable})
-            parts = [memref.load(strided_view(table, symbol("outer"), (), (), here), []) for table in self.outer_tables]
-            inner = scf.ForOp(here(0), here(symbol("padded")), here(self.lanes))
-            with ir.InsertionPoint(inner.body):
-                self._vector(parts, here.inside({"place": inner.induction_variable}))
+            parts = [self._part(table, symbol("outer"), here) for table in self.outer_tables]
+            self._over_places(here, lambda place: self._vector(parts, place))
+            scf.YieldOp([])
+
+    def _squares(self, count: Dim, index: IndexEmitter) -> None:
+        """So many outer elements, a vector of them at a time: what fills up the last tile may repeat an element."""
+        (table,) = self.outer_tables
+        outer = scf.ForOp(index(0), index(count), index(self.lanes))
+        with ir.InsertionPoint(outer.body):
+            here = index.inside({"square": outer.induction_variable})
+            ends = symbol("square"), expr.add(symbol("square"), self.lanes - 1)
+            first, last = (self._part(table, end, here) for end in ends)
+            steps = arith.constant(self.word, self.lanes - 1)
+            is_run = arith.cmpi(arith.CmpIPredicate.eq, arith.subi(last, first), steps)
+            branch = scf.IfOp(is_run, has_else=True)
+            with ir.InsertionPoint(branch.then_block):
+                self._over_places(here.inside({}), lambda place: self._square(first, place))
+                scf.YieldOp([])
+            with ir.InsertionPoint(branch.else_block):
+                self._vectors(symbol("square"), expr.add(symbol("square"), self.lanes), here.inside({}))
                 scf.YieldOp([])
             scf.YieldOp([])
+
+    def _part(self, table: ir.Value, outer: Dim, index: IndexEmitter) -> ir.Value:
+        return memref.load(strided_view(table, outer, (), (), index), [])
+
+    def _over_places(self, index: IndexEmitter, emit: Callable[[IndexEmitter], None]) -> None:
+        """Emit for each vector of inner elements."""
+        inner = scf.ForOp(index(0), index(symbol("padded")), index(self.lanes))
+        with ir.InsertionPoint(inner.body):
+            emit(index.inside({"place": inner.induction_variable}))
+            scf.YieldOp([])
+
+    def _square(self, part: ir.Value, index: IndexEmitter) -> None:
+        """As many outer as inner elements: loaded along the outer ones, transposed in registers."""
+        lanes, element = self.lanes, stored_type(self.source)
+        kind = ir.VectorType.get([lanes], element)
+        flags = ir.VectorType.get([lanes], ir.IntegerType.get_signless(1))
+        zero = vector.BroadcastOp(kind, arith.constant(element, 0.0 if isinstance(element, ir.FloatType) else 0)).result
+        offsets, named = self._inner(0, index), index.inside({"part": arith.index_cast(ir.IndexType.get(), part)})
+        rows: list[ir.Value] = []
+        for lane in range(lanes):
+            offset = arith.index_cast(ir.IndexType.get(), vector.ExtractOp(offsets, [], [lane]).result)
+            here = named.inside({"offset": offset})
+            place = here(expr.add(symbol("place"), lane))
+            is_entry = arith.cmpi(arith.CmpIPredicate.ult, place, here(symbol("entries")))
+            mask = vector.BroadcastOp(flags, is_entry).result
+            view = strided_view(self.memory, expr.add(symbol("part"), symbol("offset")), (lanes,), (1,), here)
+            rows.append(vector.MaskedLoadOp(kind, view, [here(0)], mask, zero).result)
+        for number, row in enumerate(_transposed(rows)):
+            self._store(row, expr.add(symbol("square"), number), index)
 
     def _vector(self, parts: Sequence[ir.Value], index: IndexEmitter) -> None:
         lanes, element = self.lanes, stored_type(self.source)
@@ -101,11 +157,14 @@ class _PackFunction:
         for number, part in enumerate(parts[1:], 1):
             mask = arith.andi(mask, self._holds(part, number, index))
         zero = vector.BroadcastOp(kind, arith.constant(element, 0.0 if isinstance(element, ir.FloatType) else 0)).result
+        self._store(self._elements(parts[0], kind, mask, zero, index), symbol("outer"), index)
+
+    def _store(self, loaded: ir.Value, outer: Dim, index: IndexEmitter) -> None:
         outer_stride, tile, panel = self.panels.layout
         quotient, lane = index.space.divide(symbol("place"), tile)
-        at = expr.add(expr.mul(symbol("outer"), outer_stride), expr.mul(quotient, panel), lane)
-        target = strided_view(self.packed, at, (lanes,), (1,), index)
-        values = to_scalar(self.source, self._elements(parts[0], kind, mask, zero, index))
+        at = expr.add(expr.mul(outer, outer_stride), expr.mul(quotient, panel), lane)
+        target = strided_view(self.packed, at, (self.lanes,), (1,), index)
+        values = to_scalar(self.source, loaded)
         wide = cast(self.source, self.panels.dtype, values, traits=self.panels.traits)
         vector.StoreOp(wide, target, [index(0)])
 
@@ -166,3 +225,21 @@ class _PackFunction:
         kind = ir.VectorType.get([self.lanes], self.word)
         view = strided_view(self.inner_tables[number], symbol("place"), (self.lanes,), (1,), index)
         return vector.LoadOp(kind, view, [index(0)]).result
+
+
+def _transposed(rows: Sequence[ir.Value]) -> list[ir.Value]:
+    """The columns of a square of vectors, a power of two, by swapping ever larger off-diagonal squares: J. O. Eklundh,
+    "A Fast Computer Method for Matrix Transposing", IEEE Transactions on Computers C-21 (1972).
+    """
+    lanes, found = len(rows), list(rows)
+    size = 1
+    while size < lanes:
+        upper = [lane if not lane & size else lanes + lane - size for lane in range(lanes)]
+        lower = [lane + size if not lane & size else lanes + lane for lane in range(lanes)]
+        for number in range(lanes):
+            if not number & size:
+                pair = found[number], found[number + size]
+                found[number] = vector.ShuffleOp(*pair, upper).result
+                found[number + size] = vector.ShuffleOp(*pair, lower).result
+        size *= 2
+    return found

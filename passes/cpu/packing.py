@@ -53,6 +53,11 @@ class Source:
         return not depends and _walks(self.inner, self.address.inner)
 
     @property
+    def is_transposed(self) -> bool:
+        """Whether a vector of outer elements is one load instead."""
+        return not self.conditions and not self.is_contiguous and _walks(self.outer, self.address.outer)
+
+    @property
     def inner_tables(self) -> int:
         """How many tables the inner index needs."""
         return 0 if self.is_contiguous else len(self.forms)

@@ -1,0 +1,93 @@
+"""Operands that are contiguous across the order in which they are packed: squares are transposed in registers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dialect.mlir import ir
+from tensorkiln.build import Builder, transpose
+from tensorkiln.graph import Graph
+from tensorkiln.reference import evaluate
+from tests import checked
+from tests.compiled import compiled
+from tests.filecheck import check_ir
+from tests.passes.modules import after, output
+
+TARGETS = ("cpu:x86-64-v2", "cpu:x86-64-v3", "cpu:x86-64-v4", "cpu:aarch64")
+LANES: dict[str, int] = dict(zip(TARGETS, (4, 8, 16, 4), strict=True))
+
+
+def product(dtype: str, rows: int | str, columns: int, depth: int, *, left: bool, right: bool) -> Graph:
+    """A product of matrices, of which those that are named are stored transposed."""
+    b = Builder("product")
+    if isinstance(rows, str):
+        b.symbol(rows, 1, 100)
+    x = b.input(dtype, (depth, rows) if left else (rows, depth))
+    y = b.input(dtype, (columns, depth) if right else (depth, columns))
+    return output(b, (transpose(x) if left else x) @ (transpose(y) if right else y))
+
+
+def packs(graph: Graph, target: str) -> str:
+    """The functions that pack."""
+    module = after("realise", graph, target)
+    names = (ir.StringAttr(op.operation.attributes["sym_name"]).value for op in module.body.operations)
+    return "\n".join(
+        str(op) for name, op in zip(names, module.body.operations, strict=False) if name.startswith("pack_")
+    )
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_square_is_loaded_by_vectors_and_shuffled(target: str) -> None:
+    lanes = LANES[target]
+    text = packs(product("float32", 64, 64, 64, left=False, right=True), target)
+    check_ir(
+        text,
+        f"""
+        // CHECK: func.func private @pack_float32_float32_{{{{.*}}}}_transposed_{lanes}
+        // CHECK-COUNT-{lanes}: vector.maskedload {{{{.*}}}}vector<{lanes}xf32>
+        // CHECK-COUNT-{lanes * (lanes.bit_length() - 1)}: vector.shuffle
+        // CHECK-COUNT-{lanes}: vector.store
+        // CHECK: vector.gather
+        """,
+    )
+
+
+def test_what_is_contiguous_where_it_is_packed_is_copied() -> None:
+    assert "transposed" not in packs(product("float32", 64, 64, 64, left=False, right=False), "cpu:x86-64-v4")
+
+
+def test_elements_of_less_than_a_word_are_gathered() -> None:
+    assert "transposed" not in packs(product("int8", 64, 64, 64, left=False, right=True), "cpu:x86-64-v4")
+
+
+def draw(dtype: str, shape: tuple[int, ...]) -> np.ndarray:
+    return np.random.default_rng(len(shape)).integers(-9, 9, shape).astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int64"])
+@pytest.mark.parametrize("shape", [(64, 64, 64), (37, 47, 65), (16, 33, 300), (5, 8, 15), (100, 17, 16)])
+@pytest.mark.parametrize(("left", "right"), [(True, False), (False, True), (True, True)])
+def test_products_of_transposed_matrices_are_exact_in_their_memory(
+    dtype: str, shape: tuple[int, int, int], left: bool, right: bool
+) -> None:
+    rows, columns, depth = shape
+    graph = product(dtype, rows, columns, depth, left=left, right=right)
+    x, y = draw(dtype, (rows, depth)), draw(dtype, (depth, columns))
+    arrays = (np.ascontiguousarray(x.T) if left else x, np.ascontiguousarray(y.T) if right else y)
+    np.testing.assert_array_equal(checked.run(compiled(graph), *arrays)[0], x @ y)
+
+
+@pytest.mark.parametrize("rows", [1, 15, 16, 100])
+def test_rows_of_any_number_are_transposed(rows: int) -> None:
+    graph = product("float32", "n", 40, 50, left=True, right=True)
+    arrays = draw("float32", (50, rows)), draw("float32", (40, 50))
+    (made,) = checked.run(compiled(graph), *arrays, n=rows)
+    np.testing.assert_array_equal(made, evaluate(graph, *arrays, n=rows)[0])
+
+
+def test_a_batch_of_them_is_transposed() -> None:
+    b = Builder("scores")
+    graph = output(b, b.input("float32", (3, 20, 48)) @ transpose(b.input("float32", (3, 35, 48))))
+    arrays = draw("float32", (3, 20, 48)), draw("float32", (3, 35, 48))
+    np.testing.assert_array_equal(checked.run(compiled(graph), *arrays)[0], evaluate(graph, *arrays)[0])
