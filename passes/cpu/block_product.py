@@ -20,10 +20,10 @@ from tensorkiln.expr import Dim, symbol
 
 from .blocking import Blocking
 from .frame import Frame
-from .micro_kernel import micro_kernel
+from .micro_kernel import LeftSteps, micro_kernel
 from .offset_table import fill_tables
 from .pack_function import Panels, pack
-from .packing import Packed, Source, packed_of, source_of
+from .packing import InRows, Packed, Source, packed_of, source_of
 from .shared_functions import module_of
 
 
@@ -32,7 +32,7 @@ class Factors:
     """A contraction and its operands as they are packed."""
 
     parts: Contraction
-    left: Source | Packed
+    left: Source | Packed | InRows
     right: Source | Packed
 
 
@@ -102,8 +102,10 @@ class BlockProduct:
         product = Product(dtype, factors.parts.rounding, self.traits)
         columns = extent_of(factors.parts.columns)
         rest = columns % blocking.tile_columns if isinstance(columns, int) else 1
-        narrows, by_step = 0 < rest <= blocking.lanes, isinstance(left, Packed)
-        self.kernel = micro_kernel(self.module, product, blocking, by_step=by_step, narrows=narrows)
+        steps = LeftSteps(1, left.stride if isinstance(left, InRows) else blocking.block_depth)
+        if isinstance(left, Packed):
+            steps = LeftSteps(blocking.tile_rows, 1)
+        self.kernel = micro_kernel(self.module, product, blocking, steps, narrows=0 < rest <= blocking.lanes)
 
     @property
     def padded_rows(self) -> Dim:
@@ -168,10 +170,12 @@ class BlockProduct:
             return arith.constant(ir.IntegerType.get_signless(1), 0)
         return arith.cmpi(arith.CmpIPredicate.eq, index(symbol("first_step")), index(0))
 
-    def _panels(self, source: Source | Packed, start: str, tile: int) -> tuple[Dim, Dim]:
+    def _panels(self, source: Source | Packed | InRows, start: str, tile: int) -> tuple[Dim, Dim]:
         """Where the first panel of the block is in its memory, and the elements from there to the next."""
         if isinstance(source, Source):
             return 0, tile * self.blocking.block_depth
+        if isinstance(source, InRows):
+            return expr.add(source.first, symbol("first_step")), tile * source.stride
         # A block begins where a panel does.
         at = expr.mul(symbol(start), source.size // source.tile)
         return expr.add(source.first, at, expr.mul(symbol("first_step"), source.tile)), source.size

@@ -38,7 +38,7 @@ from .blocking import Blocking, balanced, choose_blocking, recorded_blocking, ti
 from .cost import product_cycles, stage_cycles
 from .frame import Frame
 from .machine import Machine
-from .packing import MAX_ELEMENTS, Form, Source
+from .packing import MAX_ELEMENTS, Form, InRows, Source
 
 NAME = "chain"
 BLOCK_BYTES = 256 * 1024
@@ -173,18 +173,30 @@ def _counts(problem: Problem, block_rows: int) -> tuple[Dim, Dim]:
 
 
 def _stride(problem: Problem, blocking: Blocking) -> Dim:
-    """Elements from a row of scores to the next: the last tile of columns is stored whole."""
-    return expr.mul(expr.ceildiv(problem.width, blocking.tile_columns), blocking.tile_columns)
+    """Elements from a row of scores to the next: the last tile of columns is stored whole, and a vector more keeps the
+    rows of a tile in different sets of a cache.
+    """
+    return expr.add(expr.mul(expr.ceildiv(problem.width, blocking.tile_columns), blocking.tile_columns), blocking.lanes)
+
+
+def _of_rows(problem: Problem, blocking: Blocking, rows: Dim) -> Dim:
+    """Elements that so many rows of scores take: nothing is behind the last one."""
+    return expr.sub(expr.mul(rows, _stride(problem, blocking)), blocking.lanes)
 
 
 def _factors(problem: Problem, blocking: Blocking) -> tuple[Factors, Factors]:
-    """The operands of both products. The left of the second is in a block, from the work-group's first row on."""
+    """The operands of both products. The left of the second is in a block, from the work-group's first row on.
+
+    It is read where it lies if its rows are a known number of elements apart: addresses then need no registers.
+    """
     second, stages = problem.second, problem.body.stages
     one = factors_of(problem.first, [loop.name for loop in stages[0].domain.loops])
     other = factors_of(second, [loop.name for loop in stages[problem.last].domain.loops])
     assert one is not None, "nothing is in panels"
     assert other is not None, "nothing is in panels"
     stride = _stride(problem, blocking)
+    if isinstance(stride, int):
+        return one, replace(other, left=InRows(problem.weights, 0, stride))
     form = Form(expr.neg(expr.mul(symbol("first_row"), stride)), (stride,), _row_strides(second.depth))
     rows = Loop("chained_row", extent_of(second.rows))
     return one, replace(other, left=Source(second.dtype, problem.weights, (rows,), second.depth, form, ()))
@@ -195,7 +207,7 @@ def _scratch(problem: Problem, blockings: tuple[Blocking, Blocking]) -> list[Scr
     the totals of its long sums, then what the products need.
     """
     body, (one, other), dtype = problem.body, blockings, problem.first.dtype
-    rows = expr.mul(one.block_rows, _stride(problem, one))
+    rows = _of_rows(problem, one, one.block_rows)
     scratch = [Scratch(dtype, rows), Scratch(dtype, rows), Scratch(dtype, other.block_rows * other.block_columns)]
     sizes = [(body.operands[number].dtype, row_size(body, number)) for number in problem.locals]
     scratch += [Scratch(kind, size) for kind, size in sizes if size != 1]
@@ -259,7 +271,7 @@ class _Emission:
     def _group(self, index: IndexEmitter) -> None:
         problem, (one, other) = self.problem, self.blockings
         stride, scores = _stride(problem, one), self.bases[problem.scores]
-        self.first.clear(scores, expr.mul(self.first.padded_rows, stride), index)
+        self.first.clear(scores, _of_rows(problem, one, self.first.padded_rows), index)
         for here in self._columns(problem.first, one, index):
             self.first.add(scores, symbol("first_column"), stride, here)
         self._rows(stride, index)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from dialect.mlir import arith, ir, memref, scf, vector
 from passes.emit.accumulation import Product
@@ -17,22 +18,28 @@ from .blocking import VECTORS_PER_TILE, Blocking
 from .shared_functions import shared_function
 
 
-def micro_kernel(module: ir.Operation, product: Product, blocking: Blocking, *, by_step: bool, narrows: bool) -> str:
+class LeftSteps(NamedTuple):
+    """Elements of the left operand from a step of the depth to the next, and from a row of a tile to the next."""
+
+    step: int
+    row: int
+
+
+def micro_kernel(module: ir.Operation, product: Product, blocking: Blocking, left: LeftSteps, *, narrows: bool) -> str:
     """The name of the function for these sizes in `module`, which is added when it is not there.
 
     `f(left, right, result, row tiles, columns, depth, left first, left panel, right first, right panel, result first,
     stride, starts)` adds the product of panels to the result block, whose rows are `stride` elements apart, or stores
     it there where it `starts`. What is addressed begins `first` elements into its memory, and each panel has `panel`
-    elements. One on the left holds `tile_rows` rows of `block_depth` elements, or, `by_step`, `tile_rows` elements for
-    each step of the depth. One on the right holds `tile_columns` for each step; where it `narrows`, a last tile that
-    needs one vector computes no other.
+    elements. One on the left holds the `tile_rows` rows of a tile, one on the right `tile_columns` for each step; where
+    it `narrows`, a last tile that needs one vector computes no other.
     """
-    kind = ("_by_step" if by_step else "") + ("_narrow" if narrows else "")
+    kind = f"_{left.step}_{left.row}" + ("_narrow" if narrows else "")
     name = f"multiply_{product}_{blocking.tile_rows}x{blocking.tile_columns}_{blocking.lanes}{kind}"
     pointer, index = ir.MemRefType.get([], mlir_scalar(product.dtype)), ir.IndexType.get()
 
     def define(arguments: Sequence[ir.Value]) -> None:
-        _define(arguments, product, blocking, by_step, narrows)
+        _define(arguments, product, blocking, left, narrows)
 
     return shared_function(module, name, [pointer] * 3 + [index] * 9 + [ir.IntegerType.get_signless(1)], define)
 
@@ -40,7 +47,9 @@ def micro_kernel(module: ir.Operation, product: Product, blocking: Blocking, *, 
 SIZES = ("left_first", "left_panel", "right_first", "right_panel", "result_first", "stride")
 
 
-def _define(arguments: Sequence[ir.Value], product: Product, blocking: Blocking, by_step: bool, narrows: bool) -> None:
+def _define(
+    arguments: Sequence[ir.Value], product: Product, blocking: Blocking, of_left: LeftSteps, narrows: bool
+) -> None:
     left, right, result, row_tiles, columns, depth, *sizes, starts = arguments
     known = {name: (0, 1 << 40) for name in ("columns", *SIZES)}
     emit = IndexEmitter(IndexSpace(known), dict(zip(("columns", *SIZES), (columns, *sizes), strict=True)))
@@ -54,7 +63,7 @@ def _define(arguments: Sequence[ir.Value], product: Product, blocking: Blocking,
             rows = scf.ForOp(inside(0), row_tiles, inside(1))
             with ir.InsertionPoint(rows.body):
                 inside = inside.inside({"row": rows.induction_variable})
-                _tile(product, blocking, vectors, (left, right, result), depth, by_step, starts, inside)
+                _tile(product, blocking, vectors, (left, right, result), depth, of_left, starts, inside)
                 scf.YieldOp([])
 
         if narrows:
@@ -76,7 +85,7 @@ def _tile(
     vectors: int,
     operands: tuple[ir.Value, ir.Value, ir.Value],
     depth: ir.Value,
-    by_step: bool,
+    of_left: LeftSteps,
     starts: ir.Value,
     index: IndexEmitter,
 ) -> None:
@@ -97,11 +106,10 @@ def _tile(
             vector.LoadOp(kind, strided_view(right, at + part * lanes, (lanes,), (1,), here), [here(0)]).result
             for part in range(vectors)
         ]
-        step, of_row = (blocking.tile_rows, 1) if by_step else (1, blocking.block_depth)
-        start = symbol("left_first") + symbol("row") * symbol("left_panel") + symbol("step") * step
+        start = symbol("left_first") + symbol("row") * symbol("left_panel") + symbol("step") * of_left.step
         after: list[ir.Value] = []
         for row in range(blocking.tile_rows):
-            view = strided_view(left, start + row * of_row, (), (), here)
+            view = strided_view(left, start + row * of_left.row, (), (), here)
             repeated = vector.BroadcastOp(kind, memref.load(view, [])).result
             for part in range(vectors):
                 accumulator = steps.inner_iter_args[row * vectors + part]

@@ -104,16 +104,18 @@ class _PackFunction:
     def _squares(self, count: Dim, index: IndexEmitter) -> None:
         """So many outer elements, a vector of them at a time: what fills up the last tile may repeat an element."""
         (table,) = self.outer_tables
+        words = ir.VectorType.get([self.lanes], self.word)
         outer = scf.ForOp(index(0), index(count), index(self.lanes))
         with ir.InsertionPoint(outer.body):
             here = index.inside({"square": outer.induction_variable})
-            ends = symbol("square"), expr.add(symbol("square"), self.lanes - 1)
-            first, last = (self._part(table, end, here) for end in ends)
-            steps = arith.constant(self.word, self.lanes - 1)
-            is_run = arith.cmpi(arith.CmpIPredicate.eq, arith.subi(last, first), steps)
-            branch = scf.IfOp(is_run, has_else=True)
+            first = self._part(table, symbol("square"), here)
+            parts = vector.LoadOp(words, strided_view(table, symbol("square"), (self.lanes,), (1,), here), [here(0)])
+            lanes = vector.StepOp(ir.VectorType.get([self.lanes], ir.IndexType.get())).result
+            starts = arith.subi(parts.result, arith.index_cast(words, lanes))
+            is_in = arith.cmpi(arith.CmpIPredicate.eq, starts, vector.BroadcastOp(words, first).result)
+            branch = scf.IfOp(_all(is_in), has_else=True)
             with ir.InsertionPoint(branch.then_block):
-                self._over_places(here.inside({}), lambda place: self._square(first, place))
+                self._over_places(here.inside({}), lambda place: self._square(first, is_in, place))
                 scf.YieldOp([])
             with ir.InsertionPoint(branch.else_block):
                 self._vectors(symbol("square"), expr.add(symbol("square"), self.lanes), here.inside({}))
@@ -130,20 +132,24 @@ class _PackFunction:
             emit(index.inside({"place": inner.induction_variable}))
             scf.YieldOp([])
 
-    def _square(self, part: ir.Value, index: IndexEmitter) -> None:
-        """As many outer as inner elements: loaded along the outer ones, transposed in registers."""
+    def _square(self, part: ir.Value, is_in: ir.Value, index: IndexEmitter) -> None:
+        """As many outer as inner elements: loaded along the outer ones, transposed in registers.
+
+        `is_in` has the lanes of the outer elements that follow the first in memory, which are all of them.
+        """
         lanes, element = self.lanes, stored_type(self.source)
         kind = ir.VectorType.get([lanes], element)
         flags = ir.VectorType.get([lanes], ir.IntegerType.get_signless(1))
         zero = vector.BroadcastOp(kind, arith.constant(element, 0.0 if isinstance(element, ir.FloatType) else 0)).result
-        offsets, named = self._inner(0, index), index.inside({"part": arith.index_cast(ir.IndexType.get(), part)})
+        named = index.inside({"part": arith.index_cast(ir.IndexType.get(), part)})
         rows: list[ir.Value] = []
         for lane in range(lanes):
-            offset = arith.index_cast(ir.IndexType.get(), vector.ExtractOp(offsets, [], [lane]).result)
+            place, entries = expr.add(symbol("place"), lane), symbol("entries")
+            is_entry = arith.cmpi(arith.CmpIPredicate.ult, named(place), named(entries))
+            nearest = expr.minimum(place, expr.sub(entries, 1))
+            offset = arith.index_cast(ir.IndexType.get(), self._part(self.inner_tables[0], nearest, named))
             here = named.inside({"offset": offset})
-            place = here(expr.add(symbol("place"), lane))
-            is_entry = arith.cmpi(arith.CmpIPredicate.ult, place, here(symbol("entries")))
-            mask = vector.BroadcastOp(flags, is_entry).result
+            mask = arith.andi(is_in, vector.BroadcastOp(flags, is_entry).result)
             view = strided_view(self.memory, expr.add(symbol("part"), symbol("offset")), (lanes,), (1,), here)
             rows.append(vector.MaskedLoadOp(kind, view, [here(0)], mask, zero).result)
         for number, row in enumerate(_transposed(rows)):
@@ -199,8 +205,7 @@ class _PackFunction:
             is_in = arith.cmpi(arith.CmpIPredicate.eq, starts, vector.BroadcastOp(words, start).result)
             runs.append((arith.addi(part, arith.index_cast(ir.IndexType.get(), start)), is_in))
         covered = arith.ori(*(is_in for _, is_in in runs))
-        flag = ir.IntegerType.get_signless(1)
-        choice = scf.IfOp(vector.ReductionOp(flag, vector.CombiningKind.AND, covered).result, [kind], has_else=True)
+        choice = scf.IfOp(_all(covered), [kind], has_else=True)
         with ir.InsertionPoint(choice.then_block):
             values = zero
             for number, (start, is_in) in enumerate(runs):
@@ -225,6 +230,10 @@ class _PackFunction:
         kind = ir.VectorType.get([self.lanes], self.word)
         view = strided_view(self.inner_tables[number], symbol("place"), (self.lanes,), (1,), index)
         return vector.LoadOp(kind, view, [index(0)]).result
+
+
+def _all(flags: ir.Value) -> ir.Value:
+    return vector.ReductionOp(ir.IntegerType.get_signless(1), vector.CombiningKind.AND, flags).result
 
 
 def _transposed(rows: Sequence[ir.Value]) -> list[ir.Value]:

@@ -93,6 +93,23 @@ class Packed:
         return ()
 
 
+@dataclass(frozen=True, slots=True)
+class InRows:
+    """A left operand that is read where it lies: rows of whole tiles, `stride` elements apart, from `first` on."""
+
+    operand: int
+    first: Dim
+    stride: int
+
+    @property
+    def inner_tables(self) -> int:
+        return 0
+
+    @property
+    def forms(self) -> tuple[Form, ...]:
+        return ()
+
+
 def packed_of(
     access: Access,
     panels: Panels,
