@@ -333,6 +333,8 @@ def truths(integers: Integers, condition: Any) -> list[Dim]:
             return [*first, *second]
         case "arith.cmpi":
             return _compared(integers, op)
+        case "vector.broadcast":
+            return truths(integers, op.operands[0])
         case "vector.create_mask":
             return [expr.sub(expr.sub(integers(op.operands[0]), 1), integers.lane)]
         case _:

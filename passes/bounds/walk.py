@@ -268,7 +268,13 @@ def _lanes(walk: Walk, op: Any, view: View, indices: Sequence[Any], kind: Any, *
 
 def _masked_load(walk: Walk, op: Any) -> None:
     memory, *indices, mask, _ = op.operands
-    _masked(walk, op, mask, lambda: _lanes(walk, op, walk.view(memory), indices, op.results[0].type, is_store=False))
+    loaded = op.results[0]
+    _masked(walk, loaded, mask, lambda: _lanes(walk, op, walk.view(memory), indices, loaded.type, is_store=False))
+
+
+def _masked_store(walk: Walk, op: Any) -> None:
+    memory, *indices, mask, value = op.operands
+    _masked(walk, value, mask, lambda: _lanes(walk, op, walk.view(memory), indices, value.type, is_store=True))
 
 
 def _gather(walk: Walk, op: Any) -> None:
@@ -277,14 +283,14 @@ def _gather(walk: Walk, op: Any) -> None:
     def access() -> None:
         walk.access(op, walk.view(memory), (expr.add(walk.integers(first), walk.integers(offsets)),), is_store=False)
 
-    _masked(walk, op, mask, access)
+    _masked(walk, op.results[0], mask, access)
 
 
-def _masked(walk: Walk, op: Any, mask: Any, access: Callable[[], None]) -> None:
-    """An access of the lanes of which `mask` is set."""
+def _masked(walk: Walk, moved: Any, mask: Any, access: Callable[[], None]) -> None:
+    """An access that moves the lanes of which `mask` is set."""
     integers = walk.integers
     outer = integers.lane
-    integers.lane = walk.lane(op.results[0].type)
+    integers.lane = walk.lane(moved.type)
     with walk.where([]), walk.where(truths(integers, mask)):
         access()
     integers.lane = outer
@@ -317,6 +323,7 @@ VISITS: Mapping[str, Callable[[Walk, Any], None]] = {
     "vector.load": _vector_load,
     "vector.store": _vector_store,
     "vector.maskedload": _masked_load,
+    "vector.maskedstore": _masked_store,
     "vector.gather": _gather,
     "func.call": _call,
 }

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from math import ceil
 from typing import Final
 
+from passes.emit.strips import strip_loop
 from passes.loops.accesses import loads
 from passes.loops.body import KernelBody, Stage
 from passes.loops.contraction import Contraction
@@ -39,6 +40,9 @@ REST, REST_SUM = 1.3, 3.0
 GUARDED_POINT: Final = 0.7
 GUARD: Final = 0.35
 """Loops in which reads depend on conditions run point by point; this is for each such read."""
+MASKED: Final = 4.0
+GATHERED: Final = 1.5
+"""A read under a mask that depends on the loop, and an element that is gathered, in strips of vectors."""
 ENTRY: Final = 4.5
 """Beginning an innermost loop."""
 ROW_SUM: Final = 9.0
@@ -62,6 +66,14 @@ def stage_cycles(body: KernelBody, stage: Stage, inner: Sequence[Loop], machine:
     entries = at(extent_of(bounded(body, (*outer, *order[:-1]))))
     lanes = machine.vectors.lanes(DType.FLOAT32)
     work = operations(body, stage) + selections(body, stage)
+    strip = strip_loop(stage, inner, body.nodes, lambda _, address: address) if machine.vectors.masked_lanes else None
+    if strip is not None:
+        points = at(extent_of(bounded(body, [loop for loop in stage.domain.loops if loop != strip])))
+        return (
+            points
+            * ceil(at(extent_of(bounded(body, [strip]))) / lanes)
+            * _strip_cycles(body, stage, strip, lanes, work)
+        )
     return entries * _entry_cycles(body, stage, last, length, lanes, work)
 
 
@@ -83,6 +95,16 @@ def _entry_cycles(body: KernelBody, stage: Stage, last: Loop, length: int, lanes
     whole = vectors * (work * OPERATION + contiguous * ACCESS + lanes * elements)
     adds_to_memory = stage.combine is not None and not last.is_reduction
     return ENTRY + ROW_SUM * last.is_reduction + whole + rest * (REST_SUM if adds_to_memory else REST)
+
+
+def _strip_cycles(body: KernelBody, stage: Stage, strip: Loop, lanes: int, work: int) -> float:
+    """Cycles of a vector of points of a strip, at one point of its window."""
+    cycles = work * OPERATION + (len(stage.stores) if stage.combine is None else 0) * ACCESS
+    for load in loads(stage.elements, body.nodes):
+        stride = _stride(body, load, strip)
+        cycles += ACCESS if stride in (0, 1) else GATHERED * lanes
+        cycles += MASKED * _depends(load, strip)
+    return cycles
 
 
 def _depends(load: Load, loop: Loop) -> bool:

@@ -98,7 +98,7 @@ def realise(body: KernelBody, item: KernelItem, frame: Frame) -> None:
         for number, value in enumerate(body.operands)
     }
     memory = Memory(bases, {number: row_start(body, number) for number in locals_of(body)}, frame.entry)
-    emit = StageEmitter(body.nodes, memory, frame.machine.traits)
+    emit = StageEmitter(body.nodes, memory, frame.machine.traits, frame.machine.vectors.masked_lanes)
     sums = sums_of(body, dict(enumerate(body.stages)))
     totals = {
         number: next(given) if blocks.columns else register(frame.entry, stored_type(TOTAL))

@@ -13,6 +13,8 @@ from tensorkiln.dtypes import DType
 from tensorkiln.schedule import KernelItem
 from tensorkiln.target import Target
 
+MASKED_BITS: Final = 256
+"""Of the shortest vectors that there are such instructions for."""
 LAUNCH_NS: Final = 900
 """Between two kernels of a program."""
 
@@ -27,6 +29,11 @@ class VectorUnit:
     def lanes(self, dtype: DType) -> int:
         """Elements of `dtype` in a register."""
         return self.bits // (8 * dtype.itemsize)
+
+    @property
+    def masked_lanes(self) -> int:
+        """Elements of 32 bits that one instruction loads under a mask; 0 where that takes many."""
+        return self.lanes(DType.FLOAT32) if self.bits >= MASKED_BITS else 0
 
 
 def vector_unit(target: Target) -> VectorUnit:

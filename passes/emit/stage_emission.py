@@ -24,17 +24,21 @@ from .accumulation import combined, identity
 from .emission import Emitter
 from .index_emission import IndexEmitter
 from .memory import Memory, store, strided_view
+from .strips import StripEmitter, strip_loop
 
 
 class StageEmitter:
     """Emits stages of one kernel, for the current row, at the current insertion point."""
 
-    def __init__(self, nodes: Interner, memory: Memory, traits: Traits) -> None:
-        self.nodes, self.memory, self.traits = nodes, memory, traits
+    def __init__(self, nodes: Interner, memory: Memory, traits: Traits, lanes: int = 0) -> None:
+        self.nodes, self.memory, self.traits, self.lanes = nodes, memory, traits, lanes
 
     def __call__(self, stage: Stage, loops: Sequence[Loop], index: IndexEmitter) -> None:
         """Emit `stage`; `loops` are those inside the row, outermost first."""
-        if stage.combine is None:
+        strip = strip_loop(stage, loops, self.nodes, self.memory.address) if self.lanes else None
+        if strip is not None:
+            StripEmitter(self.nodes, self.memory, self.traits, self.lanes)(stage, loops, strip, index)
+        elif stage.combine is None:
             self._map(stage, loops, index)
         elif any(not loop.is_reduction for loop in loops):
             self._columns(stage, loops, index)

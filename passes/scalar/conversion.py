@@ -8,7 +8,7 @@ from tensorkiln.dtypes import DType
 from .form import BF16, F32, F64, I8, I32, I64, Form, form_of
 from .number import Number, choose
 from .traits import PORTABLE, Traits
-from .working import load, store
+from .working import held, load, store
 
 
 def cast(source: DType, target: DType, x: ir.Value, *, traits: Traits = PORTABLE) -> ir.Value:
@@ -98,7 +98,7 @@ def bitcast_same_width(source: DType, target: DType, x: ir.Value) -> ir.Value:
     """
     if source.itemsize != target.itemsize:
         raise ValueError(f"{source} and {target} differ in size")
-    number = Number(x, form_of(source))
+    number = held(source, x)
     if target.is_bool:
         return number.differs(0).value
     if source.is_bool:

@@ -186,8 +186,9 @@ def choose(condition: Number, if_true: Number | float, if_false: Number | float)
 
 
 def constant_of(value: ir.Value) -> float | None:
-    """What a value is known to be, if it is an `arith.constant`; an integer as signed."""
+    """What a value, or each of a vector, is known to be, if it is an `arith.constant`; an integer as signed."""
     owner = value.owner
     if not isinstance(owner, arith.ConstantOp):
         return None
-    return owner.attributes["value"].value
+    value = owner.attributes["value"]
+    return (ir.DenseElementsAttr(value).get_splat_value() if isinstance(value, ir.DenseElementsAttr) else value).value

@@ -33,7 +33,7 @@ from .rounding import truncate
 from .shift import shift_left, shift_right
 from .sine import sin
 from .traits import PORTABLE, Traits
-from .working import load, store
+from .working import held, load, store
 
 Binary = Callable[[DType, Number, Number], Number]
 
@@ -122,7 +122,7 @@ def unary(kind: str, dtype: DType, x: ir.Value, *, traits: Traits = PORTABLE) ->
     Raises UnsupportedGraphError for a kind that the dtype does not have.
     """
     if kind == "neg":
-        return _negated(dtype, Number(x, form_of(dtype))).value
+        return _negated(dtype, held(dtype, x)).value
     if not dtype.is_float or kind not in UNARY:
         raise UnsupportedGraphError(f"unary {kind} is not defined for {dtype}: cast the operand to a float")
     return store(traits, dtype, UNARY[kind](traits, load(traits, dtype, x)))
@@ -132,7 +132,7 @@ def _negated(dtype: DType, x: Number) -> Number:
     if dtype.is_bool:
         return ~x
     # A 16-bit float's sign is flipped as a bit: its own negation would be done in float32 by calls on some targets.
-    return (x.reinterpreted(I16) ^ 0x8000).reinterpreted(x.form) if x.form in (F16, BF16) else -x
+    return (x.reinterpreted(I16) ^ 0x8000).reinterpreted(x.form) if x.form.over(0) in (F16, BF16) else -x
 
 
 def _square_root(traits: Traits, x: Number) -> Number:
@@ -172,7 +172,7 @@ def ternary(
         condition = load(traits, condition_dtype, a).differs(0)
         # By its bits: to move a 16-bit float, LLVM may convert it there and back, by calls.
         form = form_of(dtype)
-        first, second = (Number(value, form).reinterpreted(form.integer) for value in (b, c))
+        first, second = (held(dtype, value).reinterpreted(form.integer) for value in (b, c))
         return choose(condition, first, second).reinterpreted(form).value
     if kind != "mulacc":
         raise UnsupportedGraphError(f"ternary {kind} is not known")

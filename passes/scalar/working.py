@@ -18,11 +18,16 @@ from .traits import Traits
 
 def load(traits: Traits, dtype: DType, value: ir.Value) -> Number:
     """A value of `dtype` in the form it is computed in."""
-    form = form_of(dtype)
-    number = Number(value, form.over(_lanes(value)))
+    form, number = form_of(dtype), held(dtype, value)
     if form == F16:
         return half_to_single(traits, number)
     return bfloat_to_single(number) if form == BF16 else number
+
+
+def held(dtype: DType, value: ir.Value) -> Number:
+    """A value of `dtype`, or a vector of them, in the form it is held in."""
+    lanes = ir.VectorType(value.type).shape[0] if isinstance(value.type, ir.VectorType) else 0
+    return Number(value, form_of(dtype).over(lanes))
 
 
 def store(traits: Traits, dtype: DType, number: Number) -> ir.Value:
@@ -53,7 +58,3 @@ def _to_single_for(number: Number, *, dropped_bits: int) -> Number:
     dropped = pattern & ((1 << dropped_bits) - 1)
     folded = (pattern ^ dropped) | choose(dropped.differs(0), pattern.literal(1 << dropped_bits), 0)
     return folded.reinterpreted(F64).narrowed(F32)
-
-
-def _lanes(value: ir.Value) -> int:
-    return ir.VectorType(value.type).shape[0] if isinstance(value.type, ir.VectorType) else 0

@@ -1,0 +1,175 @@
+"""A stage in strips: vectors of neighbouring points along its last parallel loop, with its reductions inside.
+
+What a window reads is combined in registers, and a condition that depends on the loop is a mask, not a branch. Maps
+without conditions and long reductions are left to linalg.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from dialect.mlir import arith, ir, scf, vector
+from tensorkiln import expr
+from tensorkiln.expr import Dim, Expr, free_symbols
+
+from ..loops.body import Stage
+from ..loops.domain import Loop, extent_of
+from ..loops.index_space import linear_form
+from ..loops.scalar_dag import Choose, Guard, Interner, Load, Node, indices, walk
+from ..scalar.registers import stored_type
+from ..scalar.traits import Traits
+from .accumulation import combined, identity
+from .index_emission import IndexEmitter
+from .memory import Memory, strided_view
+from .vector_emission import VectorEmitter
+
+LEAST_EXTENT: Final = 4
+"""Points of a loop that is worth a vector."""
+UNROLLED_TERMS: Final = 9
+"""Points of a window that are written one after the other: what depends on some of them is computed once then."""
+MOST_TERMS: Final = 64
+"""Points of a window: of longer reductions, columns are summed in memory."""
+
+
+Address = Callable[[int, Dim], Dim]
+"""Where the element of an operand that has an address in the whole of it is in memory."""
+
+
+def strip_loop(stage: Stage, loops: Sequence[Loop], nodes: Interner, address: Address) -> Loop | None:
+    """The loop to take in vectors, if the stage is a window or asks conditions of a loop, and vectors can do it."""
+    parallel = [loop for loop in loops if not loop.is_reduction]
+    reduced = extent_of(loop for loop in loops if loop.is_reduction)
+    if not parallel or not isinstance(reduced, int) or reduced > MOST_TERMS:
+        return None
+    last = parallel[-1]
+    found = list(walk(stage.elements, nodes))
+    if isinstance(last.extent, int) and last.extent < LEAST_EXTENT:
+        return None
+    if stage.combine is None and not any(_asks(node, last) for node in found if isinstance(node, Load)):
+        return None
+    stored = all(_step(address(entry.operand, stage.domain.address), last) == 1 for entry in stage.stores)
+    in_memory = {node.dtype for node in found if isinstance(node, Load)} | {entry.root.dtype for entry in stage.stores}
+    is_plain = not any(node.dtype.is_half for node in found) and not any(dtype.is_bool for dtype in in_memory)
+    return last if stored and is_plain and all(_takes_vectors(node, last, nodes, address) for node in found) else None
+
+
+def _asks(load: Load, loop: Loop) -> bool:
+    return any(loop.name in free_symbols(condition) for condition in load.conditions if isinstance(condition, Expr))
+
+
+def _step(dim: Dim, loop: Loop) -> Dim | None:
+    form = linear_form(dim, [loop.name])
+    return None if form is None else form[1][0]
+
+
+def _takes_vectors(node: Node, loop: Loop, nodes: Interner, address: Address) -> bool:
+    """Whether all that depends on the loop does so in known steps."""
+    dims = list(indices(node))
+    if any(not free_symbols(dim).isdisjoint(nodes.dynamic) for dim in dims):
+        return False
+    if any(not isinstance(_step(dim, loop), int) for dim in dims):
+        return False
+    conditions = node.conditions if isinstance(node, Load | Guard | Choose) else ()
+    if isinstance(node, Load):
+        step = _step(address(node.operand, node.address), loop)
+        if not isinstance(step, int) or (step == 0 and _asks(node, loop)):
+            return False
+    return all(isinstance(condition, int | Expr) for condition in conditions)
+
+
+class StripEmitter:
+    """Emits stages in vectors of `lanes` points."""
+
+    def __init__(self, nodes: Interner, memory: Memory, traits: Traits, lanes: int) -> None:
+        self.nodes, self.memory, self.traits, self.lanes = nodes, memory, traits, lanes
+
+    def __call__(self, stage: Stage, loops: Sequence[Loop], strip: Loop, index: IndexEmitter) -> None:
+        """Emit a stage over `loops`, of which `strip` is what `strip_loop` found."""
+        outer = [loop for loop in loops if not loop.is_reduction and loop != strip]
+        reduced = [loop for loop in loops if loop.is_reduction]
+        self._over(outer, index, lambda here: self._strips(stage, strip, reduced, here))
+
+    def _over(self, loops: Sequence[Loop], index: IndexEmitter, emit: Callable[[IndexEmitter], None]) -> None:
+        """The loops, with `emit` inside the innermost."""
+        if not loops:
+            emit(index)
+            return
+        loop = scf.ForOp(index(0), index(loops[0].extent), index(1))
+        with ir.InsertionPoint(loop.body):
+            self._over(loops[1:], index.inside({loops[0].name: loop.induction_variable}), emit)
+            scf.YieldOp([])
+
+    def _strips(self, stage: Stage, strip: Loop, reduced: Sequence[Loop], index: IndexEmitter) -> None:
+        """Whole vectors, then what is left, under a mask."""
+        whole = expr.mul(expr.floordiv(strip.extent, self.lanes), self.lanes)
+        if whole != 0:
+            loop = scf.ForOp(index(0), index(whole), index(self.lanes))
+            with ir.InsertionPoint(loop.body):
+                self._vector(stage, strip, reduced, None, index.inside({strip.name: loop.induction_variable}))
+                scf.YieldOp([])
+        rest = expr.sub(strip.extent, whole)
+        if rest == 0:
+            return
+        flags = ir.VectorType.get([self.lanes], ir.IntegerType.get_signless(1))
+        if isinstance(rest, int):
+            mask = vector.CreateMaskOp(flags, [index(rest)]).result
+            self._vector(stage, strip, reduced, mask, index.inside({strip.name: index(whole)}))
+            return
+        branch = scf.IfOp(arith.cmpi(arith.CmpIPredicate.sgt, index(rest), index(0)))
+        with ir.InsertionPoint(branch.then_block):
+            here = index.inside({})
+            mask = vector.CreateMaskOp(flags, [here(rest)]).result
+            self._vector(stage, strip, reduced, mask, here.inside({strip.name: here(whole)}))
+            scf.YieldOp([])
+
+    def _vector(
+        self, stage: Stage, strip: Loop, reduced: Sequence[Loop], mask: ir.Value | None, index: IndexEmitter
+    ) -> None:
+        if stage.combine is None:
+            emit = self._points(strip, mask, index)
+            for element in stage.elements:
+                emit(element)
+            values = [emit(entry.element) for entry in stage.stores]
+        else:
+            (element,) = stage.elements
+            kind = ir.VectorType.get([self.lanes], stored_type(element.dtype))
+            start = vector.BroadcastOp(kind, identity(stage.combine, element.dtype)).result
+            values = [self._window(stage.combine, element, strip, reduced, mask, start, index)]
+        for entry, value in zip(stage.stores, values, strict=True):
+            address = self.memory.address(entry.operand, stage.domain.address)
+            view = strided_view(self.memory.bases[entry.operand], address, (self.lanes,), (1,), index)
+            if mask is None:
+                vector.StoreOp(value, view, [index(0)])
+            else:
+                vector.MaskedStoreOp(view, [index(0)], mask, value)
+
+    def _window(
+        self,
+        combine: str,
+        element: Node,
+        strip: Loop,
+        reduced: Sequence[Loop],
+        mask: ir.Value | None,
+        before: ir.Value,
+        index: IndexEmitter,
+    ) -> ir.Value:
+        """What the points of the reduction loops come to, beginning with `before`."""
+        if not reduced:
+            value = self._points(strip, mask, index)(element)
+            return combined(combine, element.dtype, before, value, self.traits)
+        extent, terms = reduced[0].extent, extent_of(reduced)
+        if isinstance(extent, int) and isinstance(terms, int) and terms <= UNROLLED_TERMS:
+            for place in range(extent):
+                here = index.inside({reduced[0].name: index(place)})
+                before = self._window(combine, element, strip, reduced[1:], mask, before, here)
+            return before
+        loop = scf.ForOp(index(0), index(extent), index(1), [before])
+        with ir.InsertionPoint(loop.body):
+            here = index.inside({reduced[0].name: loop.induction_variable})
+            inner = self._window(combine, element, strip, reduced[1:], mask, loop.inner_iter_args[0], here)
+            scf.YieldOp([inner])
+        return loop.results[0]
+
+    def _points(self, strip: Loop, mask: ir.Value | None, index: IndexEmitter) -> VectorEmitter:
+        return VectorEmitter(self.nodes, self.memory, self.traits, (strip.name, self.lanes), mask, index)

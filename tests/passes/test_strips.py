@@ -1,0 +1,161 @@
+"""Windows and padded maps in strips of vectors: masks instead of branches, and what a window reads in registers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from passes.bounds import accesses
+from tensorkiln.build import Builder, Tensor, avg_pool2d, conv2d, max_pool2d, pad, relu, shrink
+from tensorkiln.expr import Dim
+from tensorkiln.graph import Graph
+from tensorkiln.reference import evaluate
+from tests import checked
+from tests.compiled import compiled, runs_here
+from tests.filecheck import check_ir
+from tests.passes.modules import after, output
+
+Array = np.ndarray[Any, Any]
+Write = Callable[..., Tensor]
+V3, V4 = "cpu:x86-64-v3", "cpu:x86-64-v4"
+TARGETS = [target for target in ("cpu:x86-64-v2", V3, V4) if runs_here(target)]
+
+
+def graph_of(write: Write, *shapes: tuple[Dim | str, ...], dtype: str = "float32") -> Graph:
+    b = Builder("strips")
+    if any("n" in shape for shape in shapes):
+        b.symbol("n", 1, 64)
+    return output(b, write(*(b.input(dtype, shape) for shape in shapes)))
+
+
+def padded(x: Tensor) -> Tensor:
+    return pad(x * 2, [(0, 0), (1, 2), (3, 1)])
+
+
+def mirrored(x: Tensor) -> Tensor:
+    """Read backwards behind its edge."""
+    return pad(x.flip([2]) + 1, [(0, 0), (0, 0), (2, 2)])
+
+
+def depthwise(x: Tensor, w: Tensor) -> Tensor:
+    return relu(conv2d(x, w, padding=1, groups=5))
+
+
+def wide_windows(x: Tensor) -> Tensor:
+    return avg_pool2d(x, 5, 1, 2)
+
+
+WRITES: dict[str, tuple[Write, tuple[tuple[Dim | str, ...], ...]]] = {
+    "padded": (padded, ((3, 5, 21),)),
+    "padded, one vector": (padded, ((3, 5, 12),)),
+    "mirrored": (mirrored, ((2, 4, 17),)),
+    "maximum": (lambda x: max_pool2d(x, 3, 1, 1), ((1, 5, 9, 23),)),
+    "maximum, every second": (lambda x: max_pool2d(x, 3, 2, 1), ((1, 5, 19, 27),)),
+    "maximum of apart": (lambda x: max_pool2d(x, 2, 1, 1, 2), ((1, 3, 11, 18),)),
+    "average": (wide_windows, ((1, 2, 9, 16),)),
+    "depthwise": (depthwise, ((1, 5, 8, 20), (5, 1, 3, 3))),
+    "inside": (lambda x: max_pool2d(x, 3), ((1, 4, 16, 40),)),
+    "cropped": (lambda x: pad(shrink(x, [(0, 3), (2, 20)]), [(1, 1), (4, 4)]), ((3, 30),)),
+    "of any height": (lambda x: max_pool2d(x, 3, 1, 1), ((1, 2, "n", 10),)),
+    "of any width": (lambda x: max_pool2d(x, 3, 1, 1), ((1, 2, 7, "n"),)),
+    "padded, of any width": (padded, ((2, 3, "n"),)),
+}
+
+
+def draw(graph: Graph, n: int) -> list[Array]:
+    rng = np.random.default_rng(n)
+    found: list[Array] = []
+    for var in graph.input_vars:
+        kind = graph.types[var]
+        shape = tuple(n if not isinstance(extent, int) else extent for extent in kind.shape)
+        values = rng.integers(-50, 50, shape)
+        found.append(
+            values.astype(kind.dtype.numpy) if not kind.dtype.is_float else (values / 4).astype(kind.dtype.numpy)
+        )
+    return found
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("name", WRITES)
+def test_every_point_is_right_in_guarded_memory(name: str, target: str) -> None:
+    write, shapes = WRITES[name]
+    graph = graph_of(write, *shapes)
+    for n in (1, 5, 16, 37) if any("n" in shape for shape in shapes) else (0,):
+        arrays, symbols = draw(graph, n), {"n": n} if n else {}
+        (made,) = checked.run(compiled(graph, target), *arrays, **symbols)
+        np.testing.assert_allclose(made, evaluate(graph, *arrays, **symbols)[0], rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "int32", "int8", "uint16", "int64", "float16", "bfloat16"])
+@pytest.mark.parametrize("name", ["padded", "maximum", "maximum, every second"])
+def test_every_dtype_is_right(name: str, dtype: str) -> None:
+    write, shapes = WRITES[name]
+    graph = graph_of(write, *shapes, dtype=dtype)
+    arrays = draw(graph, 0)
+    np.testing.assert_array_equal(checked.run(compiled(graph), *arrays)[0], evaluate(graph, *arrays)[0])
+
+
+@pytest.mark.parametrize("target", [V3, V4])
+@pytest.mark.parametrize("name", [name for name in WRITES if "any" not in name])
+def test_what_strips_read_and_write_is_proven(name: str, target: str) -> None:
+    write, shapes = WRITES[name]
+    wrong = [access for access in accesses(after("realise", graph_of(write, *shapes), target)) if not access.is_proven]
+    assert wrong == []
+
+
+def test_a_padded_map_loads_and_stores_by_vectors() -> None:
+    check_ir(
+        after("realise", graph_of(padded, (3, 5, 21)), V4),
+        """
+        // CHECK-LABEL: func.func private @kernel_0_body
+        // CHECK-NOT: linalg.generic
+        // CHECK: scf.for {{.*}} step %c16
+        // CHECK: vector.maskedload {{.*}} vector<16xf32>
+        // CHECK: vector.store {{.*}} vector<16xf32>
+        // CHECK: vector.create_mask
+        // CHECK: vector.maskedload {{.*}} vector<16xf32>
+        // CHECK: vector.maskedstore {{.*}} vector<16xf32>
+        """,
+    )
+
+
+def test_a_window_is_combined_before_anything_is_stored() -> None:
+    check_ir(
+        after("realise", graph_of(lambda x: max_pool2d(x, 3), (1, 4, 16, 48)), V4),
+        """
+        // CHECK-LABEL: func.func private @kernel_0_body
+        // CHECK-COUNT-9: arith.maximumf {{.*}} vector<16xf32>
+        // CHECK: vector.store
+        // CHECK-NOT: linalg.generic
+        """,
+    )
+
+
+def test_a_window_of_more_points_is_a_loop() -> None:
+    check_ir(
+        after("realise", graph_of(wide_windows, (1, 2, 9, 16)), V4),
+        """
+        // CHECK: scf.for {{.*}} iter_args({{.*}}) -> (vector<16xf32>)
+        // CHECK-COUNT-5: arith.addf {{.*}} vector<16xf32>
+        """,
+    )
+
+
+@pytest.mark.parametrize(
+    ("graph", "target"),
+    [
+        (graph_of(padded, (3, 5, 21)), "cpu:x86-64-v2"),
+        (graph_of(padded, (3, 5, 21)), "cpu:aarch64"),
+        (graph_of(padded, (3, 5, 21), dtype="float16"), V4),
+        (graph_of(lambda x: x * 2 + 1, (3, 5, 21)), V4),
+        (graph_of(lambda x: x.sum(0), (300, 21)), V4),
+    ],
+    ids=["without masks", "of another architecture", "of half floats", "a plain map", "a long reduction"],
+)
+def test_the_rest_is_left_to_linalg(graph: Graph, target: str) -> None:
+    text = str(after("realise", graph, target))
+    assert "linalg.generic" in text
+    assert "maskedload" not in text
