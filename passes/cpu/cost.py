@@ -102,7 +102,7 @@ def _strip_cycles(body: KernelBody, stage: Stage, strip: Loop, lanes: int, work:
     cycles = work * OPERATION + (len(stage.stores) if stage.combine is None else 0) * ACCESS
     for load in loads(stage.elements, body.nodes):
         stride = _stride(body, load, strip)
-        cycles += ACCESS if stride in (0, 1) else GATHERED * lanes
+        cycles += ACCESS if stride in (0, 1) else 4 * ACCESS if stride == 2 else GATHERED * lanes
         cycles += MASKED * _depends(load, strip)
     return cycles
 

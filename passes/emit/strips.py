@@ -111,23 +111,21 @@ class StripEmitter:
         rest = expr.sub(strip.extent, whole)
         if rest == 0:
             return
-        flags = ir.VectorType.get([self.lanes], ir.IntegerType.get_signless(1))
         if isinstance(rest, int):
-            mask = vector.CreateMaskOp(flags, [index(rest)]).result
-            self._vector(stage, strip, reduced, mask, index.inside({strip.name: index(whole)}))
+            self._vector(stage, strip, reduced, rest, index.inside({strip.name: index(whole)}))
             return
         branch = scf.IfOp(arith.cmpi(arith.CmpIPredicate.sgt, index(rest), index(0)))
         with ir.InsertionPoint(branch.then_block):
             here = index.inside({})
-            mask = vector.CreateMaskOp(flags, [here(rest)]).result
-            self._vector(stage, strip, reduced, mask, here.inside({strip.name: here(whole)}))
+            self._vector(stage, strip, reduced, rest, here.inside({strip.name: here(whole)}))
             scf.YieldOp([])
 
     def _vector(
-        self, stage: Stage, strip: Loop, reduced: Sequence[Loop], mask: ir.Value | None, index: IndexEmitter
+        self, stage: Stage, strip: Loop, reduced: Sequence[Loop], points: Dim | None, index: IndexEmitter
     ) -> None:
+        """A vector of points, of which so many exist: None is all."""
+        emit = self._points(strip, points, index)
         if stage.combine is None:
-            emit = self._points(strip, mask, index)
             for element in stage.elements:
                 emit(element)
             values = [emit(entry.element) for entry in stage.stores]
@@ -135,14 +133,14 @@ class StripEmitter:
             (element,) = stage.elements
             kind = ir.VectorType.get([self.lanes], stored_type(element.dtype))
             start = vector.BroadcastOp(kind, identity(stage.combine, element.dtype)).result
-            values = [self._window(stage.combine, element, strip, reduced, mask, start, index)]
+            values = [self._window(stage.combine, element, strip, reduced, points, start, index)]
         for entry, value in zip(stage.stores, values, strict=True):
             address = self.memory.address(entry.operand, stage.domain.address)
             view = strided_view(self.memory.bases[entry.operand], address, (self.lanes,), (1,), index)
-            if mask is None:
+            if emit.mask is None:
                 vector.StoreOp(value, view, [index(0)])
             else:
-                vector.MaskedStoreOp(view, [index(0)], mask, value)
+                vector.MaskedStoreOp(view, [index(0)], emit.mask, value)
 
     def _window(
         self,
@@ -150,26 +148,26 @@ class StripEmitter:
         element: Node,
         strip: Loop,
         reduced: Sequence[Loop],
-        mask: ir.Value | None,
+        points: Dim | None,
         before: ir.Value,
         index: IndexEmitter,
     ) -> ir.Value:
         """What the points of the reduction loops come to, beginning with `before`."""
         if not reduced:
-            value = self._points(strip, mask, index)(element)
+            value = self._points(strip, points, index)(element)
             return combined(combine, element.dtype, before, value, self.traits)
         extent, terms = reduced[0].extent, extent_of(reduced)
         if isinstance(extent, int) and isinstance(terms, int) and terms <= UNROLLED_TERMS:
             for place in range(extent):
                 here = index.inside({reduced[0].name: index(place)})
-                before = self._window(combine, element, strip, reduced[1:], mask, before, here)
+                before = self._window(combine, element, strip, reduced[1:], points, before, here)
             return before
         loop = scf.ForOp(index(0), index(extent), index(1), [before])
         with ir.InsertionPoint(loop.body):
             here = index.inside({reduced[0].name: loop.induction_variable})
-            inner = self._window(combine, element, strip, reduced[1:], mask, loop.inner_iter_args[0], here)
+            inner = self._window(combine, element, strip, reduced[1:], points, loop.inner_iter_args[0], here)
             scf.YieldOp([inner])
         return loop.results[0]
 
-    def _points(self, strip: Loop, mask: ir.Value | None, index: IndexEmitter) -> VectorEmitter:
-        return VectorEmitter(self.nodes, self.memory, self.traits, (strip.name, self.lanes), mask, index)
+    def _points(self, strip: Loop, points: Dim | None, index: IndexEmitter) -> VectorEmitter:
+        return VectorEmitter(self.nodes, self.memory, self.traits, (strip.name, self.lanes), points, index)

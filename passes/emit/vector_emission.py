@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from dialect.mlir import arith, ir, vector
 from passes import scalar
+from tensorkiln import expr
 from tensorkiln.dtypes import DType
 from tensorkiln.expr import Dim, free_symbols
 
@@ -41,8 +42,8 @@ WORD = DType.INT32
 class VectorEmitter:
     """Emits nodes at the current insertion point, each once, for the points from that of `index` on along a loop.
 
-    `along` is the name of the loop, in which all indices are linear with known steps, and how many points there are. A
-    `mask` has those that exist. Floats of 16 bits and bools in memory are no elements of such a program.
+    `along` is the name of the loop, in which all indices are linear with known steps, and how many points there are. The
+    first `points` of these exist; None is all. 16-bit floats and bools in memory are no elements of such a program.
     """
 
     def __init__(
@@ -51,11 +52,13 @@ class VectorEmitter:
         memory: Memory,
         traits: Traits,
         along: tuple[str, int],
-        mask: ir.Value | None,
+        points: Dim | None,
         index: IndexEmitter,
     ) -> None:
-        self.nodes, self.memory, self.traits, self.mask, self.index = nodes, memory, traits, mask, index
+        self.nodes, self.memory, self.traits, self.index = nodes, memory, traits, index
         self.loop, self.lanes = along
+        self.points: Dim = self.lanes if points is None else points
+        self.mask = None if points is None else self._first(points)
         self._scalars = Emitter(nodes, index, memory, traits)
         self._values: dict[int, ir.Value] = {}
         self._flags: dict[Condition, ir.Value] = {}
@@ -74,7 +77,9 @@ class VectorEmitter:
             return self._spread(self._scalars(node))
         match node:
             case IndexValue(dtype=dtype, index=dim):
-                return scalar.cast(DType.INT64, dtype, self._line(dim, DType.INT64), traits=self.traits)
+                return scalar.cast(
+                    DType.INT64, dtype, self._line(dim, self._step(dim), DType.INT64), traits=self.traits
+                )
             case Load():
                 return self._load(node)
             case Apply():
@@ -86,45 +91,64 @@ class VectorEmitter:
             case _:
                 raise AssertionError("a constant does not depend on a loop")
 
-    def _spread(self, value: ir.Value) -> ir.Value:
-        return vector.BroadcastOp(ir.VectorType.get([self.lanes], value.type), value).result
+    def _kind(self, element: ir.Type) -> ir.Type:
+        return ir.VectorType.get([self.lanes], element)
 
-    def _line(self, dim: Dim, dtype: DType) -> ir.Value:
-        """The values of an index, integers of `dtype`."""
+    def _spread(self, value: ir.Value) -> ir.Value:
+        return vector.BroadcastOp(self._kind(value.type), value).result
+
+    def _first(self, points: Dim) -> ir.Value:
+        """A mask of the first points."""
+        return vector.CreateMaskOp(self._kind(ir.IntegerType.get_signless(1)), [self.index(points)]).result
+
+    def _step(self, dim: Dim) -> int:
+        """What an index grows by from one point to the next."""
         form = linear_form(dim, [self.loop])
         assert form is not None, "indices are linear in the loop"
-        (step,), element = form[1], stored_type(dtype)
-        kind = ir.VectorType.get([self.lanes], element)
-        lanes = vector.StepOp(ir.VectorType.get([self.lanes], ir.IndexType.get())).result
-        lane = arith.index_cast(kind, lanes)
+        (step,) = form[1]
+        assert isinstance(step, int), "steps are known"
+        return step
+
+    def _line(self, start: Dim, step: int, dtype: DType) -> ir.Value:
+        """`start + step * lane`, integers of `dtype`."""
+        element = stored_type(dtype)
+        lane = arith.index_cast(self._kind(element), vector.StepOp(self._kind(ir.IndexType.get())).result)
         if step != 1:
             lane = arith.muli(lane, self._spread(arith.index_cast(element, self.index(step))))
-        return arith.addi(self._spread(arith.index_cast(element, self.index(dim))), lane)
+        return arith.addi(self._spread(arith.index_cast(element, self.index(start))), lane)
 
     def _load(self, node: Load) -> ir.Value:
         address = self.memory.address(node.operand, node.address)
-        form = linear_form(address, [self.loop])
-        assert form is not None, "addresses are linear in the loop"
-        element, base = stored_type(node.dtype), self.memory.bases[node.operand]
-        kind = ir.VectorType.get([self.lanes], element)
+        step = self._step(address)
+        if step == 2 and all(self._step(condition) % 2 == 0 for condition in _dims(node.conditions)):
+            return self._every_second(node, address)
         mask = self._all(node.conditions, self.mask) if node.conditions else self.mask
-        nothing = self._spread(zero(node.dtype))
-        (step,), first = form[1], self.index(0)
         if step == 1:
-            view = strided_view(base, address, (self.lanes,), (1,), self.index)
-            if mask is None:
-                return vector.LoadOp(kind, view, [first]).result
-            return vector.MaskedLoadOp(kind, view, [first], mask, nothing).result
-        flags = ir.VectorType.get([self.lanes], ir.IntegerType.get_signless(1))
-        mask = self._spread(arith.constant(ir.IntegerType.get_signless(1), 1)) if mask is None else mask
-        assert mask.type == flags, "a flag for each lane"
-        words = ir.VectorType.get([self.lanes], stored_type(WORD))
-        lanes = vector.StepOp(ir.VectorType.get([self.lanes], ir.IndexType.get())).result
-        offsets = arith.muli(
-            arith.index_cast(words, lanes), self._spread(arith.index_cast(stored_type(WORD), self.index(step)))
-        )
-        whole = strided_view(base, 0, (1 << 31,), (1,), self.index)
-        return vector.GatherOp(kind, whole, [self.index(address)], offsets, mask, nothing).result
+            return self._run(node, address, mask)
+        if mask is None:
+            mask = self._spread(arith.constant(ir.IntegerType.get_signless(1), 1))
+        whole = strided_view(self.memory.bases[node.operand], 0, (1 << 31,), (1,), self.index)
+        offsets, kind = self._line(0, step, WORD), self._kind(stored_type(node.dtype))
+        return vector.GatherOp(kind, whole, [self.index(address)], offsets, mask, self._spread(zero(node.dtype))).result
+
+    def _run(self, node: Load, address: Dim, mask: ir.Value | None) -> ir.Value:
+        """Elements that lie side by side."""
+        view = strided_view(self.memory.bases[node.operand], address, (self.lanes,), (1,), self.index)
+        kind, first = self._kind(stored_type(node.dtype)), self.index(0)
+        if mask is None:
+            return vector.LoadOp(kind, view, [first]).result
+        return vector.MaskedLoadOp(kind, view, [first], mask, self._spread(zero(node.dtype))).result
+
+    def _every_second(self, node: Load, address: Dim) -> ir.Value:
+        """Of two runs, so that nothing is gathered. What holds for an element and the next but one holds in between."""
+        halves: list[ir.Value] = []
+        for start in (0, self.lanes):
+            mask = self._first(expr.sub(expr.mul(self.points, 2), start + 1))
+            for condition in _dims(node.conditions):
+                step = self._step(condition) // 2
+                mask = arith.andi(mask, self._from(expr.add(condition, start * step), step))
+            halves.append(self._run(node, expr.add(address, start), mask))
+        return vector.ShuffleOp(*halves, [2 * lane for lane in range(self.lanes)]).result
 
     def _all(self, conditions: Sequence[Condition], known: ir.Value | None = None) -> ir.Value:
         """Where all conditions hold, and `known` too."""
@@ -136,14 +160,23 @@ class VectorEmitter:
 
     def _holds(self, condition: Condition) -> ir.Value:
         flags = self._flags.get(condition)
-        if flags is not None:
-            return flags
-        assert not isinstance(condition, InRange | IsTrue), "nothing is read from data"
-        if self.loop not in free_symbols(condition):
-            flags = self._spread(arith.cmpi(arith.CmpIPredicate.sge, self.index(condition), self.index(0)))
-        else:
-            is_small = self.index.space.largest(condition) < 1 << 30
-            dtype = WORD if is_small else DType.INT64
-            flags = arith.cmpi(arith.CmpIPredicate.sge, self._line(condition, dtype), self._spread(zero(dtype)))
-        self._flags[condition] = flags
+        if flags is None:
+            (dim,) = _dims([condition])
+            flags = self._flags[condition] = self._from(dim, self._step(dim))
         return flags
+
+    def _from(self, start: Dim, step: int) -> ir.Value:
+        """Where `start + step * lane` is not negative."""
+        is_at_least = arith.CmpIPredicate.sge
+        if step == 0:
+            return self._spread(arith.cmpi(is_at_least, self.index(start), self.index(0)))
+        largest = self.index.space.largest
+        is_small = max(largest(start), largest(expr.neg(start))) < 1 << 30
+        dtype = WORD if is_small else DType.INT64
+        return arith.cmpi(is_at_least, self._line(start, step, dtype), self._spread(zero(dtype)))
+
+
+def _dims(conditions: Sequence[Condition]) -> list[Dim]:
+    """Conditions on indices, which are all that there are."""
+    assert not any(isinstance(condition, InRange | IsTrue) for condition in conditions), "nothing is read from data"
+    return [condition for condition in conditions if not isinstance(condition, InRange | IsTrue)]
