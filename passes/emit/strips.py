@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from dialect.mlir import arith, ir, scf, vector
+from dialect.mlir import ir, scf, vector
 from tensorkiln import expr
-from tensorkiln.expr import Dim, Expr, free_symbols
+from tensorkiln.expr import Dim, Expr, free_symbols, symbol
 
 from ..loops.body import Stage
 from ..loops.domain import Loop, extent_of
@@ -101,23 +101,22 @@ class StripEmitter:
             scf.YieldOp([])
 
     def _strips(self, stage: Stage, strip: Loop, reduced: Sequence[Loop], index: IndexEmitter) -> None:
-        """Whole vectors, then what is left, under a mask."""
-        whole = expr.mul(expr.floordiv(strip.extent, self.lanes), self.lanes)
-        if whole != 0:
-            loop = scf.ForOp(index(0), index(whole), index(self.lanes))
-            with ir.InsertionPoint(loop.body):
-                self._vector(stage, strip, reduced, None, index.inside({strip.name: loop.induction_variable}))
-                scf.YieldOp([])
-        rest = expr.sub(strip.extent, whole)
-        if rest == 0:
+        """Whole vectors, then what is left; where it is not known how much that is, vectors of what there is."""
+        if not isinstance(strip.extent, int):
+            left = expr.sub(strip.extent, symbol(strip.name))
+            self._loop(strip, strip.extent, index, lambda here: self._vector(stage, strip, reduced, left, here))
             return
-        if isinstance(rest, int):
-            self._vector(stage, strip, reduced, rest, index.inside({strip.name: index(whole)}))
-            return
-        branch = scf.IfOp(arith.cmpi(arith.CmpIPredicate.sgt, index(rest), index(0)))
-        with ir.InsertionPoint(branch.then_block):
-            here = index.inside({})
-            self._vector(stage, strip, reduced, rest, here.inside({strip.name: here(whole)}))
+        whole = strip.extent // self.lanes * self.lanes
+        if whole:
+            self._loop(strip, whole, index, lambda here: self._vector(stage, strip, reduced, None, here))
+        if whole < strip.extent:
+            rest = index.inside({strip.name: index(whole)})
+            self._vector(stage, strip, reduced, strip.extent - whole, rest)
+
+    def _loop(self, strip: Loop, end: Dim, index: IndexEmitter, emit: Callable[[IndexEmitter], None]) -> None:
+        loop = scf.ForOp(index(0), index(end), index(self.lanes))
+        with ir.InsertionPoint(loop.body):
+            emit(index.inside({strip.name: loop.induction_variable}))
             scf.YieldOp([])
 
     def _vector(

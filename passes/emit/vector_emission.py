@@ -42,8 +42,8 @@ WORD = DType.INT32
 class VectorEmitter:
     """Emits nodes at the current insertion point, each once, for the points from that of `index` on along a loop.
 
-    `along` is the name of the loop, in which all indices are linear with known steps, and the number of points, of which
-    the first `points` exist; None is all. 16-bit floats and bools in memory are no elements of such a program.
+    `along` is the name of the loop, in which all indices are linear with known steps, and how many points it is about.
+    The first `points` of these exist; None is all. 16-bit floats and bools in memory are no elements of such a program.
     """
 
     def __init__(
