@@ -16,7 +16,7 @@ from tensorkiln.expr import Dim, Expr, free_symbols, symbol
 from ..loops.body import Stage
 from ..loops.domain import Loop, extent_of
 from ..loops.index_space import linear_form
-from ..loops.scalar_dag import Choose, Guard, Interner, Load, Node, indices, walk
+from ..loops.scalar_dag import Apply, Choose, Guard, Interner, Load, Node, indices, walk
 from ..scalar.registers import stored_type
 from ..scalar.traits import Traits
 from .accumulation import combined, identity
@@ -28,6 +28,12 @@ LEAST_EXTENT: Final = 4
 """Points of a loop that is worth a vector."""
 UNROLLED_TERMS: Final = 9
 """Points of a window that are written one after the other: what depends on some of them is computed once then."""
+PLAIN: Final = frozenset(
+    {("binop", kind) for kind in ("add", "sub", "mul", "max", "min", "cmplt", "cmpne", "xor", "or", "and")}
+    | {("unary", kind) for kind in ("neg", "sqrt", "recip")}
+    | {("ternary", kind) for kind in ("where", "mulacc")}
+)
+"""Operations that are a few instructions, on vectors as on scalars. Stages with others are left to linalg."""
 MOST_TERMS: Final = 64
 """Points of a window: of longer reductions, columns are summed in memory."""
 
@@ -70,6 +76,8 @@ def _takes_vectors(node: Node, loop: Loop, nodes: Interner, address: Address) ->
         return False
     if any(not isinstance(_step(dim, loop), int) for dim in dims):
         return False
+    if isinstance(node, Apply):
+        return node.op == "cast" or (node.op, *node.attributes[:1]) in PLAIN
     conditions = node.conditions if isinstance(node, Load | Guard | Choose) else ()
     if isinstance(node, Load):
         step = _step(address(node.operand, node.address), loop)

@@ -9,7 +9,24 @@ import numpy as np
 import pytest
 
 from passes.bounds import accesses
-from tensorkiln.build import Builder, Tensor, avg_pool2d, conv2d, max_pool2d, pad, relu, shrink
+from tensorkiln.build import (
+    Builder,
+    Tensor,
+    avg_pool2d,
+    conv2d,
+    exp,
+    log,
+    max_pool2d,
+    maximum,
+    minimum,
+    pad,
+    power,
+    relu,
+    shrink,
+    sin,
+    sqrt,
+    where,
+)
 from tensorkiln.expr import Dim
 from tensorkiln.graph import Graph
 from tensorkiln.reference import evaluate
@@ -96,6 +113,42 @@ def test_every_dtype_is_right(name: str, dtype: str) -> None:
     graph = graph_of(write, *shapes, dtype=dtype)
     arrays = draw(graph, 0)
     np.testing.assert_array_equal(checked.run(compiled(graph), *arrays)[0], evaluate(graph, *arrays)[0])
+
+
+NUMBERS = ("float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint32", "uint64")
+
+
+@pytest.mark.parametrize("source", NUMBERS)
+@pytest.mark.parametrize("target", NUMBERS)
+def test_a_conversion_is_that_of_every_element(source: str, target: str) -> None:
+    graph = graph_of(lambda x: pad(x.cast(target), [(0, 0), (2, 1)]), (3, 21), dtype=source)
+    info = np.finfo(source) if source.startswith("float") else np.iinfo(source)
+    array = np.resize(np.array([info.min, info.max, 0, 1, 100.75, 3], info.dtype), (3, 21))
+    np.testing.assert_array_equal(checked.run(compiled(graph), array)[0], evaluate(graph, array)[0])
+
+
+UNARY: dict[str, Write] = {
+    "negated": lambda x: -x,
+    "root": sqrt,
+    "reciprocal": lambda x: 1.0 / x,
+    "greater": lambda x: where(x > 1.0, x, -x),
+    "smallest": lambda x: minimum(maximum(x, -2.0), 2.0),
+    "power": lambda x: power(abs(x), x),
+    "sine": sin,
+    "logarithm": log,
+    "exponential": exp,
+}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", UNARY)
+def test_an_operation_is_that_of_every_element(name: str, dtype: str) -> None:
+    graph = graph_of(lambda x: pad(UNARY[name](x), [(0, 0), (2, 1)]), (2, 21), dtype=dtype)
+    values = [0.0, -0.0, 1.0, -1.5, 3.25, np.inf, -np.inf, np.nan, 1e-30]
+    array = np.resize(np.array(values, dtype), (2, 21))
+    with np.errstate(all="ignore"):
+        expected = evaluate(graph, array)[0]
+    np.testing.assert_allclose(checked.run(compiled(graph), array)[0], expected, rtol=1e-5)
 
 
 @pytest.mark.parametrize("target", [V3, V4])
