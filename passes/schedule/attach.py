@@ -31,6 +31,8 @@ STRATEGY = "kiln.strategy"
 FLOPS = "kiln.flops"
 ESTIMATE = "kiln.estimate_ns"
 CANDIDATES = "kiln.candidates"
+MOST_NS = (1 << 63) - 1
+"""Three centuries: kernels of unbounded sizes would take longer."""
 PROGRAM = "kiln.program"
 
 Pick = Callable[[KernelBody, str], tuple[Choice, Sequence[Candidate]]]
@@ -65,10 +67,9 @@ def attach_schedules(module: ir.Module, pick: Pick, machine: Machine, reuse: Reu
             function.attributes[SCHEDULE] = encode(choice.item.model_dump(mode="json"))
             function.attributes[STRATEGY] = ir.StringAttr.get(choice.strategy)
             function.attributes[FLOPS] = encode(to_wire(flops(body)))
-            estimate = machine.nanoseconds(choice.cost(at), choice.item, at)
-            function.attributes[ESTIMATE] = encode(int(estimate))
+            function.attributes[ESTIMATE] = encode(_whole(machine.nanoseconds(choice.cost(at), choice.item, at)))
             function.attributes[CANDIDATES] = encode(
-                [{"key": c.key, "strategy": c.strategy, "estimate_ns": int(c.estimate_ns)} for c in offered]
+                [{"key": c.key, "strategy": c.strategy, "estimate_ns": _whole(c.estimate_ns)} for c in offered]
             )
         plan.close()
         settle_prepared(plan)
@@ -76,6 +77,10 @@ def attach_schedules(module: ir.Module, pick: Pick, machine: Machine, reuse: Reu
         name_entries(plan)
         module.operation.attributes[PROGRAM] = encode(_to_json(plan))
     return plan
+
+
+def _whole(nanoseconds: float) -> int:
+    return min(int(nanoseconds), MOST_NS)
 
 
 def kernel_functions(module: ir.Module) -> dict[str, ir.Operation]:

@@ -207,3 +207,11 @@ def test_a_cost_is_turned_into_time_by_what_takes_longer() -> None:
 
 def test_a_reduction_of_one_element_has_rows() -> None:
     assert candidates(graph_of(lambda x: x.sum(1) + 1.0, (40, 1)))
+
+
+def test_an_estimate_of_any_size_is_a_number_of_the_record() -> None:
+    b = Builder("endless")
+    n, m = b.symbol("n", 1, 1 << 24), b.symbol("m", 1, 1 << 23)
+    graph = output(b, b.input("float32", (n, m)) @ b.input("float32", (m, n)))
+    for target in (V4, H100):
+        assert 1 << 50 < analysis(graph, target).est_ns < 1 << 63
