@@ -10,7 +10,7 @@ from passes.bounds import drop_records
 from passes.scalar.registers import stored_type
 from tensorkiln.dtypes import DType
 
-from .intrinsics import KERNEL, THREADS
+from .intrinsics import Intrinsics
 
 KERNEL_THREADS = "kiln.threads"
 """On a kernel function that is not yet in the LLVM dialect: how many threads run a work-group."""
@@ -54,15 +54,15 @@ def _attributes(argument: Argument) -> ir.DictAttr:
     return ir.DictAttr.get(attributes)
 
 
-def mark_kernels(module: ir.Module) -> ir.Module:
+def mark_kernels(module: ir.Module, intrinsics: Intrinsics) -> ir.Module:
     """Make the functions that have `KERNEL_THREADS`, lowered to the LLVM dialect, entries of the device."""
     with module.context:
         for op in module.body.operations:
             attributes = op.operation.attributes
             if KERNEL_THREADS in attributes:
                 threads = ir.IntegerAttr(attributes[KERNEL_THREADS]).value
-                attributes[KERNEL] = ir.UnitAttr.get()
-                attributes[THREADS] = ir.DenseI32ArrayAttr.get([threads, 1, 1])
+                for name, value in intrinsics.entry(threads).items():
+                    attributes[name] = value
                 del attributes[KERNEL_THREADS]
         drop_records(module)
     return module

@@ -72,7 +72,7 @@ def _choice(problem: Problem, tiles: Tiles, machine: Machine) -> Choice:
         SharedArray(dtype=problem.parts.dtype, elements=tiles.depth * tiles.columns),
         SharedArray(dtype=problem.parts.dtype, elements=tiles.rows * tiles.columns),
     ]
-    item = kernel_item(problem.body.function.name, axes, on_threads(groups, SIDE * SIDE), shared)
+    item = kernel_item(problem.body.function.name, axes, on_threads(groups, SIDE * SIDE, machine.runtime), shared)
     return Choice(NAME, item, (), partial(product_cost, problem.body, parts, tiles, machine))
 
 

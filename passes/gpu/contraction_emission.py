@@ -21,7 +21,6 @@ from tensorkiln.expr import Dim, symbol
 
 from .branch import holds, where
 from .frame import GROUP, THREAD, Frame
-from .intrinsics import barrier
 from .tiles import SIDE, Tiles
 
 THREADS = SIDE * SIDE
@@ -55,7 +54,7 @@ class ContractionEmission:
         space.add(FIRST_COLUMN, self.count["column"])
         here = index.inside(names)
         self._keep_result(self._products(here), here)
-        barrier()
+        self.frame.machine.intrinsics.barrier()
         self._finish(here)
 
     def _places(self, loops: Sequence[Loop], flat: Dim, index: IndexEmitter) -> dict[str, ir.Value]:
@@ -74,9 +73,9 @@ class ContractionEmission:
             here = index.inside({FIRST_STEP: steps.induction_variable})
             self._fetch(self.parts.left, self.parts.rows, "row", tiles.rows, self.left, here)
             self._fetch(self.parts.right, self.parts.columns, "column", tiles.columns, self.right, here)
-            barrier()
+            self.frame.machine.intrinsics.barrier()
             sums = self._multiply(steps.inner_iter_args, here)
-            barrier()
+            self.frame.machine.intrinsics.barrier()
             scf.YieldOp(sums)
         return list(steps.results)
 

@@ -15,10 +15,12 @@ from passes.schedule.cost import Cost, Evaluate
 from passes.schedule.tiling import inner_loops
 from passes.schedule.work import moved_bytes, operations, selections
 
-from .machine import CACHE_SPEEDUP, WARP, Machine
+from .machine import CACHE_SPEEDUP, Machine
 from .reduction import Lanes
 from .tiles import Tiles
 
+SHARED_WORDS: Final = 32
+"""Of 32 bits, that shared memory gives in a cycle: as many as it has banks."""
 SECTOR: Final = 32
 """Bytes of the smallest piece that memory hands out."""
 ACCESS: Final = 4
@@ -62,8 +64,8 @@ def product_cost(body: KernelBody, parts: Contraction, tiles: Tiles, machine: Ma
         at(extent_of(loops)) for loops in (parts.batch, parts.rows, parts.columns, parts.depth)
     )
     results = batch * ceil(rows / tiles.rows) * tiles.rows * ceil(columns / tiles.columns) * tiles.columns
-    # A product takes a lane for a cycle, and its factors come from shared memory, a word for a lane of a warp in each.
-    loaded = (1 / tiles.thread_rows + 1 / tiles.thread_columns) / WARP
+    # A product takes a lane for a cycle, and its factors come from shared memory, so many words in each.
+    loaded = (1 / tiles.thread_rows + 1 / tiles.thread_columns) / SHARED_WORDS
     cycles = results * depth * max(1 / machine.device.lanes, loaded)
     cycles += sum(stage_cycles(body, stage, results, 1, machine) for stage in body.stages[1:])
     again = results * depth * (1 / tiles.rows + 1 / tiles.columns) * parts.dtype.itemsize

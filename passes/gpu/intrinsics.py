@@ -1,60 +1,55 @@
-"""What a thread of a work-group can do that other code cannot: the only file that speaks NVVM.
+"""What a thread of a work-group can do that other code cannot: a table for each vendor, in the words of its dialect.
 
 Work-groups and threads are numbered along x only.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
 from dialect.mlir import arith, ir, nvvm
 from passes.scalar import mlir_scalar
 from passes.scalar.registers import to_register, to_scalar
 from tensorkiln.dtypes import DType
 
-from .machine import WARP
 
-KERNEL = "nvvm.kernel"
-THREADS = "nvvm.reqntid"
+@dataclass(frozen=True, slots=True)
+class Intrinsics:
+    """`group` and `thread` are the numbers of the work-group and of the thread in it, of 32 bits.
 
-_EVERY_LANE = -1
-_CLAMP = WARP - 1
-"""The operand of a shuffle that makes all lanes of a warp one segment."""
+    `barrier` waits for all threads of the work-group: what each stored before is seen by all after. `exchange` gives a
+    word of 32 bits of the lane whose number differs in the bits of a distance, in waves of so many lanes: all of them
+    must call it. `entry` has the attributes, in the LLVM dialect, of a kernel that so many threads run.
+    """
 
-
-def group_index() -> ir.Value:
-    """The number of the work-group."""
-    return _index(nvvm.read_ptx_sreg_ctaid_x())
-
-
-def thread_index() -> ir.Value:
-    """The number of the thread in its work-group."""
-    return _index(nvvm.read_ptx_sreg_tid_x())
+    dialect: str
+    group: Callable[[], ir.Value]
+    thread: Callable[[], ir.Value]
+    barrier: Callable[[], object]
+    exchange: Callable[[ir.Value, int, int], ir.Value]
+    entry: Callable[[int], Mapping[str, ir.Attribute]]
 
 
-def barrier() -> None:
-    """Wait for all threads of the work-group; what each stored before is seen by all after."""
-    nvvm.BarrierOp()
-
-
-def shuffle_xor(dtype: DType, value: ir.Value, distance: int) -> ir.Value:
+def shuffle_xor(intrinsics: Intrinsics, wave: int, dtype: DType, value: ir.Value, distance: int) -> ir.Value:
     """The value, as it travels, of the lane whose number differs in the bits of `distance`. All lanes must call it."""
+
+    def exchanged(word: ir.Value) -> ir.Value:
+        return intrinsics.exchange(word, distance, wave)
+
     if dtype is DType.FLOAT32:
-        return _exchange(value, distance)
+        return exchanged(value)
     bits = ir.IntegerType.get_signless(max(8 * dtype.itemsize, 8))
     pattern = _to_bits(dtype, value, bits)
     if bits.width <= 32:
         word = pattern if bits.width == 32 else arith.extui(_i32(), pattern)
-        word = _exchange(word, distance)
+        word = exchanged(word)
         return _from_bits(dtype, word if bits.width == 32 else arith.trunci(bits, word))
     half = arith.constant(bits, 32)
     words = (arith.trunci(_i32(), pattern), arith.trunci(_i32(), arith.shrui(pattern, half)))
-    low, high = (arith.extui(bits, _exchange(word, distance)) for word in words)
+    low, high = (arith.extui(bits, exchanged(word)) for word in words)
     return _from_bits(dtype, arith.ori(low, arith.shli(high, half)))
-
-
-def _exchange(word: ir.Value, distance: int) -> ir.Value:
-    every, offset, clamp = (arith.constant(_i32(), number) for number in (_EVERY_LANE, distance, _CLAMP))
-    kind = ir.Attribute.parse("#nvvm<shfl_kind bfly>")
-    return nvvm.shfl_sync(every, word, offset, clamp, kind)
 
 
 def _to_bits(dtype: DType, value: ir.Value, bits: ir.Type) -> ir.Value:
@@ -71,9 +66,25 @@ def _from_bits(dtype: DType, pattern: ir.Value) -> ir.Value:
     return to_register(dtype, scalar)
 
 
-def _index(number: ir.Value) -> ir.Value:
-    return arith.index_castui(ir.IndexType.get(), number)
-
-
 def _i32() -> ir.Type:
     return ir.IntegerType.get_signless(32)
+
+
+def _shuffle(word: ir.Value, distance: int, wave: int) -> ir.Value:
+    # With the last lane for a bound, all lanes are one segment.
+    every, offset, bound = (arith.constant(_i32(), number) for number in (-1, distance, wave - 1))
+    return nvvm.shfl_sync(every, word, offset, bound, ir.Attribute.parse("#nvvm<shfl_kind bfly>"))
+
+
+def _kernel(threads: int) -> dict[str, ir.Attribute]:
+    return {"nvvm.kernel": ir.UnitAttr.get(), "nvvm.reqntid": ir.DenseI32ArrayAttr.get([threads, 1, 1])}
+
+
+NVVM: Final = Intrinsics(
+    dialect="nvvm",
+    group=nvvm.read_ptx_sreg_ctaid_x,
+    thread=nvvm.read_ptx_sreg_tid_x,
+    barrier=nvvm.BarrierOp,
+    exchange=_shuffle,
+    entry=_kernel,
+)

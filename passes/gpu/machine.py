@@ -14,8 +14,8 @@ from passes.schedule.record import shared_bytes, threads_of
 from tensorkiln.schedule import KernelItem, work_groups
 from tensorkiln.target import Target
 
-WARP: Final = 32
-"""Threads that run in lock step and exchange registers, on every CUDA architecture."""
+from .intrinsics import NVVM, Intrinsics
+
 VECTOR_BYTES: Final = 16
 """Bytes of the widest load and store of one thread."""
 LAUNCH_NS: Final = 2500.0
@@ -35,6 +35,8 @@ KIB: Final = 1 << 10
 class Device:
     """The largest device of an architecture that is sold: its multiprocessors, their additions of 32 bits in a cycle,
     clock, threads, bytes of shared memory and registers, and bytes a nanosecond from memory.
+
+    The threads of a `wave` run in lock step and exchange registers.
     """
 
     multiprocessors: int
@@ -44,6 +46,7 @@ class Device:
     shared_bytes: int
     rate: float
     registers: int = 64 * KIB
+    wave: int = 32
 
 
 DEVICES: Final[Mapping[str, Device]] = MappingProxyType(
@@ -71,15 +74,22 @@ tables of compute capabilities in the CUDA programming guide. Suffixes of archit
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """A GPU as the schedules and the scalar code see it."""
+    """A GPU as the schedules and the scalar code see it; `runtime` is what records call the kind of device."""
 
     traits: Traits
     device: Device = DEVICES["sm_80"]
+    intrinsics: Intrinsics = NVVM
+    runtime: str = "CUDA"
+
+    @property
+    def wave(self) -> int:
+        """Threads that run in lock step."""
+        return self.device.wave
 
     @property
     def key(self) -> str:
         """Its device."""
-        return f"cuda {self.device}"
+        return f"{self.runtime} {self.device}"
 
     @property
     def reload(self) -> int:

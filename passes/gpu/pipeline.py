@@ -22,11 +22,10 @@ from .realise import realise_kernels
 from .split_reductions import split_reductions
 from .strategies import STRATEGIES, UNSCHEDULED
 
-DEVICE = frozenset({"nvvm"})
-
 
 def gpu_pipeline(machine: Machine, options: CompileOptions) -> tuple[Stage, ...]:
     """kiln -> LLVM dialect with NVVM."""
+    own = frozenset({machine.intrinsics.dialect})
     is_scheduled = options.schedule == "auto"
     strategies = STRATEGIES if is_scheduled else UNSCHEDULED
     reuse = Reuse.POINTS if options.fusion and is_scheduled else None
@@ -37,8 +36,8 @@ def gpu_pipeline(machine: Machine, options: CompileOptions) -> tuple[Stage, ...]
         Stage("merge-kernels", merge_kernels, KILN),
         Stage("to-linalg", kernels_to_linalg, TENSORS),
         Stage("schedule", partial(schedule, picker=Picker(strategies, machine), reuse=reuse), TENSORS),
-        Stage("realise", partial(realise_kernels, machine=machine), (LOOPS if is_scheduled else UNBUFFERED) | DEVICE),
-        *(() if is_scheduled else (Stage("bufferize", bufferize, LOOPS | AFFINE | DEVICE),)),
-        Stage("lower", lower_to_llvm, LLVM | DEVICE),
-        Stage("entries", mark_kernels, LLVM | DEVICE),
+        Stage("realise", partial(realise_kernels, machine=machine), (LOOPS if is_scheduled else UNBUFFERED) | own),
+        *(() if is_scheduled else (Stage("bufferize", bufferize, LOOPS | AFFINE | own),)),
+        Stage("lower", lower_to_llvm, LLVM | own),
+        Stage("entries", partial(mark_kernels, intrinsics=machine.intrinsics), LLVM | own),
     )

@@ -53,7 +53,7 @@ def _choice(body: KernelBody, width: int, machine: Machine) -> Choice:
     axes = [PlacedAxis("group", groups, "block"), PlacedAxis("thread", THREADS, "thread")]
     if width > 1:
         axes.append(PlacedAxis("element", width, "vec", width=width))
-    item = kernel_item(body.function.name, axes, on_threads(groups, THREADS))
+    item = kernel_item(body.function.name, axes, on_threads(groups, THREADS, machine.runtime))
     return Choice(NAME, item, (), partial(points_cost, body, width, machine))
 
 

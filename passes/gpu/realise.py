@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dialect.mlir import ir
+from dialect.mlir import arith, ir
 from passes.bounds import memory_of
 from passes.emit.arguments import operand_pointers
 from passes.emit.index_emission import IndexEmitter
@@ -16,7 +16,6 @@ from tensorkiln.buffers import Buffer
 
 from .abi import Argument, kernel_function
 from .frame import GROUP, THREAD, Frame
-from .intrinsics import group_index, thread_index
 from .machine import VECTOR_BYTES, Machine
 from .shared_memory import array_bases, declare_arrays
 from .strategies import STRATEGIES, UNSCHEDULED
@@ -42,7 +41,8 @@ def _realise(kernel: ScheduledKernel, buffers: Sequence[Buffer], symbols: Sequen
 
     def emit(entry: ir.Block, arguments: Sequence[ir.Value], values: Sequence[ir.Value]) -> None:
         names = dict(zip(symbols, values, strict=True))
-        names |= {GROUP: group_index(), THREAD: thread_index()}
+        numbers = machine.intrinsics.group(), machine.intrinsics.thread()
+        names |= dict(zip((GROUP, THREAD), (arith.index_castui(ir.IndexType.get(), n) for n in numbers), strict=True))
         shared = array_bases(kernel.entry, item.shared, IndexEmitter(IndexSpace(kernel.body.function.symbols), names))
         pointers = operand_pointers(step, buffers, arguments)
         alignments = [_alignment(buffers[number]) for number in (*step.reads, *step.writes, *step.scratch)]

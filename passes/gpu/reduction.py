@@ -11,23 +11,26 @@ from dialect.mlir import ir
 from passes.emit.accumulation import combined
 from passes.emit.index_emission import IndexEmitter
 from passes.emit.memory import load, store
-from passes.scalar.traits import Traits
 from tensorkiln import expr
 from tensorkiln.dtypes import DType
 from tensorkiln.expr import Dim, symbol
 
 from .branch import where
 from .frame import THREAD
-from .intrinsics import barrier, shuffle_xor
-from .machine import WARP
+from .intrinsics import shuffle_xor
+from .machine import Machine
 
 
 @dataclass(frozen=True, slots=True)
 class Lanes:
-    """How threads share rows: a work-group has `rows` rows of `lanes` lanes each, its rows varying fastest."""
+    """How threads share rows: a work-group has `rows` rows of `lanes` lanes each, its rows varying fastest.
+
+    The threads of a `wave` run in lock step.
+    """
 
     rows: int
     lanes: int
+    wave: int
 
     @property
     def threads(self) -> int:
@@ -46,9 +49,9 @@ class Lanes:
     @property
     def exchange_elements(self) -> int:
         """Elements of shared memory that a combination needs."""
-        if self.lanes == 1 or (self.threads == WARP and self.rows == 1):
+        if self.lanes == 1 or (self.threads == self.wave and self.rows == 1):
             return 0
-        return self.lanes // WARP if self.rows == 1 else self.threads
+        return self.lanes // self.wave if self.rows == 1 else self.threads
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +66,7 @@ class Exchange:
 
 
 def combine_lanes(
-    kind: str, dtype: DType, value: ir.Value, lanes: Lanes, exchange: Exchange | None, index: IndexEmitter, how: Traits
+    kind: str, dtype: DType, value: ir.Value, lanes: Lanes, exchange: Exchange | None, index: IndexEmitter, how: Machine
 ) -> ir.Value:
     """The combination of the values, as they travel, of all lanes of a row. All threads must take part."""
     if lanes.lanes == 1:
@@ -71,40 +74,40 @@ def combine_lanes(
     if lanes.rows > 1:
         assert exchange is not None, "rows side by side exchange through memory"
         return _through_memory(kind, dtype, value, lanes, exchange, index, how)
-    value = _within_warp(kind, dtype, value, WARP, how)
+    value = _within_wave(kind, dtype, value, lanes.wave, how)
     if exchange is None:
         return value
-    warps = lanes.lanes // WARP
+    waves = lanes.lanes // lanes.wave
     thread = symbol(THREAD)
-    with where([("eq", expr.floormod(thread, WARP), 0)], index) as here:
-        store(dtype, value, exchange.base, expr.add(exchange.start, expr.floordiv(thread, WARP)), here)
-    barrier()
-    value = load(dtype, exchange.base, expr.add(exchange.start, expr.floormod(thread, warps)), index)
-    return _within_warp(kind, dtype, value, warps, how)
+    with where([("eq", expr.floormod(thread, lanes.wave), 0)], index) as here:
+        store(dtype, value, exchange.base, expr.add(exchange.start, expr.floordiv(thread, lanes.wave)), here)
+    how.intrinsics.barrier()
+    value = load(dtype, exchange.base, expr.add(exchange.start, expr.floormod(thread, waves)), index)
+    return _within_wave(kind, dtype, value, waves, how)
 
 
-def _within_warp(kind: str, dtype: DType, value: ir.Value, width: int, how: Traits) -> ir.Value:
-    """Combine within each aligned run of `width` lanes of a warp."""
+def _within_wave(kind: str, dtype: DType, value: ir.Value, width: int, how: Machine) -> ir.Value:
+    """Combine within each aligned run of `width` lanes of a wave."""
     distance = width // 2
     while distance:
-        value = combined(kind, dtype, value, shuffle_xor(dtype, value, distance), how)
+        value = combined(kind, dtype, value, shuffle_xor(how.intrinsics, how.wave, dtype, value, distance), how.traits)
         distance //= 2
     return value
 
 
 def _through_memory(
-    kind: str, dtype: DType, value: ir.Value, lanes: Lanes, exchange: Exchange, index: IndexEmitter, how: Traits
+    kind: str, dtype: DType, value: ir.Value, lanes: Lanes, exchange: Exchange, index: IndexEmitter, how: Machine
 ) -> ir.Value:
     """Halve the lanes that hold a partial result until one is left."""
     place = expr.add(exchange.start, symbol(THREAD))
     store(dtype, value, exchange.base, place, index)
-    barrier()
+    how.intrinsics.barrier()
     half = lanes.lanes // 2
     while half:
         with where([("ult", lanes.lane, half)], index) as here:
             other = load(dtype, exchange.base, expr.add(place, half * lanes.rows), here)
             mine = load(dtype, exchange.base, place, here)
-            store(dtype, combined(kind, dtype, mine, other, how), exchange.base, place, here)
-        barrier()
+            store(dtype, combined(kind, dtype, mine, other, how.traits), exchange.base, place, here)
+        how.intrinsics.barrier()
         half //= 2
     return load(dtype, exchange.base, expr.add(exchange.start, lanes.slot), index)

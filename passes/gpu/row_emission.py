@@ -30,7 +30,6 @@ from tensorkiln.expr import Dim
 
 from .branch import Test, where
 from .frame import GROUP, THREAD, Frame
-from .intrinsics import barrier
 from .reduction import Exchange, Lanes, combine_lanes
 
 SERIAL_LANES = 32
@@ -107,7 +106,7 @@ class RowEmission:
         if self.lanes.lanes > 1 and any(
             load.operand in self.unread and not self._is_own(load, stage, self.unread[load.operand]) for load in found
         ):
-            barrier()
+            self.frame.machine.intrinsics.barrier()
             self.unread.clear()
 
     def _is_own(self, load: Load, reader: Stage, writer: Stage) -> bool:
@@ -152,7 +151,7 @@ class RowEmission:
         dtype = stage.elements[0].dtype
         partial = self._accumulated(stage, loops, self.lanes.lane, self.lanes.lanes, index)
         exchange = self._next_exchange(dtype)
-        return combine_lanes(stage.combine, dtype, partial, self.lanes, exchange, index, self.frame.machine.traits)
+        return combine_lanes(stage.combine, dtype, partial, self.lanes, exchange, index, self.frame.machine)
 
     def _next_exchange(self, dtype: DType) -> Exchange | None:
         if dtype not in self.exchange:
@@ -203,7 +202,7 @@ class RowEmission:
             value = self._reduced(stage, reduced, here)
             if self.lanes.exchange_elements:
                 # The next result goes through the same memory.
-                barrier()
+                self.frame.machine.intrinsics.barrier()
             with where([*self.is_live, *self._is_first_lane], here) as first:
                 self._store(stage.stores[0], value, stage, first)
             return []

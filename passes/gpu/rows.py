@@ -26,7 +26,7 @@ from tensorkiln.schedule import KernelItem, SharedArray
 
 from .cost import rows_cost
 from .frame import Frame
-from .machine import WARP, Machine
+from .machine import Machine
 from .reduction import Lanes
 from .row_emission import RowEmission
 
@@ -50,12 +50,12 @@ def find(body: KernelBody) -> KernelBody | None:
 
 def candidates(body: KernelBody, machine: Machine) -> Iterator[Choice]:
     """Rows with as many lanes as keep each of them busy, or with half or twice as many."""
-    expected = _lanes(body)
+    expected = _lanes(body, machine.wave)
     yield _choice(body, expected, machine)
     if expected.rows == 1:
         for lanes in (expected.lanes // 2, expected.lanes * 2):
-            if WARP <= lanes <= MAX_THREADS_PER_BLOCK:
-                yield _choice(body, Lanes(1, lanes), machine)
+            if machine.wave <= lanes <= MAX_THREADS_PER_BLOCK:
+                yield _choice(body, Lanes(1, lanes, machine.wave), machine)
 
 
 def _choice(body: KernelBody, lanes: Lanes, machine: Machine) -> Choice:
@@ -74,13 +74,13 @@ def _choice(body: KernelBody, lanes: Lanes, machine: Machine) -> Choice:
         Scratch(body.operands[number].dtype, expr.product(body.operands[number].shape), is_private=False)
         for number in rows_in_buffers(body, lanes)
     )
-    item = kernel_item(body.function.name, axes, on_threads(groups, lanes.threads), shared)
+    item = kernel_item(body.function.name, axes, on_threads(groups, lanes.threads, machine.runtime), shared)
     return Choice(NAME, item, scratch, partial(rows_cost, body, lanes, machine))
 
 
 def realise(body: KernelBody, item: KernelItem, frame: Frame) -> None:
     """Emit the kernel for the rows of one work-group."""
-    lanes = Lanes(constant_extent(item, "row"), constant_extent(item, "lane"))
+    lanes = Lanes(constant_extent(item, "row"), constant_extent(item, "lane"), frame.machine.wave)
     exchanges = exchange_arrays(body, lanes)
     arrays = [number for number, _ in shared_rows(body, lanes)]
     exchange = {array.dtype: base for array, base in zip(exchanges, frame.shared, strict=False)}
@@ -89,18 +89,18 @@ def realise(body: KernelBody, item: KernelItem, frame: Frame) -> None:
     RowEmission(body, lanes, frame, exchange, in_shared, in_buffers).emit()
 
 
-def _lanes(body: KernelBody) -> Lanes:
+def _lanes(body: KernelBody, wave: int) -> Lanes:
     points = max(body.space.largest(extent_of(inner_loops(body, stage))) for stage in body.stages)
     rows = body.space.largest(extent_of(body.rows))
     if rows > 1 and points > SHORT_ROW and _walks_across_rows(body):
-        return Lanes(WARP, COLUMN_LANES if rows > FEW_ROWS * WARP else WARP)
+        return Lanes(wave, COLUMN_LANES if rows > FEW_ROWS * wave else wave, wave)
     if points <= SHORT_ROW and rows > 1:
-        return Lanes(THREADS, 1)
+        return Lanes(THREADS, 1, wave)
     most = MAX_THREADS_PER_BLOCK if rows < FEW_ROWS and points >= LONG_ROW else THREADS
-    lanes = WARP
+    lanes = wave
     while lanes < most and lanes * POINTS_PER_LANE < points:
         lanes *= 2
-    return Lanes(1, lanes)
+    return Lanes(1, lanes, wave)
 
 
 def _walks_across_rows(body: KernelBody) -> bool:

@@ -30,8 +30,7 @@ from tensorkiln.schedule import KernelItem
 from .branch import Test, where
 from .cost import ACCESS
 from .frame import GROUP, THREAD, Frame
-from .intrinsics import barrier
-from .machine import WARP, Machine
+from .machine import Machine
 
 NAME = "scatter"
 MAX_LANES = 256
@@ -50,7 +49,7 @@ def candidates(body: KernelBody, machine: Machine) -> Iterator[Choice]:
     root = root_of(body)
     axis, groups = root.int("axis"), extent_of(lines_of(root))
     length = expr.maximum(root.shape[axis], root.operands[0].shape[axis])
-    lanes, most = WARP, IndexSpace(body.function.symbols).largest(length)
+    lanes, most = machine.wave, IndexSpace(body.function.symbols).largest(length)
     while lanes < MAX_LANES and lanes < most:
         lanes *= 2
     axes = [
@@ -60,7 +59,7 @@ def candidates(body: KernelBody, machine: Machine) -> Iterator[Choice]:
         PlacedAxis("update", root.operands[0].shape[axis], "serial"),
     ]
     winners = Scratch(WINNER, expr.product(root.shape), is_private=False)
-    item = kernel_item(body.function.name, axes, on_threads(groups, lanes))
+    item = kernel_item(body.function.name, axes, on_threads(groups, lanes, machine.runtime))
 
     def cost(at: Evaluate) -> Cost:
         cleared, updates = (at(expr.product(value.shape)) for value in (root, root.operands[0]))
@@ -93,9 +92,9 @@ class _Emission:
         here = index.inside({loop.name: index(place) for loop, place in zip(lines, places, strict=True)})
         line = tuple(space.add(loop.name, loop.extent) for loop in lines)
         self._clear(line, here)
-        barrier()
+        self.frame.machine.intrinsics.barrier()
         self._settle(line, here)
-        barrier()
+        self.frame.machine.intrinsics.barrier()
         self._store(line, here)
 
     def _clear(self, line: Sequence[Dim], index: IndexEmitter) -> None:

@@ -26,7 +26,7 @@ STRATEGIES: Strategies[Machine, Frame] = {
 
 def _only(body: KernelBody, machine: Machine) -> Iterator[Choice]:
     axes = [PlacedAxis("group", 1, "block")]
-    yield upstream.choice(body, kernel_item(body.function.name, axes, on_threads(1, 1)))
+    yield upstream.choice(body, kernel_item(body.function.name, axes, on_threads(1, 1, machine.runtime)))
 
 
 def _realise_none(body: KernelBody, item: KernelItem, frame: Frame) -> None:

@@ -68,9 +68,9 @@ def on_processors(groups: Dim, per_group: int = 1) -> ScheduleContext:
     return ScheduleContext(global_dims=(groups, 1, 1), upcasted=per_group, device="CPU")
 
 
-def on_threads(groups: Dim, threads: int) -> ScheduleContext:
-    """Work-groups of so many threads of a GPU."""
-    return ScheduleContext(global_dims=(expr.mul(groups, threads), 1, 1), local_dims=(threads, 1, 1), device="CUDA")
+def on_threads(groups: Dim, threads: int, device: str) -> ScheduleContext:
+    """Work-groups of so many threads of a GPU, a device of this kind."""
+    return ScheduleContext(global_dims=(expr.mul(groups, threads), 1, 1), local_dims=(threads, 1, 1), device=device)
 
 
 def placed(

@@ -132,7 +132,7 @@ def test_an_element_is_kept_where_that_is_faster_than_to_compute_it_again() -> N
 
 def resident(shared: int, threads: int, registers: int = 0) -> float:
     arrays = [SharedArray(dtype=DType.INT8, elements=shared)] if shared else []
-    item = kernel_item("k", (), on_threads(8, threads), arrays)
+    item = kernel_item("k", (), on_threads(8, threads, "CUDA"), arrays)
     return gpu_machine_of(Target.parse(H100)).occupancy(item, at_upper_bounds({}), registers)
 
 
@@ -199,7 +199,7 @@ def test_a_second_candidate_has_to_be_faster_by_a_margin() -> None:
 
 
 def test_a_cost_is_turned_into_time_by_what_takes_longer() -> None:
-    core, item, at = machine(V4), kernel_item("k", (), on_threads(1, 1)), at_upper_bounds({})
+    core, item, at = machine(V4), kernel_item("k", (), on_threads(1, 1, "CUDA")), at_upper_bounds({})
     computes = core.nanoseconds(Cost(3e6, 0), item, at)
     assert computes == core.nanoseconds(Cost(3e6, 1000), item, at) == pytest.approx(1e6, rel=0.01)
     assert core.nanoseconds(Cost(0, 1 << 30), item, at) > computes
