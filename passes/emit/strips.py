@@ -36,7 +36,8 @@ PLAIN: Final = frozenset(
 """Operations that are a few instructions, on vectors as on scalars. Stages with others are left to linalg."""
 MOST_TERMS: Final = 64
 """Points of a window: of longer reductions, columns are summed in memory."""
-
+MOST_STEP: Final = 1 << 24
+"""Of an index between two points: what the lanes of a vector are apart fits an integer of 32 bits."""
 
 Address = Callable[[int, Dim], Dim]
 """Where the element of an operand that has an address in the whole of it is in memory."""
@@ -69,19 +70,23 @@ def _step(dim: Dim, loop: Loop) -> Dim | None:
     return None if form is None else form[1][0]
 
 
+def _is_small(step: Dim | None) -> bool:
+    return isinstance(step, int) and abs(step) <= MOST_STEP
+
+
 def _takes_vectors(node: Node, loop: Loop, nodes: Interner, address: Address) -> bool:
     """Whether all that depends on the loop does so in known steps."""
     dims = list(indices(node))
     if any(not free_symbols(dim).isdisjoint(nodes.dynamic) for dim in dims):
         return False
-    if any(not isinstance(_step(dim, loop), int) for dim in dims):
+    if not all(_is_small(_step(dim, loop)) for dim in dims):
         return False
     if isinstance(node, Apply):
         return node.op == "cast" or (node.op, *node.attributes[:1]) in PLAIN
     conditions = node.conditions if isinstance(node, Load | Guard | Choose) else ()
     if isinstance(node, Load):
         step = _step(address(node.operand, node.address), loop)
-        if not isinstance(step, int) or (step == 0 and _asks(node, loop)):
+        if not _is_small(step) or (step == 0 and _asks(node, loop)):
             return False
     return all(isinstance(condition, int | Expr) for condition in conditions)
 

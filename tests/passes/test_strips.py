@@ -204,9 +204,17 @@ def test_a_window_of_more_points_is_a_loop() -> None:
         (graph_of(padded, (3, 5, 21)), "cpu:aarch64"),
         (graph_of(padded, (3, 5, 21), dtype="float16"), V4),
         (graph_of(lambda x: x * 2 + 1, (3, 5, 21)), V4),
+        (graph_of(lambda x: pad(x.permute(1, 0) * 2, [(0, 0), (1, 1)]), (8, (1 << 24) + 1)), V4),
         (graph_of(lambda x: x.sum(0), (300, 21)), V4),
     ],
-    ids=["without masks", "of another architecture", "of half floats", "a plain map", "a long reduction"],
+    ids=[
+        "without masks",
+        "of another architecture",
+        "of half floats",
+        "a plain map",
+        "elements far apart",
+        "a long reduction",
+    ],
 )
 def test_the_rest_is_left_to_linalg(graph: Graph, target: str) -> None:
     text = str(after("realise", graph, target))
