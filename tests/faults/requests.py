@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Iterable
 from typing import Any
@@ -65,9 +66,13 @@ def ended(urls: Iterable[str], identifier: str, seconds: float = 120.0, every_s:
 
 
 def claimers(farm: Farm, before: float) -> list[str]:
-    """The names of the workers that have begun an order since that time."""
-    claims = [path for path in farm.store.glob("farm/*/claims/*") if path.stat().st_mtime >= before]
-    return [path.read_text().partition('"worker":"')[2].partition('"')[0] for path in claims]
+    """The names of the workers that have begun an order since that time and have not ended it."""
+    names: list[str] = []
+    for path in farm.store.glob("farm/*/claims/*"):
+        with contextlib.suppress(FileNotFoundError):
+            if path.stat().st_mtime >= before:
+                names.append(path.read_text().partition('"worker":"')[2].partition('"')[0])
+    return names
 
 
 def begun(farm: Farm, content: bytes, hook: str) -> str:
