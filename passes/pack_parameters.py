@@ -167,7 +167,7 @@ def _element(value: ir.Value) -> ir.Type:
 
 def _marked(declared: ir.Operation, tilings: Sequence[Tiling]) -> ir.Attribute:
     kind: Any = ir.FunctionType(ir.TypeAttr(declared.attributes["function_type"]).value)
-    packed = {tiling.operand for tiling in tilings}
+    packed = {tiling.operand for tiling in tilings if not tiling.is_run}
     return ir.ArrayAttr.get(
         [ir.DictAttr.get({IN_PANELS: ir.UnitAttr.get()} if at in packed else {}) for at in range(len(kind.inputs))]
     )

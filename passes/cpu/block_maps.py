@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from dialect.mlir import ir, scf
 from passes.emit.index_emission import IndexEmitter
@@ -37,32 +38,55 @@ def emit_maps(
     rows = scf.ForOp(index(0), index(symbol("rows")), index(1))
     with ir.InsertionPoint(rows.body):
         here = index.inside({"row": rows.induction_variable})
-        column = Loop("column", symbol("columns"))
         here.space.add("row", symbol("rows"))
-        here.space.add("column", symbol("columns"))
+        columns = _columns(body, parts)
         operand = len(body.operands)
-        place = expr.add(expr.mul(symbol("row"), stride), symbol("column"))
+        place = expr.add(expr.mul(symbol("row"), stride), columns.place)
         known = Memory({**bases, operand: memory}, {}, frame.entry, {operand: place})
         emit = StageEmitter(body.nodes, known, frame.machine.traits)
-        for stage in _stages(body, number, parts, column):
+        for stage in _stages(body, number, parts, columns):
             if stage.stores:
-                emit(stage, (column,), here)
+                emit(stage, columns.loops, here)
         scf.YieldOp([])
 
 
-def _stages(body: KernelBody, number: int, parts: Contraction, column: Loop) -> list[Stage]:
+class _Columns(NamedTuple):
+    """The loops over the columns of a block, the column at hand, and how to have other loops of the kernel by them."""
+
+    loops: tuple[Loop, ...]
+    place: Dim
+    of: Callable[[Sequence[Loop]], dict[str, Dim]]
+
+
+def _columns(body: KernelBody, parts: Contraction) -> _Columns:
+    """One loop; two where the result has its columns in runs, at which blocks begin."""
+    if not parts.run:
+        column = body.space.add("column", symbol("columns"))
+        flat = expr.add(symbol("first_column"), column)
+        return _Columns((Loop("column", symbol("columns")),), column, lambda loops: positions(body, loops, flat))
+    runs = expr.floordiv(symbol("columns"), parts.run)
+    run, lane = body.space.add("run", runs), body.space.add("lane", parts.run)
+    outer = expr.add(expr.floordiv(symbol("first_column"), parts.run), run)
+
+    def of(loops: Sequence[Loop]) -> dict[str, Dim]:
+        return {**positions(body, loops[:-1], outer), loops[-1].name: lane}
+
+    return _Columns((Loop("run", runs), Loop("lane", parts.run)), expr.add(expr.mul(run, parts.run), lane), of)
+
+
+def _stages(body: KernelBody, number: int, parts: Contraction, columns: _Columns) -> list[Stage]:
     """The stages over the columns of one row of the block, the contraction as a map that reads the block."""
     values = positions(body, parts.rows, expr.add(symbol("first_row"), symbol("row")))
-    values |= positions(body, parts.columns, expr.add(symbol("first_column"), symbol("column")))
+    values |= columns.of(parts.columns)
     block = len(body.operands)
-    first = over(body, body.stages[number], (column,), values)
+    first = over(body, body.stages[number], columns.loops, values)
     (made,) = first.stores
     load = body.nodes.load(made.root.dtype, block, first.domain.address, ())
     kept = [replace(entry, element=load) for entry in first.stores if not body.is_local(entry.operand)]
     stages = [replace(first, combine=None, elements=(load,), stores=tuple(kept))]
     for stage in body.stages[number + 1 :]:
-        own = positions(body, inner_loops(body, stage), expr.add(symbol("first_column"), symbol("column")))
-        stages.append(over(body, stage, (column,), values | own, {made.operand: block}))
+        own = columns.of(inner) if (inner := inner_loops(body, stage)) else {}
+        stages.append(over(body, stage, columns.loops, values | own, {made.operand: block}))
     return stages
 
 

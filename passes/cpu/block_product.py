@@ -23,7 +23,7 @@ from .frame import Frame
 from .micro_kernel import LeftSteps, micro_kernel
 from .offset_table import fill_tables
 from .pack_function import Panels, pack
-from .packing import InRows, Packed, Source, packed_of, source_of
+from .packing import InRows, Packed, Source, in_runs, packed_of, source_of
 from .shared_functions import module_of
 
 
@@ -36,10 +36,15 @@ class Factors:
     right: Source | Packed
 
 
-def factors_of(parts: Contraction, names: Sequence[str]) -> Factors | None:
-    """The operands of a contraction whose loops are called `names`; None where one is in panels of other loops."""
+def factors_of(parts: Contraction, names: Sequence[str], lanes: int) -> Factors | None:
+    """The operands of a contraction whose loops are called `names`; None where one is in panels of other loops.
+
+    A right operand that lies in runs of whole vectors of `lanes` elements is read as panels.
+    """
     left = _operand(parts.left, parts, parts.rows, (parts.rows, parts.depth), names)
-    right = _operand(parts.right, parts, parts.columns, (parts.depth, parts.columns), names)
+    right = in_runs(parts.right, parts, names, lanes)
+    if right is None:
+        right = _operand(parts.right, parts, parts.columns, (parts.depth, parts.columns), names)
     return None if left is None or right is None else Factors(parts, left, right)
 
 
@@ -105,7 +110,8 @@ class BlockProduct:
         steps = LeftSteps(1, left.stride if isinstance(left, InRows) else blocking.block_depth)
         if isinstance(left, Packed):
             steps = LeftSteps(blocking.tile_rows, 1)
-        self.kernel = micro_kernel(self.module, product, blocking, steps, narrows=0 < rest <= blocking.lanes)
+        tile = right.tile if isinstance(right, Packed) else blocking.tile_columns
+        self.kernel = micro_kernel(self.module, product, blocking, steps, tile, narrows=0 < rest <= blocking.lanes)
 
     @property
     def padded_rows(self) -> Dim:

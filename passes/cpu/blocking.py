@@ -71,7 +71,7 @@ def choose_blocking(contraction: Contraction, unit: VectorUnit, tile_rows: int |
     block_columns, most_rows = COLUMN_BYTES // dtype.itemsize, BLOCK_ROWS
     if contraction.left.panels is not None:
         tile_rows = contraction.left.panels.tile
-        block_columns = _narrowed(columns, batch, tile_columns, block_columns)
+        block_columns = _narrowed(columns, batch, max(tile_columns, contraction.run), block_columns)
         most_rows = RESULT_BYTES // dtype.itemsize // block_columns
     elif isinstance(rows, int) and rows < tile_rows:
         tile_rows = rows

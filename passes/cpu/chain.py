@@ -190,8 +190,8 @@ def _factors(problem: Problem, blocking: Blocking) -> tuple[Factors, Factors]:
     It is read where it lies if its rows are a known number of elements apart: addresses then need no registers.
     """
     second, stages = problem.second, problem.body.stages
-    one = factors_of(problem.first, [loop.name for loop in stages[0].domain.loops])
-    other = factors_of(second, [loop.name for loop in stages[problem.last].domain.loops])
+    one = factors_of(problem.first, [loop.name for loop in stages[0].domain.loops], blocking.lanes)
+    other = factors_of(second, [loop.name for loop in stages[problem.last].domain.loops], blocking.lanes)
     assert one is not None, "nothing is in panels"
     assert other is not None, "nothing is in panels"
     stride = _stride(problem, blocking)

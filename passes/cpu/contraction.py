@@ -13,7 +13,7 @@ from passes.emit.index_emission import IndexEmitter
 from passes.loops.accesses import loads
 from passes.loops.body import KernelBody, Stage
 from passes.loops.contraction import Contraction, contraction_of, match_contraction
-from passes.loops.domain import extent_of
+from passes.loops.domain import Loop, extent_of
 from passes.loops.index_space import linear_form
 from passes.schedule.choice import Choice, Scratch
 from passes.schedule.cost import Cost, Evaluate, at_typical
@@ -32,6 +32,8 @@ from .machine import Machine
 from .packing import MAX_ELEMENTS
 
 NAME = "contraction"
+RUNS = (8, 16)
+"""Columns of a result in blocks of channels that lie side by side: blocks of columns are multiples of these."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +41,13 @@ class Problem:
     """A contraction kernel, with its operands as they are packed."""
 
     body: KernelBody
-    factors: Factors
+    parts: Contraction
 
-    @property
-    def parts(self) -> Contraction:
-        return self.factors.parts
+    def factors(self, lanes: int) -> Factors:
+        """The operands for vectors of so many elements."""
+        factors = factors_of(self.parts, [loop.name for loop in self.body.stages[0].domain.loops], lanes)
+        assert factors is not None, "operands in panels of other loops are not found"
+        return factors
 
 
 def find(body: KernelBody) -> Problem | None:
@@ -56,21 +60,28 @@ def find(body: KernelBody) -> Problem | None:
     sizes = [expr.product(body.operands[a.load.operand].shape) for a in (parts.left, parts.right)]
     if not parts.columns or any(body.space.largest(size) >= MAX_ELEMENTS for size in sizes):
         return None
-    factors = factors_of(parts, [loop.name for loop in stage.domain.loops])
-    return None if factors is None else Problem(body, factors)
+    is_readable = factors_of(parts, [loop.name for loop in stage.domain.loops], 1) is not None
+    return Problem(body, parts) if is_readable else None
 
 
 def _storable(parts: Contraction, stage: Stage) -> Contraction:
-    """With outer columns moved to the batch until the result is linear in the flattened columns."""
-    batch, columns = list(parts.batch), list(parts.columns)
-    while columns:
-        form = linear_form(stage.domain.address, [loop.name for loop in columns])
-        assert form is not None, "a stage stores at the row-major address of its own loops"
-        pairs = zip(form[1], form[1][1:], columns[1:], strict=False)
-        if all(outer == expr.mul(inner, loop.extent) for outer, inner, loop in pairs):
+    """With outer columns moved to the batch until the result is linear in the flattened columns, or in runs of them."""
+    batch, columns, run = list(parts.batch), list(parts.columns), 0
+    while columns and not _are_linear(columns, stage):
+        inner = columns[-1].extent
+        if isinstance(inner, int) and inner in RUNS and len(columns) > 1 and _are_linear(columns[:-1], stage):
+            run = inner
             break
         batch.append(columns.pop(0))
-    return replace(parts, batch=tuple(batch), columns=tuple(columns))
+    return replace(parts, batch=tuple(batch), columns=tuple(columns), run=run)
+
+
+def _are_linear(loops: Sequence[Loop], stage: Stage) -> bool:
+    """Whether the stage stores at the same distance for each next one of the flattened loops."""
+    form = linear_form(stage.domain.address, [loop.name for loop in loops])
+    assert form is not None, "a stage stores at the row-major address of its own loops"
+    pairs = zip(form[1], form[1][1:], loops[1:], strict=False)
+    return all(outer == expr.mul(inner, loop.extent) for outer, inner, loop in pairs)
 
 
 def candidates(problem: Problem, machine: Machine) -> Iterator[Choice]:
@@ -80,7 +91,7 @@ def candidates(problem: Problem, machine: Machine) -> Iterator[Choice]:
 
 
 def _choice(problem: Problem, blocking: Blocking, machine: Machine) -> Choice:
-    body, parts = problem.body, problem.parts
+    body, parts, factors = problem.body, problem.parts, problem.factors(blocking.lanes)
     groups = expr.mul(*group_counts(parts, blocking))
     tiles = tiles_of_blocking(parts, blocking)
     outer = (*parts.batch, *parts.rows)
@@ -90,9 +101,9 @@ def _choice(problem: Problem, blocking: Blocking, machine: Machine) -> Choice:
 
     def cost(at: Evaluate) -> Cost:
         maps = sum(stage_cycles(body, stage, parts.columns, machine, at) for stage in body.stages[1:])
-        return Cost(product_cycles(problem.factors, blocking, machine, at) + maps, moved_bytes(body, at))
+        return Cost(product_cycles(factors, blocking, machine, at) + maps, moved_bytes(body, at))
 
-    return Choice(NAME, item, (result, *product_scratch(problem.factors, blocking)), cost)
+    return Choice(NAME, item, (result, *product_scratch(factors, blocking)), cost)
 
 
 def tilings(body: KernelBody, machine: Machine) -> Sequence[Tiling]:
@@ -104,13 +115,13 @@ def tilings(body: KernelBody, machine: Machine) -> Sequence[Tiling]:
     at = at_typical(body.function.symbols)
     blocking = min(
         blockings(problem.parts, machine.vectors),
-        key=lambda blocking: product_cycles(problem.factors, blocking, machine, at),
+        key=lambda blocking: product_cycles(problem.factors(blocking.lanes), blocking, machine, at),
     )
     read = [load.operand for each in body.stages for load in loads(each.elements, body.nodes)]
     found: list[Tiling] = []
     for access, tiled, tile in (
         (parts.left, parts.rows, blocking.tile_rows),
-        (parts.right, parts.columns, blocking.tile_columns),
+        (parts.right, parts.columns, problem.parts.run or blocking.tile_columns),
     ):
         load = access.load
         # What is widened as it is packed takes less memory as it is.
@@ -132,7 +143,7 @@ class _Emission:
         shared = problem.body.local_from
         self.bases = dict(enumerate(frame.buffers[:shared]))
         self.block, *scratch = frame.buffers[shared:]
-        self.product = BlockProduct(problem.factors, blocking, self.bases, iter(scratch), problem.body.space, frame)
+        self.product = BlockProduct(problem.factors(blocking.lanes), blocking, self.bases, iter(scratch), problem.body.space, frame)
 
     def groups(self) -> None:
         space, parts, blocking = self.problem.body.space, self.problem.parts, self.blocking

@@ -12,7 +12,8 @@ from passes.emit.memory import strided_view
 from passes.loops.index_space import IndexSpace
 from passes.scalar import mlir_scalar
 from passes.scalar.registers import zero
-from tensorkiln.expr import symbol
+from tensorkiln import expr
+from tensorkiln.expr import Dim, symbol
 
 from .blocking import VECTORS_PER_TILE, Blocking
 from .shared_functions import shared_function
@@ -25,21 +26,23 @@ class LeftSteps(NamedTuple):
     row: int
 
 
-def micro_kernel(module: ir.Operation, product: Product, blocking: Blocking, left: LeftSteps, *, narrows: bool) -> str:
+def micro_kernel(
+    module: ir.Operation, product: Product, blocking: Blocking, left: LeftSteps, right: int, *, narrows: bool
+) -> str:
     """The name of the function for these sizes in `module`, which is added when it is not there.
 
     `f(left, right, result, row tiles, columns, depth, left first, left panel, right first, right panel, result first,
     stride, starts)` adds the product of panels to the result block, whose rows are `stride` elements apart, or stores
     it there where it `starts`. What is addressed begins `first` elements into its memory, and each panel has `panel`
-    elements. One on the left holds the `tile_rows` rows of a tile, one on the right `tile_columns` for each step; where
-    it `narrows`, a last tile that needs one vector computes no other.
+    elements. One on the left holds the `tile_rows` rows of a tile, one on the right so many columns for each step, a
+    multiple of a vector and of a tile or part of one; where it `narrows`, a last tile that needs one vector computes no other.
     """
-    kind = f"_{left.step}_{left.row}" + ("_narrow" if narrows else "")
+    kind = f"_{left.step}_{left.row}_{right}" + ("_narrow" if narrows else "")
     name = f"multiply_{product}_{blocking.tile_rows}x{blocking.tile_columns}_{blocking.lanes}{kind}"
     pointer, index = ir.MemRefType.get([], mlir_scalar(product.dtype)), ir.IndexType.get()
 
     def define(arguments: Sequence[ir.Value]) -> None:
-        _define(arguments, product, blocking, left, narrows)
+        _define(arguments, product, blocking, left, right, narrows)
 
     return shared_function(module, name, [pointer] * 3 + [index] * 9 + [ir.IntegerType.get_signless(1)], define)
 
@@ -48,7 +51,12 @@ SIZES = ("left_first", "left_panel", "right_first", "right_panel", "result_first
 
 
 def _define(
-    arguments: Sequence[ir.Value], product: Product, blocking: Blocking, of_left: LeftSteps, narrows: bool
+    arguments: Sequence[ir.Value],
+    product: Product,
+    blocking: Blocking,
+    of_left: LeftSteps,
+    of_right: int,
+    narrows: bool,
 ) -> None:
     left, right, result, row_tiles, columns, depth, *sizes, starts = arguments
     known = {name: (0, 1 << 40) for name in ("columns", *SIZES)}
@@ -63,7 +71,7 @@ def _define(
             rows = scf.ForOp(inside(0), row_tiles, inside(1))
             with ir.InsertionPoint(rows.body):
                 inside = inside.inside({"row": rows.induction_variable})
-                _tile(product, blocking, vectors, (left, right, result), depth, of_left, starts, inside)
+                _tile(product, blocking, vectors, (left, right, result), depth, of_left, of_right, starts, inside)
                 scf.YieldOp([])
 
         if narrows:
@@ -86,6 +94,7 @@ def _tile(
     operands: tuple[ir.Value, ir.Value, ir.Value],
     depth: ir.Value,
     of_left: LeftSteps,
+    of_right: int,
     starts: ir.Value,
     index: IndexEmitter,
 ) -> None:
@@ -100,12 +109,11 @@ def _tile(
     steps = scf.ForOp(index(0), depth, index(1), [nothing] * len(views))
     with ir.InsertionPoint(steps.body):
         here = index.inside({"step": steps.induction_variable})
-        panel = symbol("right_first") + symbol("column") // blocking.tile_columns * symbol("right_panel")
-        at = panel + symbol("step") * blocking.tile_columns
-        loaded = [
-            vector.LoadOp(kind, strided_view(right, at + part * lanes, (lanes,), (1,), here), [here(0)]).result
-            for part in range(vectors)
-        ]
+        loaded: list[ir.Value] = []
+        for part in range(vectors):
+            panel, place = _panel_of(symbol("column"), part * lanes, of_right, blocking.tile_columns)
+            at = expr.add(symbol("right_first"), expr.mul(panel, symbol("right_panel")), symbol("step") * of_right, place)
+            loaded.append(vector.LoadOp(kind, strided_view(right, at, (lanes,), (1,), here), [here(0)]).result)
         start = symbol("left_first") + symbol("row") * symbol("left_panel") + symbol("step") * of_left.step
         after: list[ir.Value] = []
         for row in range(blocking.tile_rows):
@@ -125,3 +133,10 @@ def _tile(
                 total = value if is_first else add(vector.LoadOp(kind, view, [none]).result, value)
                 vector.StoreOp(total, view, [none])
             scf.YieldOp([])
+
+
+def _panel_of(tile: Dim, column: int, panel: int, tile_columns: int) -> tuple[Dim, Dim]:
+    """The panel of so many columns, and the place in it, of a `column` of the tile that begins at column `tile`."""
+    if panel > tile_columns:
+        return expr.floordiv(tile, panel), expr.add(expr.floormod(tile, panel), column)
+    return expr.add(expr.floordiv(tile, panel), column // panel), column % panel

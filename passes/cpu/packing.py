@@ -11,12 +11,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from passes.loops.accesses import Access, Panels
+from passes.loops.contraction import Contraction
 from passes.loops.domain import Loop
 from passes.loops.index_space import linear_form
 from tensorkiln import expr
 from tensorkiln.dtypes import DType
 from tensorkiln.expr import Dim
 
+MAX_RUN = 64
+"""Columns of an operand that is read in runs: blocks of columns begin where a run does."""
 MAX_ELEMENTS = 1 << 31
 """Of an operand: offsets in tables have 32 bits."""
 
@@ -125,6 +128,23 @@ def packed_of(
         return None
     first = expr.add(access.offset, *(expr.mul(strides[loop.name], expr.symbol(loop.name)) for loop in batch))
     return Packed(access.load.operand, first, panels.tile, panels.size)
+
+
+def in_runs(access: Access, parts: Contraction, names: Sequence[str], lanes: int) -> Packed | None:
+    """A right operand that lies in panels of its innermost columns, whole vectors of `lanes` elements, by its strides:
+    for each step of the depth a run of them. None of any other.
+    """
+    strides = dict(zip(names, access.strides, strict=True))
+    *outer, inner = parts.columns
+    tile, size = inner.extent, strides[outer[-1].name] if outer else 0
+    is_read = access.load.dtype is parts.dtype and not access.load.conditions and access.panels is None
+    if not (is_read and isinstance(tile, int) and isinstance(size, int) and size) or tile > MAX_RUN or tile & (tile - 1) or tile % lanes or size % tile:
+        return None
+    steps, between = [strides[loop.name] for loop in parts.depth], [strides[loop.name] for loop in outer]
+    if strides[inner.name] != 1 or not _walks(parts.depth, steps, tile) or not _walks(outer, between, size):
+        return None
+    batch = (expr.mul(strides[loop.name], expr.symbol(loop.name)) for loop in parts.batch)
+    return Packed(access.load.operand, expr.add(access.offset, *batch), tile, size)
 
 
 def source_of(access: Access, outer: Sequence[Loop], inner: Sequence[Loop]) -> Source:

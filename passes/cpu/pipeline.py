@@ -7,6 +7,7 @@ from functools import partial
 from passes.boundary import AFFINE, KILN, LLVM, LOOPS, TENSORS, UNBUFFERED
 from passes.decompose import decompose
 from passes.fuse import form_kernels
+from passes.layout import block_channels
 from passes.lower import lower_to_llvm
 from passes.merge_kernels import merge_kernels
 from passes.pack_parameters import pack_parameters
@@ -15,6 +16,7 @@ from passes.stage import Stage
 from passes.strategy import Picker, schedule
 from passes.to_linalg.kernels import kernels_to_linalg
 from passes.upstream import bufferize
+from tensorkiln.dtypes import DType
 from tensorkiln.options import CompileOptions
 
 from .machine import Machine
@@ -22,14 +24,20 @@ from .realise import add_entries, realise_kernels
 from .strategies import STRATEGIES, UNSCHEDULED
 
 
+LEAST_BLOCK = 8
+"""Channels in a block: of vectors of 128 bits, one holds as few as a window has pixels."""
+
+
 def cpu_pipeline(machine: Machine, options: CompileOptions) -> tuple[Stage, ...]:
     """kiln -> LLVM dialect."""
     is_scheduled = options.schedule == "auto"
     strategies = STRATEGIES if is_scheduled else UNSCHEDULED
     packs = is_scheduled and options.fusion
+    lanes = machine.vectors.lanes(DType.FLOAT32)
     reuse = Reuse.ROWS if options.fusion and is_scheduled else None
     return (
         Stage("decompose", decompose, KILN),
+        *((Stage("block-channels", partial(block_channels, block=lanes), KILN),) if packs and lanes >= LEAST_BLOCK else ()),
         Stage("form-kernels", partial(form_kernels, fusion=options.fusion, chains=packs, reload=machine.reload), KILN),
         Stage("merge-kernels", merge_kernels, KILN),
         Stage("to-linalg", kernels_to_linalg, TENSORS),

@@ -86,6 +86,7 @@ def materialised(
     for value in live:
         for repeated in _repeated(value, users, costs, space, reload):
             stored.add(repeated)
+            _recount(users[repeated], users, costs)
         costs.add(value)
         if costs.size[value] > MAX_SIZE * 2 or costs.index_size(value) > MAX_INDEX * 2:
             stored.update(operand for operand in value.operands if costs.size[operand] > 1)
@@ -98,6 +99,14 @@ def materialised(
         in_memory = {value for value in (*function.arguments, *live) if value in stored or lives_in_memory(value)}
         stored |= values_apart(function, live, in_memory)
     return {value for value in stored if not lives_in_memory(value) and value.dtype is not DType.UNIT}
+
+
+def _recount(values: Sequence[Value], users: Mapping[Value, list[Value]], costs: Costs) -> None:
+    """Count again what moves elements that have come to be stored."""
+    for value in values:
+        if value.kind in MOVEMENT and value in costs.size:
+            costs.add(value)
+            _recount(users[value], users, costs)
 
 
 def _must_be_stored(value: Value) -> bool:
@@ -153,7 +162,7 @@ def _is_hoistable(value: Value) -> bool:
 def _feeds_contraction(value: Value, users: Mapping[Value, list[Value]]) -> bool:
     """Whether the value is a factor of a product that is summed."""
     frontier = [value]
-    for _ in range(4):
+    while frontier:
         frontier = [user for item in frontier for user in users[item]]
         for user in frontier:
             if user.kind == "binop" and user.text("op") == "mul" and any(u.kind == "reduce_axis" for u in users[user]):

@@ -28,7 +28,8 @@ class Contraction:
     """`out[batch, row, column] = sum over depth of left[batch, row, depth] * right[batch, depth, column]`.
 
     The factors are converted to `dtype` as they are read, and multiplied and summed in it. Where `rounding` is a
-    narrower float, every product is rounded to it: it is what the graph multiplies in.
+    narrower float, every product is rounded to it: it is what the graph multiplies in. Of the flattened columns a `run`
+    lies side by side in the result, then the next; 0 where all of them do.
     """
 
     dtype: DType
@@ -39,6 +40,7 @@ class Contraction:
     depth: tuple[Loop, ...]
     left: Access
     right: Access
+    run: int = 0
 
 
 def contraction_of(body: KernelBody) -> tuple[KernelBody, Contraction] | None:

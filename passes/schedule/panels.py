@@ -4,21 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
-from ..loops.domain import Loop
-from ..loops.index_space import name_of
+from tensorkiln.expr import Dim, mul
+
+from ..loops.domain import Loop, extent_of
+from ..loops.index_space import linear_form
 from ..loops.scalar_dag import Load
 from ..values import Value
 
 
 @dataclass(frozen=True, slots=True)
 class Tiling:
-    """The dimensions of the argument `operand` in `order`, `axis` by panels, and `tile` elements of it innermost."""
+    """The dimensions of the argument `operand` in `order`, `axis` by panels, and `tile` elements of it innermost.
+
+    Those are a run where a loop of the reader steps through just them: it reads them by strides then.
+    """
 
     operand: int
     axis: int
     tile: int
     order: tuple[int, ...]
+    is_run: bool = False
 
     def shape(self, shape: Sequence[int]) -> tuple[int, ...]:
         """The shape of the packed argument. What is left of the last tile is zeros."""
@@ -27,26 +34,42 @@ class Tiling:
 
 
 def tiling_of(load: Load, value: Value, tile: int, tiled: Sequence[Loop], others: Sequence[Loop]) -> Tiling | None:
-    """The panels for a read of the argument `value` by the loop `tiled`, in each of which the last of `others` is
-    innermost; None where its dimensions are not just those loops, or one panel is all.
+    """The panels for a read of the argument `value` by the loops `tiled`, in each of which the last of `others` is
+    innermost; None where its dimensions are not just those loops, one or several a dimension, or one panel is all.
     """
-    axes: dict[str, int] = {}
-    extents = {loop.name: loop.extent for loop in (*tiled, *others)}
-    units = [axis for axis, extent in enumerate(value.shape) if extent == 1]
-    for axis, (at, extent) in enumerate(zip(load.index, value.shape, strict=True)):
-        if extent == 1:
-            continue
-        name = name_of(at)
-        if name in axes or not isinstance(extent, int) or extents.get(name) != extent:
-            return None
-        axes[name] = axis
-    is_whole = axes.keys() == extents.keys() and not load.conditions
-    if not is_whole or len(tiled) != 1:
-        return None
     batch = [loop for loop in others if not loop.is_reduction]
     depth = [loop for loop in others if loop.is_reduction]
-    (loop,) = tiled
-    if not isinstance(loop.extent, int) or loop.extent <= tile:
+    loops = [*batch, *tiled, *depth]
+    axes: dict[str, int] = {}
+    for axis, (at, extent) in enumerate(zip(load.index, value.shape, strict=True)):
+        stepped = _stepped(at, loops)
+        if extent == 1 and at == 0:
+            continue
+        if stepped is None or extent_of(stepped) != extent or not axes.keys().isdisjoint(loop.name for loop in stepped):
+            return None
+        axes |= {loop.name: axis for loop in stepped}
+    if load.conditions or len(axes) != len(loops):
         return None
-    order = (*units, *(axes[each.name] for each in (*batch, loop, *depth)))
-    return Tiling(load.operand, axes[loop.name], tile, order)
+    walked = [axis for axis, _ in groupby(axes[loop.name] for loop in loops)]
+    axis, count = axes[tiled[-1].name], extent_of(tiled)
+    is_run = len(tiled) > 1 and tiled[-1].extent == tile
+    beside = [loop for loop in loops if axes[loop.name] == axis and loop not in tiled]
+    is_tiled = {axes[loop.name] for loop in tiled} == {axis} and (is_run or (len(tiled) == 1 and not beside))
+    if len(walked) != len(set(walked)) or not is_tiled or not isinstance(count, int) or count <= tile:
+        return None
+    units = [axis for axis in range(len(value.shape)) if axis not in walked]
+    return Tiling(load.operand, axis, tile, (*units, *walked), is_run)
+
+
+def _stepped(at: Dim, loops: Sequence[Loop]) -> list[Loop] | None:
+    """The loops, in their order, of which `at` is the flattened index; None where it is none."""
+    form = linear_form(at, [loop.name for loop in loops])
+    if form is None or form[0] != 0:
+        return None
+    stepped = [(loop, stride) for loop, stride in zip(loops, form[1], strict=True) if stride != 0]
+    expected: Dim = 1
+    for loop, stride in reversed(stepped):
+        if stride != expected or not isinstance(loop.extent, int):
+            return None
+        expected = mul(expected, loop.extent)
+    return [loop for loop, _ in stepped]

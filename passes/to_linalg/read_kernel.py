@@ -110,7 +110,7 @@ class _Reader:
         maps = [ir.AffineMapAttr(map_).value for map_ in ir.ArrayAttr(operation.attributes["indexing_maps"])]
         loops = self._loops(operation, [*inputs, *outputs], maps)
         values = [symbol(loop.name) for loop in loops]
-        places = [tuple(apply(map_, list(values))) for map_ in maps]
+        places = [tuple(map(self.space.simplified, apply(map_, list(values)))) for map_ in maps]
         reader = ElementReader(self.space, self.nodes, self.index, self.tensors, self.functions)
         block = operation.regions[0].blocks[0]
         for argument, source, place in zip(block.arguments, inputs, places, strict=False):

@@ -1,0 +1,30 @@
+"""kiln -> kiln: images between convolutions lie in blocks of channels.
+
+A vector then holds neighbouring channels of one pixel: what a convolution reads of a pixel is contiguous, its weights
+are the vectors of its products, and every map, window and sum over pixels runs by whole vectors, however small the
+image. A value of `(…, channels, …)` elements is stored as `(…, channels / block, …, block)`, and is permuted back where
+something reads it that is not known to gain by it. All of that is movement, which costs index arithmetic at most.
+"""
+
+from __future__ import annotations
+
+from dialect.mlir import ir
+from dialect.module import graph_function
+
+from ..fuse.materialise import live_values
+from ..fuse.prepare import prepared_values
+from ..values import read_function, read_symbols
+from .choose import choose
+from .rewrite import rewrite
+
+
+def block_channels(module: ir.Module, *, block: int) -> ir.Module:
+    """Store images in blocks of so many channels, where a convolution reads what another one stores."""
+    graph = graph_function(module)
+    function = read_function(graph.operation, read_symbols(module))
+    live = live_values(function)
+    chosen = choose(function, live, prepared_values(function, live), block)
+    if chosen.axes:
+        with module.context, ir.Location.unknown():
+            rewrite(graph.operation, function, chosen, block)
+    return module

@@ -1,0 +1,198 @@
+"""Which values lie in blocks of channels: what convolutions store, and what follows from it pixel by pixel."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+
+from tensorkiln import expr
+from tensorkiln.dtypes import DType
+from tensorkiln.expr import Dim, free_symbols
+
+from ..fuse.costs import MOVEMENT
+from ..loops.accesses import loads
+from ..loops.index_space import IndexSpace, linear_form
+from ..loops.scalar_dag import Interner, Load
+from ..trace.tracer import Tracer
+from ..trace.traces import TRACES
+from ..values import Function, Value
+
+POINTWISE = frozenset({"unary", "binop", "ternary", "cast"})
+IMAGE_AXES = 2
+"""Dimensions behind the channels of an image, at least."""
+
+@dataclass
+class Chosen:
+    """`axes` has the dimension of the channels of every value that lies in blocks. `depths` has, of a sum that reads such
+    a value over all channels, the dimension of its operand in which those are. Through `readers` it is read.
+    """
+
+    axes: dict[Value, int] = field(default_factory=dict[Value, int])
+    depths: dict[Value, int] = field(default_factory=dict[Value, int])
+    readers: set[Value] = field(default_factory=set[Value])
+
+def choose(function: Function, live: Sequence[Value], prepared: Collection[Value], block: int) -> Chosen:
+    """The values of a graph that are stored in blocks of so many channels.
+
+    A convolution begins such a region; it is one where another convolution reads what the first one has stored, or what
+    was made of it.
+    """
+    return _Choice(function, prepared, block).run(live)
+
+def places_of(reduction: Value) -> list[int]:
+    """Where the dimensions that are not reduced are in the result, which may keep those that are, of size 1."""
+    (operand,), axes = reduction.operands, reduction.ints("axes")
+    kept = [axis for axis in range(len(operand.shape)) if axis not in axes]
+    return kept if len(reduction.shape) == len(operand.shape) else list(range(len(kept)))
+
+
+class _Choice:
+    def __init__(self, function: Function, prepared: Collection[Value], block: int) -> None:
+        self.symbols, self.prepared, self.block = function.symbols, prepared, block
+        self.chosen = Chosen()
+        self.region: dict[Value, Value] = {}
+
+    def run(self, live: Sequence[Value]) -> Chosen:
+        for value in live:
+            if value not in self.prepared:
+                self._add(value)
+        gains = {self._first(value) for value in self.chosen.depths}
+        kept = {value for value in self.region if self._first(value) in gains}
+        axes = {value: axis for value, axis in self.chosen.axes.items() if value in kept}
+        depths = {value: axis for value, axis in self.chosen.depths.items() if value in kept}
+        return Chosen(axes, depths, self.chosen.readers)
+
+    def _add(self, value: Value) -> None:
+        blocked = [operand for operand in value.operands if operand in self.chosen.axes]
+        if value.kind == "reduce_axis":
+            self._reduction(value)
+        elif not blocked:
+            return
+        elif value.kind in POINTWISE:
+            alike = [operand for operand in blocked if operand.shape == value.shape]
+            if alike and all(operand.shape in ((), value.shape) for operand in value.operands):
+                self._keep(value, self.chosen.axes[alike[0]], alike)
+        elif value.kind == "pad":
+            axis = self.chosen.axes[blocked[0]]
+            if value.dim_pairs("pad_width")[axis] == (0, 0):
+                self._keep(value, axis, blocked)
+        elif value.kind == "cat":
+            axes = {self.chosen.axes[operand] for operand in blocked}
+            if len(blocked) == len(value.operands) and len(axes) == 1:
+                self._keep(value, axes.pop(), blocked)
+        elif value.kind == "reshape":
+            self._reshape(value)
+
+    def _reshape(self, value: Value) -> None:
+        """Dimensions before the channels may come and go, and whole blocks be split from them or join them."""
+        (source,) = value.operands
+        behind = source.shape[self.chosen.axes[source] + 1 :]
+        axis = len(value.shape) - len(behind) - 1
+        if axis >= 0 and value.shape[axis + 1 :] == behind and self._fits(value.shape[axis]):
+            self._keep(value, axis, [source])
+
+    def _reduction(self, value: Value) -> None:
+        """A sum over channels and window, or what is reduced of each channel by itself."""
+        (operand,) = value.operands
+        is_sum = value.text("reduce_op_kind") == "sum" and operand.kind == "binop" and operand.text("op") == "mul"
+        reads = [self._read(factor, operand.shape) for factor in (operand.operands if is_sum else (operand,))]
+        images = [read for read in reads if read is not None and read.source in self.chosen.axes]
+        if len(images) > 1 or (is_sum and value.dtype is not DType.FLOAT32):
+            return
+        reduced = value.ints("axes")
+        kept = [axis for axis in range(len(operand.shape)) if axis not in reduced]
+        sources = [read.source for read in images]
+        result: int | None = None
+        if images:
+            axis = self._step(images[0], self.chosen.axes[images[0].source])
+            if axis is None:
+                return
+            if axis in reduced:
+                self.chosen.depths[value] = axis
+                self._join(value, sources)
+            else:
+                result = axis
+        elif not is_sum or value.dtype is not DType.FLOAT32:
+            return
+        if result is None and is_sum and None not in reads:
+            result = self._filters([read for read in reads if read is not None], kept, operand.shape)
+        if result is not None:
+            self._keep(value, places_of(value)[kept.index(result)], sources)
+        if images:
+            self.chosen.readers.update(images[0].path)
+
+    def _step(self, read: _Read, dimension: int) -> int | None:
+        """The dimension of the reader that steps through this one of what it reads, if it meets whole blocks only."""
+        names = [f"d{axis}" for axis in range(len(read.shape))]
+        form = linear_form(read.load.index[dimension], names)
+        if form is None or not _is_multiple(form[0], self.block):
+            return None
+        steps = [axis for axis, stride in enumerate(form[1]) if stride == 1]
+        others = [stride for stride in form[1] if stride != 1]
+        if len(steps) != 1 or not all(_is_multiple(stride, self.block) for stride in others):
+            return None
+        return steps[0] if self._fits(read.shape[steps[0]]) else None
+
+    def _filters(self, reads: Sequence[_Read], kept: Sequence[int], shape: Sequence[Dim]) -> int | None:
+        """The dimension of a product that counts its filters, which only the weights have, in front of an image."""
+        weights = [read for read in reads if read.source in self.prepared]
+        images = [read for read in reads if read.source not in self.prepared]
+        if len(weights) != 1 or len(images) != 1:
+            return None
+        of_weights = {self._step(weights[0], dimension) for dimension in range(len(weights[0].load.index))}
+        of_image = free_symbols(images[0].load.address).union(
+            *(free_symbols(each) for each in images[0].load.conditions if isinstance(each, int | expr.Expr))
+        )
+        for axis in kept:
+            if axis in of_weights and f"d{axis}" not in of_image:
+                behind = [other for other in kept if other > axis]
+                pixels = [other for other in behind if shape[other] != 1]
+                is_image = len(behind) >= IMAGE_AXES and all(f"d{other}" in of_image for other in pixels)
+                return axis if pixels and is_image else None
+        return None
+
+    def _fits(self, extent: Dim) -> bool:
+        return isinstance(extent, int) and extent > 0 and extent % self.block == 0
+
+    def _read(self, value: Value, shape: Sequence[Dim]) -> _Read | None:
+        """What a value is read from by movement alone, and where; None where that is more than one element."""
+        path: list[Value] = []
+        source = value
+        while source not in self.chosen.axes and source.kind in MOVEMENT and len(source.operands) == 1:
+            path.append(source)
+            (source,) = source.operands
+        space, nodes = IndexSpace(self.symbols), Interner()
+        index = tuple(0 if extent == 1 else space.add(f"d{axis}", extent) for axis, extent in enumerate(shape))
+        if value.shape != tuple(shape):
+            return None
+        found = loads((Tracer(space, {source: 0}, TRACES, nodes).element(value, index),), nodes)
+        return _Read(source, path, found[0], tuple(shape)) if len(found) == 1 and found[0].index else None
+
+    def _keep(self, value: Value, axis: int, sources: Sequence[Value]) -> None:
+        self.chosen.axes[value] = axis
+        self._join(value, sources)
+
+    def _join(self, value: Value, sources: Sequence[Value]) -> None:
+        self.region.setdefault(value, value)
+        for source in sources:
+            self.region[self._first(source)] = self._first(value)
+
+    def _first(self, value: Value) -> Value:
+        """What stands for the region of a value."""
+        while self.region[value] is not value:
+            self.region[value] = value = self.region[self.region[value]]
+        return value
+
+@dataclass(frozen=True)
+class _Read:
+    """`source` is read through the movement `path` at the index of `load`, in terms of the dimensions of `shape`."""
+
+    source: Value
+    path: Sequence[Value]
+    load: Load
+    shape: tuple[Dim, ...]
+
+def _is_multiple(dim: Dim, block: int) -> bool:
+    return isinstance(dim, int) and dim % block == 0
+
+__all__ = ["Chosen", "Mapping", "choose"]

@@ -1,0 +1,139 @@
+"""The ops of the values that lie in blocks of channels, over blocks; and the way back for whatever else reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from dialect.memory import ContiguousOp
+from dialect.mlir import ir
+from dialect.movement import CatOp, PadOp
+from dialect.types import tensor_type, type_of
+from tensorkiln.expr import Dim, floordiv
+
+from ..decompose import builder
+from ..values import Function, Value
+from .choose import Chosen, places_of
+
+
+def rewrite(graph: ir.Operation, function: Function, chosen: Chosen, block: int) -> None:
+    """Compute what was chosen in blocks, in place."""
+    operations = [op.operation for op in graph.regions[0].blocks[0].operations]
+    values: dict[ir.Value, Value] = dict(zip(graph.regions[0].blocks[0].arguments, function.arguments, strict=True))
+    values |= {operations[value.position].results[0]: value for value in function.values}
+    _Rewriter(values, chosen, block).run(operations)
+
+
+@dataclass
+class _Rewriter:
+    values: dict[ir.Value, Value]
+    chosen: Chosen
+    block: int
+    blocked: dict[ir.Value, ir.Value] = field(default_factory=dict[Any, Any])
+    plain: dict[tuple[ir.Value, bool], ir.Value] = field(default_factory=dict[Any, Any])
+
+    def run(self, operations: Sequence[ir.Operation]) -> None:
+        replaced: list[ir.Operation] = []
+        for operation in operations:
+            value = self.values.get(operation.results[0]) if len(operation.results) == 1 else None
+            with ir.InsertionPoint(operation), operation.location:
+                if value is not None and (value in self.chosen.axes or value in self.chosen.depths):
+                    made = self._made(operation, value)
+                    if value in self.chosen.axes:
+                        self.blocked[operation.results[0]] = made
+                    else:
+                        operation.results[0].replace_all_uses_with(made)
+                    replaced.append(operation)
+                else:
+                    is_reader = value in self.chosen.readers
+                    for place, operand in enumerate(operation.operands):
+                        if operand in self.blocked:
+                            operation.operands[place] = self._plain(operand, is_stored=not is_reader)
+        for operation in reversed(replaced):
+            operation.erase()
+
+    def _made(self, operation: ir.Operation, value: Value) -> ir.Value:
+        """The value in blocks, or from blocks."""
+        if value.kind == "reduce_axis":
+            return self._reduction(operation, value)
+        axis = self.chosen.axes[value]
+        shape = self._shape(value.shape, axis)
+        if value.kind == "reshape":
+            return builder.reshape(self.blocked[operation.operands[0]], shape)
+        operands = [self._in_blocks(operand, axis) for operand in operation.operands]
+        kind = builder.typed(operation.results[0], shape)
+        if value.kind == "pad":
+            return PadOp.make(operands, kind, pad_width=(*value.dim_pairs("pad_width"), (0, 0))).results[0]
+        if value.kind == "cat":
+            return CatOp.make(operands, kind, axis=value.int("axis") % len(value.shape)).results[0]
+        attributes = dict(operation.attributes.items())
+        return ir.Operation.create(
+            operation.name, results=[tensor_type(kind)], operands=operands, attributes=attributes
+        ).results[0]
+
+    def _shape(self, shape: Sequence[Dim], axis: int) -> tuple[Dim, ...]:
+        return (*shape[:axis], floordiv(shape[axis], self.block), *shape[axis + 1 :], self.block)
+
+    def _in_blocks(self, operand: ir.Value, axis: int) -> ir.Value:
+        value = self.values[operand]
+        if operand in self.blocked and self.chosen.axes[value] == axis:
+            return self.blocked[operand]
+        plain = self._plain(operand, is_stored=False)
+        rank = len(value.shape)
+        return self._moved(plain, axis, None, range(rank), ()) if rank else plain
+
+    def _reduction(self, operation: ir.Operation, value: Value) -> ir.Value:
+        """Over the channels of a block last, where it is summed over channels; of each by itself otherwise."""
+        (operand,) = value.operands
+        axes = value.ints("axes")
+        kept = [axis for axis in range(len(operand.shape)) if axis not in axes]
+        lane = kept[places_of(value).index(self.chosen.axes[value])] if value in self.chosen.axes else None
+        split = self.chosen.depths.get(value)
+        depth = [*(axis for axis in axes if axis != split), *(axis for axis in axes if axis == split)]
+        (source,) = operation.operands
+
+        def moved(plain: ir.Value) -> ir.Value:
+            return self._moved(self._plain(plain, is_stored=False), lane, split, kept, depth)
+
+        is_product = operand.kind == "binop" and operand.text("op") == "mul"
+        if is_product:
+            product = source.owner
+            factors = [moved(factor) for factor in product.operands]
+            attributes = dict(product.attributes.items())
+            whole = ir.Operation.create(
+                product.name, results=[factors[0].type], operands=factors, attributes=attributes
+            ).results[0]
+        else:
+            whole = moved(source)
+        count = len(depth) + (split is not None)
+        rank = type_of(whole).rank
+        shape = value.shape if lane is None else self._shape(value.shape, self.chosen.axes[value])
+        return builder.reduce(value.fields["reduce_op_kind"], whole, range(rank - count, rank), shape)
+
+    def _moved(
+        self, value: ir.Value, lane: int | None, split: int | None, kept: Sequence[int], depth: Sequence[int]
+    ) -> ir.Value:
+        """The dimensions `kept`, then the channels of a block of `lane`, then `depth`, and those of a block of `split`."""
+        shape: list[Dim] = []
+        at: dict[int, int] = {}
+        for axis, extent in enumerate(type_of(value).shape):
+            at[axis] = len(shape)
+            shape += [floordiv(extent, self.block), self.block] if axis in (lane, split) else [extent]
+        inner = [[] if axis is None else [at[axis] + 1] for axis in (lane, split)]
+        order = [*(at[axis] for axis in kept), *inner[0], *(at[axis] for axis in depth), *inner[1]]
+        return builder.permute(builder.reshape(value, shape), order)
+
+    def _plain(self, value: ir.Value, *, is_stored: bool) -> ir.Value:
+        """The value as it was: from its blocks, stored as such where not just movement reads it."""
+        if value not in self.blocked:
+            return value
+        if (value, is_stored) not in self.plain:
+            blocked, axis = self.blocked[value], self.chosen.axes[self.values[value]]
+            rank = type_of(value).rank
+            with ir.InsertionPoint.after(value.owner), value.owner.location:
+                back = builder.permute(blocked, [*range(axis + 1), rank, *range(axis + 1, rank)])
+                if is_stored:
+                    back = ContiguousOp.make([back], type_of(back)).results[0]
+                self.plain[value, is_stored] = builder.reshape(back, type_of(value).shape)
+        return self.plain[value, is_stored]
