@@ -16,7 +16,18 @@ ORDER = tuple(LAYERS)
 PASSES: tuple[frozenset[str], ...] = tuple(
     frozenset(level.split())
     for level in (
-        *("codegen scalar", "loops", "trace", "decompose fuse", "layout", "to_linalg", "plan", "schedule", "emit", "bounds"),
+        *(
+            "codegen scalar",
+            "loops",
+            "trace",
+            "decompose fuse",
+            "layout",
+            "to_linalg",
+            "plan",
+            "schedule",
+            "emit",
+            "bounds",
+        ),
         "cpu gpu",
     )
 )

@@ -143,7 +143,9 @@ class _Emission:
         shared = problem.body.local_from
         self.bases = dict(enumerate(frame.buffers[:shared]))
         self.block, *scratch = frame.buffers[shared:]
-        self.product = BlockProduct(problem.factors(blocking.lanes), blocking, self.bases, iter(scratch), problem.body.space, frame)
+        self.product = BlockProduct(
+            problem.factors(blocking.lanes), blocking, self.bases, iter(scratch), problem.body.space, frame
+        )
 
     def groups(self) -> None:
         space, parts, blocking = self.problem.body.space, self.problem.parts, self.blocking

@@ -34,8 +34,9 @@ def micro_kernel(
     `f(left, right, result, row tiles, columns, depth, left first, left panel, right first, right panel, result first,
     stride, starts)` adds the product of panels to the result block, whose rows are `stride` elements apart, or stores
     it there where it `starts`. What is addressed begins `first` elements into its memory, and each panel has `panel`
-    elements. One on the left holds the `tile_rows` rows of a tile, one on the right so many columns for each step, a
-    multiple of a vector and of a tile or part of one; where it `narrows`, a last tile that needs one vector computes no other.
+    elements. One on the left holds the `tile_rows` rows of a tile, one on the right `right` columns for each step, whole
+    vectors, of one tile, several, or a part of one. Where it `narrows`, a last tile that needs one vector computes no
+    other.
     """
     kind = f"_{left.step}_{left.row}_{right}" + ("_narrow" if narrows else "")
     name = f"multiply_{product}_{blocking.tile_rows}x{blocking.tile_columns}_{blocking.lanes}{kind}"
@@ -112,7 +113,9 @@ def _tile(
         loaded: list[ir.Value] = []
         for part in range(vectors):
             panel, place = _panel_of(symbol("column"), part * lanes, of_right, blocking.tile_columns)
-            at = expr.add(symbol("right_first"), expr.mul(panel, symbol("right_panel")), symbol("step") * of_right, place)
+            at = expr.add(
+                symbol("right_first"), expr.mul(panel, symbol("right_panel")), symbol("step") * of_right, place
+            )
             loaded.append(vector.LoadOp(kind, strided_view(right, at, (lanes,), (1,), here), [here(0)]).result)
         start = symbol("left_first") + symbol("row") * symbol("left_panel") + symbol("step") * of_left.step
         after: list[ir.Value] = []

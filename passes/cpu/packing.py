@@ -138,7 +138,13 @@ def in_runs(access: Access, parts: Contraction, names: Sequence[str], lanes: int
     *outer, inner = parts.columns
     tile, size = inner.extent, strides[outer[-1].name] if outer else 0
     is_read = access.load.dtype is parts.dtype and not access.load.conditions and access.panels is None
-    if not (is_read and isinstance(tile, int) and isinstance(size, int) and size) or tile > MAX_RUN or tile & (tile - 1) or tile % lanes or size % tile:
+    if (
+        not (is_read and isinstance(tile, int) and isinstance(size, int) and size)
+        or tile > MAX_RUN
+        or tile & (tile - 1)
+        or tile % lanes
+        or size % tile
+    ):
         return None
     steps, between = [strides[loop.name] for loop in parts.depth], [strides[loop.name] for loop in outer]
     if strides[inner.name] != 1 or not _walks(parts.depth, steps, tile) or not _walks(outer, between, size):

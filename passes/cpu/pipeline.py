@@ -23,7 +23,6 @@ from .machine import Machine
 from .realise import add_entries, realise_kernels
 from .strategies import STRATEGIES, UNSCHEDULED
 
-
 LEAST_BLOCK = 8
 """Channels in a block: of vectors of 128 bits, one holds as few as a window has pixels."""
 
@@ -37,7 +36,11 @@ def cpu_pipeline(machine: Machine, options: CompileOptions) -> tuple[Stage, ...]
     reuse = Reuse.ROWS if options.fusion and is_scheduled else None
     return (
         Stage("decompose", decompose, KILN),
-        *((Stage("block-channels", partial(block_channels, block=lanes), KILN),) if packs and lanes >= LEAST_BLOCK else ()),
+        *(
+            (Stage("block-channels", partial(block_channels, block=lanes), KILN),)
+            if packs and lanes >= LEAST_BLOCK
+            else ()
+        ),
         Stage("form-kernels", partial(form_kernels, fusion=options.fusion, chains=packs, reload=machine.reload), KILN),
         Stage("merge-kernels", merge_kernels, KILN),
         Stage("to-linalg", kernels_to_linalg, TENSORS),

@@ -21,15 +21,17 @@ POINTWISE = frozenset({"unary", "binop", "ternary", "cast"})
 IMAGE_AXES = 2
 """Dimensions behind the channels of an image, at least."""
 
+
 @dataclass
 class Chosen:
-    """`axes` has the dimension of the channels of every value that lies in blocks. `depths` has, of a sum that reads such
-    a value over all channels, the dimension of its operand in which those are. Through `readers` it is read.
+    """`axes` has the dimension of the channels of every value that lies in blocks. `depths` has, of a sum over the
+    channels of such a value, their dimension in what is summed. `readers` are the movement between the two.
     """
 
     axes: dict[Value, int] = field(default_factory=dict[Value, int])
     depths: dict[Value, int] = field(default_factory=dict[Value, int])
     readers: set[Value] = field(default_factory=set[Value])
+
 
 def choose(function: Function, live: Sequence[Value], prepared: Collection[Value], block: int) -> Chosen:
     """The values of a graph that are stored in blocks of so many channels.
@@ -38,6 +40,7 @@ def choose(function: Function, live: Sequence[Value], prepared: Collection[Value
     was made of it.
     """
     return _Choice(function, prepared, block).run(live)
+
 
 def places_of(reduction: Value) -> list[int]:
     """Where the dimensions that are not reduced are in the result, which may keep those that are, of size 1."""
@@ -86,10 +89,11 @@ class _Choice:
     def _reshape(self, value: Value) -> None:
         """Dimensions before the channels may come and go, and whole blocks be split from them or join them."""
         (source,) = value.operands
-        behind = source.shape[self.chosen.axes[source] + 1 :]
-        axis = len(value.shape) - len(behind) - 1
-        if axis >= 0 and value.shape[axis + 1 :] == behind and self._fits(value.shape[axis]):
-            self._keep(value, axis, [source])
+        behind = _long(source.shape[self.chosen.axes[source] + 1 :])
+        for axis in reversed(range(len(value.shape))):
+            if self._fits(value.shape[axis]) and _long(value.shape[axis + 1 :]) == behind:
+                self._keep(value, axis, [source])
+                return
 
     def _reduction(self, value: Value) -> None:
         """A sum over channels and window, or what is reduced of each channel by itself."""
@@ -183,6 +187,7 @@ class _Choice:
             self.region[value] = value = self.region[self.region[value]]
         return value
 
+
 @dataclass(frozen=True)
 class _Read:
     """`source` is read through the movement `path` at the index of `load`, in terms of the dimensions of `shape`."""
@@ -192,7 +197,10 @@ class _Read:
     load: Load
     shape: tuple[Dim, ...]
 
+
+def _long(shape: Sequence[Dim]) -> list[Dim]:
+    return [extent for extent in shape if extent != 1]
+
+
 def _is_multiple(dim: Dim, block: int) -> bool:
     return isinstance(dim, int) and dim % block == 0
-
-__all__ = ["Chosen", "Mapping", "choose"]

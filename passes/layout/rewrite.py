@@ -114,7 +114,7 @@ class _Rewriter:
     def _moved(
         self, value: ir.Value, lane: int | None, split: int | None, kept: Sequence[int], depth: Sequence[int]
     ) -> ir.Value:
-        """The dimensions `kept`, then the channels of a block of `lane`, then `depth`, and those of a block of `split`."""
+        """The dimensions `kept`, then what is in a block of `lane`, then `depth`, and what is in a block of `split`."""
         shape: list[Dim] = []
         at: dict[int, int] = {}
         for axis, extent in enumerate(type_of(value).shape):

@@ -20,6 +20,7 @@ STAGES: Final = frozenset(
             "from-graph",
             "decompose",
             "split-reductions",
+            "block-channels",
             "form-kernels",
             "merge-kernels",
             "to-linalg",

@@ -28,6 +28,7 @@ from tests.passes.modules import TARGET, output
 STAGES = [
     "from-graph",
     "decompose",
+    "block-channels",
     "form-kernels",
     "merge-kernels",
     "to-linalg",

@@ -1,0 +1,285 @@
+"""Images between convolutions lie in blocks of channels."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from passes.compile import CompileRequest, compile_request
+from passes.layout import block_channels
+from tensorkiln import expr
+from tensorkiln.build import Builder, Tensor, avg_pool2d, batch_norm, cat, conv2d, max_pool2d, pad, relu, sigmoid, where
+from tensorkiln.graph import Graph
+from tensorkiln.options import CompileOptions
+from tensorkiln.reference import evaluate
+from tests import checked
+from tests.compiled import compiled, runs_here, target
+from tests.filecheck import check_ir
+from tests.passes.modules import decomposed, output
+
+Write = Callable[[Builder], Tensor]
+AVX2, AVX512 = "cpu:x86-64-v3", "cpu:x86-64-v4"
+
+
+def convolved(b: Builder, x: Tensor, filters: int, size: int = 3, *, stride: int = 1, groups: int = 1) -> Tensor:
+    """A convolution with a bias that keeps the size of the image, divided by the stride."""
+    channels = x.shape[1]
+    assert isinstance(channels, int)
+    weights = b.parameter("float32", (filters, channels // groups, size, size))
+    bias = b.parameter("float32", (filters,)).reshape((1, filters, 1, 1))
+    pads = (size // 2, size // 2)
+    return conv2d(x, weights, stride=stride, padding=pads, groups=groups) + bias
+
+
+def image(b: Builder, channels: int = 3, height: int = 9, width: int = 14) -> Tensor:
+    return b.input("float32", (1, channels, height, width))
+
+
+def plain(b: Builder) -> Tensor:
+    return convolved(b, relu(convolved(b, image(b), 32)), 32)
+
+
+def strided(b: Builder) -> Tensor:
+    return convolved(b, relu(convolved(b, image(b), 16, stride=2)), 48, stride=2)
+
+
+def residual(b: Builder) -> Tensor:
+    x = relu(convolved(b, image(b), 32))
+    y = convolved(b, relu(convolved(b, x, 16, 1)), 32)
+    return relu(convolved(b, x + y, 32, 1) + x)
+
+
+def normalised(b: Builder) -> Tensor:
+    x = convolved(b, image(b), 32)
+    mean, variance, scale, shift = (b.parameter("float32", (32,)) for _ in range(4))
+    return convolved(b, relu(batch_norm(x, scale, shift, mean, variance * variance)), 16)
+
+
+def pooled(b: Builder) -> Tensor:
+    x = max_pool2d(relu(convolved(b, image(b), 32)), 3, stride=2, padding=(1, 1))
+    return avg_pool2d(convolved(b, x, 32), 2)
+
+
+def joined(b: Builder) -> Tensor:
+    x = relu(convolved(b, image(b), 16))
+    for _ in range(3):
+        x = cat([x, relu(convolved(b, convolved(b, x, 32, 1), 16))], axis=1)
+    return convolved(b, x, 32, 1)
+
+
+def joined_with_what_is_plain(b: Builder) -> Tensor:
+    x = relu(convolved(b, image(b), 16))
+    return convolved(b, cat([x, b.input("float32", (1, 16, 9, 14))], axis=1), 16)
+
+
+def grouped(b: Builder) -> Tensor:
+    return convolved(b, relu(convolved(b, image(b), 64)), 96, groups=2)
+
+
+def groups_of_parts_of_blocks(b: Builder) -> Tensor:
+    x = relu(convolved(b, image(b), 32))
+    return convolved(b, convolved(b, x, 32, groups=4), 32, 1)
+
+
+def depthwise(b: Builder) -> Tensor:
+    x = relu(convolved(b, image(b), 32, 1))
+    return convolved(b, relu(convolved(b, x, 32, groups=32)), 16, 1)
+
+
+def squeezed(b: Builder) -> Tensor:
+    x = relu(convolved(b, image(b), 32))
+    scale = sigmoid(convolved(b, x.mean((2, 3), keepdims=True), 32, 1))
+    return convolved(b, x * scale.expand(x.shape), 16, 1)
+
+
+def returned(b: Builder) -> Tensor:
+    """What lies in blocks is a result, too, and is read by more than convolutions."""
+    x = relu(convolved(b, image(b), 32))
+    b.output(x, x.permute((0, 2, 3, 1)) * 2.0)
+    return convolved(b, x, 16) + x.sum((1, 2, 3), keepdims=True).expand((1, 16, 9, 14))
+
+
+def padded_channels(b: Builder) -> Tensor:
+    x = relu(convolved(b, image(b), 32))
+    return convolved(b, pad(x, ((0, 0), (16, 16), (1, 0), (0, 2))), 16)
+
+
+def compared(b: Builder) -> Tensor:
+    """Elements of other types lie in blocks as well."""
+    x = convolved(b, image(b), 32)
+    return convolved(b, where(x > 0.0, x, x * 0.1), 16)
+
+
+def of_any_size(b: Builder) -> Tensor:
+    n, h = b.symbol("n", 1, 4), b.symbol("h", 4, 40)
+    x = b.input("float32", (n, 3, h, 14))
+    return convolved(b, relu(convolved(b, x, 32)), 32)
+
+
+def flattened(b: Builder) -> Tensor:
+    x = max_pool2d(relu(convolved(b, relu(convolved(b, image(b), 16)), 32)), 2)
+    return x.reshape((1, 32 * 4 * 7)) @ b.parameter("float32", (32 * 4 * 7, 10))
+
+
+CASES: dict[str, Write] = {
+    each.__name__: each
+    for each in (plain, strided, residual, normalised, pooled, joined, joined_with_what_is_plain, grouped, depthwise)
+} | {
+    each.__name__: each
+    for each in (groups_of_parts_of_blocks, squeezed, returned, padded_channels, compared, of_any_size, flattened)
+}
+
+
+PLAIN = {
+    ("joined_with_what_is_plain", AVX2),
+    ("joined_with_what_is_plain", AVX512),
+    ("groups_of_parts_of_blocks", AVX512),
+}
+"""What is not read in blocks: a cat of which not all is, and groups that end within a block."""
+
+
+def graph_of(write: Write) -> Graph:
+    b = Builder("network")
+    return output(b, write(b))
+
+
+def check(graph: Graph, isa: str, **symbols: int) -> None:
+    """The graph against the reference, with its parameters bound and not, its memory watched."""
+    rng = np.random.default_rng(1)
+    arrays: list[np.ndarray] = []
+    for var in graph.input_vars:
+        shape = [expr.evaluate(dim, symbols) for dim in graph.types[var].shape]
+        depth = max(1.0, float(np.prod(shape[1:]))) if var in graph.parameter_vars else 1.0
+        arrays.append((rng.standard_normal(shape) / np.sqrt(depth)).astype(np.float32))
+    found = checked.run(compiled(graph, isa), *arrays, threads=2, **symbols)
+    for one, other in zip(found, evaluate(graph, *arrays, **symbols), strict=True):
+        np.testing.assert_allclose(one, other, 1e-4, 1e-4)
+
+
+@pytest.mark.parametrize("isa", [AVX2, AVX512])
+@pytest.mark.parametrize("name", CASES)
+def test_a_network_in_blocks_gives_what_the_reference_gives(name: str, isa: str) -> None:
+    if not runs_here(isa):
+        pytest.skip(f"this processor lacks instructions of {isa}")
+    graph = graph_of(CASES[name])
+    assert is_blocked(graph, isa) or (name, isa) in PLAIN
+    for size in (1, 4):
+        symbols = {symbol: min(max(size * 3, low), high) for symbol, (low, high) in graph.symbols.items()}
+        check(graph, isa, **symbols)
+        if not symbols:
+            break
+
+
+def is_blocked(graph: Graph, isa: str) -> bool:
+    """Whether a temporary of the program has a vector of channels as its last dimension, behind an image."""
+    lanes = 8 if isa == AVX2 else 16
+    buffers = compiled(graph, isa).program.buffers
+    return any(entry.role == "temp" and len(entry.shape) > 4 and entry.shape[-1] == lanes for entry in buffers)
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_any_network_of_convolutions_gives_what_the_reference_gives(seed: int) -> None:
+    check(graph_of(lambda b: composed(b, random.Random(seed))), AVX2 if seed % 3 == 0 else "cpu:native")
+
+
+def composed(b: Builder, choice: random.Random) -> Tensor:
+    """Layers one behind the other, and what earlier ones left joined, added, multiplied or returned on the way."""
+    channels = (8, 16, 16, 32, 48, 24, 20)
+    x = image(b, choice.choice((3, 16)), choice.choice((7, 9, 12)), choice.choice((7, 13, 16)))
+    left = [x]
+    for _ in range(choice.randint(3, 7)):
+        kind = choice.choice(
+            ("conv", "conv", "conv", "pointwise", "depthwise", "pool", "join", "add", "scale", "return")
+        )
+        like = [other for other in left if other.shape[2:] == x.shape[2:]]
+        if kind in ("conv", "pointwise"):
+            size = 1 if kind == "pointwise" else choice.choice((2, 3, 3, 5))
+            x = convolved(b, x, choice.choice(channels), size, stride=choice.choice((1, 1, 2)))
+        elif kind == "depthwise":
+            x = convolved(b, x, int(str(x.shape[1])), groups=int(str(x.shape[1])))
+        elif kind == "pool" and min(int(str(dim)) for dim in x.shape[2:]) > 3:
+            x = choice.choice((max_pool2d, avg_pool2d))(x, 3, stride=choice.choice((1, 2)), padding=(1, 1))
+        elif kind == "join":
+            x = cat([x, choice.choice(like)], axis=1)
+        elif kind == "add":
+            x = x + choice.choice([other for other in like if other.shape == x.shape] or [x])
+        elif kind == "scale":
+            x = x * sigmoid(x.mean((2, 3), keepdims=True)).expand(x.shape)
+        elif kind == "return":
+            b.output(x * 2.0)
+        x = choice.choice((relu, relu, sigmoid, lambda y: y))(x)
+        left.append(x)
+    return x
+
+
+def test_what_convolutions_store_and_read_is_moved_into_blocks() -> None:
+    module = block_channels(decomposed(graph_of(plain)), block=16)
+    assert module.operation.verify()
+    check_ir(
+        str(module),
+        """
+        // CHECK: kiln.reduce_axis{{.*}}(tensor<1x1x2x9x14x16x3x3x3xf32>) -> tensor<1x1x2x9x14x16xf32>
+        // CHECK: %[[X:.*]] = "kiln.binop"{{.*}}op = "max"{{.*}} -> tensor<1x2x9x14x16xf32>
+        // CHECK: kiln.pad"(%[[X]]) {{.*}}[0, 0], [0, 0], [1, 1], [1, 1], [0, 0]{{.*}} -> tensor<1x2x11x16x16xf32>
+        // CHECK: kiln.reduce_axis{{.*}}(tensor<1x1x2x9x14x16x3x3x2x16xf32>) -> tensor<1x1x2x9x14x16xf32>
+        // CHECK: %[[B:.*]] = "kiln.permute"{{.*}} -> tensor<1x2x16x9x14xf32>
+        // CHECK: %[[Y:.*]] = "kiln.contiguous"(%[[B]])
+        // CHECK: %[[Z:.*]] = "kiln.reshape"(%[[Y]]) {{.*}} -> tensor<1x32x9x14xf32>
+        // CHECK: return %[[Z]]
+        """,
+    )
+
+
+def alone(b: Builder) -> Tensor:
+    return relu(convolved(b, image(b), 32))
+
+
+def of_odd_channels(b: Builder) -> Tensor:
+    return convolved(b, relu(convolved(b, image(b), 20)), 20)
+
+
+def of_arguments(b: Builder) -> Tensor:
+    """Weights that may change at each call would have to be packed at each call."""
+    x = conv2d(image(b), b.input("float32", (32, 3, 3, 3)))
+    return conv2d(x, b.input("float32", (32, 32, 3, 3)))
+
+
+def double(b: Builder) -> Tensor:
+    x = conv2d(b.input("float64", (1, 3, 9, 9)), b.parameter("float64", (32, 3, 3, 3)))
+    return conv2d(x, b.parameter("float64", (32, 32, 3, 3)))
+
+
+def products(b: Builder) -> Tensor:
+    x = b.input("float32", (4, 32, 64)) @ b.parameter("float32", (64, 64))
+    return relu(x) @ b.parameter("float32", (64, 64))
+
+
+@pytest.mark.parametrize("write", [alone, of_odd_channels, of_arguments, double, products])
+def test_what_would_not_gain_stays_as_it_is(write: Write) -> None:
+    module = decomposed(graph_of(write))
+    before = str(module)
+    assert str(block_channels(module, block=16)) == before
+
+
+def test_weights_are_packed_by_blocks_of_filters_and_channels() -> None:
+    made = compiled(graph_of(plain), AVX512, dump_stages=True)
+    check_ir(
+        made.dumps["pack-parameters"],
+        """
+        // CHECK: linalg.pack {{.*}} outer_dims_perm = [0, 2, 3, 1] inner_dims_pos = [0] inner_tiles = [16]
+        // CHECK-SAME: tensor<32x32x3x3xf32> -> tensor<2x3x3x32x16xf32>
+        // CHECK: func.func private @kernel_2_packed_1(tensor<1x2x11x16x16xf32>, tensor<2x3x3x32x16xf32>)
+        """,
+    )
+    assert made.dumps["schedule"].count('kiln.strategy = "contraction"') == 2
+
+
+@pytest.mark.parametrize("alone", [{"fusion": False}, {"schedule": "none"}])
+def test_a_second_opinion_has_no_blocks(alone: dict[str, Any]) -> None:
+    options = CompileOptions(dump_stages=True, **alone)
+    request = CompileRequest(graph_of(plain), target(AVX512), options)
+    assert "block-channels" not in compile_request(request).dumps
