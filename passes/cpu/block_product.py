@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dialect.mlir import arith, func, ir, scf, vector
 from passes.emit.accumulation import Product
@@ -23,7 +23,7 @@ from .frame import Frame
 from .micro_kernel import LeftSteps, micro_kernel
 from .offset_table import fill_tables
 from .pack_function import Panels, pack
-from .packing import InRows, Packed, Source, in_runs, packed_of, source_of
+from .packing import InPlace, InRows, Packed, Source, in_place, in_runs, packed_of, source_of
 from .shared_functions import module_of
 
 
@@ -32,7 +32,7 @@ class Factors:
     """A contraction and its operands as they are packed."""
 
     parts: Contraction
-    left: Source | Packed | InRows
+    left: Source | Packed | InRows | InPlace
     right: Source | Packed
 
 
@@ -46,6 +46,15 @@ def factors_of(parts: Contraction, names: Sequence[str], lanes: int) -> Factors 
     if right is None:
         right = _operand(parts.right, parts, parts.columns, (parts.depth, parts.columns), names)
     return None if left is None or right is None else Factors(parts, left, right)
+
+
+def left_in_place(factors: Factors, blocking: Blocking) -> Factors:
+    """The same, the left operand not packed where tiles of these blocks can read it where it lies."""
+    left = factors.left
+    if not isinstance(left, Source):
+        return factors
+    placed = in_place(left, factors.parts.dtype, blocking.tile_rows, blocking.block_depth)
+    return factors if placed is None else replace(factors, left=placed)
 
 
 def _operand(
@@ -110,6 +119,8 @@ class BlockProduct:
         steps = LeftSteps(1, left.stride if isinstance(left, InRows) else blocking.block_depth)
         if isinstance(left, Packed):
             steps = LeftSteps(blocking.tile_rows, 1)
+        elif isinstance(left, InPlace):
+            steps = LeftSteps(1, left.stride, left.run)
         tile = right.tile if isinstance(right, Packed) else blocking.tile_columns
         self.kernel = micro_kernel(self.module, product, blocking, steps, tile, narrows=0 < rest <= blocking.lanes)
 
@@ -144,8 +155,9 @@ class BlockProduct:
         row_tiles = expr.ceildiv(symbol("rows"), blocking.tile_rows)
         if isinstance(right, Source):
             self._fill_inner(right, self.right_tables, symbol("first_column"), symbol("columns"), index)
-        if isinstance(left, Source):
-            self._fill_outer(left, self.left_tables, symbol("first_row"), self.padded_rows, index)
+        of_left = left.source if isinstance(left, InPlace) else left
+        if isinstance(of_left, Source):
+            self._fill_outer(of_left, self.left_tables, symbol("first_row"), self.padded_rows, index)
         depth = extent_of(self.factors.parts.depth)
         blocks = scf.ForOp(index(0), index(depth), index(blocking.block_depth))
         with ir.InsertionPoint(blocks.body):
@@ -155,8 +167,8 @@ class BlockProduct:
             steps = expr.minimum(blocking.block_depth, expr.sub(depth, symbol("first_step")))
             here = here.inside({"steps": here(steps)})
             at, count = symbol("first_step"), symbol("steps")
-            if isinstance(left, Source):
-                self._fill_inner(left, self.left_tables, at, count, here)
+            if isinstance(of_left, Source):
+                self._fill_inner(of_left, self.left_tables, at, count, here)
             if isinstance(right, Source):
                 self._fill_outer(right, self.right_tables, at, count, here)
                 self._pack_right(right, here)
@@ -167,7 +179,8 @@ class BlockProduct:
                 *self._panels(right, "first_column", blocking.tile_columns),
             )
             sizes = [here(dim) for dim in (row_tiles, symbol("columns"), count, *panels, first, stride)]
-            func.CallOp([], self.kernel, [self.left, self.right, result, *sizes, self.starts(here)])
+            tables = self.left_tables if isinstance(left, InPlace) else []
+            func.CallOp([], self.kernel, [self.left, self.right, result, *tables, *sizes, self.starts(here)])
             scf.YieldOp([])
 
     def starts(self, index: IndexEmitter) -> ir.Value:
@@ -176,8 +189,10 @@ class BlockProduct:
             return arith.constant(ir.IntegerType.get_signless(1), 0)
         return arith.cmpi(arith.CmpIPredicate.eq, index(symbol("first_step")), index(0))
 
-    def _panels(self, source: Source | Packed | InRows, start: str, tile: int) -> tuple[Dim, Dim]:
+    def _panels(self, source: Source | Packed | InRows | InPlace, start: str, tile: int) -> tuple[Dim, Dim]:
         """Where the first panel of the block is in its memory, and the elements from there to the next."""
+        if isinstance(source, InPlace):
+            return 0, 0
         if isinstance(source, Source):
             return 0, tile * self.blocking.block_depth
         if isinstance(source, InRows):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from math import ceil
 
 from passes.loops.contraction import Contraction
@@ -54,6 +55,16 @@ def blockings(contraction: Contraction, unit: VectorUnit) -> Iterator[Blocking]:
         fitted = ceil(rows / ceil(rows / most))
         if fitted < min(rows, most):
             yield choose_blocking(contraction, unit, fitted)
+
+
+def whole_tiles(contraction: Contraction, unit: VectorUnit) -> Iterator[Blocking]:
+    """Blocks of the tallest tiles of which a row of the innermost loop is made up, if those are at least half as tall as
+    the registers would hold.
+    """
+    inner, most = contraction.rows[-1].extent, tallest_tile(unit)
+    if isinstance(inner, int) and contraction.left.panels is None:
+        heights = (height for height in range(most, most // 2 - 1, -1) if inner % height == 0)
+        yield from (choose_blocking(contraction, unit, height) for height in islice(heights, 1))
 
 
 def tallest_tile(unit: VectorUnit) -> int:

@@ -24,12 +24,12 @@ from tensorkiln import expr
 from tensorkiln.schedule import KernelItem
 
 from .block_maps import emit_maps
-from .block_product import BlockProduct, Factors, factors_of, product_scratch
-from .blocking import Blocking, blockings, group_counts, recorded_blocking, tiles_of_blocking
+from .block_product import BlockProduct, Factors, factors_of, left_in_place, product_scratch
+from .blocking import Blocking, blockings, group_counts, recorded_blocking, tiles_of_blocking, whole_tiles
 from .cost import product_cycles, stage_cycles
 from .frame import Frame
 from .machine import Machine
-from .packing import MAX_ELEMENTS
+from .packing import MAX_ELEMENTS, InPlace
 
 NAME = "contraction"
 RUNS = (8, 16)
@@ -43,11 +43,11 @@ class Problem:
     body: KernelBody
     parts: Contraction
 
-    def factors(self, lanes: int) -> Factors:
-        """The operands for vectors of so many elements."""
-        factors = factors_of(self.parts, [loop.name for loop in self.body.stages[0].domain.loops], lanes)
+    def factors(self, blocking: Blocking) -> Factors:
+        """The operands as these blocks read them."""
+        factors = factors_of(self.parts, [loop.name for loop in self.body.stages[0].domain.loops], blocking.lanes)
         assert factors is not None, "operands in panels of other loops are not found"
-        return factors
+        return left_in_place(factors, blocking)
 
 
 def find(body: KernelBody) -> Problem | None:
@@ -86,12 +86,20 @@ def _are_linear(loops: Sequence[Loop], stage: Stage) -> bool:
 
 def candidates(problem: Problem, machine: Machine) -> Iterator[Choice]:
     """Blocks for the registers and caches of the machine."""
-    for blocking in blockings(problem.parts, machine.vectors):
+    for blocking in _blockings(problem, machine):
         yield _choice(problem, blocking, machine)
 
 
+def _blockings(problem: Problem, machine: Machine) -> Iterator[Blocking]:
+    """Those that pack the left operand, then those that read it where it lies."""
+    known = list(blockings(problem.parts, machine.vectors))
+    others = (each for each in whole_tiles(problem.parts, machine.vectors) if each not in known)
+    yield from known
+    yield from (each for each in others if isinstance(problem.factors(each).left, InPlace))
+
+
 def _choice(problem: Problem, blocking: Blocking, machine: Machine) -> Choice:
-    body, parts, factors = problem.body, problem.parts, problem.factors(blocking.lanes)
+    body, parts, factors = problem.body, problem.parts, problem.factors(blocking)
     groups = expr.mul(*group_counts(parts, blocking))
     tiles = tiles_of_blocking(parts, blocking)
     outer = (*parts.batch, *parts.rows)
@@ -114,8 +122,8 @@ def tilings(body: KernelBody, machine: Machine) -> Sequence[Tiling]:
         return ()
     at = at_typical(body.function.symbols)
     blocking = min(
-        blockings(problem.parts, machine.vectors),
-        key=lambda blocking: product_cycles(problem.factors(blocking.lanes), blocking, machine, at),
+        _blockings(problem, machine),
+        key=lambda blocking: product_cycles(problem.factors(blocking), blocking, machine, at),
     )
     read = [load.operand for each in body.stages for load in loads(each.elements, body.nodes)]
     found: list[Tiling] = []
@@ -144,7 +152,7 @@ class _Emission:
         self.bases = dict(enumerate(frame.buffers[:shared]))
         self.block, *scratch = frame.buffers[shared:]
         self.product = BlockProduct(
-            problem.factors(blocking.lanes), blocking, self.bases, iter(scratch), problem.body.space, frame
+            problem.factors(blocking), blocking, self.bases, iter(scratch), problem.body.space, frame
         )
 
     def groups(self) -> None:

@@ -25,7 +25,7 @@ from tensorkiln.dtypes import DType
 from .block_product import Factors
 from .blocking import Blocking
 from .machine import Machine
-from .packing import InRows, Packed, Source
+from .packing import InPlace, InRows, Packed, Source
 
 OPERATION: Final = 0.26
 """Of a vector, in cycles, as everything here: independent ones overlap."""
@@ -141,7 +141,7 @@ def _loops(parts: Contraction) -> tuple[Sequence[Loop], ...]:
     return parts.batch, parts.rows, parts.columns, parts.depth
 
 
-def _packing(source: Source | Packed | InRows, elements: int, blocking: Blocking) -> float:
+def _packing(source: Source | Packed | InRows | InPlace, elements: int, blocking: Blocking) -> float:
     if not isinstance(source, Source):
         return 0.0
     if source.is_contiguous:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 from dialect.mlir import arith, ir, memref, scf, vector
 from passes.emit.accumulation import Product
@@ -20,10 +20,14 @@ from .shared_functions import shared_function
 
 
 class LeftSteps(NamedTuple):
-    """Elements of the left operand from a step of the depth to the next, and from a row of a tile to the next."""
+    """Elements of the left operand from a step of the depth to the next, and from a row of a tile to the next.
+
+    Where it is read in place, tables of offsets say where a tile and each `run` of steps begin.
+    """
 
     step: int
     row: int
+    run: int = 0
 
 
 def micro_kernel(
@@ -34,18 +38,21 @@ def micro_kernel(
     `f(left, right, result, row tiles, columns, depth, left first, left panel, right first, right panel, result first,
     stride, starts)` adds the product of panels to the result block, whose rows are `stride` elements apart, or stores
     it there where it `starts`. What is addressed begins `first` elements into its memory, and each panel has `panel`
-    elements. One on the left holds the `tile_rows` rows of a tile, one on the right `right` columns for each step, whole
-    vectors, of one tile, several, or a part of one. Where it `narrows`, a last tile that needs one vector computes no
-    other.
+    elements. One on the left holds the `tile_rows` rows of a tile, one on the right `right` columns for each step,
+    whole vectors, of one tile, several, or a part of one. Where it `narrows`, no more than one vector is computed of a
+    last tile that needs no other. A left operand in place takes two tables behind the result: where rows are, and from
+    there the steps.
     """
-    kind = f"_{left.step}_{left.row}_{right}" + ("_narrow" if narrows else "")
+    kind = f"_{left.step}_{left.row}_{left.run}_{right}" + ("_narrow" if narrows else "")
     name = f"multiply_{product}_{blocking.tile_rows}x{blocking.tile_columns}_{blocking.lanes}{kind}"
     pointer, index = ir.MemRefType.get([], mlir_scalar(product.dtype)), ir.IndexType.get()
 
     def define(arguments: Sequence[ir.Value]) -> None:
         _define(arguments, product, blocking, left, right, narrows)
 
-    return shared_function(module, name, [pointer] * 3 + [index] * 9 + [ir.IntegerType.get_signless(1)], define)
+    tables = [ir.MemRefType.get([], ir.IntegerType.get_signless(32))] * (2 if left.run else 0)
+    types = [*[pointer] * 3, *tables, *[index] * 9, ir.IntegerType.get_signless(1)]
+    return shared_function(module, name, types, define)
 
 
 SIZES = ("left_first", "left_panel", "right_first", "right_panel", "result_first", "stride")
@@ -59,7 +66,9 @@ def _define(
     of_right: int,
     narrows: bool,
 ) -> None:
-    left, right, result, row_tiles, columns, depth, *sizes, starts = arguments
+    left, right, result, *rest = arguments
+    tables, rest = (rest[:2], rest[2:]) if of_left.run else ([], rest)
+    row_tiles, columns, depth, *sizes, starts = rest
     known = {name: (0, 1 << 40) for name in ("columns", *SIZES)}
     emit = IndexEmitter(IndexSpace(known), dict(zip(("columns", *SIZES), (columns, *sizes), strict=True)))
     over_columns = scf.ForOp(emit(0), columns, emit(blocking.tile_columns))
@@ -72,7 +81,9 @@ def _define(
             rows = scf.ForOp(inside(0), row_tiles, inside(1))
             with ir.InsertionPoint(rows.body):
                 inside = inside.inside({"row": rows.induction_variable})
-                _tile(product, blocking, vectors, (left, right, result), depth, of_left, of_right, starts, inside)
+                _tile(
+                    product, blocking, vectors, (left, right, result), tables, depth, of_left, of_right, starts, inside
+                )
                 scf.YieldOp([])
 
         if narrows:
@@ -93,6 +104,7 @@ def _tile(
     blocking: Blocking,
     vectors: int,
     operands: tuple[ir.Value, ir.Value, ir.Value],
+    tables: Sequence[ir.Value],
     depth: ir.Value,
     of_left: LeftSteps,
     of_right: int,
@@ -107,9 +119,9 @@ def _tile(
     corner = symbol("result_first") + symbol("row") * stride * blocking.tile_rows + symbol("column")
     views = [strided_view(result, corner + stride * row + part * lanes, (lanes,), (1,), index) for row, part in places]
     nothing = vector.BroadcastOp(kind, zero(product.dtype)).result
-    steps = scf.ForOp(index(0), depth, index(1), [nothing] * len(views))
-    with ir.InsertionPoint(steps.body):
-        here = index.inside({"step": steps.induction_variable})
+
+    def step(accumulators: Sequence[ir.Value], start: Dim, here: IndexEmitter) -> list[ir.Value]:
+        """The products of one step of the depth added, its first element on the left at `start`."""
         loaded: list[ir.Value] = []
         for part in range(vectors):
             panel, place = _panel_of(symbol("column"), part * lanes, of_right, blocking.tile_columns)
@@ -117,25 +129,59 @@ def _tile(
                 symbol("right_first"), expr.mul(panel, symbol("right_panel")), symbol("step") * of_right, place
             )
             loaded.append(vector.LoadOp(kind, strided_view(right, at, (lanes,), (1,), here), [here(0)]).result)
-        start = symbol("left_first") + symbol("row") * symbol("left_panel") + symbol("step") * of_left.step
         after: list[ir.Value] = []
         for row in range(blocking.tile_rows):
-            view = strided_view(left, start + row * of_left.row, (), (), here)
+            view = strided_view(left, expr.add(start, row * of_left.row), (), (), here)
             repeated = vector.BroadcastOp(kind, memref.load(view, [])).result
             for part in range(vectors):
-                accumulator = steps.inner_iter_args[row * vectors + part]
-                after.append(product.added(repeated, loaded[part], accumulator))
-        scf.YieldOp(after)
+                after.append(product.added(repeated, loaded[part], accumulators[row * vectors + part]))
+        return after
+
+    first = _entry(tables[0], symbol("row") * blocking.tile_rows, index) if tables else None
+    over_depth = scf.ForOp(index(0), depth, index(max(of_left.run, 1)), [nothing] * len(views))
+    with ir.InsertionPoint(over_depth.body):
+        if first is None:
+            here = index.inside({"step": over_depth.induction_variable})
+            at = symbol("left_first") + symbol("row") * symbol("left_panel") + symbol("step") * of_left.step
+            made = step(over_depth.inner_iter_args, at, here)
+        else:
+            here = index.inside({"begin": over_depth.induction_variable})
+            place = arith.addi(first, _entry(tables[1], symbol("begin"), here))
+            made = _run(step, over_depth, of_left.run, here.inside({"place": place}))
+        scf.YieldOp(made)
     # From zero and added once: a sum over a long depth then loses as much as one over its blocks, not over its steps.
     add = arith.addf if product.dtype.is_float else arith.addi
     choice = scf.IfOp(starts, has_else=True)
     for block, is_first in ((choice.then_block, True), (choice.else_block, False)):
         with ir.InsertionPoint(block):
             none = index.inside({})(0)
-            for value, view in zip(steps.results, views, strict=True):
+            for value, view in zip(over_depth.results, views, strict=True):
                 total = value if is_first else add(vector.LoadOp(kind, view, [none]).result, value)
                 vector.StoreOp(total, view, [none])
             scf.YieldOp([])
+
+
+def _run(
+    step: Callable[[Sequence[ir.Value], Dim, IndexEmitter], list[ir.Value]],
+    around: Any,
+    count: int,
+    index: IndexEmitter,
+) -> Sequence[ir.Value]:
+    """So many steps whose elements on the left lie side by side from `place` on."""
+    if count == 1:
+        here = index.inside({"step": around.induction_variable})
+        return step(around.inner_iter_args, symbol("place"), here)
+    index.space.bound("inner", 0, count)
+    loop = scf.ForOp(index(0), index(count), index(1), around.inner_iter_args)
+    with ir.InsertionPoint(loop.body):
+        at = arith.addi(around.induction_variable, loop.induction_variable)
+        here = index.inside({"inner": loop.induction_variable, "step": at})
+        scf.YieldOp(step(loop.inner_iter_args, symbol("place") + symbol("inner"), here))
+    return loop.results
+
+
+def _entry(table: ir.Value, place: Dim, index: IndexEmitter) -> ir.Value:
+    return arith.index_cast(ir.IndexType.get(), memref.load(strided_view(table, place, (), (), index), []))
 
 
 def _panel_of(tile: Dim, column: int, panel: int, tile_columns: int) -> tuple[Dim, Dim]:

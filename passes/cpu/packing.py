@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import gcd
 
 from passes.loops.accesses import Access, Panels
 from passes.loops.contraction import Contraction
@@ -18,6 +19,8 @@ from tensorkiln import expr
 from tensorkiln.dtypes import DType
 from tensorkiln.expr import Dim
 
+NEAR_BYTES = 256
+"""From a row to the next that is read in place: rows that are far apart share few sets of a cache."""
 MAX_RUN = 64
 """Columns of an operand that is read in runs: blocks of columns begin where a run does."""
 MAX_ELEMENTS = 1 << 31
@@ -111,6 +114,43 @@ class InRows:
     @property
     def forms(self) -> tuple[Form, ...]:
         return ()
+
+
+@dataclass(frozen=True, slots=True)
+class InPlace:
+    """A left operand that is read where it lies: the rows of a tile `stride` elements apart, `run` steps side by side.
+
+    Where tiles and runs begin comes from the tables of `source`.
+    """
+
+    source: Source
+    stride: int
+    run: int
+
+    @property
+    def operand(self) -> int:
+        return self.source.operand
+
+    @property
+    def inner_tables(self) -> int:
+        return 1
+
+    @property
+    def forms(self) -> tuple[Form, ...]:
+        return self.source.forms
+
+
+def in_place(source: Source, dtype: DType, tile_rows: int, block_depth: int) -> InPlace | None:
+    """A left operand by tiles of so many rows that are all whole, near each other, and equally far apart; else None."""
+    if source.conditions or source.dtype is not dtype or not source.outer:
+        return None
+    extent, stride = source.outer[-1].extent, source.address.outer[-1]
+    is_near = isinstance(stride, int) and 0 < stride * dtype.itemsize <= NEAR_BYTES
+    if not isinstance(stride, int) or not is_near or not isinstance(extent, int) or extent % tile_rows:
+        return None
+    steps, step = source.inner[-1].extent, source.address.inner[-1]
+    run = gcd(steps, block_depth) if step == 1 and isinstance(steps, int) else 1
+    return InPlace(source, stride, run)
 
 
 def packed_of(

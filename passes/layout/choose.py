@@ -25,12 +25,14 @@ IMAGE_AXES = 2
 @dataclass
 class Chosen:
     """`axes` has the dimension of the channels of every value that lies in blocks. `depths` has, of a sum over the
-    channels of such a value, their dimension in what is summed. `readers` are the movement between the two.
+    channels of such a value, their dimension in what is summed. `readers` are the movement between the two. What is
+    `summed` so, and padded, is stored: products then read it in place.
     """
 
     axes: dict[Value, int] = field(default_factory=dict[Value, int])
     depths: dict[Value, int] = field(default_factory=dict[Value, int])
     readers: set[Value] = field(default_factory=set[Value])
+    summed: set[Value] = field(default_factory=set[Value])
 
 
 def choose(function: Function, live: Sequence[Value], prepared: Collection[Value], block: int) -> Chosen:
@@ -54,6 +56,7 @@ class _Choice:
         self.symbols, self.prepared, self.block = function.symbols, prepared, block
         self.chosen = Chosen()
         self.region: dict[Value, Value] = {}
+        self.first: dict[Value, list[Value]] = {}
 
     def run(self, live: Sequence[Value]) -> Chosen:
         for value in live:
@@ -63,7 +66,8 @@ class _Choice:
         kept = {value for value in self.region if self._first(value) in gains}
         axes = {value: axis for value, axis in self.chosen.axes.items() if value in kept}
         depths = {value: axis for value, axis in self.chosen.depths.items() if value in kept}
-        return Chosen(axes, depths, self.chosen.readers)
+        first = {each for value, padded in self.first.items() if value in kept for each in padded}
+        return Chosen(axes, depths, self.chosen.readers, self.chosen.summed | first)
 
     def _add(self, value: Value) -> None:
         blocked = [operand for operand in value.operands if operand in self.chosen.axes]
@@ -113,13 +117,17 @@ class _Choice:
                 return
             if axis in reduced:
                 self.chosen.depths[value] = axis
+                self.chosen.summed.update(sources)
                 self._join(value, sources)
             else:
                 result = axis
         elif not is_sum or value.dtype is not DType.FLOAT32:
             return
         if result is None and is_sum and None not in reads:
-            result = self._filters([read for read in reads if read is not None], kept, operand.shape)
+            known = [read for read in reads if read is not None]
+            result = self._filters(known, kept, operand.shape)
+            if result is not None and not images:
+                self.first[value] = [each for read in known for each in read.path if each.kind == "pad"]
         if result is not None:
             self._keep(value, places_of(value)[kept.index(result)], sources)
         if images:

@@ -45,6 +45,8 @@ class _Rewriter:
                     else:
                         operation.results[0].replace_all_uses_with(made)
                     replaced.append(operation)
+                elif value is not None and value.kind == "pad" and value in self.chosen.summed:
+                    self._store(operation)
                 else:
                     is_reader = value in self.chosen.readers
                     for place, operand in enumerate(operation.operands):
@@ -52,6 +54,13 @@ class _Rewriter:
                             operation.operands[place] = self._plain(operand, is_stored=not is_reader)
         for operation in reversed(replaced):
             operation.erase()
+
+    def _store(self, operation: ir.Operation) -> None:
+        """Store a padded image that a region begins with."""
+        with ir.InsertionPoint.after(operation):
+            padded = operation.results[0]
+            stored = ContiguousOp.make([padded], type_of(padded))
+            padded.replace_all_uses_except(stored.results[0], stored)
 
     def _made(self, operation: ir.Operation, value: Value) -> ir.Value:
         """The value in blocks, or from blocks."""
@@ -64,7 +73,8 @@ class _Rewriter:
         operands = [self._in_blocks(operand, axis) for operand in operation.operands]
         kind = builder.typed(operation.results[0], shape)
         if value.kind == "pad":
-            return PadOp.make(operands, kind, pad_width=(*value.dim_pairs("pad_width"), (0, 0))).results[0]
+            padded = PadOp.make(operands, kind, pad_width=(*value.dim_pairs("pad_width"), (0, 0))).results[0]
+            return ContiguousOp.make([padded], kind).results[0] if value in self.chosen.summed else padded
         if value.kind == "cat":
             return CatOp.make(operands, kind, axis=value.int("axis") % len(value.shape)).results[0]
         attributes = dict(operation.attributes.items())

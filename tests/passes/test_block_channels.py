@@ -272,7 +272,7 @@ def test_weights_are_packed_by_blocks_of_filters_and_channels() -> None:
         """
         // CHECK: linalg.pack {{.*}} outer_dims_perm = [0, 2, 3, 1] inner_dims_pos = [0] inner_tiles = [16]
         // CHECK-SAME: tensor<32x32x3x3xf32> -> tensor<2x3x3x32x16xf32>
-        // CHECK: func.func private @kernel_2_packed_1(tensor<1x2x11x16x16xf32>, tensor<2x3x3x32x16xf32>)
+        // CHECK: func.func private @kernel_3_packed_1(tensor<1x2x11x16x16xf32>, tensor<2x3x3x32x16xf32>)
         """,
     )
     assert made.dumps["schedule"].count('kiln.strategy = "contraction"') == 2
