@@ -5,7 +5,7 @@ One element of the op is traced to find out, as kernels will trace it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 
 from tensorkiln import expr
@@ -39,6 +39,7 @@ class Reads:
 
     def __init__(self, symbols: Mapping[str, tuple[int, int]]) -> None:
         self._symbols = symbols
+        self._known: dict[Hashable, tuple[tuple[int, tuple[tuple[int, ...], ...]], ...]] = {}
 
     def of(self, value: Value) -> tuple[Read, ...]:
         """The reads of one element of `value`; of an op that is not traced, one of each operand."""
@@ -46,6 +47,15 @@ class Reads:
             return ()
         if value.kind in _IN_PLACE or value.kind not in TRACES or expr.product(value.shape) == 0:
             return tuple(_in_place(value, operand) for operand in dict.fromkeys(value.operands))
+        # Layers repeat: what matters of an op is its kind, its fields and its shapes.
+        numbers = tuple(value.operands.index(operand) for operand in value.operands)
+        shapes = tuple(operand.shape for operand in value.operands)
+        key = (value.kind, tuple(value.fields.values()), value.shape, shapes, numbers)
+        if key not in self._known:
+            self._known[key] = tuple((value.operands.index(read.operand), read.axes) for read in self._traced(value))
+        return tuple(Read(value.operands[number], axes) for number, axes in self._known[key])
+
+    def _traced(self, value: Value) -> tuple[Read, ...]:
         space = IndexSpace(self._symbols)
         domain = domain_of(value, space, _PREFIX)
         axes = [axis for axis, extent in enumerate(value.shape) if extent != 1]
