@@ -58,7 +58,7 @@ def blockings(contraction: Contraction, unit: VectorUnit) -> Iterator[Blocking]:
 
 
 def whole_tiles(contraction: Contraction, unit: VectorUnit) -> Iterator[Blocking]:
-    """Blocks of the tallest tiles of which a row of the innermost loop is made up, if those are at least half as$
+    """Blocks of the tallest tiles of which a row of the innermost loop is made up, if those are at least half as
     tall as registers allow.
     """
     inner, most = contraction.rows[-1].extent, tallest_tile(unit)

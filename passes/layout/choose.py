@@ -34,6 +34,10 @@ class Chosen:
     readers: set[Value] = field(default_factory=set[Value])
     summed: set[Value] = field(default_factory=set[Value])
 
+    def is_product(self, summed: Value) -> bool:
+        """Whether what is summed is a product that is not stored in blocks itself."""
+        return summed.kind == "binop" and summed.text("op") == "mul" and summed not in self.axes
+
 
 def choose(function: Function, live: Sequence[Value], prepared: Collection[Value], block: int) -> Chosen:
     """The values of a graph that are stored in blocks of so many channels.
@@ -102,7 +106,7 @@ class _Choice:
     def _reduction(self, value: Value) -> None:
         """A sum over channels and window, or what is reduced of each channel by itself."""
         (operand,) = value.operands
-        is_sum = value.text("reduce_op_kind") == "sum" and operand.kind == "binop" and operand.text("op") == "mul"
+        is_sum = value.text("reduce_op_kind") == "sum" and self.chosen.is_product(operand)
         reads = [self._read(factor, operand.shape) for factor in (operand.operands if is_sum else (operand,))]
         images = [read for read in reads if read is not None and read.source in self.chosen.axes]
         if len(images) > 1 or (is_sum and value.dtype is not DType.FLOAT32):

@@ -43,6 +43,7 @@ class _Rewriter:
                     if value in self.chosen.axes:
                         self.blocked[operation.results[0]] = made
                     else:
+                        self.values[made] = value
                         operation.results[0].replace_all_uses_with(made)
                     replaced.append(operation)
                 elif value is not None and value.kind == "pad" and value in self.chosen.summed:
@@ -60,6 +61,7 @@ class _Rewriter:
         with ir.InsertionPoint.after(operation):
             padded = operation.results[0]
             stored = ContiguousOp.make([padded], type_of(padded))
+            self.values[stored.results[0]] = self.values[padded]
             padded.replace_all_uses_except(stored.results[0], stored)
 
     def _made(self, operation: ir.Operation, value: Value) -> ir.Value:
@@ -106,8 +108,7 @@ class _Rewriter:
         def moved(plain: ir.Value) -> ir.Value:
             return self._moved(self._plain(plain, is_stored=False), lane, split, kept, depth)
 
-        is_product = operand.kind == "binop" and operand.text("op") == "mul"
-        if is_product:
+        if self.chosen.is_product(operand):
             product = source.owner
             factors = [moved(factor) for factor in product.operands]
             attributes = dict(product.attributes.items())

@@ -125,13 +125,48 @@ def flattened(b: Builder) -> Tensor:
     return x.reshape((1, 32 * 4 * 7)) @ b.parameter("float32", (32 * 4 * 7, 10))
 
 
-CASES: dict[str, Write] = {
-    each.__name__: each
-    for each in (plain, strided, residual, normalised, pooled, joined, joined_with_what_is_plain, grouped, depthwise)
-} | {
-    each.__name__: each
-    for each in (groups_of_parts_of_blocks, squeezed, returned, padded_channels, compared, of_any_size, flattened)
-}
+def of_squares(b: Builder) -> Tensor:
+    """The variance of each image: a sum of products that lie in blocks."""
+    x = convolved(b, image(b), 32)
+    spread = (x * x).sum((2, 3), keepdims=True)
+    return convolved(b, x / (spread + 1.0).expand(x.shape), 16)
+
+
+def of_weights_that_change(b: Builder) -> Tensor:
+    """It reads blocks, stores rows, and is added to what lies in blocks."""
+    x = relu(convolved(b, image(b), 32))
+    y = conv2d(x, b.input("float32", (32, 32, 1, 1)))
+    return convolved(b, x + y, 16)
+
+
+def of_a_padded_image(b: Builder) -> Tensor:
+    """What is padded for a product is added to its result."""
+    x = pad(image(b, 16), ((0, 0), (0, 0), (1, 1), (2, 2)))
+    y = conv2d(x, b.parameter("float32", (16, 16, 1, 1)))
+    return convolved(b, y + x, 16)
+
+
+CASES: dict[str, Write] = (
+    {
+        each.__name__: each
+        for each in (
+            plain,
+            strided,
+            residual,
+            normalised,
+            pooled,
+            joined,
+            joined_with_what_is_plain,
+            grouped,
+            depthwise,
+        )
+    }
+    | {
+        each.__name__: each
+        for each in (groups_of_parts_of_blocks, squeezed, returned, padded_channels, compared, of_any_size, flattened)
+    }
+    | {each.__name__: each for each in (of_squares, of_weights_that_change, of_a_padded_image)}
+)
 
 
 PLAIN = {
