@@ -24,7 +24,7 @@ from .realise import add_entries, realise_kernels
 from .strategies import STRATEGIES, UNSCHEDULED
 
 LEAST_BLOCK = 8
-"""Channels in a block: of vectors of 128 bits, one holds as few as a window has pixels."""
+"""Channels in a block: targets whose vectors hold 4 keep their images as they are."""
 
 
 def cpu_pipeline(machine: Machine, options: CompileOptions) -> tuple[Stage, ...]:

@@ -46,13 +46,13 @@ class _Rewriter:
                         self.values[made] = value
                         operation.results[0].replace_all_uses_with(made)
                     replaced.append(operation)
-                elif value is not None and value.kind == "pad" and value in self.chosen.summed:
+                    continue
+                is_reader = value in self.chosen.readers
+                for place, operand in enumerate(operation.operands):
+                    if operand in self.blocked:
+                        operation.operands[place] = self._plain(operand, is_stored=not is_reader)
+                if value is not None and value.kind == "pad" and value in self.chosen.summed:
                     self._store(operation)
-                else:
-                    is_reader = value in self.chosen.readers
-                    for place, operand in enumerate(operation.operands):
-                        if operand in self.blocked:
-                            operation.operands[place] = self._plain(operand, is_stored=not is_reader)
         for operation in reversed(replaced):
             operation.erase()
 

@@ -59,9 +59,7 @@ class IndexSpace:
             return index, 0
         if divisor == 0:
             return 0, 0
-        quotient, rest = _multiples_of_sum(index, divisor)
-        if quotient == 0 or not self.is_within(rest, divisor):
-            quotient, rest = split_multiple(index, divisor)
+        quotient, rest = split_multiple(index, divisor)
         if self.is_within(rest, divisor):
             return quotient, rest
         for factor in _common_factors(rest, divisor):
@@ -163,23 +161,6 @@ def split_multiple(index: Dim, divisor: Dim) -> tuple[Dim, Dim]:
     for monomial, coefficient in whole.terms:
         if not any(atom.op == "floordiv" and atom.args[1] == divisor for atom in monomial):
             quotient = expr.add(quotient, Expr(((monomial, coefficient),)) if monomial else coefficient)
-    return quotient, expr.sub(index, expr.mul(quotient, divisor))
-
-
-def _multiples_of_sum(index: Dim, divisor: Dim) -> tuple[Dim, Dim]:
-    """`(q, r)` with `index == q * divisor + r`, for a divisor such as `h + 2`: `i*h + 2*i + j` is `i * (h + 2) + j`."""
-    quotient: Dim = 0
-    if not isinstance(divisor, Expr) or len(divisor.terms) < 2:
-        return quotient, index
-    monomial, coefficient = max(divisor.terms, key=lambda term: len(term[0]))
-    for atoms, count in index.terms if isinstance(index, Expr) else ():
-        left = list(atoms)
-        if count % coefficient == 0 and all(left.count(atom) >= monomial.count(atom) for atom in monomial):
-            for atom in monomial:
-                left.remove(atom)
-            quotient = expr.add(
-                quotient, Expr(((tuple(left), count // coefficient),)) if left else count // coefficient
-            )
     return quotient, expr.sub(index, expr.mul(quotient, divisor))
 
 

@@ -114,9 +114,13 @@ def compared(b: Builder) -> Tensor:
     return convolved(b, where(x > 0.0, x, x * 0.1), 16)
 
 
-def of_any_size(b: Builder) -> Tensor:
-    n, h = b.symbol("n", 1, 4), b.symbol("h", 4, 40)
-    x = b.input("float32", (n, 3, h, 14))
+def of_any_batch(b: Builder) -> Tensor:
+    x = b.input("float32", (b.symbol("n", 1, 40), 3, 9, 14))
+    return convolved(b, relu(convolved(b, x, 32)), 32)
+
+
+def of_any_height(b: Builder) -> Tensor:
+    x = b.input("float32", (1, 3, b.symbol("h", 4, 40), 14))
     return convolved(b, relu(convolved(b, x, 32)), 32)
 
 
@@ -163,18 +167,18 @@ CASES: dict[str, Write] = (
     }
     | {
         each.__name__: each
-        for each in (groups_of_parts_of_blocks, squeezed, returned, padded_channels, compared, of_any_size, flattened)
+        for each in (groups_of_parts_of_blocks, squeezed, returned, padded_channels, compared, of_any_batch, flattened)
     }
-    | {each.__name__: each for each in (of_squares, of_weights_that_change, of_a_padded_image)}
+    | {each.__name__: each for each in (of_any_height, of_squares, of_weights_that_change, of_a_padded_image)}
 )
 
 
-PLAIN = {
+PLAIN = {("of_any_height", AVX2), ("of_any_height", AVX512)} | {
     ("joined_with_what_is_plain", AVX2),
     ("joined_with_what_is_plain", AVX512),
     ("groups_of_parts_of_blocks", AVX512),
 }
-"""What is not read in blocks: a cat of which not all is, and groups that end within a block."""
+"""What is not read in blocks: windows of any height, a cat of which not all is, and groups that end within a block."""
 
 
 def graph_of(write: Write) -> Graph:

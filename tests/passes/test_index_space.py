@@ -159,16 +159,6 @@ def test_a_division_is_split_wherever_the_bounds_allow() -> None:
     assert space.divide(i, 0) == (0, 0)
 
 
-def test_a_division_by_a_sum_is_split_where_its_multiples_are_spread_over_terms() -> None:
-    space = IndexSpace({"n": (1, 64)})
-    i, j, row, tap = space.add("i", 7), space.add("j", 5), space.add("row", N), space.add("tap", 3)
-    inner = row + tap
-    assert space.divide((5 * i + j) * (N + 2) + inner, N + 2) == (5 * i + j, inner)
-    assert space.unflatten((5 * i + j) * (N + 2) + inner, (7, 5, N + 2)) == (i, j, inner)
-    # What is left may be as large as the divisor.
-    assert space.divide(i * (N + 1) + inner, N + 1)[0] != i
-
-
 def test_a_division_that_may_carry_is_kept() -> None:
     space = IndexSpace({})
     i, j = space.add("i", 7), space.add("j", 9)
