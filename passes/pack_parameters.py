@@ -71,8 +71,9 @@ class _Packer:
 
     def _asked(self, body: KernelBody) -> Sequence[Tiling]:
         for strategy in self.strategies.values():
-            if strategy.find(body) is not None:
-                return strategy.tilings(body, self.machine)
+            problem = strategy.find(body)
+            if problem is not None:
+                return strategy.tilings(body, problem, self.machine)
         return ()
 
     def _packed(self, value: ir.Value, tiling: Tiling) -> ir.Value:

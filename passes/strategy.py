@@ -40,7 +40,7 @@ class Strategy(Generic[Problem, M, Frame]):
     find: Callable[[KernelBody], Problem | None]
     candidates: Callable[[Problem, M], Iterable[Choice]]
     realise: Callable[[Problem, KernelItem, Frame], None]
-    tilings: Callable[[KernelBody, M], Sequence[Tiling]] = lambda *_: ()
+    tilings: Callable[[KernelBody, Problem, M], Sequence[Tiling]] = lambda *_: ()
     version: int = 1
 
     def emit(self, body: KernelBody, item: KernelItem, frame: Frame) -> None:

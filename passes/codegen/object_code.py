@@ -89,9 +89,17 @@ def _optimised(llvm_ir: str, machine: Machine, handle: llvm.TargetMachine, slp: 
     options.loop_interleaving = True
     options.loop_unrolling = False
     options.slp_vectorization = slp
-    builder = llvm.create_pass_builder(handle, options)
-    builder.getModulePassManager().run(module, builder)
+    for manager in (_inliner(), llvm.create_pass_builder(handle, options).getModulePassManager()):
+        manager.run(module, llvm.create_pass_builder(handle, options))
     return _with_shifted_masks(module, machine)
+
+
+def _inliner() -> llvm.ModulePassManager:
+    """Inlines what always is, and drops it. The optimiser inlines from the callees up, when it has optimised those."""
+    manager = llvm.create_new_module_pass_manager()
+    manager.add_always_inliner_pass()
+    manager.add_global_dead_code_eliminate_pass()
+    return manager
 
 
 def _with_shifted_masks(module: llvm.ModuleRef, machine: Machine) -> llvm.ModuleRef:

@@ -2,7 +2,7 @@
 
 A kernel is `void entry(void *const *buffers, const int64_t *vals, int64_t first, int64_t last)`. It unpacks its
 arguments and calls a body of bare pointers, integers and the range of work-groups, so that the optimiser knows which
-pointers do not alias.
+pointers do not alias. The body is inlined before it is optimised, or LLVM would optimise it twice.
 """
 
 from __future__ import annotations
@@ -38,8 +38,9 @@ def kernel_function(name: str, dtypes: Sequence[DType], symbols: int, emit: Grou
     return function.operation
 
 
-def entry_function(name: str, buffers: int, symbols: int) -> None:
-    """Define the exported function of a kernel whose body has been lowered to the LLVM dialect."""
+def entry_function(name: str, body: ir.Operation, buffers: int, symbols: int) -> None:
+    """Define the exported function of a kernel whose body, `body`, has been lowered to the LLVM dialect."""
+    body.attributes["always_inline"] = ir.UnitAttr.get()
     pointer, i64 = llvm.PointerType.get(), ir.IntegerType.get_signless(64)
     kind = ir.Type.parse("!llvm.func<void (ptr, ptr, i64, i64)>")
     function = llvm.LLVMFuncOp(name, ir.TypeAttr.get(kind))

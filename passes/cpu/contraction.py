@@ -114,11 +114,11 @@ def _choice(problem: Problem, blocking: Blocking, machine: Machine) -> Choice:
     return Choice(NAME, item, (result, *product_scratch(factors, blocking)), cost)
 
 
-def tilings(body: KernelBody, machine: Machine) -> Sequence[Tiling]:
+def tilings(body: KernelBody, problem: Problem, machine: Machine) -> Sequence[Tiling]:
     """Panels as the micro-kernel reads them: of register tiles, over all of the depth."""
-    problem, (stage, *_) = find(body), body.stages
+    stage = body.stages[0]
     parts = match_contraction(stage.domain, stage.combine, stage.elements[0], body.nodes, body.space)
-    if problem is None or parts is None:
+    if parts is None:
         return ()
     at = at_typical(body.function.symbols)
     blocking = min(

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dialect.mlir import ir
 from passes.bounds import drop_records, memory_of
 from passes.emit.arguments import operand_pointers
-from passes.schedule.attach import PROGRAM, ScheduledKernel, entry_steps, read_plan, scheduled_kernels
-from passes.values import read_symbols
+from passes.schedule.attach import PROGRAM, ScheduledKernel, entry_steps, read_buffers, read_steps, scheduled_kernels
+from passes.values import functions_of, read_symbols
 from tensorkiln.buffers import Buffer
 
-from .abi import entry_function, kernel_function
+from .abi import BODY_SUFFIX, entry_function, kernel_function
 from .frame import Frame
 from .machine import Machine
 from .strategies import STRATEGIES, UNSCHEDULED
@@ -26,7 +26,7 @@ _ALL = {**STRATEGIES, **UNSCHEDULED}
 def realise_kernels(module: ir.Module, machine: Machine) -> ir.Module:
     """A new module with a body function for every entry of `module`, its kernel realised as the schedule says."""
     symbols = tuple(read_symbols(module))
-    buffers, _ = read_plan(module)
+    buffers = read_buffers(module)
     result = ir.Module.create(loc=module.operation.location)
     for kernel in scheduled_kernels(module):
         with ir.InsertionPoint(result.body), kernel.location:
@@ -52,11 +52,11 @@ def _realise(kernel: ScheduledKernel, buffers: Sequence[Buffer], symbols: Sequen
 
 def add_entries(module: ir.Module) -> ir.Module:
     """Add the exported function of every entry to a module in the LLVM dialect, and drop what only we read."""
-    _, steps = read_plan(module)
     symbols = ir.IntegerAttr(module.operation.attributes[SYMBOL_COUNT]).value
+    functions = functions_of(module)
     with ir.InsertionPoint(module.body), ir.Location.unknown(module.context):
-        for step in entry_steps(steps):
-            entry_function(step.entry, len(step.arguments), symbols)
+        for step in entry_steps(read_steps(module)):
+            entry_function(step.entry, functions[step.entry + BODY_SUFFIX], len(step.arguments), symbols)
     drop_records(module)
     for name in (PROGRAM, SYMBOL_COUNT):
         del module.operation.attributes[name]

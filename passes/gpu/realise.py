@@ -9,7 +9,7 @@ from passes.bounds import memory_of
 from passes.emit.arguments import operand_pointers
 from passes.emit.index_emission import IndexEmitter
 from passes.loops.index_space import IndexSpace
-from passes.schedule.attach import ScheduledKernel, read_plan, scheduled_kernels
+from passes.schedule.attach import ScheduledKernel, read_buffers, scheduled_kernels
 from passes.schedule.record import threads_of
 from passes.values import read_symbols
 from tensorkiln.buffers import Buffer
@@ -26,7 +26,7 @@ _ALL = {**STRATEGIES, **UNSCHEDULED}
 def realise_kernels(module: ir.Module, machine: Machine) -> ir.Module:
     """A new module with a function for every entry of `module`, its kernel realised as the schedule says."""
     symbols = tuple(read_symbols(module))
-    buffers, _ = read_plan(module)
+    buffers = read_buffers(module)
     result = ir.Module.create(loc=module.operation.location)
     for kernel in scheduled_kernels(module):
         with ir.InsertionPoint(result.body), kernel.location:

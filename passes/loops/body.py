@@ -39,9 +39,9 @@ class Stage:
     stores: tuple[Store, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class KernelBody:
-    """The stages of a kernel over its rows.
+    """The stages of a kernel over its rows. Two that say the same are not equal: each has a space of its own.
 
     Operands are numbered: the function's arguments, its distinct results, then the roots that never leave the kernel
     and are read by a later stage than their own. No other root has memory.

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 from tensorkiln import expr
 from tensorkiln.expr import Dim
@@ -14,28 +15,49 @@ from .domain import Loop
 from .index_space import linear_form
 from .substitution import over
 
+Strides = Mapping[str, tuple[Dim, ...]]
+"""By how many elements each access of a stage moves on at a step of a loop, for the loops that may be merged."""
 
+
+@lru_cache(maxsize=1)
 def collapse(body: KernelBody) -> KernelBody:
-    """`body` with every run of rows, and of the other loops of each stage, merged where all accesses allow it."""
-    rows, row_values = _merged(body.rows, body.stages, body, "R")
+    """`body` with every run of rows, and of the other loops of each stage, merged where all accesses allow it.
+
+    One strategy after the other asks for it of the same body.
+    """
+    strides = [_strides(stage, body) for stage in body.stages]
+    rows, row_values = _merged(body.rows, strides, body, "R")
     stages: list[Stage] = []
     changed = len(rows) < len(body.rows)
     for number, stage in enumerate(body.stages):
         inner = [loop for loop in stage.domain.loops if loop not in body.rows]
-        loops, values = _merged(inner, (stage,), body, f"L{number}_")
+        loops, values = _merged(inner, strides[number : number + 1], body, f"L{number}_")
         if changed or len(loops) < len(inner):
             stage = over(body, stage, (*rows, *loops), row_values | values)
         stages.append(stage)
     return replace(body, rows=tuple(rows), stages=tuple(stages))
 
 
+def _strides(stage: Stage, body: KernelBody) -> Strides:
+    names = [loop.name for loop in stage.domain.loops]
+    pinned = pinned_names(stage.elements, body.nodes, names, body.in_panels)
+    free = [name for name in names if name not in pinned]
+    forms = [linear_form(stage.domain.address, free)]
+    for load in loads(stage.elements, body.nodes):
+        access = linear_access(load, body.nodes, free)
+        forms.append((access.offset, access.strides) if access else None)
+    # What is not linear in loops that are not pinned is where data says.
+    known = [form[1] for form in forms if form is not None]
+    return dict(zip(free, zip(*known, strict=True), strict=True)) if len(known) == len(forms) else {}
+
+
 def _merged(
-    loops: Sequence[Loop], stages: Sequence[Stage], body: KernelBody, prefix: str
+    loops: Sequence[Loop], stages: Sequence[Strides], body: KernelBody, prefix: str
 ) -> tuple[list[Loop], dict[str, Dim]]:
     """The loops after merging, and the old loop indices in terms of the new ones."""
     groups: list[list[Loop]] = []
     for loop in loops:
-        if groups and _may_merge(groups[-1][-1], loop, stages, body):
+        if groups and _may_merge(groups[-1][-1], loop, stages):
             groups[-1].append(loop)
         else:
             groups.append([loop])
@@ -52,21 +74,16 @@ def _merged(
     return merged, values
 
 
-def _may_merge(outer: Loop, inner: Loop, stages: Sequence[Stage], body: KernelBody) -> bool:
+def _may_merge(outer: Loop, inner: Loop, stages: Sequence[Strides]) -> bool:
+    """Whether every access of the stages steps over `outer` exactly where `inner` ends."""
     if outer.is_reduction != inner.is_reduction:
         return False
-    return all(_walks_as_one(outer, inner, stage, body) for stage in stages)
-
-
-def _walks_as_one(outer: Loop, inner: Loop, stage: Stage, body: KernelBody) -> bool:
-    """Whether every access of the stage steps over `outer` exactly where `inner` ends."""
-    names = [loop.name for loop in stage.domain.loops]
-    if not pinned_names(stage.elements, body.nodes, names, body.in_panels).isdisjoint((outer.name, inner.name)):
-        return False
-    pair = (outer.name, inner.name)
-    forms = [linear_form(stage.domain.address, pair)]
-    for load in loads(stage.elements, body.nodes):
-        # An address that is linear in all loops but not in the pair alone cannot be: a pinned loop was ruled out above.
-        access = linear_access(load, body.nodes, pair)
-        forms.append((access.offset, access.strides) if access else None)
-    return all(form is not None and form[1][0] == expr.mul(form[1][1], inner.extent) for form in forms)
+    return all(
+        outer.name in strides
+        and inner.name in strides
+        and all(
+            far == expr.mul(near, inner.extent)
+            for far, near in zip(strides[outer.name], strides[inner.name], strict=True)
+        )
+        for strides in stages
+    )

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import gcd
 
 from tensorkiln import expr
-from tensorkiln.expr import Atom, Dim, Expr
+from tensorkiln.expr import Atom, Dim, Expr, Monomial
 
 Index = tuple[Dim, ...]
 
@@ -204,21 +204,20 @@ def linear_form(index: Dim, names: Sequence[str]) -> tuple[Dim, tuple[Dim, ...]]
     """`(offset, strides)` with `index == offset + sum(stride * name)`; None when it is not linear in the names."""
     if isinstance(index, int):
         return index, (0,) * len(names)
-    offset: Dim = 0
-    strides: dict[str, Dim] = {}
+    rest: list[tuple[Monomial, int]] = []
+    strides: dict[str, list[tuple[Monomial, int]]] = {}
     wanted = set(names)
     for monomial, coefficient in index.terms:
         used = [atom for atom in monomial if not wanted.isdisjoint(atom.symbols)]
-        term: Dim = Expr(((monomial, coefficient),)) if monomial else coefficient
         if not used:
-            offset = expr.add(offset, term)
+            rest.append((monomial, coefficient))
         elif len(used) == 1 and used[0].op == "symbol":
-            others = [Expr((((atom,), 1),)) for atom in monomial if atom is not used[0]]
-            name = used[0].key
-            strides[name] = expr.add(strides.get(name, 0), expr.mul(coefficient, *others))
+            others = tuple(atom for atom in monomial if atom is not used[0])
+            strides.setdefault(used[0].key, []).append((others, coefficient))
         else:
             return None
-    return offset, tuple(strides.get(name, 0) for name in names)
+    # Terms without one factor that all of them had are in the order in which they were.
+    return expr.from_ordered(rest), tuple(expr.from_ordered(strides.get(name, ())) for name in names)
 
 
 def name_of(index: Dim) -> str:

@@ -106,13 +106,12 @@ class ScheduledKernel:
 
 def scheduled_kernels(module: ir.Module) -> Iterator[ScheduledKernel]:
     """What is to be realised of a scheduled module: each entry once, in the order in which they first run."""
-    graph = read_function(graph_function(module).operation, read_symbols(module))
-    functions = functions_of(module)
-    for step in entry_steps(read_plan(module)[1]):
+    symbols, functions = read_symbols(module), functions_of(module)
+    for step in entry_steps(read_steps(module)):
         assert step.kernel is not None, "an entry runs a kernel"
         function = functions[step.kernel]
         strategy, item = schedule_of(function)
-        body = read_kernel(functions, step.kernel, graph.symbols)
+        body = read_kernel(functions, step.kernel, symbols)
         yield ScheduledKernel(
             step.entry, step, body, strategy, item, functions[step.kernel + SUFFIX], function.location
         )
@@ -171,20 +170,22 @@ def read_program(module: ir.Module) -> ProgramPlan:
     """The plan of the program that a scheduled module holds, with the ops of its host steps and its constants."""
     graph = read_function(graph_function(module).operation, read_symbols(module))
     plan = plan_program(_calls(graph), graph)
-    buffers, steps = read_plan(module)
-    plan.buffers = buffers
+    plan.buffers = read_buffers(module)
     plan.steps = [
         replace(step, scratch=known.scratch, reuses=known.reuses, entry=known.entry, is_prepared=known.is_prepared)
-        for step, known in zip(plan.steps, steps, strict=True)
+        for step, known in zip(plan.steps, read_steps(module), strict=True)
     ]
     return plan
 
 
-def read_plan(module: ir.Module) -> tuple[list[Buffer], list[Step]]:
-    """The buffers and kernel steps on a module."""
-    program = decode(module.operation.attributes[PROGRAM])
-    buffers = [Buffer.model_validate(buffer) for buffer in program["buffers"]]
-    steps = [
+def read_buffers(module: ir.Module) -> list[Buffer]:
+    """The buffers of the program that a scheduled module holds."""
+    return [Buffer.model_validate(decode(buffer)) for buffer in _of_program(module, "buffers")]
+
+
+def read_steps(module: ir.Module) -> list[Step]:
+    """Its kernel steps, without the ops of those that the host does."""
+    return [
         Step(
             step["kernel"],
             None,
@@ -195,6 +196,9 @@ def read_plan(module: ir.Module) -> tuple[list[Buffer], list[Step]]:
             entry=step["entry"],
             is_prepared=step["is_prepared"],
         )
-        for step in program["steps"]
+        for step in map(decode, _of_program(module, "steps"))
     ]
-    return buffers, steps
+
+
+def _of_program(module: ir.Module, part: str) -> ir.ArrayAttr:
+    return ir.ArrayAttr(ir.DictAttr(module.operation.attributes[PROGRAM])[part])

@@ -8,8 +8,6 @@ from .algebra import (
     Atom,
     Dim,
     Expr,
-    ExprError,
-    ExprLimitError,
     Monomial,
     add,
     ceildiv,
@@ -17,6 +15,7 @@ from .algebra import (
     floordiv,
     floormod,
     free_symbols,
+    from_ordered,
     idiv,
     maximum,
     minimum,
@@ -28,6 +27,7 @@ from .algebra import (
     substitute,
     symbol,
 )
+from .errors import ExprError, ExprLimitError
 from .evaluate import INT64_MAX, INT64_MIN, evaluate
 from .interval import bounds, is_nonnegative
 from .text import parse_text, to_text
@@ -52,6 +52,7 @@ __all__ = [
     "floormod",
     "free_symbols",
     "from_derived_wire",
+    "from_ordered",
     "from_wire",
     "idiv",
     "is_nonnegative",

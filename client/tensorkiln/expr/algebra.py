@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from functools import reduce
-from typing import Final, TypeAlias
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final, Self, TypeAlias
 
 from ..limits import MAX_EXPRESSION_TERMS
+from .errors import ExprError, ExprLimitError
 
 MAX_TERMS = 4 * MAX_EXPRESSION_TERMS
 """Whoever compares dims at the published limit makes sums of several. Sizes in a program may have as many."""
@@ -18,39 +18,28 @@ Dim: TypeAlias = "int | Expr"
 """A constant is always a plain int, so `isinstance(dim, int)` asks whether the dim is static."""
 
 
-class ExprError(ValueError):
-    """An expression that cannot be built or has no value; the message says why."""
+class Atom(str):
+    """A factor that the algebra does not look into: a symbol, a division or remainder, a maximum or minimum.
 
-
-class ExprLimitError(ExprError):
-    """An expression beyond a published limit: its name, the maximum and the actual value."""
-
-    def __init__(self, limit: str, maximum: int, actual: int) -> None:
-        super().__init__(f"the limit of {limit} is {maximum}, an expression has {actual}")
-        self.limit: Final = limit
-        self.maximum: Final = maximum
-        self.actual: Final = actual
-
-
-class Atom:
-    """A factor that the algebra does not look into: a symbol, a division or remainder, a maximum or minimum."""
+    It is a string, its own text: monomials are hashed, compared and sorted without a call of Python code.
+    """
 
     __slots__ = ("args", "depth", "key", "op", "symbols")
+
+    def __new__(cls, op: str, args: tuple[Dim, ...], name: str = "") -> Self:
+        return super().__new__(cls, name or f"{op}({', '.join(str(arg) for arg in args)})")
 
     def __init__(self, op: str, args: tuple[Dim, ...], name: str = "") -> None:
         self.op: Final = op
         self.args: Final = args
-        self.key: Final[str] = name or f"{op}({', '.join(str(arg) for arg in args)})"
+        self.key: Final[str] = str(self)
         self.depth: Final[int] = 1 + max((depth(arg) for arg in args), default=0)
         self.symbols: Final[frozenset[str]] = (
             frozenset((name,)) if name else frozenset[str]().union(*(free_symbols(arg) for arg in args))
         )
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Atom) and self.key == other.key
-
-    def __hash__(self) -> int:
-        return hash(self.key)
+    def __getnewargs__(self) -> tuple[str, tuple[Dim, ...], str]:  # type: ignore[override]  # not those of a str
+        return self.op, self.args, self.key if self.op == "symbol" else ""
 
 
 Monomial: TypeAlias = tuple[Atom, ...]
@@ -60,12 +49,13 @@ _Terms: TypeAlias = dict[Monomial, int]
 class Expr:
     """A polynomial that is not a constant: a sum of integer coefficients times products of atoms."""
 
-    __slots__ = ("_hash", "_text", "terms")
+    __slots__ = ("_hash", "_symbols", "_text", "terms")
 
     def __init__(self, terms: tuple[tuple[Monomial, int], ...]) -> None:
         self.terms: Final = terms
         self._hash = hash(terms)
         self._text = ""
+        self._symbols: frozenset[str] | None = None
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Expr) and self._hash == other._hash and self.terms == other.terms
@@ -77,6 +67,13 @@ class Expr:
         if not self._text:
             self._text = " + ".join(_term_text(monomial, coefficient) for monomial, coefficient in self.terms)
         return self._text
+
+    @property
+    def symbols(self) -> frozenset[str]:
+        """The names of the symbols in it."""
+        if self._symbols is None:
+            self._symbols = frozenset[str]().union(*(atom.symbols for monomial, _ in self.terms for atom in monomial))
+        return self._symbols
 
     def __repr__(self) -> str:
         return f"Expr({self})"
@@ -110,7 +107,7 @@ class Expr:
 
 
 def _term_text(monomial: Monomial, coefficient: int) -> str:
-    factors = [atom.key for atom in monomial]
+    factors: list[str] = list(monomial)
     if coefficient != 1 or not factors:
         factors.insert(0, str(coefficient))
     return "*".join(factors)
@@ -122,9 +119,9 @@ def _terms(dim: Dim) -> _Terms:
     return {(): dim} if dim else {}
 
 
-def _order(item: tuple[Monomial, int]) -> tuple[int, tuple[str, ...]]:
+def _order(item: tuple[Monomial, int]) -> tuple[int, Monomial]:
     """Higher degree first, the constant last."""
-    return (-len(item[0]), tuple(atom.key for atom in item[0]))
+    return (-len(item[0]), item[0])
 
 
 def _check_terms(count: int) -> None:
@@ -132,16 +129,25 @@ def _check_terms(count: int) -> None:
         raise ExprLimitError("expression_terms", MAX_EXPRESSION_TERMS, count)
 
 
-def _from_terms(terms: _Terms) -> Dim:
-    kept = {monomial: coefficient for monomial, coefficient in terms.items() if coefficient}
-    _check_terms(len(kept))
-    if any(abs(coefficient) > MAX_COEFFICIENT for coefficient in kept.values()):
+def _check_coefficient(coefficient: int) -> int:
+    if abs(coefficient) > MAX_COEFFICIENT:
         raise ExprError("the expression has a coefficient over 2^128")
-    if not kept:
+    return coefficient
+
+
+def _from_terms(terms: _Terms) -> Dim:
+    kept = [(monomial, _check_coefficient(coefficient)) for monomial, coefficient in terms.items() if coefficient]
+    _check_terms(len(kept))
+    if len(kept) > 1:
+        kept.sort(key=_order)
+    return from_ordered(kept)
+
+
+def from_ordered(terms: Sequence[tuple[Monomial, int]]) -> Dim:
+    """The sum of terms none of which is 0, in the order of those of a dim: some of its own, say."""
+    if not terms:
         return 0
-    if len(kept) == 1 and () in kept:
-        return kept[()]
-    return Expr(tuple(sorted(kept.items(), key=_order)))
+    return Expr(tuple(terms)) if terms[0][0] else terms[0][1]
 
 
 def _from_atom(atom: Atom) -> Expr:
@@ -155,12 +161,23 @@ def symbol(name: str) -> Expr:
 
 def add(*dims: Dim) -> Dim:
     """The sum of the dims; 0 when there are none."""
-    if all(isinstance(dim, int) for dim in dims):
-        return sum(dims)  # type: ignore[arg-type]  # all are ints, which the checker cannot see through all()
-    total: _Terms = {}
+    constant = 0
+    sums: list[Expr] = []
     for dim in dims:
-        for monomial, coefficient in _terms(dim).items():
+        if isinstance(dim, Expr):
+            sums.append(dim)
+        else:
+            constant += dim
+    if not sums:
+        return constant
+    if len(sums) == 1 and not constant:
+        return sums[0]
+    total = dict(sums[0].terms)
+    for dim in sums[1:]:
+        for monomial, coefficient in dim.terms:
             total[monomial] = total.get(monomial, 0) + coefficient
+    if constant:
+        total[()] = total.get((), 0) + constant
     return _from_terms(total)
 
 
@@ -176,28 +193,42 @@ def sub(left: Dim, right: Dim) -> Dim:
 
 def mul(*dims: Dim) -> Dim:
     """The product of the dims; 1 when there are none."""
-    return reduce(_mul, dims, 1)
+    constant = 1
+    factors: list[Expr] = []
+    for dim in dims:
+        if isinstance(dim, Expr):
+            factors.append(dim)
+        else:
+            constant *= dim
+    made: Dim = constant
+    for factor in factors if constant else ():
+        made = _mul(made, factor)
+    return made
 
 
 product: Callable[[Iterable[Dim]], Dim] = lambda dims: mul(*dims)  # noqa: E731 - the name reads better at call sites
 
 
-def _mul(left: Dim, right: Dim) -> Dim:
-    if isinstance(left, int) and isinstance(right, int):
-        return left * right
-    if left == 1:
-        return right
-    if right == 1:
-        return left
-    _check_terms(len(_terms(left)) * len(_terms(right)))
+def _mul(left: Dim, right: Expr) -> Dim:
+    if not isinstance(left, Expr):
+        return _scaled(right, left)
+    _check_terms(len(left.terms) * len(right.terms))
     total: _Terms = {}
-    for left_monomial, left_coefficient in _terms(left).items():
-        for right_monomial, right_coefficient in _terms(right).items():
+    for left_monomial, left_coefficient in left.terms:
+        for right_monomial, right_coefficient in right.terms:
             if len(left_monomial) + len(right_monomial) > MAX_FACTORS:
                 raise ExprError(f"the expression has a product of more than {MAX_FACTORS} factors")
-            monomial = tuple(sorted(left_monomial + right_monomial, key=lambda atom: atom.key))
+            monomial = tuple(sorted(left_monomial + right_monomial))
             total[monomial] = total.get(monomial, 0) + left_coefficient * right_coefficient
     return _from_terms(total)
+
+
+def _scaled(dim: Expr, factor: int) -> Dim:
+    if factor == 0:
+        return 0
+    if factor == 1:
+        return dim
+    return Expr(tuple((monomial, _check_coefficient(coefficient * factor)) for monomial, coefficient in dim.terms))
 
 
 def _without(monomial: Monomial, factors: Monomial) -> Monomial | None:
@@ -315,9 +346,7 @@ def _same_call(op: str, dim: Dim) -> tuple[Dim, ...]:
 
 def free_symbols(dim: Dim) -> frozenset[str]:
     """The names of the symbols in `dim`."""
-    if isinstance(dim, int):
-        return frozenset()
-    return frozenset[str]().union(*(atom.symbols for monomial, _ in dim.terms for atom in monomial))
+    return dim.symbols if isinstance(dim, Expr) else frozenset()
 
 
 def depth(dim: Dim) -> int:

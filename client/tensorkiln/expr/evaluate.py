@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import reduce
 
-from .algebra import CALLS, Atom, Dim, ExprError
+from .algebra import CALLS, Atom, Dim
+from .errors import ExprError
 
 INT64_MIN = -(1 << 63)
 INT64_MAX = (1 << 63) - 1
