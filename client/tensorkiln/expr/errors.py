@@ -1,0 +1,19 @@
+"""Why there is no such expression."""
+
+from __future__ import annotations
+
+from typing import Final
+
+
+class ExprError(ValueError):
+    """An expression that cannot be built or has no value; the message says why."""
+
+
+class ExprLimitError(ExprError):
+    """An expression beyond a published limit: its name, the maximum and the actual value."""
+
+    def __init__(self, limit: str, maximum: int, actual: int) -> None:
+        super().__init__(f"the limit of {limit} is {maximum}, an expression has {actual}")
+        self.limit: Final = limit
+        self.maximum: Final = maximum
+        self.actual: Final = actual
