@@ -2,12 +2,47 @@
 
 from __future__ import annotations
 
-from .memory import Block
-from .pool import Pool
+import weakref
+from typing import Any, Final
+
+import numpy as np
+
+from .memory import Array, Block, fresh_array, no_room
+from .pool import MAX_IDLE, Pool
+
+LEAST_LENT: Final = 128 << 10
+"""Bytes of an array: allocators keep what is smaller by themselves (the default M_MMAP_THRESHOLD of mallopt(3))."""
 
 
 class BlockPool(Pool[Block]):
     """Blocks of the host's memory."""
 
-    def __init__(self, *, slack: bool) -> None:
-        super().__init__(Block, slack=slack)
+    def __init__(self, *, slack: bool, max_idle: int = MAX_IDLE) -> None:
+        super().__init__(self._allocated, slack=slack, max_idle=max_idle)
+
+    def _allocated(self, size: int) -> Block:
+        try:
+            return Block(size)
+        except MemoryError:
+            self.drop()
+            return Block(size)
+
+    def take(self, size: int) -> Block:
+        """A block of at least `size` bytes that nobody else holds. DeviceError when this machine has no room for it."""
+        try:
+            return super().take(size)
+        except MemoryError as error:
+            raise no_room("the temporaries of a call take", size) from error
+
+    def array(self, shape: tuple[int, ...], dtype: np.dtype[Any], size: int) -> tuple[Array, int, int]:
+        """An undefined array at the start of `size` aligned bytes: the array, its address, bytes allocated.
+
+        A large one is in a block, which is given back when the array and every view of it are gone. MemoryError when
+        this machine has no room for it.
+        """
+        if size < LEAST_LENT:
+            return fresh_array(shape, dtype, size)
+        block = super().take(size)
+        view: Any = block.view()
+        weakref.finalize(view, self.give, block).atexit = False
+        return np.ndarray(shape, dtype, view), block.address, block.nbytes

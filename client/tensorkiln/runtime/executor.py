@@ -19,7 +19,7 @@ from .host_arrays import accept
 from .host_launch import HostLaunch, host_launches
 from .layout import lay_out
 from .loaded import LoadedProgram, load_program
-from .memory import Array, Block, fresh_array, no_room
+from .memory import Array, Block, no_room
 from .outline import Outline
 from .plan import Plan, make_plan, named_output
 from .plans import Plans, Specs
@@ -34,12 +34,17 @@ class Executor:
     """A phase of a program with some inputs fixed. Safe for several threads: each call has a block of its own."""
 
     def __init__(
-        self, loaded: LoadedProgram, outline: Outline, threads: int, pool: BlockPool, resident: Mapping[int, Array]
+        self,
+        loaded: LoadedProgram,
+        outline: Outline,
+        threads: int,
+        pools: tuple[BlockPool, BlockPool],
+        resident: Mapping[int, Array],
     ) -> None:
         self._loaded = loaded
         self._outline = outline
         self._threads = threads
-        self._pool = pool
+        self._pool, self._results = pools
         self._resident = dict(resident)
         plan = partial(_plan, loaded, outline, threads, self._resident)
         self._plans = Plans(loaded.program, outline.phase, tuple(self._resident), plan)
@@ -52,7 +57,10 @@ class Executor:
             raise ValueError(f"threads must be 1 or more, got {threads}")
         loaded = load_program(compiled, artifacts)
         count = min(threads or available_processors(), MAX_THREADS)
-        return Executor(loaded, loaded.outlines.whole, count, BlockPool(slack=bool(compiled.symbols)), {})
+        # The results of one call may still be held while the next one runs.
+        results = BlockPool(slack=False, max_idle=len(compiled.outputs) + 1)
+        pools = BlockPool(slack=bool(compiled.symbols)), results
+        return Executor(loaded, loaded.outlines.whole, count, pools, {})
 
     @property
     def compiled(self) -> CompiledProgram:
@@ -70,7 +78,7 @@ class Executor:
         return self._of(self._outline, resident)._prepared()
 
     def _of(self, outline: Outline, resident: Mapping[int, Array]) -> Executor:
-        return Executor(self._loaded, outline, self._threads, self._pool, resident)
+        return Executor(self._loaded, outline, self._threads, (self._pool, self._results), resident)
 
     def _prepared(self) -> Executor:
         phases = self._loaded.outlines.phases(self._resident)
@@ -130,7 +138,7 @@ class Executor:
         held = block.nbytes
         for position, output in enumerate(plan.outputs):
             try:
-                array, address, nbytes = fresh_array(output.shape, output.dtype, output.size)
+                array, address, nbytes = self._results.array(output.shape, output.dtype, output.size)
             except MemoryError as error:
                 raise no_room(named_output(self._outline.phase, position), output.size) from error
             results.append(array)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from typing import Any, Final
 
 import numpy as np
@@ -18,20 +19,24 @@ class Block:
     """`size` writable bytes from `address` on, aligned to 64; contents undefined.
 
     `nbytes` is what was really allocated. `frames` is the prepared state of the plans that have run in this block; it
-    lives here because it consists of addresses into the block. DeviceError when this machine has no room for it.
+    lives here because it consists of addresses into the block. MemoryError when this machine has no room for it.
     """
 
     __slots__ = ("_bytes", "address", "frames", "nbytes", "size")
 
     def __init__(self, size: int) -> None:
-        try:
-            self._bytes = np.empty(size + ALIGNMENT, np.uint8)
-        except MemoryError as error:
-            raise no_room("the temporaries of a call take", size) from error
+        self._bytes = np.empty(size + ALIGNMENT, np.uint8)
         self.size: Final = size
         self.nbytes: Final = self._bytes.nbytes
         self.address: Final[int] = round_up(self._bytes.ctypes.data, ALIGNMENT)
         self.frames: Final[dict[object, Any]] = {}
+
+    def view(self) -> ctypes.Array[ctypes.c_char]:
+        """A new object on the bytes, which does not hold the block. NumPy's arrays on it, and those on them, hold it.
+
+        (Of a memoryview they would hold what that is a view of.)
+        """
+        return (ctypes.c_char * self.size).from_address(self.address)
 
 
 def round_up(value: int, multiple: int) -> int:
