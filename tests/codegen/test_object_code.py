@@ -39,6 +39,17 @@ define void @copy(ptr %y, ptr %x, i64 %n) {
 }
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 """
+CALLS = """
+define internal void @body(ptr noalias %y, ptr noalias %x) alwaysinline {
+  %v = load volatile float, ptr %x, align 4
+  store volatile float %v, ptr %y, align 4
+  ret void
+}
+define void @entry(ptr %y, ptr %x) {
+  call void @body(ptr %y, ptr %x)
+  ret void
+}
+"""
 FUSED = """
 define float @fused(float %x) {
   %y = call float @llvm.fma.f32(float %x, float %x, float %x)
@@ -131,3 +142,9 @@ def test_an_object_of_which_the_sdk_would_load_nothing_is_refused_when_it_is_emi
 
 def test_the_optimised_ir_can_be_read() -> None:
     assert "<16 x float>" in object_code.optimised_ir(SCALE, Target.parse("cpu:x86-64-v4"))
+
+
+def test_what_is_always_inlined_is_in_its_callers_only() -> None:
+    text = object_code.optimised_ir(CALLS, Target.parse("cpu:x86-64-v3"))
+    assert "@body" not in text
+    assert text.count("load volatile") == 1

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
+import pickle
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
@@ -166,3 +169,11 @@ def test_terms_print_in_one_order_whatever_the_order_of_writing() -> None:
     parts: list[Dim] = [N * M, expr.floordiv(N, 3), 7, M * -2]
     texts = {str(expr.add(*order)) for order in itertools.permutations(parts)}
     assert texts == {"m*n + floordiv(n, 3) + -2*m + 7"}
+
+
+@pytest.mark.parametrize("made", [copy.deepcopy, lambda dim: pickle.loads(pickle.dumps(dim))], ids=["copy", "pickle"])
+def test_a_copy_of_a_dim_is_the_same_value(made: Callable[[Dim], Dim]) -> None:
+    dim = expr.maximum((N * 3 + 1) // 4, M % 5) * N
+    again = made(dim)
+    assert (again, hash(again), str(again), expr.free_symbols(again)) == (dim, hash(dim), str(dim), {"m", "n"})
+    assert expr.substitute(again, {"n": 9, "m": 1}) == 63

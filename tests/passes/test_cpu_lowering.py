@@ -228,6 +228,7 @@ def test_a_lowered_body_takes_bare_pointers_that_do_not_alias() -> None:
         // CHECK-SAME: %{{[^:]*}}: !llvm.ptr {llvm.noalias}, %{{[^:]*}}: !llvm.ptr {llvm.noalias},
         // CHECK-SAME: %{{[^:]*}}: !llvm.ptr {llvm.noalias},
         // CHECK-SAME: %{{[^:]*}}: i64, %{{[^:]*}}: i64, %{{[^:]*}}: i64)
+        // CHECK-SAME: always_inline
         """,
     )
 
