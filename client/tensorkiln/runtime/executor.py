@@ -19,7 +19,7 @@ from .host_arrays import accept
 from .host_launch import HostLaunch, host_launches
 from .layout import lay_out
 from .loaded import LoadedProgram, load_program
-from .memory import Array, Block, no_room
+from .memory import Array, Block, address_of, no_room
 from .outline import Outline
 from .plan import Plan, make_plan, named_output
 from .plans import Plans, Specs
@@ -180,7 +180,7 @@ def _plan(
     _, addresses = accept(fixed, [resident[spec.var] for spec in fixed])
     buffers = {binding.var: binding.buffer for binding in outline.phase.inputs}
     known = {buffers[spec.var]: address for spec, address in zip(fixed, addresses, strict=True)}
-    known |= {buffer_id: array.ctypes.data for buffer_id, array in loaded.constants.items()}
+    known |= {buffer_id: address_of(array) for buffer_id, array in loaded.constants.items()}
     return make_plan(lay_out(outline, symbols), free, known, host_launches(loaded.kernels, threads))
 
 

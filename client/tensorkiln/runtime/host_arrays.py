@@ -9,7 +9,7 @@ import numpy as np
 
 from ..errors import CallInputError
 from .arguments import InputSpec, mismatch, require_count
-from .memory import Array, no_room
+from .memory import Array, address_of, no_room
 
 
 def accept(specs: Sequence[InputSpec], arrays: Sequence[Any]) -> tuple[list[Array], list[int]]:
@@ -31,7 +31,7 @@ def accept(specs: Sequence[InputSpec], arrays: Sequence[Any]) -> tuple[list[Arra
         if not (flags.c_contiguous and flags.aligned):
             array = _contiguous(spec, array)
         accepted.append(array)
-        addresses.append(array.ctypes.data)
+        addresses.append(address_of(array))
     return accepted, addresses
 
 
