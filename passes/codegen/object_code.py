@@ -89,8 +89,9 @@ def _optimised(llvm_ir: str, machine: Machine, handle: llvm.TargetMachine, slp: 
     options.loop_interleaving = True
     options.loop_unrolling = False
     options.slp_vectorization = slp
-    for manager in (_inliner(), llvm.create_pass_builder(handle, options).getModulePassManager()):
-        manager.run(module, llvm.create_pass_builder(handle, options))
+    builder = llvm.create_pass_builder(handle, options)
+    for manager in (_inliner(), builder.getModulePassManager()):
+        manager.run(module, builder)
     return _with_shifted_masks(module, machine)
 
 

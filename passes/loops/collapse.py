@@ -75,15 +75,12 @@ def _merged(
 
 
 def _may_merge(outer: Loop, inner: Loop, stages: Sequence[Strides]) -> bool:
-    """Whether every access of the stages steps over `outer` exactly where `inner` ends."""
-    if outer.is_reduction != inner.is_reduction:
+    return outer.is_reduction == inner.is_reduction and all(_walk_as_one(outer, inner, strides) for strides in stages)
+
+
+def _walk_as_one(outer: Loop, inner: Loop, strides: Strides) -> bool:
+    """Whether every access of a stage steps over `outer` exactly where `inner` ends."""
+    if outer.name not in strides or inner.name not in strides:
         return False
-    return all(
-        outer.name in strides
-        and inner.name in strides
-        and all(
-            far == expr.mul(near, inner.extent)
-            for far, near in zip(strides[outer.name], strides[inner.name], strict=True)
-        )
-        for strides in stages
-    )
+    steps = zip(strides[outer.name], strides[inner.name], strict=True)
+    return all(far == expr.mul(near, inner.extent) for far, near in steps)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import prod
 from typing import Final, Self, TypeAlias
 
 from ..limits import MAX_EXPRESSION_TERMS
@@ -161,13 +162,8 @@ def symbol(name: str) -> Expr:
 
 def add(*dims: Dim) -> Dim:
     """The sum of the dims; 0 when there are none."""
-    constant = 0
-    sums: list[Expr] = []
-    for dim in dims:
-        if isinstance(dim, Expr):
-            sums.append(dim)
-        else:
-            constant += dim
+    constants, sums = _constants_and_others(dims)
+    constant = sum(constants)
     if not sums:
         return constant
     if len(sums) == 1 and not constant:
@@ -193,17 +189,22 @@ def sub(left: Dim, right: Dim) -> Dim:
 
 def mul(*dims: Dim) -> Dim:
     """The product of the dims; 1 when there are none."""
-    constant = 1
-    factors: list[Expr] = []
-    for dim in dims:
-        if isinstance(dim, Expr):
-            factors.append(dim)
-        else:
-            constant *= dim
-    made: Dim = constant
-    for factor in factors if constant else ():
+    constants, factors = _constants_and_others(dims)
+    made: Dim = prod(constants)
+    for factor in factors if made else ():
         made = _mul(made, factor)
     return made
+
+
+def _constants_and_others(dims: Iterable[Dim]) -> tuple[list[int], list[Expr]]:
+    constants: list[int] = []
+    others: list[Expr] = []
+    for dim in dims:
+        if isinstance(dim, Expr):
+            others.append(dim)
+        else:
+            constants.append(dim)
+    return constants, others
 
 
 product: Callable[[Iterable[Dim]], Dim] = lambda dims: mul(*dims)  # noqa: E731 - the name reads better at call sites
@@ -223,9 +224,8 @@ def _mul(left: Dim, right: Expr) -> Dim:
     return _from_terms(total)
 
 
-def _scaled(dim: Expr, factor: int) -> Dim:
-    if factor == 0:
-        return 0
+def _scaled(dim: Expr, factor: int) -> Expr:
+    """`factor * dim`, for a factor that is not 0."""
     if factor == 1:
         return dim
     return Expr(tuple((monomial, _check_coefficient(coefficient * factor)) for monomial, coefficient in dim.terms))

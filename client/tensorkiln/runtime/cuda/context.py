@@ -10,7 +10,7 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from ..memory import Array
+from ..memory import Array, address_of
 from .driver import Driver
 from .memory import DeviceBlock, Heap
 from .modules import Module
@@ -81,13 +81,13 @@ class Context:
         """Start to copy an array to the device. The array returned must live until the copies are synchronized."""
         array = given if given.flags.c_contiguous and given.flags.aligned else np.array(given, order="C")
         if array.nbytes:
-            self.driver.copy_to_device(address, array.ctypes.data, array.nbytes, self.copies.handle)
+            self.driver.copy_to_device(address, address_of(array), array.nbytes, self.copies.handle)
         return array
 
     def fetch(self, array: Array, address: int) -> None:
         """Start to copy from the device into a contiguous array, complete once the copies are synchronized."""
         if array.nbytes:
-            self.driver.copy_to_host(array.ctypes.data, address, array.nbytes, self.copies.handle)
+            self.driver.copy_to_host(address_of(array), address, array.nbytes, self.copies.handle)
 
     def finish_copies(self) -> None:
         """Wait for the copies between host and device."""
