@@ -1,7 +1,8 @@
 """The strategy for contractions: square tiles of both operands in shared memory, a square of results per thread.
 
-A work-group computes a tile of the result. It walks the depth in steps, and at each loads a tile of either operand,
-waits, and multiplies. At the end the tile goes through shared memory, so that whatever the kernel makes of it is
+A work-group computes a tile of the result. It walks the depth in steps, and at each stores a tile of either operand to
+shared memory, waits, and multiplies; what it multiplies next is on its way from memory to registers meanwhile. At the
+end the tile goes through shared memory, some rows of each thread at a time, so that whatever the kernel makes of it is
 computed and stored by neighbouring threads for neighbouring columns.
 """
 
@@ -24,10 +25,13 @@ from .contraction_emission import ContractionEmission
 from .cost import product_cost
 from .frame import Frame
 from .machine import Machine
-from .tiles import SIDE, Tiles
+from .tiles import SIDE, THREADS, Tiles
 
 NAME = "contraction"
-ROWS_PER_THREAD = 4
+PER_THREAD = (8, 4, 2)
+"""The most results of a thread along the rows, and along the columns: more take fewer loads for each product."""
+RESULT_BYTES = 256
+"""Of all results of a thread: a quarter of the registers that it can have."""
 DEPTH_BYTES = 64
 """Of one row of a tile: the narrowest run of memory that uses whole sectors of the cache."""
 
@@ -47,11 +51,12 @@ def find(body: KernelBody) -> Problem | None:
 
 
 def candidates(problem: Problem, machine: Machine) -> Iterator[Choice]:
-    """Tiles as large as the extents can fill, up to 64 by 64, or of half that."""
-    rows, columns = (_per_thread(problem, loops) for loops in (problem.parts.rows, problem.parts.columns))
-    yield _choice(problem, _tiles(problem, rows, columns), machine)
-    if rows > 1 and columns > 1:
-        yield _choice(problem, _tiles(problem, rows // 2, columns // 2), machine)
+    """Tiles as large as the extents can fill, up to 128 by 128, and smaller ones, of which there are more."""
+    parts = problem.parts
+    shares = [tuple(_per_thread(problem, loops, most) for loops in (parts.rows, parts.columns)) for most in PER_THREAD]
+    for rows, columns in dict.fromkeys(shares):
+        if rows * columns * parts.dtype.itemsize <= RESULT_BYTES:
+            yield _choice(problem, _tiles(problem, rows, columns), machine)
 
 
 def _choice(problem: Problem, tiles: Tiles, machine: Machine) -> Choice:
@@ -67,12 +72,11 @@ def _choice(problem: Problem, tiles: Tiles, machine: Machine) -> Choice:
         PlacedAxis("thread_column", SIDE, "thread"),
         PlacedAxis("depth", extent_of(parts.depth), "serial", is_reduction=True, tiles=(tiles.depth,)),
     ]
-    shared = [
-        SharedArray(dtype=problem.parts.dtype, elements=tiles.depth * tiles.rows),
-        SharedArray(dtype=problem.parts.dtype, elements=tiles.depth * tiles.columns),
-        SharedArray(dtype=problem.parts.dtype, elements=tiles.rows * tiles.columns),
-    ]
-    item = kernel_item(problem.body.function.name, axes, on_threads(groups, SIDE * SIDE, machine.runtime), shared)
+    dtype = parts.dtype
+    operands = [tiles.depth * tiles.stride(width, dtype.itemsize) for width in (tiles.rows, tiles.columns)]
+    results = SIDE * tiles.rows_at_once(dtype.itemsize) * tiles.columns
+    shared = [SharedArray(dtype=dtype, elements=count) for count in (*operands, results)]
+    item = kernel_item(problem.body.function.name, axes, on_threads(groups, THREADS, machine.runtime), shared)
     return Choice(NAME, item, (), partial(product_cost, problem.body, parts, tiles, machine))
 
 
@@ -90,10 +94,10 @@ def _tiles(problem: Problem, thread_rows: int, thread_columns: int) -> Tiles:
     return Tiles(SIDE * thread_rows, SIDE * thread_columns, depth, thread_rows, thread_columns)
 
 
-def _per_thread(problem: Problem, loops: tuple[Loop, ...]) -> int:
-    """The most results of a thread along `loops` for which their extent fills a tile."""
+def _per_thread(problem: Problem, loops: tuple[Loop, ...], most: int) -> int:
+    """The most results of a thread along `loops`, up to `most`, for which their extent fills a tile."""
     extent: Dim = problem.body.space.largest(extent_of(loops))
-    count = ROWS_PER_THREAD
+    count = most
     while count > 1 and SIDE * count // 2 >= extent:
         count //= 2
     return count

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from dialect.mlir import ir, scf
 from passes.emit.accumulation import Product, identity
@@ -14,19 +15,30 @@ from passes.loops.body import KernelBody
 from passes.loops.contraction import Contraction
 from passes.loops.domain import Loop, extent_of
 from passes.scalar import cast
-from passes.scalar.registers import from_memory, stored_type, to_memory, to_register, to_scalar, zero
+from passes.scalar.registers import register_type, to_register, to_scalar, zero
 from tensorkiln import expr
 from tensorkiln.dtypes import DType
 from tensorkiln.expr import Dim, symbol
 
-from .branch import holds, where
+from .branch import Test, holds, where
 from .frame import GROUP, THREAD, Frame
-from .tiles import SIDE, Tiles
+from .tiles import SIDE, THREADS, Tiles
 
-THREADS = SIDE * SIDE
-UNROLL = 4
-"""Products that a thread adds to each of its results between two tests of the loop."""
+UNROLLED = 128
+"""Products of a thread between two tests of the loop; no more than `MOST_STEPS` to each of its results."""
+MOST_STEPS = 8
 FIRST_ROW, FIRST_COLUMN, FIRST_STEP = "first_row", "first_column", "first_step"
+
+
+@dataclass(frozen=True, slots=True)
+class _Operand:
+    """A factor: what its reads walk across beside the depth, and its tile of so many elements of these."""
+
+    name: str
+    access: Access
+    loops: Sequence[Loop]
+    width: int
+    tile: ir.Value
 
 
 class ContractionEmission:
@@ -36,6 +48,7 @@ class ContractionEmission:
         self.body, self.parts, self.dtype, self.tiles, self.frame = body, parts, parts.dtype, tiles, frame
         self.product = Product(parts.dtype, parts.rounding, frame.machine.traits)
         self.left, self.right, self.result = frame.shared
+        self.at_once = tiles.rows_at_once(parts.dtype.itemsize)
         self.count = {"row": extent_of(parts.rows), "column": extent_of(parts.columns), "step": extent_of(parts.depth)}
 
     def emit(self) -> None:
@@ -53,9 +66,13 @@ class ContractionEmission:
         space.add(FIRST_ROW, self.count["row"])
         space.add(FIRST_COLUMN, self.count["column"])
         here = index.inside(names)
-        self._keep_result(self._products(here), here)
-        self.frame.machine.intrinsics.barrier()
-        self._finish(here)
+        sums = self._products(here)
+        for row in range(0, tiles.thread_rows, self.at_once):
+            if row:
+                self.frame.machine.intrinsics.barrier()
+            self._keep_results(sums[row * tiles.thread_columns :], here)
+            self.frame.machine.intrinsics.barrier()
+            self._finish(row, here)
 
     def _places(self, loops: Sequence[Loop], flat: Dim, index: IndexEmitter) -> dict[str, ir.Value]:
         """The indices of `loops` at their flattened position."""
@@ -65,46 +82,64 @@ class ContractionEmission:
     def _products(self, index: IndexEmitter) -> list[ir.Value]:
         """The thread's results, by rows, summed over all of the depth."""
         tiles, space = self.tiles, self.body.space
-        start = identity("sum", self.dtype)
-        count = tiles.thread_rows * tiles.thread_columns
-        steps = scf.ForOp(index(0), index(self.count["step"]), index(tiles.depth), [start] * count)
+        operands = (
+            _Operand("row", self.parts.left, self.parts.rows, tiles.rows, self.left),
+            _Operand("column", self.parts.right, self.parts.columns, tiles.columns, self.right),
+        )
+        start = [identity("sum", self.dtype)] * (tiles.thread_rows * tiles.thread_columns)
+        first = [value for operand in operands for value in self._fetched(operand, 0, index)]
+        steps = scf.ForOp(index(0), index(self.count["step"]), index(tiles.depth), [*start, *first])
         with ir.InsertionPoint(steps.body):
-            space.add(FIRST_STEP, self.count["step"])
+            following = expr.add(space.add(FIRST_STEP, self.count["step"]), tiles.depth)
             here = index.inside({FIRST_STEP: steps.induction_variable})
-            self._fetch(self.parts.left, self.parts.rows, "row", tiles.rows, self.left, here)
-            self._fetch(self.parts.right, self.parts.columns, "column", tiles.columns, self.right, here)
+            carried = iter(steps.inner_iter_args)
+            sums = [next(carried) for _ in start]
+            for operand in operands:
+                self._keep(operand, carried, here)
             self.frame.machine.intrinsics.barrier()
-            sums = self._multiply(steps.inner_iter_args, here)
+            # Asked for here, it arrives while the threads multiply.
+            fetched = [value for operand in operands for value in self._fetched(operand, following, here)]
+            sums = self._multiply(sums, here)
             self.frame.machine.intrinsics.barrier()
-            scf.YieldOp(sums)
-        return list(steps.results)
+            scf.YieldOp([*sums, *fetched])
+        return list(steps.results)[: len(start)]
 
-    def _fetch(
-        self, access: Access, across: Sequence[Loop], name: str, width: int, tile: ir.Value, index: IndexEmitter
-    ) -> None:
-        """Copy the tile of an operand to shared memory, as `[step][across]`, with zeros behind its ends."""
-        space, depth = self.body.space, self.tiles.depth
-        loop = scf.ForOp(index(symbol(THREAD)), index(depth * width), index(THREADS))
-        with ir.InsertionPoint(loop.body):
-            place = f"{name}_place"
-            here = index.inside({place: loop.induction_variable})
-            flat = space.add(place, depth * width)
-            if self._is_contiguous(access, across):
-                step, inside = expr.floordiv(flat, width), expr.floormod(flat, width)
+    def _shares(self, operand: _Operand) -> Iterator[tuple[Dim, Dim, list[Test]]]:
+        """The steps and places across of a thread's elements in an operand's tile, and what holds where it has one."""
+        size = self.tiles.depth * operand.width
+        for number in range(-(-size // THREADS)):
+            flat = expr.add(symbol(THREAD), number * THREADS)
+            # A tile is as large as a power of two: all threads have as many elements, or some have one.
+            has_one: list[Test] = [("ult", flat, size)] if size < THREADS else []
+            if self._is_contiguous(operand.access, operand.loops):
+                yield expr.floordiv(flat, operand.width), expr.floormod(flat, operand.width), has_one
             else:
-                step, inside = expr.floormod(flat, depth), expr.floordiv(flat, depth)
-            at = {name: expr.add(symbol(f"first_{name}"), inside), "step": expr.add(symbol(FIRST_STEP), step)}
-            tests = [("ult", position, self.count[which]) for which, position in at.items()]
-            branch = scf.IfOp(holds(tests, here), [stored_type(self.dtype)], has_else=True)
+                yield expr.floormod(flat, self.tiles.depth), expr.floordiv(flat, self.tiles.depth), has_one
+
+    def _fetched(self, operand: _Operand, first: Dim, index: IndexEmitter) -> list[ir.Value]:
+        """A thread's elements of the tile of an operand from the step `first` on, with zeros behind its ends."""
+        found: list[ir.Value] = []
+        name, access = operand.name, operand.access
+        for step, inside, has_one in self._shares(operand):
+            at = {name: expr.add(symbol(f"first_{name}"), inside), "step": expr.add(first, step)}
+            tests: list[Test] = [*has_one, *(("ult", position, self.count[which]) for which, position in at.items())]
+            branch = scf.IfOp(holds(tests, index), [register_type(self.dtype)], has_else=True)
             with ir.InsertionPoint(branch.then_block):
-                names = self._within(at, {name: across, "step": self.parts.depth}, here)
+                here = index.inside({})
+                names = self._within(at, {name: operand.loops, "step": self.parts.depth}, here)
                 emitter = self._emitter(here.inside(names), self._inputs())
-                scf.YieldOp([to_memory(self.dtype, self._widened(access.load.dtype, emitter(access.load)))])
+                scf.YieldOp([self._widened(access.load.dtype, emitter(access.load))])
             with ir.InsertionPoint(branch.else_block):
-                scf.YieldOp([to_memory(self.dtype, zero(self.dtype))])
-            value = from_memory(self.dtype, branch.results[0])
-            store(self.dtype, value, tile, expr.add(expr.mul(step, width), inside), here)
-            scf.YieldOp([])
+                scf.YieldOp([zero(self.dtype)])
+            found.append(branch.results[0])
+        return found
+
+    def _keep(self, operand: _Operand, values: Iterator[ir.Value], index: IndexEmitter) -> None:
+        """Store what a thread fetched to the tile of an operand, as `[step][across]`."""
+        stride = self.tiles.stride(operand.width, self.dtype.itemsize)
+        for step, inside, has_one in self._shares(operand):
+            with where(has_one, index) as here:
+                store(self.dtype, next(values), operand.tile, expr.add(expr.mul(step, stride), inside), here)
 
     def _widened(self, source: DType, value: ir.Value) -> ir.Value:
         return to_register(self.dtype, cast(source, self.dtype, to_scalar(source, value), traits=self.product.traits))
@@ -129,12 +164,13 @@ class ContractionEmission:
 
     def _multiply(self, sums: Sequence[ir.Value], index: IndexEmitter) -> list[ir.Value]:
         tiles, space = self.tiles, self.body.space
-        loop = scf.ForOp(index(0), index(tiles.depth), index(UNROLL), list(sums))
+        unrolled = min(MOST_STEPS, UNROLLED // len(sums))
+        loop = scf.ForOp(index(0), index(tiles.depth), index(unrolled), list(sums))
         with ir.InsertionPoint(loop.body):
             here = index.inside({"product": loop.induction_variable})
             first = space.add("product", tiles.depth)
             totals = list(loop.inner_iter_args)
-            for number in range(UNROLL):
+            for number in range(unrolled):
                 step = expr.add(first, number)
                 lefts = self._share(self.left, step, tiles.rows, tiles.thread_rows, self._thread_row, here)
                 rights = self._share(self.right, step, tiles.columns, tiles.thread_columns, self._thread_column, here)
@@ -150,31 +186,37 @@ class ContractionEmission:
         self, tile: ir.Value, step: Dim, width: int, count: int, thread: Dim, index: IndexEmitter
     ) -> list[ir.Value]:
         """The thread's elements of one step of a tile: neighbours, so that they are loaded at once."""
-        first = expr.add(expr.mul(step, width), expr.mul(thread, count))
+        stride = self.tiles.stride(width, self.dtype.itemsize)
+        first = expr.add(expr.mul(step, stride), expr.mul(thread, count))
         return [
             to_scalar(self.dtype, load(self.dtype, tile, expr.add(first, number), index)) for number in range(count)
         ]
 
-    def _keep_result(self, sums: Sequence[ir.Value], index: IndexEmitter) -> None:
-        """Store the thread's results to the shared tile."""
+    def _keep_results(self, sums: Sequence[ir.Value], index: IndexEmitter) -> None:
+        """Store the first rows of these results of a thread to shared memory, behind those of the threads above."""
         tiles = self.tiles
-        for number, total in enumerate(sums):
+        first_row, first_column = (
+            expr.mul(self._thread_row, self.at_once),
+            expr.mul(self._thread_column, tiles.thread_columns),
+        )
+        for number, total in enumerate(sums[: self.at_once * tiles.thread_columns]):
             row, column = divmod(number, tiles.thread_columns)
-            row_place = expr.add(expr.mul(self._thread_row, tiles.thread_rows), row)
-            column_place = expr.add(expr.mul(self._thread_column, tiles.thread_columns), column)
-            place = expr.add(expr.mul(row_place, tiles.columns), column_place)
+            place = expr.add(expr.mul(expr.add(first_row, row), tiles.columns), first_column, column)
             store(self.dtype, to_register(self.dtype, total), self.result, place, index)
 
-    def _finish(self, index: IndexEmitter) -> None:
-        """Store the tile, and compute from it what the kernel's maps make of it."""
+    def _finish(self, row: int, index: IndexEmitter) -> None:
+        """Store the rows of every thread from `row` on, and compute from them what the maps make of them."""
         space, tiles = self.body.space, self.tiles
-        loop = scf.ForOp(index(symbol(THREAD)), index(tiles.rows * tiles.columns), index(THREADS))
+        size = SIDE * self.at_once * tiles.columns
+        loop = scf.ForOp(index(symbol(THREAD)), index(size), index(THREADS))
         with ir.InsertionPoint(loop.body):
-            place = space.add("place", tiles.rows * tiles.columns)
+            place = space.add("place", size)
             here = index.inside({"place": loop.induction_variable})
+            kept, column = expr.floordiv(place, tiles.columns), expr.floormod(place, tiles.columns)
+            of_thread = expr.mul(expr.floordiv(kept, self.at_once), tiles.thread_rows)
             at = {
-                "row": expr.add(symbol(FIRST_ROW), expr.floordiv(place, tiles.columns)),
-                "column": expr.add(symbol(FIRST_COLUMN), expr.floormod(place, tiles.columns)),
+                "row": expr.add(symbol(FIRST_ROW), of_thread, expr.floormod(kept, self.at_once), row),
+                "column": expr.add(symbol(FIRST_COLUMN), column),
             }
             with where([("ult", position, self.count[which]) for which, position in at.items()], here) as inside:
                 names = self._within(at, {"row": self.parts.rows, "column": self.parts.columns}, inside)

@@ -5,8 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from .machine import VECTOR_BYTES
+
 SIDE: Final = 16
 """Threads along the rows and along the columns of a tile."""
+
+
+THREADS: Final = SIDE * SIDE
+RESULT_BYTES: Final = 16 << 10
+"""Of results that go through shared memory at a time: all of a tile of 64 by 64 floats."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,3 +25,15 @@ class Tiles:
     depth: int
     thread_rows: int
     thread_columns: int
+
+    def rows_at_once(self, itemsize: int) -> int:
+        """Of the rows of each thread, as many as go through shared memory together."""
+        return max(1, min(self.thread_rows, RESULT_BYTES // (SIDE * self.columns * itemsize)))
+
+    @staticmethod
+    def stride(width: int, itemsize: int) -> int:
+        """Elements from one step of a tile of an operand to the next: a vector more than it is wide.
+
+        Threads that store neighbouring steps of one row would else all wait for the same bank of the shared memory.
+        """
+        return width + VECTOR_BYTES // itemsize

@@ -90,7 +90,7 @@ def _second(strategy: SearchStrategy[T], number: int) -> T:
         deadline=None,
         derandomize=False,
         phases=(Phase.generate,),
-        suppress_health_check=list(HealthCheck),
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example],
     )
     @given(strategy)
     def keep(value: T) -> None:
