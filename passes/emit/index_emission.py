@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import reduce
 
 from dialect.mlir import arith, ir
 from tensorkiln.expr import Dim
 
 from ..loops.index_space import IndexSpace
+
+Division = Callable[[ir.Value, ir.Value], ir.Value]
+"""`arith.divui` or `arith.remui`."""
 
 
 class IndexEmitter:
@@ -25,7 +28,7 @@ class IndexEmitter:
 
     def inside(self, names: Mapping[str, ir.Value]) -> IndexEmitter:
         """An emitter for a region of the current block, where `names` are known as well."""
-        return IndexEmitter(self.space, {**self.names, **names}, self)
+        return type(self)(self.space, {**self.names, **names}, self)
 
     def __call__(self, dim: Dim) -> ir.Value:
         """The SSA value of `dim`."""
@@ -60,13 +63,18 @@ class IndexEmitter:
         is_plain = self.space.is_nonnegative(dividend) and self.space.is_positive(divisor)
         left, right = self(dividend), self._nonzero(divisor)
         if is_plain:
-            return (arith.divui if op in ("floordiv", "idiv") else arith.remui)(left, right)
+            divide = arith.divui if op in ("floordiv", "idiv") else arith.remui
+            return self._divided(divide, max(map(self.space.largest, (dividend, divisor))), left, right)
         if op == "idiv":
             return arith.divsi(left, right)
         if op == "mod":
             return arith.remsi(left, right)
         quotient = arith.floordivsi(left, right)
         return quotient if op == "floordiv" else arith.subi(left, arith.muli(quotient, right))
+
+    def _divided(self, divide: Division, most: int, left: ir.Value, right: ir.Value) -> ir.Value:
+        """The quotient or the remainder of two values that are not negative and at most `most`."""
+        return divide(left, right)
 
     def _nonzero(self, divisor: Dim) -> ir.Value:
         """The divisor, or 1 where it is 0: no loop runs then, but the division may be moved out of the loop."""

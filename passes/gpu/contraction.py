@@ -25,7 +25,7 @@ from .contraction_emission import ContractionEmission
 from .cost import product_cost
 from .frame import Frame
 from .machine import Machine
-from .tiles import SIDE, THREADS, Tiles
+from .tiles import SIDE, THREADS, Tiles, stride
 
 NAME = "contraction"
 PER_THREAD = (8, 4, 2)
@@ -73,7 +73,7 @@ def _choice(problem: Problem, tiles: Tiles, machine: Machine) -> Choice:
         PlacedAxis("depth", extent_of(parts.depth), "serial", is_reduction=True, tiles=(tiles.depth,)),
     ]
     dtype = parts.dtype
-    operands = [tiles.depth * tiles.stride(width, dtype.itemsize) for width in (tiles.rows, tiles.columns)]
+    operands = [tiles.depth * stride(width, dtype.itemsize) for width in (tiles.rows, tiles.columns)]
     results = SIDE * tiles.rows_at_once(dtype.itemsize) * tiles.columns
     shared = [SharedArray(dtype=dtype, elements=count) for count in (*operands, results)]
     item = kernel_item(problem.body.function.name, axes, on_threads(groups, THREADS, machine.runtime), shared)

@@ -22,7 +22,7 @@ from tensorkiln.expr import Dim, symbol
 
 from .branch import Test, holds, where
 from .frame import GROUP, THREAD, Frame
-from .tiles import SIDE, THREADS, Tiles
+from .tiles import SIDE, THREADS, Tiles, place_of, stride
 
 UNROLLED = 128
 """Products of a thread between two tests of the loop; no more than `MOST_STEPS` to each of its results."""
@@ -59,7 +59,7 @@ class ContractionEmission:
         counts = (extent_of(parts.batch), row_tiles, column_tiles)
         batch, row_tile, column_tile = space.unflatten(space.add(GROUP, expr.product(counts)), counts)
         space.add(THREAD, THREADS)
-        index = IndexEmitter(space, self.frame.names)
+        index = self.frame.index(space)
         names = self._places(parts.batch, batch, index)
         names[FIRST_ROW] = index(expr.mul(row_tile, tiles.rows))
         names[FIRST_COLUMN] = index(expr.mul(column_tile, tiles.columns))
@@ -123,11 +123,11 @@ class ContractionEmission:
         for step, inside, has_one in self._shares(operand):
             at = {name: expr.add(symbol(f"first_{name}"), inside), "step": expr.add(first, step)}
             tests: list[Test] = [*has_one, *(("ult", position, self.count[which]) for which, position in at.items())]
+            # Outside of the branch, what elements have in common is computed once for all of them.
+            names = self._within(at, {name: operand.loops, "step": self.parts.depth}, index)
             branch = scf.IfOp(holds(tests, index), [register_type(self.dtype)], has_else=True)
             with ir.InsertionPoint(branch.then_block):
-                here = index.inside({})
-                names = self._within(at, {name: operand.loops, "step": self.parts.depth}, here)
-                emitter = self._emitter(here.inside(names), self._inputs())
+                emitter = self._emitter(index.inside(names), self._inputs())
                 scf.YieldOp([self._widened(access.load.dtype, emitter(access.load))])
             with ir.InsertionPoint(branch.else_block):
                 scf.YieldOp([zero(self.dtype)])
@@ -136,10 +136,10 @@ class ContractionEmission:
 
     def _keep(self, operand: _Operand, values: Iterator[ir.Value], index: IndexEmitter) -> None:
         """Store what a thread fetched to the tile of an operand, as `[step][across]`."""
-        stride = self.tiles.stride(operand.width, self.dtype.itemsize)
+        step_size = stride(operand.width, self.dtype.itemsize)
         for step, inside, has_one in self._shares(operand):
             with where(has_one, index) as here:
-                store(self.dtype, next(values), operand.tile, expr.add(expr.mul(step, stride), inside), here)
+                store(self.dtype, next(values), operand.tile, expr.add(expr.mul(step, step_size), inside), here)
 
     def _widened(self, source: DType, value: ir.Value) -> ir.Value:
         return to_register(self.dtype, cast(source, self.dtype, to_scalar(source, value), traits=self.product.traits))
@@ -185,23 +185,18 @@ class ContractionEmission:
     def _share(
         self, tile: ir.Value, step: Dim, width: int, count: int, thread: Dim, index: IndexEmitter
     ) -> list[ir.Value]:
-        """The thread's elements of one step of a tile: neighbours, so that they are loaded at once."""
-        stride = self.tiles.stride(width, self.dtype.itemsize)
-        first = expr.add(expr.mul(step, stride), expr.mul(thread, count))
-        return [
-            to_scalar(self.dtype, load(self.dtype, tile, expr.add(first, number), index)) for number in range(count)
-        ]
+        """The thread's elements of one step of a tile."""
+        first, size = expr.mul(step, stride(width, self.dtype.itemsize)), self.dtype.itemsize
+        places = (expr.add(first, place_of(thread, count, number, size)) for number in range(count))
+        return [to_scalar(self.dtype, load(self.dtype, tile, place, index)) for place in places]
 
     def _keep_results(self, sums: Sequence[ir.Value], index: IndexEmitter) -> None:
         """Store the first rows of these results of a thread to shared memory, behind those of the threads above."""
-        tiles = self.tiles
-        first_row, first_column = (
-            expr.mul(self._thread_row, self.at_once),
-            expr.mul(self._thread_column, tiles.thread_columns),
-        )
+        tiles, first_row = self.tiles, expr.mul(self._thread_row, self.at_once)
         for number, total in enumerate(sums[: self.at_once * tiles.thread_columns]):
             row, column = divmod(number, tiles.thread_columns)
-            place = expr.add(expr.mul(expr.add(first_row, row), tiles.columns), first_column, column)
+            across = place_of(self._thread_column, tiles.thread_columns, column, self.dtype.itemsize)
+            place = expr.add(expr.mul(expr.add(first_row, row), tiles.columns), across)
             store(self.dtype, to_register(self.dtype, total), self.result, place, index)
 
     def _finish(self, row: int, index: IndexEmitter) -> None:
@@ -213,9 +208,10 @@ class ContractionEmission:
             place = space.add("place", size)
             here = index.inside({"place": loop.induction_variable})
             kept, column = expr.floordiv(place, tiles.columns), expr.floormod(place, tiles.columns)
-            of_thread = expr.mul(expr.floordiv(kept, self.at_once), tiles.thread_rows)
+            thread_row, behind = expr.floordiv(kept, self.at_once), expr.floormod(kept, self.at_once)
+            of_thread = place_of(thread_row, tiles.thread_rows, row, self.dtype.itemsize)
             at = {
-                "row": expr.add(symbol(FIRST_ROW), of_thread, expr.floormod(kept, self.at_once), row),
+                "row": expr.add(symbol(FIRST_ROW), of_thread, behind),
                 "column": expr.add(symbol(FIRST_COLUMN), column),
             }
             with where([("ult", position, self.count[which]) for which, position in at.items()], here) as inside:

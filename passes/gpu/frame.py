@@ -5,12 +5,27 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from dialect.mlir import ir
+from dialect.mlir import arith, ir
+from passes.emit.index_emission import Division, IndexEmitter
+from passes.loops.index_space import IndexSpace
 
 from .machine import Machine
 
 GROUP, THREAD = "group", "thread"
 """Names of the index of the work-group and of the thread in it."""
+NARROW = (1 << 31) - 1
+"""The greatest index that is divided in 32 bits."""
+
+
+class ThreadIndexEmitter(IndexEmitter):
+    """Divides in 32 bits where that is enough: a GPU multiplies 32 bits at a time."""
+
+    def _divided(self, divide: Division, most: int, left: ir.Value, right: ir.Value) -> ir.Value:
+        if most > NARROW:
+            return divide(left, right)
+        word = ir.IntegerType.get_signless(32)
+        result = divide(arith.index_castui(word, left), arith.index_castui(word, right))
+        return arith.index_castui(ir.IndexType.get(), result)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,3 +46,7 @@ class Frame:
     threads: int
     machine: Machine
     linalg: ir.Operation
+
+    def index(self, space: IndexSpace) -> IndexEmitter:
+        """An emitter of what the code of a thread knows from the start."""
+        return ThreadIndexEmitter(space, self.names)

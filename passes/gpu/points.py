@@ -71,7 +71,7 @@ class _Emission:
         space, width, count = self.body.space, self.access.width, extent_of(self.body.rows)
         group = space.add(GROUP, expr.ceildiv(count, THREADS * width))
         item = expr.add(expr.mul(group, THREADS), space.add(THREAD, THREADS))
-        index = IndexEmitter(space, self.frame.names)
+        index = self.frame.index(space)
         items = index.inside({ITEM: index(item)})
         first = expr.mul(space.add(ITEM, expr.ceildiv(count, width)), width)
         if width == 1 or expr.floormod(count, width) == 0:

@@ -78,7 +78,7 @@ class RowEmission:
         count = extent_of(body.rows)
         group = space.add(GROUP, expr.ceildiv(count, lanes.rows))
         space.add(THREAD, lanes.threads)
-        index = IndexEmitter(space, self.frame.names)
+        index = self.frame.index(space)
         row = expr.add(expr.mul(group, lanes.rows), lanes.slot)
         if lanes.lanes == 1:
             # Such a row waits for nobody, so no thread need repeat one, and read what another stores.

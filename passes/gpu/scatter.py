@@ -87,7 +87,7 @@ class _Emission:
         lines, space = lines_of(self.root), self.space
         group = space.add(GROUP, extent_of(lines))
         space.add(THREAD, self.lanes)
-        index = IndexEmitter(space, self.frame.names)
+        index = self.frame.index(space)
         places = space.unflatten(group, [loop.extent for loop in lines])
         here = index.inside({loop.name: index(place) for loop, place in zip(lines, places, strict=True)})
         line = tuple(space.add(loop.name, loop.extent) for loop in lines)

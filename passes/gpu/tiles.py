@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from tensorkiln import expr
+from tensorkiln.expr import Dim
+
 from .machine import VECTOR_BYTES
 
 SIDE: Final = 16
@@ -27,13 +30,28 @@ class Tiles:
     thread_columns: int
 
     def rows_at_once(self, itemsize: int) -> int:
-        """Of the rows of each thread, as many as go through shared memory together."""
-        return max(1, min(self.thread_rows, RESULT_BYTES // (SIDE * self.columns * itemsize)))
+        """Of the rows of each thread, as many as go through shared memory together: neighbours."""
+        return max(1, min(together(self.thread_rows, itemsize), RESULT_BYTES // (SIDE * self.columns * itemsize)))
 
-    @staticmethod
-    def stride(width: int, itemsize: int) -> int:
-        """Elements from one step of a tile of an operand to the next: a vector more than it is wide.
 
-        Threads that store neighbouring steps of one row would else all wait for the same bank of the shared memory.
-        """
-        return width + VECTOR_BYTES // itemsize
+def together(count: int, itemsize: int) -> int:
+    """Of `count` elements of a thread, as many as it loads at once, which are neighbours."""
+    return min(count, VECTOR_BYTES // itemsize)
+
+
+def place_of(thread: Dim, count: int, number: int, itemsize: int) -> Dim:
+    """Where across a tile one of the `count` elements of a thread is.
+
+    What neighbouring threads load at the same time is without gaps, so that it comes from all banks of the memory.
+    """
+    width = together(count, itemsize)
+    which, inside = divmod(number, width)
+    return expr.add(which * SIDE * width, expr.mul(thread, width), inside)
+
+
+def stride(width: int, itemsize: int) -> int:
+    """Elements from one step of a tile of an operand to the next: a vector more than it is wide.
+
+    Threads that store neighbouring steps of one row would else all wait for the same bank.
+    """
+    return width + VECTOR_BYTES // itemsize
