@@ -28,7 +28,7 @@ from .machine import Machine
 from .tiles import SIDE, THREADS, Tiles, stride
 
 NAME = "contraction"
-PER_THREAD = (8, 4, 2)
+PER_THREAD = (8, 4, 2, 1)
 """The most results of a thread along the rows, and along the columns: more take fewer loads for each product."""
 RESULT_BYTES = 256
 """Of all results of a thread: a quarter of the registers that it can have."""

@@ -101,11 +101,15 @@ class Machine:
     def nanoseconds(self, cost: Cost, item: KernelItem, at: Evaluate) -> float:
         """The longer one of what it computes, the last work-groups leaving multiprocessors idle, and of what it waits
         for, which is a latency at least, and more where few threads keep memory busy.
+
+        Work-groups that a multiprocessor holds at the same time wait at the same time.
         """
         device = self.device
         groups = max(1, at(work_groups(item.context)[0]))
         rounds = ceil(groups / device.multiprocessors)
-        computes = cost.cycles / groups * rounds / device.gigahertz
+        resident = max(1, min(rounds, round(self.occupancy(item, at) * device.threads / threads_of(item))))
+        cycles = cost.cycles / groups
+        computes = max(cycles * rounds, (cycles + cost.waits) * ceil(rounds / resident)) / device.gigahertz
         in_flight = min(groups * threads_of(item), device.multiprocessors * device.threads) * IN_FLIGHT
         waits = max(LATENCY_NS, cost.moved / min(device.rate, in_flight / LATENCY_NS))
         return LAUNCH_NS + max(computes, waits)

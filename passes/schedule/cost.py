@@ -19,10 +19,14 @@ Evaluate = Callable[[Dim], int]
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """`cycles` of one processor for all work-groups, and `moved` bytes between it and memory."""
+    """`cycles` of one processor for all work-groups, and `moved` bytes between it and memory.
+
+    A work-group waits for `waits` cycles, in which its processor can do the work of others.
+    """
 
     cycles: float
     moved: float
+    waits: float = 0.0
 
 
 class Machine(Protocol):
