@@ -78,8 +78,8 @@ def difference(actual: Array, expected: Array, bound: Array | float) -> str | No
         return f"dtype {actual.dtype} and not {expected.dtype}"
     if actual.shape != expected.shape:
         return f"shape {actual.shape} and not {expected.shape}"
-    one, other = actual.astype(np.float64), expected.astype(np.float64)
     with np.errstate(invalid="ignore"):
+        one, other = actual.astype(np.float64), expected.astype(np.float64)
         distance = np.abs(one - other)
         # Integers of 64 bits that differ may be the same float64.
         same = (actual == expected) | (np.isnan(one) & np.isnan(other)) | np.isinf(bound)

@@ -99,8 +99,9 @@ def _write_calls(folder: Path, name: str, made: Sequence[Call]) -> dict[str, Any
 
 def _rounded_up(bound: Array) -> Array:
     """In half the bytes."""
-    narrow = bound.astype(np.float32)
-    return np.where(bound > 0, np.nextafter(narrow, np.float32(np.inf)), narrow)
+    with np.errstate(over="ignore"):
+        narrow = bound.astype(np.float32)
+        return np.where(bound > 0, np.nextafter(narrow, np.float32(np.inf)), narrow)
 
 
 def _as_bytes(array: Array) -> Array:

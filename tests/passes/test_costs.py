@@ -146,8 +146,8 @@ def test_occupancy_is_bounded_by_threads_shared_memory_and_registers() -> None:
 
 def test_the_analysis_of_a_gpu_states_shared_memory_and_occupancy() -> None:
     entry = analysis(product(4096, 4096), H100)
-    assert entry.smem_bytes == (16 * 64 + 16 * 64 + 64 * 64) * 4
-    assert entry.occupancy == 1.0
+    assert entry.smem_bytes == (2 * 16 * (128 + 4) + 32 * 128) * 4
+    assert entry.occupancy == 0.875
     assert analysis(product(512, 512)).smem_bytes == 0
 
 

@@ -18,7 +18,7 @@ LAUNCHES = {
     "short_rows": ("rows", 20, 256),
     "columns": ("rows", 3, 1024),
     "normalised": ("rows", 64, 256),
-    "dense": ("contraction", 70, 256),
+    "dense": ("contraction", 247, 256),
     "scattered": ("scatter", 4, 256),
 }
 

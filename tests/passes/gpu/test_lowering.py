@@ -107,14 +107,17 @@ def test_columns_are_halved_in_shared_memory() -> None:
     assert text.count("nvvm.barrier") == 6
 
 
-def test_a_contraction_waits_before_and_after_each_step() -> None:
+def test_a_contraction_fetches_ahead_and_waits_before_and_after_each_step() -> None:
     check_ir(
         realised("dense"),
         """
+        // CHECK-COUNT-2: scf.if
         // CHECK: scf.for {{.*}} iter_args(
-        // CHECK: nvvm.barrier
+        // CHECK-COUNT-2: memref.store {{.*}} 3>
+        // CHECK-NEXT: nvvm.barrier
+        // CHECK-COUNT-2: scf.if
         // CHECK: scf.for {{.*}} iter_args(
-        // CHECK-COUNT-16: arith.addf {{.*}} fastmath<contract>
+        // CHECK-COUNT-8: arith.addf {{.*}} fastmath<contract>
         // CHECK: nvvm.barrier
         // CHECK: nvvm.barrier
         // CHECK: scf.for
