@@ -4,21 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ...build import conv
+from ...build import Tensor, conv
 from .node import Node
 from .value import Value
 from .window import window_attributes
 
 
 def convolution(node: Node) -> Value:
-    x, weight = node.tensor(0), node.tensor(1)
+    return convolved(node, node.tensor(0), node.tensor(1), node.tensor(2) if node.has(2) else None)
+
+
+def convolved(node: Node, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """`x` by these weights, as the node's attributes say."""
     if weight.rank < 3:
         node.invalid(f"weights of rank {weight.rank} have no spatial axes")
     kernel = node.integers("kernel_shape", [dim for dim in weight.shape[2:] if isinstance(dim, int)])
     if tuple(kernel) != weight.shape[2:]:
         node.fail(f"kernel_shape is {kernel}, the weights have {weight.shape[2:]}")
     window = window_attributes(node, x, kernel)
-    bias = node.tensor(2) if node.has(2) else None
     return conv(x, weight, bias, window.strides, window.padding, window.dilations, node.integer("group", 1))
 
 

@@ -116,6 +116,25 @@ def _cast(node: Node) -> Value:
     return node.tensor(0).cast(element_type(cast_target(node)))
 
 
+def _cast_like(node: Node) -> Value:
+    node.ignore("saturate", "round_mode")
+    like = node.value(1)
+    return node.tensor(0).cast(like.dtype if isinstance(like, Tensor) else element_type(like.dtype))
+
+
+def _bit_cast(node: Node) -> Value:
+    return build.bitcast(node.tensor(0), element_type(cast_target(node)))
+
+
+def _is_inf(node: Node) -> Value:
+    x = node.tensor(0)
+    wide = x if x.dtype.is_float else x.cast(DType.FLOAT32)
+    infinite = float("inf")
+    above = build.equal(wide, infinite if node.integer("detect_positive", 1) else float("nan"))
+    below = build.equal(wide, -infinite if node.integer("detect_negative", 1) else float("nan"))
+    return above | below
+
+
 def cast_target(node: Node) -> np.dtype[Any]:
     """The element type that a Cast asks for. UnsupportedGraphError for strings, InvalidGraphError for none at all."""
     node.ignore("saturate", "round_mode")  # They concern 8-bit floats, which graphs do not have.
@@ -131,12 +150,14 @@ OPERATORS: dict[str, Operator] = {
     "Abs": _unary(build.absolute),
     "Add": _binary(lambda a, b: a + b),
     "And": _binary(lambda a, b: a & b),
+    "BitCast": _bit_cast,
     "BitShift": _shift,
     "BitwiseAnd": _binary(lambda a, b: a & b),
     "BitwiseNot": _unary(lambda x: ~x),
     "BitwiseOr": _binary(lambda a, b: a | b),
     "BitwiseXor": _binary(lambda a, b: a ^ b),
     "Cast": _cast,
+    "CastLike": _cast_like,
     "Ceil": _unary(build.ceil),
     "Clip": _clip,
     "Cos": _unary(build.cos),
@@ -151,6 +172,7 @@ OPERATORS: dict[str, Operator] = {
     "GreaterOrEqual": _binary(lambda a, b: a >= b),
     "HardSigmoid": _hard_sigmoid,
     "HardSwish": _hard_swish,
+    "IsInf": _is_inf,
     "IsNaN": _unary(build.is_nan),
     "LeakyRelu": _leaky_relu,
     "Less": _binary(build.less),

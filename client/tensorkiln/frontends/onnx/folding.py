@@ -6,16 +6,20 @@ A fold computes what the operator of the same name would, in NumPy. Elements may
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 
+from ...build import Builder, Tensor
 from ...expr import Expr, add, idiv, mul, sub
+from ...reference import evaluate
 from . import axes, reshaping
 from .elementwise import cast_target
 from .node import Node
-from .value import MAX_GROWN_ELEMENTS, Host, as_objects, dims_of, settled
+from .operators import results_of
+from .parameters import Parameters
+from .value import MAX_GROWN_ELEMENTS, Host, Value, as_objects, dims_of, settled
 
 Fold: TypeAlias = Callable[[Node], Host]
 
@@ -138,6 +142,11 @@ def _gathered_size(node: Node) -> int:
     return data.size // max(data.shape[_axis(node, data)], 1) * indices.size
 
 
+MAX_EVALUATED_ELEMENTS = 1 << 12
+"""Of an input of a node that the reference evaluator computes: shapes and tables are small, weights need not be."""
+_SHAPES = frozenset({"Constant", "ConstantOfShape", "Shape", "Size", "If", "Loop", "Scan"})
+"""What gives known values by itself, or runs other nodes."""
+
 _GROWN: dict[str, Callable[[Node], int]] = {
     **dict.fromkeys(("Add", "Div", "Mul", "Sub", "Sum"), _broadcast_size),
     "Concat": _joined_size,
@@ -148,12 +157,36 @@ _GROWN: dict[str, Callable[[Node], int]] = {
 
 def is_foldable(node: Node) -> bool:
     """Whether the node is computed here: its inputs are known, and small ones do not become a large result."""
-    if node.op not in _FOLDS or not node.is_known():
+    if not node.is_known() or not node.inputs:
         return False
     count = _GROWN[node.op](node) if node.op in _GROWN else 0
-    return count <= MAX_GROWN_ELEMENTS or count <= max(value.size for value in node.hosts())
+    most = max(value.size for value in node.inputs if value is not None)
+    if node.op in _FOLDS:
+        return count <= MAX_GROWN_ELEMENTS or count <= most
+    return not _is_symbolic(node) and most <= MAX_EVALUATED_ELEMENTS and node.op not in _SHAPES
 
 
-def fold(node: Node) -> Host:
-    """The result of a node that is foldable."""
-    return _FOLDS[node.op](node)
+def _is_symbolic(node: Node) -> bool:
+    return any(value is not None and value.dtype == object for value in node.inputs)
+
+
+def fold(node: Node) -> Sequence[Value]:
+    """The results of a node that is foldable."""
+    return [_FOLDS[node.op](node)] if node.op in _FOLDS else _evaluated(node)
+
+
+def _evaluated(node: Node) -> Sequence[Value]:
+    """As a graph of its own would compute the node."""
+    builder = Builder("fold")
+    parameters = Parameters(builder, ())
+    apart = node.apart(parameters)
+    results = results_of(apart)
+    apart.refuse_unread()
+    node.ignore(*apart.attribute_names)
+    computed = [result for result in results if isinstance(result, Tensor)]
+    if not computed:
+        return results
+    builder.output(*computed)
+    graph = builder.graph()
+    arrays = iter(evaluate(graph, *(parameters.arrays[var] for var in graph.input_vars)))
+    return [next(arrays) if isinstance(result, Tensor) else result for result in results]

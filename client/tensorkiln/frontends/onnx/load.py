@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TypeAlias
 
-import numpy as np
 import onnx
 from google.protobuf import json_format, text_format
 from google.protobuf.message import DecodeError
-from onnx import GraphProto, ModelProto, NodeProto, TensorProto, checker, defs, numpy_helper, parser
+from onnx import GraphProto, ModelProto, TensorProto, checker, defs, parser
 
 from ...build import Builder, Tensor
 from ...errors import InvalidGraphError, UnsupportedGraphError
 from .declare import Bounds, declare_inputs, graph_name
-from .folding import fold, is_foldable
+from .functions import Functions
 from .model import OnnxModel
-from .naming import named
-from .node import Node
-from .operators import OPERATORS
 from .parameters import Parameters
-from .signature import check_inputs
+from .scope import Scope, initializer
 from .value import Host, Value
 
 MIN_OPSET = 6
@@ -34,13 +29,6 @@ _UNREADABLE = (
 """What protobuf and onnx raise on bytes that are no model, or no tensor of a known type."""
 _ELEMENT_TYPES = frozenset(TensorProto.DataType.values()) - {TensorProto.UNDEFINED}
 Source: TypeAlias = "ModelProto | bytes | str | os.PathLike[str]"
-
-
-@dataclass(frozen=True, slots=True)
-class _Absent:
-    """An output that we do not compute; only reading it is an error."""
-
-    reason: str
 
 
 def load(
@@ -61,19 +49,17 @@ def load(
     """
     proto = _read(model)
     _refuse_damage(proto)
-    opset = _opset(proto)
+    opsets = _opsets(proto)
     builder = Builder(graph_name(proto.graph.name))
-    weights = {tensor.name: _array(tensor) for tensor in proto.graph.initializer}
-    if proto.graph.sparse_initializer or proto.functions:
-        raise UnsupportedGraphError("sparse initializers and model-local functions are not supported")
+    weights = {tensor.name: initializer(tensor) for tensor in proto.graph.initializer}
+    if proto.graph.sparse_initializer:
+        raise UnsupportedGraphError("sparse initializers are not supported")
     inputs, known = declare_inputs(builder, proto.graph, weights, symbols or {}, constants or {})
-    values: dict[str, Value | _Absent] = {**weights, **known, **inputs}
     parameters = Parameters(builder, weights.values())
-    read = {name for node in proto.graph.node for name in node.input} | {output.name for output in proto.graph.output}
-    for position, node in enumerate(proto.graph.node):
-        inputs_of_node = [_input(entry, node, values) for entry in node.input]
-        _run(node, Node(node, node.name or f"#{position}", opset, inputs_of_node, parameters, read), values)
-    outputs = {output.name: _output(output.name, values, parameters) for output in proto.graph.output}
+    scope = Scope(parameters, Functions(proto), opsets, {**weights, **known, **inputs})
+    names = [output.name for output in proto.graph.output]
+    scope.run(proto.graph.node, names)
+    outputs = {name: _tensor(scope.output(name), parameters) for name in names}
     builder.output(*outputs.values())
     return OnnxModel(
         builder.graph(),
@@ -81,6 +67,10 @@ def load(
         {name: tensor.var for name, tensor in inputs.items()},
         {name: tensor.var for name, tensor in outputs.items()},
     )
+
+
+def _tensor(value: Value, parameters: Parameters) -> Tensor:
+    return value if isinstance(value, Tensor) else parameters.tensor(value)
 
 
 def _read(model: Source) -> ModelProto:
@@ -119,55 +109,11 @@ def _names(graph: GraphProto) -> Iterator[object]:
         yield from (attribute.name for attribute in node.attribute)
 
 
-def _array(tensor: TensorProto) -> Host:
-    try:
-        return np.asarray(numpy_helper.to_array(tensor))
-    except _UNREADABLE as error:
-        raise InvalidGraphError(f"the initializer {tensor.name!r} cannot be read: {error}") from error
-
-
-def _opset(proto: ModelProto) -> int:
-    versions = {entry.domain or "ai.onnx": entry.version for entry in proto.opset_import}
-    version = versions.get("ai.onnx", 1)
+def _opsets(proto: ModelProto) -> dict[str, int]:
+    """The version of each domain; that of ONNX's own operators is one that we know."""
+    versions = {entry.domain if entry.domain != "ai.onnx" else "": entry.version for entry in proto.opset_import}
+    version = versions.setdefault("", 1)
     newest = defs.onnx_opset_version()
     if not MIN_OPSET <= version <= newest:
         raise UnsupportedGraphError(f"the model is of opset {version}; supported are {MIN_OPSET} to {newest}")
-    return version
-
-
-def _run(proto: NodeProto, node: Node, values: dict[str, Value | _Absent]) -> None:
-    if proto.domain not in ("", "ai.onnx") or proto.op_type not in OPERATORS:
-        node.fail(f"the operator {proto.domain or 'ai.onnx'}.{proto.op_type} is not supported")
-    # What a fold overflows or divides by zero is what the operator would give, and no matter for warnings.
-    with named(node), np.errstate(all="ignore"):
-        check_inputs(node)
-        results = _results(node)
-    node.refuse_unread()
-    for place, output in enumerate(proto.output):
-        if place < len(results):
-            values[output] = results[place]
-        elif output:
-            values[output] = _Absent(f"output {place} of {node.op} {node.name} is not supported")
-
-
-def _results(node: Node) -> Sequence[Value]:
-    result = fold(node) if is_foldable(node) else OPERATORS[node.op](node)
-    return [result] if isinstance(result, Tensor | np.ndarray) else result
-
-
-def _input(name: str, proto: NodeProto, values: Mapping[str, Value | _Absent]) -> Value | None:
-    if not name:
-        return None
-    found = values.get(name)
-    if isinstance(found, _Absent):
-        raise UnsupportedGraphError(f"{found.reason}, but {proto.op_type} {proto.name} reads it")
-    if found is None:
-        raise InvalidGraphError(f"{proto.op_type} {proto.name} reads {name!r}, which no earlier node writes")
-    return found
-
-
-def _output(name: str, values: Mapping[str, Value | _Absent], parameters: Parameters) -> Tensor:
-    found = values.get(name)
-    if found is None or isinstance(found, _Absent):
-        raise UnsupportedGraphError(found.reason if found is not None else f"no node writes the output {name!r}")
-    return found if isinstance(found, Tensor) else parameters.tensor(found)
+    return versions

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
-from onnx import AttributeProto, NodeProto, numpy_helper
+from onnx import AttributeProto, GraphProto, NodeProto, numpy_helper
 from onnx.helper import get_attribute_value
 
 from ...build import Builder, Tensor
@@ -16,6 +16,10 @@ from .value import Host, Value
 
 if TYPE_CHECKING:
     from .parameters import Parameters
+
+
+RunSubgraph = Callable[[GraphProto, Sequence[Value], str], "list[Value]"]
+"""`run(graph, inputs, path)`: the outputs of a subgraph, whose nodes are called after the path."""
 
 
 class Node:
@@ -33,7 +37,9 @@ class Node:
         inputs: Sequence[Value | None],
         parameters: Parameters,
         read: Collection[str],
+        run: RunSubgraph,
     ) -> None:
+        self._proto, self._read_names, self.run = proto, read, run
         self.name = name
         self.op = proto.op_type
         self.opset = opset
@@ -87,11 +93,17 @@ class Node:
             self.fail("a shape that depends on symbols is used as data")
         return self._parameters.tensor(array)
 
+    def apart(self, parameters: Parameters) -> Node:
+        """The same node of another graph. All its inputs must be known."""
+        return Node(self._proto, self.name, self.opset, self.inputs, parameters, self._read_names, self.run)
+
     def host(self, position: int) -> Host:
         """An input that must be known when the model is imported, such as the shape of a Reshape."""
         found = self.value(position)
         if isinstance(found, Tensor):
-            self.fail(f"input {position} is computed at run time and shapes depend on it; pass it in `constants`")
+            is_input = found.var in {tensor.var for tensor in self.builder.inputs.values()}
+            help_ = "; pass it in `constants`" if is_input else ", from inputs of the model"
+            self.fail(f"input {position} is computed at run time and shapes depend on it{help_}")
         return found
 
     def hosts(self) -> list[Host]:
@@ -124,6 +136,10 @@ class Node:
             name, AttributeProto.STRING, default, lambda raw: raw if isinstance(raw, str) else raw.decode()
         )
 
+    def strings(self, name: str, default: Sequence[str]) -> list[str]:
+        """A list of strings."""
+        return self._read(name, AttributeProto.STRINGS, default, lambda raw: [each.decode() for each in raw])
+
     def choice(self, name: str, known: Collection[str], default: str | None = None) -> str:
         """A string attribute that is one of a few. InvalidGraphError when it is another."""
         found = self.string(name, default)
@@ -133,9 +149,18 @@ class Node:
         """A tensor attribute."""
         return self._read(name, AttributeProto.TENSOR, default, lambda raw: np.asarray(numpy_helper.to_array(raw)))
 
+    def subgraph(self, name: str) -> GraphProto:
+        """A graph attribute."""
+        return self._read(name, AttributeProto.GRAPH, None, lambda raw: raw)
+
     def is_set(self, name: str) -> bool:
         """Whether the attribute is given at all."""
         return name in self._attributes
+
+    @property
+    def attribute_names(self) -> tuple[str, ...]:
+        """All attributes that are given."""
+        return tuple(self._attributes)
 
     def ignore(self, *names: str) -> None:
         """Read attributes that change nothing in the result."""

@@ -6,7 +6,17 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from ...build import Tensor, batch_norm, layer_norm, local_response_norm, log_softmax, softmax
+from ...build import (
+    Tensor,
+    absolute,
+    batch_norm,
+    equal,
+    layer_norm,
+    local_response_norm,
+    log_softmax,
+    softmax,
+    where,
+)
 from ...dtypes import DType
 from .legacy import refuse_training
 from .node import Node
@@ -86,11 +96,28 @@ def layer_normalization(node: Node) -> list[Tensor]:
     return [normal, wide.mean(over, keepdims=True), (wide.var_(over, keepdims=True) + eps).rsqrt()]
 
 
+def lp_normalization(node: Node) -> Value:
+    """Divided by the norm along an axis; what has none stays zero."""
+    x, axis, power = node.tensor(0), node.integer("axis", -1), node.integer("p", 2)
+    size = absolute(x).sum([axis], keepdims=True) if power == 1 else (x * x).sum([axis], keepdims=True).sqrt()
+    return where(equal(size, 0.0), 0.0, x / size)
+
+
+def mean_variance_normalization(node: Node) -> Value:
+    """The body that ONNX gives adds 1e-9 to the deviation; so do its expected results."""
+    x = node.tensor(0)
+    over = node.integers("axes", [0, 2, 3])
+    centred = x - x.mean(over, keepdims=True)
+    return centred / ((centred * centred).mean(over, keepdims=True).sqrt() + 1e-9)
+
+
 OPERATORS: dict[str, Callable[[Node], Value | Sequence[Value]]] = {
     "BatchNormalization": batch_normalization,
     "InstanceNormalization": instance_normalization,
     "LRN": local_response_normalization,
     "LayerNormalization": layer_normalization,
     "LogSoftmax": log_softmax_,
+    "LpNormalization": lp_normalization,
+    "MeanVarianceNormalization": mean_variance_normalization,
     "Softmax": softmax_,
 }

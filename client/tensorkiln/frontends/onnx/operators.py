@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
+import numpy as np
+
+from ...build import Tensor
 from . import (
+    control,
     convolution,
     elementwise,
     indexing,
@@ -14,15 +18,22 @@ from . import (
     normalization,
     padding,
     pooling,
+    positions,
+    quantization,
+    recurrent,
     reduction,
     reshaping,
+    resizing,
+    scattering,
     transposed_convolution,
+    trigonometry,
 )
 from .node import Node
 from .value import Value
 
 OPERATORS: Mapping[str, Callable[[Node], Value | Sequence[Value]]] = MappingProxyType(
     {
+        **control.OPERATORS,
         **convolution.OPERATORS,
         **elementwise.OPERATORS,
         **indexing.OPERATORS,
@@ -31,8 +42,20 @@ OPERATORS: Mapping[str, Callable[[Node], Value | Sequence[Value]]] = MappingProx
         **padding.OPERATORS,
         **normalization.OPERATORS,
         **pooling.OPERATORS,
+        **positions.OPERATORS,
+        **quantization.OPERATORS,
+        **recurrent.OPERATORS,
         **reduction.OPERATORS,
         **reshaping.OPERATORS,
+        **resizing.OPERATORS,
+        **scattering.OPERATORS,
         **transposed_convolution.OPERATORS,
+        **trigonometry.OPERATORS,
     }
 )
+
+
+def results_of(node: Node) -> Sequence[Value]:
+    """The outputs of a node that an import knows, computed by the graph or here."""
+    result = OPERATORS[node.op](node)
+    return [result] if isinstance(result, Tensor | np.ndarray) else result

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
+from ... import build
 from ...build import avg_pool, max_pool
 from .node import Node
 from .value import Value
@@ -29,6 +31,24 @@ def average_pool(node: Node) -> Value:
     )
 
 
+def lp_pool(node: Node) -> Value:
+    """The p-norm of each window: sums of powers, as an average that counts the padding times its elements."""
+    x, power = node.tensor(0), node.integer("p", 2)
+    kernel = node.integers("kernel_shape")
+    window = window_attributes(node, x, kernel)
+    ceil_mode = node.integer("ceil_mode", 0) == 1
+    powers = build.power(build.absolute(x), power)
+    averages = avg_pool(
+        powers, kernel, window.strides, window.padding, window.dilations, ceil_mode, True, rank=len(kernel)
+    )
+    return build.power(averages * math.prod(kernel), 1 / power)
+
+
+def global_lp_pool(node: Node) -> Value:
+    x, power = node.tensor(0), node.integer("p", 2)
+    return build.power(build.power(build.absolute(x), power).sum(range(2, x.rank), keepdims=True), 1 / power)
+
+
 def global_average_pool(node: Node) -> Value:
     x = node.tensor(0)
     return x.mean(range(2, x.rank), keepdims=True)
@@ -42,6 +62,8 @@ def global_max_pool(node: Node) -> Value:
 OPERATORS: dict[str, Callable[[Node], Value]] = {
     "AveragePool": average_pool,
     "GlobalAveragePool": global_average_pool,
+    "GlobalLpPool": global_lp_pool,
     "GlobalMaxPool": global_max_pool,
+    "LpPool": lp_pool,
     "MaxPool": maximum_pool,
 }

@@ -1,0 +1,103 @@
+"""If, Loop and Scan, whose subgraphs are run while the model is imported: as often as is known by then."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from ...build import Tensor, stack
+from ...limits import MAX_NODES
+from .node import Node
+from .value import Host, Value
+
+
+def if_(node: Node) -> list[Value]:
+    """The branch that a known condition chooses."""
+    condition = node.host(0)
+    chosen, other = ("then_branch", "else_branch") if _flag(node, condition) else ("else_branch", "then_branch")
+    node.ignore(other)
+    return node.run(node.subgraph(chosen), (), f"{node.name}/{chosen}")
+
+
+def loop(node: Node) -> list[Value]:
+    """The body, unrolled: the number of turns and every condition must be known."""
+    body = node.subgraph("body")
+    carried = [node.value(place) for place in range(2, len(node.inputs))]
+    most = int(node.host(0).reshape(())) if node.has(0) else MAX_NODES + 1
+    goes_on = not node.has(1) or _flag(node, node.host(1))
+    scanned: list[list[Value]] = [[] for _ in range(len(body.output) - 1 - len(carried))]
+    turn = 0
+    while goes_on and turn < most:
+        if turn > MAX_NODES:
+            node.fail(f"more than {MAX_NODES} turns, or a number of turns that is not known")
+        given = [np.asarray(turn, np.int64), np.asarray(True), *carried]
+        condition, *results = node.run(body, given, f"{node.name}/{turn}")
+        if isinstance(condition, Tensor):
+            node.fail("whether another turn follows is computed at run time")
+        goes_on = _flag(node, condition)
+        carried = results[: len(carried)]
+        for collected, result in zip(scanned, results[len(carried) :], strict=True):
+            collected.append(result)
+        turn += 1
+    if scanned and not turn:
+        node.fail("nothing is collected in no turns, and its shape is not known")
+    return [*carried, *(_stacked(node, collected, 0) for collected in scanned)]
+
+
+def scan(node: Node) -> list[Value]:
+    """The body for every element along the scanned axes, unrolled: their extent must be known."""
+    if node.opset < 9:
+        node.fail("the batches of opset 8 are not supported")
+    body, count = node.subgraph("body"), node.integer("num_scan_inputs")
+    values = [node.value(place) for place in range(len(node.inputs))]
+    carried, inputs = values[: len(values) - count], values[len(values) - count :]
+    outputs = len(body.output) - len(carried)
+    axes = node.integers("scan_input_axes", [0] * count)
+    backwards = node.integers("scan_input_directions", [0] * count)
+    output_axes = node.integers("scan_output_axes", [0] * outputs)
+    output_backwards = node.integers("scan_output_directions", [0] * outputs)
+    extents = {value.shape[axis] for value, axis in zip(inputs, axes, strict=True)}
+    extent = extents.pop()
+    if extents:
+        node.invalid(f"the scanned axes have the extents {sorted(map(str, {extent, *extents}))}")
+    if not isinstance(extent, int) or extent > MAX_NODES:
+        node.fail(f"the scanned axis has the extent {extent}, which is not known, or more than {MAX_NODES}")
+    scanned: list[list[Value]] = [[] for _ in range(outputs)]
+    for turn in range(extent):
+        here = [
+            _element(value, axis, extent - 1 - turn if back else turn)
+            for value, axis, back in zip(inputs, axes, backwards, strict=True)
+        ]
+        results = node.run(body, [*carried, *here], f"{node.name}/{turn}")
+        carried = results[: len(carried)]
+        for collected, result in zip(scanned, results[len(carried) :], strict=True):
+            collected.append(result)
+    if outputs and not extent:
+        node.fail("nothing is collected in no turns, and its shape is not known")
+    ordered = [list(reversed(each)) if back else each for each, back in zip(scanned, output_backwards, strict=True)]
+    return [*carried, *(_stacked(node, each, axis) for each, axis in zip(ordered, output_axes, strict=True))]
+
+
+def _flag(node: Node, condition: Value) -> bool:
+    if isinstance(condition, Tensor) or condition.size != 1:
+        node.invalid("a condition is one flag")
+    return bool(condition.reshape(())[()])
+
+
+def _element(value: Value, axis: int, position: int) -> Value:
+    if isinstance(value, Tensor):
+        place = axis % value.rank
+        return value[tuple(position if own == place else slice(None) for own in range(value.rank))]
+    return np.asarray(np.take(value, position, axis))
+
+
+def _stacked(node: Node, values: Sequence[Value], axis: int) -> Value:
+    known: list[Host] = [value for value in values if not isinstance(value, Tensor)]
+    if len(known) == len(values):
+        return np.stack(known, axis)
+    tensors = [value if isinstance(value, Tensor) else node.parameter(value) for value in values]
+    return stack(tensors, axis)
+
+
+OPERATORS: dict[str, Callable[[Node], Sequence[Value]]] = {"If": if_, "Loop": loop, "Scan": scan}

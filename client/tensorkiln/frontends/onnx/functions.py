@@ -1,0 +1,132 @@
+"""Operators that are functions: their bodies, by the model itself or by the schema that ONNX has of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from onnx import AttributeProto, FunctionProto, ModelProto, NodeProto, TypeProto, defs
+from onnx.helper import np_dtype_to_tensor_dtype
+
+from ...build import Tensor
+from ...errors import InvalidGraphError
+from .value import Value
+
+MAX_DEPTH = 64
+"""Functions within one another: a body that calls itself would never end."""
+_Key = tuple[str, str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """The nodes of a function, the opsets they are written in, and the names of its inputs and outputs.
+
+    `attributes` are those that its nodes refer to and a call leaves out.
+    """
+
+    nodes: Sequence[NodeProto]
+    opsets: Mapping[str, int]
+    inputs: Sequence[str]
+    outputs: Sequence[str]
+    attributes: Mapping[str, AttributeProto]
+
+
+class Functions:
+    """The functions of a model, and those of ONNX's own operators."""
+
+    def __init__(self, model: ModelProto) -> None:
+        self._own: dict[_Key, FunctionProto] = {
+            (function.domain, function.name, function.overload): function for function in model.functions
+        }
+
+    def __contains__(self, node: NodeProto) -> bool:
+        """Whether the model itself says what the node computes."""
+        return _key(node) in self._own
+
+    def body(self, node: NodeProto, opset: int, inputs: Sequence[Value | None]) -> Body | None:
+        """What the node computes, of these inputs; None where neither the model nor ONNX says it in other nodes."""
+        own = self._own.get(_key(node))
+        return _body(own) if own is not None else _by_schema(node, opset, inputs)
+
+
+def _key(node: NodeProto) -> _Key:
+    return node.domain, node.op_type, node.overload
+
+
+def _by_schema(node: NodeProto, opset: int, inputs: Sequence[Value | None]) -> Body | None:
+    domain = "" if node.domain == "ai.onnx" else node.domain
+    if not defs.has(node.op_type, opset, domain):
+        return None
+    schema = defs.get_schema(node.op_type, opset, domain)
+    function = FunctionProto()
+    if schema.has_function:
+        written = _newest(schema.function_opset_versions, opset)
+        function.ParseFromString(schema.get_function_with_opset_version(written))
+    elif schema.has_context_dependent_function:
+        written = _newest(schema.context_dependent_function_opset_versions, opset)
+        types = [_type_of(value).SerializeToString() for value in inputs]
+        found = schema.get_context_dependent_function_with_opset_version(written, node.SerializeToString(), types)
+        function.ParseFromString(found)
+    else:
+        return None
+    if not function.node:
+        return None
+    return _body(function, {domain: opset})
+
+
+def _newest(versions: Sequence[int], opset: int) -> int:
+    return max((version for version in versions if version <= opset), default=min(versions))
+
+
+def _body(function: FunctionProto, missing: Mapping[str, int] | None = None) -> Body:
+    opsets = {entry.domain: entry.version for entry in function.opset_import}
+    defaults = {attribute.name: attribute for attribute in function.attribute_proto}
+    return Body(function.node, {**(missing or {}), **opsets}, function.input, function.output, defaults)
+
+
+def _type_of(value: Value | None) -> TypeProto:
+    """The type as ONNX has it; a dimension that depends on symbols has none."""
+    kind = TypeProto()
+    if value is None:
+        return kind
+    if isinstance(value, Tensor):
+        kind.tensor_type.elem_type = np_dtype_to_tensor_dtype(value.dtype.numpy)
+    else:
+        dtype = value.dtype
+        kind.tensor_type.elem_type = np_dtype_to_tensor_dtype(dtype) if dtype != object else 7
+    kind.tensor_type.shape.SetInParent()
+    for dim in value.shape:
+        entry = kind.tensor_type.shape.dim.add()
+        if isinstance(dim, int):
+            entry.dim_value = dim
+    return kind
+
+
+def bound(node: NodeProto, attributes: Mapping[str, AttributeProto]) -> NodeProto:
+    """A node of a body whose references to attributes of the call are those, or are left out where it has none."""
+    if not any(attribute.ref_attr_name for attribute in node.attribute):
+        return node
+    result = NodeProto()
+    result.CopyFrom(node)
+    del result.attribute[:]
+    result.attribute.extend(_resolved(node, attributes))
+    return result
+
+
+def _resolved(node: NodeProto, attributes: Mapping[str, AttributeProto]) -> Iterator[AttributeProto]:
+    for attribute in node.attribute:
+        if not attribute.ref_attr_name:
+            yield attribute
+            continue
+        given = attributes.get(attribute.ref_attr_name)
+        if given is None:
+            continue
+        if attribute.type not in (AttributeProto.UNDEFINED, given.type):
+            raise InvalidGraphError(
+                f"{node.op_type} {node.name}: the attribute {attribute.name} refers to {given.name}, which is of "
+                "another type"
+            )
+        renamed = AttributeProto()
+        renamed.CopyFrom(given)
+        renamed.name = attribute.name
+        yield renamed

@@ -1,0 +1,135 @@
+"""Operators that say by an element's position what becomes of it: ranges, triangles, running sums."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from onnx.helper import tensor_dtype_to_np_dtype
+
+from ... import build
+from ...build import Tensor
+from ...dtypes import DType
+from ...expr import Expr, ceildiv, maximum, sub
+from .node import Node
+from .parameters import element_type
+from .value import MAX_GROWN_ELEMENTS, Value
+
+MAX_TABLE = 1 << 12
+"""Of an axis that is summed by a table of which elements come before which."""
+
+
+def range_(node: Node) -> Value:
+    """From a start up to a limit. Known, or integers of which the step is known."""
+    start, limit, step = node.hosts()
+    if object not in (start.dtype, limit.dtype, step.dtype):
+        first, last, by = (value.reshape(())[()] for value in (start, limit, step))
+        if by == 0:
+            node.invalid("a step of 0 leads nowhere")
+        count = max(int(np.ceil((last - first) / by)), 0)
+        if count > MAX_GROWN_ELEMENTS:
+            node.fail(f"{count} elements are more than the {MAX_GROWN_ELEMENTS} that are computed here")
+        return np.asarray(first + np.arange(count).astype(start.dtype) * by, start.dtype)
+    first, last, by = (value.reshape(()).tolist() for value in (start, limit, step))
+    if isinstance(by, Expr) or by < 1:
+        node.fail(f"a range of symbolic length goes up by a known step, not by {by}")
+    count = maximum(ceildiv(sub(last, first), by), 0)
+    numbers = build.arange(node.builder, count)
+    return numbers * by + build.dim_value(node.builder, first)
+
+
+def eye_like(node: Node) -> Value:
+    x = node.value(0)
+    own = x.dtype.numpy if isinstance(x, Tensor) else x.dtype
+    dtype = element_type(tensor_dtype_to_np_dtype(node.integer("dtype"))) if node.is_set("dtype") else element_type(own)
+    rows, columns = (build.arange(node.builder, dim) for dim in x.shape)
+    return build.equal(columns, rows.unsqueeze([1]) + node.integer("k", 0)).cast(dtype)
+
+
+def trilu(node: Node) -> Value:
+    """The upper or the lower triangle of matrices, shifted by `k`, zeros elsewhere."""
+    x = node.tensor(0)
+    shift = node.tensor(1).reshape().cast(DType.INT64) if node.has(1) else node.parameter(np.asarray(0, np.int64))
+    rows, columns = (build.arange(node.builder, dim) for dim in x.shape[-2:])
+    over = columns - rows.unsqueeze([1])
+    is_kept = over >= shift if node.integer("upper", 1) else over <= shift
+    return build.where(is_kept, x, 0)
+
+
+def _running(node: Node, combine: Callable[[Tensor], Tensor], neutral: int) -> Value:
+    """Every element with those before it, all at once: a table says which these are."""
+    x = node.tensor(0)
+    (axis,) = node.host(1).reshape(-1).tolist()
+    extent = x.shape[axis]
+    if not isinstance(extent, int) or extent > MAX_TABLE:
+        node.fail(f"axis {axis} has the extent {extent}, which is not known, or more than {MAX_TABLE}")
+    moved = build.moveaxis(x, axis, -1)
+    places = build.arange(node.builder, extent)
+    own, other = places.unsqueeze([1]), places
+    if node.integer("reverse", 0):
+        own, other = other, own
+    is_before = other < own if node.integer("exclusive", 0) else other <= own
+    table = build.where(is_before, moved.unsqueeze([-2]), neutral)
+    return build.moveaxis(combine(table).cast(x.dtype), -1, axis)
+
+
+def cum_sum(node: Node) -> Value:
+    return _running(node, lambda table: table.sum([-1], dtype=table.dtype), 0)
+
+
+def cum_prod(node: Node) -> Value:
+    return _running(node, lambda table: table.prod([-1], dtype=table.dtype), 1)
+
+
+def one_hot(node: Node) -> Value:
+    """`values[1]` at the index, `values[0]` elsewhere, along a new axis."""
+    indices, values = node.tensor(0), node.tensor(2)
+    depth = int(node.host(1).reshape(-1)[0])
+    off, on = values[0], values[1]
+    wide = indices.cast(DType.INT64)
+    wrapped = build.where(wide < 0, wide + depth, wide).unsqueeze([-1])
+    hot = build.where(build.equal(wrapped, build.arange(node.builder, depth)), on, off)
+    return build.moveaxis(hot, -1, node.integer("axis", -1))
+
+
+def hardmax(node: Node) -> Value:
+    """1 at the first greatest element. Before opset 13 the input is a matrix whose rows begin at `axis`."""
+    x = node.tensor(0)
+    if node.opset >= 13:
+        axis = node.integer("axis", -1) % x.rank
+        return _hot(node, x, axis)
+    start = node.integer("axis", 1) % x.rank
+    rows = x.reshape([-1 if start == 0 else 1, *x.shape[start:]]) if start == 0 else x
+    count = build.flatten(rows, start) if start < x.rank - 1 else rows
+    return _hot(node, count, count.rank - 1).reshape(x.shape)
+
+
+def _hot(node: Node, x: Tensor, axis: int) -> Tensor:
+    first = build.argmax(x, axis, True)
+    places = build.arange(node.builder, x.shape[axis]).reshape([-1, *(1,) * (x.rank - 1 - axis)])
+    return build.equal(places, first.cast(DType.INT64)).cast(x.dtype)
+
+
+def reverse_sequence(node: Node) -> Value:
+    """The first elements of each sequence backwards, as many as its length says."""
+    x, lengths = node.tensor(0), node.tensor(1).cast(DType.INT64)
+    batch, time = node.integer("batch_axis", 1), node.integer("time_axis", 0)
+    if {batch, time} != {0, 1}:
+        node.invalid(f"batch_axis {batch} and time_axis {time} are 0 and 1")
+    places = build.arange(node.builder, x.shape[time])
+    places, lengths = (places.unsqueeze([1]), lengths) if time == 0 else (places, lengths.unsqueeze([1]))
+    turned = build.where(places < lengths, lengths - 1 - places, places)
+    aligned = turned.reshape([*turned.shape, *(1,) * (x.rank - 2)]).expand(x.shape)
+    return build.gather(x, aligned, time)
+
+
+OPERATORS: dict[str, Callable[[Node], Value]] = {
+    "CumProd": cum_prod,
+    "CumSum": cum_sum,
+    "EyeLike": eye_like,
+    "Hardmax": hardmax,
+    "OneHot": one_hot,
+    "Range": range_,
+    "ReverseSequence": reverse_sequence,
+    "Trilu": trilu,
+}

@@ -1,0 +1,127 @@
+"""Quantised numbers: integers that stand for `(integer - zero point) * scale`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from onnx.helper import tensor_dtype_to_np_dtype
+
+from ... import build
+from ...build import Tensor
+from ...dtypes import DType
+from ...expr import mul
+from .convolution import convolved
+from .node import Node
+from .parameters import element_type
+from .value import Value
+
+
+def _aligned(node: Node, parameter: Tensor, x: Tensor, axis: int, block: int) -> Tensor:
+    """A scale or a zero point along the axis it belongs to, each entry repeated for the elements of its block."""
+    if parameter.rank == 0 or (parameter.rank == 1 and parameter.shape[0] == 1):
+        return parameter.reshape([1] * x.rank)
+    if parameter.rank == 1 and not block:
+        return parameter.reshape([1] * axis + [-1] + [1] * (x.rank - 1 - axis))
+    if parameter.rank != x.rank or not block:
+        node.invalid(f"a scale of rank {parameter.rank} does not fit an operand of rank {x.rank}")
+    shape = parameter.shape
+    repeated = parameter.unsqueeze([axis + 1]).expand([*shape[: axis + 1], block, *shape[axis + 1 :]])
+    whole = repeated.reshape([*shape[:axis], mul(shape[axis], block), *shape[axis + 1 :]])
+    return build.shrink(whole, [(0, dim) for dim in x.shape])
+
+
+def _quantized(x: Tensor, scale: Tensor, zero: Tensor | None, dtype: DType) -> Tensor:
+    """Rounded to even and saturated; in float32, as both are where they are narrower."""
+    wide = DType.FLOAT64 if x.dtype is DType.FLOAT64 else DType.FLOAT32
+    ratio = build.rint(x.cast(wide) / scale.cast(wide))
+    shifted = ratio if zero is None else ratio + zero.cast(wide)
+    return shifted.clip(float(dtype.min), float(dtype.max)).cast(dtype)
+
+
+def quantize(node: Node) -> Value:
+    x, scale = node.tensor(0), node.tensor(1)
+    node.ignore("saturate", "precision")
+    axis = node.integer("axis", 1) % max(x.rank, 1) if node.opset >= 13 else 0
+    block = node.integer("block_size", 0) if node.opset >= 21 else 0
+    wanted = node.integer("output_dtype", 0) if node.opset >= 21 else 0
+    zero = node.tensor(2) if node.has(2) else None
+    dtype = zero.dtype if zero is not None else DType.UINT8
+    if wanted and zero is None:
+        dtype = element_type(tensor_dtype_to_np_dtype(wanted))
+    aligned = None if zero is None else _aligned(node, zero, x, axis, block)
+    return _quantized(x, _aligned(node, scale, x, axis, block), aligned, dtype)
+
+
+def dequantize(node: Node) -> Value:
+    x, scale = node.tensor(0), node.tensor(1)
+    axis = node.integer("axis", 1) % max(x.rank, 1) if node.opset >= 13 else 0
+    block = node.integer("block_size", 0) if node.opset >= 21 else 0
+    wanted = node.integer("output_dtype", 0) if node.opset >= 23 else 0
+    dtype = element_type(tensor_dtype_to_np_dtype(wanted)) if wanted else scale.dtype
+    wide = DType.FLOAT32 if dtype.itemsize < 4 else dtype
+    value = x.cast(DType.INT64) if wide is DType.FLOAT64 else x.cast(DType.INT32)
+    if node.has(2):
+        value = value - _aligned(node, node.tensor(2), x, axis, block).cast(value.dtype)
+    return (value.cast(wide) * _aligned(node, scale, x, axis, block).cast(wide)).cast(dtype)
+
+
+def _centred(node: Node, place: int, zero: int, aligned: Callable[[Tensor], Tensor]) -> Tensor:
+    """An operand of integers without its zero point, in int32."""
+    x = node.tensor(place).cast(DType.INT32)
+    return x - aligned(node.tensor(zero).cast(DType.INT32)) if node.has(zero) else x
+
+
+def _rows(parameter: Tensor) -> Tensor:
+    """One entry for each row of a left operand."""
+    return parameter.unsqueeze([-1]) if parameter.rank else parameter
+
+
+def _as_it_is(parameter: Tensor) -> Tensor:
+    return parameter
+
+
+def matmul_integer(node: Node) -> Value:
+    return _centred(node, 0, 2, _rows) @ _centred(node, 1, 3, _as_it_is)
+
+
+def qlinear_matmul(node: Node) -> Value:
+    total = _centred(node, 0, 2, _rows) @ _centred(node, 3, 5, _as_it_is)
+    scale = _rows(node.tensor(1)).cast(DType.FLOAT32) * node.tensor(4).cast(DType.FLOAT32)
+    zero = node.tensor(7)
+    return _quantized(total.cast(DType.FLOAT32) * scale, _rows(node.tensor(6)), _rows(zero), zero.dtype)
+
+
+def _by_channel(rank: int) -> Callable[[Tensor], Tensor]:
+    """One entry for each kernel of a convolution's weights."""
+    return lambda parameter: parameter.reshape([-1, *(1,) * (rank - 1)]) if parameter.rank else parameter
+
+
+def conv_integer(node: Node) -> Value:
+    rank = node.tensor(1).rank
+    x, weight = _centred(node, 0, 2, _as_it_is), _centred(node, 1, 3, _by_channel(rank))
+    return convolved(node, x, weight, None)
+
+
+def qlinear_conv(node: Node) -> Value:
+    """Integers from end to end: a float scale for each kernel brings the sums to the result's."""
+    rank = node.tensor(3).rank
+    x, weight = _centred(node, 0, 2, _as_it_is), _centred(node, 3, 5, _by_channel(rank))
+    total = convolved(node, x, weight, None)
+    spatial: Sequence[int] = (1,) * (rank - 2)
+    if node.has(8):
+        total = total + node.tensor(8).reshape([-1, *spatial])
+    weight_scale = node.tensor(4)
+    factor = weight_scale.reshape([-1, *spatial]) if weight_scale.rank else weight_scale
+    zero = node.tensor(7)
+    scaled = total.cast(DType.FLOAT32) * (node.tensor(1).cast(DType.FLOAT32) * factor.cast(DType.FLOAT32))
+    return _quantized(scaled, node.tensor(6), zero, zero.dtype)
+
+
+OPERATORS: dict[str, Callable[[Node], Value]] = {
+    "ConvInteger": conv_integer,
+    "DequantizeLinear": dequantize,
+    "MatMulInteger": matmul_integer,
+    "QLinearConv": qlinear_conv,
+    "QLinearMatMul": qlinear_matmul,
+    "QuantizeLinear": quantize,
+}

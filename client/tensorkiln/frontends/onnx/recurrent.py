@@ -1,0 +1,214 @@
+"""RNN, GRU and LSTM, unrolled: one step after the other over a sequence of known length."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from ... import build
+from ...build import Tensor
+from ...limits import MAX_NODES
+from .node import Node
+
+Activation = Callable[[Tensor], Tensor]
+Step = Callable[[Tensor, "list[Tensor]"], "list[Tensor]"]
+"""From the input of a step and the states before it to those after it; the first is what the step gives."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Direction:
+    """What one direction is given: weights of inputs and of states, biases of both, peepholes."""
+
+    weights: Tensor
+    recurrent: Tensor
+    bias: tuple[Tensor, Tensor] | None
+    peepholes: Tensor | None
+    activations: Sequence[Activation]
+    hidden: int
+    is_reversed: bool
+    clip: float | None
+
+    def clipped(self, x: Tensor) -> Tensor:
+        """What goes into an activation."""
+        return x if self.clip is None else x.clip(-self.clip, self.clip)
+
+    def gates(self, x: Tensor, state: Tensor) -> list[Tensor]:
+        """All gates at once, apart."""
+        total = x @ build.transpose(self.weights) + state @ build.transpose(self.recurrent)
+        if self.bias is not None:
+            total = total + self.bias[0] + self.bias[1]
+        return _apart(total, self.hidden)
+
+
+def _apart(x: Tensor, size: int) -> list[Tensor]:
+    count = x.shape[-1]
+    assert isinstance(count, int), "weights are of known shapes"
+    return [x[..., place : place + size] for place in range(0, count, size)]
+
+
+def _elu(alpha: float) -> Activation:
+    return lambda x: build.elu(x, alpha)
+
+
+def _activation(node: Node, name: str, alpha: float | None, beta: float | None) -> Activation:
+    known: dict[str, Activation] = {
+        "affine": lambda x: x * (1.0 if alpha is None else alpha) + (beta or 0.0),
+        "elu": _elu(1.0 if alpha is None else alpha),
+        "hardsigmoid": lambda x: (x * (0.2 if alpha is None else alpha) + (0.5 if beta is None else beta)).clip(
+            0.0, 1.0
+        ),
+        "leakyrelu": lambda x: build.leaky_relu(x, 0.01 if alpha is None else alpha),
+        "relu": build.relu,
+        "scaledtanh": lambda x: build.tanh(x * (1.0 if beta is None else beta)) * (1.0 if alpha is None else alpha),
+        "sigmoid": build.sigmoid,
+        "softplus": build.softplus,
+        "softsign": lambda x: x / (build.absolute(x) + 1.0),
+        "tanh": build.tanh,
+        "thresholdedrelu": lambda x: build.where(x > (1.0 if alpha is None else alpha), x, 0.0),
+    }
+    return known[name.lower()] if name.lower() in known else node.fail(f"the activation {name} is not supported")
+
+
+def _activations(node: Node, defaults: Sequence[str], directions: int) -> Iterator[Sequence[Activation]]:
+    names = node.strings("activations", [*defaults] * directions)
+    alphas, betas = iter(node.numbers("activation_alpha", [])), iter(node.numbers("activation_beta", []))
+    if len(names) != len(defaults) * directions:
+        node.invalid(f"{len(names)} activations are given, {len(defaults)} are taken in each direction")
+    made = [_activation(node, name, next(alphas, None), next(betas, None)) for name in names]
+    for first in range(0, len(made), len(defaults)):
+        yield made[first : first + len(defaults)]
+
+
+def _directions(node: Node, gates: int, defaults: Sequence[str], peepholes: int | None) -> list[_Direction]:
+    which = node.choice("direction", ("forward", "reverse", "bidirectional"), "forward")
+    backwards = {"forward": [False], "reverse": [True], "bidirectional": [False, True]}[which]
+    weights, recurrent = node.tensor(1), node.tensor(2)
+    hidden = node.integer("hidden_size", _known(node, recurrent.shape[-1]))
+    clip = node.number("clip") if node.is_set("clip") else None
+    found: list[_Direction] = []
+    for place, (is_reversed, activations) in enumerate(
+        zip(backwards, _activations(node, defaults, len(backwards)), strict=True)
+    ):
+        bias = None
+        if node.has(3):
+            both = node.tensor(3)[place]
+            bias = (both[: gates * hidden], both[gates * hidden :])
+        own = node.tensor(peepholes)[place] if peepholes is not None and node.has(peepholes) else None
+        found.append(_Direction(weights[place], recurrent[place], bias, own, activations, hidden, is_reversed, clip))
+    return found
+
+
+def _known(node: Node, dim: object) -> int:
+    return dim if isinstance(dim, int) else node.fail(f"the extent {dim} of a sequence or of weights must be known")
+
+
+def _run(node: Node, directions: Sequence[_Direction], step: Callable[[_Direction], Step], states: int) -> list[Tensor]:
+    """Y, then the last states, in the node's layout."""
+    if node.has(4):
+        node.fail("lengths of sequences are not supported")
+    by_batch = node.opset >= 14 and node.integer("layout", 0) == 1
+    x = build.moveaxis(node.tensor(0), 0, 1) if by_batch else node.tensor(0)
+    length, batch = _known(node, x.shape[0]), x.shape[1]
+    if length > MAX_NODES or not length:
+        node.fail(f"a sequence of {length} steps is not unrolled")
+    outputs: list[Tensor] = []
+    last: list[list[Tensor]] = [[] for _ in range(states)]
+    for place, direction in enumerate(directions):
+        state: list[Tensor] = []
+        for number in range(states):
+            if node.has(5 + number):
+                given = node.tensor(5 + number)
+                state.append(given[:, place] if by_batch else given[place])
+            else:
+                state.append(build.zeros(x.builder, (batch, direction.hidden), x.dtype))
+        run, steps = step(direction), range(length)
+        given_out: list[Tensor] = []
+        for position in reversed(steps) if direction.is_reversed else steps:
+            state = run(x[position], state)
+            given_out.append(state[0])
+        if direction.is_reversed:
+            given_out.reverse()
+        outputs.append(build.stack(given_out, 0))
+        for number in range(states):
+            last[number].append(state[number])
+    # [step, direction, batch, hidden], or [batch, step, direction, hidden].
+    y = build.stack(outputs, 1)
+    if by_batch:
+        return [build.moveaxis(y, 2, 0), *(build.stack(each, 1) for each in last)]
+    return [y, *(build.stack(each, 0) for each in last)]
+
+
+def rnn(node: Node) -> list[Tensor]:
+    def step(direction: _Direction) -> Step:
+        def run(x: Tensor, states: list[Tensor]) -> list[Tensor]:
+            (gate,) = direction.gates(x, states[0])
+            return [direction.activations[0](direction.clipped(gate))]
+
+        return run
+
+    return _run(node, _directions(node, 1, ("Tanh",), None), step, 1)
+
+
+def gru(node: Node) -> list[Tensor]:
+    """Gates: update, reset, hidden. `linear_before_reset` multiplies the hidden gate's states after their weights."""
+    resets_late = node.integer("linear_before_reset", 0) == 1
+
+    def step(direction: _Direction) -> Step:
+        def run(x: Tensor, states: list[Tensor]) -> list[Tensor]:
+            (state,) = states
+            size = direction.hidden
+            inputs = _apart(x @ build.transpose(direction.weights), size)
+            recurrent = [direction.recurrent[place : place + size] for place in range(0, 3 * size, size)]
+            zero = [None, None, None]
+            own = _apart(direction.bias[0], size) if direction.bias is not None else zero
+            other = _apart(direction.bias[1], size) if direction.bias is not None else zero
+
+            def gate(place: int) -> Tensor:
+                return _sum(inputs[place] + state @ build.transpose(recurrent[place]), own[place], other[place])
+
+            first, second = direction.activations
+            update, reset = (first(direction.clipped(gate(place))) for place in (0, 1))
+            if resets_late:
+                hidden = reset * _sum(state @ build.transpose(recurrent[2]), other[2])
+                new = second(direction.clipped(_sum(inputs[2] + hidden, own[2])))
+            else:
+                hidden = (reset * state) @ build.transpose(recurrent[2])
+                new = second(direction.clipped(_sum(inputs[2] + hidden, own[2], other[2])))
+            return [(1.0 - update) * new + update * state]
+
+        return run
+
+    return _run(node, _directions(node, 3, ("Sigmoid", "Tanh"), None), step, 1)
+
+
+def _sum(x: Tensor, *others: Tensor | None) -> Tensor:
+    for other in others:
+        x = x if other is None else x + other
+    return x
+
+
+def lstm(node: Node) -> list[Tensor]:
+    """Gates: input, output, forget, cell; the peepholes of the first three look at the cell."""
+    if node.integer("input_forget", 0):
+        node.fail("input_forget is not supported")
+
+    def step(direction: _Direction) -> Step:
+        peepholes = None if direction.peepholes is None else _apart(direction.peepholes, direction.hidden)
+
+        def seen(gate: Tensor, place: int, cell: Tensor) -> Tensor:
+            return direction.clipped(gate if peepholes is None else gate + peepholes[place] * cell)
+
+        def run(x: Tensor, states: list[Tensor]) -> list[Tensor]:
+            state, cell = states
+            enters, leaves, stays, new = direction.gates(x, state)
+            first, second, third = direction.activations
+            kept = first(seen(stays, 2, cell)) * cell
+            after = kept + first(seen(enters, 0, cell)) * second(direction.clipped(new))
+            return [first(seen(leaves, 1, after)) * third(after), after]
+
+        return run
+
+    return _run(node, _directions(node, 4, ("Sigmoid", "Tanh", "Tanh"), 7), step, 2)
+
+
+OPERATORS: dict[str, Callable[[Node], Sequence[Tensor]]] = {"GRU": gru, "LSTM": lstm, "RNN": rnn}

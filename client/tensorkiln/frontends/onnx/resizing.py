@@ -1,0 +1,191 @@
+"""Resize and Upsample: along each axis a table says how much of which elements an element of the result is."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ... import build
+from ...build import Tensor
+from ...expr import Dim
+from .node import Node
+from .value import Host, Value
+
+COORDINATES = (
+    *("half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric"),
+    "tf_crop_and_resize",
+)
+MODES = ("nearest", "linear", "cubic")
+ROUNDINGS = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil")
+
+
+@dataclass(frozen=True, slots=True)
+class _Axis:
+    """`size` elements become `resized`, by `scale`; `roi` is the part of the axis that is looked at."""
+
+    size: int
+    resized: int
+    scale: float
+    roi: tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    mode: str
+    coordinates: str
+    rounding: str
+    cubic: float
+    excludes_outside: bool
+    antialias: bool
+
+
+def resize(node: Node) -> Value:
+    x = node.tensor(0)
+    way = _Way(
+        node.choice("mode", MODES, "nearest"),
+        node.choice("coordinate_transformation_mode", COORDINATES, "half_pixel") if node.opset >= 11 else "asymmetric",
+        node.choice("nearest_mode", ROUNDINGS, "round_prefer_floor") if node.opset >= 11 else "floor",
+        node.number("cubic_coeff_a", -0.75) if node.opset >= 11 else -0.75,
+        node.integer("exclude_outside", 0) == 1 if node.opset >= 11 else False,
+        node.integer("antialias", 0) == 1 if node.opset >= 18 else False,
+    )
+    over = node.integers("axes", list(range(x.rank))) if node.opset >= 18 else list(range(x.rank))
+    chosen = [axis % x.rank for axis in over]
+    outside = node.number("extrapolation_value", 0.0) if node.opset >= 11 else 0.0
+    for place, (size, scale) in zip(chosen, _targets(node, x, chosen), strict=True):
+        dim = x.shape[place]
+        if scale == 1 and size == dim and way.coordinates != "tf_crop_and_resize":
+            continue
+        if not isinstance(dim, int) or not isinstance(size, int):
+            node.fail(f"axis {place} of {dim} elements is resized, which must be known")
+        axis = _Axis(dim, size, scale, _roi(node, chosen.index(place), len(chosen), way))
+        x = _resized(node, x, place, axis, way, outside)
+    return x
+
+
+def upsample(node: Node) -> Value:
+    """What Resize was before opset 10."""
+    x = node.tensor(0)
+    mode = node.choice("mode", ("nearest", "linear"), "nearest")
+    scales = node.numbers("scales") if node.opset < 9 else node.host(1).reshape(-1).tolist()
+    way = _Way(mode, "asymmetric", "floor", -0.75, excludes_outside=False, antialias=False)
+    for place, scale in enumerate(scales):
+        dim = x.shape[place]
+        if scale == 1:
+            continue
+        if not isinstance(dim, int):
+            node.fail(f"axis {place} of {dim} elements is resized, which must be known")
+        x = _resized(node, x, place, _Axis(dim, math.floor(dim * scale), scale, (0.0, 1.0)), way, 0.0)
+    return x
+
+
+def _targets(node: Node, x: Tensor, chosen: Sequence[int]) -> list[tuple[Dim, float]]:
+    """The size and the scale of each axis that is chosen."""
+    own = [x.shape[axis] for axis in chosen]
+    scales_at = 1 if node.opset < 11 else 2
+    if node.has(scales_at) and node.host(scales_at).size:
+        scales = [float(scale) for scale in node.host(scales_at).reshape(-1).tolist()]
+        if len(scales) != len(own):
+            node.invalid(f"{len(scales)} scales are given for {len(own)} axes")
+        node.ignore("keep_aspect_ratio_policy")
+        return [
+            (dim if scale == 1 else math.floor(dim * scale) if isinstance(dim, int) else -1, scale)
+            if scale == 1 or isinstance(dim, int)
+            else node.fail(f"an axis of {dim} elements is scaled by {scale}, and must be known")
+            for dim, scale in zip(own, scales, strict=True)
+        ]
+    sizes = node.host(3).reshape(-1).tolist()
+    if len(sizes) != len(own):
+        node.invalid(f"{len(sizes)} sizes are given for {len(own)} axes")
+    policy = node.choice("keep_aspect_ratio_policy", ("stretch", "not_larger", "not_smaller"), "stretch")
+    known = [
+        (size, 1.0 if size == dim else size / dim if isinstance(dim, int) and isinstance(size, int) else math.nan)
+        for size, dim in zip(sizes, own, strict=True)
+    ]
+    if policy == "stretch":
+        return known
+    scale = (min if policy == "not_larger" else max)(scale for _, scale in known)
+    return [(math.floor(dim * scale + 0.5) if isinstance(dim, int) else dim, scale) for dim in own]
+
+
+def _roi(node: Node, place: int, count: int, way: _Way) -> tuple[float, float]:
+    if way.coordinates != "tf_crop_and_resize":
+        return 0.0, 1.0
+    roi = node.host(1).reshape(-1).tolist()
+    return float(roi[place]), float(roi[place + count])
+
+
+def _resized(node: Node, x: Tensor, place: int, axis: _Axis, way: _Way, outside: float) -> Tensor:
+    found = np.array([_coordinate(each, axis, way.coordinates) for each in range(axis.resized)], np.float64)
+    if way.mode == "nearest":
+        positions = np.clip(_ROUND[way.rounding](found), 0, axis.size - 1).astype(np.int64)
+        result = build.take(x, node.parameter(positions), place)
+    else:
+        table = np.stack([_weights(at, axis, way) for at in found]) if axis.resized else np.zeros((0, axis.size))
+        moved = build.moveaxis(x, place, -1)
+        wide = moved if moved.dtype.is_float else moved.cast("float32")
+        product = wide @ node.parameter(np.ascontiguousarray(table.T).astype(wide.dtype.numpy))
+        result = build.moveaxis(product if moved.dtype.is_float else build.rint(product).cast(x.dtype), -1, place)
+    if way.coordinates != "tf_crop_and_resize":
+        return result
+    is_outside = (found < 0) | (found > axis.size - 1)
+    if not is_outside.any():
+        return result
+    flags = node.parameter(is_outside.reshape([-1, *(1,) * (x.rank - 1 - place)]))
+    return build.where(flags, outside, result)
+
+
+def _coordinate(each: int, axis: _Axis, how: str) -> float:
+    """Where in the original an element of the result lies."""
+    if how == "align_corners":
+        return each * (axis.size - 1) / (axis.resized - 1) if axis.resized > 1 else 0.0
+    if how == "asymmetric":
+        return each / axis.scale
+    if how == "tf_crop_and_resize":
+        start, end = axis.roi
+        if axis.resized == 1:
+            return 0.5 * (start + end) * (axis.size - 1)
+        return start * (axis.size - 1) + each * (end - start) * (axis.size - 1) / (axis.resized - 1)
+    if how == "pytorch_half_pixel" and axis.resized == 1:
+        return -0.5
+    centred = (each + 0.5) / axis.scale - 0.5
+    if how == "half_pixel_symmetric":
+        return centred + axis.size / 2 * (1 - axis.resized / (axis.scale * axis.size))
+    return centred
+
+
+_ROUND: dict[str, Callable[[Host], Host]] = {
+    "round_prefer_floor": lambda x: np.ceil(x - 0.5),
+    "round_prefer_ceil": lambda x: np.floor(x + 0.5),
+    "floor": np.floor,
+    "ceil": np.ceil,
+}
+
+
+def _weights(at: float, axis: _Axis, way: _Way) -> Host:
+    """How much of each element of the original is at a coordinate."""
+    shrink = min(axis.scale, 1.0) if way.antialias else 1.0
+    reach = (1 if way.mode == "linear" else 2) / shrink
+    around = np.arange(math.floor(at - reach), math.ceil(at + reach) + 1)
+    away = np.abs(around - at) * shrink
+    parts = np.clip(1 - away, 0, None) if way.mode == "linear" else _cubic(away, way.cubic)
+    if way.excludes_outside:
+        parts = np.where((around >= 0) & (around < axis.size), parts, 0.0)
+    if way.excludes_outside or way.antialias:
+        parts = parts / parts.sum()
+    row = np.zeros(axis.size)
+    np.add.at(row, np.clip(around, 0, axis.size - 1), parts)
+    return row
+
+
+def _cubic(away: Host, a: float) -> Host:
+    """The kernel of cubic convolution (Keys 1981)."""
+    near = ((a + 2) * away - (a + 3)) * away * away + 1
+    far = ((a * away - 5 * a) * away + 8 * a) * away - 4 * a
+    return np.where(away <= 1, near, np.where(away < 2, far, 0.0))
+
+
+OPERATORS: dict[str, Callable[[Node], Value]] = {"Resize": resize, "Upsample": upsample}

@@ -1,0 +1,150 @@
+"""Elements put at computed positions, and those read there by tuples of indices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import numpy as np
+
+from ... import build
+from ...build import Tensor
+from ...dtypes import DType
+from ...expr import Dim, product
+from .node import Node
+from .value import Value
+
+REDUCTIONS: Final = ("none", "add", "mul", "max", "min")
+MAX_TABLE: Final = 1 << 26
+"""Of updates that are combined: pairs of a position and an update along an axis."""
+
+
+def _reduction(node: Node) -> str:
+    return node.choice("reduction", REDUCTIONS, "none") if node.opset >= 16 else "none"
+
+
+def _wrapped(indices: Tensor, dim: Dim) -> Tensor:
+    wide = indices.cast(DType.INT64)
+    return build.where(wide < 0, wide + build.dim_value(indices.builder, dim), wide)
+
+
+def _put(node: Node, x: Tensor, indices: Tensor, updates: Tensor, axis: int, how: str) -> Tensor:
+    """`x` with the updates put at their indices along `axis`, in the first elements of the other axes."""
+    if how == "none":
+        shape = [*updates.shape[:axis], x.shape[axis], *updates.shape[axis + 1 :]]
+        put = build.scatter(indices, updates, axis, shape)
+        hit = build.scatter(indices, build.ones(x.builder, updates.shape, DType.BOOL), axis, shape)
+        return build.where(_padded(hit, x.shape), _padded(put, x.shape), x)
+    return _combined(node, x, indices, updates, axis, how)
+
+
+def _combined(node: Node, x: Tensor, indices: Tensor, updates: Tensor, axis: int, how: str) -> Tensor:
+    """Every position looks at all updates, so that none is lost where several have the same index."""
+    pairs = product([x.shape[axis], *updates.shape])
+    if not isinstance(pairs, int) or pairs > MAX_TABLE:
+        node.fail(f"updates are combined by a table of {pairs} pairs, which is not known, or more than {MAX_TABLE}")
+    moved, places = (build.moveaxis(each, axis, -1).unsqueeze([-2]) for each in (updates, indices))
+    positions = build.arange(x.builder, x.shape[axis]).unsqueeze([1])
+    hits = build.equal(places, positions)
+    own: list[Dim] = [*x.shape]
+    if how in ("add", "mul"):
+        table = build.where(hits, moved, 0 if how == "add" else 1)
+        total = table.sum([-1], dtype=x.dtype) if how == "add" else table.prod([-1], dtype=x.dtype)
+        other = _padded(build.moveaxis(total, -1, axis), own, 0 if how == "add" else 1)
+        return x + other if how == "add" else x * other
+    lowest, highest = (float("-inf"), float("inf")) if x.dtype.is_float else (x.dtype.min, x.dtype.max)
+    table = build.where(hits, moved, lowest if how == "max" else highest)
+    found = table.max([-1]) if how == "max" else table.min([-1])
+    is_hit = _padded(build.moveaxis(hits.any(-1), -1, axis), own)
+    value = _padded(build.moveaxis(found, -1, axis), own)
+    return build.where(is_hit, build.maximum(x, value) if how == "max" else build.minimum(x, value), x)
+
+
+def _padded(x: Tensor, shape: Sequence[Dim], fill: int = 0) -> Tensor:
+    """Up to `shape`, behind the elements."""
+    if tuple(x.shape) == tuple(shape):
+        return x
+    return build.pad(x, [(0, whole - own) for whole, own in zip(shape, x.shape, strict=True)], fill)
+
+
+def scatter_elements(node: Node) -> Value:
+    x, updates = node.tensor(0), node.tensor(2)
+    axis = node.integer("axis", 0) % max(x.rank, 1)
+    return _put(node, x, _wrapped(node.tensor(1), x.shape[axis]), updates, axis, _reduction(node))
+
+
+def _linear(indices: Tensor, dims: Sequence[Dim]) -> Tensor:
+    """Tuples of indices, along the last axis, as positions in the flattened `dims`."""
+    total = build.zeros(indices.builder, indices.shape[:-1], DType.INT64)
+    for place, dim in enumerate(dims):
+        size = build.dim_value(indices.builder, dim)
+        own = _wrapped(indices[..., place], dim)
+        # What lies outside of one axis must not be found on another row.
+        inside = (own >= 0) & (own < size)
+        total = build.where(inside & (total >= 0), total * size + own, -1)
+    return total
+
+
+def scatter_nd(node: Node) -> Value:
+    x, indices, updates = node.tensor(0), node.tensor(1), node.tensor(2)
+    depth = _depth(node, indices)
+    head, rest = x.shape[:depth], x.shape[depth:]
+    flat = x.reshape([product(head), product(rest)])
+    count = product(indices.shape[:-1])
+    places = _linear(indices, head).reshape([count, 1]).expand([count, product(rest)])
+    return _put(node, flat, places, updates.reshape([count, product(rest)]), 0, _reduction(node)).reshape(x.shape)
+
+
+def gather_nd(node: Node) -> Value:
+    x, indices = node.tensor(0), node.tensor(1)
+    shared = node.integer("batch_dims", 0) if node.opset >= 12 else 0
+    depth = _depth(node, indices)
+    batch, head, rest = x.shape[:shared], x.shape[shared : shared + depth], x.shape[shared + depth :]
+    flat = x.reshape([product(batch), product(head), product(rest)])
+    outer = indices.shape[shared:-1]
+    places = _linear(indices, head).reshape([product(batch), product(outer), 1])
+    found = build.gather(flat, places.expand([product(batch), product(outer), product(rest)]), 1)
+    return found.reshape([*batch, *outer, *rest])
+
+
+def _depth(node: Node, indices: Tensor) -> int:
+    depth = indices.shape[-1]
+    return depth if isinstance(depth, int) else node.fail(f"the length of index tuples is {depth}, which is not known")
+
+
+def tensor_scatter(node: Node) -> Value:
+    """Each sequence of a batch written to its cache from its own position on; `circular` goes on at the front."""
+    cache, update = node.tensor(0), node.tensor(1)
+    axis = node.integer("axis", -2) % cache.rank
+    is_circular = node.choice("mode", ("linear", "circular"), "linear") == "circular"
+    steps = build.arange(cache.builder, update.shape[axis]).reshape([-1, *(1,) * (cache.rank - 1 - axis)])
+    if node.has(2):
+        steps = steps + node.tensor(2).cast(DType.INT64).reshape([-1, *(1,) * (cache.rank - 1)])
+    if is_circular:
+        steps = steps % build.dim_value(cache.builder, cache.shape[axis])
+    whole = [1] * (cache.rank - steps.rank) + list(steps.shape)
+    return _put(node, cache, steps.reshape(whole).expand(update.shape), update, axis, "none")
+
+
+def compress(node: Node) -> Value:
+    """The elements, or whole slices along an axis, whose flag is set; the flags must be known."""
+    x, kept = node.tensor(0), np.flatnonzero(node.host(1))
+    positions = node.parameter(kept.astype(np.int64))
+    if node.is_set("axis"):
+        return build.take(x, positions, node.integer("axis"))
+    return build.take(x.reshape([product(x.shape)]), positions, 0)
+
+
+def non_zero(node: Node) -> Value:
+    return np.asarray(np.nonzero(node.host(0)), np.int64)
+
+
+OPERATORS: dict[str, Callable[[Node], Value]] = {
+    "Compress": compress,
+    "GatherND": gather_nd,
+    "NonZero": non_zero,
+    "Scatter": scatter_elements,
+    "ScatterElements": scatter_elements,
+    "ScatterND": scatter_nd,
+    "TensorScatter": tensor_scatter,
+}

@@ -1,0 +1,162 @@
+"""Nodes that run one after the other, and the values that they read and write by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from onnx import AttributeProto, GraphProto, NodeProto, TensorProto, numpy_helper
+
+from ...errors import InvalidGraphError, UnsupportedGraphError
+from .folding import fold, is_foldable
+from .functions import MAX_DEPTH, Body, Functions, bound
+from .naming import named
+from .node import Node
+from .operators import OPERATORS, results_of
+from .parameters import Parameters
+from .signature import check_inputs
+from .value import Host, Value
+
+OWN_DOMAINS = ("", "ai.onnx")
+
+
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """An output that we do not compute; only reading it is an error."""
+
+    reason: str
+
+
+@dataclass
+class Scope:
+    """Values by name, in the model's graph, a subgraph of it or the body of a function.
+
+    A subgraph sees the values of the scope around it, a function only its inputs. `opsets` gives the version of each
+    domain, `attributes` those of the call that runs this body, `path` what its nodes are called after.
+    """
+
+    parameters: Parameters
+    functions: Functions
+    opsets: Mapping[str, int]
+    values: dict[str, Value | Absent]
+    around: Scope | None = None
+    attributes: Mapping[str, AttributeProto] = field(default_factory=dict[str, AttributeProto])
+    path: str = ""
+    depth: int = 0
+    read: frozenset[str] = frozenset()
+
+    def run(self, nodes: Sequence[NodeProto], results: Sequence[str]) -> None:
+        """Compute what the nodes write; `results` are the names that are read afterwards."""
+        self.read = self.read.union(results, _names_read(nodes))
+        for position, proto in enumerate(nodes):
+            self._run(bound(proto, self.attributes), f"{self.path}{proto.name or f'#{position}'}")
+
+    def value(self, name: str) -> Value | Absent | None:
+        """The value of that name, here or around."""
+        found = self.values.get(name)
+        return self.around.value(name) if found is None and self.around is not None else found
+
+    def output(self, name: str) -> Value:
+        """The value of an output. UnsupportedGraphError where there is none."""
+        found = self.value(name)
+        if found is None or isinstance(found, Absent):
+            raise UnsupportedGraphError(found.reason if found is not None else f"no node writes the output {name!r}")
+        return found
+
+    def run_subgraph(self, graph: GraphProto, inputs: Sequence[Value], path: str) -> list[Value]:
+        """The outputs of a subgraph of a node."""
+        if self.depth >= MAX_DEPTH:
+            raise UnsupportedGraphError(f"{path}: more than {MAX_DEPTH} graphs and functions lie within one another")
+        if len(inputs) != len(graph.input):
+            raise InvalidGraphError(f"{path}: the subgraph takes {len(graph.input)} inputs, {len(inputs)} are given")
+        values: dict[str, Value | Absent] = {tensor.name: initializer(tensor) for tensor in graph.initializer}
+        values |= {entry.name: value for entry, value in zip(graph.input, inputs, strict=True)}
+        inner = Scope(
+            self.parameters, self.functions, self.opsets, values, self, self.attributes, f"{path}/", self.depth + 1
+        )
+        names = [entry.name for entry in graph.output]
+        inner.run(graph.node, names)
+        return [inner.output(name) for name in names]
+
+    def _run(self, proto: NodeProto, name: str) -> None:
+        inputs = [self._input(entry, proto) for entry in proto.input]
+        opset = self.opsets.get(proto.domain if proto.domain not in OWN_DOMAINS else "", 1)
+        is_own = proto.domain in OWN_DOMAINS and proto.op_type in OPERATORS and proto not in self.functions
+        node = Node(proto, name, opset, inputs, self.parameters, self.read, self.run_subgraph)
+        results: Sequence[Value | Absent]
+        if is_own:
+            # What a fold overflows or divides by zero is what the operator would give, and no matter for warnings.
+            with named(node), np.errstate(all="ignore"):
+                check_inputs(node)
+                results = fold(node) if is_foldable(node) else results_of(node)
+            node.refuse_unread()
+        else:
+            results = self._call(proto, node, opset)
+        for place, output in enumerate(proto.output):
+            if place < len(results):
+                self.values[output] = results[place]
+            elif output:
+                self.values[output] = Absent(f"output {place} of {node.op} {node.name} is not supported")
+
+    def _call(self, proto: NodeProto, node: Node, opset: int) -> Sequence[Value | Absent]:
+        body = self.functions.body(proto, opset, node.inputs)
+        if body is None:
+            node.fail(f"the operator {proto.domain or 'ai.onnx'}.{proto.op_type} is not supported")
+        if self.depth >= MAX_DEPTH:
+            node.fail(f"more than {MAX_DEPTH} graphs and functions lie within one another")
+        if len(node.inputs) > len(body.inputs):
+            node.invalid(f"{len(node.inputs)} inputs are given, at most {len(body.inputs)} are taken")
+        given = {attribute.name: attribute for attribute in proto.attribute}
+        inner = Scope(
+            self.parameters,
+            self.functions,
+            {domain if domain not in OWN_DOMAINS else "": version for domain, version in body.opsets.items()},
+            {name: value for name, value in zip(body.inputs, node.inputs, strict=False) if value is not None},
+            attributes={**body.attributes, **given},
+            path=f"{node.name}/",
+            depth=self.depth + 1,
+        )
+        # What the caller leaves out is an empty name in the body.
+        missing = {name for place, name in enumerate(body.inputs) if not node.has(place)}
+        inner.values |= {name: _NOTHING for name in missing}
+        inner.run(body.nodes, [name for place, name in enumerate(body.outputs) if node.is_read(place)])
+        return _outputs(body, node, inner)
+
+    def _input(self, name: str, proto: NodeProto) -> Value | None:
+        found = self.value(name) if name else None
+        if not name or found is _NOTHING:
+            return None
+        if isinstance(found, Absent):
+            raise UnsupportedGraphError(f"{found.reason}, but {proto.op_type} {proto.name} reads it")
+        if found is None:
+            raise InvalidGraphError(f"{proto.op_type} {proto.name} reads {name!r}, which no earlier node writes")
+        return found
+
+
+_NOTHING = Absent("an input is missing")
+
+
+def _outputs(body: Body, node: Node, inner: Scope) -> list[Value | Absent]:
+    """What the body gives of what is read."""
+    unread = Absent("nothing reads it")
+    return [inner.output(name) if node.is_read(place) else unread for place, name in enumerate(body.outputs)]
+
+
+def _names_read(nodes: Sequence[NodeProto]) -> set[str]:
+    """What the nodes read, and the nodes of their subgraphs."""
+    found: set[str] = set()
+    for node in nodes:
+        found.update(node.input)
+        for attribute in node.attribute:
+            for graph in (*attribute.graphs, *([attribute.g] if attribute.HasField("g") else [])):
+                found |= _names_read(graph.node) | {entry.name for entry in graph.output}
+    return found
+
+
+def initializer(tensor: TensorProto) -> Host:
+    """The array of an initializer. InvalidGraphError where it has none."""
+    try:
+        return np.asarray(numpy_helper.to_array(tensor))
+    except (ValueError, TypeError, KeyError, NotImplementedError) as error:
+        raise InvalidGraphError(f"the initializer {tensor.name!r} cannot be read: {error}") from error

@@ -1,0 +1,118 @@
+"""Inverse trigonometric and hyperbolic functions, which graphs have no nodes of."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from ... import build
+from ...build import Tensor
+from ...dtypes import DType
+from .node import Node
+from .value import Value
+
+ATAN_32 = (8.05374449538e-2, -1.38776856032e-1, 1.99777106478e-1, -3.33329491539e-1)
+"""Of x³, x⁵, x⁷ and x⁹ from the last on, for |x| ≤ tan(π/8): `atanf` of the Cephes library (Moshier 1989)."""
+ATAN_64 = (
+    (-8.750608600031904122785e-1, -1.615753718733365076637e1, -7.500855792314704667340e1),
+    (-1.228866684490136173410e2, -6.485021904942025371773e1),
+)
+ATAN_64_BELOW = (
+    (2.485846490142306297962e1, 1.650270098316988542046e2, 4.328810604912902668951e2),
+    (4.853903996359136964868e2, 1.945506571482613964425e2),
+)
+"""Numerator and denominator (behind a leading 1) of `atan` there, for |x| ≤ 0.66."""
+
+
+def _polynomial(x: Tensor, coefficients: tuple[float, ...], start: Tensor | None = None) -> Tensor:
+    """Horner's rule, the highest power first; `start` is what stands before the coefficients."""
+    total, rest = (x * 0.0 + coefficients[0], coefficients[1:]) if start is None else (start, coefficients)
+    for coefficient in rest:
+        total = total * x + coefficient
+    return total
+
+
+def atan(x: Tensor) -> Tensor:
+    """Angles in radians, of the operand's float type; reduced to small operands by tan(a + b)."""
+    wide = x if x.dtype is DType.FLOAT64 else x.cast(DType.FLOAT32)
+    size = build.absolute(wide)
+    edge = 0.66 if wide.dtype is DType.FLOAT64 else math.tan(math.pi / 8)
+    is_large, is_middle = size > math.tan(3 * math.pi / 8), size > edge
+    # An infinite operand divides to 0 in the first case, and is not looked at in the second.
+    kept = build.where(is_large, 1.0, size)
+    reduced = build.where(is_large, -1.0 / size, build.where(is_middle, (kept - 1.0) / (kept + 1.0), kept))
+    turned = build.where(is_large, math.pi / 2, build.where(is_middle, math.pi / 4, 0.0))
+    square = reduced * reduced
+    if wide.dtype is DType.FLOAT64:
+        above = _polynomial(square, ATAN_64[0] + ATAN_64[1])
+        below = _polynomial(square, ATAN_64_BELOW[0] + ATAN_64_BELOW[1], square * 0.0 + 1.0)
+        angle = reduced + reduced * (square * (above / below))
+    else:
+        angle = reduced + reduced * (square * _polynomial(square, ATAN_32))
+    result = turned + angle
+    return build.where(wide < 0.0, -result, result).cast(x.dtype)
+
+
+def asin(x: Tensor) -> Tensor:
+    return atan(x / ((1.0 - x) * (1.0 + x)).sqrt())
+
+
+def acos(x: Tensor) -> Tensor:
+    return atan(((1.0 - x) / (1.0 + x)).sqrt()) * 2.0
+
+
+def sinh(x: Tensor) -> Tensor:
+    """Without loss near 0; e^(|x| / 2) twice, so that nothing overflows before the result does."""
+    size = build.absolute(x)
+    less = build.expm1(size)
+    small = (less + less / (less + 1.0)) * 0.5
+    half = (size * 0.5).exp()
+    result = build.where(size < 1.0, small, half * (half * 0.5) - 0.5 / half / half)
+    return build.where(x < 0.0, -result, result)
+
+
+def cosh(x: Tensor) -> Tensor:
+    half = (build.absolute(x) * 0.5).exp()
+    return half * (half * 0.5) + 0.5 / half / half
+
+
+def asinh(x: Tensor) -> Tensor:
+    size = build.absolute(x)
+    # Beyond 1e9 a square says nothing beside 1, and below it does not overflow.
+    small = build.log1p(size + size * size / (1.0 + (size * size + 1.0).sqrt()))
+    result = build.where(size > 1e9, size.log() + math.log(2.0), small)
+    return build.where(x < 0.0, -result, result)
+
+
+def acosh(x: Tensor) -> Tensor:
+    less = x - 1.0
+    return build.where(x > 1e9, x.log() + math.log(2.0), build.log1p(less + (less * (x + 1.0)).sqrt()))
+
+
+def atanh(x: Tensor) -> Tensor:
+    return build.log1p(x * 2.0 / (1.0 - x)) * 0.5
+
+
+def _operator(function: Callable[[Tensor], Tensor]) -> Callable[[Node], Value]:
+    def apply(node: Node) -> Value:
+        x = node.tensor(0)
+        # 16 bits would lose in each step.
+        wide = x if x.dtype in (DType.FLOAT32, DType.FLOAT64) else x.cast(DType.FLOAT32)
+        return function(wide).cast(x.dtype)
+
+    return apply
+
+
+OPERATORS: dict[str, Callable[[Node], Value]] = {
+    name: _operator(function)
+    for name, function in {
+        "Acos": acos,
+        "Acosh": acosh,
+        "Asin": asin,
+        "Asinh": asinh,
+        "Atan": atan,
+        "Atanh": atanh,
+        "Cosh": cosh,
+        "Sinh": sinh,
+    }.items()
+}

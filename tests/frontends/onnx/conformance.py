@@ -1,0 +1,146 @@
+"""How many of the onnx package's node cases import and give the expected outputs: `make conformance`.
+
+Beside each count stands that of ONNX Runtime where it is installed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import warnings
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from onnx import ModelProto, TensorProto, numpy_helper
+from onnx.backend.test.case.node import collect_testcases
+from onnx.backend.test.case.test_case import TestCase
+
+from tensorkiln.errors import TensorkilnError
+from tensorkiln.frontends.onnx import OnnxModel, load
+from tensorkiln.reference import evaluate
+
+Array = np.ndarray[Any, Any]
+ADVICE = "pass it in `constants`"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """`passed`, `refused` by a typed error, `wrong` numbers, or `untyped`: an error that is not ours."""
+
+    case: str
+    kind: str
+    reason: str = ""
+
+
+def cases() -> list[TestCase]:
+    """All node cases of the package, expansions of functions included."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        found = collect_testcases(None)  # type: ignore[arg-type]  # None asks for all operators
+    return [case for case in found if case.model is not None and case.data_sets]
+
+
+def outcome(case: TestCase) -> Outcome:
+    """What comes of a case."""
+    try:
+        inputs, expected = _arrays(case)
+        model, free = imported(case, inputs)
+        actual = evaluate(model.graph, *model.arguments(**free))
+        problem = difference(actual, expected, case)
+    except TensorkilnError as error:
+        return Outcome(case.name, "refused", str(error))
+    except Exception as error:  # What is not ours is what is looked for.
+        return Outcome(case.name, "untyped", f"{type(error).__name__}: {error}")
+    return Outcome(case.name, "wrong", problem) if problem else Outcome(case.name, "passed")
+
+
+def imported(case: TestCase, inputs: dict[str, Any]) -> tuple[OnnxModel, dict[str, Any]]:
+    """The model and the inputs left to pass: those that shapes depend on are fixed."""
+    assert case.model is not None
+    kept = dict(inputs)
+    fixed: dict[str, Any] = {}
+    # Integers and flags first: those are what shapes depend on.
+    arrays = {name: value for name, value in inputs.items() if isinstance(value, np.ndarray)}
+    order = sorted(arrays, key=lambda name: (arrays[name].dtype.kind == "f", arrays[name].size))
+    while True:
+        try:
+            return load(case.model, constants=fixed), kept
+        except TensorkilnError as error:
+            if ADVICE not in str(error) or not order:
+                raise
+            name = order.pop(0)
+            fixed[name] = kept.pop(name)
+
+
+def difference(actual: Any, expected: list[Any], case: TestCase) -> str:
+    """What differs, or nothing."""
+    if len(actual) != len(expected):
+        return f"{len(actual)} outputs, expected {len(expected)}"
+    for place, (ours, theirs) in enumerate(zip(actual, expected, strict=True)):
+        ours, theirs = np.asarray(ours), np.asarray(theirs)
+        if ours.dtype != theirs.dtype or ours.shape != theirs.shape:
+            return f"output {place} is {ours.dtype}{list(ours.shape)}, expected {theirs.dtype}{list(theirs.shape)}"
+        mine, other = (array.astype(np.float64) if array.dtype.kind in "fV" else array for array in (ours, theirs))
+        if not np.allclose(mine, other, rtol=case.rtol, atol=case.atol, equal_nan=True):
+            return f"output {place} differs"
+    return ""
+
+
+def _arrays(case: TestCase) -> tuple[dict[str, Any], list[Any]]:
+    assert case.model is not None
+    assert case.data_sets is not None
+    inputs, outputs = case.data_sets[0]
+    names = [entry.name for entry in case.model.graph.input]
+    return dict(zip(names, map(_array, inputs), strict=False)), [_array(output) for output in outputs]
+
+
+def _array(value: Any) -> Any:
+    return numpy_helper.to_array(value) if isinstance(value, TensorProto) else value
+
+
+def onnx_runtime() -> Callable[[TestCase], str] | None:
+    """What becomes of a case in ONNX Runtime, where that is installed."""
+    try:
+        import onnxruntime  # type: ignore[import-not-found]
+    except ImportError:
+        return None
+    onnxruntime.set_default_logger_severity(4)
+
+    def run(case: TestCase) -> str:
+        inputs, expected = _arrays(case)
+        try:
+            model: Any = case.model
+            session = onnxruntime.InferenceSession(ModelProto.SerializeToString(model))
+            return "wrong" if difference(session.run(None, inputs), expected, case) else "passed"
+        except Exception:  # Whatever it raises: it does not run the case.
+            return "refused"
+
+    return run
+
+
+def main() -> int:
+    """The command line; 1 when a number is wrong or an error is not ours."""
+    parser = argparse.ArgumentParser(prog="python -m tests.frontends.onnx.conformance", description=__doc__)
+    parser.add_argument("--details", action="store_true", help="every case that does not pass, with its reason")
+    options = parser.parse_args()
+    peer, theirs = onnx_runtime(), Counter[str]()
+    found: list[Outcome] = []
+    for case in cases():
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            found.append(outcome(case))
+            if peer is not None:
+                theirs[peer(case)] += 1
+    counts = Counter(each.kind for each in found)
+    print(f"{len(found)} cases: {dict(counts)}" + (f"; ONNX Runtime: {dict(theirs)}" if peer else ""))
+    for each in found:
+        if each.kind in ("wrong", "untyped") or (options.details and each.kind != "passed"):
+            print(f"{each.kind} {each.case}: {each.reason[:200]}")
+    return int(counts["wrong"] + counts["untyped"] > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
