@@ -120,6 +120,17 @@ class Builder:
         self._tensors.append(tensor)
         return tensor
 
+    def sources(self, tensor: Tensor) -> tuple[str, ...]:
+        """The names of the inputs that a tensor is computed from, in their order."""
+        found: set[int] = set()
+        waiting = [tensor.var]
+        while waiting:
+            var = waiting.pop()
+            if var not in found:
+                found.add(var)
+                waiting.extend(_operands(self._nodes[var]))
+        return tuple(name for name, given in self._inputs.items() if given.var in found)
+
     def output(self, *tensors: Tensor) -> None:
         """Add outputs; a program returns them in the order of these calls."""
         for tensor in tensors:
@@ -183,3 +194,10 @@ def _natural_dtype(value: Scalar) -> DType:
     if isinstance(value, bool):
         return DType.BOOL
     return DType.INT32 if isinstance(value, int) else DType.FLOAT32
+
+
+def _operands(node: dict[str, Any]) -> list[int]:
+    """The vars that a node reads."""
+    single = [value for key, value in node.items() if key.endswith("_var") and key not in ("out_var", "sym_var")]
+    several = [var for key, value in node.items() if key.endswith("_vars") for var in value]
+    return [var for var in (*single, *several) if isinstance(var, int)]

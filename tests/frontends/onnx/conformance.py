@@ -6,6 +6,7 @@ Beside each count stands that of ONNX Runtime where it is installed.
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 import warnings
 from collections import Counter
@@ -18,12 +19,11 @@ from onnx import ModelProto, TensorProto, numpy_helper
 from onnx.backend.test.case.node import collect_testcases
 from onnx.backend.test.case.test_case import TestCase
 
-from tensorkiln.errors import TensorkilnError
+from tensorkiln.errors import TensorkilnError, UnsupportedGraphError
 from tensorkiln.frontends.onnx import OnnxModel, load
 from tensorkiln.reference import evaluate
 
 Array = np.ndarray[Any, Any]
-ADVICE = "pass it in `constants`"
 
 
 @dataclass(frozen=True)
@@ -60,19 +60,15 @@ def outcome(case: TestCase) -> Outcome:
 def imported(case: TestCase, inputs: dict[str, Any]) -> tuple[OnnxModel, dict[str, Any]]:
     """The model and the inputs left to pass: those that shapes depend on are fixed."""
     assert case.model is not None
-    kept = dict(inputs)
-    fixed: dict[str, Any] = {}
-    # Integers and flags first: those are what shapes depend on.
-    arrays = {name: value for name, value in inputs.items() if isinstance(value, np.ndarray)}
-    order = sorted(arrays, key=lambda name: (arrays[name].dtype.kind == "f", arrays[name].size))
+    kept, fixed = dict(inputs), dict[str, Any]()
     while True:
         try:
             return load(case.model, constants=fixed), kept
-        except TensorkilnError as error:
-            if ADVICE not in str(error) or not order:
+        except UnsupportedGraphError as error:
+            advised = [name for name in re.findall(r"'([^']*)'", error.message.partition("; pass ")[2]) if name in kept]
+            if not advised:
                 raise
-            name = order.pop(0)
-            fixed[name] = kept.pop(name)
+            fixed |= {name: kept.pop(name) for name in advised}
 
 
 def difference(actual: Any, expected: list[Any], case: TestCase) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from onnx import AttributeProto, FunctionProto, ModelProto, NodeProto, TypeProto, defs
+from onnx import AttributeProto, FunctionProto, ModelProto, NodeProto, TensorProto, TypeProto, defs
 from onnx.helper import np_dtype_to_tensor_dtype
 
 from ...build import Tensor
@@ -43,18 +43,19 @@ class Functions:
         """Whether the model itself says what the node computes."""
         return _key(node) in self._own
 
-    def body(self, node: NodeProto, opset: int, inputs: Sequence[Value | None]) -> Body | None:
+    def body(self, node: NodeProto, opsets: Mapping[str, int], inputs: Sequence[Value | None]) -> Body | None:
         """What the node computes, of these inputs; None where neither the model nor ONNX says it in other nodes."""
         own = self._own.get(_key(node))
-        return _body(own) if own is not None else _by_schema(node, opset, inputs)
+        return _body(own, opsets, {}) if own is not None else _by_schema(node, opsets, inputs)
 
 
 def _key(node: NodeProto) -> _Key:
     return node.domain, node.op_type, node.overload
 
 
-def _by_schema(node: NodeProto, opset: int, inputs: Sequence[Value | None]) -> Body | None:
+def _by_schema(node: NodeProto, opsets: Mapping[str, int], inputs: Sequence[Value | None]) -> Body | None:
     domain = "" if node.domain == "ai.onnx" else node.domain
+    opset = opsets.get(domain, 1)
     if not defs.has(node.op_type, opset, domain):
         return None
     schema = defs.get_schema(node.op_type, opset, domain)
@@ -71,17 +72,19 @@ def _by_schema(node: NodeProto, opset: int, inputs: Sequence[Value | None]) -> B
         return None
     if not function.node:
         return None
-    return _body(function, {domain: opset})
+    defaults = {name: each.default_value for name, each in schema.attributes.items() if each.default_value.name}
+    return _body(function, opsets, defaults)
 
 
 def _newest(versions: Sequence[int], opset: int) -> int:
     return max((version for version in versions if version <= opset), default=min(versions))
 
 
-def _body(function: FunctionProto, missing: Mapping[str, int] | None = None) -> Body:
-    opsets = {entry.domain: entry.version for entry in function.opset_import}
-    defaults = {attribute.name: attribute for attribute in function.attribute_proto}
-    return Body(function.node, {**(missing or {}), **opsets}, function.input, function.output, defaults)
+def _body(function: FunctionProto, opsets: Mapping[str, int], defaults: Mapping[str, AttributeProto]) -> Body:
+    """Domains that the function does not name have the versions of what calls it."""
+    own = {"" if entry.domain == "ai.onnx" else entry.domain: entry.version for entry in function.opset_import}
+    attributes = {attribute.name: attribute for attribute in function.attribute_proto}
+    return Body(function.node, {**opsets, **own}, function.input, function.output, {**defaults, **attributes})
 
 
 def _type_of(value: Value | None) -> TypeProto:
@@ -93,7 +96,8 @@ def _type_of(value: Value | None) -> TypeProto:
         kind.tensor_type.elem_type = np_dtype_to_tensor_dtype(value.dtype.numpy)
     else:
         dtype = value.dtype
-        kind.tensor_type.elem_type = np_dtype_to_tensor_dtype(dtype) if dtype != object else 7
+        is_dims = dtype.kind == "O"
+        kind.tensor_type.elem_type = TensorProto.INT64 if is_dims else np_dtype_to_tensor_dtype(dtype)
     kind.tensor_type.shape.SetInParent()
     for dim in value.shape:
         entry = kind.tensor_type.shape.dim.add()

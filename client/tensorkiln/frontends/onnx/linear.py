@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+import string
+from collections.abc import Callable, Sequence
 
-from ...build import Tensor, einsum
+from ...build import Tensor, arange, einsum, equal, where
 from .node import Node
 from .value import Value
 
@@ -35,15 +36,57 @@ def matmul(node: Node) -> Value:
 
 
 def einsum_(node: Node) -> Value:
+    """Any number of operands; letters may repeat, stand for several axes as `...`, and the result may be left out."""
+    operands = node.tensors()
+    terms, result = _terms(node, operands)
+    total, letters = _single(operands[0], terms[0])
+    for place, (operand, term) in enumerate(zip(operands[1:], terms[1:], strict=True), 1):
+        other, own = _single(operand, term)
+        later = set("".join(terms[place + 1 :]) + result)
+        kept = "".join(letter for letter in dict.fromkeys(letters + own) if letter in later)
+        total, letters = einsum(f"{letters},{own}->{kept}", total, other), kept
+    summed = [place for place, letter in enumerate(letters) if letter not in result]
+    total = total.sum(summed, dtype=total.dtype) if summed else total
+    letters = "".join(letter for letter in letters if letter in result)
+    return total.permute([letters.index(letter) for letter in result]) if result else total
+
+
+def _terms(node: Node, operands: Sequence[Tensor]) -> tuple[list[str], str]:
+    """The letters of each operand and of the result; `...` becomes letters that nothing else has."""
     equation = node.string("equation").replace(" ", "")
-    terms = re.split(",|->", equation)
+    left, arrow, result = equation.partition("->")
+    terms = left.split(",")
+    if len(terms) != len(operands) or not re.fullmatch(r"([A-Za-z]*(\.\.\.)?[A-Za-z]*,?)*", left):
+        node.invalid(f"{equation!r} does not name the axes of {len(operands)} operands")
+    unused = [letter for letter in string.ascii_letters if letter not in equation]
+    counts = [x.rank - len(term.replace("...", "")) for x, term in zip(operands, terms, strict=True)]
+    most = max((count for count, term in zip(counts, terms, strict=True) if "..." in term), default=0)
     if (
-        len(node.inputs) != 2
-        or not re.fullmatch("[A-Za-z]*,[A-Za-z]*->[A-Za-z]*", equation)
-        or any(len(set(term)) != len(term) for term in terms)
+        min(counts) < 0
+        or most > len(unused)
+        or any(n and "..." not in term for n, term in zip(counts, terms, strict=True))
     ):
-        node.fail(f"{len(node.inputs)} inputs in {equation!r} are not two operands with distinct letters and a result")
-    return einsum(equation, node.tensor(0), node.tensor(1))
+        node.invalid(f"{equation!r} does not fit operands of the ranks {[x.rank for x in operands]}")
+    rest = "".join(unused[:most])
+    named = [term.replace("...", rest[most - count :]) for count, term in zip(counts, terms, strict=True)]
+    if arrow:
+        return named, result.replace("...", rest)
+    letters = "".join(named)
+    once = sorted(letter for letter in set(letters) if letters.count(letter) == 1 and letter not in rest)
+    return named, rest + "".join(once)
+
+
+def _single(x: Tensor, term: str) -> tuple[Tensor, str]:
+    """An operand with each letter once: of a letter that repeats, the diagonal."""
+    for letter in term:
+        while term.count(letter) > 1:
+            first, second = term.index(letter), term.rindex(letter)
+            rows, columns = (
+                arange(x.builder, x.shape[axis]).reshape([-1, *(1,) * (x.rank - 1 - axis)]) for axis in (first, second)
+            )
+            x = where(equal(rows, columns), x, 0).sum([second], dtype=x.dtype)
+            term = term[:second] + term[second + 1 :]
+    return x, term
 
 
 OPERATORS: dict[str, Callable[[Node], Value]] = {"Einsum": einsum_, "Gemm": gemm, "MatMul": matmul}

@@ -112,8 +112,9 @@ def _names(graph: GraphProto) -> Iterator[object]:
 def _opsets(proto: ModelProto) -> dict[str, int]:
     """The version of each domain; that of ONNX's own operators is one that we know."""
     versions = {entry.domain if entry.domain != "ai.onnx" else "": entry.version for entry in proto.opset_import}
-    version = versions.setdefault("", 1)
     newest = defs.onnx_opset_version()
+    # A model that has none of ONNX's own operators need not say their version.
+    version = versions.setdefault("", newest)
     if not MIN_OPSET <= version <= newest:
         raise UnsupportedGraphError(f"the model is of opset {version}; supported are {MIN_OPSET} to {newest}")
     return versions

@@ -101,10 +101,17 @@ class Node:
         """An input that must be known when the model is imported, such as the shape of a Reshape."""
         found = self.value(position)
         if isinstance(found, Tensor):
-            is_input = found.var in {tensor.var for tensor in self.builder.inputs.values()}
-            help_ = "; pass it in `constants`" if is_input else ", from inputs of the model"
-            self.fail(f"input {position} is computed at run time and shapes depend on it{help_}")
+            self.refuse_computed(position, found)
         return found
+
+    def refuse_computed(self, position: int, value: Tensor) -> NoReturn:
+        """Refuse an input that is computed at run time, and say which inputs of the model would have to be known."""
+        sources = self.builder.sources(value)
+        named = ", ".join(map(repr, sources))
+        self.fail(
+            f"input {position} is computed at run time and shapes depend on it"
+            + (f"; pass {named} in `constants`" if sources else "; it is computed from weights alone, and too large")
+        )
 
     def hosts(self) -> list[Host]:
         """All inputs, each of which must be known."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from ...build import Tensor, cat, pad, shrink
+from ...build import Tensor, cat, ones, pad, shrink, where
 from . import axes
 from .node import Node
 from .value import Value, dims_of
@@ -20,6 +20,9 @@ def pad_(node: Node) -> Value:
     widths, value = _widths(node, x.rank), _fill(node)
     cut = _cut(node, x, [(max(-before, 0), max(-after, 0)) for before, after in widths])
     added = [(max(before, 0), max(after, 0)) for before, after in widths]
+    if mode == "constant" and isinstance(value, Tensor):
+        inside = pad(ones(x.builder, cut.shape, "bool"), added)
+        return where(inside, pad(cut, added), value)
     if mode == "constant":
         return pad(cut, added, value if x.dtype.is_float or x.dtype.is_bool else int(value))
     for axis, (before, after) in enumerate(added):
@@ -48,10 +51,14 @@ def _widths(node: Node, rank: int) -> Widths:
     return widths
 
 
-def _fill(node: Node) -> float:
+def _fill(node: Node) -> float | Tensor:
+    """What is put around; from opset 11 on it may be computed at run time."""
     if node.opset < 11:
         return node.number("value", 0.0)
-    return node.host(2).reshape(()).item() if node.has(2) else 0
+    if not node.has(2):
+        return 0
+    given = node.value(2)
+    return given.reshape() if isinstance(given, Tensor) else given.reshape(()).item()
 
 
 def _extend(node: Node, x: Tensor, axis: int, before: int, after: int, mode: str) -> Tensor:

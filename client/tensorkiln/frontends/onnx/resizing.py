@@ -141,7 +141,9 @@ def _resized(node: Node, x: Tensor, place: int, axis: _Axis, way: _Way, outside:
 def _coordinate(each: int, axis: _Axis, how: str) -> float:
     """Where in the original an element of the result lies."""
     if how == "align_corners":
-        return each * (axis.size - 1) / (axis.resized - 1) if axis.resized > 1 else 0.0
+        # By the size that the scale asks for, which need not be whole.
+        asked = axis.scale * axis.size
+        return each * (axis.size - 1) / (asked - 1) if asked != 1 else 0.0
     if how == "asymmetric":
         return each / axis.scale
     if how == "tf_crop_and_resize":

@@ -92,15 +92,15 @@ class Scope:
                 results = fold(node) if is_foldable(node) else results_of(node)
             node.refuse_unread()
         else:
-            results = self._call(proto, node, opset)
+            results = self._call(proto, node)
         for place, output in enumerate(proto.output):
             if place < len(results):
                 self.values[output] = results[place]
             elif output:
                 self.values[output] = Absent(f"output {place} of {node.op} {node.name} is not supported")
 
-    def _call(self, proto: NodeProto, node: Node, opset: int) -> Sequence[Value | Absent]:
-        body = self.functions.body(proto, opset, node.inputs)
+    def _call(self, proto: NodeProto, node: Node) -> Sequence[Value | Absent]:
+        body = self.functions.body(proto, self.opsets, node.inputs)
         if body is None:
             node.fail(f"the operator {proto.domain or 'ai.onnx'}.{proto.op_type} is not supported")
         if self.depth >= MAX_DEPTH:
@@ -111,7 +111,7 @@ class Scope:
         inner = Scope(
             self.parameters,
             self.functions,
-            {domain if domain not in OWN_DOMAINS else "": version for domain, version in body.opsets.items()},
+            body.opsets,
             {name: value for name, value in zip(body.inputs, node.inputs, strict=False) if value is not None},
             attributes={**body.attributes, **given},
             path=f"{node.name}/",

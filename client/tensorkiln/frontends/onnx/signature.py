@@ -16,7 +16,7 @@ from .value import Value
 
 @dataclass(frozen=True, slots=True)
 class _Input:
-    """Inputs that share a `parameter` have one type of `types`."""
+    """Inputs that share a `parameter`, which is not empty, have one type of `types`."""
 
     parameter: str
     types: frozenset[str]
@@ -51,7 +51,13 @@ def _inputs(op: str, opset: int) -> list[_Input] | None:
         return None
     option = defs.OpSchema.FormalParameterOption
     return [
-        _Input(each.type_str, frozenset(each.types), each.option != option.Optional, each.option == option.Variadic)
+        _Input(
+            # Inputs of one formal parameter have one type, unless it says that they need not.
+            each.type_str if each.is_homogeneous else "",
+            frozenset(each.types),
+            each.option != option.Optional,
+            each.option == option.Variadic,
+        )
         for each in defs.get_schema(op, opset).inputs
     ]
 
