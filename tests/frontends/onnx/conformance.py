@@ -24,6 +24,8 @@ from tensorkiln.frontends.onnx import OnnxModel, load
 from tensorkiln.reference import evaluate
 
 Array = np.ndarray[Any, Any]
+STEPS = {"float16": 2.0**-10, "bfloat16": 2.0**-7}
+"""Of 16-bit floats at 1. Two of them may lie between results that were rounded at other places."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,8 @@ def difference(actual: Any, expected: list[Any], case: TestCase) -> str:
         if ours.dtype != theirs.dtype or ours.shape != theirs.shape:
             return f"output {place} is {ours.dtype}{list(ours.shape)}, expected {theirs.dtype}{list(theirs.shape)}"
         mine, other = (array.astype(np.float64) if array.dtype.kind in "fV" else array for array in (ours, theirs))
-        if not np.allclose(mine, other, rtol=case.rtol, atol=case.atol, equal_nan=True):
+        rtol = max(case.rtol, 2 * STEPS.get(ours.dtype.name, 0))
+        if not np.allclose(mine, other, rtol=rtol, atol=case.atol, equal_nan=True):
             return f"output {place} differs"
     return ""
 

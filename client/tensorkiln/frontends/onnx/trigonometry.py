@@ -41,7 +41,7 @@ def atan(x: Tensor) -> Tensor:
     # An infinite operand divides to 0 in the first case, and is not looked at in the second.
     kept = build.where(is_large, 1.0, size)
     reduced = build.where(is_large, -1.0 / size, build.where(is_middle, (kept - 1.0) / (kept + 1.0), kept))
-    turned = build.where(is_large, math.pi / 2, build.where(is_middle, math.pi / 4, 0.0))
+    turned = build.where(is_large, math.pi / 2, build.where(is_middle, math.pi / 4, size * 0.0))
     square = reduced * reduced
     if wide.dtype is DType.FLOAT64:
         above = _polynomial(square, ATAN_64[0] + ATAN_64[1])

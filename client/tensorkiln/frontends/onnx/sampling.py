@@ -1,0 +1,122 @@
+"""GridSample: values between the elements of an image, at computed positions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import product as combinations
+
+from ... import build
+from ...build import Tensor
+from ...dtypes import DType
+from ...expr import Dim, product
+from .node import Node
+from .value import Value
+
+CUBIC = -0.75
+"""The coefficient of cubic convolution (Keys 1981) that ONNX prescribes here."""
+
+
+def grid_sample(node: Node) -> Value:
+    """Images of any number of spatial axes; the last axis of the grid runs over these from the innermost on."""
+    x, grid = node.tensor(0), node.tensor(1)
+    modes = {"linear": "linear", "bilinear": "linear", "nearest": "nearest", "cubic": "cubic", "bicubic": "cubic"}
+    mode = modes[node.choice("mode", modes, "linear" if node.opset >= 20 else "bilinear")]
+    padding = node.choice("padding_mode", ("zeros", "border", "reflection"), "zeros")
+    aligns = node.integer("align_corners", 0) == 1
+    rank = x.rank - 2
+    if mode == "cubic" and rank != 2:
+        node.fail(f"cubic sampling is of two spatial axes, not of {rank}")
+    wide = grid if grid.dtype is DType.FLOAT64 else grid.cast(DType.FLOAT32)
+    sizes = [build.dim_value(x.builder, dim, wide.dtype) for dim in x.shape[2:]]
+    taps: list[list[tuple[Tensor, Tensor]]] = []
+    for axis, size in enumerate(sizes):
+        place = _denormalised(wide[..., rank - 1 - axis], size, aligns)
+        if padding != "zeros" and mode != "cubic":
+            place = _within(place, size, padding, aligns)
+        taps.append(_TAPS[mode](place))
+    flat = x.reshape([*x.shape[:2], product(x.shape[2:])])
+    points = product(grid.shape[1:-1])
+    total: Tensor | None = None
+    for chosen in combinations(*taps):
+        weight = chosen[0][1]
+        for _, other in chosen[1:]:
+            weight = weight * other
+        value = _read(x, flat, [place for place, _ in chosen], sizes, points, padding, aligns)
+        part = value * weight.reshape([grid.shape[0], 1, points]).cast(x.dtype)
+        total = part if total is None else total + part
+    assert total is not None, "an image has spatial axes"
+    return total.reshape([*x.shape[:2], *grid.shape[1:-1]])
+
+
+def _denormalised(place: Tensor, size: Tensor, aligns: bool) -> Tensor:
+    """From -1 … 1 to elements: their centres are the ends, or half an element within."""
+    return (place + 1.0) * 0.5 * (size - 1.0) if aligns else ((place + 1.0) * size - 1.0) * 0.5
+
+
+def _within(place: Tensor, size: Tensor, padding: str, aligns: bool) -> Tensor:
+    if padding == "reflection":
+        low, span = (0.0, size - 1.0) if aligns else (-0.5, size)
+        # An axis of one element has no span to be reflected in.
+        turn = build.maximum(span, 1e-6) * 2.0
+        away = build.absolute(place - low)
+        rest = away - build.floor(away / turn) * turn
+        place = build.minimum(rest, turn - rest) + low
+    return build.minimum(build.maximum(place, 0.0), size - 1.0)
+
+
+def _nearest(place: Tensor) -> list[tuple[Tensor, Tensor]]:
+    return [(build.rint(place), place * 0.0 + 1.0)]
+
+
+def _linear(place: Tensor) -> list[tuple[Tensor, Tensor]]:
+    first = build.floor(place)
+    after = place - first
+    return [(first, 1.0 - after), (first + 1.0, after)]
+
+
+def _cubic(place: Tensor) -> list[tuple[Tensor, Tensor]]:
+    first = build.floor(place)
+    after = place - first
+    found: list[tuple[Tensor, Tensor]] = []
+    for tap in (-1, 0, 1, 2):
+        away = build.absolute(after - float(tap))
+        near = ((CUBIC + 2) * away - (CUBIC + 3)) * away * away + 1.0
+        far = ((CUBIC * away - 5 * CUBIC) * away + 8 * CUBIC) * away - 4 * CUBIC
+        found.append((first + float(tap), near if tap in (0, 1) else far))
+    return found
+
+
+_TAPS: dict[str, Callable[[Tensor], list[tuple[Tensor, Tensor]]]] = {
+    "nearest": _nearest,
+    "linear": _linear,
+    "cubic": _cubic,
+}
+
+
+def _read(
+    x: Tensor,
+    flat: Tensor,
+    places: Sequence[Tensor],
+    sizes: Sequence[Tensor],
+    points: Dim,
+    padding: str,
+    aligns: bool,
+) -> Tensor:
+    """The elements at whole positions, zeros outside of the image where it is padded so."""
+    batch, channels = x.shape[:2]
+    index: Tensor | None = None
+    inside: Tensor | None = None
+    for place, size, dim in zip(places, sizes, x.shape[2:], strict=True):
+        held = place if padding == "zeros" else _within(place, size, padding, aligns)
+        is_in = (held >= 0.0) & (held <= size - 1.0)
+        whole = build.where(is_in, held, 0.0).cast(DType.INT64)
+        index = whole if index is None else index * build.dim_value(x.builder, dim) + whole
+        inside = is_in if inside is None else inside & is_in
+    assert index is not None, "an image has spatial axes"
+    assert inside is not None, "an image has spatial axes"
+    shape = [batch, 1, points]
+    read = build.gather(flat, index.reshape(shape).expand([batch, channels, points]), 2)
+    return build.where(inside.reshape(shape), read, 0)
+
+
+OPERATORS: dict[str, Callable[[Node], Value]] = {"GridSample": grid_sample}

@@ -1,0 +1,69 @@
+"""TopK by rank: how many elements come before each; and what is sorted when it is known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import numpy as np
+
+from ... import build
+from ...dtypes import DType
+from .node import Node
+from .value import Value
+
+MAX_RANKED: Final = 1 << 13
+"""Elements along an axis, each of which is compared with all others."""
+
+
+def top_k(node: Node) -> list[Value]:
+    """The greatest or least elements along an axis, and where they were; of equal ones the first comes first."""
+    x = node.tensor(0)
+    axis = node.integer("axis", -1) % x.rank
+    if node.opset >= 10:
+        (count,) = node.host(1).reshape(-1).tolist()
+    else:
+        count = node.integer("k")
+    is_largest = node.opset < 11 or node.integer("largest", 1) == 1
+    node.ignore("sorted")  # What is sorted is right where any order would be.
+    extent = x.shape[axis]
+    if not isinstance(extent, int) or extent > MAX_RANKED:
+        node.fail(f"axis {axis} has the extent {extent}, which is not known, or more than {MAX_RANKED}")
+    if not isinstance(count, int) or not 0 <= count <= extent:
+        node.invalid(f"{count} of {extent} elements are asked for")
+    moved = build.moveaxis(x, axis, -1)
+    own, other = moved.unsqueeze([-1]), moved.unsqueeze([-2])
+    places = build.arange(x.builder, extent)
+    before = other > own if is_largest else other < own
+    if x.dtype.is_float:
+        # NaN is greater than all numbers, as in NumPy's order.
+        own_is_number, other_is_number = ~build.is_nan(own), ~build.is_nan(other)
+        before = before | ((own_is_number & ~other_is_number) if is_largest else (other_is_number & ~own_is_number))
+        same = build.equal(own, other) | ~(own_is_number | other_is_number)
+    else:
+        same = build.equal(own, other)
+    before = before | (same & (places < places.unsqueeze([1])))
+    rank = before.cast(DType.INT64).sum([-1])
+    # Ranks from `count` on lie outside of the result, and are dropped.
+    shape = [*moved.shape[:-1], count]
+    values = build.scatter(rank, moved, moved.rank - 1, shape)
+    positions = build.scatter(rank, places.expand(moved.shape), moved.rank - 1, shape)
+    return [build.moveaxis(values, -1, axis), build.moveaxis(positions, -1, axis)]
+
+
+def unique(node: Node) -> list[Value]:
+    """The distinct elements of what is known: their number must be."""
+    x = node.host(0)
+    axis = node.integer("axis") if node.is_set("axis") else None
+    values, first, inverse, counts = np.unique(x, True, True, True, axis=axis)
+    inverse = inverse.reshape(-1)
+    if not node.integer("sorted", 1):
+        order = np.argsort(first)
+        rank = np.empty_like(order)
+        rank[order] = np.arange(len(order))
+        values = np.take(values, order, 0 if axis is None else axis)
+        first, counts, inverse = first[order], counts[order], rank[inverse]
+    return [values, *(each.astype(np.int64) for each in (first, inverse, counts))]
+
+
+OPERATORS: dict[str, Callable[[Node], Sequence[Value]]] = {"TopK": top_k, "Unique": unique}
