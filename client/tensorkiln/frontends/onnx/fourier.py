@@ -10,6 +10,7 @@ from onnx.helper import tensor_dtype_to_np_dtype
 
 from ... import build
 from ...build import Tensor
+from ...dtypes import DType
 from .node import Node
 from .value import Host, Value
 
@@ -27,35 +28,35 @@ def _tables(node: Node, length: int, rows: int, columns: int, sign: int) -> tupl
 
 
 def _transformed(node: Node, signal: Tensor, length: int, columns: int, sign: int) -> Tensor:
-    """The transform along the last axis but one; the last one holds a real part and perhaps an imaginary one."""
+    """The transform along the last axis but one; the last one holds a real part and perhaps an imaginary one.
+
+    In float64: a product with a table sums as many terms as the signal is long, where a fast transform sums a few.
+    """
     rows, parts = signal.shape[-2], signal.shape[-1]
     if not isinstance(rows, int) or parts not in (1, 2):
         node.fail(f"a signal of {rows} elements of {parts} parts is not known, or neither real nor complex")
-    kept = min(rows, length)
+    kept, wide = min(rows, length), signal.cast(DType.FLOAT64)
     cosines, sines = (
-        node.parameter(np.ascontiguousarray(table, signal.dtype.numpy))
-        for table in _tables(node, length, kept, columns, sign)
+        node.parameter(np.ascontiguousarray(table)) for table in _tables(node, length, kept, columns, sign)
     )
-    real = signal[..., :kept, 0]
+    real = wide[..., :kept, 0]
     left, right = real @ cosines, real @ sines
     if parts == 2:
-        imaginary = signal[..., :kept, 1]
+        imaginary = wide[..., :kept, 1]
         left, right = left - imaginary @ sines, right + imaginary @ cosines
-    return build.stack([left, right], -1)
+    return build.stack([left, right], -1).cast(signal.dtype)
 
 
 def dft(node: Node) -> Value:
     x = node.tensor(0)
-    if node.opset >= 20:
-        axis = int(node.host(2).reshape(-1)[0]) if node.has(2) else -2
-    else:
-        axis = node.integer("axis", 1)
+    axis = node.integer("axis", 1) if node.opset < 20 else int(node.host(2).reshape(-1)[0]) if node.has(2) else -2
     place = axis % x.rank
     extent = x.shape[place]
-    length = int(node.host(1).reshape(-1)[0]) if node.has(1) else extent
-    if not isinstance(length, int):
-        node.fail(f"the length {length} of the transform is not known")
     inverse, onesided = node.integer("inverse", 0) == 1, node.integer("onesided", 0) == 1
+    if not isinstance(extent, int):
+        node.fail(f"the extent {extent} of axis {place} is not known")
+    whole = 2 * (extent - 1) if inverse and onesided else extent
+    length = int(node.host(1).reshape(-1)[0]) if node.has(1) else whole
     signal = build.moveaxis(x, place, -2)
     if inverse and onesided:
         # The other half of the frequencies is that of a real signal: conjugates, backwards.

@@ -89,4 +89,28 @@ def _single(x: Tensor, term: str) -> tuple[Tensor, str]:
     return x, term
 
 
-OPERATORS: dict[str, Callable[[Node], Value]] = {"Einsum": einsum_, "Gemm": gemm, "MatMul": matmul}
+MAX_DETERMINANT = 4
+"""Rows: an expansion by minors has a factorial of terms."""
+
+
+def det(node: Node) -> Value:
+    x = node.tensor(0)
+    size = x.shape[-1]
+    if not isinstance(size, int) or not 0 < size <= MAX_DETERMINANT:
+        node.fail(f"the determinant of {size} rows is not computed, only up to {MAX_DETERMINANT}")
+    return _minor(x, 0, list(range(size)))
+
+
+def _minor(x: Tensor, row: int, columns: Sequence[int]) -> Tensor:
+    if len(columns) == 1:
+        return x[..., row, columns[0]]
+    total: Tensor | None = None
+    for place, column in enumerate(columns):
+        rest = [other for other in columns if other != column]
+        part = x[..., row, column] * _minor(x, row + 1, rest)
+        total = part if total is None else total + part if place % 2 == 0 else total - part
+    assert total is not None, "there are columns"
+    return total
+
+
+OPERATORS: dict[str, Callable[[Node], Value]] = {"Det": det, "Einsum": einsum_, "Gemm": gemm, "MatMul": matmul}

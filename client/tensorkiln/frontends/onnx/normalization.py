@@ -23,12 +23,14 @@ from .node import Node
 from .value import Value
 
 
-def batch_normalization(node: Node) -> Value:
+def batch_normalization(node: Node) -> Value | Sequence[Value]:
     """With known weights, one factor and one offset a channel, computed here in float64."""
-    node.ignore("momentum")
     refuse_training(node)
-    if node.integer("training_mode", 0) or node.integer("spatial", 1) != 1:
-        node.fail("training and statistics of each position (spatial=0) are not supported")
+    if node.integer("spatial", 1) != 1:
+        node.fail("statistics of each position (spatial=0) are not supported")
+    if node.integer("training_mode", 0):
+        return _trained(node)
+    node.ignore("momentum")
     x = node.tensor(0)
     eps = node.number("epsilon", 1e-5)
     weights = [value for value in node.inputs[1:5] if isinstance(value, np.ndarray)]
@@ -43,6 +45,17 @@ def batch_normalization(node: Node) -> Value:
         node.parameter(array.astype(x.dtype.numpy).reshape(aligned)) for array in (factor, bias - mean * factor)
     )
     return node.shaped(x.shape, x * factors + offsets)
+
+
+def _trained(node: Node) -> list[Tensor]:
+    """By the statistics of the batch, and what becomes of the running ones."""
+    x, momentum, eps = node.tensor(0), node.number("momentum", 0.9), node.number("epsilon", 1e-5)
+    over = [axis for axis in range(x.rank) if axis != 1]
+    mean, variance = x.mean(over), x.var_(over)
+    y = batch_norm(x, node.tensor(1), node.tensor(2), mean, variance, eps)
+    old = (node.tensor(3), node.tensor(4))
+    new = (given * momentum + own * (1 - momentum) for given, own in zip(old, (mean, variance), strict=True))
+    return [y, *new]
 
 
 def instance_normalization(node: Node) -> Value:

@@ -30,6 +30,7 @@ from . import (
     sorting,
     transposed_convolution,
     trigonometry,
+    unfolding,
 )
 from .node import Node
 from .value import Value
@@ -57,6 +58,7 @@ OPERATORS: Mapping[str, Callable[[Node], Value | Sequence[Value]]] = MappingProx
         **sorting.OPERATORS,
         **transposed_convolution.OPERATORS,
         **trigonometry.OPERATORS,
+        **unfolding.OPERATORS,
     }
 )
 

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from ... import build
 from ...build import avg_pool, max_pool
 from .node import Node
+from .unfolding import pooled_with_indices
 from .value import Value
 from .window import window_attributes
 
 
-def maximum_pool(node: Node) -> Value:
-    node.ignore("storage_order")  # It orders the optional second output, Indices, which is not supported.
+def maximum_pool(node: Node) -> Value | Sequence[Value]:
+    if node.is_read(1):
+        return pooled_with_indices(node)
+    node.ignore("storage_order")  # It orders the second output, the indices.
     x = node.tensor(0)
     kernel = node.integers("kernel_shape")
     window = window_attributes(node, x, kernel)
@@ -59,7 +62,7 @@ def global_max_pool(node: Node) -> Value:
     return x.max(range(2, x.rank), keepdims=True)
 
 
-OPERATORS: dict[str, Callable[[Node], Value]] = {
+OPERATORS: dict[str, Callable[[Node], Value | Sequence[Value]]] = {
     "AveragePool": average_pool,
     "GlobalAveragePool": global_average_pool,
     "GlobalLpPool": global_lp_pool,

@@ -39,7 +39,7 @@ def check_inputs(node: Node) -> None:
             found = _type_of(node.value(place))
             if found not in wanted.types:
                 node.invalid(f"input {place} is a {found}; taken are {', '.join(sorted(wanted.types))}")
-            if bound.setdefault(wanted.parameter, found) != found:
+            if wanted.parameter and bound.setdefault(wanted.parameter, found) != found:
                 node.invalid(f"input {place} is a {found} beside a {bound[wanted.parameter]}; cast one of them")
         elif wanted.is_required:
             node.invalid(f"input {place} is missing")

@@ -8,7 +8,7 @@ from ...build import Tensor, conv
 from ...expr import Dim
 from .node import Node
 from .value import Value
-from .window import window_attributes
+from .window import WindowAttributes, window_attributes
 
 
 def transposed_convolution(node: Node) -> Value:
@@ -17,23 +17,40 @@ def transposed_convolution(node: Node) -> Value:
     kernel = [dim for dim in weight.shape[2:] if isinstance(dim, int)]
     if node.integers("kernel_shape", kernel) != kernel or len(kernel) != weight.rank - 2:
         node.fail(f"kernel_shape does not agree with the weights {weight.shape}")
-    if node.string("auto_pad", "NOTSET") not in ("NOTSET", "VALID") or node.is_set("output_shape"):
-        node.fail("auto_pad and output_shape are not supported; write pads")
     window = window_attributes(node, x, kernel)
     extra = node.integers("output_padding", [0] * len(kernel))
-    padding: list[tuple[Dim, Dim]] = []
-    for axis, size in enumerate(kernel):
-        reach = (size - 1) * window.dilations[axis]
-        before, after = window.padding[axis]
-        padding.append((reach - before, reach - after + extra[axis]))
+    reaches = [(size - 1) * dilation for size, dilation in zip(kernel, window.dilations, strict=True)]
+    cut = _cut(node, x, window, reaches, extra)
+    padding: list[tuple[Dim, Dim]] = [
+        (reach - before, reach - after + more) for reach, (before, after), more in zip(reaches, cut, extra, strict=True)
+    ]
     if any(isinstance(width, int) and width < 0 for pair in padding for width in pair):
         node.fail(f"pads beyond the kernel {kernel} are not supported")
     groups = node.integer("group", 1)
     if groups < 1 or len(extra) != len(kernel):
         node.invalid(f"group {groups} and output_padding {extra} do not fit the weights {weight.shape}")
     bias = node.tensor(2) if node.has(2) else None
-    spread = _spread(x, window.strides)
-    return conv(spread, _mirrored(weight, groups), bias, 1, padding, window.dilations, groups)
+    return conv(spread(x, window.strides), _mirrored(weight, groups), bias, 1, padding, window.dilations, groups)
+
+
+def _cut(
+    node: Node, x: Tensor, window: WindowAttributes, reaches: Sequence[int], extra: Sequence[int]
+) -> list[tuple[Dim, Dim]]:
+    """What is cut from both ends of each axis: the pads, or what is more than a stated or a matching size."""
+    mode = node.choice("auto_pad", ("NOTSET", "", "VALID", "SAME_UPPER", "SAME_LOWER"), "NOTSET")
+    dims, strides = x.shape[2:], window.strides
+    if node.is_set("output_shape"):
+        wanted: list[Dim] = [*node.integers("output_shape")][-len(dims) :]
+    elif mode.startswith("SAME"):
+        wanted = [dim * stride for dim, stride in zip(dims, strides, strict=True)]
+    else:
+        return list(window.padding)
+    found: list[tuple[Dim, Dim]] = []
+    for dim, stride, reach, more, size in zip(dims, strides, reaches, extra, wanted, strict=True):
+        total = (dim - 1) * stride + reach + 1 + more - size
+        half = total // 2
+        found.append((half, total - half) if mode == "SAME_UPPER" else (total - half, half))
+    return found
 
 
 def _mirrored(weight: Tensor, groups: int) -> Tensor:
@@ -43,7 +60,7 @@ def _mirrored(weight: Tensor, groups: int) -> Tensor:
     return split.transpose(1, 2).reshape(per_group * groups, channels // groups, *kernel)
 
 
-def _spread(x: Tensor, strides: Sequence[int]) -> Tensor:
+def spread(x: Tensor, strides: Sequence[int]) -> Tensor:
     """`x` with `stride - 1` zeros between neighbours of each spatial axis."""
     for axis, stride in enumerate(strides, start=2):
         if stride == 1:
