@@ -9,9 +9,10 @@ import argparse
 import re
 import sys
 import warnings
-from collections import Counter
-from collections.abc import Callable
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -37,18 +38,30 @@ class Outcome:
     reason: str = ""
 
 
-def cases() -> list[TestCase]:
-    """All node cases of the package, expansions of functions included."""
+@cache
+def cases() -> tuple[TestCase, ...]:
+    """All node cases of the package, expansions of functions included; generated once."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         found = collect_testcases(None)  # type: ignore[arg-type]  # None asks for all operators
-    return [case for case in found if case.model is not None and case.data_sets]
+    return tuple(case for case in found if case.model is not None and case.data_sets)
+
+
+@cache
+def cases_by_operator() -> Mapping[str, Sequence[TestCase]]:
+    """The expansion of an operator into other nodes belongs to that operator."""
+    named = {case.name: case for case in cases()}
+    found: defaultdict[str, list[TestCase]] = defaultdict(list)
+    for case in cases():
+        model: Any = named.get(case.name.removesuffix("_expanded"), case).model
+        found[model.graph.node[-1].op_type].append(case)
+    return found
 
 
 def outcome(case: TestCase) -> Outcome:
     """What comes of a case."""
     try:
-        inputs, expected = _arrays(case)
+        inputs, expected = arrays_of(case)
         model, free = imported(case, inputs)
         actual = evaluate(model.graph, *model.arguments(**free))
         problem = difference(actual, expected, case)
@@ -91,7 +104,7 @@ def difference(actual: Any, expected: list[Any], case: TestCase) -> str:
     return ""
 
 
-def _arrays(case: TestCase) -> tuple[dict[str, Any], list[Any]]:
+def arrays_of(case: TestCase) -> tuple[dict[str, Any], list[Any]]:
     assert case.model is not None
     assert case.data_sets is not None
     inputs, outputs = case.data_sets[0]
@@ -112,7 +125,7 @@ def onnx_runtime() -> Callable[[TestCase], str] | None:
     onnxruntime.set_default_logger_severity(4)
 
     def run(case: TestCase) -> str:
-        inputs, expected = _arrays(case)
+        inputs, expected = arrays_of(case)
         try:
             model: Any = case.model
             session = onnxruntime.InferenceSession(ModelProto.SerializeToString(model))

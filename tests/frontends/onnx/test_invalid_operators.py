@@ -34,7 +34,7 @@ BYTES = np.array([1, 200], np.uint8)
         ("BatchNormalization", [IMAGE, *[np.ones((1, 1), np.float32)] * 4], {}, "one entry a channel"),
         ("BitShift", [BYTES, BYTES], {"direction": "UP"}, "direction 'UP'"),
         ("Gelu", [ROW], {"approximate": "foo"}, "approximate 'foo'"),
-        ("Einsum", [MATRIX, MATRIX, MATRIX], {"equation": "ij,kj->ik"}, "3 inputs"),
+        ("Einsum", [MATRIX, MATRIX, MATRIX], {"equation": "ij,kj->ik"}, "the axes of 3 operands"),
         ("Not", [INTEGERS], {}, "input 0 is a tensor"),
         ("And", [INTEGERS, INTEGERS], {}, "input 0 is a tensor"),
         ("Relu", [ROW, ROW], {}, "2 inputs are given, at most 1"),

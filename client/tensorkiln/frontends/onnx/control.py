@@ -7,9 +7,11 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from ...build import Tensor, stack
-from ...limits import MAX_NODES
 from .node import Node
 from .value import Host, Value
+
+MAX_TURNS = 1 << 12
+"""Of a loop that is unrolled: each turn adds its nodes to the graph."""
 
 
 def if_(node: Node) -> list[Value]:
@@ -24,13 +26,13 @@ def loop(node: Node) -> list[Value]:
     """The body, unrolled: the number of turns and every condition must be known."""
     body = node.subgraph("body")
     carried = [node.value(place) for place in range(2, len(node.inputs))]
-    most = int(node.host(0).reshape(())) if node.has(0) else MAX_NODES + 1
+    most = int(node.host(0).reshape(())) if node.has(0) else MAX_TURNS + 1
     goes_on = not node.has(1) or _flag(node, node.host(1))
     scanned: list[list[Value]] = [[] for _ in range(len(body.output) - 1 - len(carried))]
     turn = 0
     while goes_on and turn < most:
-        if turn > MAX_NODES:
-            node.fail(f"more than {MAX_NODES} turns, or a number of turns that is not known")
+        if turn == MAX_TURNS:
+            node.fail(f"it takes more than {MAX_TURNS} turns, or has no end")
         given = [np.asarray(turn, np.int64), np.asarray(True), *carried]
         condition, *results = node.run(body, given, f"{node.name}/{turn}")
         if isinstance(condition, Tensor):
@@ -61,8 +63,8 @@ def scan(node: Node) -> list[Value]:
     extent = extents.pop()
     if extents:
         node.invalid(f"the scanned axes have the extents {sorted(map(str, {extent, *extents}))}")
-    if not isinstance(extent, int) or extent > MAX_NODES:
-        node.fail(f"the scanned axis has the extent {extent}, which is not known, or more than {MAX_NODES}")
+    if not isinstance(extent, int) or extent > MAX_TURNS:
+        node.fail(f"the scanned axis has the extent {extent}, which is not known, or more than {MAX_TURNS}")
     scanned: list[list[Value]] = [[] for _ in range(outputs)]
     for turn in range(extent):
         here = [

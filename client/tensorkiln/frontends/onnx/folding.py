@@ -12,9 +12,9 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ...build import Builder, Tensor
-from ...expr import Expr, add, idiv, mul, sub
+from ...expr import Expr, add, idiv, mul, product, sub
 from ...reference import evaluate
-from . import axes, reshaping
+from . import axes, dimensions, reshaping
 from .elementwise import cast_target
 from .node import Node
 from .operators import results_of
@@ -144,7 +144,9 @@ def _gathered_size(node: Node) -> int:
 
 MAX_EVALUATED_ELEMENTS = 1 << 12
 """Of an input of a node that the reference evaluator computes: shapes and tables are small, weights need not be."""
-_SHAPES = frozenset({"Constant", "ConstantOfShape", "Shape", "Size", "If", "Loop", "Scan"})
+MAX_EVALUATED_RESULT = 1 << 20
+"""Of what such a node computes, on the way too."""
+_OTHERS = frozenset({"Constant", "ConstantOfShape", "Shape", "Size", "If", "Loop", "Scan"})
 """What gives known values by itself, or runs other nodes."""
 
 _GROWN: dict[str, Callable[[Node], int]] = {
@@ -160,33 +162,36 @@ def is_foldable(node: Node) -> bool:
     if not node.is_known() or not node.inputs:
         return False
     count = _GROWN[node.op](node) if node.op in _GROWN else 0
-    most = max(value.size for value in node.inputs if value is not None)
+    most = max((value.size for value in node.inputs if isinstance(value, np.ndarray)), default=0)
     if node.op in _FOLDS:
         return count <= MAX_GROWN_ELEMENTS or count <= most
-    return not _is_symbolic(node) and most <= MAX_EVALUATED_ELEMENTS and node.op not in _SHAPES
-
-
-def _is_symbolic(node: Node) -> bool:
-    return any(value is not None and value.dtype == object for value in node.inputs)
+    if dimensions.is_symbolic(node):
+        return node.op in dimensions.FOLDS
+    return most <= MAX_EVALUATED_ELEMENTS and node.op not in _OTHERS
 
 
 def fold(node: Node) -> Sequence[Value]:
     """The results of a node that is foldable."""
-    return [_FOLDS[node.op](node)] if node.op in _FOLDS else _evaluated(node)
+    if node.op in _FOLDS:
+        return [_FOLDS[node.op](node)]
+    return [dimensions.FOLDS[node.op](node)] if dimensions.is_symbolic(node) else _evaluated(node)
 
 
 def _evaluated(node: Node) -> Sequence[Value]:
-    """As a graph of its own would compute the node."""
+    """As a graph of its own would compute the node; where that would take much, the model's graph computes it."""
     builder = Builder("fold")
     parameters = Parameters(builder, ())
     apart = node.apart(parameters)
     results = results_of(apart)
     apart.refuse_unread()
-    node.ignore(*apart.attribute_names)
     computed = [result for result in results if isinstance(result, Tensor)]
-    if not computed:
-        return results
-    builder.output(*computed)
-    graph = builder.graph()
-    arrays = iter(evaluate(graph, *(parameters.arrays[var] for var in graph.input_vars)))
-    return [next(arrays) if isinstance(result, Tensor) else result for result in results]
+    if computed:
+        builder.output(*computed)
+        graph = builder.graph()
+        sizes = (product(kind.shape) for kind in graph.types.values())
+        if any(not isinstance(size, int) or size > MAX_EVALUATED_RESULT for size in sizes):
+            return results_of(node)
+        arrays = iter(evaluate(graph, *(parameters.arrays[var] for var in graph.input_vars)))
+        results = [next(arrays) if isinstance(result, Tensor) else result for result in results]
+    node.ignore(*node.attribute_names)
+    return results

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from onnx import AttributeProto, FunctionProto, ModelProto, NodeProto, TensorProto, TypeProto, defs
 from onnx.helper import np_dtype_to_tensor_dtype
@@ -58,7 +59,8 @@ def _by_schema(node: NodeProto, opsets: Mapping[str, int], inputs: Sequence[Valu
     opset = opsets.get(domain, 1)
     if not defs.has(node.op_type, opset, domain):
         return None
-    schema = defs.get_schema(node.op_type, opset, domain)
+    # The stubs of the package know a schema's inputs and attributes only.
+    schema: Any = defs.get_schema(node.op_type, opset, domain)
     function = FunctionProto()
     if schema.has_function:
         written = _newest(schema.function_opset_versions, opset)

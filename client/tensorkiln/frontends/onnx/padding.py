@@ -20,10 +20,9 @@ def pad_(node: Node) -> Value:
     widths, value = _widths(node, x.rank), _fill(node)
     cut = _cut(node, x, [(max(-before, 0), max(-after, 0)) for before, after in widths])
     added = [(max(before, 0), max(after, 0)) for before, after in widths]
-    if mode == "constant" and isinstance(value, Tensor):
-        inside = pad(ones(x.builder, cut.shape, "bool"), added)
-        return where(inside, pad(cut, added), value)
     if mode == "constant":
+        if isinstance(value, Tensor):
+            return where(pad(ones(x.builder, cut.shape, "bool"), added), pad(cut, added), value)
         return pad(cut, added, value if x.dtype.is_float or x.dtype.is_bool else int(value))
     for axis, (before, after) in enumerate(added):
         cut = _extend(node, cut, axis, before, after, mode)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ... import build
 from ...build import Tensor
-from ...limits import MAX_NODES
+from .control import MAX_TURNS
 from .node import Node
 
 Activation = Callable[[Tensor], Tensor]
@@ -109,7 +109,7 @@ def _run(node: Node, directions: Sequence[_Direction], step: Callable[[_Directio
     by_batch = node.opset >= 14 and node.integer("layout", 0) == 1
     x = build.moveaxis(node.tensor(0), 0, 1) if by_batch else node.tensor(0)
     length, batch = _known(node, x.shape[0]), x.shape[1]
-    if length > MAX_NODES or not length:
+    if length > MAX_TURNS or not length:
         node.fail(f"a sequence of {length} steps is not unrolled")
     outputs: list[Tensor] = []
     last: list[list[Tensor]] = [[] for _ in range(states)]

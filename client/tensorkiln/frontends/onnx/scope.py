@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from onnx import AttributeProto, GraphProto, NodeProto, TensorProto, numpy_helper
 
-from ...errors import InvalidGraphError, UnsupportedGraphError
+from ...errors import InvalidGraphError, LimitExceededError, UnsupportedGraphError
+from ...limits import MAX_NODES
 from .folding import fold, is_foldable
 from .functions import MAX_DEPTH, Body, Functions, bound
 from .naming import named
@@ -19,6 +20,8 @@ from .signature import check_inputs
 from .value import Host, Value
 
 OWN_DOMAINS = ("", "ai.onnx")
+MAX_RUN = 2 * MAX_NODES
+"""Nodes, of which many compute what is known and leave none in the graph."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +29,24 @@ class Absent:
     """An output that we do not compute; only reading it is an error."""
 
     reason: str
+
+
+@dataclass
+class Work:
+    """How many nodes have been run, those of all turns and calls counted."""
+
+    nodes: int = 0
+
+    def one_more(self, name: str) -> None:
+        """LimitExceededError for more than `MAX_RUN`: functions that call others twice are short to write."""
+        self.nodes += 1
+        if self.nodes > MAX_RUN:
+            raise LimitExceededError(
+                f"{name}: the functions and loops of the model unroll to more than {MAX_RUN} nodes",
+                limit="nodes",
+                maximum=MAX_RUN,
+                actual=self.nodes,
+            )
 
 
 @dataclass
@@ -45,6 +66,7 @@ class Scope:
     path: str = ""
     depth: int = 0
     read: frozenset[str] = frozenset()
+    work: Work = field(default_factory=Work)
 
     def run(self, nodes: Sequence[NodeProto], results: Sequence[str]) -> None:
         """Compute what the nodes write; `results` are the names that are read afterwards."""
@@ -73,13 +95,22 @@ class Scope:
         values: dict[str, Value | Absent] = {tensor.name: initializer(tensor) for tensor in graph.initializer}
         values |= {entry.name: value for entry, value in zip(graph.input, inputs, strict=True)}
         inner = Scope(
-            self.parameters, self.functions, self.opsets, values, self, self.attributes, f"{path}/", self.depth + 1
+            self.parameters,
+            self.functions,
+            self.opsets,
+            values,
+            self,
+            self.attributes,
+            f"{path}/",
+            self.depth + 1,
+            work=self.work,
         )
         names = [entry.name for entry in graph.output]
         inner.run(graph.node, names)
         return [inner.output(name) for name in names]
 
     def _run(self, proto: NodeProto, name: str) -> None:
+        self.work.one_more(name)
         inputs = [self._input(entry, proto) for entry in proto.input]
         opset = self.opsets.get(proto.domain if proto.domain not in OWN_DOMAINS else "", 1)
         is_own = proto.domain in OWN_DOMAINS and proto.op_type in OPERATORS and proto not in self.functions
@@ -116,6 +147,7 @@ class Scope:
             attributes={**body.attributes, **given},
             path=f"{node.name}/",
             depth=self.depth + 1,
+            work=self.work,
         )
         # What the caller leaves out is an empty name in the body.
         missing = {name for place, name in enumerate(body.inputs) if not node.has(place)}

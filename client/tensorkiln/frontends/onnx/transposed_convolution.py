@@ -40,7 +40,7 @@ def _cut(
     mode = node.choice("auto_pad", ("NOTSET", "", "VALID", "SAME_UPPER", "SAME_LOWER"), "NOTSET")
     dims, strides = x.shape[2:], window.strides
     if node.is_set("output_shape"):
-        wanted: list[Dim] = [*node.integers("output_shape")][-len(dims) :]
+        wanted: Sequence[Dim] = [*node.integers("output_shape")][-len(dims) :]
     elif mode.startswith("SAME"):
         wanted = [dim * stride for dim, stride in zip(dims, strides, strict=True)]
     else:

@@ -1,0 +1,139 @@
+"""If, Loop and Scan while a model is imported."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
+
+from tensorkiln.errors import InvalidGraphError, UnsupportedGraphError
+from tensorkiln.frontends.onnx import load
+from tensorkiln.reference import evaluate
+
+X = np.arange(6, dtype=np.float32).reshape(3, 2)
+
+
+def value(name: str, kind: int = TensorProto.FLOAT) -> Any:
+    return helper.make_tensor_value_info(name, kind, None)
+
+
+def body(nodes: list[NodeProto], inputs: list[Any], outputs: list[Any]) -> GraphProto:
+    return helper.make_graph(nodes, "body", inputs, outputs)
+
+
+def model(*nodes: NodeProto, inputs: dict[str, Any] | None = None, **weights: Any) -> ModelProto:
+    given = {"x": X} if inputs is None else inputs
+    graph = helper.make_graph(
+        list(nodes),
+        "control",
+        [
+            helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
+            for name, array in given.items()
+        ],
+        [value(name, 0) for name in nodes[-1].output if name],
+        [numpy_helper.from_array(np.asarray(array), name) for name, array in weights.items()],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10)
+
+
+def results(proto: ModelProto, **given: Any) -> list[Any]:
+    imported = load(proto)
+    return list(evaluate(imported.graph, *imported.arguments(**(given or {"x": X}))))
+
+
+def branches() -> Any:
+    return {
+        "then_branch": body([helper.make_node("Neg", ["x"], ["t"])], [], [value("t")]),
+        "else_branch": body([helper.make_node("Abs", ["x"], ["e"])], [], [value("e")]),
+    }
+
+
+@pytest.mark.parametrize("condition", [True, False])
+def test_a_known_condition_chooses_a_branch_that_sees_the_graph_around_it(condition: bool) -> None:
+    proto = model(helper.make_node("If", ["c"], ["y"], **branches()), c=np.array(condition))
+    np.testing.assert_array_equal(results(proto)[0], -X if condition else X)
+
+
+def test_a_condition_of_an_input_names_that_input() -> None:
+    given = {"x": X, "flag": np.array(True)}
+    with pytest.raises(UnsupportedGraphError, match="pass 'flag' in `constants`"):
+        load(model(helper.make_node("If", ["flag"], ["y"], **branches()), inputs=given))
+
+
+def doubling() -> GraphProto:
+    """Carries `s` doubled, collects it with the number of the turn, and goes on while the turn is below `limit`."""
+    return body(
+        [
+            helper.make_node("Add", ["s", "s"], ["d"]),
+            helper.make_node("Cast", ["i"], ["f"], to=TensorProto.FLOAT),
+            helper.make_node("Add", ["d", "f"], ["seen"]),
+            helper.make_node("Less", ["i", "limit"], ["again"]),
+        ],
+        [value("i", TensorProto.INT64), value("c", TensorProto.BOOL), value("s")],
+        [value("again", TensorProto.BOOL), value("d"), value("seen")],
+    )
+
+
+@pytest.mark.parametrize(("trips", "limit", "turns"), [(4, 9, 4), (9, 1, 2)])
+def test_a_loop_runs_as_often_as_its_count_and_its_conditions_say(trips: int, limit: int, turns: int) -> None:
+    loop = helper.make_node("Loop", ["m", "", "x"], ["last", "all"], body=doubling())
+    last, collected = results(model(loop, m=np.array(trips), limit=np.array(limit)))
+    np.testing.assert_array_equal(last, X * 2**turns)
+    np.testing.assert_array_equal(collected, np.stack([X * 2 ** (turn + 1) + turn for turn in range(turns)]))
+
+
+def test_a_loop_without_an_end_is_refused() -> None:
+    forever = body(
+        [helper.make_node("Identity", ["c"], ["again"]), helper.make_node("Neg", ["s"], ["n"])],
+        [value("i", TensorProto.INT64), value("c", TensorProto.BOOL), value("s")],
+        [value("again", TensorProto.BOOL), value("n")],
+    )
+    with pytest.raises(UnsupportedGraphError, match="it takes more than 4096 turns, or has no end"):
+        load(model(helper.make_node("Loop", ["", "", "x"], ["y"], body=forever)))
+
+
+def test_a_loop_whose_condition_is_computed_is_refused() -> None:
+    seen = body(
+        [
+            helper.make_node("ReduceSum", ["s"], ["total"], keepdims=0),
+            helper.make_node("Greater", ["total", "zero"], ["again"]),
+        ],
+        [value("i", TensorProto.INT64), value("c", TensorProto.BOOL), value("s")],
+        [value("again", TensorProto.BOOL), value("s")],
+    )
+    proto = model(helper.make_node("Loop", ["m", "", "x"], ["y"], body=seen), m=np.array(3), zero=np.float32(0))
+    with pytest.raises(UnsupportedGraphError, match="whether another turn follows is computed at run time"):
+        load(proto)
+
+
+@pytest.mark.parametrize("backwards", [0, 1])
+def test_a_scan_carries_its_state_over_the_elements_of_an_axis(backwards: int) -> None:
+    running = body(
+        [helper.make_node("Add", ["s", "row"], ["t"]), helper.make_node("Identity", ["t"], ["seen"])],
+        [value("s"), value("row")],
+        [value("t"), value("seen")],
+    )
+    scan = helper.make_node(
+        "Scan",
+        ["start", "x"],
+        ["last", "sums"],
+        body=running,
+        num_scan_inputs=1,
+        scan_input_axes=[1],
+        scan_input_directions=[backwards],
+        scan_output_axes=[1],
+        scan_output_directions=[backwards],
+    )
+    last, sums = results(model(scan, start=np.zeros(3, np.float32)))
+    np.testing.assert_array_equal(last, X.sum(1))
+    expected = np.cumsum(X[:, ::-1], 1)[:, ::-1] if backwards else np.cumsum(X, 1)
+    np.testing.assert_array_equal(sums, expected)
+
+
+def test_a_scan_of_axes_that_differ_is_invalid() -> None:
+    pair = body([helper.make_node("Identity", ["a"], ["y"])], [value("a"), value("b")], [value("y")])
+    scan = helper.make_node("Scan", ["x", "w"], ["all"], body=pair, num_scan_inputs=2)
+    with pytest.raises(InvalidGraphError, match="the scanned axes have the extents"):
+        load(model(scan, w=np.zeros((4, 2), np.float32)))

@@ -1,0 +1,116 @@
+"""Arithmetic between `Shape` and `Reshape`, with symbols in it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import parser
+
+from tensorkiln.errors import UnsupportedGraphError
+from tensorkiln.frontends.onnx import load
+from tensorkiln.reference import evaluate
+
+SYMBOLS = {"n": (2, 8)}
+
+
+def model(nodes: str) -> Any:
+    return parser.parse_model(
+        f'<ir_version: 10, opset_import: ["" : 20]> g (float[n, 6] x) => (float[] y) {{ {nodes} }}'
+    )
+
+
+def shape_of(nodes: str, n: int = 4) -> tuple[int, ...]:
+    imported = load(model(nodes), symbols=SYMBOLS)
+    (y,) = evaluate(imported.graph, *imported.arguments(x=np.ones((n, 6), np.float32)), n=n)
+    return y.shape
+
+
+@pytest.mark.parametrize(
+    ("nodes", "expected"),
+    [
+        # What torch's exporters write for expand(-1, 6): dims of -1 are those of the tensor.
+        (
+            (
+                "s = Shape(x) w = Constant<value_ints = [-1, 6]>() m = Constant<value_ints = [-1]>() "
+                "is = Equal(w, m) t = Where(is, s, w) y = Expand(x, t)"
+            ),
+            (4, 6),
+        ),
+        (
+            (
+                "s = Shape(x) two = Constant<value_ints = [2]>() d = Mul(s, two) a = Constant<value_ints = [0]>() "
+                "t = ReduceProd<keepdims = 1>(s, a) y = Reshape(x, t)"
+            ),
+            (24,),
+        ),
+        (
+            (
+                "s = Shape(x) six = Constant<value_ints = [6]>() m = Min(s, six) z = Constant<value_ints = [0, 0]>() "
+                "y0 = Slice(x, z, m) y = Identity(y0)"
+            ),
+            (4, 6),
+        ),
+        (
+            (
+                "s = Shape<end = 1>(x) one = Constant<value_ints = [1]>() is = Greater(s, one) "
+                "six = Constant<value_ints = [6]>() n = Where(is, s, one) "
+                "t = Concat<axis = 0>(n, six) y = Reshape(x, t)"
+            ),
+            (4, 6),
+        ),
+        (
+            (
+                "s = Shape(x) i = Constant<value_ints = [1]>() u = Constant<value_ints = [6]>() "
+                "t = ScatterElements(s, i, u) y = Reshape(x, t)"
+            ),
+            (4, 6),
+        ),
+        (
+            (
+                "s = Shape<end = 1>(x) v = Neg(s) w = Abs(v) six = Constant<value_ints = [6]>() "
+                "t = Concat<axis = 0>(w, six) y = Reshape(x, t)"
+            ),
+            (4, 6),
+        ),
+        (
+            (
+                "s = Shape<end = 1>(x) z = Constant<value_int = 0>() e = Squeeze(s) o = Constant<value_int = 1>() "
+                "r = Range(z, e, o) y = Cast<to = 1>(r)"
+            ),
+            (4,),
+        ),
+    ],
+    ids=["equal-where", "reduce-prod", "min", "greater", "scatter", "neg-abs", "range"],
+)
+def test_a_shape_with_symbols_is_followed(nodes: str, expected: tuple[int, ...]) -> None:
+    assert shape_of(nodes) == expected
+
+
+def test_a_comparison_that_symbols_leave_open_is_refused() -> None:
+    nodes = (
+        "s = Shape<end = 1>(x) four = Constant<value_ints = [4]>() is = Less(s, four) "
+        "six = Constant<value_ints = [6]>() n = Where(is, s, four) t = Concat<axis = 0>(n, six) y = Expand(x, t)"
+    )
+    with pytest.raises(UnsupportedGraphError, match="whether n or 4 is greater depends on symbols"):
+        load(model(nodes), symbols=SYMBOLS)
+
+
+def test_what_is_known_is_computed_by_the_operator_itself() -> None:
+    nodes = (
+        "a = Constant<value_floats = [2.0, 9.0]>() r = Sqrt(a) f = Floor(r) i = Cast<to = 7>(f) "
+        "p = ReduceProd(i) w = Div(p, p) o = Constant<value_ints = [2]>() z = Expand(w, o) y = Tile(x, z)"
+    )
+    assert shape_of(nodes) == (4, 6)
+
+
+def test_an_error_names_the_inputs_that_would_have_to_be_known() -> None:
+    proto = parser.parse_model(
+        '<ir_version: 10, opset_import: ["" : 20]> '
+        "g (float[4] x, int64[1] size, int64[1] other) => (float[] y) { t = Mul(size, other) y = Reshape(x, t) }"
+    )
+    with pytest.raises(UnsupportedGraphError, match="pass 'size', 'other' in `constants`"):
+        load(proto)
+    fixed = {"size": np.array([2]), "other": np.array([2])}
+    assert load(proto, constants=fixed).graph.types[load(proto, constants=fixed).outputs["y"]].shape == (4,)
