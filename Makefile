@@ -5,10 +5,10 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format lock bench serve farm faults fuzz clean
+.PHONY: help setup demo test check format lock bench conformance serve farm faults fuzz clean
 
 help: ## what the targets do
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
 
 setup: $(STAMP) ## a virtual environment with both distributions and the test tools
 
@@ -43,6 +43,9 @@ lock: $(STAMP) ## the versions and hashes of all that the images are made of
 
 bench: $(STAMP) ## run and compile times beside NumPy's, on one core
 	OPENBLAS_NUM_THREADS=1 taskset -c 0 $(BIN)/python -m tests.bench
+
+conformance: $(STAMP) ## the node cases of the onnx package: how many pass, and what the others say
+	$(BIN)/python -m tests.frontends.onnx.conformance --details
 
 serve: $(STAMP) ## the service on http://127.0.0.1:8080
 	$(BIN)/kiln serve

@@ -8,29 +8,7 @@ from typing import Final
 from tests.models.exports import EXPORTS
 from tests.models.families import EXPORTERS, FAMILIES, FORMS
 
-_GATHER_ND: Final = "the operator ai.onnx.GatherND is not supported"
-_TRILU: Final = "the operator ai.onnx.Trilu is not supported"
-_SLICE: Final = "the bounds of a slice of known values depend on symbols"
-_EXPAND: Final = "input 1 is computed at run time and shapes depend on it; pass it in `constants`"
-_EQUAL: Final = "a shape that depends on symbols is used as data"
-
-REFUSALS: Final[Mapping[str, str]] = {
-    "bert-dynamo-sequence": f"Slice node_slice_1: {_SLICE}",
-    "bert-torchscript-sequence": f"Slice /Slice: {_SLICE}",
-    "gpt-dynamo-sequence": f"Slice node_slice_1: {_SLICE}",
-    "gpt-torchscript-sequence": f"Slice /block/Slice: {_SLICE}",
-    "llama-dynamo-batch": f"Trilu node_Trilu_121: {_TRILU}",
-    "llama-dynamo-sequence": f"Trilu node_Trilu_124: {_TRILU}",
-    "llama-torchscript-static": f"Expand /block/Expand: {_EXPAND}",
-    "llama-torchscript-batch": f"Equal /block/Equal: {_EQUAL}",
-    "llama-torchscript-sequence": f"Equal /block/Equal: {_EQUAL}",
-    "vit-torchscript-static": f"Expand /Expand: {_EXPAND}",
-    "vit-torchscript-batch": f"Equal /Equal: {_EQUAL}",
-    "whisper-dynamo-sequence": f"Slice node_slice_1: {_SLICE}",
-    "whisper-torchscript-sequence": f"Slice /Slice: {_SLICE}",
-    "dlrm-dynamo-static": f"GatherND node_GatherND_57: {_GATHER_ND}",
-    "dlrm-dynamo-batch": f"GatherND node_GatherND_59: {_GATHER_ND}",
-}
+REFUSALS: Final[Mapping[str, str]] = {}
 """The message of the UnsupportedGraphError for each export that has one."""
 
 USABLE: Final = tuple(export for export in EXPORTS if str(export) not in REFUSALS)

@@ -176,5 +176,10 @@ def is_symbolic(node: Node) -> bool:
     return any(value.dtype == object for value in _known(node))
 
 
+def has_symbolic_bounds(node: Node) -> bool:
+    """Whether a shape or the ends of a slice depend on symbols: the graph computes what these make of numbers."""
+    return node.op in ("Expand", "Slice", "Tile") and any(value.dtype == object for value in _known(node)[1:])
+
+
 def _known(node: Node) -> Sequence[Host]:
     return [value for value in node.inputs if isinstance(value, np.ndarray)]

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ...build import Builder, Tensor
-from ...expr import Expr, add, idiv, mul, product, sub
+from ...expr import add, idiv, mul, product, sub
 from ...reference import evaluate
 from . import axes, dimensions, reshaping
 from .elementwise import cast_target
@@ -79,10 +79,7 @@ def _axis(node: Node, data: Host) -> int:
 
 def _slice(node: Node) -> Host:
     data = node.host(0)
-    parts = axes.slices(node, data.ndim)
-    if any(isinstance(bound, Expr) for part in parts for bound in (part.start, part.stop)):
-        node.fail("the bounds of a slice of known values depend on symbols")
-    return settled(np.asarray(data[tuple(parts)]))
+    return settled(np.asarray(data[tuple(axes.slices(node, data.ndim))]))
 
 
 def _reshape(node: Node) -> Host:
@@ -164,9 +161,9 @@ def is_foldable(node: Node) -> bool:
     count = _GROWN[node.op](node) if node.op in _GROWN else 0
     most = max((value.size for value in node.inputs if isinstance(value, np.ndarray)), default=0)
     if node.op in _FOLDS:
-        return count <= MAX_GROWN_ELEMENTS or count <= most
+        return (count <= MAX_GROWN_ELEMENTS or count <= most) and not dimensions.has_symbolic_bounds(node)
     if dimensions.is_symbolic(node):
-        return node.op in dimensions.FOLDS
+        return node.op in dimensions.FOLDS and not dimensions.has_symbolic_bounds(node)
     return most <= MAX_EVALUATED_ELEMENTS and node.op not in _OTHERS
 
 

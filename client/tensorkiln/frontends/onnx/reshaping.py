@@ -24,8 +24,13 @@ def target_shape(node: Node, shape: Sequence[Dim], wanted: Sequence[Dim]) -> lis
     if -1 not in dims:
         return dims
     place = dims.index(-1)
-    rest = product([*dims[:place], *dims[place + 1 :]])
-    size = product(shape)
+    others, own = [*dims[:place], *dims[place + 1 :]], [*shape]
+    # Of sums that are multiplied out, nothing tells that one divides the other.
+    for dim in tuple(others):
+        if dim != 0 and dim in own:
+            others.remove(dim)
+            own.remove(dim)
+    rest, size = product(others), product(own)
     if rest == 0:
         node.fail("the dimension -1 of a tensor without elements is not determined")
     quotient = floordiv(size, rest)
