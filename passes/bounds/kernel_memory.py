@@ -67,9 +67,11 @@ class KernelMemory:
 def memory_of(kernel: ScheduledKernel, buffers: Sequence[Buffer], threads: int = 0) -> KernelMemory:
     """The arguments of a scheduled kernel of a program with these buffers; `threads` as `KernelMemory` has it."""
     used = [buffers[number] for number in kernel.step.arguments]
+    space = kernel.body.space
     return KernelMemory(
         kernel.entry,
-        [(f"{buffer.role} {buffer.id}", buffer.shape) for buffer in used],
+        # As the body spells its extents.
+        [(f"{buffer.role} {buffer.id}", tuple(map(space.floored, buffer.shape))) for buffer in used],
         [(name, low, high) for name, (low, high) in kernel.body.function.symbols.items()],
         work_groups(kernel.item.context)[0],
         [kernel.item.iter.axes[number].extent for number in kernel.item.iter.mapping.block],

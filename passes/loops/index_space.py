@@ -13,6 +13,7 @@ from tensorkiln import expr
 from tensorkiln.expr import Atom, Dim, Expr, Monomial
 
 Index = tuple[Dim, ...]
+_FLOORED = {"idiv": "floordiv", "mod": "floormod"}
 
 
 class IndexSpace:
@@ -83,6 +84,19 @@ class IndexSpace:
         if self.is_nonnegative(dividend) and self.is_positive(divisor):
             return self.divide(dividend, divisor)[atom.op == "floormod"]
         return (expr.floordiv if atom.op == "floordiv" else expr.floormod)(dividend, divisor)
+
+    def floored(self, dim: Dim) -> Dim:
+        """`dim` with divisions that round down for those that truncate, where nothing is negative: the same values."""
+        if isinstance(dim, int):
+            return dim
+        return expr.add(*(expr.mul(coefficient, *map(self._floored_atom, atoms)) for atoms, coefficient in dim.terms))
+
+    def _floored_atom(self, atom: Atom) -> Dim:
+        if atom.op == "symbol":
+            return Expr((((atom,), 1),))
+        args = tuple(map(self.floored, atom.args))
+        is_plain = atom.op in _FLOORED and self.is_nonnegative(args[0]) and self.is_positive(args[1])
+        return expr.CALLS[_FLOORED[atom.op] if is_plain else atom.op](*args)
 
     def flatten(self, index: Index, shape: Sequence[Dim]) -> Dim:
         """The row-major position of `index` in a contiguous array of `shape`."""

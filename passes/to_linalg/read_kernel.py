@@ -40,10 +40,11 @@ class _Reader:
         kind: Any = ir.FunctionType(ir.TypeAttr(declared.attributes["function_type"]).value)
         packed = marked_arguments(declared, IN_PANELS)
         arguments = tuple(
-            Value("argument", (), type_of(t), "", at, {"in_panels": at in packed}) for at, t in enumerate(kind.inputs)
+            Value("argument", (), self._type(t), "", at, {"in_panels": at in packed})
+            for at, t in enumerate(kind.inputs)
         )
         self.returned = list(self.block.operations[len(self.block.operations) - 1].operands)
-        made = dict(zip(self.returned, [type_of(t) for t in kind.results], strict=True))
+        made = dict(zip(self.returned, map(self._type, kind.results), strict=True))
         results = {value: Value("result", (), t, "", at) for at, (value, t) in enumerate(made.items())}
         self.results = results
         self.operands: list[Value] = [*arguments, *results.values()]
@@ -57,6 +58,11 @@ class _Reader:
         self.shapes: dict[ir.Value, tuple[Dim, ...]] = {}
         self.rows: tuple[Loop, ...] = ()
         self.stages: list[Stage] = []
+
+    def _type(self, kind: ir.Type) -> TensorType:
+        """With dims as affine maps spell them, so that equal extents are equal."""
+        found = type_of(kind)
+        return TensorType(found.dtype, tuple(map(self.space.floored, found.shape)), found.device)
 
     def read(self) -> KernelBody:
         if SCATTER in self.defined.attributes:
@@ -186,19 +192,16 @@ class _Reader:
             for extent, result in zip(self._shape_of(value), map_.results, strict=True):
                 if isinstance(result, ir.AffineDimExpr):
                     extents.setdefault(result.position, extent)
-        number = len(self.stages)
+        number, count = len(self.stages), self.row_count
         loops = tuple(
-            Loop(
-                f"r{axis}" if axis < self.row_count else f"l{number}_{axis}",
-                extents[axis],
-                kind.endswith("<reduction>"),
-            )
+            Loop(f"r{axis}" if axis < count else f"l{number}_{axis}", extents[axis], kind.endswith("<reduction>"))
             for axis, kind in enumerate(kinds)
         )
+        # All stages share the rows, however each spells how many there are.
+        self.rows = self.rows or loops[:count]
+        loops = (*self.rows[: len(loops)], *loops[count:])
         for loop in loops:
             self.space.add(loop.name, loop.extent)
-        if not self.rows:
-            self.rows = loops[: self.row_count]
         return loops
 
     def _result(self, value: ir.Value, target: ir.Value, element: Node) -> int:

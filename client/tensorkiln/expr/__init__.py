@@ -5,6 +5,7 @@ remainder, maximum or minimum that no identity could remove. Two dims equal as p
 """
 
 from .algebra import (
+    CALLS,
     Atom,
     Dim,
     Expr,
@@ -34,6 +35,7 @@ from .text import parse_text, to_text
 from .wire import WireDim, from_derived_wire, from_wire, to_wire
 
 __all__ = [
+    "CALLS",
     "INT64_MAX",
     "INT64_MIN",
     "Atom",
