@@ -1,8 +1,7 @@
-"""Small models of today's architectures as torch exports them: right, or refused for the reason in the table."""
+"""Small models of today's architectures as torch exports them give what torch gave."""
 
 from __future__ import annotations
 
-import re
 from functools import partial
 from typing import Final
 
@@ -10,7 +9,6 @@ import numpy as np
 import onnx
 import pytest
 
-from tensorkiln.errors import UnsupportedGraphError
 from tensorkiln.frontends.onnx import OnnxModel
 from tensorkiln.graph import Graph
 from tensorkiln.reference import evaluate
@@ -18,8 +16,6 @@ from tests import emulated
 from tests.compiled import compiled, program, runs_here, unscheduled
 from tests.models.exports import EXPORTS, TOLERANCE, Export, Run
 from tests.models.families import FAMILIES, FILES, Family
-from tests.models.table import REFUSALS, REFUSED, USABLE, rendered
-from tests.snippets import ROOT
 
 LARGEST_MODEL: Final = 300_000
 """Bytes of an export with its weights, those that it repeats once."""
@@ -39,10 +35,10 @@ def wrong(export: Export, model: OnnxModel, run: Run) -> dict[str, float]:
     return {f"{export}: {name}": far for name, far in export.differences(model, run) if not far <= TOLERANCE}
 
 
-@pytest.mark.parametrize(("family", "form"), sorted({(export.family.name, export.form) for export in USABLE}))
+@pytest.mark.parametrize(("family", "form"), sorted({(export.family.name, export.form) for export in EXPORTS}))
 def test_a_model_gives_what_torch_gave_in_the_reference_and_compiled(family: str, form: str) -> None:
     done: list[tuple[Graph, Run]] = []
-    for export in (export for export in USABLE if (export.family.name, export.form) == (family, form)):
+    for export in (export for export in EXPORTS if (export.family.name, export.form) == (family, form)):
         model = export.load()
         assert dict(model.graph.symbols) == export.family.bounds(form)
         assert wrong(export, model, partial(evaluate, model.graph)) == {}
@@ -51,12 +47,6 @@ def test_a_model_gives_what_torch_gave_in_the_reference_and_compiled(family: str
         run = run or program(compiled(model.graph), threads=2)
         done.append((model.graph, run))
         assert wrong(export, model, run) == {}
-
-
-@pytest.mark.parametrize("export", REFUSED, ids=str)
-def test_an_export_that_cannot_be_imported_is_refused_for_the_reason_that_the_table_names(export: Export) -> None:
-    with pytest.raises(UnsupportedGraphError, match=f"^{re.escape(REFUSALS[str(export)])}$"):
-        export.load()
 
 
 @pytest.mark.parametrize("target", ["cpu:x86-64-v2", "cpu:x86-64-v3"])
@@ -105,8 +95,3 @@ def test_an_export_is_small_and_says_nothing_of_where_it_was_made(export: Export
 def test_every_file_belongs_to_an_export() -> None:
     known = {path for export in EXPORTS for path in (export.path, export.family.samples, export.family.weights)}
     assert {path for path in FILES.rglob("*") if path.is_file()} == known
-
-
-def test_the_table_in_the_manual_is_that_of_the_tests() -> None:
-    assert set(REFUSALS) <= set(BY_NAME)
-    assert rendered(REFUSALS) in (ROOT / "docs" / "models.md").read_text("utf-8")
