@@ -11,7 +11,7 @@ from hypothesis.strategies import DrawFn
 
 from tensorkiln.build import Builder, Tensor
 from tensorkiln.dtypes import DType
-from tensorkiln.expr import Dim, evaluate, product
+from tensorkiln.expr import Dim, add, evaluate, floordiv, idiv, product, sub
 from tensorkiln.graph import Graph
 
 T = TypeVar("T")
@@ -76,15 +76,24 @@ class Composer:
         return self.value(product(x.shape))
 
     def dim(self, sizes: Sequence[int], most: int) -> Dim:
-        """One of the sizes that are at most `most`, in a symbolic graph perhaps a symbol that has it in this call."""
+        """One of the sizes that are at most `most`, in a symbolic graph perhaps as what a symbol makes in this call."""
         size = self.pick([size for size in sizes if size <= most] or [1])
         if not self.symbolic or len(self.symbols) == 3 or not self.flag():
             return size
         name = "nmk"[len(self.symbols)]
         low = self.pick([1, 0, size])
         high = self.pick([size, size + 3, 1024])
+        if size and not self.integer(0, 3):
+            return self._strided(name, size, high)
         self.symbols[name] = size
         return self.b.symbol(name, low, max(low, high))
+
+    def _strided(self, name: str, size: int, high: int) -> Dim:
+        """As many as windows of two steps find, by a division that truncates or one that rounds down."""
+        self.symbols[name] = 2 * size - 1
+        symbol = self.b.symbol(name, 1, 2 * high)
+        divide = self.pick([idiv, floordiv])
+        return add(divide(sub(symbol, 1), 2), 1)
 
     def input(self, dtype: DType, shape: Sequence[Dim]) -> Tensor:
         """An input, in a graph with parameters perhaps one."""
