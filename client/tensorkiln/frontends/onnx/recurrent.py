@@ -32,12 +32,11 @@ class _Direction:
         """What goes into an activation."""
         return x if self.clip is None else x.clip(-self.clip, self.clip)
 
-    def gates(self, x: Tensor, state: Tensor) -> list[Tensor]:
-        """All gates at once, apart."""
-        total = x @ build.transpose(self.weights) + state @ build.transpose(self.recurrent)
-        if self.bias is not None:
-            total = total + self.bias[0] + self.bias[1]
-        return _apart(total, self.hidden)
+    def gates(self) -> Callable[[Tensor, Tensor], list[Tensor]]:
+        """What gives all gates of an input and a state, apart."""
+        weights, recurrent = build.transpose(self.weights), build.transpose(self.recurrent)
+        bias = None if self.bias is None else self.bias[0] + self.bias[1]
+        return lambda x, state: _apart(_sum(x @ weights + state @ recurrent, bias), self.hidden)
 
 
 def _apart(x: Tensor, size: int) -> list[Tensor]:
@@ -140,8 +139,10 @@ def _run(node: Node, directions: Sequence[_Direction], step: Callable[[_Directio
 
 def rnn(node: Node) -> list[Tensor]:
     def step(direction: _Direction) -> Step:
+        gates = direction.gates()
+
         def run(x: Tensor, states: list[Tensor]) -> list[Tensor]:
-            (gate,) = direction.gates(x, states[0])
+            (gate,) = gates(x, states[0])
             return [direction.activations[0](direction.clipped(gate))]
 
         return run
@@ -154,25 +155,27 @@ def gru(node: Node) -> list[Tensor]:
     resets_late = node.integer("linear_before_reset", 0) == 1
 
     def step(direction: _Direction) -> Step:
+        size, (first, second) = direction.hidden, direction.activations
+        weights = build.transpose(direction.weights)
+        recurrent = [build.transpose(direction.recurrent[place : place + size]) for place in range(0, 3 * size, size)]
+        none: list[Tensor | None] = [None] * 3
+        own, other = none, none
+        if direction.bias is not None:
+            own, other = ([*_apart(bias, size)] for bias in direction.bias)
+
         def run(x: Tensor, states: list[Tensor]) -> list[Tensor]:
             (state,) = states
-            size = direction.hidden
-            inputs = _apart(x @ build.transpose(direction.weights), size)
-            recurrent = [direction.recurrent[place : place + size] for place in range(0, 3 * size, size)]
-            zero = [None, None, None]
-            own = _apart(direction.bias[0], size) if direction.bias is not None else zero
-            other = _apart(direction.bias[1], size) if direction.bias is not None else zero
+            inputs = _apart(x @ weights, size)
 
             def gate(place: int) -> Tensor:
-                return _sum(inputs[place] + state @ build.transpose(recurrent[place]), own[place], other[place])
+                return _sum(inputs[place] + state @ recurrent[place], own[place], other[place])
 
-            first, second = direction.activations
             update, reset = (first(direction.clipped(gate(place))) for place in (0, 1))
             if resets_late:
-                hidden = reset * _sum(state @ build.transpose(recurrent[2]), other[2])
+                hidden = reset * _sum(state @ recurrent[2], other[2])
                 new = second(direction.clipped(_sum(inputs[2] + hidden, own[2])))
             else:
-                hidden = (reset * state) @ build.transpose(recurrent[2])
+                hidden = (reset * state) @ recurrent[2]
                 new = second(direction.clipped(_sum(inputs[2] + hidden, own[2], other[2])))
             return [(1.0 - update) * new + update * state]
 
@@ -193,6 +196,7 @@ def lstm(node: Node) -> list[Tensor]:
         node.fail("input_forget is not supported")
 
     def step(direction: _Direction) -> Step:
+        gates = direction.gates()
         peepholes = None if direction.peepholes is None else _apart(direction.peepholes, direction.hidden)
 
         def seen(gate: Tensor, place: int, cell: Tensor) -> Tensor:
@@ -200,7 +204,7 @@ def lstm(node: Node) -> list[Tensor]:
 
         def run(x: Tensor, states: list[Tensor]) -> list[Tensor]:
             state, cell = states
-            enters, leaves, stays, new = direction.gates(x, state)
+            enters, leaves, stays, new = gates(x, state)
             first, second, third = direction.activations
             kept = first(seen(stays, 2, cell)) * cell
             after = kept + first(seen(enters, 0, cell)) * second(direction.clipped(new))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from ... import build
 from ...build import Tensor
@@ -14,19 +14,20 @@ from .value import Value
 ATAN_32 = (8.05374449538e-2, -1.38776856032e-1, 1.99777106478e-1, -3.33329491539e-1)
 """Of x³, x⁵, x⁷ and x⁹ from the last on, for |x| ≤ tan(π/8): `atanf` of the Cephes library (Moshier 1989)."""
 ATAN_64 = (
-    (-8.750608600031904122785e-1, -1.615753718733365076637e1, -7.500855792314704667340e1),
-    (-1.228866684490136173410e2, -6.485021904942025371773e1),
+    *(-8.750608600031904122785e-1, -1.615753718733365076637e1, -7.500855792314704667340e1),
+    *(-1.228866684490136173410e2, -6.485021904942025371773e1),
 )
 ATAN_64_BELOW = (
-    (2.485846490142306297962e1, 1.650270098316988542046e2, 4.328810604912902668951e2),
-    (4.853903996359136964868e2, 1.945506571482613964425e2),
+    *(1.0, 2.485846490142306297962e1, 1.650270098316988542046e2, 4.328810604912902668951e2),
+    *(4.853903996359136964868e2, 1.945506571482613964425e2),
 )
-"""Numerator and denominator (behind a leading 1) of `atan` there, for |x| ≤ 0.66."""
+"""Numerator and denominator of `atan` there, for |x| ≤ 0.66."""
 
 
-def _polynomial(x: Tensor, coefficients: tuple[float, ...], start: Tensor | None = None) -> Tensor:
-    """Horner's rule, the highest power first; `start` is what stands before the coefficients."""
-    total, rest = (x * 0.0 + coefficients[0], coefficients[1:]) if start is None else (start, coefficients)
+def _polynomial(x: Tensor, coefficients: Sequence[float]) -> Tensor:
+    """Horner's rule, the highest power first."""
+    first, second, *rest = coefficients
+    total = x * first + second
     for coefficient in rest:
         total = total * x + coefficient
     return total
@@ -34,23 +35,20 @@ def _polynomial(x: Tensor, coefficients: tuple[float, ...], start: Tensor | None
 
 def atan(x: Tensor) -> Tensor:
     """Angles in radians, of the operand's float type; reduced to small operands by tan(a + b)."""
-    wide = x if x.dtype is DType.FLOAT64 else x.cast(DType.FLOAT32)
-    size = build.absolute(wide)
-    edge = 0.66 if wide.dtype is DType.FLOAT64 else math.tan(math.pi / 8)
-    is_large, is_middle = size > math.tan(3 * math.pi / 8), size > edge
+    is_wide = x.dtype is DType.FLOAT64
+    size = build.absolute(x)
+    is_large, is_middle = size > math.tan(3 * math.pi / 8), size > (0.66 if is_wide else math.tan(math.pi / 8))
     # An infinite operand divides to 0 in the first case, and is not looked at in the second.
     kept = build.where(is_large, 1.0, size)
     reduced = build.where(is_large, -1.0 / size, build.where(is_middle, (kept - 1.0) / (kept + 1.0), kept))
-    turned = build.where(is_large, math.pi / 2, build.where(is_middle, math.pi / 4, size * 0.0))
+    turned = build.where(is_large, math.pi / 2, is_middle.cast(x.dtype) * (math.pi / 4))
     square = reduced * reduced
-    if wide.dtype is DType.FLOAT64:
-        above = _polynomial(square, ATAN_64[0] + ATAN_64[1])
-        below = _polynomial(square, ATAN_64_BELOW[0] + ATAN_64_BELOW[1], square * 0.0 + 1.0)
-        angle = reduced + reduced * (square * (above / below))
+    if is_wide:
+        slope = _polynomial(square, ATAN_64) / _polynomial(square, ATAN_64_BELOW)
     else:
-        angle = reduced + reduced * (square * _polynomial(square, ATAN_32))
-    result = turned + angle
-    return build.where(wide < 0.0, -result, result).cast(x.dtype)
+        slope = _polynomial(square, ATAN_32)
+    result = turned + (reduced + reduced * (square * slope))
+    return build.where(x < 0.0, -result, result)
 
 
 def asin(x: Tensor) -> Tensor:
@@ -90,7 +88,9 @@ def acosh(x: Tensor) -> Tensor:
 
 
 def atanh(x: Tensor) -> Tensor:
-    return build.log1p(x * 2.0 / (1.0 - x)) * 0.5
+    size = build.absolute(x)
+    result = build.log1p(size * 2.0 / (1.0 - size)) * 0.5
+    return build.where(x < 0.0, -result, result)
 
 
 def _operator(function: Callable[[Tensor], Tensor]) -> Callable[[Node], Value]:
