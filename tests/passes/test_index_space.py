@@ -242,3 +242,13 @@ def test_flatten_and_unflatten_are_inverse(shape: list[int]) -> None:
         found = tuple(evaluate(position, {"f": value}) for position in split)
         assert found == tuple(int(position) for position in np.unravel_index(value, shape))
         assert evaluate(space.flatten(split, shape), {"f": value}) == value
+
+
+def test_a_truncating_division_of_what_is_not_negative_rounds_down() -> None:
+    space, n = IndexSpace({"n": (1, 9), "v": (-3, 9)}), symbol("n")
+    for truncating, flooring in ((expr.idiv, expr.floordiv), (expr.mod, expr.floormod)):
+        one_less = expr.sub(n, 1)
+        assert space.floored(expr.add(truncating(one_less, 2), 1)) == expr.add(flooring(one_less, 2), 1)
+        assert space.floored(expr.maximum(truncating(n, 3), 2)) == expr.maximum(flooring(n, 3), 2)
+        signed = truncating(symbol("v"), 2)
+        assert space.floored(signed) == signed
