@@ -172,7 +172,7 @@ def test_an_error_points_at_the_node_that_was_to_be_next():
     assert caught.value.pointers == ("/nodes/2",)
 
 
-def test_the_sources_of_a_tensor_are_the_inputs_it_is_computed_from():
+def test_the_sources_of_a_tensor_are_the_inputs_but_no_parameters_it_is_computed_from():
     b = Builder()
     x, y, z = (b.input("float32", (3,), name) for name in ("x", "y", "z"))
     w = b.parameter("float32", (3,), "w")

@@ -121,7 +121,7 @@ class Builder:
         return tensor
 
     def sources(self, tensor: Tensor) -> tuple[str, ...]:
-        """The names of the inputs that a tensor is computed from, in their order."""
+        """The names of the inputs that a tensor is computed from, in their order, without parameters."""
         found: set[int] = set()
         waiting = [tensor.var]
         while waiting:
@@ -129,6 +129,7 @@ class Builder:
             if var not in found:
                 found.add(var)
                 waiting.extend(_operands(self._nodes[var]))
+        found -= {tensor.var for tensor in self._parameters}
         return tuple(name for name, given in self._inputs.items() if given.var in found)
 
     def output(self, *tensors: Tensor) -> None:

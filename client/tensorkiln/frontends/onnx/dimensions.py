@@ -104,6 +104,9 @@ def _reduced(function: Callable[[Dim, Dim], Dim], axes_input_since: int) -> Fold
     def fold(node: Node) -> Host:
         data = node.host(0)
         over = axes.given(node, "axes", axes_input_since, 1)
+        if not over and node.opset >= axes_input_since and node.integer("noop_with_empty_axes", 0):
+            node.ignore("keepdims")
+            return data
         node.ignore("noop_with_empty_axes")
         if data.ndim != 1 or over not in (None, [], [0], [-1]):
             node.fail(f"dimensions of rank {data.ndim} are reduced over {over}")

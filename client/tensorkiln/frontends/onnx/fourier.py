@@ -14,6 +14,8 @@ from ...dtypes import DType
 from .node import Node
 from .value import Host, Value
 
+MAX_FRAMED = 1 << 24
+"""Of all frames of a signal: a table says where their elements are."""
 MAX_LENGTH = 1 << 12
 """Of a transform: its table has as many rows and columns."""
 
@@ -60,9 +62,10 @@ def dft(node: Node) -> Value:
     signal = build.moveaxis(x, place, -2)
     if inverse and onesided:
         # The other half of the frequencies is that of a real signal: conjugates, backwards.
+        bins = length // 2 + 1
+        signal = signal[..., :bins, :].pad([*((0, 0) for _ in range(x.rank - 2)), (0, max(bins - extent, 0)), (0, 0)])
         half = signal[..., 1 : (length + 1) // 2, :].flip(-2)
-        turned = build.cat([half[..., :1], -half[..., 1:]], -1)
-        signal = build.cat([signal[..., : length // 2 + 1, :], turned], -2)
+        signal = build.cat([signal, build.cat([half[..., :1], -half[..., 1:]], -1)], -2)
     columns = length // 2 + 1 if onesided and not inverse else length
     result = _transformed(node, signal, length, columns, 1 if inverse else -1)
     if inverse:
@@ -83,6 +86,8 @@ def stft(node: Node) -> Value:
     if not isinstance(length, int) or not isinstance(extent, int):
         node.fail(f"the lengths {length} of a frame and {extent} of the signal must be known")
     count = (extent - length) // step + 1
+    if count * length > MAX_FRAMED:
+        node.fail(f"{count} frames of {length} elements are more than the {MAX_FRAMED} that are framed")
     positions = np.arange(count)[:, None] * step + np.arange(length)
     frames = build.take(signal, node.parameter(positions.astype(np.int64)), 1)
     if window is not None:
@@ -95,6 +100,8 @@ def mel_weight_matrix(node: Node) -> Value:
     """Triangular filters, their corners at equal distances in mel (O'Shaughnessy 1987), as ONNX places them in bins."""
     bins, length, rate, low, high = (value.reshape(-1)[0] for value in node.hosts())
     rows = int(length) // 2 + 1
+    if rows * int(bins) > MAX_FRAMED:
+        node.fail(f"{rows} by {bins} filters are more than the {MAX_FRAMED} numbers that are computed here")
     mels = np.linspace(_mel(float(low)), _mel(float(high)), int(bins) + 2, endpoint=False)
     corners = (700 * (10 ** (mels / 2595) - 1) * (int(length) + 1) // int(rate)).astype(int)
     table = np.zeros((rows, int(bins)))

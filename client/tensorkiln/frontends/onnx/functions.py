@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +22,7 @@ _Key = tuple[str, str, str]
 class Body:
     """The nodes of a function, the opsets they are written in, and the names of its inputs and outputs.
 
-    `attributes` are those that its nodes refer to and a call leaves out.
+    `known` are the attributes that a call may have, `attributes` the defaults of those.
     """
 
     nodes: Sequence[NodeProto]
@@ -30,6 +30,7 @@ class Body:
     inputs: Sequence[str]
     outputs: Sequence[str]
     attributes: Mapping[str, AttributeProto]
+    known: frozenset[str]
 
 
 class Functions:
@@ -47,7 +48,9 @@ class Functions:
     def body(self, node: NodeProto, opsets: Mapping[str, int], inputs: Sequence[Value | None]) -> Body | None:
         """What the node computes, of these inputs; None where neither the model nor ONNX says it in other nodes."""
         own = self._own.get(_key(node))
-        return _body(own, opsets, {}) if own is not None else _by_schema(node, opsets, inputs)
+        if own is None:
+            return _by_schema(node, opsets, inputs)
+        return _body(own, opsets, {}, {*own.attribute, *(each.name for each in own.attribute_proto)})
 
 
 def _key(node: NodeProto) -> _Key:
@@ -75,18 +78,21 @@ def _by_schema(node: NodeProto, opsets: Mapping[str, int], inputs: Sequence[Valu
     if not function.node:
         return None
     defaults = {name: each.default_value for name, each in schema.attributes.items() if each.default_value.name}
-    return _body(function, opsets, defaults)
+    return _body(function, opsets, defaults, schema.attributes)
 
 
 def _newest(versions: Sequence[int], opset: int) -> int:
     return max((version for version in versions if version <= opset), default=min(versions))
 
 
-def _body(function: FunctionProto, opsets: Mapping[str, int], defaults: Mapping[str, AttributeProto]) -> Body:
+def _body(
+    function: FunctionProto, opsets: Mapping[str, int], defaults: Mapping[str, AttributeProto], known: Iterable[str]
+) -> Body:
     """Domains that the function does not name have the versions of what calls it."""
     own = {"" if entry.domain == "ai.onnx" else entry.domain: entry.version for entry in function.opset_import}
     attributes = {attribute.name: attribute for attribute in function.attribute_proto}
-    return Body(function.node, {**opsets, **own}, function.input, function.output, {**defaults, **attributes})
+    defaults = {**defaults, **attributes}
+    return Body(function.node, {**opsets, **own}, function.input, function.output, defaults, frozenset(known))
 
 
 def _type_of(value: Value | None) -> TypeProto:

@@ -56,7 +56,7 @@ def _terms(node: Node, operands: Sequence[Tensor]) -> tuple[list[str], str]:
     equation = node.string("equation").replace(" ", "")
     left, arrow, result = equation.partition("->")
     terms = left.split(",")
-    if len(terms) != len(operands) or not re.fullmatch(r"([A-Za-z]*(\.\.\.)?[A-Za-z]*,?)*", left):
+    if len(terms) != len(operands) or not all(re.fullmatch(r"[A-Za-z]*(\.\.\.[A-Za-z]*)?", term) for term in terms):
         node.invalid(f"{equation!r} does not name the axes of {len(operands)} operands")
     unused = [letter for letter in string.ascii_letters if letter not in equation]
     counts = [x.rank - len(term.replace("...", "")) for x, term in zip(operands, terms, strict=True)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -10,7 +11,7 @@ from onnx.helper import tensor_dtype_to_np_dtype
 from ... import build
 from ...build import Tensor
 from ...dtypes import DType
-from ...expr import Expr, ceildiv, maximum, sub
+from ...expr import Expr, ceildiv, maximum, product, sub
 from .node import Node
 from .parameters import element_type
 from .value import MAX_GROWN_ELEMENTS, Value
@@ -26,7 +27,8 @@ def range_(node: Node) -> Value:
         first, last, by = (value.reshape(())[()] for value in (start, limit, step))
         if by == 0:
             node.invalid("a step of 0 leads nowhere")
-        count = max(int(np.ceil((last - first) / by)), 0)
+        # In Python's numbers, which neither overflow nor round to 32 bits.
+        count = max(math.ceil((last.item() - first.item()) / by.item()), 0)
         if count > MAX_GROWN_ELEMENTS:
             node.fail(f"{count} elements are more than the {MAX_GROWN_ELEMENTS} that are computed here")
         return np.asarray(first + np.arange(count).astype(start.dtype) * by, start.dtype)
@@ -61,8 +63,8 @@ def _running(node: Node, combine: Callable[[Tensor], Tensor], neutral: int) -> V
     x = node.tensor(0)
     (axis,) = node.host(1).reshape(-1).tolist()
     extent = x.shape[axis]
-    if not isinstance(extent, int) or extent > MAX_TABLE:
-        node.fail(f"axis {axis} has the extent {extent}, which is not known, or more than {MAX_TABLE}")
+    if node.builder.bounds(extent)[1] > MAX_TABLE:
+        node.fail(f"axis {axis} has the extent {extent}, which may be more than {MAX_TABLE}")
     moved = build.moveaxis(x, axis, -1)
     places = build.arange(node.builder, extent)
     own, other = places.unsqueeze([1]), places
@@ -99,9 +101,8 @@ def hardmax(node: Node) -> Value:
         axis = node.integer("axis", -1) % x.rank
         return _hot(node, x, axis)
     start = node.integer("axis", 1) % x.rank
-    rows = x.reshape([-1 if start == 0 else 1, *x.shape[start:]]) if start == 0 else x
-    count = build.flatten(rows, start) if start < x.rank - 1 else rows
-    return _hot(node, count, count.rank - 1).reshape(x.shape)
+    rows = x.reshape([product(x.shape[:start]), product(x.shape[start:])])
+    return _hot(node, rows, 1).reshape(x.shape)
 
 
 def _hot(node: Node, x: Tensor, axis: int) -> Tensor:

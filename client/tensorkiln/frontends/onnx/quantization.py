@@ -30,17 +30,20 @@ def _aligned(node: Node, parameter: Tensor, x: Tensor, axis: int, block: int) ->
     return build.shrink(whole, [(0, dim) for dim in x.shape])
 
 
-def _quantized(x: Tensor, scale: Tensor, zero: Tensor | None, dtype: DType) -> Tensor:
-    """Rounded to even and saturated; in float32, as both are where they are narrower."""
-    wide = DType.FLOAT64 if x.dtype is DType.FLOAT64 else DType.FLOAT32
-    ratio = build.rint(x.cast(wide) / scale.cast(wide))
+def _quantized(x: Tensor, scale: Tensor, zero: Tensor | None, dtype: DType, precision: DType | None = None) -> Tensor:
+    """Divided in `precision`, the type of the scale unless told otherwise, rounded to even and saturated."""
+    kind = scale.dtype if precision is None else precision
+    wide = DType.FLOAT64 if kind is DType.FLOAT64 else DType.FLOAT32
+    ratio = build.rint((x.cast(kind) / scale.cast(kind)).cast(wide))
     shifted = ratio if zero is None else ratio + zero.cast(wide)
     return shifted.clip(float(dtype.min), float(dtype.max)).cast(dtype)
 
 
 def quantize(node: Node) -> Value:
     x, scale = node.tensor(0), node.tensor(1)
-    node.ignore("saturate", "precision")
+    node.ignore("saturate")
+    stated = node.integer("precision", 0) if node.opset >= 23 else 0
+    precision = element_type(tensor_dtype_to_np_dtype(stated)) if stated else None
     axis = node.integer("axis", 1) % max(x.rank, 1) if node.opset >= 13 else 0
     block = node.integer("block_size", 0) if node.opset >= 21 else 0
     wanted = node.integer("output_dtype", 0) if node.opset >= 21 else 0
@@ -49,7 +52,7 @@ def quantize(node: Node) -> Value:
     if wanted and zero is None:
         dtype = element_type(tensor_dtype_to_np_dtype(wanted))
     aligned = None if zero is None else _aligned(node, zero, x, axis, block)
-    return _quantized(x, _aligned(node, scale, x, axis, block), aligned, dtype)
+    return _quantized(x, _aligned(node, scale, x, axis, block), aligned, dtype, precision)
 
 
 def dequantize(node: Node) -> Value:
@@ -71,24 +74,27 @@ def _centred(node: Node, place: int, zero: int, aligned: Callable[[Tensor], Tens
     return x - aligned(node.tensor(zero).cast(DType.INT32)) if node.has(zero) else x
 
 
-def _rows(parameter: Tensor) -> Tensor:
-    """One entry for each row of a left operand."""
-    return parameter.unsqueeze([-1]) if parameter.rank else parameter
+def _rows(operand: Tensor) -> Callable[[Tensor], Tensor]:
+    """One entry for all, one for each row of a left operand, or as many axes as it has."""
+    return lambda parameter: (
+        parameter.unsqueeze([-1]) if parameter.rank == 1 < operand.rank and parameter.shape[0] != 1 else _one(parameter)
+    )
 
 
-def _as_it_is(parameter: Tensor) -> Tensor:
-    return parameter
+def _one(parameter: Tensor) -> Tensor:
+    """A list of one entry as that entry, which adds no axis."""
+    return parameter.reshape() if parameter.shape == (1,) else parameter
 
 
 def matmul_integer(node: Node) -> Value:
-    return _centred(node, 0, 2, _rows) @ _centred(node, 1, 3, _as_it_is)
+    return _centred(node, 0, 2, _rows(node.tensor(0))) @ _centred(node, 1, 3, _one)
 
 
 def qlinear_matmul(node: Node) -> Value:
-    total = _centred(node, 0, 2, _rows) @ _centred(node, 3, 5, _as_it_is)
-    scale = _rows(node.tensor(1)).cast(DType.FLOAT32) * node.tensor(4).cast(DType.FLOAT32)
-    zero = node.tensor(7)
-    return _quantized(total.cast(DType.FLOAT32) * scale, _rows(node.tensor(6)), _rows(zero), zero.dtype)
+    rows, zero = _rows(node.tensor(0)), node.tensor(7)
+    total = _centred(node, 0, 2, rows) @ _centred(node, 3, 5, _one)
+    scale = rows(node.tensor(1)).cast(DType.FLOAT32) * _one(node.tensor(4)).cast(DType.FLOAT32)
+    return _quantized(total.cast(DType.FLOAT32) * scale, rows(node.tensor(6)), rows(zero), zero.dtype)
 
 
 def _by_channel(rank: int) -> Callable[[Tensor], Tensor]:
@@ -98,14 +104,14 @@ def _by_channel(rank: int) -> Callable[[Tensor], Tensor]:
 
 def conv_integer(node: Node) -> Value:
     rank = node.tensor(1).rank
-    x, weight = _centred(node, 0, 2, _as_it_is), _centred(node, 1, 3, _by_channel(rank))
+    x, weight = _centred(node, 0, 2, _one), _centred(node, 1, 3, _by_channel(rank))
     return convolved(node, x, weight, None)
 
 
 def qlinear_conv(node: Node) -> Value:
     """Integers from end to end: a float scale for each kernel brings the sums to the result's."""
     rank = node.tensor(3).rank
-    x, weight = _centred(node, 0, 2, _as_it_is), _centred(node, 3, 5, _by_channel(rank))
+    x, weight = _centred(node, 0, 2, _one), _centred(node, 3, 5, _by_channel(rank))
     total = convolved(node, x, weight, None)
     spatial: Sequence[int] = (1,) * (rank - 2)
     if node.has(8):
@@ -113,8 +119,8 @@ def qlinear_conv(node: Node) -> Value:
     weight_scale = node.tensor(4)
     factor = weight_scale.reshape([-1, *spatial]) if weight_scale.rank else weight_scale
     zero = node.tensor(7)
-    scaled = total.cast(DType.FLOAT32) * (node.tensor(1).cast(DType.FLOAT32) * factor.cast(DType.FLOAT32))
-    return _quantized(scaled, node.tensor(6), zero, zero.dtype)
+    scaled = total.cast(DType.FLOAT32) * (_one(node.tensor(1)).cast(DType.FLOAT32) * factor.cast(DType.FLOAT32))
+    return _quantized(scaled, _one(node.tensor(6)), _one(zero), zero.dtype)
 
 
 OPERATORS: dict[str, Callable[[Node], Value]] = {

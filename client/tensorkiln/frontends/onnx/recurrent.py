@@ -49,6 +49,10 @@ def _elu(alpha: float) -> Activation:
     return lambda x: build.elu(x, alpha)
 
 
+_WITH_BETA = frozenset({"affine", "hardsigmoid", "scaledtanh"})
+_WITH_ALPHA = _WITH_BETA | {"elu", "leakyrelu", "thresholdedrelu"}
+
+
 def _activation(node: Node, name: str, alpha: float | None, beta: float | None) -> Activation:
     known: dict[str, Activation] = {
         "affine": lambda x: x * (1.0 if alpha is None else alpha) + (beta or 0.0),
@@ -69,11 +73,20 @@ def _activation(node: Node, name: str, alpha: float | None, beta: float | None) 
 
 
 def _activations(node: Node, defaults: Sequence[str], directions: int) -> Iterator[Sequence[Activation]]:
+    """Of the constants that are listed, a function takes the next one where it has one."""
     names = node.strings("activations", [*defaults] * directions)
     alphas, betas = iter(node.numbers("activation_alpha", [])), iter(node.numbers("activation_beta", []))
     if len(names) != len(defaults) * directions:
         node.invalid(f"{len(names)} activations are given, {len(defaults)} are taken in each direction")
-    made = [_activation(node, name, next(alphas, None), next(betas, None)) for name in names]
+    made = [
+        _activation(
+            node,
+            name,
+            next(alphas, None) if name.lower() in _WITH_ALPHA else None,
+            next(betas, None) if name.lower() in _WITH_BETA else None,
+        )
+        for name in names
+    ]
     for first in range(0, len(made), len(defaults)):
         yield made[first : first + len(defaults)]
 

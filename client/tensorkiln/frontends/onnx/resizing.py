@@ -10,10 +10,13 @@ import numpy as np
 
 from ... import build
 from ...build import Tensor
+from ...dtypes import DType
 from ...expr import Dim
 from .node import Node
 from .value import Host, Value
 
+MAX_TABLE = 1 << 24
+"""Numbers of a table for one axis."""
 COORDINATES = (
     *("half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric"),
     "tf_crop_and_resize",
@@ -55,15 +58,24 @@ def resize(node: Node) -> Value:
     over = node.integers("axes", list(range(x.rank))) if node.opset >= 18 else list(range(x.rank))
     chosen = [axis % x.rank for axis in over]
     outside = node.number("extrapolation_value", 0.0) if node.opset >= 11 else 0.0
+    own = x.dtype
     for place, (size, scale) in zip(chosen, _targets(node, x, chosen), strict=True):
         dim = x.shape[place]
-        if scale == 1 and size == dim and way.coordinates != "tf_crop_and_resize":
+        roi = _roi(node, chosen.index(place), len(chosen), way)
+        if scale == 1 and size == dim and roi == (0.0, 1.0):
             continue
         if not isinstance(dim, int) or not isinstance(size, int):
             node.fail(f"axis {place} of {dim} elements is resized, which must be known")
-        axis = _Axis(dim, size, scale, _roi(node, chosen.index(place), len(chosen), way))
+        axis = _Axis(dim, size, scale, roi)
         x = _resized(node, x, place, axis, way, outside)
-    return x
+    return _as(own, x)
+
+
+def _as(dtype: DType, x: Tensor) -> Tensor:
+    """Rounded and saturated once, where integers were resized as floats."""
+    if x.dtype is dtype or not dtype.is_integer:
+        return x.cast(dtype)
+    return build.rint(x).clip(float(dtype.min), float(dtype.max)).cast(dtype)
 
 
 def upsample(node: Node) -> Value:
@@ -72,6 +84,7 @@ def upsample(node: Node) -> Value:
     mode = node.choice("mode", ("nearest", "linear"), "nearest")
     scales = node.numbers("scales") if node.opset < 9 else node.host(1).reshape(-1).tolist()
     way = _Way(mode, "asymmetric", "floor", -0.75, excludes_outside=False, antialias=False)
+    own = x.dtype
     for place, scale in enumerate(scales):
         dim = x.shape[place]
         if scale == 1:
@@ -79,7 +92,7 @@ def upsample(node: Node) -> Value:
         if not isinstance(dim, int):
             node.fail(f"axis {place} of {dim} elements is resized, which must be known")
         x = _resized(node, x, place, _Axis(dim, math.floor(dim * scale), scale, (0.0, 1.0)), way, 0.0)
-    return x
+    return _as(own, x)
 
 
 def _targets(node: Node, x: Tensor, chosen: Sequence[int]) -> list[tuple[Dim, float]]:
@@ -119,40 +132,44 @@ def _roi(node: Node, place: int, count: int, way: _Way) -> tuple[float, float]:
 
 
 def _resized(node: Node, x: Tensor, place: int, axis: _Axis, way: _Way, outside: float) -> Tensor:
-    found = np.array([_coordinate(each, axis, way.coordinates) for each in range(axis.resized)], np.float64)
+    size = axis.resized * (1 if way.mode == "nearest" else axis.size)
+    if size > MAX_TABLE:
+        node.fail(f"{axis.size} elements become {axis.resized} by a table of {size} numbers, more than {MAX_TABLE}")
+    found = _coordinates(np.arange(axis.resized, dtype=np.float64), axis, way.coordinates)
     if way.mode == "nearest":
         positions = np.clip(_ROUND[way.rounding](found), 0, axis.size - 1).astype(np.int64)
         result = build.take(x, node.parameter(positions), place)
     else:
         table = np.stack([_weights(at, axis, way) for at in found]) if axis.resized else np.zeros((0, axis.size))
         moved = build.moveaxis(x, place, -1)
-        wide = moved if moved.dtype.is_float else moved.cast("float32")
+        wide = moved if moved.dtype.is_float else moved.cast(DType.FLOAT32)
         product = wide @ node.parameter(np.ascontiguousarray(table.T).astype(wide.dtype.numpy))
-        result = build.moveaxis(product if moved.dtype.is_float else build.rint(product).cast(x.dtype), -1, place)
+        result = build.moveaxis(product, -1, place)
     if way.coordinates != "tf_crop_and_resize":
         return result
     is_outside = (found < 0) | (found > axis.size - 1)
     if not is_outside.any():
         return result
     flags = node.parameter(is_outside.reshape([-1, *(1,) * (x.rank - 1 - place)]))
-    return build.where(flags, outside, result)
+    return build.where(flags, node.parameter(np.asarray(outside)).cast(result.dtype), result)
 
 
-def _coordinate(each: int, axis: _Axis, how: str) -> float:
-    """Where in the original an element of the result lies."""
+def _coordinates(each: Host, axis: _Axis, how: str) -> Host:
+    """Where in the original the elements of the result lie."""
+    nothing = np.zeros_like(each)
     if how == "align_corners":
         # By the size that the scale asks for, which need not be whole.
         asked = axis.scale * axis.size
-        return each * (axis.size - 1) / (asked - 1) if asked != 1 else 0.0
+        return each * (axis.size - 1) / (asked - 1) if asked != 1 else nothing
     if how == "asymmetric":
         return each / axis.scale
     if how == "tf_crop_and_resize":
         start, end = axis.roi
         if axis.resized == 1:
-            return 0.5 * (start + end) * (axis.size - 1)
+            return nothing + 0.5 * (start + end) * (axis.size - 1)
         return start * (axis.size - 1) + each * (end - start) * (axis.size - 1) / (axis.resized - 1)
     if how == "pytorch_half_pixel" and axis.resized == 1:
-        return -0.5
+        return nothing
     centred = (each + 0.5) / axis.scale - 0.5
     if how == "half_pixel_symmetric":
         return centred + axis.size / 2 * (1 - axis.resized / (axis.scale * axis.size))

@@ -31,6 +31,8 @@ def grid_sample(node: Node) -> Value:
     taps: list[list[tuple[Tensor, Tensor]]] = []
     for axis, size in enumerate(sizes):
         place = _denormalised(wide[..., rank - 1 - axis], size, aligns)
+        if mode == "nearest":
+            place = build.rint(place)
         if padding != "zeros" and mode != "cubic":
             place = _within(place, size, padding, aligns)
         taps.append(_TAPS[mode](place))

@@ -41,8 +41,8 @@ def _put(node: Node, x: Tensor, indices: Tensor, updates: Tensor, axis: int, how
 def _combined(node: Node, x: Tensor, indices: Tensor, updates: Tensor, axis: int, how: str) -> Tensor:
     """Every position looks at all updates, so that none is lost where several have the same index."""
     pairs = product([x.shape[axis], *updates.shape])
-    if not isinstance(pairs, int) or pairs > MAX_TABLE:
-        node.fail(f"updates are combined by a table of {pairs} pairs, which is not known, or more than {MAX_TABLE}")
+    if node.builder.bounds(pairs)[1] > MAX_TABLE:
+        node.fail(f"updates are combined by a table of {pairs} pairs, which may be more than {MAX_TABLE}")
     moved, places = (build.moveaxis(each, axis, -1).unsqueeze([-2]) for each in (updates, indices))
     positions = build.arange(x.builder, x.shape[axis]).unsqueeze([1])
     hits = build.equal(places, positions)
@@ -128,15 +128,21 @@ def tensor_scatter(node: Node) -> Value:
 
 def compress(node: Node) -> Value:
     """The elements, or whole slices along an axis, whose flag is set; the flags must be known."""
-    x, kept = node.tensor(0), np.flatnonzero(node.host(1))
-    positions = node.parameter(kept.astype(np.int64))
-    if node.is_set("axis"):
-        return build.take(x, positions, node.integer("axis"))
-    return build.take(x.reshape([product(x.shape)]), positions, 0)
+    x, flags = node.tensor(0), node.host(1)
+    axis = node.integer("axis") if node.is_set("axis") else None
+    source = x.reshape([product(x.shape)]) if axis is None else x
+    kept = np.flatnonzero(flags)
+    extent = source.shape[0 if axis is None else axis]
+    if flags.size > node.builder.bounds(extent)[1]:
+        node.invalid(f"{flags.size} flags are more than the {extent} elements")
+    if kept.size and kept[-1] >= node.builder.bounds(extent)[0]:
+        node.fail(f"whether there is an element {kept[-1]} of {extent} depends on symbols")
+    return build.take(source, node.parameter(kept.astype(np.int64)), axis or 0)
 
 
 def non_zero(node: Node) -> Value:
-    return np.asarray(np.nonzero(node.host(0)), np.int64)
+    # A scalar counts as a list of one element.
+    return np.asarray(np.nonzero(np.atleast_1d(node.host(0))), np.int64)
 
 
 OPERATORS: dict[str, Callable[[Node], Value]] = {

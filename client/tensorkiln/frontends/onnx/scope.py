@@ -9,7 +9,8 @@ import numpy as np
 from onnx import AttributeProto, GraphProto, NodeProto, TensorProto, numpy_helper
 
 from ...errors import InvalidGraphError, LimitExceededError, UnsupportedGraphError
-from ...limits import MAX_NODES
+from ...expr import Expr, depth
+from ...limits import MAX_EXPRESSION_DEPTH, MAX_NODES
 from .folding import fold, is_foldable
 from .functions import MAX_DEPTH, Body, Functions, bound
 from .naming import named
@@ -121,6 +122,7 @@ class Scope:
             with named(node), np.errstate(all="ignore"):
                 check_inputs(node)
                 results = fold(node) if is_foldable(node) else results_of(node)
+                _refuse_deep(node, results)
             node.refuse_unread()
         else:
             results = self._call(proto, node)
@@ -131,7 +133,8 @@ class Scope:
                 self.values[output] = Absent(f"output {place} of {node.op} {node.name} is not supported")
 
     def _call(self, proto: NodeProto, node: Node) -> Sequence[Value | Absent]:
-        body = self.functions.body(proto, self.opsets, node.inputs)
+        with named(node):
+            body = self.functions.body(proto, self.opsets, node.inputs)
         if body is None:
             node.fail(f"the operator {proto.domain or 'ai.onnx'}.{proto.op_type} is not supported")
         if self.depth >= MAX_DEPTH:
@@ -139,6 +142,9 @@ class Scope:
         if len(node.inputs) > len(body.inputs):
             node.invalid(f"{len(node.inputs)} inputs are given, at most {len(body.inputs)} are taken")
         given = {attribute.name: attribute for attribute in proto.attribute}
+        unknown = given.keys() - body.known
+        if unknown:
+            node.fail(f"the attribute {min(unknown)} is not supported in opset {node.opset}")
         inner = Scope(
             self.parameters,
             self.functions,
@@ -167,6 +173,15 @@ class Scope:
 
 
 _NOTHING = Absent("an input is missing")
+
+
+def _refuse_deep(node: Node, results: Sequence[Value | Absent]) -> None:
+    """Refuse dimensions that loops have nested too deep for the graph to have."""
+    for result in results:
+        if isinstance(result, np.ndarray) and result.dtype == object:
+            dims = [dim for dim in result.reshape(-1).tolist() if isinstance(dim, Expr)]
+            if any(depth(dim) > MAX_EXPRESSION_DEPTH for dim in dims):
+                node.fail(f"a dimension is an expression of more than {MAX_EXPRESSION_DEPTH} levels")
 
 
 def _outputs(body: Body, node: Node, inner: Scope) -> list[Value | Absent]:

@@ -27,9 +27,10 @@ def top_k(node: Node) -> list[Value]:
     is_largest = node.opset < 11 or node.integer("largest", 1) == 1
     node.ignore("sorted")  # What is sorted is right where any order would be.
     extent = x.shape[axis]
-    if not isinstance(extent, int) or extent > MAX_RANKED:
-        node.fail(f"axis {axis} has the extent {extent}, which is not known, or more than {MAX_RANKED}")
-    if not isinstance(count, int) or not 0 <= count <= extent:
+    low, high = node.builder.bounds(extent)
+    if high > MAX_RANKED:
+        node.fail(f"axis {axis} has the extent {extent}, which may be more than {MAX_RANKED}")
+    if not isinstance(count, int) or not 0 <= count <= low:
         node.invalid(f"{count} of {extent} elements are asked for")
     moved = build.moveaxis(x, axis, -1)
     own, other = moved.unsqueeze([-1]), moved.unsqueeze([-2])

@@ -84,7 +84,8 @@ def asinh(x: Tensor) -> Tensor:
 
 def acosh(x: Tensor) -> Tensor:
     less = x - 1.0
-    return build.where(x > 1e9, x.log() + math.log(2.0), build.log1p(less + (less * (x + 1.0)).sqrt()))
+    small = build.log1p(less + (less * (x + 1.0)).sqrt())
+    return build.where(x < 1.0, float("nan"), build.where(x > 1e9, x.log() + math.log(2.0), small))
 
 
 def atanh(x: Tensor) -> Tensor:

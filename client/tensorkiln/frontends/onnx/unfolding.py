@@ -34,10 +34,15 @@ def pooled_with_indices(node: Node) -> list[Tensor]:
     numbers = plain_windows(build.pad(places.unsqueeze([0, 1]), widths), over)
     counts, size = values.shape[: 2 + rank], math.prod(kernel)
     values, numbers = values.reshape([*counts, size]), numbers.reshape([1, 1, *counts[2:], size])
-    first = build.argmax(values, -1, True).cast(DType.INT64)
+    real = plain_windows(build.pad(build.ones(x.builder, (1, 1, *spatial), DType.BOOL), widths), over)
+    greatest = values.max([-1], keepdims=True)
+    is_greatest = build.equal(values, greatest) | build.is_nan(values) if x.dtype.is_float else values == greatest
+    # Padding is never found, though it may be as great as the least element.
+    found_at = is_greatest & real.reshape([1, 1, *counts[2:], size])
+    first = build.argmax(found_at.cast(DType.INT32), -1, True).cast(DType.INT64)
     inside = build.gather(numbers.expand([*counts, size]), first, -1).squeeze([-1])
     images = build.arange(x.builder, product(counts[:2])) * build.dim_value(x.builder, product(spatial))
-    return [values.max([-1]), inside + images.reshape([*counts[:2], *(1,) * rank])]
+    return [greatest.squeeze([-1]), inside + images.reshape([*counts[:2], *(1,) * rank])]
 
 
 def max_unpool(node: Node) -> Value:
