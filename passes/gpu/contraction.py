@@ -29,8 +29,8 @@ from .tiles import SIDE, THREADS, Tiles, stride
 
 NAME = "contraction"
 PER_THREAD = (8, 4, 2, 1)
-"""The most results of a thread along the rows, and along the columns: more take fewer loads for each product."""
-RESULT_BYTES = 256
+"""Results of a thread along rows and along columns, largest first; larger tiles load fewer factors per product."""
+REGISTER_BYTES = 256
 """Of all results of a thread: a quarter of the registers that it can have."""
 DEPTH_BYTES = 64
 """Of one row of a tile: the narrowest run of memory that uses whole sectors of the cache."""
@@ -55,7 +55,7 @@ def candidates(problem: Problem, machine: Machine) -> Iterator[Choice]:
     parts = problem.parts
     shares = [tuple(_per_thread(problem, loops, most) for loops in (parts.rows, parts.columns)) for most in PER_THREAD]
     for rows, columns in dict.fromkeys(shares):
-        if rows * columns * parts.dtype.itemsize <= RESULT_BYTES:
+        if rows * columns * parts.dtype.itemsize <= REGISTER_BYTES:
             yield _choice(problem, _tiles(problem, rows, columns), machine)
 
 

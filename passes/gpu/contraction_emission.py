@@ -32,7 +32,7 @@ FIRST_ROW, FIRST_COLUMN, FIRST_STEP = "first_row", "first_column", "first_step"
 
 @dataclass(frozen=True, slots=True)
 class _Operand:
-    """A factor: what its reads walk across beside the depth, and its tile of so many elements of these."""
+    """A factor: its load, the loops that it has beside the depth, and its tile, `width` elements across."""
 
     name: str
     access: Access
@@ -146,9 +146,8 @@ class ContractionEmission:
 
     def _is_contiguous(self, access: Access, across: Sequence[Loop]) -> bool:
         """Whether memory runs along `across` rather than along the depth."""
-        strides = {
-            loop.name: stride for loop, stride in zip(self.body.stages[0].domain.loops, access.strides, strict=True)
-        }
+        domain = self.body.stages[0].domain
+        strides = {loop.name: step for loop, step in zip(domain.loops, access.strides, strict=True)}
         return strides[across[-1].name] == 1
 
     def _within(

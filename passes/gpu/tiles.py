@@ -15,7 +15,7 @@ SIDE: Final = 16
 
 
 THREADS: Final = SIDE * SIDE
-RESULT_BYTES: Final = 16 << 10
+STAGED_BYTES: Final = 16 << 10
 """Of results that go through shared memory at a time: all of a tile of 64 by 64 floats."""
 
 
@@ -31,7 +31,7 @@ class Tiles:
 
     def rows_at_once(self, itemsize: int) -> int:
         """Of the rows of each thread, as many as go through shared memory together: neighbours."""
-        return max(1, min(together(self.thread_rows, itemsize), RESULT_BYTES // (SIDE * self.columns * itemsize)))
+        return max(1, min(together(self.thread_rows, itemsize), STAGED_BYTES // (SIDE * self.columns * itemsize)))
 
 
 def together(count: int, itemsize: int) -> int:

@@ -127,6 +127,11 @@ def _half_matmul(b: Builder) -> Tensor:
     return matmul(b.input("float16", (64, 96)), b.input("float16", (96, 80)))
 
 
+def _large_matmul(dtype: str) -> Callable[[Builder], Tensor]:
+    """In the largest tiles, which only a large result gets; of each row the greatest element, which is little."""
+    return lambda b: matmul(b.input(dtype, (2050, 37)), b.input(dtype, (37, 2050))).max(axis=1)
+
+
 def _half(b: Builder) -> Tensor:
     x = b.input("float16", (500, 30))
     return x * x + 0.5
@@ -191,3 +196,9 @@ CASES = (
     Case("network", _network, ({"n": 1}, {"n": 33}, {"n": 128}), rtol=1e-3, atol=1e-3),
 )
 """What is compared with the reference evaluator."""
+
+LARGE = (
+    Case("large_matmul", _large_matmul("float32"), rtol=1e-5, atol=1e-5),
+    Case("large_half_matmul", _large_matmul("float16"), rtol=1e-2, atol=5e-2),
+)
+"""The same, too large for the emulator."""

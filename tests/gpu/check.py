@@ -81,7 +81,7 @@ def difference(actual: Array, expected: Array, bound: Array | float) -> str | No
     with np.errstate(invalid="ignore"):
         one, other = actual.astype(np.float64), expected.astype(np.float64)
         distance = np.abs(one - other)
-        # Integers of 64 bits that differ may be the same float64.
+        # Integers of 64 bits that differ may be the same float64. Where no bound holds, any number is right.
         same = (actual == expected) | (np.isnan(one) & np.isnan(other)) | np.isinf(bound)
         apart = ~(same | ((distance <= bound) & (distance > 0)))
     if not apart.any():

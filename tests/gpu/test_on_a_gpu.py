@@ -12,7 +12,7 @@ import pytest
 from tensorkiln.errors import CallBoundsError
 from tensorkiln.program import Program
 from tensorkiln.runtime.cuda import Driver
-from tests.gpu.cases import CASES
+from tests.gpu.cases import CASES, LARGE
 from tests.gpu.check import calls, check, difference
 
 
@@ -25,7 +25,7 @@ def rows(n: int, m: int) -> np.ndarray[Any, Any]:
     return np.random.default_rng(n).standard_normal((n, m)).astype(np.float32)
 
 
-@pytest.mark.parametrize("name", [case.name for case in CASES])
+@pytest.mark.parametrize("name", [case.name for case in (*CASES, *LARGE)])
 def test_a_bundle_gives_what_the_reference_gives(bundles: Path, name: str) -> None:
     assert check(bundles, name, Program.from_bundle(bundles / f"{name}.kiln")) == []
 

@@ -16,7 +16,7 @@ from passes.bounds import accesses
 from passes.bounds.walk import Access
 from tensorkiln.dtypes import DType
 from tensorkiln.graph import Graph
-from tests.models.table import USABLE
+from tests.models.exports import EXPORTS
 from tests.passes.modules import after
 
 from .cases import CHAINS, KINDS, Case, chain_for, dtypes_of, graph_for
@@ -51,7 +51,7 @@ def _drawn(strategy: SearchStrategy[Case], count: int) -> list[Graph]:
 def _everything() -> Iterator[tuple[str, list[Graph]]]:
     yield "node kinds", [graph for kind in KINDS for graph in graphs(kind, dtypes_of(kind), 1)]
     yield "small networks", networks(2)
-    yield "models", [export.load().graph for export in USABLE]
+    yield "models", [export.load().graph for export in EXPORTS]
 
 
 def main() -> None:

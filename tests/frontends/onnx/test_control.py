@@ -76,10 +76,12 @@ def doubling() -> GraphProto:
     )
 
 
-@pytest.mark.parametrize(("trips", "limit", "turns"), [(4, 9, 4), (9, 1, 2)])
-def test_a_loop_runs_as_often_as_its_count_and_its_conditions_say(trips: int, limit: int, turns: int) -> None:
-    loop = helper.make_node("Loop", ["m", "", "x"], ["last", "all"], body=doubling())
-    last, collected = results(model(loop, m=np.array(trips), limit=np.array(limit)))
+@pytest.mark.parametrize(("condition", "trips", "limit", "turns"), [("c", 4, 9, 4), ("c", 9, 1, 2), ("", 5, 1, 5)])
+def test_a_loop_runs_as_often_as_its_count_and_its_conditions_say(
+    condition: str, trips: int, limit: int, turns: int
+) -> None:
+    loop = helper.make_node("Loop", ["m", condition, "x"], ["last", "all"], body=doubling())
+    last, collected = results(model(loop, m=np.array(trips), limit=np.array(limit), c=np.array(True)))
     np.testing.assert_array_equal(last, X * 2**turns)
     np.testing.assert_array_equal(collected, np.stack([X * 2 ** (turn + 1) + turn for turn in range(turns)]))
 
@@ -103,7 +105,8 @@ def test_a_loop_whose_condition_is_computed_is_refused() -> None:
         [value("i", TensorProto.INT64), value("c", TensorProto.BOOL), value("s")],
         [value("again", TensorProto.BOOL), value("s")],
     )
-    proto = model(helper.make_node("Loop", ["m", "", "x"], ["y"], body=seen), m=np.array(3), zero=np.float32(0))
+    loop = helper.make_node("Loop", ["m", "c", "x"], ["y"], body=seen)
+    proto = model(loop, m=np.array(3), zero=np.float32(0), c=np.array(True))
     with pytest.raises(UnsupportedGraphError, match="whether another turn follows is computed at run time"):
         load(proto)
 

@@ -165,3 +165,52 @@ def test_dimensions_that_a_loop_nests_are_refused() -> None:
     )
     with pytest.raises(UnsupportedGraphError, match="levels"):
         load(parser.parse_model(text), symbols={"n": (1, 8)})
+
+
+@pytest.mark.parametrize("opset", [11, 13, 20])
+def test_channels_become_blocks_and_blocks_channels_in_every_opset(opset: int) -> None:
+    x = np.arange(2 * 8 * 3 * 2, dtype=np.float32).reshape(2, 8, 3, 2)
+    (y,) = run("DepthToSpace", {"x": x}, opset=opset, blocksize=2)
+    assert_array_equal(y, x.reshape(2, 2, 2, 2, 3, 2).transpose(0, 3, 4, 1, 5, 2).reshape(2, 2, 6, 4))
+    (back,) = run("SpaceToDepth", {"x": y}, opset=opset, blocksize=2)
+    assert_array_equal(back, x)
+    (z,) = run("DepthToSpace", {"x": x}, opset=opset, blocksize=2, mode="CRD")
+    assert_array_equal(z, x.reshape(2, 2, 2, 2, 3, 2).transpose(0, 1, 4, 2, 5, 3).reshape(2, 2, 6, 4))
+
+
+@pytest.mark.parametrize(
+    ("op", "inputs", "rest", "message"),
+    [
+        ("LpNormalization", {"x": np.ones((2, 3), np.float32)}, {"p": 3}, "p is 3, and 1 or 2 is taken"),
+        ("GatherND", {"x": np.ones((2, 3), np.float32)}, {"i": np.zeros((1, 3), np.int64)}, "tuples of 3 indices"),
+        ("DequantizeLinear", {"x": np.ones((2, 1), np.uint8)}, {"s": np.ones(3, np.float32)}, "does not broadcast"),
+        ("Einsum", {"x": np.ones((2, 3), np.float32)}, {"equation": "ii->i"}, "the axes i of an operand"),
+        ("Einsum", {"x": np.ones((2, 3), np.float32)}, {"equation": "ij->ik"}, "has some that no operand has"),
+    ],
+    ids=["norm", "tuples", "scale", "diagonal", "letters"],
+)
+def test_what_does_not_fit_is_no_number(op: str, inputs: Any, rest: Any, message: str) -> None:
+    with pytest.raises(TensorkilnError, match=message):
+        run(op, inputs, **rest)
+
+
+def test_whether_a_dimension_is_zero_is_not_guessed() -> None:
+    text = (
+        '<ir_version: 10, opset_import: ["" : 21]> g (float[n, 3] x) => (int64[] y) '
+        "{ s = Shape(x) z = NonZero(s) y = Identity(z) }"
+    )
+    with pytest.raises(UnsupportedGraphError, match="whether n is 0 depends on symbols"):
+        load(parser.parse_model(text), symbols={"n": (0, 5)})
+    assert load(parser.parse_model(text), symbols={"n": (1, 5)}).outputs
+
+
+def test_the_weights_of_a_body_that_runs_often_are_one_parameter() -> None:
+    text = (
+        '<ir_version: 10, opset_import: ["" : 21]> g (float[4] x) => (float[4] y) { m = Constant<value_int = 5>() '
+        "y = Loop(m, , x) <body = b (int64 i, bool c, float[4] a) => (bool c2, float[4] d) "
+        "<float[4] w = {1, 2, 3, 4}> { c2 = Identity(c) d = Add(a, w) }> }"
+    )
+    imported = load(parser.parse_model(text))
+    assert len(imported.parameters) == 1
+    (y,) = evaluate(imported.graph, *imported.arguments(x=np.zeros(4, np.float32)))
+    assert_array_equal(y, 5 * np.arange(1, 5, dtype=np.float32))

@@ -6,7 +6,7 @@ By hand, in an environment of its own, since torch is no dependency of the proje
     torch/bin/pip install torch==2.13.0 numpy onnx==1.23.2 onnxscript==0.7.2
     torch/bin/python -m tests.models.export [NAME ...]
 
-A second run on the same machine writes the same bytes. `tests/models/table.py` says what of each is expected here.
+A second run on the same machine writes the same bytes.
 """
 
 from __future__ import annotations

@@ -26,8 +26,10 @@ def loop(node: Node) -> list[Value]:
     """The body, unrolled: the number of turns and every condition must be known."""
     body = node.subgraph("body")
     carried = [node.value(place) for place in range(2, len(node.inputs))]
-    most = int(node.host(0).reshape(())) if node.has(0) else MAX_TURNS + 1
-    goes_on = not node.has(1) or _flag(node, node.host(1))
+    most = node.known_integer(0) if node.has(0) else MAX_TURNS + 1
+    # Without a condition to begin with, those of the turns say nothing.
+    is_asked = node.has(1)
+    goes_on = not is_asked or _flag(node, node.host(1))
     scanned: list[list[Value]] = [[] for _ in range(len(body.output) - 1 - len(carried))]
     turn = 0
     while goes_on and turn < most:
@@ -35,9 +37,10 @@ def loop(node: Node) -> list[Value]:
             node.fail(f"it takes more than {MAX_TURNS} turns, or has no end")
         given = [np.asarray(turn, np.int64), np.asarray(True), *carried]
         condition, *results = node.run(body, given, f"{node.name}/{turn}")
-        if isinstance(condition, Tensor):
-            node.fail("whether another turn follows is computed at run time")
-        goes_on = _flag(node, condition)
+        if is_asked:
+            if isinstance(condition, Tensor):
+                node.fail("whether another turn follows is computed at run time")
+            goes_on = _flag(node, condition)
         carried = results[: len(carried)]
         for collected, result in zip(scanned, results[len(carried) :], strict=True):
             collected.append(result)
@@ -59,12 +62,14 @@ def scan(node: Node) -> list[Value]:
     backwards = node.integers("scan_input_directions", [0] * count)
     output_axes = node.integers("scan_output_axes", [0] * outputs)
     output_backwards = node.integers("scan_output_directions", [0] * outputs)
+    if not inputs:
+        node.invalid("nothing is scanned")
     extents = {value.shape[axis] for value, axis in zip(inputs, axes, strict=True)}
     extent = extents.pop()
     if extents:
         node.invalid(f"the scanned axes have the extents {sorted(map(str, {extent, *extents}))}")
     if not isinstance(extent, int) or extent > MAX_TURNS:
-        node.fail(f"the scanned axis has the extent {extent}, which is not known, or more than {MAX_TURNS}")
+        node.fail(f"the scanned axis has {extent} elements, which depends on symbols, or is more than {MAX_TURNS}")
     scanned: list[list[Value]] = [[] for _ in range(outputs)]
     for turn in range(extent):
         here = [

@@ -136,7 +136,17 @@ def _running(node: Node) -> Host:
     return settled(totals)
 
 
+def is_nonzero(node: Node, dim: Dim) -> bool:
+    """By its bounds. UnsupportedGraphError where they leave it open."""
+    low, high = node.builder.bounds(dim)
+    if low <= 0 <= high and low < high:
+        node.fail(f"whether {dim} is 0 depends on symbols")
+    return low != 0
+
+
 def _scattered(node: Node) -> Host:
+    if node.host(0).ndim != 1:
+        node.fail(f"elements of dimensions of rank {node.host(0).ndim} are not put in their places")
     if node.opset >= 16 and node.string("reduction", "none") != "none":
         node.fail("dimensions are put in their places, not combined")
     data, indices, updates = as_objects(node.host(0)).copy(), node.host(1), as_objects(node.host(2))
@@ -171,7 +181,7 @@ FOLDS: Final[dict[str, Fold]] = {
     "Tile": _tiled,
     "Where": _chosen,
 }
-"""Each computes what the operator of the same name would, of at most one list of dims."""
+"""By ONNX's name: the operator on arrays whose elements are dims."""
 
 
 def is_symbolic(node: Node) -> bool:

@@ -143,7 +143,7 @@ MAX_EVALUATED_ELEMENTS = 1 << 12
 """Of an input of a node that the reference evaluator computes: shapes and tables are small, weights need not be."""
 MAX_EVALUATED_RESULT = 1 << 20
 """Of what such a node computes, on the way too."""
-_OTHERS = frozenset({"Constant", "ConstantOfShape", "Shape", "Size", "If", "Loop", "Scan"})
+_NOT_EVALUATED = frozenset({"Constant", "ConstantOfShape", "Shape", "Size", "If", "Loop", "Scan"})
 """What gives known values by itself, or runs other nodes."""
 
 _GROWN: dict[str, Callable[[Node], int]] = {
@@ -164,7 +164,7 @@ def is_foldable(node: Node) -> bool:
         return (count <= MAX_GROWN_ELEMENTS or count <= most) and not dimensions.has_symbolic_bounds(node)
     if dimensions.is_symbolic(node):
         return node.op in dimensions.FOLDS and not dimensions.has_symbolic_bounds(node)
-    return most <= MAX_EVALUATED_ELEMENTS and node.op not in _OTHERS
+    return most <= MAX_EVALUATED_ELEMENTS and node.op not in _NOT_EVALUATED
 
 
 def fold(node: Node) -> Sequence[Value]:

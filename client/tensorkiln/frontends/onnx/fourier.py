@@ -51,14 +51,14 @@ def _transformed(node: Node, signal: Tensor, length: int, columns: int, sign: in
 
 def dft(node: Node) -> Value:
     x = node.tensor(0)
-    axis = node.integer("axis", 1) if node.opset < 20 else int(node.host(2).reshape(-1)[0]) if node.has(2) else -2
+    axis = node.integer("axis", 1) if node.opset < 20 else node.known_integer(2) if node.has(2) else -2
     place = axis % x.rank
     extent = x.shape[place]
     inverse, onesided = node.integer("inverse", 0) == 1, node.integer("onesided", 0) == 1
     if not isinstance(extent, int):
         node.fail(f"the extent {extent} of axis {place} is not known")
     whole = 2 * (extent - 1) if inverse and onesided else extent
-    length = int(node.host(1).reshape(-1)[0]) if node.has(1) else whole
+    length = node.known_integer(1) if node.has(1) else whole
     signal = build.moveaxis(x, place, -2)
     if inverse and onesided:
         # The other half of the frequencies is that of a real signal: conjugates, backwards.
@@ -77,11 +77,11 @@ def dft(node: Node) -> Value:
 
 def stft(node: Node) -> Value:
     signal = node.tensor(0)
-    step = int(node.host(1).reshape(-1)[0])
+    step = node.known_integer(1)
     if signal.rank == 2:
         signal = signal.unsqueeze([-1])
     window = node.tensor(2) if node.has(2) else None
-    length = int(node.host(3).reshape(-1)[0]) if node.has(3) else window.shape[0] if window is not None else None
+    length = node.known_integer(3) if node.has(3) else window.shape[0] if window is not None else None
     extent = signal.shape[1]
     if not isinstance(length, int) or not isinstance(extent, int):
         node.fail(f"the lengths {length} of a frame and {extent} of the signal must be known")

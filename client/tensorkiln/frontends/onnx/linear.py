@@ -70,7 +70,10 @@ def _terms(node: Node, operands: Sequence[Tensor]) -> tuple[list[str], str]:
     rest = "".join(unused[:most])
     named = [term.replace("...", rest[most - count :]) for count, term in zip(counts, terms, strict=True)]
     if arrow:
-        return named, result.replace("...", rest)
+        written = result.replace("...", rest)
+        if len(set(written)) != len(written) or not set(written) <= {*"".join(named)}:
+            node.invalid(f"the result of {equation!r} repeats letters or has some that no operand has")
+        return named, written
     letters = "".join(named)
     once = sorted(letter for letter in set(letters) if letters.count(letter) == 1 and letter not in rest)
     return named, rest + "".join(once)
@@ -81,6 +84,10 @@ def _single(x: Tensor, term: str) -> tuple[Tensor, str]:
     for letter in term:
         while term.count(letter) > 1:
             first, second = term.index(letter), term.rindex(letter)
+            if x.shape[first] != x.shape[second]:
+                raise ValueError(
+                    f"the axes {letter} of an operand have {x.shape[first]} and {x.shape[second]} elements"
+                )
             rows, columns = (
                 arange(x.builder, x.shape[axis]).reshape([-1, *(1,) * (x.rank - 1 - axis)]) for axis in (first, second)
             )

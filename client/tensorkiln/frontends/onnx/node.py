@@ -11,7 +11,7 @@ from onnx.helper import get_attribute_value
 
 from ...build import Builder, Tensor
 from ...errors import InvalidGraphError, UnsupportedGraphError
-from ...expr import Dim
+from ...expr import Dim, Expr
 from .value import Host, Value
 
 if TYPE_CHECKING:
@@ -103,6 +103,13 @@ class Node:
         if isinstance(found, Tensor):
             self.refuse_computed(position, found)
         return found
+
+    def known_integer(self, position: int) -> int:
+        """An input that is one integer and must be known. UnsupportedGraphError where it depends on symbols."""
+        (found,) = self.host(position).reshape(-1).tolist()
+        if isinstance(found, Expr):
+            self.fail(f"input {position} is {found}, which depends on symbols; fix these by `symbols`")
+        return int(found)
 
     def refuse_computed(self, position: int, value: Tensor) -> NoReturn:
         """Refuse an input that is computed at run time, and say which inputs of the model would have to be known."""

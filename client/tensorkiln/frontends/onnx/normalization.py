@@ -48,7 +48,7 @@ def batch_normalization(node: Node) -> Value | Sequence[Value]:
 
 
 def _trained(node: Node) -> list[Tensor]:
-    """By the statistics of the batch, and what becomes of the running ones."""
+    """Normalised by the batch's mean and variance; then the updated running mean and variance."""
     x, momentum, eps = node.tensor(0), node.number("momentum", 0.9), node.number("epsilon", 1e-5)
     over = [axis for axis in range(x.rank) if axis != 1]
     mean, variance = x.mean(over), x.var_(over)
@@ -112,6 +112,8 @@ def layer_normalization(node: Node) -> list[Tensor]:
 def lp_normalization(node: Node) -> Value:
     """Divided by the norm along an axis; what has none stays zero."""
     x, axis, power = node.tensor(0), node.integer("axis", -1), node.integer("p", 2)
+    if power not in (1, 2):
+        node.invalid(f"p is {power}, and 1 or 2 is taken")
     size = absolute(x).sum([axis], keepdims=True) if power == 1 else (x * x).sum([axis], keepdims=True).sqrt()
     return where(equal(size, 0.0), 0.0, x / size)
 

@@ -16,7 +16,7 @@ from .node import Node
 from .parameters import element_type
 from .value import MAX_GROWN_ELEMENTS, Value
 
-MAX_TABLE = 1 << 12
+MAX_RUNNING = 1 << 12
 """Of an axis that is summed by a table of which elements come before which."""
 
 
@@ -61,10 +61,10 @@ def trilu(node: Node) -> Value:
 def _running(node: Node, combine: Callable[[Tensor], Tensor], neutral: int) -> Value:
     """Every element with those before it, all at once: a table says which these are."""
     x = node.tensor(0)
-    (axis,) = node.host(1).reshape(-1).tolist()
+    axis = node.known_integer(1)
     extent = x.shape[axis]
-    if node.builder.bounds(extent)[1] > MAX_TABLE:
-        node.fail(f"axis {axis} has the extent {extent}, which may be more than {MAX_TABLE}")
+    if node.builder.bounds(extent)[1] > MAX_RUNNING:
+        node.fail(f"axis {axis} has the extent {extent}, which may be more than {MAX_RUNNING}")
     moved = build.moveaxis(x, axis, -1)
     places = build.arange(node.builder, extent)
     own, other = places.unsqueeze([1]), places
@@ -86,7 +86,7 @@ def cum_prod(node: Node) -> Value:
 def one_hot(node: Node) -> Value:
     """`values[1]` at the index, `values[0]` elsewhere, along a new axis."""
     indices, values = node.tensor(0), node.tensor(2)
-    depth = int(node.host(1).reshape(-1)[0])
+    depth = node.known_integer(1)
     off, on = values[0], values[1]
     wide = indices.cast(DType.INT64)
     wrapped = build.where(wide < 0, wide + depth, wide).unsqueeze([-1])

@@ -52,7 +52,7 @@ def quantize(node: Node) -> Value:
     if wanted and zero is None:
         dtype = element_type(tensor_dtype_to_np_dtype(wanted))
     aligned = None if zero is None else _aligned(node, zero, x, axis, block)
-    return _quantized(x, _aligned(node, scale, x, axis, block), aligned, dtype, precision)
+    return node.shaped(x.shape, _quantized(x, _aligned(node, scale, x, axis, block), aligned, dtype, precision))
 
 
 def dequantize(node: Node) -> Value:
@@ -65,7 +65,8 @@ def dequantize(node: Node) -> Value:
     value = x.cast(DType.INT64) if wide is DType.FLOAT64 else x.cast(DType.INT32)
     if node.has(2):
         value = value - _aligned(node, node.tensor(2), x, axis, block).cast(value.dtype)
-    return (value.cast(wide) * _aligned(node, scale, x, axis, block).cast(wide)).cast(dtype)
+    scaled = value.cast(wide) * _aligned(node, scale, x, axis, block).cast(wide)
+    return node.shaped(x.shape, scaled.cast(dtype))
 
 
 def _centred(node: Node, place: int, zero: int, aligned: Callable[[Tensor], Tensor]) -> Tensor:

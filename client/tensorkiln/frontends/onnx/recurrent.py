@@ -96,6 +96,8 @@ def _directions(node: Node, gates: int, defaults: Sequence[str], peepholes: int 
     backwards = {"forward": [False], "reverse": [True], "bidirectional": [False, True]}[which]
     weights, recurrent = node.tensor(1), node.tensor(2)
     hidden = node.integer("hidden_size", _known(node, recurrent.shape[-1]))
+    if weights.shape[:2] != (len(backwards), gates * hidden):
+        node.invalid(f"weights of {weights.shape} are not those of {len(backwards)} directions of {gates} gates")
     clip = node.number("clip") if node.is_set("clip") else None
     found: list[_Direction] = []
     for place, (is_reversed, activations) in enumerate(
@@ -111,7 +113,9 @@ def _directions(node: Node, gates: int, defaults: Sequence[str], peepholes: int 
 
 
 def _known(node: Node, dim: object) -> int:
-    return dim if isinstance(dim, int) else node.fail(f"the extent {dim} of a sequence or of weights must be known")
+    if isinstance(dim, int):
+        return dim
+    return node.fail(f"the extent {dim} of a sequence or of weights depends on symbols; fix these by `symbols`")
 
 
 def _run(node: Node, directions: Sequence[_Direction], step: Callable[[_Direction], Step], states: int) -> list[Tensor]:

@@ -120,6 +120,32 @@ def tile(node: Node) -> Value:
     return repeated.reshape([mul(count, own) for count, own in zip(repeats, x.shape, strict=True)])
 
 
+def depth_to_space(node: Node) -> Value:
+    """Channels to blocks of an image; `mode` says whether a block or a channel of the result varies slower."""
+    x, size = node.tensor(0), node.integer("blocksize")
+    batch, channels, rows, columns = x.shape
+    by_block = node.opset < 11 or node.choice("mode", ("DCR", "CRD"), "DCR") == "DCR"
+    kept = floordiv(channels, size * size)
+    if by_block:
+        apart = x.reshape([batch, size, size, kept, rows, columns]).permute([0, 3, 4, 1, 5, 2])
+    else:
+        apart = x.reshape([batch, kept, size, size, rows, columns]).permute([0, 1, 4, 2, 5, 3])
+    return apart.reshape([batch, kept, mul(rows, size), mul(columns, size)])
+
+
+def space_to_depth(node: Node) -> Value:
+    """Blocks of an image to channels, a block's elements varying slower than the channels."""
+    x, size = node.tensor(0), node.integer("blocksize")
+    if node.opset >= 28 and node.choice("mode", ("DCR", "CRD"), "DCR") == "CRD":
+        order = [0, 1, 3, 5, 2, 4]
+    else:
+        order = [0, 3, 5, 1, 2, 4]
+    batch, channels, rows, columns = x.shape
+    tall, wide = floordiv(rows, size), floordiv(columns, size)
+    apart = x.reshape([batch, channels, tall, size, wide, size]).permute(order)
+    return apart.reshape([batch, mul(channels, size * size), tall, wide])
+
+
 def shape(node: Node) -> Value:
     dims = list(node.value(0).shape)
     end = node.integer("end", len(dims))
@@ -155,12 +181,14 @@ OPERATORS: dict[str, Callable[[Node], Value | Sequence[Value]]] = {
     "Concat": concat,
     "Constant": constant,
     "ConstantOfShape": constant_of_shape,
+    "DepthToSpace": depth_to_space,
     "Expand": expand,
     "Flatten": flatten,
     "Reshape": reshape,
     "Shape": shape,
     "Size": size,
     "Slice": slice_,
+    "SpaceToDepth": space_to_depth,
     "Split": split_,
     "Squeeze": squeeze,
     "Tile": tile,

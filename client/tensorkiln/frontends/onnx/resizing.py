@@ -12,6 +12,7 @@ from ... import build
 from ...build import Tensor
 from ...dtypes import DType
 from ...expr import Dim
+from .interpolation import CUBIC, cubic
 from .node import Node
 from .value import Host, Value
 
@@ -51,7 +52,7 @@ def resize(node: Node) -> Value:
         node.choice("mode", MODES, "nearest"),
         node.choice("coordinate_transformation_mode", COORDINATES, "half_pixel") if node.opset >= 11 else "asymmetric",
         node.choice("nearest_mode", ROUNDINGS, "round_prefer_floor") if node.opset >= 11 else "floor",
-        node.number("cubic_coeff_a", -0.75) if node.opset >= 11 else -0.75,
+        node.number("cubic_coeff_a", CUBIC) if node.opset >= 11 else CUBIC,
         node.integer("exclude_outside", 0) == 1 if node.opset >= 11 else False,
         node.integer("antialias", 0) == 1 if node.opset >= 18 else False,
     )
@@ -83,7 +84,7 @@ def upsample(node: Node) -> Value:
     x = node.tensor(0)
     mode = node.choice("mode", ("nearest", "linear"), "nearest")
     scales = node.numbers("scales") if node.opset < 9 else node.host(1).reshape(-1).tolist()
-    way = _Way(mode, "asymmetric", "floor", -0.75, excludes_outside=False, antialias=False)
+    way = _Way(mode, "asymmetric", "floor", CUBIC, excludes_outside=False, antialias=False)
     own = x.dtype
     for place, scale in enumerate(scales):
         dim = x.shape[place]
@@ -201,9 +202,7 @@ def _weights(at: float, axis: _Axis, way: _Way) -> Host:
 
 
 def _cubic(away: Host, a: float) -> Host:
-    """The kernel of cubic convolution (Keys 1981)."""
-    near = ((a + 2) * away - (a + 3)) * away * away + 1
-    far = ((a * away - 5 * a) * away + 8 * a) * away - 4 * a
+    near, far = cubic(away, a)
     return np.where(away <= 1, near, np.where(away < 2, far, 0.0))
 
 

@@ -9,11 +9,9 @@ from ... import build
 from ...build import Tensor
 from ...dtypes import DType
 from ...expr import Dim, product
+from .interpolation import CUBIC, cubic
 from .node import Node
 from .value import Value
-
-CUBIC = -0.75
-"""The coefficient of cubic convolution (Keys 1981) that ONNX prescribes here."""
 
 
 def grid_sample(node: Node) -> Value:
@@ -67,7 +65,7 @@ def _within(place: Tensor, size: Tensor, padding: str, aligns: bool) -> Tensor:
 
 
 def _nearest(place: Tensor) -> list[tuple[Tensor, Tensor]]:
-    return [(build.rint(place), place * 0.0 + 1.0)]
+    return [(build.rint(place), build.ones(place.builder, place.shape, place.dtype))]
 
 
 def _linear(place: Tensor) -> list[tuple[Tensor, Tensor]]:
@@ -82,8 +80,7 @@ def _cubic(place: Tensor) -> list[tuple[Tensor, Tensor]]:
     found: list[tuple[Tensor, Tensor]] = []
     for tap in (-1, 0, 1, 2):
         away = build.absolute(after - float(tap))
-        near = ((CUBIC + 2) * away - (CUBIC + 3)) * away * away + 1.0
-        far = ((CUBIC * away - 5 * CUBIC) * away + 8 * CUBIC) * away - 4 * CUBIC
+        near, far = cubic(away, CUBIC)
         found.append((first + float(tap), near if tap in (0, 1) else far))
     return found
 

@@ -11,11 +11,12 @@ from ... import build
 from ...build import Tensor
 from ...dtypes import DType
 from ...expr import Dim, product
+from . import dimensions
 from .node import Node
 from .value import Value
 
 REDUCTIONS: Final = ("none", "add", "mul", "max", "min")
-MAX_TABLE: Final = 1 << 26
+MAX_PAIRS: Final = 1 << 26
 """Of updates that are combined: pairs of a position and an update along an axis."""
 
 
@@ -41,8 +42,8 @@ def _put(node: Node, x: Tensor, indices: Tensor, updates: Tensor, axis: int, how
 def _combined(node: Node, x: Tensor, indices: Tensor, updates: Tensor, axis: int, how: str) -> Tensor:
     """Every position looks at all updates, so that none is lost where several have the same index."""
     pairs = product([x.shape[axis], *updates.shape])
-    if node.builder.bounds(pairs)[1] > MAX_TABLE:
-        node.fail(f"updates are combined by a table of {pairs} pairs, which may be more than {MAX_TABLE}")
+    if node.builder.bounds(pairs)[1] > MAX_PAIRS:
+        node.fail(f"updates are combined by a table of {pairs} pairs, which may be more than {MAX_PAIRS}")
     moved, places = (build.moveaxis(each, axis, -1).unsqueeze([-2]) for each in (updates, indices))
     positions = build.arange(x.builder, x.shape[axis]).unsqueeze([1])
     hits = build.equal(places, positions)
@@ -87,7 +88,7 @@ def _linear(indices: Tensor, dims: Sequence[Dim]) -> Tensor:
 
 def scatter_nd(node: Node) -> Value:
     x, indices, updates = node.tensor(0), node.tensor(1), node.tensor(2)
-    depth = _depth(node, indices)
+    depth = _depth(node, indices, x.rank)
     head, rest = x.shape[:depth], x.shape[depth:]
     flat = x.reshape([product(head), product(rest)])
     count = product(indices.shape[:-1])
@@ -98,7 +99,7 @@ def scatter_nd(node: Node) -> Value:
 def gather_nd(node: Node) -> Value:
     x, indices = node.tensor(0), node.tensor(1)
     shared = node.integer("batch_dims", 0) if node.opset >= 12 else 0
-    depth = _depth(node, indices)
+    depth = _depth(node, indices, x.rank - shared)
     batch, head, rest = x.shape[:shared], x.shape[shared : shared + depth], x.shape[shared + depth :]
     flat = x.reshape([product(batch), product(head), product(rest)])
     outer = indices.shape[shared:-1]
@@ -107,9 +108,11 @@ def gather_nd(node: Node) -> Value:
     return found.reshape([*batch, *outer, *rest])
 
 
-def _depth(node: Node, indices: Tensor) -> int:
+def _depth(node: Node, indices: Tensor, rank: int) -> int:
     depth = indices.shape[-1]
-    return depth if isinstance(depth, int) else node.fail(f"the length of index tuples is {depth}, which is not known")
+    if not isinstance(depth, int):
+        node.fail(f"the length of index tuples is {depth}, which is not known")
+    return depth if depth <= rank else node.invalid(f"tuples of {depth} indices do not fit an operand of rank {rank}")
 
 
 def tensor_scatter(node: Node) -> Value:
@@ -141,8 +144,11 @@ def compress(node: Node) -> Value:
 
 
 def non_zero(node: Node) -> Value:
+    found = node.host(0)
+    if found.dtype == object:
+        found = np.array([dimensions.is_nonzero(node, dim) for dim in found.reshape(-1)]).reshape(found.shape)
     # A scalar counts as a list of one element.
-    return np.asarray(np.nonzero(np.atleast_1d(node.host(0))), np.int64)
+    return np.asarray(np.nonzero(np.atleast_1d(found)), np.int64)
 
 
 OPERATORS: dict[str, Callable[[Node], Value]] = {

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 from onnx import AttributeProto, GraphProto, NodeProto, TensorProto, numpy_helper
@@ -37,6 +38,16 @@ class Work:
     """How many nodes have been run, those of all turns and calls counted."""
 
     nodes: int = 0
+    kept: dict[int, tuple[object, Mapping[str, Value]]] = field(
+        default_factory=dict[int, tuple[object, Mapping[str, Value]]]
+    )
+
+    def once(self, proto: object, values: Callable[[], Mapping[str, Value]]) -> Mapping[str, Value]:
+        """What a part of the model holds, read once: weights of a body that runs often are the same parameters."""
+        if id(proto) not in self.kept:
+            # Kept beside what it holds: an id means nothing once its object is gone.
+            self.kept[id(proto)] = (proto, values())
+        return self.kept[id(proto)][1]
 
     def one_more(self, name: str) -> None:
         """LimitExceededError for more than `MAX_RUN`: functions that call others twice are short to write."""
@@ -73,7 +84,11 @@ class Scope:
         """Compute what the nodes write; `results` are the names that are read afterwards."""
         self.read = self.read.union(results, _names_read(nodes))
         for position, proto in enumerate(nodes):
-            self._run(bound(proto, self.attributes), f"{self.path}{proto.name or f'#{position}'}")
+            name = f"{self.path}{proto.name or f'#{position}'}"
+            if proto.op_type == "Constant" and not any(each.ref_attr_name for each in proto.attribute):
+                self.values |= self.work.once(proto, partial(self._constant, proto, name))
+            else:
+                self._run(bound(proto, self.attributes), name)
 
     def value(self, name: str) -> Value | Absent | None:
         """The value of that name, here or around."""
@@ -93,7 +108,9 @@ class Scope:
             raise UnsupportedGraphError(f"{path}: more than {MAX_DEPTH} graphs and functions lie within one another")
         if len(inputs) != len(graph.input):
             raise InvalidGraphError(f"{path}: the subgraph takes {len(graph.input)} inputs, {len(inputs)} are given")
-        values: dict[str, Value | Absent] = {tensor.name: initializer(tensor) for tensor in graph.initializer}
+        values: dict[str, Value | Absent] = {
+            **self.work.once(graph, lambda: {tensor.name: initializer(tensor) for tensor in graph.initializer})
+        }
         values |= {entry.name: value for entry, value in zip(graph.input, inputs, strict=True)}
         inner = Scope(
             self.parameters,
@@ -110,9 +127,13 @@ class Scope:
         inner.run(graph.node, names)
         return [inner.output(name) for name in names]
 
+    def _constant(self, proto: NodeProto, name: str) -> Mapping[str, Value]:
+        self._run(proto, name)
+        return {output: self.output(output) for output in proto.output}
+
     def _run(self, proto: NodeProto, name: str) -> None:
         self.work.one_more(name)
-        inputs = [self._input(entry, proto) for entry in proto.input]
+        inputs = [self._input(entry, f"{proto.op_type} {name}") for entry in proto.input]
         opset = self.opsets.get(proto.domain if proto.domain not in OWN_DOMAINS else "", 1)
         is_own = proto.domain in OWN_DOMAINS and proto.op_type in OPERATORS and proto not in self.functions
         node = Node(proto, name, opset, inputs, self.parameters, self.read, self.run_subgraph)
@@ -161,14 +182,14 @@ class Scope:
         inner.run(body.nodes, [name for place, name in enumerate(body.outputs) if node.is_read(place)])
         return _outputs(body, node, inner)
 
-    def _input(self, name: str, proto: NodeProto) -> Value | None:
+    def _input(self, name: str, reader: str) -> Value | None:
         found = self.value(name) if name else None
         if not name or found is _NOTHING:
             return None
         if isinstance(found, Absent):
-            raise UnsupportedGraphError(f"{found.reason}, but {proto.op_type} {proto.name} reads it")
+            raise UnsupportedGraphError(f"{found.reason}, but {reader} reads it")
         if found is None:
-            raise InvalidGraphError(f"{proto.op_type} {proto.name} reads {name!r}, which no earlier node writes")
+            raise InvalidGraphError(f"{reader} reads {name!r}, which no earlier node writes")
         return found
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from ... import build
 from ...dtypes import DType
 from .node import Node
-from .value import Value
+from .value import Value, dims_of
 
 MAX_RANKED: Final = 1 << 13
 """Elements along an axis, each of which is compared with all others."""
@@ -21,7 +21,7 @@ def top_k(node: Node) -> list[Value]:
     x = node.tensor(0)
     axis = node.integer("axis", -1) % x.rank
     if node.opset >= 10:
-        (count,) = node.host(1).reshape(-1).tolist()
+        (count,) = dims_of(node.host(1))
     else:
         count = node.integer("k")
     is_largest = node.opset < 11 or node.integer("largest", 1) == 1
@@ -30,8 +30,12 @@ def top_k(node: Node) -> list[Value]:
     low, high = node.builder.bounds(extent)
     if high > MAX_RANKED:
         node.fail(f"axis {axis} has the extent {extent}, which may be more than {MAX_RANKED}")
-    if not isinstance(count, int) or not 0 <= count <= low:
+    if not isinstance(count, int):
+        node.fail(f"k is {count}, which depends on symbols; fix these by `symbols`")
+    if not 0 <= count <= high:
         node.invalid(f"{count} of {extent} elements are asked for")
+    if count > low:
+        node.fail(f"k is {count}, but axis {axis} has {extent} elements, perhaps only {low}; give its symbols bounds")
     moved = build.moveaxis(x, axis, -1)
     own, other = moved.unsqueeze([-1]), moved.unsqueeze([-2])
     places = build.arange(x.builder, extent)
@@ -55,6 +59,8 @@ def top_k(node: Node) -> list[Value]:
 def unique(node: Node) -> list[Value]:
     """The distinct elements of what is known: their number must be."""
     x = node.host(0)
+    if x.dtype == object:
+        node.fail("which dimensions are equal depends on symbols")
     axis = node.integer("axis") if node.is_set("axis") else None
     values, first, inverse, counts = np.unique(x, True, True, True, axis=axis)
     inverse = inverse.reshape(-1)

@@ -48,8 +48,8 @@ def pooled_with_indices(node: Node) -> list[Tensor]:
 def max_unpool(node: Node) -> Value:
     """Each element put where MaxPool found it, zeros elsewhere."""
     x, indices = node.tensor(0), node.tensor(1)
-    found = window_attributes(node, x, node.integers("kernel_shape"))
     kernel = node.integers("kernel_shape")
+    found = window_attributes(node, x, kernel)
     own: list[Dim] = [*x.shape[:2]]
     for dim, size, stride, (before, after) in zip(x.shape[2:], kernel, found.strides, found.padding, strict=True):
         own.append((dim - 1) * stride + size - before - after)
