@@ -122,13 +122,16 @@ class Builder:
 
     def sources(self, tensor: Tensor) -> tuple[str, ...]:
         """The names of the inputs that a tensor is computed from, in their order, without parameters."""
+        from ..nodes import NODE_KINDS
+
         found: set[int] = set()
         waiting = [tensor.var]
         while waiting:
             var = waiting.pop()
             if var not in found:
                 found.add(var)
-                waiting.extend(_operands(self._nodes[var]))
+                node = self._nodes[var]
+                waiting.extend(NODE_KINDS[node["node"]].model_validate(node).operands)
         found -= {tensor.var for tensor in self._parameters}
         return tuple(name for name, given in self._inputs.items() if given.var in found)
 
@@ -195,10 +198,3 @@ def _natural_dtype(value: Scalar) -> DType:
     if isinstance(value, bool):
         return DType.BOOL
     return DType.INT32 if isinstance(value, int) else DType.FLOAT32
-
-
-def _operands(node: dict[str, Any]) -> list[int]:
-    """The vars that a node reads."""
-    single = [value for key, value in node.items() if key.endswith("_var") and key not in ("out_var", "sym_var")]
-    several = [var for key, value in node.items() if key.endswith("_vars") for var in value]
-    return [var for var in (*single, *several) if isinstance(var, int)]

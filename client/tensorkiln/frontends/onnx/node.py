@@ -116,7 +116,7 @@ class Node:
         sources = self.builder.sources(value)
         named = ", ".join(map(repr, sources))
         self.fail(
-            f"input {position} is computed at run time and shapes depend on it"
+            f"input {position} is computed at run time and the graph depends on it"
             + (f"; pass {named} in `constants`" if sources else "; it is computed from weights alone, and too large")
         )
 
