@@ -42,6 +42,9 @@ def test_a_model_gives_what_torch_gave_in_the_reference_and_compiled(family: str
         model = export.load()
         assert dict(model.graph.symbols) == export.family.bounds(form)
         assert wrong(export, model, partial(evaluate, model.graph)) == {}
+        if done and form != export.family.forms[-1]:
+            # `python -m tests.models` compiles both exports of every form; here, of the most dynamic one.
+            continue
         # Some models are the same graph in both exports.
         run = next((run for graph, run in done if graph == model.graph), None)
         run = run or program(compiled(model.graph), threads=2)
