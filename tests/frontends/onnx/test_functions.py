@@ -90,6 +90,30 @@ def test_a_function_of_the_model_comes_before_an_operator_of_that_name() -> None
     np.testing.assert_array_equal(result(model(helper.make_node("Relu", ["x"], ["y"]), functions=[relu])), -X)
 
 
+def test_a_function_called_constant_is_run_at_every_call() -> None:
+    constant = helper.make_function("own", "Constant", ["x"], ["y"], [add("x", "x", "y")], OPSETS)
+    turn = helper.make_graph(
+        [
+            helper.make_node("Constant", ["s"], ["d"], domain="own"),
+            helper.make_node("Identity", ["c"], ["again"]),
+        ],
+        "turn",
+        [
+            helper.make_tensor_value_info("i", TensorProto.INT64, []),
+            helper.make_tensor_value_info("c", TensorProto.BOOL, []),
+            helper.make_tensor_value_info("s", TensorProto.FLOAT, None),
+        ],
+        [
+            helper.make_tensor_value_info("again", TensorProto.BOOL, []),
+            helper.make_tensor_value_info("d", TensorProto.FLOAT, None),
+        ],
+    )
+    three = helper.make_node("Constant", [], ["m"], value_int=3)
+    loop = helper.make_node("Loop", ["m", "", "x"], ["y"])
+    loop.attribute.append(helper.make_attribute("body", turn))
+    np.testing.assert_array_equal(result(model(three, loop, functions=[constant])), 8 * X)
+
+
 def test_a_function_that_calls_itself_is_refused() -> None:
     endless = helper.make_function(
         "own", "Endless", ["x"], ["y"], [helper.make_node("Endless", ["x"], ["y"], domain="own")], OPSETS

@@ -8,9 +8,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 import onnx
-from google.protobuf import json_format, text_format
-from google.protobuf.message import DecodeError
-from onnx import GraphProto, ModelProto, TensorProto, checker, defs, parser
+from onnx import GraphProto, ModelProto, TensorProto, defs
 
 from ...build import Builder, Tensor
 from ...errors import InvalidGraphError, UnsupportedGraphError
@@ -18,15 +16,10 @@ from .declare import Bounds, declare_inputs, graph_name
 from .functions import Functions
 from .model import OnnxModel
 from .parameters import Parameters
-from .scope import Scope, initializer
+from .scope import UNREADABLE, Scope, initializer
 from .value import Host, Value
 
 MIN_OPSET = 6
-_UNREADABLE = (
-    *(DecodeError, json_format.Error, text_format.Error, checker.ValidationError, parser.ParseError),
-    *(ValueError, TypeError, KeyError, NotImplementedError),
-)
-"""What protobuf and onnx raise on bytes that are no model, or no tensor of a known type."""
 _ELEMENT_TYPES = frozenset(TensorProto.DataType.values()) - {TensorProto.UNDEFINED}
 Source: TypeAlias = "ModelProto | bytes | str | os.PathLike[str]"
 
@@ -78,7 +71,7 @@ def _read(model: Source) -> ModelProto:
         return model
     try:
         return onnx.load_model_from_string(model) if isinstance(model, bytes) else onnx.load(Path(model))
-    except _UNREADABLE as error:
+    except UNREADABLE as error:
         called = "the text" if isinstance(model, bytes) else os.fspath(model)
         raise InvalidGraphError(f"{called} cannot be read as an ONNX model: {error}") from error
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
-from onnx import AttributeProto, GraphProto, NodeProto, TensorProto, numpy_helper
+from google.protobuf import json_format, text_format
+from google.protobuf.message import DecodeError
+from onnx import AttributeProto, GraphProto, NodeProto, TensorProto, checker, numpy_helper, parser
 
 from ...errors import InvalidGraphError, LimitExceededError, UnsupportedGraphError
 from ...expr import Expr, depth
@@ -22,6 +24,11 @@ from .signature import check_inputs
 from .value import Host, Value
 
 OWN_DOMAINS = ("", "ai.onnx")
+UNREADABLE = (
+    *(DecodeError, json_format.Error, text_format.Error, checker.ValidationError, parser.ParseError),
+    *(ValueError, TypeError, KeyError, NotImplementedError),
+)
+"""What protobuf and onnx raise on bytes that are no model, or no tensor of a known type."""
 MAX_RUN = 2 * MAX_NODES
 """Nodes, of which many compute what is known and leave none in the graph."""
 
@@ -85,7 +92,7 @@ class Scope:
         self.read = self.read.union(results, _names_read(nodes))
         for position, proto in enumerate(nodes):
             name = f"{self.path}{proto.name or f'#{position}'}"
-            if proto.op_type == "Constant" and not any(each.ref_attr_name for each in proto.attribute):
+            if self._is_constant(proto):
                 self.values |= self.work.once(proto, partial(self._constant, proto, name))
             else:
                 self._run(bound(proto, self.attributes), name)
@@ -112,20 +119,15 @@ class Scope:
             **self.work.once(graph, lambda: {tensor.name: initializer(tensor) for tensor in graph.initializer})
         }
         values |= {entry.name: value for entry, value in zip(graph.input, inputs, strict=True)}
-        inner = Scope(
-            self.parameters,
-            self.functions,
-            self.opsets,
-            values,
-            self,
-            self.attributes,
-            f"{path}/",
-            self.depth + 1,
-            work=self.work,
-        )
+        inner = replace(self, values=values, around=self, path=f"{path}/", depth=self.depth + 1, read=frozenset())
         names = [entry.name for entry in graph.output]
         inner.run(graph.node, names)
         return [inner.output(name) for name in names]
+
+    def _is_constant(self, proto: NodeProto) -> bool:
+        """Whether the node gives the same array whenever it is run: ONNX's own `Constant`, with what it holds."""
+        is_own = proto.op_type == "Constant" and proto.domain in OWN_DOMAINS and proto not in self.functions
+        return is_own and not any(attribute.ref_attr_name for attribute in proto.attribute)
 
     def _constant(self, proto: NodeProto, name: str) -> Mapping[str, Value]:
         self._run(proto, name)
@@ -166,19 +168,19 @@ class Scope:
         unknown = given.keys() - body.known
         if unknown:
             node.fail(f"the attribute {min(unknown)} is not supported in opset {node.opset}")
-        inner = Scope(
-            self.parameters,
-            self.functions,
-            body.opsets,
-            {name: value for name, value in zip(body.inputs, node.inputs, strict=False) if value is not None},
+        # What the caller leaves out is an empty name in the body.
+        values: dict[str, Value | Absent] = dict.fromkeys(body.inputs, _NOTHING)
+        values |= {name: value for name, value in zip(body.inputs, node.inputs, strict=False) if value is not None}
+        inner = replace(
+            self,
+            opsets=body.opsets,
+            values=values,
+            around=None,
             attributes={**body.attributes, **given},
             path=f"{node.name}/",
             depth=self.depth + 1,
-            work=self.work,
+            read=frozenset(),
         )
-        # What the caller leaves out is an empty name in the body.
-        missing = {name for place, name in enumerate(body.inputs) if not node.has(place)}
-        inner.values |= {name: _NOTHING for name in missing}
         inner.run(body.nodes, [name for place, name in enumerate(body.outputs) if node.is_read(place)])
         return _outputs(body, node, inner)
 
@@ -226,5 +228,5 @@ def initializer(tensor: TensorProto) -> Host:
     """The array of an initializer. InvalidGraphError where it has none."""
     try:
         return np.asarray(numpy_helper.to_array(tensor))
-    except (ValueError, TypeError, KeyError, NotImplementedError) as error:
+    except UNREADABLE as error:
         raise InvalidGraphError(f"the initializer {tensor.name!r} cannot be read: {error}") from error
