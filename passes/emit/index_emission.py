@@ -64,7 +64,7 @@ class IndexEmitter:
         left, right = self(dividend), self._nonzero(divisor)
         if is_plain:
             divide = arith.divui if op in ("floordiv", "idiv") else arith.remui
-            return self._divided(divide, max(map(self.space.largest, (dividend, divisor))), left, right)
+            return self._divided(divide, dividend, divisor, left, right)
         if op == "idiv":
             return arith.divsi(left, right)
         if op == "mod":
@@ -72,8 +72,8 @@ class IndexEmitter:
         quotient = arith.floordivsi(left, right)
         return quotient if op == "floordiv" else arith.subi(left, arith.muli(quotient, right))
 
-    def _divided(self, divide: Division, most: int, left: ir.Value, right: ir.Value) -> ir.Value:
-        """The quotient or the remainder of two values that are not negative and at most `most`."""
+    def _divided(self, divide: Division, dividend: Dim, divisor: Dim, left: ir.Value, right: ir.Value) -> ir.Value:
+        """The quotient or the remainder of the values of two dims that are not negative."""
         return divide(left, right)
 
     def _nonzero(self, divisor: Dim) -> ir.Value:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from dialect.mlir import arith, ir
 from passes.emit.index_emission import Division, IndexEmitter
 from passes.loops.index_space import IndexSpace
+from tensorkiln.expr import Dim
 
 from .machine import Machine
 
@@ -20,8 +21,8 @@ NARROW = (1 << 31) - 1
 class ThreadIndexEmitter(IndexEmitter):
     """Divides in 32 bits where that is enough: a GPU multiplies 32 bits at a time."""
 
-    def _divided(self, divide: Division, most: int, left: ir.Value, right: ir.Value) -> ir.Value:
-        if most > NARROW:
+    def _divided(self, divide: Division, dividend: Dim, divisor: Dim, left: ir.Value, right: ir.Value) -> ir.Value:
+        if max(map(self.space.largest, (dividend, divisor))) > NARROW:
             return divide(left, right)
         word = ir.IntegerType.get_signless(32)
         result = divide(arith.index_castui(word, left), arith.index_castui(word, right))
