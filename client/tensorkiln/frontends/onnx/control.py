@@ -41,12 +41,8 @@ def loop(node: Node) -> list[Value]:
             if isinstance(condition, Tensor):
                 node.fail("whether another turn follows is computed at run time")
             goes_on = _flag(node, condition)
-        carried = results[: len(carried)]
-        for collected, result in zip(scanned, results[len(carried) :], strict=True):
-            collected.append(result)
+        carried = _collected(scanned, carried, results)
         turn += 1
-    if scanned and not turn:
-        node.fail("nothing is collected in no turns, and its shape is not known")
     return [*carried, *(_stacked(node, collected, 0) for collected in scanned)]
 
 
@@ -77,13 +73,16 @@ def scan(node: Node) -> list[Value]:
             for value, axis, back in zip(inputs, axes, backwards, strict=True)
         ]
         results = node.run(body, [*carried, *here], f"{node.name}/{turn}")
-        carried = results[: len(carried)]
-        for collected, result in zip(scanned, results[len(carried) :], strict=True):
-            collected.append(result)
-    if outputs and not extent:
-        node.fail("nothing is collected in no turns, and its shape is not known")
+        carried = _collected(scanned, carried, results)
     ordered = [list(reversed(each)) if back else each for each, back in zip(scanned, output_backwards, strict=True)]
     return [*carried, *(_stacked(node, each, axis) for each, axis in zip(ordered, output_axes, strict=True))]
+
+
+def _collected(scanned: Sequence[list[Value]], carried: Sequence[Value], results: Sequence[Value]) -> list[Value]:
+    """What a turn hands to the next; what it gives beside that is collected."""
+    for collected, result in zip(scanned, results[len(carried) :], strict=True):
+        collected.append(result)
+    return list(results[: len(carried)])
 
 
 def _flag(node: Node, condition: Value) -> bool:
@@ -100,6 +99,8 @@ def _element(value: Value, axis: int, position: int) -> Value:
 
 
 def _stacked(node: Node, values: Sequence[Value], axis: int) -> Value:
+    if not values:
+        node.fail("nothing is collected in no turns, and its shape is not known")
     known: list[Host] = [value for value in values if not isinstance(value, Tensor)]
     if len(known) == len(values):
         return np.stack(known, axis)

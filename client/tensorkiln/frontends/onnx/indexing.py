@@ -5,26 +5,27 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ...build import Tensor, dim_value, gather, take, where
+from ...expr import Dim
 from .node import Node
 from .value import Value
 
 
-def _wrapped(indices: Tensor, x: Tensor, axis: int) -> Tensor:
+def wrapped(indices: Tensor, extent: Dim) -> Tensor:
     """Indices counted from the front: ONNX allows negative ones."""
-    size = dim_value(x.builder, x.shape[axis], indices.dtype)
+    size = dim_value(indices.builder, extent, indices.dtype)
     return where(indices < 0, indices + size, indices)
 
 
 def gather_(node: Node) -> Value:
     x, indices = node.tensor(0), node.tensor(1)
     axis = node.integer("axis", 0)
-    return take(x, _wrapped(indices, x, axis), axis)
+    return take(x, wrapped(indices, x.shape[axis]), axis)
 
 
 def gather_elements(node: Node) -> Value:
     x, indices = node.tensor(0), node.tensor(1)
     axis = node.integer("axis", 0)
-    return gather(x, _wrapped(indices, x, axis), axis)
+    return gather(x, wrapped(indices, x.shape[axis]), axis)
 
 
 OPERATORS: dict[str, Callable[[Node], Value]] = {"Gather": gather_, "GatherElements": gather_elements}

@@ -111,12 +111,11 @@ def det(node: Node) -> Value:
 def _minor(x: Tensor, row: int, columns: Sequence[int]) -> Tensor:
     if len(columns) == 1:
         return x[..., row, columns[0]]
-    total: Tensor | None = None
-    for place, column in enumerate(columns):
-        rest = [other for other in columns if other != column]
-        part = x[..., row, column] * _minor(x, row + 1, rest)
-        total = part if total is None else total + part if place % 2 == 0 else total - part
-    assert total is not None, "there are columns"
+    total, *others = (
+        x[..., row, column] * _minor(x, row + 1, [other for other in columns if other != column]) for column in columns
+    )
+    for place, part in enumerate(others):
+        total = total + part if place % 2 else total - part
     return total
 
 

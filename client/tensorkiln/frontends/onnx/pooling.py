@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 
 from ... import build
-from ...build import avg_pool, max_pool
+from ...build import Tensor, avg_pool, max_pool
 from .node import Node
 from .unfolding import pooled_with_indices
 from .value import Value
@@ -25,10 +25,13 @@ def maximum_pool(node: Node) -> Value | Sequence[Value]:
 
 
 def average_pool(node: Node) -> Value:
-    x = node.tensor(0)
+    return _averages(node, node.tensor(0), node.integer("count_include_pad", 0) == 1)
+
+
+def _averages(node: Node, x: Tensor, count_padding: bool) -> Tensor:
     kernel = node.integers("kernel_shape")
     window = window_attributes(node, x, kernel)
-    ceil_mode, count_padding = node.integer("ceil_mode", 0) == 1, node.integer("count_include_pad", 0) == 1
+    ceil_mode = node.integer("ceil_mode", 0) == 1
     return avg_pool(
         x, kernel, window.strides, window.padding, window.dilations, ceil_mode, count_padding, rank=len(kernel)
     )
@@ -37,14 +40,8 @@ def average_pool(node: Node) -> Value:
 def lp_pool(node: Node) -> Value:
     """The p-norm of each window: sums of powers, as an average that counts the padding times its elements."""
     x, power = node.tensor(0), node.integer("p", 2)
-    kernel = node.integers("kernel_shape")
-    window = window_attributes(node, x, kernel)
-    ceil_mode = node.integer("ceil_mode", 0) == 1
-    powers = build.power(build.absolute(x), power)
-    averages = avg_pool(
-        powers, kernel, window.strides, window.padding, window.dilations, ceil_mode, True, rank=len(kernel)
-    )
-    return build.power(averages * math.prod(kernel), 1 / power)
+    averages = _averages(node, build.power(build.absolute(x), power), True)
+    return build.power(averages * math.prod(node.integers("kernel_shape")), 1 / power)
 
 
 def global_lp_pool(node: Node) -> Value:

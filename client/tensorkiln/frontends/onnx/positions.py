@@ -12,6 +12,7 @@ from ... import build
 from ...build import Tensor
 from ...dtypes import DType
 from ...expr import Expr, ceildiv, maximum, product, sub
+from .indexing import wrapped
 from .node import Node
 from .parameters import element_type
 from .value import MAX_GROWN_ELEMENTS, Value
@@ -88,9 +89,8 @@ def one_hot(node: Node) -> Value:
     indices, values = node.tensor(0), node.tensor(2)
     depth = node.known_integer(1)
     off, on = values[0], values[1]
-    wide = indices.cast(DType.INT64)
-    wrapped = build.where(wide < 0, wide + depth, wide).unsqueeze([-1])
-    hot = build.where(build.equal(wrapped, build.arange(node.builder, depth)), on, off)
+    places = wrapped(indices.cast(DType.INT64), depth).unsqueeze([-1])
+    hot = build.where(build.equal(places, build.arange(node.builder, depth)), on, off)
     return build.moveaxis(hot, -1, node.integer("axis", -1))
 
 

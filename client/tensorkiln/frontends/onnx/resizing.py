@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Final, TypeVar
 
 import numpy as np
 
@@ -12,10 +13,13 @@ from ... import build
 from ...build import Tensor
 from ...dtypes import DType
 from ...expr import Dim
-from .interpolation import CUBIC, cubic
 from .node import Node
 from .value import Host, Value
 
+Away = TypeVar("Away", Tensor, Host)
+
+CUBIC: Final = -0.75
+"""The coefficient of cubic convolution that ONNX takes unless it is told another."""
 MAX_TABLE = 1 << 24
 """Numbers of a table for one axis."""
 COORDINATES = (
@@ -105,12 +109,7 @@ def _targets(node: Node, x: Tensor, chosen: Sequence[int]) -> list[tuple[Dim, fl
         if len(scales) != len(own):
             node.invalid(f"{len(scales)} scales are given for {len(own)} axes")
         node.ignore("keep_aspect_ratio_policy")
-        return [
-            (dim if scale == 1 else math.floor(dim * scale) if isinstance(dim, int) else -1, scale)
-            if scale == 1 or isinstance(dim, int)
-            else node.fail(f"an axis of {dim} elements is scaled by {scale}, and must be known")
-            for dim, scale in zip(own, scales, strict=True)
-        ]
+        return [(_scaled(node, dim, scale), scale) for dim, scale in zip(own, scales, strict=True)]
     sizes = node.host(3).reshape(-1).tolist()
     if len(sizes) != len(own):
         node.invalid(f"{len(sizes)} sizes are given for {len(own)} axes")
@@ -123,6 +122,14 @@ def _targets(node: Node, x: Tensor, chosen: Sequence[int]) -> list[tuple[Dim, fl
         return known
     scale = (min if policy == "not_larger" else max)(scale for _, scale in known)
     return [(math.floor(dim * scale + 0.5) if isinstance(dim, int) else dim, scale) for dim in own]
+
+
+def _scaled(node: Node, dim: Dim, scale: float) -> Dim:
+    if scale == 1:
+        return dim
+    if not isinstance(dim, int):
+        node.fail(f"an axis of {dim} elements is scaled by {scale}, and must be known")
+    return math.floor(dim * scale)
 
 
 def _roi(node: Node, place: int, count: int, way: _Way) -> tuple[float, float]:
@@ -199,6 +206,13 @@ def _weights(at: float, axis: _Axis, way: _Way) -> Host:
     row = np.zeros(axis.size)
     np.add.at(row, np.clip(around, 0, axis.size - 1), parts)
     return row
+
+
+def cubic(away: Away, a: float) -> tuple[Away, Away]:
+    """The kernel of cubic convolution (Keys 1981) at a distance of up to 1, and at one of 1 to 2."""
+    near = ((a + 2) * away - (a + 3)) * away * away + 1.0
+    far = ((a * away - 5 * a) * away + 8 * a) * away - 4 * a
+    return near, far
 
 
 def _cubic(away: Host, a: float) -> Host:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import reduce
 from itertools import product as combinations
+from operator import add, mul
 
 from ... import build
 from ...build import Tensor
 from ...dtypes import DType
 from ...expr import Dim, product
-from .interpolation import CUBIC, cubic
 from .node import Node
+from .resizing import CUBIC, cubic
 from .value import Value
 
 
@@ -36,16 +38,12 @@ def grid_sample(node: Node) -> Value:
         taps.append(_TAPS[mode](place))
     flat = x.reshape([*x.shape[:2], product(x.shape[2:])])
     points = product(grid.shape[1:-1])
-    total: Tensor | None = None
+    parts: list[Tensor] = []
     for chosen in combinations(*taps):
-        weight = chosen[0][1]
-        for _, other in chosen[1:]:
-            weight = weight * other
+        weight = reduce(mul, (weight for _, weight in chosen))
         value = _read(x, flat, [place for place, _ in chosen], sizes, points, padding, aligns)
-        part = value * weight.reshape([grid.shape[0], 1, points]).cast(x.dtype)
-        total = part if total is None else total + part
-    assert total is not None, "an image has spatial axes"
-    return total.reshape([*x.shape[:2], *grid.shape[1:-1]])
+        parts.append(value * weight.reshape([grid.shape[0], 1, points]).cast(x.dtype))
+    return reduce(add, parts).reshape([*x.shape[:2], *grid.shape[1:-1]])
 
 
 def _denormalised(place: Tensor, size: Tensor, aligns: bool) -> Tensor:

@@ -12,6 +12,7 @@ from ...build import Tensor
 from ...dtypes import DType
 from ...expr import Dim, product
 from . import dimensions
+from .indexing import wrapped
 from .node import Node
 from .value import Value
 
@@ -22,11 +23,6 @@ MAX_PAIRS: Final = 1 << 26
 
 def _reduction(node: Node) -> str:
     return node.choice("reduction", REDUCTIONS, "none") if node.opset >= 16 else "none"
-
-
-def _wrapped(indices: Tensor, dim: Dim) -> Tensor:
-    wide = indices.cast(DType.INT64)
-    return build.where(wide < 0, wide + build.dim_value(indices.builder, dim), wide)
 
 
 def _put(node: Node, x: Tensor, indices: Tensor, updates: Tensor, axis: int, how: str) -> Tensor:
@@ -71,7 +67,8 @@ def _padded(x: Tensor, shape: Sequence[Dim], fill: int = 0) -> Tensor:
 def scatter_elements(node: Node) -> Value:
     x, updates = node.tensor(0), node.tensor(2)
     axis = node.integer("axis", 0) % max(x.rank, 1)
-    return _put(node, x, _wrapped(node.tensor(1), x.shape[axis]), updates, axis, _reduction(node))
+    indices = wrapped(node.tensor(1).cast(DType.INT64), x.shape[axis])
+    return _put(node, x, indices, updates, axis, _reduction(node))
 
 
 def _linear(indices: Tensor, dims: Sequence[Dim]) -> Tensor:
@@ -79,7 +76,7 @@ def _linear(indices: Tensor, dims: Sequence[Dim]) -> Tensor:
     total = build.zeros(indices.builder, indices.shape[:-1], DType.INT64)
     for place, dim in enumerate(dims):
         size = build.dim_value(indices.builder, dim)
-        own = _wrapped(indices[..., place], dim)
+        own = wrapped(indices[..., place].cast(DType.INT64), dim)
         # What lies outside of one axis must not be found on another row.
         inside = (own >= 0) & (own < size)
         total = build.where(inside & (total >= 0), total * size + own, -1)

@@ -10,7 +10,7 @@ import numpy as np
 from ... import build
 from ...dtypes import DType
 from .node import Node
-from .value import Value, dims_of
+from .value import Value
 
 MAX_RANKED: Final = 1 << 13
 """Elements along an axis, each of which is compared with all others."""
@@ -20,18 +20,13 @@ def top_k(node: Node) -> list[Value]:
     """The greatest or least elements along an axis, and where they were; of equal ones the first comes first."""
     x = node.tensor(0)
     axis = node.integer("axis", -1) % x.rank
-    if node.opset >= 10:
-        (count,) = dims_of(node.host(1))
-    else:
-        count = node.integer("k")
+    count = node.known_integer(1) if node.opset >= 10 else node.integer("k")
     is_largest = node.opset < 11 or node.integer("largest", 1) == 1
     node.ignore("sorted")  # What is sorted is right where any order would be.
     extent = x.shape[axis]
     low, high = node.builder.bounds(extent)
     if high > MAX_RANKED:
         node.fail(f"axis {axis} has the extent {extent}, which may be more than {MAX_RANKED}")
-    if not isinstance(count, int):
-        node.fail(f"k is {count}, which depends on symbols; fix these by `symbols`")
     if not 0 <= count <= high:
         node.invalid(f"{count} of {extent} elements are asked for")
     if count > low:

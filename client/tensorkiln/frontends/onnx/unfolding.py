@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import reduce
+from operator import add
 
 from ... import build
 from ...build import Tensor
@@ -78,7 +80,7 @@ def col2im(node: Node) -> Value:
         node.invalid(f"{columns} rows of columns are no whole blocks of {block}")
     channels = columns // math.prod(block)
     parts = x.reshape([batch, channels, math.prod(block), *counts])
-    total: Tensor | None = None
+    placed: list[Tensor] = []
     for number in range(math.prod(block)):
         offsets = [tap * dilation for tap, dilation in zip(_taps(number, block), dilations, strict=True)]
         piece = spread(parts[:, :, number], strides)
@@ -86,11 +88,9 @@ def col2im(node: Node) -> Value:
             (offset, size - offset - ((count - 1) * stride + 1))
             for offset, size, count, stride in zip(offsets, whole, counts, strides, strict=True)
         ]
-        placed = build.pad(piece, [(0, 0), (0, 0), *around])
-        total = placed if total is None else total + placed
-    assert total is not None, "a block has elements"
+        placed.append(build.pad(piece, [(0, 0), (0, 0), *around]))
     return build.shrink(
-        total,
+        reduce(add, placed),
         [(0, batch), (0, channels), *((pads[axis], pads[axis] + size) for axis, size in enumerate(image))],
     )
 
