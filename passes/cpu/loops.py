@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from passes.emit.index_emission import IndexEmitter
 from passes.emit.memory import Memory, register
 from passes.emit.stage_emission import StageEmitter
 from passes.emit.sum_emission import emit_sum
-from passes.loops.body import KernelBody
+from passes.emit.sweep_emission import emit_result, emit_sweep, registers_of
+from passes.loops.body import KernelBody, Stage
 from passes.loops.collapse import collapse
 from passes.loops.domain import Loop, extent_of
 from passes.loops.index_space import Index
@@ -19,6 +20,7 @@ from passes.schedule.cost import Cost, Evaluate
 from passes.schedule.record import kernel_item, on_processors, placed
 from passes.schedule.row_storage import locals_of, row_size, row_start
 from passes.schedule.sum_blocks import TOTAL, sums_of, totals_of
+from passes.schedule.sweeps import Sweep, sweeps_of
 from passes.schedule.tiling import ROW as ROW_LOOP
 from passes.schedule.tiling import WHOLE, Rows, block_name, inner_loops, rows_candidates, rows_per_group, with_rows
 from passes.schedule.work import moved_bytes
@@ -60,7 +62,7 @@ def _choice(shared: KernelBody, rows: Rows, machine: Machine) -> Choice:
     scratch = [Scratch(body.operands[number].dtype, row_size(body, number)) for number in _scratch_operands(body)]
     scratch += [
         Scratch(TOTAL, totals_of(body, blocks))
-        for blocks in sums_of(body, dict(enumerate(body.stages))).values()
+        for blocks in sums_of(body, _beside(body, sweeps_of(body))).values()
         if blocks.columns
     ]
 
@@ -97,23 +99,39 @@ def realise(body: KernelBody, item: KernelItem, frame: Frame) -> None:
         number: register(frame.entry, stored_type(value.dtype)) if number in in_registers else next(given)
         for number, value in enumerate(body.operands)
     }
+    sweeps = sweeps_of(body)
+    for sweep in sweeps:
+        bases |= registers_of(sweep, frame.entry)
     memory = Memory(bases, {number: row_start(body, number) for number in locals_of(body)}, frame.entry)
     emit = StageEmitter(body.nodes, memory, frame.machine.traits, frame.machine.vectors.masked_lanes)
-    sums = sums_of(body, dict(enumerate(body.stages)))
+    sums = sums_of(body, _beside(body, sweeps))
     totals = {
         number: next(given) if blocks.columns else register(frame.entry, stored_type(TOTAL))
         for number, blocks in sums.items()
     }
 
+    first = {sweep.parts[0].number: sweep for sweep in sweeps}
+    parts = {part.number: part for sweep in sweeps for part in sweep.parts}
+
     def emit_row(positions: Index, index: IndexEmitter) -> None:
         here = index.inside({loop.name: index(at) for loop, at in zip(body.rows, positions, strict=True)})
         for number, stage in enumerate(body.stages):
-            if number in sums:
+            if number in first:
+                emit_sweep(emit, first[number], here)
+            if number in parts:
+                emit_result(emit, parts[number], here)
+            elif number in sums:
                 emit_sum(emit, sums[number], totals[number], here)
             else:
                 emit(stage, inner_loops(body, stage), here)
 
     for_each_row(frame, body.space, body.rows, item.context.upcasted, emit_row)
+
+
+def _beside(body: KernelBody, sweeps: Sequence[Sweep]) -> dict[int, Stage]:
+    """The stages that are in no sweep, by number."""
+    swept = {part.number for sweep in sweeps for part in sweep.parts}
+    return {number: stage for number, stage in enumerate(body.stages) if number not in swept}
 
 
 def _scratch_operands(body: KernelBody) -> list[int]:

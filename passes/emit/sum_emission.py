@@ -8,19 +8,19 @@ from dialect.mlir import arith, ir, linalg, memref, scf
 from passes import scalar
 
 from ..loops.domain import Loop, extent_of
-from ..schedule.sum_blocks import TOTAL, SumBlocks
+from ..schedule.sum_blocks import TOTAL, Blocks
 from .accumulation import identity
 from .index_emission import IndexEmitter
 from .memory import strided_view
 from .stage_emission import Generic, StageEmitter, Target
 
 
-def emit_sum(emit: StageEmitter, blocks: SumBlocks, totals: ir.Value, index: IndexEmitter) -> None:
+def emit_sum(emit: StageEmitter, blocks: Blocks, totals: ir.Value, index: IndexEmitter) -> None:
     """Emit a sum for the current row; `totals` has room for a float64 for each sum of the row."""
     (_columns if blocks.columns else _row)(emit, blocks, totals, index)
 
 
-def _row(emit: StageEmitter, blocks: SumBlocks, total: ir.Value, index: IndexEmitter) -> None:
+def _row(emit: StageEmitter, blocks: Blocks, total: ir.Value, index: IndexEmitter) -> None:
     dtype, traits = blocks.stage.elements[0].dtype, emit.traits
 
     def add(here: IndexEmitter) -> None:
@@ -28,11 +28,11 @@ def _row(emit: StageEmitter, blocks: SumBlocks, total: ir.Value, index: IndexEmi
         memref.store(arith.addf(memref.load(total, []), block), total, [])
 
     memref.store(identity("sum", TOTAL), total, [])
-    _over(blocks.over, index, add)
+    over_blocks(blocks.over, index, add)
     emit.keep(scalar.cast(TOTAL, dtype, memref.load(total, []), traits=traits), blocks.stage, index)
 
 
-def _columns(emit: StageEmitter, blocks: SumBlocks, totals: ir.Value, index: IndexEmitter) -> None:
+def _columns(emit: StageEmitter, blocks: Blocks, totals: ir.Value, index: IndexEmitter) -> None:
     """Sum a block where the results belong, and replace it by the totals so far."""
     columns, dtype, traits = blocks.columns, blocks.stage.elements[0].dtype, emit.traits
     strides = [extent_of(columns[number + 1 :]) for number in range(len(columns))]
@@ -49,15 +49,15 @@ def _columns(emit: StageEmitter, blocks: SumBlocks, totals: ir.Value, index: Ind
 
     with Generic(emit, (), columns, targets, index):
         linalg.yield_([identity("sum", TOTAL), identity("sum", dtype)])
-    _over(blocks.over, index, add)
+    over_blocks(blocks.over, index, add)
 
 
-def _over(loops: Sequence[Loop], index: IndexEmitter, emit: Callable[[IndexEmitter], None]) -> None:
+def over_blocks(loops: Sequence[Loop], index: IndexEmitter, emit: Callable[[IndexEmitter], None]) -> None:
     """The loops, with `emit` inside the innermost."""
     if not loops:
         emit(index)
         return
     loop = scf.ForOp(index(0), index(loops[0].extent), index(1))
     with ir.InsertionPoint(loop.body):
-        _over(loops[1:], index.inside({loops[0].name: loop.induction_variable}), emit)
+        over_blocks(loops[1:], index.inside({loops[0].name: loop.induction_variable}), emit)
         scf.YieldOp([])

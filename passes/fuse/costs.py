@@ -15,7 +15,7 @@ MOVEMENT = frozenset(
     {"reshape", "permute", "expand", "pad", "shrink", "flip", "view", "valid", "cat", "vectorize", "gep", "buffer_view"}
     | {"contiguous_backward", "detach", "fuse", "unroll", "noop", "kernel"}
 )
-LITERAL = frozenset({"const_scalar", "define_var", "bind", "unique", "device", "buffer"})
+LITERAL = frozenset({"const_scalar", "vconst", "define_var", "bind", "unique", "device", "buffer"})
 
 
 def _own_cost(value: Value) -> int:

@@ -113,12 +113,13 @@ class _Grouping:
         is_prepared = root in self.prepared
         producers = {self.home[value] for value in reads if value in self.home}
         producers = {number for number in producers if self.groups[number].is_prepared == is_prepared}
-        if self.fusion and producers and not is_contraction:
-            latest = max(producers)
-            rows = self._shared_rows(self.groups[latest], root, domain, reads)
-            if rows is not None:
-                self._join(latest, Group([root], rows, {root: domain}, {root: set(reads)}, {root: unread}))
-                return
+        if self.fusion and not is_contraction:
+            after = max((self.home[value] for value in reads if value in self.home), default=-1)
+            for number in (*sorted(producers)[-1:], *self._beside(root, domain, reads, is_prepared, after)):
+                rows = self._shared_rows(self.groups[number], root, domain, reads)
+                if rows is not None and (number in producers or rows == self.groups[number].rows):
+                    self._join(number, Group([root], rows, {root: domain}, {root: set(reads)}, {root: unread}))
+                    return
         opened = Group([root], len(domain.parallel), {root: domain}, {root: set(reads)}, {root: unread})
         opened.is_contraction, opened.is_prepared = is_contraction, is_prepared
         self._open(opened)
@@ -135,6 +136,24 @@ class _Grouping:
         target.unread |= joining.unread
         target.rows = joining.rows
         self.home |= dict.fromkeys(joining.roots, number)
+
+    def _beside(
+        self, root: Value, domain: Domain, reads: Collection[Value], is_prepared: bool, after: int
+    ) -> list[int]:
+        """The first kernel behind number `after` that reduces the same rows of something that `root` reduces, too."""
+        if root.kind != "reduce_axis":
+            return []
+        for number in range(after + 1, len(self.groups)):
+            group = self.groups[number]
+            if group.is_prepared == is_prepared and any(
+                other.kind == "reduce_axis"
+                and not reads_of.isdisjoint(reads)
+                and _walk_alike(group.domains[other], domain)
+                for other, reads_of in group.reads.items()
+                if other in group.domains
+            ):
+                return [number]
+        return []
 
     def _drop_dead(self) -> None:
         """Drop the roots of which no element is read, and which are no result: what names them reads around them."""
@@ -204,3 +223,9 @@ class _Grouping:
         if largest <= SMALL_ROW:
             return fewest >= MIN_ROWS_TO_SHARE or not isinstance(count, int) or largest * count <= SMALL_KERNEL
         return largest <= MAX_ROW_POINTS and (fewest >= MIN_ROWS_TO_SHARE or not isinstance(count, int))
+
+
+def _walk_alike(one: Domain, other: Domain) -> bool:
+    """Whether two have the same loops, but for their names."""
+    loops = [[(loop.extent, loop.is_reduction) for loop in domain.loops] for domain in (one, other)]
+    return loops[0] == loops[1]

@@ -71,7 +71,7 @@ def _computed(value: Value) -> list[Value]:
         each = stack.pop()
         if each.kind in MOVEMENT:
             stack.extend(each.operands)
-        elif each.kind not in ("argument", "vconst", *LITERAL):
+        elif each.kind not in ("argument", *LITERAL):
             found.append(each)
     return found
 

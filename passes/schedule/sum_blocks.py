@@ -27,8 +27,8 @@ TOTAL = DType.FLOAT64
 
 
 @dataclass(frozen=True, slots=True)
-class SumBlocks:
-    """`stage` sums one block, by its loops `within`; the loops `over` the blocks, outermost first, are around it."""
+class Blocks:
+    """`stage` reduces one block, by its loops `within`; the loops `over` the blocks, outermost first, are around it."""
 
     stage: Stage
     over: tuple[Loop, ...]
@@ -45,30 +45,35 @@ def sums_floats(stage: Stage) -> bool:
     return stage.combine == "sum" and stage.elements[0].dtype.is_float
 
 
-def sum_blocks(body: KernelBody, stage: Stage) -> SumBlocks | None:
+def sum_blocks(body: KernelBody, stage: Stage) -> Blocks | None:
     """The blocks of a stage that may sum more floats than one block has, or None for any other."""
-    terms, space = stage.domain.reduction, body.space
+    terms = stage.domain.reduction
     limit = ROW_TERMS if inner_loops(body, stage) == terms else ACCUMULATOR_TERMS
+    is_long = body.space.largest(extent_of(terms)) > limit
+    return in_blocks(body, stage, limit) if is_long and sums_floats(stage) else None
+
+
+def in_blocks(body: KernelBody, stage: Stage, limit: int) -> Blocks:
+    """A reduction of more than `limit` values in blocks of at most so many."""
+    terms, space = stage.domain.reduction, body.space
 
     def most(first: int) -> int:
         return space.largest(extent_of(terms[first:]))
 
-    if not sums_floats(stage) or most(0) <= limit:
-        return None
     number = next(number for number in range(len(terms)) if most(number + 1) <= limit)
     block, piece, position = cut(space, terms[number], limit // max(most(number + 1), 1))
     blocks = (*terms[:number], block)
     loops = [piece if loop == terms[number] else loop for loop in stage.domain.loops if loop not in terms[:number]]
     made = over(body, stage, (*blocks, *loops), {terms[number].name: position})
-    return SumBlocks(made, blocks, tuple(loop for loop in inner_loops(body, made) if loop not in blocks))
+    return Blocks(made, blocks, tuple(loop for loop in inner_loops(body, made) if loop not in blocks))
 
 
-def sums_of(body: KernelBody, stages: Mapping[int, Stage]) -> dict[int, SumBlocks]:
+def sums_of(body: KernelBody, stages: Mapping[int, Stage]) -> dict[int, Blocks]:
     """Those of the stages, by number, that sum in blocks."""
     found = ((number, sum_blocks(body, stage)) for number, stage in stages.items())
     return {number: blocks for number, blocks in found if blocks is not None}
 
 
-def totals_of(body: KernelBody, blocks: SumBlocks) -> Dim:
+def totals_of(body: KernelBody, blocks: Blocks) -> Dim:
     """How many sums a row has."""
     return extent_of(bounded(body, blocks.columns))

@@ -109,7 +109,9 @@ def cut(space: IndexSpace, loop: Loop, size: int) -> tuple[Loop, Loop, Dim]:
     """The loop over the pieces of `loop` of `size` points, the one within a piece, and where in `loop` they are."""
     block = Loop(block_name(loop), expr.ceildiv(loop.extent, size), loop.is_reduction)
     start = expr.mul(space.add(block.name, block.extent), size)
-    piece = Loop(f"{loop.name}_piece", expr.minimum(size, expr.sub(loop.extent, start)), loop.is_reduction)
+    is_even = isinstance(loop.extent, int) and loop.extent % size == 0
+    points = size if is_even else expr.minimum(size, expr.sub(loop.extent, start))
+    piece = Loop(f"{loop.name}_piece", points, loop.is_reduction)
     return block, piece, expr.add(start, space.add(piece.name, piece.extent))
 
 

@@ -71,7 +71,11 @@ def read_graph(module: ir.Module) -> Function:
 
 def bodies(graph: Graph) -> list[KernelBody]:
     """The traced kernels of a graph, in the order in which they run."""
-    module = kernels_to_linalg(kernels(graph))
+    return bodies_of(kernels_to_linalg(kernels(graph)))
+
+
+def bodies_of(module: ir.Module) -> list[KernelBody]:
+    """The kernels of a module after `to-linalg`, in the order in which they run."""
     known = read_graph(module)
     functions = functions_of(module)
     called = dict.fromkeys(value.text("callee") for value in known.values if value.kind == "func.call")

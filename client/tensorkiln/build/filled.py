@@ -8,7 +8,7 @@ import numpy as np
 
 from ..dtypes import DType
 from ..expr import Dim, ceildiv
-from .arithmetic import add, mul
+from .arithmetic import add
 from .movement import expand, reshape, shrink
 
 if TYPE_CHECKING:
@@ -42,26 +42,26 @@ def ones(builder: Builder, shape: ShapeLike, dtype: DType | str = DType.FLOAT32)
 def arange(builder: Builder, stop: Dim | str, dtype: DType | str = DType.INT64) -> Tensor:
     """0, 1, …, stop - 1 in `dtype`, for a static or symbolic `stop`.
 
-    Counting has no node of its own: a table of 1024 numbers is broadcast against the multiples of 1024, which are
-    counted the same way, so that n numbers take n additions. InvalidGraphError when the dtype cannot hold them.
+    Counting has no node of its own: a table of 1024 numbers is added to the multiples of 1024, which are counted the
+    same way, so that n numbers take n additions. InvalidGraphError when the dtype cannot hold them.
     """
     kind = DType(dtype)
     (length,) = builder.shape([stop])
     largest = builder.bounds(length)[1] - 1
     if not (kind.is_float or kind.is_integer) or (kind.is_integer and largest > kind.max):
         raise builder.error(f"{kind} does not hold the numbers up to {largest}")
-    return _count(builder, length, kind)
+    return _count(builder, length, kind, 1)
 
 
-def _count(builder: Builder, length: Dim, dtype: DType) -> Tensor:
+def _count(builder: Builder, length: Dim, dtype: DType, step: int) -> Tensor:
     most = builder.bounds(length)[1]
     if most <= _TABLE:
-        return shrink(_table(builder, max(most, 1), dtype), [(0, length)])
+        return shrink(_table(builder, max(most, 1), dtype, step), [(0, length)])
     rows = ceildiv(length, _TABLE)
-    starts = reshape(mul(_count(builder, rows, dtype), _TABLE), rows, 1)
-    numbers = add(starts, reshape(_table(builder, _TABLE, dtype), 1, _TABLE))
+    starts = reshape(_count(builder, rows, dtype, step * _TABLE), rows, 1)
+    numbers = add(starts, reshape(_table(builder, _TABLE, dtype, step), 1, _TABLE))
     return shrink(reshape(numbers, rows * _TABLE), [(0, length)])
 
 
-def _table(builder: Builder, length: int, dtype: DType) -> Tensor:
-    return builder.constant(np.arange(length).astype(dtype.numpy), dtype)
+def _table(builder: Builder, length: int, dtype: DType, step: int) -> Tensor:
+    return builder.constant((np.arange(length) * step).astype(dtype.numpy), dtype)

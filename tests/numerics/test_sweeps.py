@@ -1,0 +1,128 @@
+"""Reductions that share a sweep over a long row come to what each comes to by itself, wherever its blocks end."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tensorkiln.build import Builder, Tensor, argmax, argmin, cast, equal, exp, log, var, where
+from tensorkiln.graph import Graph
+from tensorkiln.reference import evaluate
+from tests import checked
+from tests.compiled import program, proven, unscheduled
+
+Array = np.ndarray[Any, Any]
+Function = Callable[[Tensor], tuple[Tensor, ...]]
+
+LENGTHS = (0, 1, 2, 4095, 4096, 4097, 3 * 4096, 20_011)
+
+
+def variance(x: Tensor) -> tuple[Tensor, ...]:
+    return x.mean(-1), var(x, -1)
+
+
+def far_squares(x: Tensor) -> tuple[Tensor, ...]:
+    total = x.sum(-1, keepdims=True)
+    distance = total * 0.001 + 2 - x
+    return total, (distance * distance).sum(-1)
+
+
+def exponentials(x: Tensor) -> tuple[Tensor, ...]:
+    top = x.max(-1, keepdims=True)
+    return top, exp(x - top).sum(-1)
+
+
+def cooled(x: Tensor) -> tuple[Tensor, ...]:
+    hot = x * 0.125
+    return (log(exp(hot - hot.max(-1, keepdims=True)).sum(-1)),)
+
+
+def places(x: Tensor) -> tuple[Tensor, ...]:
+    return argmax(x, -1), argmin(x, -1)
+
+
+def ties(x: Tensor) -> tuple[Tensor, ...]:
+    is_top = equal(x, x.max(-1, keepdims=True))
+    return where(is_top, cast(x, "int32") * 0 + 1, 0).sum(-1), where(is_top, x, -7).max(-1)
+
+
+def beside(x: Tensor) -> tuple[Tensor, ...]:
+    return x.sum(-1), x.max(-1), (x * x).sum(-1), cast(x, "int32").sum(-1)
+
+
+FUNCTIONS: tuple[Function, ...] = (variance, far_squares, exponentials, cooled, places, ties, beside)
+
+
+def graph_of(function: Function, length: int | str, dtype: str = "float32", rows: int | str = 3) -> Graph:
+    b = Builder("sweep")
+    dims = [b.symbol(dim, 0, 1 << 20) if isinstance(dim, str) else dim for dim in (rows, length)]
+    b.output(*function(b.input(dtype, dims)))
+    return b.graph()
+
+
+def _normal(rng: np.random.Generator, length: int) -> Array:
+    return rng.standard_normal((3, length))
+
+
+def _far_from_zero(rng: np.random.Generator, length: int) -> Array:
+    return 1000 + rng.standard_normal((3, length))
+
+
+def _one_value(rng: np.random.Generator, length: int) -> Array:
+    return np.full((3, length), 0.1)
+
+
+def _few_values(rng: np.random.Generator, length: int) -> Array:
+    return rng.integers(-2, 3, (3, length)).astype(np.float64)
+
+
+def _rising(rng: np.random.Generator, length: int) -> Array:
+    return np.stack([np.linspace(-40, 40, length), np.linspace(40, -40, length), np.zeros(length)])
+
+
+def _without_a_block(rng: np.random.Generator, length: int) -> Array:
+    """One row without a first block, one without a second one, one without any."""
+    array = rng.standard_normal((3, length))
+    array[0, :4096], array[1, 4096:8192], array[2] = -math.inf, -math.inf, -math.inf
+    return array
+
+
+def _special(rng: np.random.Generator, length: int) -> Array:
+    """One row with a NaN, one with inf, one with a NaN in its last block alone."""
+    array = rng.standard_normal((3, length))
+    if length:
+        array[0, length // 3], array[1, length // 2], array[2, -1] = math.nan, math.inf, math.nan
+    return array
+
+
+ARRAYS = (_normal, _far_from_zero, _one_value, _few_values, _rising, _without_a_block, _special)
+
+
+def _is_close(found: Array, wanted: Array, scale: float, rtol: float) -> None:
+    if found.dtype.kind != "f":
+        np.testing.assert_array_equal(found, wanted)
+        return
+    np.testing.assert_allclose(found, wanted, rtol=rtol, atol=rtol * scale)
+
+
+@pytest.mark.parametrize("make", ARRAYS, ids=lambda make: make.__name__)
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.__name__)
+def test_a_sweep_is_as_exact_as_its_reductions(
+    function: Function, make: Callable[[np.random.Generator, int], Array]
+) -> None:
+    graph = graph_of(function, "n")
+    compilation, road = proven(graph), program(unscheduled(graph))
+    for length in LENGTHS:
+        array = make(np.random.default_rng(length), length).astype(np.float32)
+        with np.errstate(all="ignore"):
+            wanted = evaluate(graph, array, n=length)
+        sizes = np.abs(array[np.isfinite(array)])
+        scale = float(sizes.sum() if function in (far_squares, beside) else sizes.max(initial=0) ** 2)
+        found = checked.run(compilation, array, n=length)
+        for one, other, upstream in zip(found, wanted, road(array, n=length), strict=True):
+            _is_close(one, other, scale, 2e-6)
+            _is_close(one, upstream, scale, 1e-3)
