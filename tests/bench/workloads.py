@@ -12,6 +12,8 @@ from onnx import ModelProto, TensorProto, helper, parser
 from tensorkiln.build import (
     Builder,
     Tensor,
+    argmax,
+    cast,
     conv2d,
     exp,
     layer_norm,
@@ -20,6 +22,7 @@ from tensorkiln.build import (
     softmax,
     take,
     transpose,
+    var,
 )
 from tests.networks.light import NAMES
 
@@ -128,6 +131,20 @@ WORKLOADS = (
         lambda a: a.sum(0),
         lambda a: a.sum(0),
         "axes = Constant<value_ints = [0]>() y = ReduceSum<keepdims = 0>(a, axes)",
+    ),
+    Workload(
+        "variances 64x262144",
+        ((64, 262144),),
+        lambda a: var(a, -1),
+        lambda a: a.var(1),
+        "m = ReduceMean<axes = [1]>(a) d = Sub(a, m) s = Mul(d, d) y = ReduceMean<axes = [1], keepdims = 0>(s)",
+    ),
+    Workload(
+        "places of maxima 64x131072",
+        ((64, 131072),),
+        lambda a: cast(argmax(a, -1), "float32"),
+        lambda a: a.argmax(1).astype(np.float32),
+        "i = ArgMax<axis = 1, keepdims = 0>(a) y = Cast<to = 1>(i)",
     ),
     _square(512),
     _square(1000),

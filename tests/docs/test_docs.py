@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tensorkiln import compile_limits, limits
-from tensorkiln.build import Builder, conv2d, relu, softmax
+from tensorkiln.build import Builder, conv2d, relu, softmax, var
 from tensorkiln.dtypes import DType
 from tensorkiln.graph import Graph, json_schema
 from tensorkiln.nodes import NODE_KINDS
@@ -154,6 +154,14 @@ def test_the_linalg_of_a_kernel_has_the_lines_that_are_shown(name: str) -> None:
         b.output(softmax(q @ k.transpose() * 0.25) @ v)
     (shown,) = blocks(PASSES, "mlir", name)
     dump = compiled(b.graph(), "cpu:x86-64-v3", dump_stages=True).dumps["to-linalg"]
+    assert [line for line in shown.text.splitlines() if line.strip() not in dump] == []
+
+
+def test_a_sweep_has_the_lines_that_are_shown() -> None:
+    b = Builder("variance")
+    b.output(var(b.input("float32", (16384,))))
+    (shown,) = blocks(PASSES, "mlir", "sweep")
+    dump = compiled(b.graph(), "cpu:x86-64-v3", dump_stages=True).dumps["realise"]
     assert [line for line in shown.text.splitlines() if line.strip() not in dump] == []
 
 
