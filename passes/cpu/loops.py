@@ -20,7 +20,7 @@ from passes.schedule.cost import Cost, Evaluate
 from passes.schedule.record import kernel_item, on_processors, placed
 from passes.schedule.row_storage import locals_of, row_size, row_start
 from passes.schedule.sum_blocks import TOTAL, sums_of, totals_of
-from passes.schedule.sweeps import Sweep, sweeps_of
+from passes.schedule.sweeps import Sweep, needed_share, sweeps_of
 from passes.schedule.tiling import ROW as ROW_LOOP
 from passes.schedule.tiling import WHOLE, Rows, block_name, inner_loops, rows_candidates, rows_per_group, with_rows
 from passes.schedule.work import moved_bytes
@@ -59,15 +59,20 @@ def _choice(shared: KernelBody, rows: Rows, machine: Machine) -> Choice:
         machine.vectors.lanes(DType.FLOAT32),
     )
     item = kernel_item(body.function.name, axes, on_processors(groups, per_group))
+    sweeps = sweeps_of(body)
     scratch = [Scratch(body.operands[number].dtype, row_size(body, number)) for number in _scratch_operands(body)]
     scratch += [
         Scratch(TOTAL, totals_of(body, blocks))
-        for blocks in sums_of(body, _beside(body, sweeps_of(body))).values()
+        for blocks in sums_of(body, _beside(body, sweeps)).values()
         if blocks.columns
     ]
 
     def cost(at: Evaluate) -> Cost:
-        cycles = sum(stage_cycles(body, stage, inner_loops(body, stage), machine, at) for stage in body.stages)
+        looked_for = {part.number for sweep in sweeps for part in sweep.parts if part.is_needed is not None}
+        cycles = 0.0
+        for number, stage in enumerate(body.stages):
+            own = stage_cycles(body, stage, inner_loops(body, stage), machine, at)
+            cycles += own * needed_share(at(extent_of(stage.domain.reduction))) if number in looked_for else own
         return Cost(cycles, moved_bytes(body, at))
 
     return Choice(NAME, item, tuple(scratch), cost)

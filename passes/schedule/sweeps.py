@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import log
 
 from tensorkiln.dtypes import DType
 from tensorkiln.expr import Dim, free_symbols, symbol
@@ -79,6 +80,12 @@ def sweeps_of(body: KernelBody) -> tuple[Sweep, ...]:
             found.append(sweep)
             first += len(sweep.registers)
     return tuple(found)
+
+
+def needed_share(elements: int) -> float:
+    """The part of the blocks of a row whose maximum is expected to be the largest so far: of n, about 1 + log n."""
+    blocks = max(elements // ROW_TERMS, 1)
+    return (1 + log(blocks)) / blocks
 
 
 def _reduces_a_long_row(body: KernelBody, stage: Stage) -> bool:

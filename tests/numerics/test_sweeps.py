@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from tensorkiln.build import Builder, Tensor, argmax, argmin, cast, equal, exp, log, var, where
+from tensorkiln.dtypes import DType
 from tensorkiln.graph import Graph
 from tensorkiln.reference import evaluate
 from tests import checked
@@ -126,3 +127,33 @@ def test_a_sweep_is_as_exact_as_its_reductions(
         for one, other, upstream in zip(found, wanted, road(array, n=length), strict=True):
             _is_close(one, other, scale, 2e-6)
             _is_close(one, upstream, scale, 1e-3)
+
+
+NUMBERS = tuple(dtype for dtype in DType if dtype.is_float or dtype.is_integer)
+
+
+@pytest.mark.parametrize("dtype", NUMBERS, ids=str)
+def test_a_sweep_is_of_any_numbers(dtype: DType) -> None:
+    low = -9 if dtype.is_float or dtype.is_signed else 0
+    array = np.random.default_rng(5).integers(low, 10, (3, 9001)).astype(dtype.numpy)
+    for function in (places, beside) if not dtype.is_float else (places, beside, variance, exponentials):
+        graph = graph_of(function, array.shape[1], str(dtype))
+        found = checked.run(proven(graph), array)
+        for one, other in zip(found, evaluate(graph, array), strict=True):
+            assert one.dtype == other.dtype
+            exact = one.dtype.kind not in "fV" and one.dtype.name != "bfloat16"
+            wide = (each if exact else each.astype(np.float64) for each in (one, other))
+            np.testing.assert_allclose(*wide, rtol=0 if exact else 2.0 ** -(7 if dtype.is_half else 20))
+
+
+@pytest.mark.parametrize("rows", [1, 5])
+def test_a_sweep_is_over_every_axis_that_is_reduced(rows: int) -> None:
+    b = Builder("axes")
+    n, width = b.symbol("n", 1, 1 << 12), 13
+    x = b.input("float32", (n, rows, width, 60))
+    b.output(var(x, (0, 2, 3)), x.max((0, 2, 3)), var(x))
+    graph = b.graph()
+    array = np.random.default_rng(rows).standard_normal((17, rows, width, 60)).astype(np.float32)
+    found = checked.run(proven(graph), array, n=17)
+    for one, other in zip(found, evaluate(graph, array, n=17), strict=True):
+        np.testing.assert_allclose(one, other, rtol=2e-6)
