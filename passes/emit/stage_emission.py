@@ -20,10 +20,10 @@ from ..loops.domain import Loop
 from ..loops.index_space import linear_form
 from ..loops.scalar_dag import Interner, Load, Node
 from ..scalar.registers import from_memory, to_memory
-from .accumulation import combined, identity
+from .accumulation import accumulation_of, combined, identity
 from .emission import Emitter
 from .index_emission import IndexEmitter
-from .memory import Memory, store, strided_view
+from .memory import Memory, register, store, strided_view
 from .strips import StripEmitter, strip_loop
 
 
@@ -66,11 +66,14 @@ class StageEmitter:
         assert stage.combine is not None, "only a reduction is reduced"
         (entry,) = stage.stores
         dtype = entry.element.dtype
-        accumulator = self.memory.register(dtype)
-        memref.store(identity(stage.combine, dtype), accumulator, [])
-        with Generic(self, stage.elements, loops, [Target(accumulator, ())], index) as (emitter, (before,)):
-            linalg.yield_([combined(stage.combine, dtype, before, emitter(entry.element), self.traits)])
-        return memref.load(accumulator, [])
+        accumulation = accumulation_of(stage.combine, dtype, self.traits)
+        held = [register(self.memory.entry, kind) for kind in accumulation.kinds()]
+        for variable, value in zip(held, accumulation.start(), strict=True):
+            memref.store(value, variable, [])
+        targets = [Target(variable, ()) for variable in held]
+        with Generic(self, stage.elements, loops, targets, index) as (emitter, before):
+            linalg.yield_(accumulation.added(before, emitter(entry.element)))
+        return accumulation.result([memref.load(variable, []) for variable in held])
 
     def keep(self, value: ir.Value, stage: Stage, index: IndexEmitter) -> None:
         """Store the only result of a row."""

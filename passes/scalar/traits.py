@@ -12,12 +12,14 @@ class Traits:
     """`has_fma`: a fused multiply-add instruction; without it one would be a call into the maths library.
     `has_half`: instructions that convert float16 to and from float32.
     `has_rounding`: instructions that round a float to a whole one.
+    `has_maximum`: instructions for the maximum of floats that pass NaN on and put +0 above -0.
     `contracts`: mulacc may round once instead of twice (an option of the user, never a default).
     """
 
     has_fma: bool = False
     has_half: bool = False
     has_rounding: bool = False
+    has_maximum: bool = False
     contracts: bool = False
 
 
@@ -28,6 +30,6 @@ PORTABLE = Traits()
 def traits_of(target: Target, *, fast_math: bool = False) -> Traits:
     """The traits of a resolved target."""
     if target.kind != "cpu" or (target.triple or "").startswith(("aarch64", "arm64")):
-        return Traits(has_fma=True, has_half=True, has_rounding=True, contracts=fast_math)
+        return Traits(has_fma=True, has_half=True, has_rounding=True, has_maximum=True, contracts=fast_math)
     has_fma, has_half, has_rounding = (name in target.features for name in ("fma", "f16c", "sse4.1"))
     return Traits(has_fma=has_fma, has_half=has_half, has_rounding=has_rounding, contracts=fast_math)
