@@ -22,11 +22,12 @@ _PROTOTYPE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_i
 
 @dataclass(frozen=True)
 class CpuKernel:
-    """A loaded kernel. It keeps no state: threads may run it at the same time on different buffers."""
+    """A loaded kernel, which begins at `address`. It keeps no state: threads may run it on different buffers."""
 
     name: str
     buf_count: int
     var_names: tuple[str, ...]
+    address: int
     function: KernelFunction
     code: LoadedObject
 
@@ -91,4 +92,5 @@ def cpu_runtime(compiled: CompiledSpec) -> CpuKernel:
 
 
 def _kernel(code: LoadedObject, entry: str, name: str, buf_count: int, var_names: tuple[str, ...]) -> CpuKernel:
-    return CpuKernel(name, buf_count, var_names, _PROTOTYPE(code.address_of(entry)), code)
+    address = code.address_of(entry)
+    return CpuKernel(name, buf_count, var_names, address, _PROTOTYPE(address), code)
