@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+from bisect import insort
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
 
 from .memory import ALIGNMENT, round_up
 
-_Ints = np.ndarray[Any, np.dtype[np.int64]]
+_Placed = tuple[int, int, int, int]
+"""First byte, the one behind the last, first and last step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,25 +36,29 @@ def plan_arena(intervals: Sequence[Interval], alignment: int = ALIGNMENT) -> Are
     The heuristic "greedy by size for offset calculation" of Pisarchyk and Lee, "Efficient Memory Management for Deep
     Neural Net Inference" (2020). Offsets are multiples of `alignment` bytes.
     """
-    placed = np.empty((0, 4), np.int64)
+    placed: list[_Placed] = []
     offsets = {interval.key: 0 for interval in intervals}
     for interval in sorted(intervals, key=lambda interval: (-interval.size, interval.first, interval.key)):
         if not interval.size:
             continue
-        is_neighbour = (placed[:, 2] <= interval.last) & (placed[:, 3] >= interval.first)
-        offset = _best_fit(interval, placed[is_neighbour, 0], placed[is_neighbour, 1], alignment)
-        row = (offset, offset + interval.size, interval.first, interval.last)
-        placed = np.insert(placed, np.searchsorted(placed[:, 0], offset), row, axis=0)
+        offset = _best_fit(interval, placed, alignment)
+        insort(placed, (offset, offset + interval.size, interval.first, interval.last))
         offsets[interval.key] = offset
-    return ArenaPlan(offsets, round_up(int(placed[:, 1].max(initial=0)), alignment))
+    return ArenaPlan(offsets, round_up(max((stop for _, stop, _, _ in placed), default=0), alignment))
 
 
-def _best_fit(interval: Interval, starts: _Ints, stops: _Ints, alignment: int) -> int:
-    """The offset of the tightest gap between neighbours sorted by start, or the first free byte behind all of them."""
-    candidates = np.zeros(len(stops) + 1, np.int64)
-    np.maximum.accumulate(stops, out=candidates[1:])
-    candidates = -(-candidates // alignment) * alignment
-    slack = starts - candidates[:-1] - interval.size
-    fitting = np.flatnonzero(slack >= 0)
-    best = fitting[np.argmin(slack[fitting])] if len(fitting) else -1
-    return int(candidates[best])
+def _best_fit(interval: Interval, placed: Sequence[_Placed], alignment: int) -> int:
+    """The offset of the tightest gap between those needed at the same time, or the first free byte behind all of them.
+
+    `placed` is sorted by start.
+    """
+    free, best, tightest = 0, None, None
+    for start, stop, first, last in placed:
+        if first > interval.last or last < interval.first:
+            continue
+        slack = start - free - interval.size
+        if slack >= 0 and (tightest is None or slack < tightest):
+            best, tightest = free, slack
+        if stop > free:
+            free = round_up(stop, alignment)
+    return free if best is None else best

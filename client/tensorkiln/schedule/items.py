@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 
 from pydantic import Field
 
-from ..expr import bounds, evaluate
+from ..expr import Dim, bounds, evaluate
 from ..nodes.base import Record
 from ..sizes import WireSize
 from .operations import Operation
@@ -42,5 +43,10 @@ class ItemAnalysis(Record):
     def ns_at(self, symbols: Mapping[str, int], ranges: Mapping[str, tuple[int, int]]) -> int:
         """`est_ns` in proportion to operations and bytes, for symbols of these ranges that have these values."""
         work = (self.flops, self.bytes_read, self.bytes_written)
-        most = sum(bounds(dim, ranges)[1] for dim in work)
+        most = _at_most(work, tuple(ranges.items()))
         return self.est_ns * sum(evaluate(dim, symbols) for dim in work) // most if most else self.est_ns
+
+
+@lru_cache(maxsize=4096)
+def _at_most(dims: tuple[Dim, ...], ranges: tuple[tuple[str, tuple[int, int]], ...]) -> int:
+    return sum(bounds(dim, dict(ranges))[1] for dim in dims)

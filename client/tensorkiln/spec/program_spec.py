@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from pydantic import Field, model_validator
 
@@ -141,14 +142,9 @@ class ProgramSpec(Record):
 
     def launch_dims(self, values: Mapping[str, int]) -> LaunchDims:
         """Both launch sizes at a binding of the variables. CallBoundsError by the launch rules."""
-        known = {variable.name: variable for variable in self.vars}
-        for name in frozenset[str]().union(*map(free_symbols, (*self.global_size, *(self.local_size or ())))):
-            known.setdefault(name, Variable(name=name, min=INT64_MIN, max=INT64_MAX))
-        return resolve_launch_dims(
-            [launch_from_dim(dim, known) for dim in self.global_size],
-            None if self.local_size is None else [launch_from_dim(dim, known) for dim in self.local_size],
-            values,
-        )
+        grid = _launch_nodes(self.global_size, self.vars)
+        threads = None if self.local_size is None else _launch_nodes(self.local_size, self.vars)
+        return resolve_launch_dims(grid, threads, values)
 
     @staticmethod
     def from_program(program: LaunchNode) -> ProgramSpec:
@@ -221,3 +217,12 @@ def _stages(program: ProgramNode) -> tuple[Sink, DeviceRef, Source]:
     if program.binary is not None and not isinstance(program.binary, ProgramBinary):
         raise DiagnosticError(f"PROGRAM binary stage must be ProgramBinary op, got {program.binary.op}")
     return program.sink, program.device, program.source
+
+
+@lru_cache(maxsize=4096)
+def _launch_nodes(size: LaunchSize, variables: tuple[Variable, ...]) -> tuple[LaunchNode, ...]:
+    """A launch size as expressions; programs are called many times, at other sizes each."""
+    known = {variable.name: variable for variable in variables}
+    for name in frozenset[str]().union(*map(free_symbols, size)):
+        known.setdefault(name, Variable(name=name, min=INT64_MIN, max=INT64_MAX))
+    return tuple(launch_from_dim(dim, known) for dim in size)
