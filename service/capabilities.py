@@ -7,6 +7,7 @@ from typing import Final
 
 from tensorkiln import compile_limits, limits
 from tensorkiln.architectures import ARCHITECTURES
+from tensorkiln.compiler_build import build
 from tensorkiln.custom import registered
 from tensorkiln.dtypes import DType
 from tensorkiln.nodes import NODE_KINDS
@@ -15,7 +16,6 @@ from tensorkiln.target import LEVELS
 from tensorkiln.trust import KeySet
 
 from .answers import Capabilities, Isolation
-from .build_id import build
 from .coding.decode import CODINGS
 from .coding.limits import MAX_FRAMES, MAX_RATIO, MAX_WINDOW_BYTES
 from .limits import MAX_BATCH, MAX_TARGETS

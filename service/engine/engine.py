@@ -13,7 +13,6 @@ from typing import Any, Final, TypeAlias, TypeVar
 from structlog.contextvars import bind_contextvars
 
 from service.body import Body
-from service.build_id import build
 from service.ending import Ending
 from service.fairness.queue_time import telling_queue_time
 from service.fairness.shares import Shares
@@ -42,6 +41,7 @@ from service.store.repeats import Repeat, Repeats
 from service.trust.attach import with_signatures
 from service.trust.keyring import Keyring
 from service.trust.notary import Notary
+from tensorkiln.compiler_build import build
 from tensorkiln.errors import TensorkilnError, UnavailableError
 from tensorkiln.trust import SignedRecord
 

@@ -10,7 +10,6 @@ from typing import Any, Final
 
 import structlog
 
-from service.build_id import build
 from service.sandbox.control import Limits
 from service.sandbox.frames import Message
 from service.sandbox.sandbox import Sandbox
@@ -18,6 +17,7 @@ from service.store.attempts import LEASE_S, Attempts
 from service.store.blobs import Blobs
 from service.store.crashes import MAX_CRASHES, Crash, Crashes
 from service.store.programs import Entry, Programs
+from tensorkiln.compiler_build import build
 from tensorkiln.errors import CrashedError, TensorkilnError, UnavailableError, error_from_problem
 
 from .order import Made, Order, Rendered, Wanted

@@ -15,11 +15,11 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 
 from service.action import Action
 from service.body import Body
-from service.build_id import build
 from service.limits import MAX_BATCH, MAX_TARGETS
 from service.sandbox.frames import FrameError, Message
 from service.sandbox.reply import error_of
 from tensorkiln.buffers import SHA256_PATTERN
+from tensorkiln.compiler_build import build
 from tensorkiln.errors import CrashedError, TensorkilnError
 from tensorkiln.options import CompileOptions
 from tensorkiln.spec.compiled_program import ABI_VERSION

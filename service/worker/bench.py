@@ -13,7 +13,6 @@ from typing import Any, Final
 import structlog
 
 from service.action import Action
-from service.build_id import build
 from service.engine.farm.ledger import Ledger, Result, State, Task
 from service.engine.farm.message import MAX_ATTEMPTS, Message
 from service.engine.farm.roster import Roster
@@ -31,6 +30,7 @@ from service.store.programs import Entry, Programs
 from service.store.records import Records
 from service.trust.keyring import Keyring
 from service.trust.notary import Notary
+from tensorkiln.compiler_build import build
 from tensorkiln.errors import InfrastructureError, TensorkilnError, UnavailableError
 
 from .presence import Presence

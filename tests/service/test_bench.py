@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from service.build_id import build
 from service.engine.farm.ledger import Ledger, State, Task
 from service.engine.farm.message import Message
 from service.engine.farm.statements import Statements
@@ -19,6 +18,7 @@ from service.store.records import Records
 from service.trust.keyring import Keyring
 from service.trust.notary import Notary
 from service.worker.bench import Bench
+from tensorkiln.compiler_build import build
 from tensorkiln.errors import InfrastructureError, error_from_problem
 from tests.trust.stores import action
 

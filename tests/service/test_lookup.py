@@ -9,7 +9,6 @@ from typing import Any, cast
 
 import pytest
 
-from service.build_id import build
 from service.engine import lookup
 from service.engine.compiles import Compiled, Compiles, Look
 from service.engine.lookup import Lookup
@@ -21,6 +20,7 @@ from service.sandbox.frames import Message
 from service.sandbox.jobs.prepare import prepare
 from service.sandbox.jobs.render import render
 from service.store.programs import Entry, Miss
+from tensorkiln.compiler_build import build
 from tensorkiln.errors import RequestError
 from tests.service.bodies import V3, compile_body, encoded
 

@@ -15,7 +15,6 @@ import httpx2
 import pytest
 
 from service.action import Action
-from service.build_id import build
 from service.engine.belongings import belongings
 from service.engine.reproducer import compile_reproducer
 from service.identity.access import Access
@@ -32,6 +31,7 @@ from service.store.purge import Purged, purge
 from service.store.repeats import Repeat
 from service.store.scrub import scrub
 from service.trust.attach import with_signatures
+from tensorkiln.compiler_build import build
 from tensorkiln.errors import RequestError
 from tensorkiln.spec.compiled_program import ABI_VERSION
 from tests.service.bodies import compile_body, encoded

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
+from ..compiler_build import build
 from ..deadline import Deadline
 from ..embedded import embedded_service
 from ..errors import NotFoundError, RequestError, TensorkilnError, UnavailableError
@@ -78,9 +80,11 @@ class Calls:
         self._transport = transport = Transport(wire, locate, settings.timeout_s, credential)
         self._offline = policy.offline
         authority = settings.url or f"embedded:{settings.home}"
-        self._trusted, self._artifacts = connect(
-            authority, transport.get, wire.apart, policy, is_private=settings.url is None
-        )
+        is_private = settings.url is None
+        self._trusted, self._artifacts = connect(authority, transport.get, wire.apart, policy, is_private=is_private)
+        # A service of one's own would compile with what is installed here: nobody need be started to say so.
+        kept = connect(authority, transport.get, wire.apart, replace(policy, offline=True), is_private=True)
+        self._kept = kept[0] if is_private else None
 
     @property
     def offline(self) -> bool:
@@ -112,7 +116,22 @@ class Calls:
             return await self._trusted.kept(await self._question(asked))
         if on_progress is not None:
             return (await self._seen_through(asked, on_progress))[0]
-        return await self._believed(asked, await self._posted(asked, {}))
+        found = await self._kept_of_this_build(asked)
+        return found or await self._believed(asked, await self._posted(asked, {}))
+
+    async def _kept_of_this_build(self, asked: Asked) -> tuple[CompiledProgram, ...] | None:
+        """What the compiler that is installed here compiled before, signed and kept; None where that is not all."""
+        self._transport.require_open()
+        if self._kept is None:
+            return None
+        try:
+            found = await self._kept.kept(await self._question(asked))
+            records = [(await self._kept.require(each)).record for each in found]
+        except (TensorkilnError, ValueError):
+            # Whatever is wrong with the graph or with what is kept, a service says it better.
+            return None
+        build_id = (await self._wire.apart(build)).build_id
+        return found if all(record.build_id == build_id for record in records) else None
 
     async def _told(
         self, graph: GraphSource, targets: Sequence[TargetSource], options: OptionsSource | None

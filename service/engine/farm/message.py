@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-from service.build_id import build
+from tensorkiln.compiler_build import build
 
 TASK: Final = "kiln.compile"
 """The name of the only Celery task."""

@@ -13,10 +13,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-from service.build_id import build
 from service.store.inventory import Item, items
 from service.store.location import ObjectStore
 from service.store.records import Records
+from tensorkiln.compiler_build import build
 
 from .message import generation
 from .statements import FRESH_S, Statements

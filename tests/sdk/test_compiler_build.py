@@ -6,8 +6,8 @@ from importlib.metadata import PackageNotFoundError, version
 
 import pytest
 
-from service import build_id
-from service.build_id import PARTS, build
+from tensorkiln import compiler_build
+from tensorkiln.compiler_build import PARTS, build
 
 
 @pytest.mark.parametrize("part", PARTS)
@@ -23,7 +23,7 @@ def test_another_version_of_a_part_is_another_build(
         return other
 
     here = build.__wrapped__()
-    monkeypatch.setattr(build_id, "version", elsewhere)
+    monkeypatch.setattr(compiler_build, "version", elsewhere)
     there = build.__wrapped__()
     assert there.versions[part] == other or (other is None and there.versions[part] == "absent")
     assert (there.build_id == here.build_id) == (there.versions == here.versions)

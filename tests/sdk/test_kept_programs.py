@@ -1,0 +1,82 @@
+"""What the installed compiler compiled before is had again without a service of one's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import pytest
+
+from tensorkiln import Client
+from tensorkiln.build import Builder
+from tensorkiln.compiler_build import Build, build
+from tensorkiln.embedded import embedded_service
+from tensorkiln.errors import TensorkilnError
+from tensorkiln.graph import Graph
+
+
+def doubled(size: int = 4) -> Graph:
+    b = Builder("doubled")
+    x = b.input("float32", (size,))
+    b.output(x + x)
+    return b.graph()
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """Where one graph was compiled, by a service that has ended."""
+    with Client(cache_dir=tmp_path) as client:
+        client.compile(doubled())
+    embedded_service(tmp_path, 60.0).stop()
+    return tmp_path
+
+
+def is_running(home: Path) -> bool:
+    return embedded_service(home, 60.0).pid is not None
+
+
+def test_a_program_that_is_kept_starts_no_service(home: Path) -> None:
+    with Client(cache_dir=home) as client:
+        program = client.compile(doubled())
+        assert not is_running(home)
+        assert program.compiled.cache.status == "hit"
+        np.testing.assert_array_equal(program(np.ones(4, np.float32))[0], [2, 2, 2, 2])
+        client.compile(doubled(5))
+        assert is_running(home)
+    embedded_service(home, 60.0).stop()
+
+
+def other_build(home: Path) -> Any:
+    return mock.patch("tensorkiln.sdk.calls.build", return_value=Build("0" * 64, build().versions))
+
+
+def damaged(home: Path) -> Any:
+    for path in (home / "records").iterdir():
+        path.write_bytes(b"{}")
+    return mock.MagicMock()
+
+
+def evicted(home: Path) -> Any:
+    for path in (*(home / "programs").iterdir(), *(home / "artifacts").iterdir()):
+        path.unlink()
+    return mock.MagicMock()
+
+
+@pytest.mark.parametrize("change", [other_build, damaged, evicted], ids=lambda change: change.__name__)
+def test_what_is_kept_is_asked_for_again(home: Path, change: Callable[[Path], Any]) -> None:
+    with change(home), Client(cache_dir=home) as client:
+        program = client.compile(doubled())
+        assert is_running(home)
+        np.testing.assert_array_equal(program(np.ones(4, np.float32))[0], [2, 2, 2, 2])
+    embedded_service(home, 60.0).stop()
+
+
+def test_a_graph_that_is_none_is_refused_as_the_service_does(home: Path) -> None:
+    with Client(cache_dir=home) as client:
+        for graph in ({"schema": 1}, '{"nodes": 3}', b"no JSON"):
+            with pytest.raises(TensorkilnError):
+                client.compile(graph)
+    embedded_service(home, 60.0).stop()
