@@ -74,6 +74,7 @@ class _Grouping:
         self.values = in_memory
         self.groups: list[Group] = []
         self.home: dict[Value, int] = {}
+        self.reducing: dict[Value, list[int]] = defaultdict(list)
         self.elements: dict[Value, Node] = {}
         users: dict[Value, list[Value]] = defaultdict(list)
         for value in live:
@@ -115,17 +116,19 @@ class _Grouping:
         producers = {number for number in producers if self.groups[number].is_prepared == is_prepared}
         if self.fusion and not is_contraction:
             after = max((self.home[value] for value in reads if value in self.home), default=-1)
-            for number in (*sorted(producers)[-1:], *self._beside(root, domain, reads, is_prepared, after)):
-                rows = self._shared_rows(self.groups[number], root, domain, reads)
-                if rows is not None and (number in producers or rows == self.groups[number].rows):
-                    self._join(number, Group([root], rows, {root: domain}, {root: set(reads)}, {root: unread}))
-                    return
+            beside = self._beside(root, domain, reads, is_prepared, after)
+            for number in (max(producers, default=None), beside):
+                rows = None if number is None else self._shared_rows(self.groups[number], root, domain, reads)
+                if number is None or rows is None or (number == beside and rows < self.groups[number].rows):
+                    continue
+                self._join(number, Group([root], rows, {root: domain}, {root: set(reads)}, {root: unread}))
+                return
         opened = Group([root], len(domain.parallel), {root: domain}, {root: set(reads)}, {root: unread})
         opened.is_contraction, opened.is_prepared = is_contraction, is_prepared
         self._open(opened)
 
     def _open(self, group: Group) -> None:
-        self.home |= dict.fromkeys(group.roots, len(self.groups))
+        self._settle(group, len(self.groups))
         self.groups.append(group)
 
     def _join(self, number: int, joining: Group) -> None:
@@ -135,25 +138,28 @@ class _Grouping:
         target.reads |= joining.reads
         target.unread |= joining.unread
         target.rows = joining.rows
-        self.home |= dict.fromkeys(joining.roots, number)
+        self._settle(joining, number)
+
+    def _settle(self, group: Group, number: int) -> None:
+        self.home |= dict.fromkeys(group.roots, number)
+        for root in group.roots:
+            if root.kind == "reduce_axis":
+                for value in group.reads[root]:
+                    self.reducing[value].append(number)
 
     def _beside(
         self, root: Value, domain: Domain, reads: Collection[Value], is_prepared: bool, after: int
-    ) -> list[int]:
+    ) -> int | None:
         """The first kernel behind number `after` that reduces the same rows of something that `root` reduces, too."""
         if root.kind != "reduce_axis":
-            return []
-        for number in range(after + 1, len(self.groups)):
+            return None
+        numbers = {number for value in reads for number in self.reducing[value] if number > after}
+        for number in sorted(numbers):
             group = self.groups[number]
-            if group.is_prepared == is_prepared and any(
-                other.kind == "reduce_axis"
-                and not reads_of.isdisjoint(reads)
-                and _walk_alike(group.domains[other], domain)
-                for other, reads_of in group.reads.items()
-                if other in group.domains
-            ):
-                return [number]
-        return []
+            walked = (group.domains[other] for other in group.roots if not group.reads[other].isdisjoint(reads))
+            if group.is_prepared == is_prepared and any(_walk_alike(other, domain) for other in walked):
+                return number
+        return None
 
     def _drop_dead(self) -> None:
         """Drop the roots of which no element is read, and which are no result: what names them reads around them."""
