@@ -68,7 +68,7 @@ def _choice(shared: KernelBody, rows: Rows, machine: Machine) -> Choice:
     ]
 
     def cost(at: Evaluate) -> Cost:
-        looked_for = {part.number for sweep in sweeps for part in sweep.parts if part.is_needed is not None}
+        looked_for = frozenset[int]().union(*(sweep.looked_for for sweep in sweeps))
         cycles = 0.0
         for number, stage in enumerate(body.stages):
             own = stage_cycles(body, stage, inner_loops(body, stage), machine, at)
@@ -115,16 +115,16 @@ def realise(body: KernelBody, item: KernelItem, frame: Frame) -> None:
         for number, blocks in sums.items()
     }
 
-    first = {sweep.parts[0].number: sweep for sweep in sweeps}
-    parts = {part.number: part for sweep in sweeps for part in sweep.parts}
+    first = {sweep.first: sweep for sweep in sweeps}
+    results = {number: result for sweep in sweeps for number, result in sweep.results.items()}
 
     def emit_row(positions: Index, index: IndexEmitter) -> None:
         here = index.inside({loop.name: index(at) for loop, at in zip(body.rows, positions, strict=True)})
         for number, stage in enumerate(body.stages):
             if number in first:
                 emit_sweep(emit, first[number], here)
-            if number in parts:
-                emit_result(emit, parts[number], here)
+            if number in results:
+                emit_result(emit, results[number], here)
             elif number in sums:
                 emit_sum(emit, sums[number], totals[number], here)
             else:
@@ -135,7 +135,7 @@ def realise(body: KernelBody, item: KernelItem, frame: Frame) -> None:
 
 def _beside(body: KernelBody, sweeps: Sequence[Sweep]) -> dict[int, Stage]:
     """The stages that are in no sweep, by number."""
-    swept = {part.number for sweep in sweeps for part in sweep.parts}
+    swept = {number for sweep in sweeps for number in sweep.results}
     return {number: stage for number, stage in enumerate(body.stages) if number not in swept}
 
 

@@ -9,8 +9,7 @@ from dialect.mlir import ir, scf
 
 from ..loops.scalar_dag import Node
 from ..scalar.registers import stored_type
-from ..schedule.sum_blocks import TOTAL
-from ..schedule.sweeps import Part, Sweep
+from ..schedule.sweeps import Put, Result, Sweep
 from .accumulation import identity
 from .index_emission import IndexEmitter
 from .memory import register, store
@@ -27,26 +26,23 @@ def emit_sweep(emit: StageEmitter, sweep: Sweep, index: IndexEmitter) -> None:
     """Emit the blocks of the current row. What each reduction comes to is stored by `emit_result`."""
     bases = emit.memory.bases
 
-    def set_(operand: int, value: ir.Value, here: IndexEmitter) -> None:
-        store(sweep.registers[operand], value, bases[operand], 0, here)
+    def put(number: int, value: ir.Value, here: IndexEmitter) -> None:
+        store(sweep.registers[number], value, bases[number], 0, here)
 
     def add(here: IndexEmitter) -> None:
-        for part in sweep.parts:
-            with _where(part.is_needed, emit, here) as inside:
-                set_(part.block, emit.reduced(part.stage, sweep.within, inside), inside)
-            if part.at_hand is not None:
-                operand, shown = part.at_hand
-                set_(operand, emit.body(here)(shown), here)
+        for step in sweep.steps:
+            if isinstance(step, Put):
+                put(step.register, emit.body(here)(step.value), here)
+                continue
+            with _where(step.needed, emit, here) as inside:
+                put(step.register, emit.reduced(step.stage, sweep.within, inside), inside)
         scalars = emit.body(here)
-        made = [(part.total, scalars(part.after)) for part in sweep.parts]
-        made.append((sweep.count, scalars(sweep.counted)))
-        for operand, value in made:
-            set_(operand, value, here)
+        made = [(total.register, scalars(total.value)) for total in sweep.totals]
+        for number, value in made:
+            put(number, value, here)
 
-    set_(sweep.count, identity("sum", TOTAL), index)
-    for part in sweep.parts:
-        assert part.stage.combine is not None, "a sweep is of reductions"
-        set_(part.total, identity(part.stage.combine, sweep.registers[part.total]), index)
+    for number, combine in sweep.begin.items():
+        put(number, identity(combine, sweep.registers[number]), index)
     over_blocks(sweep.over, index, add)
 
 
@@ -62,6 +58,6 @@ def _where(condition: Node | None, emit: StageEmitter, index: IndexEmitter) -> G
         scf.YieldOp([])
 
 
-def emit_result(emit: StageEmitter, part: Part, index: IndexEmitter) -> None:
-    """Store what the row comes to, when all that the part refers to is there."""
-    emit.keep(emit.body(index)(part.result), part.stage, index)
+def emit_result(emit: StageEmitter, result: Result, index: IndexEmitter) -> None:
+    """Store what the row comes to, when all that the stage refers to is there."""
+    emit.keep(emit.body(index)(result.value), result.stage, index)

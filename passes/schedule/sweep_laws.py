@@ -10,60 +10,15 @@ In a block it takes what that one, its *reference*, comes to in the block. What 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from tensorkiln.dtypes import DType
 
-from ..loops.scalar_dag import Apply, Constant, Interner, Node, zero
-from ..to_linalg.scalar_ops import COMBINE
+from ..loops.scalar_dag import Constant, Node
+from .scalar_nodes import Scalars
 from .sum_blocks import TOTAL
-
-
-class Scalars:
-    """Scalar operations as nodes."""
-
-    def __init__(self, nodes: Interner) -> None:
-        self.nodes = nodes
-
-    def two(self, kind: str, left: Node, right: Node) -> Node:
-        """`left kind right`, of two of one dtype."""
-        dtype = DType.BOOL if kind in ("cmplt", "cmpne") else left.dtype
-        return self.nodes.apply(dtype, "binop", (kind, left.dtype, right.dtype), left, right)
-
-    def where(self, condition: Node, here: Node, elsewhere: Node) -> Node:
-        """`here` where the condition holds, else `elsewhere`."""
-        return self.nodes.apply(here.dtype, "ternary", ("where", condition.dtype), condition, here, elsewhere)
-
-    def unary(self, kind: str, value: Node) -> Node:
-        """`kind(value)`."""
-        return self.nodes.apply(value.dtype, "unary", (kind,), value)
-
-    def equal(self, left: Node, right: Node) -> Node:
-        """Whether both are one number."""
-        return self.unary("neg", self.two("cmpne", left, right))
-
-    def cast(self, value: Node, dtype: DType) -> Node:
-        """`value` as one of `dtype`."""
-        return value if value.dtype is dtype else self.nodes.apply(dtype, "cast", (value.dtype,), value)
-
-    def zero(self, dtype: DType) -> Node:
-        """Zero of `dtype`."""
-        return zero(self.nodes, dtype)
-
-    def together(self, combine: str, left: Node, right: Node) -> Node:
-        """What a reduction of this kind makes of two values."""
-        return self.nodes.apply(left.dtype, COMBINE, (combine,), left, right)
-
-
-@dataclass(frozen=True, slots=True)
-class Reference:
-    """A reduction of kind `combine` of `element`, of whose result the whole row's is `result`."""
-
-    combine: str
-    element: Node
-    result: Node
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,14 +32,27 @@ class Comes:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """How many elements were in the blocks before, and are in this one, in float64."""
+    """How many elements were in the blocks before, and are in this one, in float64. No block is empty."""
 
     before: Node
     block: Node
 
 
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A reduction of kind `combine` over a block, of what `element` makes of what is at hand; only where `needed`."""
+
+    combine: str
+    element: Callable[[Node], Node]
+    needed: Node | None = None
+
+
 class Law(Protocol):
-    """How a reduction that refers to another, the stage number `reference`, is combined."""
+    """How a reduction that refers to another, the stage number `reference`, is combined.
+
+    What its blocks come to, and what all blocks so far do, are tuples: of `blocks` and of `totals`, which begin with 0
+    or, for a `combine` other than a sum, with the first of it.
+    """
 
     @property
     def reference(self) -> int: ...
@@ -95,118 +63,162 @@ class Law(Protocol):
         ...
 
     @property
-    def total(self) -> DType:
-        """Of what the blocks come to."""
+    def totals(self) -> tuple[DType, ...]: ...
+
+    def instead(self, write: Scalars, block: Node, count: Node) -> Block | None:
+        """What is to be at hand in place of `at_hand`, which is given it, where the block does not give that."""
         ...
 
-    def at_hand(self, write: Scalars, block: Node, count: Node) -> Node:
+    def at_hand(self, write: Scalars, block: Node, count: Node, instead: Node | None) -> Node:
         """What elements of a block refer to, where the reference comes to `block` of `count` elements."""
         ...
 
-    def element(self, write: Scalars, at_hand: Node) -> Node:
-        """An element, with what it refers to at hand."""
+    def blocks(self, write: Scalars, other: Comes) -> tuple[Block, ...]:
+        """What is reduced of a block, where the reference comes to `other`."""
         ...
 
-    def is_needed(self, write: Scalars, other: Comes) -> Node | None:
-        """Whether what the block comes to matters, where the reference comes to `other`; None is always."""
+    def after(
+        self,
+        write: Scalars,
+        blocks: Sequence[Node],
+        before: Sequence[Node],
+        other: Comes,
+        at_hand: Node,
+        counts: Counts,
+    ) -> tuple[Node, ...]:
+        """What the blocks up to this one come to."""
         ...
 
-    def after(self, write: Scalars, block: Node, before: Node, other: Comes, at_hand: Node, counts: Counts) -> Node:
-        """What the blocks up to this one come to, the reference to `other`."""
-        ...
-
-    def result(self, write: Scalars, total: Node, other: Node, count: Node) -> Node:
-        """What all blocks come to, the reference to `other`."""
+    def result(self, write: Scalars, totals: Sequence[Node], count: Node) -> Node:
+        """What all blocks come to."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Squares:
-    """Squares of the distances of `element` from `centre`, which is the same for the whole row; the reference sums it.
+    """Squares of the distances of `value` from `centre`, which is the same for the whole row; the reference sums it.
 
-    They are summed around the mean. Around anything else they come to as many squares of its distance from that more.
+    Blocks are summed around their means as rounded, distances too, which say how far those are off: the corrected
+    two-pass algorithm (Chan, Golub and LeVeque, 1983). Totals are the squares around the mean, and the mean. Around
+    anything else there are as many squares of its distance from that more. A block whose mean is no finite number is
+    summed around its largest element, or around 0.
     """
 
     reference: int
     value: Node
     centre: Node
-    total: DType = TOTAL
+    totals: tuple[DType, ...] = (TOTAL, TOTAL)
 
-    def at_hand(self, write: Scalars, block: Node, count: Node) -> Node:
+    def instead(self, write: Scalars, block: Node, count: Node) -> Block | None:
+        return Block("max", lambda _: self.value, write.negated(write.is_finite(self._mean(write, block, count))))
+
+    def at_hand(self, write: Scalars, block: Node, count: Node, instead: Node | None) -> Node:
+        assert instead is not None, "squares have something to be around instead"
+        mean, zero = self._mean(write, block, count), write.zero(self.value.dtype)
+        largest = write.where(write.is_finite(instead), instead, zero)
+        return write.where(write.is_finite(mean), mean, largest)
+
+    def _mean(self, write: Scalars, block: Node, count: Node) -> Node:
         return write.cast(write.two("fdiv", write.cast(block, TOTAL), count), self.value.dtype)
 
-    def element(self, write: Scalars, at_hand: Node) -> Node:
-        distance = write.two("sub", self.value, at_hand)
-        return write.two("mul", distance, distance)
+    def blocks(self, write: Scalars, other: Comes) -> tuple[Block, ...]:
+        def square(at_hand: Node) -> Node:
+            distance = write.two("sub", self.value, at_hand)
+            return write.two("mul", distance, distance)
 
-    def is_needed(self, write: Scalars, other: Comes) -> Node | None:
-        return None
+        return Block("sum", square), Block("sum", lambda at_hand: write.two("sub", self.value, at_hand))
 
-    def after(self, write: Scalars, block: Node, before: Node, other: Comes, at_hand: Node, counts: Counts) -> Node:
-        mean = write.two("fdiv", write.cast(other.block, TOTAL), counts.block)
-        # The block was summed around its mean as rounded.
-        rounding = self._moved(write, mean, write.cast(at_hand, TOTAL), counts.block)
-        own = write.two("max", write.two("sub", write.cast(block, TOTAL), rounding), write.zero(TOTAL))
-        both = write.two("add", counts.before, counts.block)
-        weight = write.two("fdiv", write.two("mul", counts.before, counts.block), both)
-        apart = self._moved(write, mean, write.two("fdiv", other.before, counts.before), weight)
-        is_first = write.two("cmplt", counts.before, write.nodes.constant(TOTAL, 1.0))
-        return write.two("add", before, write.two("add", own, write.where(is_first, write.zero(TOTAL), apart)))
+    def after(
+        self,
+        write: Scalars,
+        blocks: Sequence[Node],
+        before: Sequence[Node],
+        other: Comes,
+        at_hand: Node,
+        counts: Counts,
+    ) -> tuple[Node, ...]:
+        (squares, distances), (total, mean) = (write.cast(each, TOTAL) for each in blocks), before
+        off = write.two("fdiv", distances, counts.block)
+        less = write.two("mul", distances, off)
+        own = write.two("max", write.two("sub", squares, less), write.zero(TOTAL))
+        own = write.where(write.is_finite(less), own, squares)
+        here = write.two("add", write.cast(at_hand, TOTAL), off)
+        apart = write.two("sub", here, mean)
+        share = write.two("fdiv", counts.block, write.two("add", counts.before, counts.block))
+        # Of none before, what lies apart has no weight.
+        between = self._moved(write, apart, write.two("mul", counts.before, share))
+        both = write.two("add", write.two("add", total, own), write.if_finite(between))
+        return both, write.where(
+            write.is_finite(apart), write.two("add", mean, write.two("mul", apart, share)), write.two("add", mean, here)
+        )
 
-    def result(self, write: Scalars, total: Node, other: Node, count: Node) -> Node:
-        mean = write.two("fdiv", other, count)
-        moved = write.two("add", total, self._moved(write, mean, write.cast(self.centre, TOTAL), count))
+    def result(self, write: Scalars, totals: Sequence[Node], count: Node) -> Node:
+        squares, mean = totals
+        centre = write.cast(self.centre, TOTAL)
+        moved = write.two("add", squares, self._moved(write, write.two("sub", mean, centre), count))
+        # An element that is no finite number is at no finite distance from a centre that is one.
+        is_all = write.two("and", write.is_finite(centre), write.negated(write.is_finite(squares)))
         is_empty = write.two("cmplt", count, write.nodes.constant(TOTAL, 1.0))
-        return write.cast(write.where(is_empty, total, moved), self.value.dtype)
+        return write.cast(write.where(write.two("or", is_all, is_empty), squares, moved), self.value.dtype)
 
-    def _moved(self, write: Scalars, mean: Node, centre: Node, count: Node) -> Node:
-        distance = write.two("sub", mean, centre)
+    def _moved(self, write: Scalars, distance: Node, count: Node) -> Node:
         return write.two("mul", count, write.two("mul", distance, distance))
 
 
+class _BelowMaximum:
+    """What laws share whose reference is a maximum: its value in the block is what they refer to."""
+
+    def instead(self, write: Scalars, block: Node, count: Node) -> Block | None:
+        return None
+
+    def at_hand(self, write: Scalars, block: Node, count: Node, instead: Node | None) -> Node:
+        return block
+
+
 @dataclass(frozen=True, slots=True)
-class Exponentials:
+class Exponentials(_BelowMaximum):
     """Powers of two of the distances of `value` from its maximum, the reference, times `factor`, which is positive."""
 
     reference: int
     value: Node
     factor: Constant | None
-    total: DType = TOTAL
+    totals: tuple[DType, ...] = (TOTAL,)
 
-    def at_hand(self, write: Scalars, block: Node, count: Node) -> Node:
-        return block
+    def blocks(self, write: Scalars, other: Comes) -> tuple[Block, ...]:
+        return (Block("sum", lambda at_hand: self._power(write, self.value, at_hand)),)
 
-    def element(self, write: Scalars, at_hand: Node) -> Node:
-        distance = write.two("sub", self.value, at_hand)
-        return write.unary("exp2", distance if self.factor is None else write.two("mul", distance, self.factor))
-
-    def is_needed(self, write: Scalars, other: Comes) -> Node | None:
-        return None
-
-    def after(self, write: Scalars, block: Node, before: Node, other: Comes, at_hand: Node, counts: Counts) -> Node:
-        old = self._below(write, before, other.before, other.after)
-        return write.two("add", old, self._below(write, write.cast(block, TOTAL), other.block, other.after))
+    def after(
+        self,
+        write: Scalars,
+        blocks: Sequence[Node],
+        before: Sequence[Node],
+        other: Comes,
+        at_hand: Node,
+        counts: Counts,
+    ) -> tuple[Node, ...]:
+        old = self._below(write, before[0], other.before, other.after)
+        return (write.two("add", old, self._below(write, write.cast(blocks[0], TOTAL), other.block, other.after)),)
 
     def _below(self, write: Scalars, total: Node, own: Node, maximum: Node) -> Node:
         """A total of exponentials below their `own` maximum as one below a larger one.
 
         Those of a block of nothing but -inf are no numbers, but none at all below any other maximum.
         """
-        scaled = write.two("mul", total, write.cast(self._scale(write, own, maximum), TOTAL))
+        scaled = write.two("mul", total, write.cast(self._power(write, own, maximum), TOTAL))
         lowest = write.nodes.constant(own.dtype, -math.inf)
         is_nothing = write.two("and", write.equal(own, lowest), write.two("cmplt", own, maximum))
         return write.where(is_nothing, write.zero(TOTAL), scaled)
 
-    def _scale(self, write: Scalars, own: Node, maximum: Node) -> Node:
-        distance = write.two("sub", own, maximum)
+    def _power(self, write: Scalars, value: Node, maximum: Node) -> Node:
+        distance = write.two("sub", value, maximum)
         return write.unary("exp2", distance if self.factor is None else write.two("mul", distance, self.factor))
 
-    def result(self, write: Scalars, total: Node, other: Node, count: Node) -> Node:
-        return write.cast(total, self.value.dtype)
+    def result(self, write: Scalars, totals: Sequence[Node], count: Node) -> Node:
+        return write.cast(totals[0], self.value.dtype)
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Found(_BelowMaximum):
     """`here` where `value` is its maximum, the reference, or where it `is_none`, a NaN; `elsewhere` where not.
 
     Where a block has not the maximum of the row, all of it is elsewhere.
@@ -220,27 +232,31 @@ class Found:
     is_none: Node | None
 
     @property
-    def total(self) -> DType:
-        return self.here.dtype
+    def totals(self) -> tuple[DType, ...]:
+        return (self.here.dtype,)
 
-    def at_hand(self, write: Scalars, block: Node, count: Node) -> Node:
-        return block
+    def blocks(self, write: Scalars, other: Comes) -> tuple[Block, ...]:
+        def element(at_hand: Node) -> Node:
+            found = write.equal(self.value, at_hand)
+            found = found if self.is_none is None else write.two("or", found, self.is_none)
+            return write.where(found, self.here, self.elsewhere)
 
-    def element(self, write: Scalars, at_hand: Node) -> Node:
-        found = write.equal(self.value, at_hand)
-        if self.is_none is not None:
-            found = write.two("or", found, self.is_none)
-        return write.where(found, self.here, self.elsewhere)
+        return (Block(self.combine, element, self._is_same(write, other.block, other.after)),)
 
-    def is_needed(self, write: Scalars, other: Comes) -> Node:
-        return self._is_same(write, other.block, other.after)
-
-    def after(self, write: Scalars, block: Node, before: Node, other: Comes, at_hand: Node, counts: Counts) -> Node:
+    def after(
+        self,
+        write: Scalars,
+        blocks: Sequence[Node],
+        before: Sequence[Node],
+        other: Comes,
+        at_hand: Node,
+        counts: Counts,
+    ) -> tuple[Node, ...]:
         is_first = write.two("cmplt", counts.before, write.nodes.constant(TOTAL, 1.0))
         keeps = write.two("or", is_first, self._is_same(write, other.before, other.after))
-        old = write.where(keeps, before, self.elsewhere)
-        new = write.where(self.is_needed(write, other), block, self.elsewhere)
-        return write.together(self.combine, old, new)
+        old = write.where(keeps, before[0], self.elsewhere)
+        new = write.where(self._is_same(write, other.block, other.after), blocks[0], self.elsewhere)
+        return (write.together(self.combine, old, new),)
 
     def _is_same(self, write: Scalars, one: Node, other: Node) -> Node:
         is_equal = write.equal(one, other)
@@ -249,89 +265,5 @@ class Found:
         are_none = write.two("and", write.two("cmpne", one, one), write.two("cmpne", other, other))
         return write.two("or", is_equal, are_none)
 
-    def result(self, write: Scalars, total: Node, other: Node, count: Node) -> Node:
-        return total
-
-
-@dataclass(frozen=True, slots=True)
-class Search:
-    """What a law is looked for: a reduction of kind `combine` of `element`, that refers to the stage of that `number`.
-
-    `is_given` says of a node whether it is the same for a whole row.
-    """
-
-    combine: str
-    element: Apply
-    number: int
-    reference: Reference
-    is_given: Callable[[Node], bool]
-
-
-def law_of(
-    combine: str, element: Node, references: Mapping[int, Reference], is_given: Callable[[Node], bool]
-) -> Law | None:
-    """The law of a reduction of `element`, or None where there is none."""
-    if not isinstance(element, Apply):
-        return None
-    for number, reference in references.items():
-        search = Search(combine, element, number, reference, is_given)
-        for match in (_squares, _exponentials, _found):
-            law = match(search)
-            if law is not None:
-                return law
-    return None
-
-
-def _args(node: Node | None, op: str, kind: str) -> tuple[Node, ...]:
-    """The operands of an operation of that kind; none of another."""
-    return node.args if isinstance(node, Apply) and (node.op, *node.attributes[:1]) == (op, kind) else ()
-
-
-def _either_way(node: Node | None, kind: str) -> tuple[tuple[Node, Node], ...]:
-    """The operands of a binary operation of that kind in both orders; none of another."""
-    args = _args(node, "binop", kind)
-    return ((args[0], args[1]), (args[1], args[0])) if args else ()
-
-
-def _squares(search: Search) -> Law | None:
-    value = search.reference.element
-    factors = _args(search.element, "binop", "mul")
-    if {search.combine, search.reference.combine} != {"sum"} or len(set(map(id, factors))) != 1:
-        return None
-    for one, centre in _either_way(factors[0], "sub"):
-        if one is value and value.dtype in _FLOATS and search.is_given(centre):
-            return Squares(search.number, value, centre)
-    return None
-
-
-def _exponentials(search: Search) -> Law | None:
-    reference, exponents = search.reference, _args(search.element, "unary", "exp2")
-    if search.combine != "sum" or reference.combine != "max" or not exponents or search.element.dtype not in _FLOATS:
-        return None
-    distance, factor = exponents[0], None
-    for one, other in _either_way(distance, "mul"):
-        if isinstance(other, Constant) and other.value > 0:
-            distance, factor = one, other
-    is_below = _args(distance, "binop", "sub") == (reference.element, reference.result)
-    return Exponentials(search.number, reference.element, factor) if is_below else None
-
-
-def _found(search: Search) -> Law | None:
-    reference, branches = search.reference, _args(search.element, "ternary", "where")
-    if reference.combine != "max" or not branches:
-        return None
-    condition, here, elsewhere = branches
-    is_count = search.combine == "sum" and here.dtype.is_integer
-    if not isinstance(elsewhere, Constant) or not (search.combine == "max" or (is_count and elsewhere.value == 0)):
-        return None
-    value, is_none = reference.element, None
-    for one, other in _either_way(condition, "or"):
-        if _args(other, "binop", "cmpne") == (value, value):
-            condition, is_none = one, other
-    ends = _args(next(iter(_args(condition, "unary", "neg")), None), "binop", "cmpne")
-    if ends not in ((value, reference.result), (reference.result, value)):
-        return None
-    return Found(search.number, search.combine, value, here, elsewhere, is_none)
-
-
-_FLOATS = (DType.FLOAT32, DType.FLOAT64)
+    def result(self, write: Scalars, totals: Sequence[Node], count: Node) -> Node:
+        return totals[0]

@@ -19,44 +19,60 @@ from ..loops.body import KernelBody, Stage
 from ..loops.domain import Loop, extent_of
 from ..loops.scalar_dag import Load, Node, indices, walk
 from ..loops.substitution import over
-from .sum_blocks import ROW_TERMS, TOTAL, Blocks, in_blocks, sums_floats
-from .sweep_laws import Comes, Counts, Law, Reference, Scalars, law_of
+from .law_search import Reference, law_of
+from .scalar_nodes import Scalars
+from .sum_blocks import ROW_TERMS, TOTAL, in_blocks, sums_floats
+from .sweep_laws import Block, Comes, Counts, Law
 from .tiling import inner_loops
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """One reduction of a sweep: the stage with this `number`. Other operands are the sweep's `registers`.
+class Reduce:
+    """Reduce a block by `stage`, where the condition `needed` holds, and put what it comes to into a register."""
 
-    `stage` reduces a block, where that `is_needed`, and its result goes to `block`. `at_hand` is the register from
-    which other parts read what they refer to, and that. `after` replaces the `total` when the block is done; the whole
-    row comes to `result`.
-    """
-
-    number: int
+    register: int
     stage: Stage
-    is_needed: Node | None
-    block: int
-    total: int
-    after: Node
-    result: Node
-    at_hand: tuple[int, Node] | None
+    needed: Node | None
+
+
+@dataclass(frozen=True, slots=True)
+class Put:
+    """Put a value into a register."""
+
+    register: int
+    value: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a row comes to, as `stage` stores it: where that is one of a sweep."""
+
+    stage: Stage
+    value: Node
 
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
     """Reductions of one row: the loops `over` its blocks, and those `within` one.
 
-    `registers` are operands beyond those of the body, by their dtypes: variables of one element. That of `count` has
-    how many elements the blocks before have, and `counted` what replaces it.
+    `registers` are operands beyond those of the body, variables of one element, by their dtypes. They `begin` with what
+    a reduction of that kind makes of nothing. In a block the `steps` are done, then all `totals` replaced at once.
+    `results` are by the numbers of the stages, `looked_for` those of them that few blocks need.
     """
 
-    parts: tuple[Part, ...]
     over: tuple[Loop, ...]
     within: tuple[Loop, ...]
     registers: Mapping[int, DType]
-    count: int
-    counted: Node
+    begin: Mapping[int, str]
+    steps: tuple[Reduce | Put, ...]
+    totals: tuple[Put, ...]
+    results: Mapping[int, Result]
+    looked_for: frozenset[int]
+
+    @property
+    def first(self) -> int:
+        """The stage at whose turn the sweep is made."""
+        return min(self.results)
 
 
 def sweeps_of(body: KernelBody) -> tuple[Sweep, ...]:
@@ -89,9 +105,12 @@ def needed_share(elements: int) -> float:
 
 
 def _reduces_a_long_row(body: KernelBody, stage: Stage) -> bool:
+    """Whether a stage is a reduction that is worth blocks, all of which but the last are of known size."""
     inner = inner_loops(body, stage)
-    is_row = stage.combine is not None and bool(inner) and inner == stage.domain.reduction
-    return is_row and body.space.largest(extent_of(inner)) > ROW_TERMS
+    if stage.combine is None or not inner or inner != stage.domain.reduction:
+        return False
+    known = [loop for loop in inner[1:] if isinstance(loop.extent, int)]
+    return len(known) == len(inner) - 1 and body.space.largest(extent_of(inner)) > ROW_TERMS
 
 
 def _walk_alike(body: KernelBody, one: Stage, other: Stage) -> bool:
@@ -111,7 +130,6 @@ class _Finder:
         self.references: dict[int, Reference] = {}
         stored = body.stages[run[0] : run[-1] + 1]
         self.own = {entry.operand for stage in stored for entry in stage.stores}
-        self.registers: dict[int, DType] = {}
 
     def sweep(self) -> Sweep | None:
         """The sweep, or None where no two of the reductions can share one."""
@@ -136,8 +154,13 @@ class _Finder:
                 self.references[number] = Reference(combine, element, result)
                 continue
             law = law_of(combine, element, self.references, self._is_given)
-            if law is not None and not self._reads_own(law.element(self.write, law.value)):
+            if law is not None and not self._reads_own(self._spelled(law)):
                 self.laws[number] = law
+
+    def _spelled(self, law: Law) -> Node:
+        """The element of a reduction, with any number in place of what it refers to."""
+        other = self.write.zero(law.value.dtype)
+        return law.blocks(self.write, Comes(other, other, other))[0].element(other)
 
     def _that_read_alike(self) -> list[int]:
         """Those that another one refers to, that refer to another, or that read what another reads along the row."""
@@ -168,49 +191,86 @@ class _Finder:
     def _load(self, dtype: DType, operand: int, address: Dim = 0) -> Load:
         return self.body.nodes.load(dtype, operand, address, ())
 
-    def _register(self, dtype: DType) -> Load:
-        number = self.first + len(self.registers)
-        self.registers[number] = dtype
-        return self._load(dtype, number)
-
     def _made(self, kept: Sequence[int]) -> Sweep:
-        write, nodes, referred = self.write, self.body.nodes, {law.reference for law in self.laws.values() if law}
-        count = self._register(TOTAL)
-        at_hand = {number: self._register(self.stages[number].elements[0].dtype) for number in referred}
-        blocked = {number: self._blocked(number, at_hand) for number in kept}
-        over_blocks, within = next((blocks.over, blocks.within) for blocks in blocked.values())
-        more = write.cast(nodes.index_value(DType.INT64, extent_of(within)), TOTAL)
-        counts, done = Counts(count, more), dict[int, Comes]()
-        parts: list[Part] = []
-        for number in kept:
-            stage, law = self.stages[number], self.laws[number]
-            dtype = stage.elements[0].dtype
-            block = self._register(dtype)
-            is_needed = None
+        return _Program(self, kept).sweep()
+
+
+class _Program:
+    """Writes what a sweep does in a block."""
+
+    def __init__(self, finder: _Finder, kept: Sequence[int]) -> None:
+        self.found, self.kept, self.write = finder, kept, finder.write
+        self.registers: dict[int, DType] = {}
+        self.begin: dict[int, str] = {}
+        self.steps: list[Reduce | Put] = []
+        self.totals: list[Put] = []
+        self.results: dict[int, Result] = {}
+        self.looked_for: set[int] = set()
+        self.at_hand: dict[int, Load] = {}
+        self.done: dict[int, Comes] = {}
+        first = finder.stages[kept[0]]
+        blocks = in_blocks(finder.body, first, ROW_TERMS)
+        self.over, self.within = blocks.over, blocks.within
+        self.count = self._register(TOTAL, "sum")
+        self.more = self.write.cast(finder.body.nodes.index_value(DType.INT64, extent_of(self.within)), TOTAL)
+
+    def sweep(self) -> Sweep:
+        """The sweep of the reductions that are kept."""
+        for number in self.kept:
+            law = self.found.laws[number]
             if law is None:
-                total = self._register(TOTAL if sums_floats(stage) else dtype)
-                after = write.together(str(stage.combine), total, write.cast(block, total.dtype))
-                result = write.cast(total, dtype)
+                self._plain(number)
             else:
-                total, other = self._register(law.total), done[law.reference]
-                is_needed = law.is_needed(write, other)
-                after = law.after(write, block, total, other, at_hand[law.reference], counts)
-                result = law.result(write, total, other.before, count)
-            seen = None
-            if number in at_hand:
-                seen = at_hand[number].operand, self._shown(number, block, more)
-            done[number] = Comes(block, total, after)
-            made = blocked[number].stage
-            parts.append(Part(number, made, is_needed, block.operand, total.operand, after, result, seen))
-        return Sweep(tuple(parts), over_blocks, within, self.registers, count.operand, write.two("add", count, more))
+                self._by_law(number, law)
+        self.totals.append(Put(self.count.operand, self.write.two("add", self.count, self.more)))
+        steps, totals, looked_for = tuple(self.steps), tuple(self.totals), frozenset(self.looked_for)
+        return Sweep(self.over, self.within, self.registers, self.begin, steps, totals, self.results, looked_for)
 
-    def _blocked(self, number: int, at_hand: Mapping[int, Node]) -> Blocks:
-        stage, law = self.stages[number], self.laws[number]
-        element = stage.elements[0] if law is None else law.element(self.write, at_hand[law.reference])
-        stores = tuple(replace(entry, element=element) for entry in stage.stores)
-        return in_blocks(self.body, replace(stage, elements=(element,), stores=stores), ROW_TERMS)
+    def _plain(self, number: int) -> None:
+        stage, write = self.found.stages[number], self.write
+        element, combine = stage.elements[0], str(stage.combine)
+        block = self._reduced(number, Block(combine, lambda _: element))
+        total = self._register(TOTAL if sums_floats(stage) else element.dtype, combine)
+        after = write.together(combine, total, write.cast(block, total.dtype))
+        self.totals.append(Put(total.operand, after))
+        self.results[number] = Result(stage, write.cast(total, element.dtype))
+        self.done[number] = Comes(block, total, after)
 
-    def _shown(self, number: int, block: Node, count: Node) -> Node:
-        """What a block's elements read of a reduction to which they refer."""
-        law = next(law for law in self.laws.values() if law is not None and law.reference == number)
-        return law.at_hand(self.write, block, count)
+    def _by_law(self, number: int, law: Law) -> None:
+        stage, other, write = self.found.stages[number], self.done[law.reference], self.write
+        at_hand = self._at_hand(number, law, other)
+        reductions = law.blocks(write, other)
+        if any(each.needed is not None for each in reductions):
+            self.looked_for.add(number)
+        blocks = [self._reduced(number, each, at_hand) for each in reductions]
+        kinds = zip(law.totals, [str(stage.combine), *["sum"] * len(law.totals)], strict=False)
+        before = [self._register(dtype, combine) for dtype, combine in kinds]
+        after = law.after(write, blocks, before, other, at_hand, Counts(self.count, self.more))
+        self.totals += [Put(each.operand, value) for each, value in zip(before, after, strict=True)]
+        self.results[number] = Result(stage, law.result(write, before, self.count))
+
+    def _at_hand(self, number: int, law: Law, other: Comes) -> Load:
+        """What the elements of a reduction read of the one that they refer to; several read the same."""
+        known = self.at_hand.get(law.reference)
+        if known is None:
+            known = self.at_hand[law.reference] = self._register(law.value.dtype)
+            instead = law.instead(self.write, other.block, self.more)
+            given = None if instead is None else self._reduced(number, instead)
+            self.steps.append(Put(known.operand, law.at_hand(self.write, other.block, self.more, given)))
+        return known
+
+    def _reduced(self, number: int, block: Block, at_hand: Node | None = None) -> Load:
+        stage = self.found.stages[number]
+        element = block.element(self.write.zero(DType.FLOAT32) if at_hand is None else at_hand)
+        stores = (replace(stage.stores[0], element=element),)
+        made = replace(stage, combine=block.combine, elements=(element,), stores=stores)
+        register = self._register(element.dtype, block.combine)
+        self.steps.append(Reduce(register.operand, in_blocks(self.found.body, made, ROW_TERMS).stage, block.needed))
+        return register
+
+    def _register(self, dtype: DType, combine: str | None = None) -> Load:
+        number = self.found.first + len(self.registers)
+        self.registers[number] = dtype
+        if combine is not None:
+            self.begin[number] = combine
+        return self.found.body.nodes.load(dtype, number, 0, ())

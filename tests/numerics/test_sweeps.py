@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tensorkiln.build import Builder, Tensor, argmax, argmin, cast, equal, exp, log, var, where
+from tensorkiln.build import Builder, Tensor, argmax, argmin, cast, clip, equal, exp, log, var, where
 from tensorkiln.dtypes import DType
 from tensorkiln.graph import Graph
 from tensorkiln.reference import evaluate
@@ -127,6 +127,71 @@ def test_a_sweep_is_as_exact_as_its_reductions(
         for one, other, upstream in zip(found, wanted, road(array, n=length), strict=True):
             _is_close(one, other, scale, 2e-6)
             _is_close(one, upstream, scale, 1e-3)
+
+
+def distances_from_mean(x: Tensor) -> Tensor:
+    return x - x.mean(-1, keepdims=True)
+
+
+def distances_from_maximum(x: Tensor) -> Tensor:
+    return x - x.max(-1, keepdims=True)
+
+
+def distances_from_a_bounded_mean(x: Tensor) -> Tensor:
+    return x - clip(x.mean(-1, keepdims=True), -10.0, 10.0)
+
+
+@pytest.mark.parametrize("distances", [distances_from_mean, distances_from_maximum], ids=lambda each: each.__name__)
+@pytest.mark.parametrize("offset", [0.0, 1e3, 1e4, 1e5])
+def test_squares_of_what_lies_far_from_zero_are_as_exact_as_their_distances(
+    distances: Callable[[Tensor], Tensor], offset: float
+) -> None:
+    def squares(x: Tensor) -> tuple[Tensor, ...]:
+        away = distances(x)
+        return x.sum(-1), (away * away).sum(-1)
+
+    graph = graph_of(squares, 20_000)
+    array = (offset + np.random.default_rng(3).random((3, 20_000))).astype(np.float32)
+    _, found = checked.run(proven(graph), array)
+    exact = array.astype(np.float64)
+    centre = exact.max(-1, keepdims=True)
+    if distances is distances_from_mean:
+        # As rounded, which is what the graph says.
+        centre = (exact.sum(-1, keepdims=True).astype(np.float32) / np.float32(20_000)).astype(np.float64)
+    wanted = np.square(exact - centre).sum(-1)
+    rounded = np.spacing(np.float32(max(offset, 1.0))) if distances is distances_from_mean else 0.0
+    np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=20_000 * 4 * float(rounded) ** 2)
+
+
+@pytest.mark.parametrize("distances", [distances_from_mean, distances_from_maximum, distances_from_a_bounded_mean])
+@pytest.mark.parametrize("value", [math.inf, -math.inf, math.nan, 1e36, 3e38])
+def test_squares_of_what_is_not_finite_are_those_of_their_distances(
+    distances: Callable[[Tensor], Tensor], value: float
+) -> None:
+    def squares(x: Tensor) -> tuple[Tensor, ...]:
+        away = distances(x)
+        return x.sum(-1), (away * away).sum(-1)
+
+    graph = graph_of(squares, 9000)
+    one, all_, some = (np.random.default_rng(row).standard_normal(9000) for row in range(3))
+    one[5000], all_[:], some[[3, 8000]] = value, value, (value, -value if math.isinf(value) else value)
+    array = np.stack([one, all_, some]).astype(np.float32)
+    with np.errstate(all="ignore"):
+        wanted = evaluate(graph, array)
+    for each, other in zip(checked.run(proven(graph), array), wanted, strict=True):
+        np.testing.assert_allclose(each, other, rtol=1e-5)
+
+
+def test_blocks_without_elements_come_to_nothing() -> None:
+    b = Builder("nothing")
+    n, m = b.symbol("n", 0, 1 << 16), b.symbol("m", 0, 100)
+    y = b.input("float32", (n, m)) * b.input("float32", (m,))
+    b.output(exp(y - y.max((0, 1), keepdims=True)).sum((0, 1)), y.sum((0, 1)))
+    graph = b.graph()
+    for rows, columns in ((5, 0), (0, 5), (0, 0), (5000, 1)):
+        arrays = np.zeros((rows, columns), np.float32), np.ones(columns, np.float32)
+        found = checked.run(proven(graph), *arrays, n=rows, m=columns)
+        np.testing.assert_array_equal(found, evaluate(graph, *arrays, n=rows, m=columns))
 
 
 NUMBERS = tuple(dtype for dtype in DType if dtype.is_float or dtype.is_integer)

@@ -22,7 +22,7 @@ def swept(function: Function, *shape: int | str) -> list[list[str]]:
     made = function(b.input("float32", dims))
     module = after("to-linalg", output(b, *(made if isinstance(made, tuple) else (made,))))
     found = (sweep for kernel in bodies_of(module) for sweep in sweeps_of(collapse(kernel)))
-    return [[str(part.stage.combine) for part in sweep.parts] for sweep in found]
+    return [[str(sweep.results[number].stage.combine) for number in sorted(sweep.results)] for sweep in found]
 
 
 def squares_from(x: Tensor) -> Tensor:
@@ -68,6 +68,13 @@ def test_a_sweep_is_one_loop_over_blocks_that_every_reduction_reads() -> None:
         // CHECK: linalg.generic {{{.*}}iterator_types = ["reduction"]} ins(%{{.*}} : memref<4096xf32,
         // CHECK: arith.addf %out, %in
         // CHECK: arith.divf {{.*}} : f64
+        // CHECK: scf.if
+        // CHECK: linalg.generic {{{.*}}iterator_types = ["reduction"]}
+        // CHECK: arith.maxnumf
+        // CHECK: }
+        // CHECK: linalg.generic {{{.*}}iterator_types = ["reduction"]} ins(%{{.*}}, %{{.*}} : memref<4096xf32,
+        // CHECK: arith.subf %in, %in_
+        // CHECK: arith.mulf
         // CHECK: linalg.generic {{{.*}}iterator_types = ["reduction"]} ins(%{{.*}}, %{{.*}} : memref<4096xf32,
         // CHECK: arith.subf %in, %in_
         // CHECK-NOT: linalg.generic
@@ -87,6 +94,11 @@ def test_where_a_maximum_is_not_the_largest_so_far_nothing_is_looked_for() -> No
         // CHECK-NOT: linalg.generic
         """,
     )
+
+
+def test_blocks_are_of_loops_of_known_size() -> None:
+    assert swept(lambda x: (x.sum((1, 2)), (x * x).sum((1, 2))), 4, "n", 5) != []
+    assert swept(lambda x: ((x * x.sum(1, keepdims=True)).sum((1, 2)), x.max((1, 2))), 4, 8192, "m") == []
 
 
 def test_short_rows_are_reduced_one_reduction_after_the_other() -> None:

@@ -1,0 +1,56 @@
+"""Scalar operations written as nodes of a scalar program."""
+
+from __future__ import annotations
+
+from tensorkiln.dtypes import DType
+
+from ..loops.scalar_dag import Interner, Node, zero
+from ..to_linalg.scalar_ops import COMBINE
+
+
+class Scalars:
+    """Scalar operations as nodes."""
+
+    def __init__(self, nodes: Interner) -> None:
+        self.nodes = nodes
+
+    def two(self, kind: str, left: Node, right: Node) -> Node:
+        """`left kind right`, of two of one dtype."""
+        dtype = DType.BOOL if kind in ("cmplt", "cmpne") else left.dtype
+        return self.nodes.apply(dtype, "binop", (kind, left.dtype, right.dtype), left, right)
+
+    def where(self, condition: Node, here: Node, elsewhere: Node) -> Node:
+        """`here` where the condition holds, else `elsewhere`."""
+        return self.nodes.apply(here.dtype, "ternary", ("where", condition.dtype), condition, here, elsewhere)
+
+    def unary(self, kind: str, value: Node) -> Node:
+        """`kind(value)`."""
+        return self.nodes.apply(value.dtype, "unary", (kind,), value)
+
+    def equal(self, left: Node, right: Node) -> Node:
+        """Whether both are one number."""
+        return self.negated(self.two("cmpne", left, right))
+
+    def cast(self, value: Node, dtype: DType) -> Node:
+        """`value` as one of `dtype`."""
+        return value if value.dtype is dtype else self.nodes.apply(dtype, "cast", (value.dtype,), value)
+
+    def negated(self, condition: Node) -> Node:
+        """Whether the condition does not hold."""
+        return self.unary("neg", condition)
+
+    def is_finite(self, value: Node) -> Node:
+        """Whether a float is neither infinite nor NaN."""
+        return self.equal(self.two("sub", value, value), self.zero(value.dtype))
+
+    def if_finite(self, value: Node) -> Node:
+        """`value` where it is finite, else zero."""
+        return self.where(self.is_finite(value), value, self.zero(value.dtype))
+
+    def zero(self, dtype: DType) -> Node:
+        """Zero of `dtype`."""
+        return zero(self.nodes, dtype)
+
+    def together(self, combine: str, left: Node, right: Node) -> Node:
+        """What a reduction of this kind makes of two values."""
+        return self.nodes.apply(left.dtype, COMBINE, (combine,), left, right)
