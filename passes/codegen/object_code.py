@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from typing import Final
+
 import llvmlite.binding as llvm
 
 from tensorkiln.elf import read_object
@@ -92,7 +95,7 @@ def _optimised(llvm_ir: str, machine: Machine, handle: llvm.TargetMachine, slp: 
     builder = llvm.create_pass_builder(handle, options)
     for manager in (_inliner(), builder.getModulePassManager()):
         manager.run(module, builder)
-    return _with_shifted_masks(module, machine)
+    return _mended(module, machine)
 
 
 def _inliner() -> llvm.ModulePassManager:
@@ -103,15 +106,52 @@ def _inliner() -> llvm.ModulePassManager:
     return manager
 
 
-def _with_shifted_masks(module: llvm.ModuleRef, machine: Machine) -> llvm.ModuleRef:
-    """The optimised module, without AVX-512DQ where it loads or stores eight bytes by a mask.
+def _mended(module: llvm.ModuleRef, machine: Machine) -> llvm.ModuleRef:
+    """The optimised module, without what LLVM 22.1 generates wrong code for: accesses under masks of AVX-512."""
+    features, called = machine.features.split(","), {function.name for function in module.functions}
+    has_bytes = not NARROW_ACCESSES.isdisjoint(called)
+    if "+avx512f" not in features or not (has_bytes or any(name.startswith(_LOAD) for name in called)):
+        return module
+    text = str(module)
+    mended = _with_loads_apart(text)
+    if has_bytes and "+avx512dq" in features:
+        mended = _with_shifted_masks(mended, machine)
+    return module if mended == text else llvm.parse_assembly(mended)
 
-    Such an access takes sixteen lanes and a mask of as many, of which the upper eight are cleared by `kmovb`. LLVM 22.1
+
+def _with_loads_apart(text: str) -> str:
+    """Loads of loops that are vectorised under a mask, apart from the operations that they are for.
+
+    An operation under the same mask takes the load for an operand in memory. Where its result begins as a value that is
+    needed again, LLVM takes the two apart, and loads without the mask: behind the end of an array. What comes from an
+    empty assembly is no operand in memory.
+    """
+    return _MASKED_LOAD.sub(_apart, text)
+
+
+def _apart(found: re.Match[str]) -> str:
+    indent, name, load, count, element = found.groups()
+    if int(count) * _BITS.get(element, 0) not in _REGISTERS:
+        return found[0]
+    kind = f"<{count} x {element}>"
+    return f'{indent}{name}.read = {load}\n{indent}{name} = call {kind} asm "", "=v,0"({kind} {name}.read)'
+
+
+_BITS: Final = {"i8": 8, "i16": 16, "half": 16, "bfloat": 16, "i32": 32, "float": 32, "i64": 64, "double": 64}
+_REGISTERS: Final = (128, 256, 512)
+"""Bits of a register of vectors."""
+_LOAD: Final = "llvm.masked.load."
+_MASKED_LOAD: Final = re.compile(
+    r"^(\s*)(%wide\.masked\.load[\w.]*) = ((?:tail )?call <(\d+) x (\w+)> @llvm\.masked\.load\..*)$", re.MULTILINE
+)
+
+
+def _with_shifted_masks(text: str, machine: Machine) -> str:
+    """Without AVX-512DQ where eight bytes are loaded or stored by a mask.
+
+    Such an access takes sixteen lanes and a mask of as many, of which the upper eight are cleared by `kmovb`. LLVM
     takes that for a copy: a mask that it spills has all sixteen lanes, and the access reads eight bytes too many.
     Without the extension the mask is cleared by two shifts.
     """
-    has_bytes = not NARROW_ACCESSES.isdisjoint(function.name for function in module.functions)
-    if has_bytes and "+avx512dq" in machine.features.split(","):
-        features = f'"target-features"="{machine.features}'
-        return llvm.parse_assembly(str(module).replace(features, f"{features},-avx512dq"))
-    return module
+    features = f'"target-features"="{machine.features}'
+    return text.replace(features, f"{features},-avx512dq")
