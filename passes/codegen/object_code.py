@@ -131,10 +131,17 @@ def _with_loads_apart(text: str) -> str:
 
 def _apart(found: re.Match[str]) -> str:
     indent, name, load, count, element = found.groups()
-    if int(count) * _BITS.get(element, 0) not in _REGISTERS:
+    bits = int(count) * _BITS.get(element, 0)
+    if bits not in _REGISTERS:
         return found[0]
-    kind = f"<{count} x {element}>"
-    return f'{indent}{name}.read = {load}\n{indent}{name} = call {kind} asm "", "=v,0"({kind} {name}.read)'
+    kind, words = f"<{count} x {element}>", f"<{bits // 32} x i32>"
+    lines = (
+        f"{name}.read = {load}",
+        f"{name}.words = bitcast {kind} {name}.read to {words}",
+        f'{name}.apart = call {words} asm "", "=v,0"({words} {name}.words)',
+        f"{name} = bitcast {words} {name}.apart to {kind}",
+    )
+    return "\n".join(indent + line for line in lines)
 
 
 _BITS: Final = {"i8": 8, "i16": 16, "half": 16, "bfloat": 16, "i32": 32, "float": 32, "i64": 64, "double": 64}

@@ -10,6 +10,7 @@ from unittest import mock
 import numpy as np
 import pytest
 
+from service.trust.keyring import Keyring
 from tensorkiln import Client
 from tensorkiln.build import Builder
 from tensorkiln.compiler_build import Build, build
@@ -59,18 +60,40 @@ def damaged(home: Path) -> Any:
     return mock.MagicMock()
 
 
+def revoked(home: Path) -> Any:
+    keys = Keyring(home / "keys")
+    keys.revoke(keys.signer().kid)
+    return mock.MagicMock()
+
+
+def without_its_key(home: Path) -> Any:
+    for path in (home / "keys").glob("*.jwk"):
+        path.unlink()
+    return mock.MagicMock()
+
+
 def evicted(home: Path) -> Any:
     for path in (*(home / "programs").iterdir(), *(home / "artifacts").iterdir()):
         path.unlink()
     return mock.MagicMock()
 
 
-@pytest.mark.parametrize("change", [other_build, damaged, evicted], ids=lambda change: change.__name__)
+@pytest.mark.parametrize(
+    "change", [other_build, damaged, evicted, revoked, without_its_key], ids=lambda change: change.__name__
+)
 def test_what_is_kept_is_asked_for_again(home: Path, change: Callable[[Path], Any]) -> None:
     with change(home), Client(cache_dir=home) as client:
         program = client.compile(doubled())
         assert is_running(home)
         np.testing.assert_array_equal(program(np.ones(4, np.float32))[0], [2, 2, 2, 2])
+    embedded_service(home, 60.0).stop()
+
+
+def test_dumps_are_asked_of_a_service(home: Path) -> None:
+    with Client(cache_dir=home) as client:
+        digests = {client.compile(doubled(), options={"dump_stages": True}).compiled.digest for _ in range(2)}
+        assert is_running(home)
+        assert "kiln.binop" in client.stage(digests.pop(), "decompose")
     embedded_service(home, 60.0).stop()
 
 

@@ -20,6 +20,7 @@ from ..spec import CompiledProgram
 from ..transport import Transport
 from ..trust.carried import write_signed
 from ..trust.connected import connect
+from ..trust.keys import is_valid_in
 from ..trust.policy import resolve_policy
 from ..trust.question import Question
 from ..trust.record import SignedRecord
@@ -81,6 +82,7 @@ class Calls:
         self._offline = policy.offline
         authority = settings.url or f"embedded:{settings.home}"
         is_private = settings.url is None
+        self._keys = settings.home / "keys"
         self._trusted, self._artifacts = connect(authority, transport.get, wire.apart, policy, is_private=is_private)
         # A service of one's own would compile with what is installed here: nobody need be started to say so.
         kept = connect(authority, transport.get, wire.apart, replace(policy, offline=True), is_private=True)
@@ -120,9 +122,10 @@ class Calls:
         return found or await self._believed(asked, await self._posted(asked, {}))
 
     async def _kept_of_this_build(self, asked: Asked) -> tuple[CompiledProgram, ...] | None:
-        """What the compiler that is installed here compiled before, signed and kept; None where that is not all."""
+        """What the installed compiler has compiled, kept and signed by a valid key; None where one of it lacks."""
         self._transport.require_open()
-        if self._kept is None:
+        if self._kept is None or asked.options.dump_stages:
+            # The dumps are with the service alone.
             return None
         try:
             found = await self._kept.kept(await self._question(asked))
@@ -131,7 +134,8 @@ class Calls:
             # Whatever is wrong with the graph or with what is kept, a service says it better.
             return None
         build_id = (await self._wire.apart(build)).build_id
-        return found if all(record.build_id == build_id for record in records) else None
+        is_current = all(record.build_id == build_id and is_valid_in(self._keys, record.key) for record in records)
+        return found if is_current else None
 
     async def _told(
         self, graph: GraphSource, targets: Sequence[TargetSource], options: OptionsSource | None

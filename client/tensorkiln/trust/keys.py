@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection, Iterable, Mapping
 from hashlib import sha256
+from pathlib import Path
 from typing import Annotated, Final, Literal, Self
 
 from pydantic import ConfigDict, Field, model_validator
@@ -114,3 +116,12 @@ def _is_endorsed(key: PublicKey, known: Mapping[str, PublicKey], ended: Collecti
     if endorser is None or not endorser.nbf <= key.nbf <= endorser.exp:
         return False
     return endorser.has_signed(endorsed_bytes(key), key.endorsement.signature)
+
+
+def is_valid_in(directory: Path, kid: str) -> bool:
+    """Whether a key of one's own service, whose keys are in this directory, has neither ended nor been revoked."""
+    try:
+        key = PublicKey.model_validate_json((directory / f"{kid}.jwk").read_bytes())
+    except (OSError, ValueError):
+        return False
+    return key.kid == kid and key.exp > time.time()
