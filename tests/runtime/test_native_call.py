@@ -175,6 +175,25 @@ def test_threads_that_call_at_once_are_not_in_each_others_way() -> None:
     assert wrong == []
 
 
+def test_a_call_while_garbage_is_collected_for_another_is_one_of_its_own() -> None:
+    double, x, other = made(twice), x_of(), x_of() + 100
+    for _ in range(3):
+        double(x)
+
+    def again(phase: str, _: object) -> None:
+        assert np.array_equal(double(other)[0], other + other), phase
+
+    thresholds = gc.get_threshold()
+    gc.callbacks.append(again)
+    gc.set_threshold(7)
+    try:
+        kept = [double(x)[0] for _ in range(5000)]
+    finally:
+        gc.set_threshold(*thresholds)
+        gc.callbacks.remove(again)
+    assert all(np.array_equal(result, x + x) for result in kept)
+
+
 def _call_and_drop(calls: list[threading.Thread]) -> None:
     for call in calls:
         call.start()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -50,6 +52,12 @@ def test_a_program_that_is_kept_starts_no_service(home: Path) -> None:
     embedded_service(home, 60.0).stop()
 
 
+def test_keys_that_were_asked_for_long_ago_start_no_service(home: Path) -> None:
+    with mock.patch("tensorkiln.trust.service_keys.REFRESH_S", -1.0), Client(cache_dir=home) as client:
+        client.compile(doubled())
+    assert not is_running(home)
+
+
 def other_build(home: Path) -> Any:
     return mock.patch("tensorkiln.sdk.calls.build", return_value=Build("0" * 64, build().versions))
 
@@ -70,6 +78,16 @@ def without_its_key(home: Path) -> Any:
     for path in (home / "keys").glob("*.jwk"):
         path.unlink()
     return mock.MagicMock()
+
+
+def without_artifacts(home: Path) -> Any:
+    shutil.rmtree(home / "artifacts")
+    shutil.rmtree(home / "store")
+    return mock.MagicMock()
+
+
+def salted(home: Path) -> Any:
+    return mock.patch.dict(os.environ, KILN_SALT="another")
 
 
 def evicted(home: Path) -> Any:
@@ -99,7 +117,10 @@ def test_dumps_are_asked_of_a_service(home: Path) -> None:
 
 def test_a_graph_that_is_none_is_refused_as_the_service_does(home: Path) -> None:
     with Client(cache_dir=home) as client:
-        for graph in ({"schema": 1}, '{"nodes": 3}', b"no JSON"):
+        client.compile(doubled())
+        assert not is_running(home)
+        broken = doubled().model_copy(update={"output_vars": (77,)})
+        for graph in (broken, {"schema": 1}, '{"nodes": 3}', b"no JSON"):
             with pytest.raises(TensorkilnError):
                 client.compile(graph)
     embedded_service(home, 60.0).stop()

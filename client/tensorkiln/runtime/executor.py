@@ -141,11 +141,13 @@ class Executor:
     def _made(self, plan: Plan[HostLaunch]) -> _Native | None:
         if plan.block_size > MOST_TEMPORARIES:
             return None
-        if self._workplace is None or self._workplace.block.size < plan.block_size:
+        place = self._workplace
+        if place is None or place.block.size < plan.block_size:
+            # Another thread may do the same: each plan keeps the place that it was made for.
             self._native.clear()
-            self._workplace = Workplace(self._pool.take(plan.block_size), ctypes.c_int64(0))
-        call = native_call(plan, self._workplace)
-        held = self._workplace.block.nbytes + sum(output.size + ALIGNMENT for output in plan.outputs)
+            place = self._workplace = Workplace(self._pool.take(plan.block_size), ctypes.c_int64(0))
+        call = native_call(plan, place)
+        held = plan.block_size + ALIGNMENT + sum(output.size + ALIGNMENT for output in plan.outputs)
         return None if call is None else _Native(call, held)
 
     def _run_native(self, native: _Native, arrays: Sequence[Any]) -> tuple[Array, ...] | None:

@@ -159,10 +159,14 @@ entry:
   %input.count = load i64, ptr %input.count.at
   %is.count = icmp eq i64 %count, %input.count
   %is.so.far = and i1 %is.free, %is.count
-  br i1 %is.so.far, label %inputs.next, label %unknown
+  br i1 %is.so.far, label %enter, label %unknown
 
+enter:
+  ; From here on: what is made may collect garbage, whose finalizers may call the program again.
+  store i64 1, ptr %busy.at
+  br label %inputs.next
 inputs.next:
-  %input = phi i64 [ 0, %entry ], [ %input.after, %input.fits ]
+  %input = phi i64 [ 0, %enter ], [ %input.after, %input.fits ]
   %more.inputs = icmp ult i64 %input, %count
   br i1 %more.inputs, label %input.look, label %outputs
 input.look:
@@ -170,7 +174,7 @@ input.look:
   %object.at = getelementptr ptr, ptr %given, i64 %input
   %object = load ptr, ptr %object.at
   %fits = call i1 @fits(ptr %array, ptr %object, ptr %ndarray)
-  br i1 %fits, label %input.fits, label %unknown
+  br i1 %fits, label %input.fits, label %differs
 input.fits:
   %data.at = getelementptr i8, ptr %object, i64 16
   %data = load i64, ptr %data.at
@@ -178,6 +182,9 @@ input.fits:
   %input.after = add i64 %input, 1
   br label %inputs.next
 
+differs:
+  store i64 0, ptr %busy.at
+  br label %unknown
 unknown:
   %none = call ptr @api(ptr %api, i64 7)
   call void %incref(ptr %none)
@@ -207,6 +214,7 @@ drop:
   call void %decref(ptr %results)
   br label %failed
 failed:
+  store i64 0, ptr %busy.at
   ret ptr null
 
 run:
@@ -214,7 +222,6 @@ run:
   %launches = load ptr, ptr %launches.at
   %launch.count.at = getelementptr %Call, ptr %call, i32 0, i32 6
   %launch.count = load i64, ptr %launch.count.at
-  store i64 1, ptr %busy.at
   %save = call ptr @api(ptr %api, i64 9)
   %thread = call ptr %save()
   br label %launches.next

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
@@ -13,6 +14,7 @@ from ..compiler_build import build
 from ..deadline import Deadline
 from ..embedded import embedded_service
 from ..errors import NotFoundError, RequestError, TensorkilnError, UnavailableError
+from ..graph import Graph
 from ..program import Program
 from ..request import GraphSource, validate_body
 from ..settings import checked_key, resolve_settings
@@ -85,8 +87,9 @@ class Calls:
         self._keys = settings.home / "keys"
         self._trusted, self._artifacts = connect(authority, transport.get, wire.apart, policy, is_private=is_private)
         # A service of one's own would compile with what is installed here: nobody need be started to say so.
-        kept = connect(authority, transport.get, wire.apart, replace(policy, offline=True), is_private=True)
-        self._kept = kept[0] if is_private else None
+        alone = replace(policy, offline=True)
+        kept, self._kept_artifacts = connect(authority, transport.get, wire.apart, alone, is_private=True)
+        self._kept = kept if is_private else None
 
     @property
     def offline(self) -> bool:
@@ -122,20 +125,36 @@ class Calls:
         return found or await self._believed(asked, await self._posted(asked, {}))
 
     async def _kept_of_this_build(self, asked: Asked) -> tuple[CompiledProgram, ...] | None:
-        """What the installed compiler has compiled, kept and signed by a valid key; None where one of it lacks."""
+        """What the installed compiler has compiled, kept and signed by a valid key; None where one of it lacks.
+
+        Only a graph that is one is looked up, for one target: whatever else is asked for, a service judges it.
+        """
         self._transport.require_open()
-        if self._kept is None or asked.options.dump_stages:
-            # The dumps are with the service alone.
+        graph = asked.graph
+        # Dumps are with the service alone, and a salt of its own disowns what it has stored.
+        is_plain = len(asked.targets) == 1 and not asked.options.dump_stages and not os.environ.get("KILN_SALT")
+        if self._kept is None or not isinstance(graph, Graph) or not is_plain:
             return None
         try:
-            found = await self._kept.kept(await self._question(asked))
+            read = await self._wire.apart(lambda: Graph.model_validate_json(graph.to_json()))
+            found = await self._kept.kept(await self._kept.question(asked.body, read, asked.targets, asked.options))
             records = [(await self._kept.require(each)).record for each in found]
-        except (TensorkilnError, ValueError):
+            for digest in frozenset[str]().union(*(each.artifacts for each in found)):
+                await self._kept_artifacts.get(digest)
+        except Exception:
             # Whatever is wrong with the graph or with what is kept, a service says it better.
             return None
         build_id = (await self._wire.apart(build)).build_id
         is_current = all(record.build_id == build_id and is_valid_in(self._keys, record.key) for record in records)
         return found if is_current else None
+
+    async def _required(self, compiled: CompiledProgram) -> None:
+        """UntrustedArtifactError when the program is not signed; a service of one's own need not be started for it."""
+        if self._kept is not None:
+            with suppress(TensorkilnError):
+                if is_valid_in(self._keys, (await self._kept.require(compiled)).record.key):
+                    return
+        await self._trusted.require(compiled)
 
     async def _told(
         self, graph: GraphSource, targets: Sequence[TargetSource], options: OptionsSource | None
@@ -195,7 +214,7 @@ class Calls:
     async def load(
         self, compiled: CompiledProgram, *, threads: int | None = None, device: int | Driver | None = None
     ) -> Program:
-        await self._trusted.require(compiled)
+        await self._required(compiled)
         artifacts = await self._fetched(compiled)
         return await self._wire.apart(lambda: Program(compiled, artifacts.__getitem__, threads=threads, device=device))
 
