@@ -49,13 +49,20 @@ class ArtifactCache:
         """
         if not _DIGEST.fullmatch(digest):
             raise RequestError(f"{digest!r} is not a SHA-256: 64 lower-case hexadecimal digits are.")
-        data = self._remembered(digest)
-        if data is None:
-            data = await self._apart(lambda: self._read(digest))
+        data = await self.kept(digest)
         if data is None:
             sent = await self._fetch(digest)
             data = await self._apart(lambda: self._verified(digest, sent))
-        self._remember(digest, data)
+            self._remember(digest, data)
+        return data
+
+    async def kept(self, digest: str) -> bytes | None:
+        """The artifact, if it is here; nothing is fetched."""
+        data = self._remembered(digest)
+        if data is None:
+            data = await self._apart(lambda: self._read(digest))
+            if data is not None:
+                self._remember(digest, data)
         return data
 
     def _verified(self, digest: str, data: bytes) -> bytes:

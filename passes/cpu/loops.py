@@ -67,8 +67,9 @@ def _choice(shared: KernelBody, rows: Rows, machine: Machine) -> Choice:
         if blocks.columns
     ]
 
+    looked_for = frozenset[int]().union(*(sweep.looked_for for sweep in sweeps))
+
     def cost(at: Evaluate) -> Cost:
-        looked_for = frozenset[int]().union(*(sweep.looked_for for sweep in sweeps))
         cycles = 0.0
         for number, stage in enumerate(body.stages):
             own = stage_cycles(body, stage, inner_loops(body, stage), machine, at)

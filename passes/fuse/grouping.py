@@ -157,7 +157,7 @@ class _Grouping:
         for number in sorted(numbers):
             group = self.groups[number]
             walked = (group.domains[other] for other in group.roots if not group.reads[other].isdisjoint(reads))
-            if group.is_prepared == is_prepared and any(_walk_alike(other, domain) for other in walked):
+            if group.is_prepared == is_prepared and any(domain.walks_as(other) for other in walked):
                 return number
         return None
 
@@ -229,9 +229,3 @@ class _Grouping:
         if largest <= SMALL_ROW:
             return fewest >= MIN_ROWS_TO_SHARE or not isinstance(count, int) or largest * count <= SMALL_KERNEL
         return largest <= MAX_ROW_POINTS and (fewest >= MIN_ROWS_TO_SHARE or not isinstance(count, int))
-
-
-def _walk_alike(one: Domain, other: Domain) -> bool:
-    """Whether two have the same loops, but for their names."""
-    loops = [[(loop.extent, loop.is_reduction) for loop in domain.loops] for domain in (one, other)]
-    return loops[0] == loops[1]

@@ -41,6 +41,11 @@ class Domain:
     def reduction(self) -> tuple[Loop, ...]:
         return tuple(loop for loop in self.loops if loop.is_reduction)
 
+    def walks_as(self, other: Domain) -> bool:
+        """Whether both have the same loops, but for their names."""
+        loops = [[(loop.extent, loop.is_reduction) for loop in domain.loops] for domain in (self, other)]
+        return loops[0] == loops[1]
+
     def index(self, shape: Sequence[Dim]) -> Index:
         """The index into a value of `shape`, whose dimensions other than 1 are those of the domain."""
         positions = iter(self.positions)

@@ -31,11 +31,19 @@ class Comes:
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
-    """How many elements were in the blocks before, and are in this one, in float64. No block is empty."""
+class Done:
+    """A block that has been reduced: what the reductions of a law come to in it, `blocks`, and what they came to
+    `before` it, its totals; what its reference comes to, and what elements had `at_hand` of that.
 
-    before: Node
-    block: Node
+    `counted` elements were before and `count` are in it, in float64; no block is empty.
+    """
+
+    blocks: Sequence[Node]
+    before: Sequence[Node]
+    other: Comes
+    at_hand: Node
+    counted: Node
+    count: Node
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +58,8 @@ class Block:
 class Law(Protocol):
     """How a reduction that refers to another, the stage number `reference`, is combined.
 
-    What its blocks come to, and what all blocks so far do, are tuples: of `blocks` and of `totals`, which begin with 0
-    or, for a `combine` other than a sum, with the first of it.
+    What its blocks come to, and what all blocks so far do, are tuples: of `blocks` and of `totals`, which begin with
+    what the reduction makes of nothing.
     """
 
     @property
@@ -66,7 +74,7 @@ class Law(Protocol):
     def totals(self) -> tuple[DType, ...]: ...
 
     def instead(self, write: Scalars, block: Node, count: Node) -> Block | None:
-        """What is to be at hand in place of `at_hand`, which is given it, where the block does not give that."""
+        """What is reduced for `at_hand` where what the block comes to is of no use for it."""
         ...
 
     def at_hand(self, write: Scalars, block: Node, count: Node, instead: Node | None) -> Node:
@@ -77,15 +85,7 @@ class Law(Protocol):
         """What is reduced of a block, where the reference comes to `other`."""
         ...
 
-    def after(
-        self,
-        write: Scalars,
-        blocks: Sequence[Node],
-        before: Sequence[Node],
-        other: Comes,
-        at_hand: Node,
-        counts: Counts,
-    ) -> tuple[Node, ...]:
+    def after(self, write: Scalars, done: Done) -> tuple[Node, ...]:
         """What the blocks up to this one come to."""
         ...
 
@@ -128,25 +128,17 @@ class Squares:
 
         return Block("sum", square), Block("sum", lambda at_hand: write.two("sub", self.value, at_hand))
 
-    def after(
-        self,
-        write: Scalars,
-        blocks: Sequence[Node],
-        before: Sequence[Node],
-        other: Comes,
-        at_hand: Node,
-        counts: Counts,
-    ) -> tuple[Node, ...]:
-        (squares, distances), (total, mean) = (write.cast(each, TOTAL) for each in blocks), before
-        off = write.two("fdiv", distances, counts.block)
+    def after(self, write: Scalars, done: Done) -> tuple[Node, ...]:
+        (squares, distances), (total, mean) = (write.cast(each, TOTAL) for each in done.blocks), done.before
+        off = write.two("fdiv", distances, done.count)
         less = write.two("mul", distances, off)
         own = write.two("max", write.two("sub", squares, less), write.zero(TOTAL))
         own = write.where(write.is_finite(less), own, squares)
-        here = write.two("add", write.cast(at_hand, TOTAL), off)
+        here = write.two("add", write.cast(done.at_hand, TOTAL), off)
         apart = write.two("sub", here, mean)
-        share = write.two("fdiv", counts.block, write.two("add", counts.before, counts.block))
+        share = write.two("fdiv", done.count, write.two("add", done.counted, done.count))
         # Of none before, what lies apart has no weight.
-        between = self._moved(write, apart, write.two("mul", counts.before, share))
+        between = self._moved(write, apart, write.two("mul", done.counted, share))
         both = write.two("add", write.two("add", total, own), write.if_finite(between))
         return both, write.where(
             write.is_finite(apart), write.two("add", mean, write.two("mul", apart, share)), write.two("add", mean, here)
@@ -187,17 +179,10 @@ class Exponentials(_BelowMaximum):
     def blocks(self, write: Scalars, other: Comes) -> tuple[Block, ...]:
         return (Block("sum", lambda at_hand: self._power(write, self.value, at_hand)),)
 
-    def after(
-        self,
-        write: Scalars,
-        blocks: Sequence[Node],
-        before: Sequence[Node],
-        other: Comes,
-        at_hand: Node,
-        counts: Counts,
-    ) -> tuple[Node, ...]:
-        old = self._below(write, before[0], other.before, other.after)
-        return (write.two("add", old, self._below(write, write.cast(blocks[0], TOTAL), other.block, other.after)),)
+    def after(self, write: Scalars, done: Done) -> tuple[Node, ...]:
+        (block,), (before,), other = done.blocks, done.before, done.other
+        old = self._below(write, before, other.before, other.after)
+        return (write.two("add", old, self._below(write, write.cast(block, TOTAL), other.block, other.after)),)
 
     def _below(self, write: Scalars, total: Node, own: Node, maximum: Node) -> Node:
         """A total of exponentials below their `own` maximum as one below a larger one.
@@ -243,19 +228,12 @@ class Found(_BelowMaximum):
 
         return (Block(self.combine, element, self._is_same(write, other.block, other.after)),)
 
-    def after(
-        self,
-        write: Scalars,
-        blocks: Sequence[Node],
-        before: Sequence[Node],
-        other: Comes,
-        at_hand: Node,
-        counts: Counts,
-    ) -> tuple[Node, ...]:
-        is_first = write.two("cmplt", counts.before, write.nodes.constant(TOTAL, 1.0))
+    def after(self, write: Scalars, done: Done) -> tuple[Node, ...]:
+        (block,), (before,), other = done.blocks, done.before, done.other
+        is_first = write.two("cmplt", done.counted, write.nodes.constant(TOTAL, 1.0))
         keeps = write.two("or", is_first, self._is_same(write, other.before, other.after))
-        old = write.where(keeps, before[0], self.elsewhere)
-        new = write.where(self._is_same(write, other.block, other.after), blocks[0], self.elsewhere)
+        old = write.where(keeps, before, self.elsewhere)
+        new = write.where(self._is_same(write, other.block, other.after), block, self.elsewhere)
         return (write.together(self.combine, old, new),)
 
     def _is_same(self, write: Scalars, one: Node, other: Node) -> Node:

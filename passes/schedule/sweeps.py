@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from math import log
 
 from tensorkiln.dtypes import DType
-from tensorkiln.expr import Dim, free_symbols, symbol
+from tensorkiln.expr import free_symbols, symbol
 
 from ..loops.accesses import loads
 from ..loops.body import KernelBody, Stage
@@ -22,7 +22,7 @@ from ..loops.substitution import over
 from .law_search import Reference, law_of
 from .scalar_nodes import Scalars
 from .sum_blocks import ROW_TERMS, TOTAL, in_blocks, sums_floats
-from .sweep_laws import Block, Comes, Counts, Law
+from .sweep_laws import Comes, Done, Law
 from .tiling import inner_loops
 
 
@@ -81,7 +81,7 @@ def sweeps_of(body: KernelBody) -> tuple[Sweep, ...]:
     is_open = False
     for number, stage in enumerate(body.stages):
         if _reduces_a_long_row(body, stage):
-            if is_open and _walk_alike(body, body.stages[runs[-1][0]], stage):
+            if is_open and body.stages[runs[-1][0]].domain.walks_as(stage.domain):
                 runs[-1].append(number)
             else:
                 runs.append([number])
@@ -113,11 +113,6 @@ def _reduces_a_long_row(body: KernelBody, stage: Stage) -> bool:
     return len(known) == len(inner) - 1 and body.space.largest(extent_of(inner)) > ROW_TERMS
 
 
-def _walk_alike(body: KernelBody, one: Stage, other: Stage) -> bool:
-    extents = [[loop.extent for loop in inner_loops(body, stage)] for stage in (one, other)]
-    return extents[0] == extents[1]
-
-
 class _Finder:
     """Finds the sweep of a run of reductions, whose registers are the operands from number `first` on."""
 
@@ -135,7 +130,7 @@ class _Finder:
         """The sweep, or None where no two of the reductions can share one."""
         self._find_laws()
         kept = self._that_read_alike()
-        return self._made(kept) if len(kept) > 1 else None
+        return _Program(self, kept).sweep() if len(kept) > 1 else None
 
     def _over_the_same_loops(self, stage: Stage) -> Stage:
         own = inner_loops(self.body, stage)
@@ -150,7 +145,7 @@ class _Finder:
             assert combine is not None, "a run is of reductions"
             if not self._reads_own(element):
                 self.laws[number] = None
-                result = self._load(element.dtype, stage.stores[0].operand, stage.domain.address)
+                result = self.body.nodes.load(element.dtype, stage.stores[0].operand, stage.domain.address, ())
                 self.references[number] = Reference(combine, element, result)
                 continue
             law = law_of(combine, element, self.references, self._is_given)
@@ -188,12 +183,6 @@ class _Finder:
         found = walk((node,), self.body.nodes)
         return all(names.isdisjoint(free_symbols(index)) for each in found for index in indices(each))
 
-    def _load(self, dtype: DType, operand: int, address: Dim = 0) -> Load:
-        return self.body.nodes.load(dtype, operand, address, ())
-
-    def _made(self, kept: Sequence[int]) -> Sweep:
-        return _Program(self, kept).sweep()
-
 
 class _Program:
     """Writes what a sweep does in a block."""
@@ -229,7 +218,7 @@ class _Program:
     def _plain(self, number: int) -> None:
         stage, write = self.found.stages[number], self.write
         element, combine = stage.elements[0], str(stage.combine)
-        block = self._reduced(number, Block(combine, lambda _: element))
+        block = self._reduced(number, combine, element)
         total = self._register(TOTAL if sums_floats(stage) else element.dtype, combine)
         after = write.together(combine, total, write.cast(block, total.dtype))
         self.totals.append(Put(total.operand, after))
@@ -242,10 +231,9 @@ class _Program:
         reductions = law.blocks(write, other)
         if any(each.needed is not None for each in reductions):
             self.looked_for.add(number)
-        blocks = [self._reduced(number, each, at_hand) for each in reductions]
-        kinds = zip(law.totals, [str(stage.combine), *["sum"] * len(law.totals)], strict=False)
-        before = [self._register(dtype, combine) for dtype, combine in kinds]
-        after = law.after(write, blocks, before, other, at_hand, Counts(self.count, self.more))
+        blocks = [self._reduced(number, each.combine, each.element(at_hand), each.needed) for each in reductions]
+        before = [self._register(dtype, str(stage.combine)) for dtype in law.totals]
+        after = law.after(write, Done(blocks, before, other, at_hand, self.count, self.more))
         self.totals += [Put(each.operand, value) for each, value in zip(before, after, strict=True)]
         self.results[number] = Result(stage, law.result(write, before, self.count))
 
@@ -254,18 +242,18 @@ class _Program:
         known = self.at_hand.get(law.reference)
         if known is None:
             known = self.at_hand[law.reference] = self._register(law.value.dtype)
-            instead = law.instead(self.write, other.block, self.more)
-            given = None if instead is None else self._reduced(number, instead)
+            instead, given = law.instead(self.write, other.block, self.more), None
+            if instead is not None:
+                given = self._reduced(number, instead.combine, instead.element(other.block), instead.needed)
             self.steps.append(Put(known.operand, law.at_hand(self.write, other.block, self.more, given)))
         return known
 
-    def _reduced(self, number: int, block: Block, at_hand: Node | None = None) -> Load:
+    def _reduced(self, number: int, combine: str, element: Node, needed: Node | None = None) -> Load:
         stage = self.found.stages[number]
-        element = block.element(self.write.zero(DType.FLOAT32) if at_hand is None else at_hand)
         stores = (replace(stage.stores[0], element=element),)
-        made = replace(stage, combine=block.combine, elements=(element,), stores=stores)
-        register = self._register(element.dtype, block.combine)
-        self.steps.append(Reduce(register.operand, in_blocks(self.found.body, made, ROW_TERMS).stage, block.needed))
+        made = replace(stage, combine=combine, elements=(element,), stores=stores)
+        register = self._register(element.dtype, combine)
+        self.steps.append(Reduce(register.operand, in_blocks(self.found.body, made, ROW_TERMS).stage, needed))
         return register
 
     def _register(self, dtype: DType, combine: str | None = None) -> Load:

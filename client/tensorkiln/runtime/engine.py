@@ -32,6 +32,13 @@ def binding() -> Any:
     return llvm
 
 
+def engine_of(text: str) -> llvm.ExecutionEngine:
+    """An engine that compiles a module of LLVM IR for this machine. DeviceError when llvmlite is not installed."""
+    llvm = binding()
+    machine = llvm.Target.from_default_triple().create_target_machine(jit=True)
+    return llvm.create_mcjit_compiler(llvm.parse_assembly(text), machine)
+
+
 class LoadedObject:
     """An object whose code stays mapped as long as this lives."""
 
@@ -64,9 +71,8 @@ def _link(content: bytes, digest: str) -> LoadedObject:
     if sys.platform != "linux":
         raise DeviceError(f"CPU programs run on Linux, and this system is {sys.platform}")
     llvm = binding()
-    machine = llvm.Target.from_default_triple().create_target_machine(jit=True)
     # The first engine opens the process's own symbols for look-up, so it comes before the look at what is needed.
-    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
+    engine = engine_of("")
     needs = object_needs(content)
     host = platform.machine().lower()
     if needs.machine != _MACHINE_ALIASES.get(host, host):

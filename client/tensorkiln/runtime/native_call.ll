@@ -8,7 +8,7 @@
 %Launch = type { ptr, ptr, ptr, i64, i64 }
 %Call = type { ptr, ptr, i64, ptr, i64, ptr, i64, ptr }
 
-; An entry of the table of what is called and compared with: `Api` in native_call.py has the order.
+; An entry of the table of what is called and compared with: `_api` in native_call.py has the order.
 define internal ptr @api(ptr %api, i64 %which) alwaysinline {
   %place = getelementptr ptr, ptr %api, i64 %which
   %function = load ptr, ptr %place

@@ -22,7 +22,7 @@ import numpy as np
 
 from .arguments import InputSpec
 from .blocks import LEAST_LENT
-from .engine import binding
+from .engine import engine_of
 from .frame import Frame
 from .host_launch import HostLaunch
 from .memory import ALIGNMENT, Array, Block, arrays_begin_with_address
@@ -141,7 +141,7 @@ class _Tables:
 
     def function(self, code: _Method) -> NativeCall:
         """A builtin function: its `self` says where the tables are, its module keeps them."""
-        address = ctypes.addressof(self._call).to_bytes(ctypes.sizeof(ctypes.c_void_p), sys.byteorder)
+        address = ctypes.addressof(self._call).to_bytes(_POINTER, sys.byteorder)
         return _NEW_FUNCTION(ctypes.addressof(code), address, self)
 
     def _table(self, kind: Any, entries: Sequence[Any]) -> int:
@@ -171,17 +171,11 @@ def machine_code() -> _Method | None:
     """The compiled function, or None where the objects of this interpreter or of NumPy are not laid out as it reads."""
     if not is_known_layout():
         return None
-    llvm = binding()
-    text = files("tensorkiln.runtime").joinpath("native_call.ll").read_text("utf-8")
-    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(text), _machine(llvm))
+    engine = engine_of(files("tensorkiln.runtime").joinpath("native_call.ll").read_text("utf-8"))
     engine.finalize_object()
     method = _Method(b"call", engine.get_function_address("call"), _METH_FASTCALL, None)
     _FOR_GOOD.extend((engine, method))
     return method
-
-
-def _machine(llvm: Any) -> Any:
-    return llvm.Target.from_default_triple().create_target_machine(jit=True, opt=2)
 
 
 _FOR_GOOD: Final[list[object]] = []

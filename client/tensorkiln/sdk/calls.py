@@ -87,9 +87,8 @@ class Calls:
         self._keys = settings.home / "keys"
         self._trusted, self._artifacts = connect(authority, transport.get, wire.apart, policy, is_private=is_private)
         # A service of one's own would compile with what is installed here: nobody need be started to say so.
-        alone = replace(policy, offline=True)
-        kept, self._kept_artifacts = connect(authority, transport.get, wire.apart, alone, is_private=True)
-        self._kept = kept if is_private else None
+        alone, _ = connect(authority, transport.get, wire.apart, replace(policy, offline=True), is_private=is_private)
+        self._kept = alone if is_private else None
 
     @property
     def offline(self) -> bool:
@@ -139,14 +138,14 @@ class Calls:
             read = await self._wire.apart(lambda: Graph.model_validate_json(graph.to_json()))
             found = await self._kept.kept(await self._kept.question(asked.body, read, asked.targets, asked.options))
             records = [(await self._kept.require(each)).record for each in found]
-            for digest in frozenset[str]().union(*(each.artifacts for each in found)):
-                await self._kept_artifacts.get(digest)
+            digests = sorted(frozenset[str]().union(*(each.artifacts for each in found)))
+            is_whole = None not in [await self._artifacts.kept(digest) for digest in digests]
         except Exception:
             # Whatever is wrong with the graph or with what is kept, a service says it better.
             return None
         build_id = (await self._wire.apart(build)).build_id
         is_current = all(record.build_id == build_id and is_valid_in(self._keys, record.key) for record in records)
-        return found if is_current else None
+        return found if is_whole and is_current else None
 
     async def _required(self, compiled: CompiledProgram) -> None:
         """UntrustedArtifactError when the program is not signed; a service of one's own need not be started for it."""
