@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
@@ -22,6 +22,7 @@ from .gpu.pipeline import gpu_pipeline
 from .launch import Launch
 from .schedule.cost import Machine
 from .stage import Stage
+from .strategy import UNMEASURED
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +40,17 @@ class BackEnd:
     assemble: Callable[[bytes], Assembly] | None = None
 
 
-def back_end_of(target: Target, options: CompileOptions) -> BackEnd:
-    """The back end of a target. UnsupportedGraphError when there is none for its kind."""
+def back_end_of(target: Target, options: CompileOptions, measured: Mapping[str, float] = UNMEASURED) -> BackEnd:
+    """The back end of a target, whose picks go by what was `measured` of candidates, where that is known.
+
+    UnsupportedGraphError when there is none for its kind.
+    """
     match target.kind:
         case "cpu":
             cpu = cpu_machine_of(target, fast_math=options.fast_math)
-            return BackEnd(cpu_pipeline(cpu, options), partial(object_code.emit, target=target), cpu_launch, cpu)
+            return BackEnd(
+                cpu_pipeline(cpu, options, measured), partial(object_code.emit, target=target), cpu_launch, cpu
+            )
         case "cuda":
 
             def emit(llvm_ir: str) -> bytes:
@@ -54,7 +60,8 @@ def back_end_of(target: Target, options: CompileOptions) -> BackEnd:
                 return cubin.assemble(ptx.decode(), nvptx.architecture_of(target).name)
 
             gpu = gpu_machine_of(target, fast_math=options.fast_math)
-            return BackEnd(gpu_pipeline(gpu, options), emit, gpu_launch, gpu, assemble if options.cubin else None)
+            pipeline = gpu_pipeline(gpu, options, measured)
+            return BackEnd(pipeline, emit, gpu_launch, gpu, assemble if options.cubin else None)
         case _:
             raise UnsupportedGraphError(
                 f"this compiler has no code generator for {target.kind} targets; use a cpu or cuda target",

@@ -6,7 +6,7 @@ import hashlib
 import re
 import sys
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
@@ -27,7 +27,9 @@ from .codegen.assembly import Assembly
 from .codegen.translate import to_llvm_ir
 from .program import ProgramParts
 from .schedule.attach import kernel_functions
+from .schedule.choice import Candidate
 from .stage import Stage
+from .strategy import UNMEASURED
 from .too_large import expressions_bounded
 
 CANONICAL_SYMBOL = re.compile(r"s\d+")
@@ -38,20 +40,25 @@ RECURSION_LIMIT = 20000
 
 @dataclass(frozen=True, slots=True)
 class CompileRequest:
-    """A graph, the target, and options."""
+    """A graph, the target, and options; `measured` has nanoseconds by the keys of candidates that were timed."""
 
     graph: Graph
     target: Target
     options: CompileOptions = field(default_factory=CompileOptions)
+    measured: Mapping[str, float] = field(default_factory=lambda: UNMEASURED)
 
 
 @dataclass(frozen=True, slots=True)
 class Compilation:
-    """A program, the bytes it names by SHA-256, and the text of each stage when that was asked for."""
+    """A program, the bytes it names by SHA-256, and the text of each stage when that was asked for.
+
+    `offered` has, for each kernel of the program, the candidates of its schedule and the position of the one picked.
+    """
 
     program: CompiledProgram
     artifacts: dict[str, bytes]
     dumps: dict[str, str] = field(default_factory=dict[str, str])
+    offered: tuple[tuple[tuple[Candidate, ...], int], ...] = ()
 
 
 def compile_request(request: CompileRequest, on_stage: Callable[[str], None] = lambda _: None) -> Compilation:
@@ -61,7 +68,7 @@ def compile_request(request: CompileRequest, on_stage: Callable[[str], None] = l
     when a stage makes more of it than `tensorkiln.compile_limits` allows, or larger expressions than a program states;
     DiagnosticError, with the stage and the node, when a pass refuses the module.
     """
-    back_end = back_end_of(request.target, request.options)
+    back_end = back_end_of(request.target, request.options, request.measured)
     sys.setrecursionlimit(max(sys.getrecursionlimit(), RECURSION_LIMIT))
     if all(CANONICAL_SYMBOL.fullmatch(symbol) for symbol in request.graph.symbols):
         return _Compiler(request, back_end, on_stage).run()
@@ -127,7 +134,7 @@ class _Compiler:
             prepare=parts.prepare,
             stages=tuple(self.records),
         )
-        return Compilation(program, artifacts, self.dumps)
+        return Compilation(program, artifacts, self.dumps, parts.offered)
 
     def _run(self, stage: Stage, module: ir.Module) -> ir.Module:
         with self._timed(stage.name):

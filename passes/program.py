@@ -31,7 +31,8 @@ from .back_ends import BackEnd
 from .codegen.assembly import Assembly
 from .plan.dependencies import dependencies
 from .plan.program_plan import ProgramPlan, Step
-from .schedule.attach import kernel_functions, read_program, schedule_of, work_of
+from .schedule.attach import candidates_of, kernel_functions, read_program, schedule_of, work_of
+from .schedule.choice import Candidate
 from .schedule.cost import at_upper_bounds
 from .schedule.opportunities import fusion_opportunities
 from .schedule.record import shared_bytes
@@ -76,6 +77,12 @@ class ProgramParts:
     @property
     def outputs(self) -> tuple[Binding, ...]:
         return self._bindings(self.graph.output_vars, self.plan.results)
+
+    @property
+    def offered(self) -> tuple[tuple[tuple[Candidate, ...], int], ...]:
+        """For each kernel, the candidates of its schedule and the position of the one that was picked."""
+        kernels = (step.kernel for step in self.plan.steps)
+        return tuple(candidates_of(self._functions[kernel]) for kernel in kernels if kernel is not None)
 
     @property
     def prepare(self) -> tuple[int, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, Final, Generic, TypeVar
 
 from dialect.mlir import ir
@@ -13,7 +14,7 @@ from tensorkiln.schedule import KernelItem
 from .loops.body import KernelBody
 from .plan.in_place import Reuse
 from .schedule.attach import attach_schedules
-from .schedule.choice import Candidate, Choice
+from .schedule.choice import Candidate, Choice, Offer
 from .schedule.cost import Machine, at_typical
 from .schedule.panels import Tiling
 
@@ -23,6 +24,7 @@ Costed = TypeVar("Costed", bound=Machine)
 Frame = TypeVar("Frame")
 
 
+UNMEASURED: Final[Mapping[str, float]] = MappingProxyType({})
 MARGIN: Final = 0.95
 """Of the time of the candidate that is expected to be the fastest: estimates are no better than that."""
 
@@ -57,31 +59,35 @@ Strategies = Mapping[str, Strategy[Any, M, Frame]]
 class Picker(Generic[Costed, Frame]):
     """Picks, for a kernel, the candidate that takes the least time on `machine` at typical sizes.
 
-    `measured` has nanoseconds by the keys of candidates, which stand for what the machine would estimate.
+    `measured` has nanoseconds by the keys of candidates. Estimates are not compared with those: where a candidate of a
+    kernel was measured, one that was not is not picked.
     """
 
     strategies: Strategies[Costed, Frame]
     machine: Costed
-    measured: Mapping[str, float] = field(default_factory=dict[str, float])
+    measured: Mapping[str, float] = field(default_factory=lambda: UNMEASURED)
 
-    def __call__(self, body: KernelBody, kernel: str) -> tuple[Choice, list[Candidate]]:
+    def __call__(self, body: KernelBody, kernel: str) -> Offer:
         """The pick, and all that was offered, for a kernel of which `kernel` is the canonical text.
 
         It is the first candidate, of the first strategy that can run the kernel, unless another is faster by a margin.
         """
         at = at_typical(body.function.symbols)
+        choices: list[Choice] = []
         offered: list[Candidate] = []
-        picked: Choice | None = None
-        least = float("inf")
         for strategy, choice in self._choices(body):
-            key = self._key(kernel, strategy, choice)
             estimate = self.machine.nanoseconds(choice.cost(at), choice.item, at)
-            offered.append(Candidate(key, choice.strategy, estimate))
-            ns = self.measured.get(key, estimate)
-            if picked is None or ns < least:
-                picked, least = choice, ns if picked is not None else ns * MARGIN
-        assert picked is not None, "the last strategy of a table runs every kernel"
-        return picked, offered
+            choices.append(choice)
+            offered.append(Candidate(self._key(kernel, strategy, choice), choice.strategy, estimate))
+        assert offered, "the last strategy of a table runs every kernel"
+        picked = self._fastest([candidate.key for candidate in offered], [each.estimate_ns for each in offered])
+        return Offer(choices[picked], picked, tuple(offered))
+
+    def _fastest(self, keys: Sequence[str], estimates: Sequence[float]) -> int:
+        is_measured = any(key in self.measured for key in keys)
+        unknown = [float("inf")] * len(keys) if is_measured else estimates
+        times = [self.measured.get(key, ns) for key, ns in zip(keys, unknown, strict=True)]
+        return min(range(len(keys)), key=lambda at: times[at] * (MARGIN if at == 0 else 1.0))
 
     def _choices(self, body: KernelBody) -> Iterator[tuple[Strategy[Any, Costed, Frame], Choice]]:
         for strategy in self.strategies.values():

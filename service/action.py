@@ -6,11 +6,14 @@ The components are kept beside the digest, so that a miss can be explained by th
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from hashlib import sha256
 from typing import Any
+
+from tensorkiln.buffers import SHA256_PATTERN
 
 GRAPH = "graph"
 
@@ -34,6 +37,20 @@ class Action:
     def components(self) -> dict[str, Any]:
         """The components by name."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    @property
+    def tuned(self) -> str:
+        """Its option of that name: whether schedules are picked by measurements, and by which."""
+        return str(self.options.get("tuned", "off"))
+
+    @property
+    def is_tuned(self) -> bool:
+        """Whether its schedules are picked by measurements, of which `tuned` is the SHA-256."""
+        return re.fullmatch(SHA256_PATTERN, self.tuned) is not None
+
+    def with_tuned(self, tuned: str) -> Action:
+        """The same action with another such option."""
+        return replace(self, options={**self.options, "tuned": tuned})
 
     @cached_property
     def digest(self) -> str:

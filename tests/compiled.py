@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -44,8 +44,8 @@ def proven(graph: Graph, name: str = "cpu:native", *, dump_stages: bool = False)
         assert not unproven, "\n".join(map(str, unproven))
         return module
 
-    def with_proof(target: Target, options: CompileOptions) -> BackEnd:
-        made = back_end_of(target, options)
+    def with_proof(target: Target, options: CompileOptions, measured: Mapping[str, float]) -> BackEnd:
+        made = back_end_of(target, options, measured)
         (number,) = (number for number, stage in enumerate(made.pipeline) if stage.name == "realise")
         proof = replace(made.pipeline[number], name="proof", run=prove)
         return replace(made, pipeline=(*made.pipeline[: number + 1], proof, *made.pipeline[number + 1 :]))

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal
+import re
+from collections.abc import Mapping
+from typing import Annotated, Literal
 
+from pydantic import Field
+
+from .buffers import SHA256_PATTERN
 from .nodes.base import Record
 
 
@@ -17,6 +22,11 @@ class CompileOptions(Record):
     and a second opinion on a result that is in doubt. With `schedule` "none" no strategy of ours has a part in it: the
     linalg of each kernel is lowered by MLIR's own passes alone, into plain loops on one thread. That is slower still,
     and tells whether a strategy is wrong, or what it was given.
+
+    `tuned` says whether schedules are picked by what was measured, of this very graph, target and build. "prefer" takes
+    measurements that are stored, and estimates where there are none; "require" refuses the graph then, and "measure"
+    makes them first, on a machine of the target's kind. The SHA-256 of measurements, which a program that was compiled
+    by some names, takes exactly these.
     """
 
     fast_math: bool = False
@@ -24,3 +34,11 @@ class CompileOptions(Record):
     cubin: bool = False
     fusion: bool = True
     schedule: Literal["auto", "none"] = "auto"
+    tuned: Annotated[str, Field(pattern=r"^(off|prefer|require|measure|[0-9a-f]{64})$")] = "off"
+
+    def is_answered_by(self, options: Mapping[str, object]) -> bool:
+        """Whether a program may be the answer whose action has these options, as JSON and without `dump_stages`."""
+        mine, tuned = self.model_dump(mode="json", exclude={"dump_stages"}), options.get("tuned")
+        is_measured = isinstance(tuned, str) and re.fullmatch(SHA256_PATTERN, tuned) is not None
+        may_be = {"prefer": is_measured or tuned == "off", "require": is_measured, "measure": is_measured}
+        return may_be.get(self.tuned, tuned == self.tuned) and mine == {**options, "tuned": self.tuned}

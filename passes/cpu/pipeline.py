@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 
 from passes.boundary import AFFINE, KILN, LLVM, LOOPS, TENSORS, UNBUFFERED
@@ -13,7 +14,7 @@ from passes.merge_kernels import merge_kernels
 from passes.pack_parameters import pack_parameters
 from passes.plan.in_place import Reuse
 from passes.stage import Stage
-from passes.strategy import Picker, schedule
+from passes.strategy import UNMEASURED, Picker, schedule
 from passes.to_linalg.kernels import kernels_to_linalg
 from passes.upstream import bufferize
 from tensorkiln.dtypes import DType
@@ -27,7 +28,9 @@ LEAST_BLOCK = 8
 """Channels in a block: targets whose vectors hold 4 keep their images as they are."""
 
 
-def cpu_pipeline(machine: Machine, options: CompileOptions) -> tuple[Stage, ...]:
+def cpu_pipeline(
+    machine: Machine, options: CompileOptions, measured: Mapping[str, float] = UNMEASURED
+) -> tuple[Stage, ...]:
     """kiln -> LLVM dialect."""
     is_scheduled = options.schedule == "auto"
     strategies = STRATEGIES if is_scheduled else UNSCHEDULED
@@ -49,7 +52,7 @@ def cpu_pipeline(machine: Machine, options: CompileOptions) -> tuple[Stage, ...]
             if packs
             else ()
         ),
-        Stage("schedule", partial(schedule, picker=Picker(strategies, machine), reuse=reuse), TENSORS),
+        Stage("schedule", partial(schedule, picker=Picker(strategies, machine, measured), reuse=reuse), TENSORS),
         Stage("realise", partial(realise_kernels, machine=machine), LOOPS if is_scheduled else UNBUFFERED),
         *(() if is_scheduled else (Stage("bufferize", bufferize, LOOPS | AFFINE),)),
         Stage("lower", lower_to_llvm, LLVM),

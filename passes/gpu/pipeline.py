@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 
 from passes.boundary import AFFINE, KILN, LLVM, LOOPS, TENSORS, UNBUFFERED
@@ -11,7 +12,7 @@ from passes.lower import lower_to_llvm
 from passes.merge_kernels import merge_kernels
 from passes.plan.in_place import Reuse
 from passes.stage import Stage
-from passes.strategy import Picker, schedule
+from passes.strategy import UNMEASURED, Picker, schedule
 from passes.to_linalg.kernels import kernels_to_linalg
 from passes.upstream import bufferize
 from tensorkiln.options import CompileOptions
@@ -23,7 +24,9 @@ from .split_reductions import split_reductions
 from .strategies import STRATEGIES, UNSCHEDULED
 
 
-def gpu_pipeline(machine: Machine, options: CompileOptions) -> tuple[Stage, ...]:
+def gpu_pipeline(
+    machine: Machine, options: CompileOptions, measured: Mapping[str, float] = UNMEASURED
+) -> tuple[Stage, ...]:
     """kiln -> LLVM dialect with NVVM."""
     own = frozenset({machine.intrinsics.dialect})
     is_scheduled = options.schedule == "auto"
@@ -35,7 +38,7 @@ def gpu_pipeline(machine: Machine, options: CompileOptions) -> tuple[Stage, ...]
         Stage("form-kernels", partial(form_kernels, fusion=options.fusion, reload=machine.reload), KILN),
         Stage("merge-kernels", merge_kernels, KILN),
         Stage("to-linalg", kernels_to_linalg, TENSORS),
-        Stage("schedule", partial(schedule, picker=Picker(strategies, machine), reuse=reuse), TENSORS),
+        Stage("schedule", partial(schedule, picker=Picker(strategies, machine, measured), reuse=reuse), TENSORS),
         Stage("realise", partial(realise_kernels, machine=machine), (LOOPS if is_scheduled else UNBUFFERED) | own),
         *(() if is_scheduled else (Stage("bufferize", bufferize, LOOPS | AFFINE | own),)),
         Stage("lower", lower_to_llvm, LLVM | own),

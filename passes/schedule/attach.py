@@ -22,7 +22,7 @@ from ..plan.program_plan import Call, ProgramPlan, Step, plan_program
 from ..to_linalg.read_kernel import read_kernel
 from ..to_linalg.write_kernel import SUFFIX
 from ..values import Function, functions_of, is_kernel, kernel_text, read_function, read_symbols
-from .choice import Candidate, Choice
+from .choice import Candidate, Offer
 from .cost import Machine, at_upper_bounds
 from .work import flops
 
@@ -35,8 +35,8 @@ MOST_NS = (1 << 63) - 1
 """Three centuries: kernels of unbounded sizes would take longer."""
 PROGRAM = "kiln.program"
 
-Pick = Callable[[KernelBody, str], tuple[Choice, Sequence[Candidate]]]
-"""What is picked for a kernel of this canonical text, and what was offered."""
+Pick = Callable[[KernelBody, str], Offer]
+"""What is offered and picked for a kernel of this canonical text."""
 
 
 def attach_schedules(module: ir.Module, pick: Pick, machine: Machine, reuse: Reuse | None = None) -> ProgramPlan:
@@ -58,7 +58,8 @@ def attach_schedules(module: ir.Module, pick: Pick, machine: Machine, reuse: Reu
         for name, steps in steps_of.items():
             function = functions[name]
             body = read_kernel(functions, name, graph.symbols)
-            choice, offered = pick(body, kernel_text(functions[name + SUFFIX]))
+            offer = pick(body, kernel_text(functions[name + SUFFIX]))
+            choice = offer.choice
             for number in steps:
                 for scratch in choice.scratch:
                     plan.add_scratch(number, scratch.dtype, scratch.elements, is_private=scratch.is_private)
@@ -69,7 +70,15 @@ def attach_schedules(module: ir.Module, pick: Pick, machine: Machine, reuse: Reu
             function.attributes[FLOPS] = encode(to_wire(flops(body)))
             function.attributes[ESTIMATE] = encode(_whole(machine.nanoseconds(choice.cost(at), choice.item, at)))
             function.attributes[CANDIDATES] = encode(
-                [{"key": c.key, "strategy": c.strategy, "estimate_ns": _whole(c.estimate_ns)} for c in offered]
+                [
+                    {
+                        "key": candidate.key,
+                        "strategy": candidate.strategy,
+                        "estimate_ns": _whole(candidate.estimate_ns),
+                        "is_picked": position == offer.picked,
+                    }
+                    for position, candidate in enumerate(offer.candidates)
+                ]
             )
         plan.close()
         settle_prepared(plan)
@@ -131,6 +140,13 @@ def schedule_of(function: ir.Operation) -> tuple[str, KernelItem]:
 def work_of(function: ir.Operation) -> tuple[Dim, int]:
     """`(scalar operations, estimated nanoseconds)` of a kernel function."""
     return from_derived_wire(decode(function.attributes[FLOPS])), decode(function.attributes[ESTIMATE])
+
+
+def candidates_of(function: ir.Operation) -> tuple[tuple[Candidate, ...], int]:
+    """What was offered for a kernel function, and the position of what was picked."""
+    offered: list[dict[str, Any]] = decode(function.attributes[CANDIDATES])
+    candidates = tuple(Candidate(each["key"], each["strategy"], each["estimate_ns"]) for each in offered)
+    return candidates, [each["is_picked"] for each in offered].index(True)
 
 
 def _calls(graph: Function) -> list[Call]:

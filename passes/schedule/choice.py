@@ -46,6 +46,15 @@ class Candidate:
     estimate_ns: float
 
 
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """All that was offered for a kernel, and the `choice` that was picked: the candidate at the position `picked`."""
+
+    choice: Choice
+    picked: int
+    candidates: tuple[Candidate, ...]
+
+
 def bounded(body: KernelBody, loops: Sequence[Loop]) -> tuple[Loop, ...]:
     """The loops with extents in terms of symbols only: the piece of a chunked loop counts in full."""
     return tuple(Loop(loop.name, _bound(body, loop.extent), loop.is_reduction) for loop in loops)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from service.action import Action
 from service.fairness.lane import Turn
 from service.fairness.turns import Turns
 from service.hits import SAME_ACTION
@@ -23,19 +24,26 @@ from .flights import Flights
 from .misses import DAMAGED, NOT_READ, Misses, missed
 from .order import Cost, Made, Order, Rendered, Wanted
 from .protocol import CompileEngine, News, Tell, carry_out
+from .tunings import MEASURE, Tunings, to_measure
 
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
     """A program in canonical names, as JSON; where the store has it; and whether it was there.
 
-    `rendered` is there when the program was made for one request alone.
+    `action` is what it was compiled for. `rendered` is there when the program was made for one request alone.
     """
 
+    action: Action
     program: bytes
     entry: Entry
     cache: Mapping[str, Any]
     rendered: Rendered | None = None
+
+    @property
+    def blobs(self) -> Sequence[str]:
+        """What the store has of it, with the measurements that it was compiled by."""
+        return [*self.entry.blobs, *([self.action.tuned] if self.action.is_tuned else [])]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +68,10 @@ class Compiles:
         blobs: Blobs,
         programs: Programs,
         misses: Misses,
+        tunings: Tunings,
     ) -> None:
         self._engine = engine
+        self._tunings = tunings
         self._misses = misses
         self._turns = turns
         self._tenancy = tenancy
@@ -77,13 +87,21 @@ class Compiles:
         if wanted.hook is not None or not self._tenancy.reads_store:
             return None
         ended = self._ended
-        return Look(await self._find(wanted), ended)
+        action = await self._tunings.settled(wanted.action)
+        return None if action is None else Look(await self._find(replace(wanted, action=action)), ended)
 
     async def program(self, wanted: Wanted, tell: Tell = lambda _: None, look: Look | None = None) -> Compiled:
         """The program that is wanted. A CompileError of its own when there is none. `tell` gets the news.
 
         With a hook it is neither looked up nor kept; what a `look` has found is not looked up again.
         """
+        action = await self._tunings.settled(wanted.action)
+        if action is None:
+            measured = await self._program(to_measure(wanted), tell, None)
+            action = wanted.action.with_tuned(measured.entry.program)
+        return await self._program(replace(wanted, action=action), tell, look)
+
+    async def _program(self, wanted: Wanted, tell: Tell, look: Look | None) -> Compiled:
         if wanted.hook is not None:
             return await self._compile(wanted, missed("test hook").model_dump(mode="json"), tell, self._turn(wanted))
         miss = None
@@ -128,7 +146,7 @@ class Compiles:
         program = await self._blobs.get(found.program)
         if program is None:
             return Miss(DAMAGED)
-        return Compiled(program, found, SAME_ACTION.model_dump(mode="json"))
+        return Compiled(wanted.action, program, found, SAME_ACTION.model_dump(mode="json"))
 
     def _turn(self, wanted: Wanted) -> AbstractAsyncContextManager[Turn]:
         return self._turns.turn(len(wanted.graph))
@@ -155,9 +173,9 @@ class Compiles:
                 made = await _counted(self._engine, order, tell)
             finally:
                 turn.cost_s = cost.seconds
-        if wanted.hook is None:
+        if wanted.hook is None and wanted.action.tuned != MEASURE:
             await self._misses.remember(wanted.action)
-        return Compiled(made.program, made.entry, cache, made.rendered)
+        return Compiled(wanted.action, made.program, made.entry, cache, made.rendered)
 
 
 def attempts(error: InfrastructureError) -> int:

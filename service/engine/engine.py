@@ -62,6 +62,7 @@ from .protocol import CompileEngine
 from .reproducer import needs_reproducer, with_reproducer
 from .returned import Prepared, Split, Validated, believable, believed, rendered
 from .submissions import Submissions
+from .tunings import Tunings
 
 _POISON: Final = "poison"
 """The place of a test hook that counts as part of the graph."""
@@ -114,8 +115,9 @@ class Engine:
                 shares_processes=not settings.process_per_compile,
             )
         self._misses = Misses(Nearest(self._records, self._is_stored), self.tenancy)
+        turns, self._tunings = self.fairness.compiles, Tunings(self.programs, self.blobs, self.tenancy)
         self.compiles = Compiles(
-            self._engine, self.fairness.compiles, self.tenancy, self.blobs, self.programs, self._misses
+            self._engine, turns, self.tenancy, self.blobs, self.programs, self._misses, self._tunings
         )
         self._answers: Flights[bytes, News] = Flights()
         self._crashed = KnownCrashes()
@@ -257,6 +259,7 @@ class Engine:
             tenancy=self.tenancy,
             programs=self.programs,
             misses=self._misses,
+            tunings=self._tunings,
         )
         return explanation.model_dump_json(by_alias=True).encode()
 
@@ -298,10 +301,11 @@ class Engine:
             found = await self._compiled(asked, body, tell)
         answers = found.answers
         signatures = [each.entry.signature for each in found.compiled]
-        blobs = dict.fromkeys(digest for each in found.compiled for digest in each.entry.blobs)
-        programs = dict.fromkeys(action.digest for action in asked.prepared.actions)
+        blobs = dict.fromkeys(digest for each in found.compiled for digest in each.blobs)
+        programs = dict.fromkeys(each.action.digest for each in found.compiled)
         await self.tenancy.grant([*programs, *blobs])
-        if key is not None:
+        # What is stored of measurements may be more the next time.
+        if key is not None and programs.keys() == {action.digest for action in asked.prepared.actions}:
             keys = dict.fromkeys(SignedRecord.model_validate_json(each).record.key for each in signatures)
             repeat = with_signatures(answers.repeat, signatures)
             # Each program was signed or believed at this level.

@@ -14,6 +14,7 @@ from service.store.nearest import Neighbour, shown
 from service.store.programs import Miss, Programs
 
 from .misses import NOT_READ, Misses, miss_of
+from .tunings import Tunings
 
 _SALT: Final = "salt"
 
@@ -26,6 +27,7 @@ async def explain(
     tenancy: Tenancy,
     programs: Programs,
     misses: Misses,
+    tunings: Tunings,
 ) -> Explanation:
     """Each of `actions`: its components, whether its program is stored, and what is nearest to it if not.
 
@@ -34,7 +36,8 @@ async def explain(
     """
     hit = SAME_REQUEST if is_repeated else SAME_ACTION
 
-    async def one(action: Action) -> ExplainedAction:
+    async def one(asked: Action) -> ExplainedAction:
+        action = await tunings.settled(asked) or asked
         components = Components.model_validate(shown(action))
         if not tenancy.reads_store:
             return ExplainedAction(digest=action.digest, components=components, stored=False, cache=NOT_READ)

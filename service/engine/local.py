@@ -24,6 +24,7 @@ from .order import Made, Order, Rendered, Wanted
 from .protocol import Tell
 from .reproducer import compile_reproducer, needs_reproducer, with_reproducer
 from .stated import Stated
+from .tunings import MEASURE
 
 _LOOK_EVERY_S: Final = 0.1
 """How often is seen what has come of a compile that others are at."""
@@ -147,11 +148,12 @@ class LocalEngine:
         begin = time.monotonic()
         wanted = order.wanted
         # After a crash, what others left behind in a process is not to be blamed again.
-        owner = order.owner if self._shares_processes and attempts == 1 else ""
+        shares = self._shares_processes and attempts == 1 and wanted.action.tuned != MEASURE
+        owner = order.owner if shares else ""
         try:
             answer = await self._sandbox.run(
-                "compile",
-                _request(order),
+                "tune" if wanted.action.tuned == MEASURE else "compile",
+                await self._request(order),
                 self._limits,
                 _stages(tell),
                 owner=owner,
@@ -175,6 +177,26 @@ class LocalEngine:
         parts, renaming = answer.parts, wanted.renaming
         rendered = Rendered(renaming, parts["answer"], parts["repeat"]) if renaming is not None else None
         return Made(parts["program"], entry, rendered, attempts)
+
+    async def _request(self, order: Order) -> Message:
+        wanted, action = order.wanted, order.wanted.action
+        header: dict[str, Any] = {
+            "digest": action.digest,
+            "target": action.target,
+            "options": {**action.options, "dump_stages": wanted.with_dumps},
+            "provenance": {"build_id": action.build_id, "versions": build().versions},
+            "cache": order.cache,
+            **({"hook": wanted.hook} if wanted.hook is not None else {}),
+        }
+        parts = {"graph": wanted.graph}
+        if wanted.renaming is not None:
+            parts["renaming"] = wanted.renaming
+        if action.is_tuned:
+            tuning = await self._blobs.get(action.tuned)
+            if tuning is None:
+                raise UnavailableError("The store lost measurements; send the request again.")
+            parts["tuning"] = tuning
+        return Message(header, parts)
 
     async def _explained(self, wanted: Wanted, error: TensorkilnError, attempts: int) -> TensorkilnError:
         digest, stage = wanted.action.digest, error.details.get("stage")
@@ -217,17 +239,3 @@ def _crash_key(wanted: Wanted) -> str | None:
 
 def _stages(tell: Tell) -> Callable[[str], None]:
     return lambda stage: tell({"stage": stage})
-
-
-def _request(order: Order) -> Message:
-    wanted, action = order.wanted, order.wanted.action
-    header: dict[str, Any] = {
-        "digest": action.digest,
-        "target": action.target,
-        "options": {**action.options, "dump_stages": wanted.with_dumps},
-        "provenance": {"build_id": action.build_id, "versions": build().versions},
-        "cache": order.cache,
-        **({"hook": wanted.hook} if wanted.hook is not None else {}),
-    }
-    parts = {"graph": wanted.graph}
-    return Message(header, parts if wanted.renaming is None else {**parts, "renaming": wanted.renaming})

@@ -23,6 +23,7 @@ from service.problems import respond
 from service.settings import Settings
 from tensorkiln.errors import (
     DiagnosticError,
+    NotFoundError,
     RequestError,
     UnavailableError,
     UntrustedArtifactError,
@@ -58,7 +59,7 @@ router = APIRouter()
     response_model=CompileAnswer,
     responses={
         202: {"description": "A job that is not done yet.", "model": JobAnswer},
-        **refusals(DiagnosticError, UntrustedArtifactError),
+        **refusals(NotFoundError, DiagnosticError, UntrustedArtifactError),
     },
     openapi_extra=takes("CompileBody"),
 )

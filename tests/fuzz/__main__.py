@@ -76,7 +76,7 @@ def run(arguments: argparse.Namespace) -> int:
 def again(arguments: argparse.Namespace) -> int:
     """Judge one graph in a process of its own; 1 when it fails."""
     symbols = {name: int(value) for name, _, value in (text.partition("=") for text in arguments.symbol)}
-    ways = tuple(Way(text.removesuffix(":unfused"), not text.endswith(":unfused")) for text in arguments.way)
+    ways = tuple(map(Way.parse, arguments.way))
     case = Case(Graph.model_validate_json(arguments.graph.read_text()), symbols, arguments.seed, ways or (Way(NATIVE),))
     with Trials() as trials:
         verdict = trials.of(case)

@@ -15,17 +15,27 @@ from tensorkiln.expr import Dim, add, evaluate, floordiv, idiv, product, sub
 from tensorkiln.graph import Graph
 
 T = TypeVar("T")
+UNFUSED, ANY_SCHEDULE = ":unfused", ":any"
 
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """How a graph is compiled: for which target, and with fusion or without."""
+    """How a graph is compiled: for which target, with fusion or without, and with the schedules that are expected to be
+    the fastest or with `any_schedule` that was offered.
+    """
 
     target: str
     fusion: bool = True
+    any_schedule: bool = False
 
     def __str__(self) -> str:
-        return self.target if self.fusion else f"{self.target}:unfused"
+        return self.target + (UNFUSED if not self.fusion else "") + (ANY_SCHEDULE if self.any_schedule else "")
+
+    @staticmethod
+    def parse(text: str) -> Way:
+        """The way that is written so."""
+        target = text.removesuffix(ANY_SCHEDULE).removesuffix(UNFUSED)
+        return Way(target, UNFUSED not in text, text.endswith(ANY_SCHEDULE))
 
 
 class Case(NamedTuple):

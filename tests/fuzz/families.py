@@ -102,11 +102,14 @@ FAMILIES: dict[str, Family] = {
 @cache
 @st.composite
 def graphs(draw: st.DrawFn, name: str) -> Case:
-    """A graph of a family, and the ways to compile it: for a CPU or a GPU, then without fusion or for another CPU."""
+    """A graph of a family, and the ways to compile it: for a CPU or a GPU, with the schedules that are picked or with
+    any that are offered; then without fusion or for another CPU.
+    """
     # What does not depend on the graph is drawn first: a choice that others follow is hard to simplify.
     target = draw(st.sampled_from([*_levels(), *_levels(), GPU]))
     unfused = Way(target, fusion=False)
-    other = draw(st.sampled_from([*[Way(target)] * 8, unfused, unfused, *map(Way, _levels())]))
+    first = draw(st.sampled_from([*[Way(target)] * 3, Way(target, any_schedule=True)]))
+    other = draw(st.sampled_from([*[first] * 8, unfused, unfused, *map(Way, _levels())]))
     seed = draw(st.integers(0, 9999))
     more = draw(st.sampled_from([0, 0, 1, 3]))
     composer = Composer(draw, GPU_POINTS if target == GPU else POINTS)
@@ -115,7 +118,7 @@ def graphs(draw: st.DrawFn, name: str) -> Case:
     for _ in range(more):
         results[composer.pick(made)] = None
     is_small = other.fusion or made[-1].var <= UNFUSED_NODES
-    ways = dict.fromkeys([Way(target), other] if is_small else [Way(target)])
+    ways = dict.fromkeys([first, other] if is_small else [first])
     return composer.case(list(results), seed, list(ways))
 
 

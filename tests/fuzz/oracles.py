@@ -15,6 +15,7 @@ from tensorkiln.options import CompileOptions
 from tensorkiln.reference.precision import Array
 from tests import checked
 from tests.compiled import target
+from tests.drawn_times import DrawnTimes
 from tests.emulated import Emulation
 
 from .bounds import Bounded, evaluate_bounded
@@ -70,7 +71,8 @@ _REFUSALS = frozenset({"graph.unsupported", "limit.exceeded"})
 
 def _made(case: Case, way: Way, arrays: Sequence[Array], run: Run, verdict: Verdict) -> Sequence[Array]:
     options = CompileOptions(dump_stages=True, fusion=way.fusion)
-    compilation = compile_request(CompileRequest(case.graph, target(way.target), options))
+    measured = DrawnTimes(case.seed) if way.any_schedule else {}
+    compilation = compile_request(CompileRequest(case.graph, target(way.target), options, measured))
     verdict.count_program(way, _STRATEGY.findall(compilation.dumps["schedule"]))
     call = run_emulated if way.target.startswith("cuda") else run
     copies = [array.copy() for array in arrays]

@@ -23,7 +23,7 @@ _SAID = 400
 
 def written(case: Case) -> str:
     """The case as JSON."""
-    ways = [[way.target, way.fusion] for way in case.ways]
+    ways = [str(way) for way in case.ways]
     graph = json.loads(case.graph.to_json())
     return json.dumps({"seed": case.seed, "symbols": case.symbols, "ways": ways, "graph": graph})
 
@@ -31,7 +31,7 @@ def written(case: Case) -> str:
 def read(text: str) -> Case:
     """The case that `written` wrote."""
     found = json.loads(text)
-    ways = tuple(Way(*way) for way in found["ways"])
+    ways = tuple(map(Way.parse, found["ways"]))
     return Case(Graph.model_validate(found["graph"]), found["symbols"], found["seed"], ways)
 
 

@@ -23,6 +23,7 @@ from service.engine.farm.roster import Role, Roster
 from service.engine.farm.statements import Statements
 from service.engine.misses import Misses
 from service.engine.order import Made, Order, Wanted
+from service.engine.tunings import Tunings
 from service.fairness.lane import Bounds, FairLane
 from service.fairness.queue_time import begin_queue_time
 from service.fairness.turns import Turns
@@ -202,7 +203,8 @@ def test_a_tenant_is_charged_for_the_attempts_and_not_for_the_queue_of_the_broke
             return await rig.programs.entry(digest) is not None
 
         misses = Misses(Nearest(records, is_stored), tenancy)
-        compiles = Compiles(rig.engine, turns, tenancy, rig.blobs, rig.programs, misses)
+        tunings = Tunings(rig.programs, rig.blobs, tenancy)
+        compiles = Compiles(rig.engine, turns, tenancy, rig.blobs, rig.programs, misses, tunings)
         with acting_as(LOCAL):
             compiling = asyncio.create_task(compiles.program(WANTED))
         while not (found := list((tmp_path / "store" / "farm").glob("*/open/*"))):

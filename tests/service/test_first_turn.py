@@ -14,6 +14,7 @@ from service.engine.compiles import Compiled, Compiles
 from service.engine.misses import Misses
 from service.engine.order import Made, Order, Wanted
 from service.engine.protocol import Tell
+from service.engine.tunings import Tunings
 from service.fairness.lane import Bounds, FairLane
 from service.fairness.queue import Share
 from service.fairness.turns import Turns
@@ -92,7 +93,8 @@ class Service:
         misses = Misses(Nearest(stocked.records, is_stored), tenancy)
         self.engine = Bench(stocked)
         turns = Turns(self.lane, keyring.tenant)
-        self.compiles = Compiles(self.engine, turns, tenancy, stocked.blobs, stocked.programs, misses)
+        tunings = Tunings(stocked.programs, stocked.blobs, tenancy)
+        self.compiles = Compiles(self.engine, turns, tenancy, stocked.blobs, stocked.programs, misses, tunings)
 
     async def ask(self, tenant: str, tell: Tell = lambda _: None) -> asyncio.Task[Compiled]:
         """What `tenant` waits for, once it is in the queue, at work, or with whoever is."""

@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import pytest
 
+from service.action import Action
 from service.engine import lookup
 from service.engine.compiles import Compiled, Compiles, Look
 from service.engine.lookup import Lookup
@@ -25,7 +26,8 @@ from tensorkiln.errors import RequestError
 from tests.service.bodies import V3, compile_body, encoded
 
 SALT = "a salt"
-PROGRAM = Compiled(b"{}", Entry("0" * 64, (), seconds={"codegen": 0.5}), SAME_ACTION.model_dump(mode="json"))
+ACTION = Action(1, "build", "a" * 64, {}, "", 1, {})
+PROGRAM = Compiled(ACTION, b"{}", Entry("0" * 64, (), seconds={"codegen": 0.5}), SAME_ACTION.model_dump(mode="json"))
 
 
 class Unsaid:
@@ -66,7 +68,7 @@ def asked(shelf: Shelf, targets: Sequence[str]) -> tuple[Lookup, Message]:
 
 
 def test_all_programs_are_given_in_the_order_of_the_targets() -> None:
-    other = Compiled(b"[]", Entry("1" * 64, (), {"codegen": "2" * 64}), SAME_ACTION.model_dump(mode="json"))
+    other = Compiled(ACTION, b"[]", Entry("1" * 64, (), {"codegen": "2" * 64}), SAME_ACTION.model_dump(mode="json"))
     looking, response = asked(Shelf(PROGRAM, other), [V3, "cpu:x86-64-v2"])
     assert response.parts == {"program:0": b"{}", "program:1": b"[]"}
     assert [cache["status"] for cache in response.header["caches"]] == ["hit", "hit"]

@@ -17,6 +17,7 @@ _COMMANDS: Final = {
     "compile": "compile:compile_graph",
     "compile-all": "compile_all.command:compile_folder",
     "run": "run:run",
+    "tune": "tune:tune",
     "validate": "validate:validate",
     "doctor": "doctor:doctor",
 }

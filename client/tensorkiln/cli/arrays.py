@@ -50,13 +50,6 @@ def as_dtype(array: np.ndarray, dtype: DType) -> np.ndarray:
     return array
 
 
-def random_array(dtype: DType, shape: Sequence[int], generator: np.random.Generator) -> np.ndarray:
-    """Standard normal floats; 0 and 1 for integers and bools, which are also legal indices of most things."""
-    if dtype.is_float:
-        return generator.standard_normal(tuple(shape)).astype(dtype.numpy)
-    return generator.integers(0, 2, tuple(shape)).astype(dtype.numpy)
-
-
 class _Plain:
     """A file that NumPy does not know for one of the system's, into which it writes by itself and tells no failure."""
 

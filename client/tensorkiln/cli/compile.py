@@ -14,7 +14,7 @@ from ..bundle import SUFFIX, is_bundle
 from ..sdk import NATIVE, Client
 from ..spec import CompiledProgram
 from .model import read_model
-from .options import Cubin, FastMath, GraphFile, NoFusion, NoSchedule, TimeoutS, Url
+from .options import Cubin, FastMath, GraphFile, NoFusion, NoSchedule, TimeoutS, Tuned, Url
 from .out_file import out_file
 from .report import output, reported, shown
 
@@ -49,6 +49,7 @@ def compile_graph(
     cubin: Cubin = False,
     no_fusion: NoFusion = False,
     no_schedule: NoSchedule = False,
+    tuned: Tuned = "off",
     url: Url = None,
     timeout: TimeoutS = None,
 ) -> None:
@@ -66,6 +67,7 @@ def compile_graph(
             "cubin": cubin,
             "fusion": not no_fusion,
             "schedule": "none" if no_schedule else "auto",
+            "tuned": tuned,
         }
         programs = client.compile_for(
             model.graph, targets, options, on_progress=shown(step, f"compiling {graph.name}", targets)

@@ -28,6 +28,14 @@ NoFusion = Annotated[
 NoSchedule = Annotated[
     bool, typer.Option("--no-schedule", help="Lower every kernel by MLIR's own passes: slower still, another opinion.")
 ]
+Tuned = Annotated[
+    str,
+    typer.Option(
+        "--tuned",
+        help="Pick schedules by what `kiln tune` has measured of this graph: off, prefer (where there is something), "
+        "or require.",
+    ),
+]
 FastMath = Annotated[
     bool, typer.Option("--fast-math", help="Allow other results in the last bits and for non-finite values.")
 ]

@@ -15,10 +15,11 @@ from ..bundle import is_bundle
 from ..errors import CallInputError, RequestError
 from ..expr import evaluate
 from ..program import Program
+from ..runtime.random_arrays import random_array
 from ..sdk import NATIVE, Client
-from .arrays import as_dtype, random_array, read_arrays, write_arrays
+from .arrays import as_dtype, read_arrays, write_arrays
 from .model import read_model
-from .options import FastMath, NoFusion, NoSchedule, TimeoutS, Url
+from .options import FastMath, NoFusion, NoSchedule, TimeoutS, Tuned, Url
 from .profile_table import output_table, profile_table
 from .report import output, reported, shown
 
@@ -48,6 +49,7 @@ def run(
     fast_math: FastMath = False,
     no_fusion: NoFusion = False,
     no_schedule: NoSchedule = False,
+    tuned: Tuned = "off",
     url: Url = None,
     timeout: TimeoutS = None,
 ) -> None:
@@ -60,14 +62,15 @@ def run(
         step(f"reading {graph}")
         given = read_arrays(inputs or [])
         if is_bundle(graph):
-            _require_compiled({"--fast-math": fast_math, "--no-fusion": no_fusion, "--no-schedule": no_schedule})
+            given_options = {"--fast-math": fast_math, "--no-fusion": no_fusion, "--no-schedule": no_schedule}
+            _require_compiled({**given_options, "--tuned": tuned != "off"})
             program, parameters = Program.from_bundle(graph, threads=threads), {}
         else:
             model = read_model(graph)
             client = stack.enter_context(Client(url, timeout_s=timeout))
             progress = shown(step, f"compiling {graph.name}", [NATIVE])
             schedule = "none" if no_schedule else "auto"
-            options = {"fast_math": fast_math, "fusion": not no_fusion, "schedule": schedule}
+            options = {"fast_math": fast_math, "fusion": not no_fusion, "schedule": schedule, "tuned": tuned}
             program = client.compile(model.graph, NATIVE, options, threads=threads, on_progress=progress)
             parameters = model.parameters
         free = [binding for binding in program.compiled.inputs if binding.var not in parameters]

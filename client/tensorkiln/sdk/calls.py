@@ -123,6 +123,19 @@ class Calls:
         found = await self._kept_of_this_build(asked)
         return found or await self._believed(asked, await self._posted(asked, {}))
 
+    async def tune(
+        self,
+        graph: GraphSource,
+        target: TargetSource = NATIVE,
+        options: OptionsSource | None = None,
+        *,
+        on_progress: Callable[[JobEvent], None] | None = None,
+    ) -> CompiledProgram:
+        asked = await self._wire.apart(lambda: Asked.of(graph, target, options))
+        wanted = asked.options.model_copy(update={"tuned": "measure"})
+        (compiled,) = await self.compile_for(graph, asked.targets, wanted, on_progress=on_progress)
+        return compiled
+
     async def _kept_of_this_build(self, asked: Asked) -> tuple[CompiledProgram, ...] | None:
         """What the installed compiler has compiled, kept and signed by a valid key; None where one of it lacks.
 
@@ -145,7 +158,9 @@ class Calls:
             return None
         build_id = (await self._wire.apart(build)).build_id
         is_current = all(record.build_id == build_id and is_valid_in(self._keys, record.key) for record in records)
-        return found if is_whole and is_current else None
+        # What was compiled without measurements, for want of any, is asked for again: there may be some now.
+        is_settled = asked.options.tuned == "off" or all(each.tuning is not None for each in found)
+        return found if is_whole and is_current and is_settled else None
 
     async def _required(self, compiled: CompiledProgram) -> None:
         """UntrustedArtifactError when the program is not signed; a service of one's own need not be started for it."""

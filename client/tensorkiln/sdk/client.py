@@ -119,6 +119,22 @@ class Client:
         found = outcomes(calls, graphs, targets, options, concurrency, from_store, self._require_open)
         return iterate_in_thread(found, calls.close)
 
+    def tune(
+        self,
+        graph: GraphSource,
+        target: TargetSource = NATIVE,
+        options: OptionsSource | None = None,
+        *,
+        on_progress: Callable[[JobEvent], None] | None = None,
+    ) -> CompiledProgram:
+        """The program whose schedules are the fastest of those that were timed; its `tuning` says what was measured.
+
+        The service times them, once, on its own CPU: UnsupportedGraphError when the target is another. From then on a
+        compile with the option `tuned="prefer"` gives this program to everybody who shares the service's store.
+        `on_progress` as for `compile`.
+        """
+        return run(self._calls.tune(graph, target, options, on_progress=on_progress))
+
     def submit(
         self,
         graph: GraphSource,

@@ -7,6 +7,7 @@ from .compiled_program import CacheInfo, CompiledProgram, Provenance, StageRecor
 from .compiled_spec import CompiledSpec
 from .metadata import DerivedMetadata, derive_metadata, special_axis
 from .program_spec import ProgramSpec, Resources
+from .tuning import Timing, TunedKernel, Tuning
 
 __all__ = [
     "Binding",
@@ -21,6 +22,9 @@ __all__ = [
     "Provenance",
     "Resources",
     "StageRecord",
+    "Timing",
+    "TunedKernel",
+    "Tuning",
     "Variable",
     "derive_metadata",
     "special_axis",

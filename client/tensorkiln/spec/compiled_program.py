@@ -17,6 +17,7 @@ from .constraint import WireConstraint
 from .prepare import check_prepare
 from .program_spec import ProgramSpec
 from .renaming import Renaming
+from .tuning import Tuning
 
 ABI_VERSION = 1
 
@@ -61,6 +62,8 @@ class CompiledProgram(Record):
     they write is the same at every call, so a runtime may run them once, when the parameters are bound. A call of a
     program of which nothing is bound runs the whole schedule.
 
+    `tuning` is what its schedules were picked by, where that was measured.
+
     ValueError (through pydantic) when the parts do not fit together: an id that names nothing, a buffer used outside
     its lifetime, a kernel that writes to an input or a constant, a symbol that is not declared.
     """
@@ -80,6 +83,7 @@ class CompiledProgram(Record):
     stages: tuple[StageRecord, ...] = ()
     provenance: Provenance = Provenance(build_id="")
     cache: CacheInfo = CacheInfo(status="miss")
+    tuning: Tuning | None = None
 
     @model_validator(mode="after")
     def _parts_fit_together(self) -> CompiledProgram:
@@ -91,6 +95,8 @@ class CompiledProgram(Record):
             kernels=self.kernels,
             schedule=self.schedule,
         )
+        if self.tuning is not None and any(each.kernel >= len(self.kernels) for each in self.tuning.kernels):
+            raise ValueError("the tuning names a kernel that the program does not have")
         check_prepare(self.prepare, self.inputs, self.buffers, self.kernels, self.schedule)
         return self
 

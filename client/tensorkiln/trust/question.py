@@ -55,10 +55,10 @@ class Question:
 
     def require(self, record: ActionRecord, target: Target) -> None:
         """UntrustedArtifactError when `record` answers another question."""
-        requested = self.requested(target)
-        different = [
-            name for name in RequestedAction.model_fields if getattr(record.request, name) != getattr(requested, name)
-        ]
+        stated, requested = record.request, self.requested(target)
+        if self.options.is_answered_by(stated.options):
+            stated = stated.model_copy(update={"options": requested.options})
+        different = [name for name in RequestedAction.model_fields if getattr(stated, name) != getattr(requested, name)]
         if different:
             names = ", ".join(different)
             raise refused("swapped_action", f"The program {record.action} is for another {names}.", record.action)

@@ -13,6 +13,7 @@ from .prepare import prepare
 from .render import render
 from .split import split
 from .trial import trial
+from .tune import tune
 from .validate import validate
 
 JOBS: Mapping[str, Job] = {
@@ -25,5 +26,6 @@ JOBS: Mapping[str, Job] = {
     "render": render,
     "split": split,
     "trial": trial,
+    "tune": tune,
     "validate": validate,
 }

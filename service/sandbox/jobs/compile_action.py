@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pydantic import ValidationError
+
 from service.sandbox import hooks
 from service.sandbox.child import Outlet
 from service.sandbox.frames import Message
+from tensorkiln.errors import RequestError
 from tensorkiln.graph import Graph
 from tensorkiln.options import CompileOptions
-from tensorkiln.spec import CacheInfo
+from tensorkiln.spec import CacheInfo, Tuning
 from tensorkiln.target import Target
 
 from .render import answers
@@ -20,9 +23,9 @@ def compile_action(request: Message, outlet: Outlet) -> Message:
 
     The answer: `artifacts` (their SHA-256s), `stages` (name to SHA-256 of its dump) and `seconds` (name to its time) in
     the header; the parts `program` (a `CompiledProgram` in canonical names, which any other compile of the action gives
-    byte for byte), `artifact:<sha256>` and `dump:<stage>`. For a request that is
-    answered by this program alone, `renaming` and the header's `cache` are given as to the job `render`, and its parts
-    `answer` and `repeat` come with the others.
+    byte for byte), `artifact:<sha256>` and `dump:<stage>`. Schedules are picked by the part `tuning`, if there is one.
+    For a request that is answered by this program alone, `renaming` and the header's `cache` are given as to the job
+    `render`, and its parts `answer` and `repeat` come with the others.
     """
     header = request.header
     if "hook" in header:
@@ -31,11 +34,13 @@ def compile_action(request: Message, outlet: Outlet) -> Message:
     from passes.compile import CompileRequest, compile_request
 
     outlet.stage("load")
+    tuning = _tuning(request.parts["tuning"]) if "tuning" in request.parts else None
     compilation = compile_request(
         CompileRequest(
             graph=Graph.model_validate_json(request.parts["graph"]),
             target=Target.model_validate(header["target"]),
             options=CompileOptions.model_validate(header["options"]),
+            measured={} if tuning is None else tuning.measured,
         ),
         on_stage=outlet.stage,
     )
@@ -43,7 +48,9 @@ def compile_action(request: Message, outlet: Outlet) -> Message:
     program = compilation.program
     isolation = outlet.level.value
     provenance = program.provenance.model_copy(update={**header["provenance"], "isolation": isolation})
-    told = program.model_copy(update={"digest": header["digest"], "cache": STORED, "provenance": provenance})
+    told = program.model_copy(
+        update={"digest": header["digest"], "cache": STORED, "provenance": provenance, "tuning": tuning}
+    )
     outlet.stage("return")
     parts = {f"artifact:{digest}": content for digest, content in compilation.artifacts.items()}
     parts |= {f"dump:{name}": content for name, content in dumps.items()}
@@ -58,3 +65,10 @@ def compile_action(request: Message, outlet: Outlet) -> Message:
         },
         parts,
     )
+
+
+def _tuning(content: bytes) -> Tuning:
+    try:
+        return Tuning.model_validate_json(content)
+    except ValidationError:
+        raise RequestError("What the option `tuned` names is no record of measurements.") from None

@@ -1,0 +1,71 @@
+"""What was measured of the schedules that a program could have had, and what was made of it."""
+
+from __future__ import annotations
+
+from pydantic import Field, model_validator
+
+from ..buffers import SHA256_PATTERN
+from ..nodes.base import Record
+
+Nanoseconds = int
+
+
+class Timing(Record):
+    """A schedule of one kernel. All times are in nanoseconds of one call of the program.
+
+    `key` stands for the kernel, the machine, the strategy with its version, and what it decided. `estimate_ns` is what
+    the compiler expected; `least_ns`, `median_ns` and `spread_ns` (between the quartiles) are of the measured rounds.
+    """
+
+    key: str = Field(pattern=SHA256_PATTERN)
+    strategy: str
+    estimate_ns: Nanoseconds = Field(ge=0)
+    least_ns: Nanoseconds = Field(ge=0)
+    median_ns: Nanoseconds = Field(ge=0)
+    spread_ns: Nanoseconds = Field(ge=0)
+
+
+class TunedKernel(Record):
+    """A kernel with more than one schedule: `kernel` is its `kernel_id`, the first one of those that are equal.
+
+    The first candidate is the one that is picked without measurements; `picked` is the position of the one that is
+    picked by them.
+    """
+
+    kernel: int = Field(ge=0)
+    picked: int = Field(ge=0)
+    candidates: tuple[Timing, ...] = Field(min_length=2)
+
+    @model_validator(mode="after")
+    def _picks_a_candidate(self) -> TunedKernel:
+        if self.picked >= len(self.candidates):
+            raise ValueError(f"candidate {self.picked} is picked of {len(self.candidates)}")
+        return self
+
+
+class Tuning(Record):
+    """Candidates of a program's kernels, timed by turns on one thread.
+
+    `machine` is the CPU, as LLVM calls it; `sizes` are those of the program's symbols, in their order. `before_ns` is
+    the least time of a call with the schedules that are picked without measurements, `after_ns` with those picked by
+    them; both are 0 where these are the same. Without a `gain` the former stay.
+    """
+
+    machine: str
+    sizes: tuple[int, ...] = ()
+    rounds: int = Field(ge=0)
+    before_ns: Nanoseconds = Field(default=0, ge=0)
+    after_ns: Nanoseconds = Field(default=0, ge=0)
+    gain: bool = False
+    kernels: tuple[TunedKernel, ...] = ()
+
+    @property
+    def faster(self) -> dict[str, float]:
+        """Nanoseconds by the keys of the candidates that were faster than those picked without measurements."""
+        picked = (kernel.candidates[kernel.picked] for kernel in self.kernels if kernel.picked)
+        return {timing.key: float(timing.least_ns) for timing in picked}
+
+    @property
+    def measured(self) -> dict[str, float]:
+        """What schedules are picked by: `faster`, where a call of the program gains by it, and nothing otherwise."""
+        return self.faster if self.gain else {}

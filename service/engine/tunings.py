@@ -1,0 +1,63 @@
+"""Measured schedules: which measurements an action is compiled by, and that they are made where it asks for that."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from service.action import Action
+from service.identity.tenancy import Tenancy
+from service.store.blobs import Blobs
+from service.store.programs import Entry, Programs
+from tensorkiln.errors import NotFoundError
+
+from .order import Wanted
+
+MEASURE: Final = "measure"
+_OFF, _PREFER, _REQUIRE = "off", "prefer", "require"
+
+
+class Tunings:
+    """Measurements are what an action comes to that is to `MEASURE`: kept among `programs`, signed, and theirs alone
+    who share the part of the store that its salt names.
+
+    An action that is compiled by them has their SHA-256 for its option `tuned`: equal actions give equal programs.
+    """
+
+    def __init__(self, programs: Programs, blobs: Blobs, tenancy: Tenancy) -> None:
+        self._programs = programs
+        self._blobs = blobs
+        self._tenancy = tenancy
+
+    async def settled(self, action: Action) -> Action | None:
+        """The action with the measurements that are stored, or without any; None when they have to be made first.
+
+        NotFoundError when it requires some, or names some, that are not there.
+        """
+        if action.tuned == _OFF:
+            return action
+        if action.is_tuned:
+            if await self._tenancy.allows(action.tuned) and await self._blobs.holds([action.tuned]):
+                return action
+            raise NotFoundError(f'There are no measurements {action.tuned}; ask for them by tuned="require".')
+        found = await self._stored(action)
+        if found is not None:
+            return action.with_tuned(found)
+        if action.tuned == _REQUIRE:
+            raise NotFoundError(
+                f"No schedules of this graph were measured for {action.target.get('cpu') or action.target.get('arch')} "
+                'by this build of the compiler. Measure them by tuned="measure", which `kiln tune` does, or compile '
+                'with tuned="prefer".'
+            )
+        return None if action.tuned == MEASURE else action.with_tuned(_OFF)
+
+    async def _stored(self, action: Action) -> str | None:
+        if not self._tenancy.reads_store:
+            return None
+        found = await self._programs.find(action.with_tuned(MEASURE), with_dumps=False)
+        return found.program if isinstance(found, Entry) else None
+
+
+def to_measure(wanted: Wanted) -> Wanted:
+    """What is to be measured for something that is wanted."""
+    return replace(wanted, action=wanted.action.with_tuned(MEASURE), with_dumps=False, renaming=None)

@@ -1,0 +1,176 @@
+"""The candidates of a graph's kernels, timed by turns in programs that have one of each.
+
+All kernels take their n-th candidate in the n-th program: there are as many programs as candidates of the kernel that
+has the most, and each candidate is timed where it will run, behind the kernels that fill the caches before it.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Final, TypeAlias
+
+import numpy as np
+
+from passes.compile import Compilation, CompileRequest, compile_request
+from passes.schedule.choice import Candidate
+from passes.schedule.cost import at_typical
+from passes.strategy import MARGIN
+from tensorkiln import expr
+from tensorkiln.errors import CallError, UnsupportedGraphError
+from tensorkiln.program import Program
+from tensorkiln.runtime.random_arrays import random_array
+from tensorkiln.schedule import KernelItem
+from tensorkiln.spec import CompiledProgram
+from tensorkiln.spec.tuning import Timing, TunedKernel, Tuning
+from tensorkiln.target import Target
+
+HOPELESS: Final = 4.0
+"""Times the least estimate: what is expected to take longer than this is not timed."""
+LEAST_ROUNDS: Final = 5
+MOST_ROUNDS: Final = 200
+BUDGET_S: Final = 3.0
+"""For rounds, where the least number of them does not take longer."""
+GAIN: Final = 0.99
+"""Of the least time of a call: programs that save less are taken for equally fast."""
+
+Slate: TypeAlias = Sequence[Candidate]
+"""The candidates of a kernel that are timed, beginning with the one that is picked without measurements."""
+
+
+def tune(request: CompileRequest, on_stage: Callable[[str], None]) -> Tuning:
+    """Time the candidates of a graph's kernels here, on one thread, with symbols at typical sizes and drawn inputs.
+
+    UnsupportedGraphError when the target is not this machine, or the graph cannot be called at such sizes; otherwise
+    errors as for `compile_request`.
+    """
+    require_native(request.target)
+    base = compile_request(request, on_stage)
+    slates = [_slate(*offered) for offered in base.offered]
+    forced = [
+        {slate[n].key: 0.0 for slate in slates if n < len(slate)} for n in range(1, max(map(len, slates), default=1))
+    ]
+    variants = [base, *(compile_request(replace(request, measured=picks), on_stage) for picks in forced)]
+    given = _Given(base.program)
+    on_stage("measure")
+    spent = _rounds([given.profile(variant) for variant in variants]) if forced else [[]]
+    tuning = Tuning(
+        machine=request.target.cpu or "",
+        sizes=tuple(given.symbols.values()),
+        rounds=len(spent[0]),
+        kernels=_kernels(slates, spent),
+    )
+    if not tuning.faster:
+        return tuning
+    tuned = compile_request(replace(request, measured=tuning.faster), on_stage)
+    on_stage("measure")
+    calls = _rounds([given.call(base), given.call(tuned)])
+    before_ns, after_ns = (min(spent for (spent,) in each) for each in calls)
+    gain = after_ns < GAIN * before_ns
+    return tuning.model_copy(update={"before_ns": before_ns, "after_ns": after_ns, "gain": gain})
+
+
+def require_native(target: Target) -> None:
+    """UnsupportedGraphError when what is timed here says nothing about `target`."""
+    here = Target.parse("cpu:native")
+    if target.kind != "cpu" or target.cpu != here.cpu or not set(target.features) <= set(here.features):
+        wanted = target.cpu or target.arch
+        raise UnsupportedGraphError(
+            f"schedules for {target.kind} {wanted} cannot be timed here, on {here.cpu}; "
+            f'ask a service that runs on {wanted}, or compile with tuned="prefer"',
+            details={"target": wanted, "machine": here.cpu},
+        )
+
+
+class _Given:
+    """What every program of a graph is called with."""
+
+    def __init__(self, program: CompiledProgram) -> None:
+        ranges = program.symbol_ranges
+        at, rng = at_typical(ranges), np.random.default_rng(0)
+        self.symbols = {name: at(expr.symbol(name)) for name in ranges}
+        drawn = [random_array(each.dtype, [at(dim) for dim in each.shape], rng) for each in program.inputs]
+        inputs = list(zip(program.inputs, drawn, strict=True))
+        self._bound = {binding.var: array for binding, array in inputs if binding.is_parameter}
+        self._arrays = [array for binding, array in inputs if not binding.is_parameter]
+
+    def profile(self, compilation: Compilation) -> Callable[[], Sequence[int]]:
+        """A call that returns the nanoseconds of each kernel, by `kernel_id`."""
+        program = self._program(compilation)
+        operations = [item.operation for item in compilation.program.schedule.items]
+        kernel_of = {at: each.kernel_id for at, each in enumerate(operations) if isinstance(each, KernelItem)}
+
+        def profiled() -> Sequence[int]:
+            spent = [0] * len(compilation.program.kernels)
+            for step in program.profile(*self._arrays, **self.symbols):
+                if step.item_id in kernel_of:
+                    spent[kernel_of[step.item_id]] += step.ns
+            return spent
+
+        return profiled
+
+    def call(self, compilation: Compilation) -> Callable[[], Sequence[int]]:
+        """A call that returns the nanoseconds that it took."""
+        program = self._program(compilation)
+
+        def called() -> Sequence[int]:
+            began = time.perf_counter_ns()
+            program(*self._arrays, **self.symbols)
+            return [time.perf_counter_ns() - began]
+
+        return called
+
+    def _program(self, compilation: Compilation) -> Program:
+        program = Program(compilation.program, compilation.artifacts.__getitem__, threads=1)
+        return program.bind(self._bound) if self._bound else program
+
+
+def _slate(candidates: Slate, picked: int) -> Slate:
+    most = HOPELESS * min(candidate.estimate_ns for candidate in candidates)
+    others = (candidate for position, candidate in enumerate(candidates) if position != picked)
+    return [candidates[picked], *(candidate for candidate in others if candidate.estimate_ns <= most)]
+
+
+def _rounds(calls: Sequence[Callable[[], Sequence[int]]]) -> list[list[Sequence[int]]]:
+    """What each call returned in each round, after one that is not counted."""
+    try:
+        for call in calls:
+            call()
+    except CallError as error:
+        raise UnsupportedGraphError(f"the graph cannot be timed at typical sizes: {error.message}") from error
+    results: list[list[Sequence[int]]] = [[] for _ in calls]
+    end = time.perf_counter() + BUDGET_S
+    while len(results[0]) < LEAST_ROUNDS or (len(results[0]) < MOST_ROUNDS and time.perf_counter() < end):
+        for call, result in zip(calls, results, strict=True):
+            result.append(call())
+    return results
+
+
+def _kernels(slates: Sequence[Slate], spent: Sequence[Sequence[Sequence[int]]]) -> tuple[TunedKernel, ...]:
+    """The kernels that have several candidates and run at a call; equal ones are one, which takes as long as all."""
+    equal: dict[str, list[int]] = {}
+    for kernel, slate in enumerate(slates):
+        if len(slate) > 1 and any(sum(round_[kernel] for round_ in rounds) for rounds in spent):
+            equal.setdefault(slate[0].key, []).append(kernel)
+    return tuple(_kernel(kernels, slates[kernels[0]], spent) for kernels in equal.values())
+
+
+def _kernel(kernels: Sequence[int], slate: Slate, spent: Sequence[Sequence[Sequence[int]]]) -> TunedKernel:
+    timings: list[Timing] = []
+    for candidate, rounds in zip(slate, spent, strict=False):
+        samples = [sum(round_[kernel] for kernel in kernels) for round_ in rounds]
+        low, median, high = statistics.quantiles(samples, n=4)
+        timings.append(
+            Timing(
+                key=candidate.key,
+                strategy=candidate.strategy,
+                estimate_ns=int(candidate.estimate_ns) * len(kernels),
+                least_ns=min(samples),
+                median_ns=int(median),
+                spread_ns=int(high - low),
+            )
+        )
+    times = [timing.least_ns * (MARGIN if position == 0 else 1.0) for position, timing in enumerate(timings)]
+    return TunedKernel(kernel=kernels[0], picked=times.index(min(times)), candidates=tuple(timings))
