@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from dataclasses import asdict
 from pathlib import Path
@@ -14,11 +15,21 @@ import pytest
 from service.engine.farm.ledger import Result
 from service.store.location import open_store
 from service.store.records import Records
+from tensorkiln.build import Builder
 from tensorkiln.errors import DiagnosticError
+from tensorkiln.target import Target
 from tests.farm.topology import Farm
 from tests.faults.requests import accept, body, ended, job, post
 
 pytestmark = pytest.mark.xdist_group("farm")
+
+
+def tuned(word: str) -> bytes:
+    """A request for a product, which has several schedules."""
+    b = Builder("layer")
+    b.output(b.input("float32", (20, 96)) @ b.input("float32", (96, 64)))
+    native = Target.parse("cpu:native").model_dump(mode="json")
+    return json.dumps({"graph": json.loads(b.graph().to_json()), "target": native, "options": {"tuned": word}}).encode()
 
 
 def test_a_compile_is_done_by_a_worker_and_found_by_every_service(farm: Farm) -> None:
@@ -33,6 +44,14 @@ def test_a_compile_is_done_by_a_worker_and_found_by_every_service(farm: Farm) ->
     assert signed == second.json()["signatures"][0]
     again = post(farm.urls[1], body(1)).json()["programs"][0]
     assert (again["cache"]["status"], again["cache"]["reason"]) == ("hit", "same request")
+
+
+def test_a_worker_measures_schedules_for_every_service(farm: Farm) -> None:
+    content = tuned("measure")
+    (made,) = post(farm.urls[0], content).json()["programs"]
+    (found,) = post(farm.urls[1], tuned("require")).json()["programs"]
+    assert made["tuning"]["kernels"]
+    assert (found["digest"], found["cache"]["status"]) == (made["digest"], "hit")
 
 
 def test_what_is_wrong_with_a_graph_is_told_without_a_worker(farm: Farm) -> None:

@@ -46,7 +46,7 @@ def test_a_service_measures_once_for_all_that_share_its_store(pair: tuple[Server
     tuning = Tuning.model_validate(measured["tuning"])
     (kernel,) = tuning.kernels
     assert tuning.machine == NATIVE["cpu"]
-    assert [timing.strategy for timing in kernel.candidates][0] == "contraction"
+    assert kernel.candidates[0].strategy == "contraction"
     assert all(0 < timing.least_ns <= timing.median_ns for timing in kernel.candidates)
     assert measured["cache"]["differs"] == ["options.tuned"]
     for words in ("prefer", "require", "measure"):

@@ -48,7 +48,7 @@ def tune(
     assert tuning is not None, "a program that is tuned says by what"
     if tuning.kernels:
         console.print(_table(program, tuning))
-    console.print(_verdict(tuning))
+    console.print(verdict(tuning))
 
 
 def _table(program: CompiledProgram, tuning: Tuning) -> Table:
@@ -72,7 +72,8 @@ def _time(timing: Timing) -> str:
     return f"{duration(timing.least_ns)} ± {duration(timing.spread_ns)}"
 
 
-def _verdict(tuning: Tuning) -> str:
+def verdict(tuning: Tuning) -> str:
+    """What is gained in one line, or why nothing is."""
     where = f"on {tuning.machine}, {tuning.rounds} rounds"
     if not tuning.kernels:
         return f"Nothing to gain {where}: every kernel has one schedule that is worth a trial."
