@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 from dialect.mlir import arith, func, ir, scf, vector
 from passes.emit.accumulation import Product
@@ -19,12 +20,17 @@ from tensorkiln.dtypes import DType
 from tensorkiln.expr import Dim, symbol
 
 from .blocking import Blocking
+from .few_rows import FEW_ROWS, multiply_few_rows
 from .frame import Frame
 from .micro_kernel import LeftSteps, micro_kernel
 from .offset_table import fill_tables
 from .pack_function import Panels, pack
 from .packing import InPlace, InRows, Packed, Source, in_place, in_runs, packed_of, source_of
 from .shared_functions import module_of
+
+SHORT_TILE: Final = 4
+SHORT_COST: Final = 5
+"""Rows of a tile, and those of a tall one that take as long: it loads the right operand more often."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +40,18 @@ class Factors:
     parts: Contraction
     left: Source | Packed | InRows | InPlace
     right: Source | Packed
+
+    @property
+    def streams(self) -> bool | None:
+        """Whether rows are multiplied by what is on the right as it lies there; None where that depends on how many
+        there are.
+        """
+        right, rows = self.right, extent_of(self.parts.rows)
+        if not isinstance(self.left, Source) or not isinstance(right, Source):
+            return False
+        if not right.is_contiguous or right.conditions or right.dtype is not self.parts.dtype:
+            return False
+        return rows <= FEW_ROWS if isinstance(rows, int) else None
 
 
 def factors_of(parts: Contraction, names: Sequence[str], lanes: int) -> Factors | None:
@@ -113,7 +131,8 @@ class BlockProduct:
             [next(scratch) for _ in range(len(source.forms) + source.inner_tables)] for source in (left, right)
         )
         self.module, self.traits = module_of(frame.entry), frame.machine.traits
-        product = Product(dtype, factors.parts.rounding, self.traits)
+        self.right_memory = bases[right.operand]
+        self.of = product = Product(dtype, factors.parts.rounding, self.traits)
         columns = extent_of(factors.parts.columns)
         rest = columns % blocking.tile_columns if isinstance(columns, int) else 1
         steps = LeftSteps(1, left.stride if isinstance(left, InRows) else blocking.block_depth)
@@ -122,7 +141,20 @@ class BlockProduct:
         elif isinstance(left, InPlace):
             steps = LeftSteps(1, left.stride, left.run)
         tile = right.tile if isinstance(right, Packed) else blocking.tile_columns
-        self.kernel = micro_kernel(self.module, product, blocking, steps, tile, narrows=0 < rest <= blocking.lanes)
+
+        def kernel(rows: int) -> str:
+            tiled = replace(blocking, tile_rows=rows)
+            return micro_kernel(self.module, product, tiled, steps, tile, narrows=0 < rest <= blocking.lanes)
+
+        self.kernels = {rows: kernel(rows) for rows in self._heights()}
+
+    def _heights(self) -> Sequence[int]:
+        """Rows of tiles: as recorded, and fewer for blocks that waste most of those, as they may with unknown rows."""
+        if self.factors.streams:
+            return ()
+        recorded, rows = self.blocking.tile_rows, extent_of(self.factors.parts.rows)
+        is_fixed = isinstance(rows, int) or not isinstance(self.factors.left, Source)
+        return (recorded,) if is_fixed or recorded <= SHORT_TILE else (recorded, SHORT_TILE)
 
     @property
     def padded_rows(self) -> Dim:
@@ -152,7 +184,6 @@ class BlockProduct:
     def add(self, result: ir.Value, first: Dim, stride: Dim, index: IndexEmitter) -> None:
         """Add the product to the block whose element 0 is at `first`, its rows `stride` elements apart."""
         blocking, left, right = self.blocking, self.factors.left, self.factors.right
-        row_tiles = expr.ceildiv(symbol("rows"), blocking.tile_rows)
         if isinstance(right, Source):
             self._fill_inner(right, self.right_tables, symbol("first_column"), symbol("columns"), index)
         of_left = left.source if isinstance(left, InPlace) else left
@@ -171,17 +202,66 @@ class BlockProduct:
                 self._fill_inner(of_left, self.left_tables, at, count, here)
             if isinstance(right, Source):
                 self._fill_outer(right, self.right_tables, at, count, here)
-                self._pack_right(right, here)
-            if isinstance(left, Source):
-                self._pack_left(left, here)
-            panels = (
-                *self._panels(left, "first_row", blocking.tile_rows),
-                *self._panels(right, "first_column", blocking.tile_columns),
-            )
-            sizes = [here(dim) for dim in (row_tiles, symbol("columns"), count, *panels, first, stride)]
-            tables = self.left_tables if isinstance(left, InPlace) else []
-            func.CallOp([], self.kernel, [self.left, self.right, result, *tables, *sizes, self.starts(here)])
+            if self.factors.streams is not None:
+                product = self._stream if self.factors.streams else self._multiply
+                product(result, first, stride, here)
+            else:
+                few = arith.cmpi(arith.CmpIPredicate.sle, here(symbol("rows")), here(FEW_ROWS))
+                choice = scf.IfOp(few, has_else=True)
+                for block, product in ((choice.then_block, self._stream), (choice.else_block, self._multiply)):
+                    with ir.InsertionPoint(block):
+                        product(result, first, stride, here.inside({}))
+                        scf.YieldOp([])
             scf.YieldOp([])
+
+    def _stream(self, result: ir.Value, first: Dim, stride: Dim, index: IndexEmitter) -> None:
+        """A block of the depth, for a few rows."""
+        left = self.factors.left
+        assert isinstance(left, Source), "few rows are packed on the left"
+        self._pack_left(left, symbol("rows"), index)
+        multiply_few_rows(
+            self.module,
+            self.of,
+            self.blocking.lanes,
+            self.blocking.block_depth,
+            (self.left, self.right_memory, result),
+            self.right_tables[0],
+            (symbol("rows"), symbol("columns"), symbol("steps"), symbol("first_column"), first, stride),
+            self.starts(index),
+            index,
+        )
+
+    def _multiply(self, result: ir.Value, first: Dim, stride: Dim, here: IndexEmitter) -> None:
+        """A block of the depth in register tiles, after what has to be packed for them."""
+        right = self.factors.right
+        if isinstance(right, Source):
+            self._pack_right(right, here)
+        tall, *short = self.kernels
+        if not short:
+            self._tiles(tall, result, first, stride, here)
+            return
+        (less,) = short
+        costs = ((less, SHORT_COST), (tall, tall))
+        computed = (expr.mul(expr.ceildiv(symbol("rows"), rows), cost) for rows, cost in costs)
+        wastes = arith.cmpi(arith.CmpIPredicate.slt, *(here(dim) for dim in computed))
+        choice = scf.IfOp(wastes, has_else=True)
+        for block, rows in ((choice.then_block, less), (choice.else_block, tall)):
+            with ir.InsertionPoint(block):
+                self._tiles(rows, result, first, stride, here.inside({}))
+                scf.YieldOp([])
+
+    def _tiles(self, rows: int, result: ir.Value, first: Dim, stride: Dim, here: IndexEmitter) -> None:
+        """The register tiles of a block, of so many rows."""
+        left, right, tiles = self.factors.left, self.factors.right, expr.ceildiv(symbol("rows"), rows)
+        if isinstance(left, Source):
+            self._pack_left(left, expr.mul(tiles, rows), here)
+        panels = (
+            *self._panels(left, "first_row", rows),
+            *self._panels(right, "first_column", self.blocking.tile_columns),
+        )
+        sizes = [here(dim) for dim in (tiles, symbol("columns"), symbol("steps"), *panels, first, stride)]
+        tables = self.left_tables if isinstance(left, InPlace) else []
+        func.CallOp([], self.kernels[rows], [self.left, self.right, result, *tables, *sizes, self.starts(here)])
 
     def starts(self, index: IndexEmitter) -> ir.Value:
         """Whether a block of the depth is stored, not added: the first, where there is one for sure."""
@@ -221,10 +301,10 @@ class BlockProduct:
         layout = (tile, tile, self.blocking.block_depth * tile)
         self._pack(source, self.right, self.right_tables, counts, "first_column", layout, index)
 
-    def _pack_left(self, source: Source, index: IndexEmitter) -> None:
+    def _pack_left(self, source: Source, rows: Dim, index: IndexEmitter) -> None:
         """`[row][block_depth]`; the rows that fill up the last tile repeat the last row, whose products are dropped"""
         depth = self.blocking.block_depth
-        counts = (self.padded_rows, symbol("steps"), symbol("steps"))
+        counts = (rows, symbol("steps"), symbol("steps"))
         layout = (depth, depth, 0)
         self._pack(source, self.left, self.left_tables, counts, "first_step", layout, index)
 

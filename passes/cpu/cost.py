@@ -24,6 +24,7 @@ from tensorkiln.dtypes import DType
 
 from .block_product import Factors
 from .blocking import Blocking
+from .few_rows import FEW_ROWS, STEPS
 from .machine import Machine
 from .packing import InPlace, InRows, Packed, Source
 
@@ -124,9 +125,15 @@ def _stride(body: KernelBody, load: Load, loop: Loop) -> expr.Dim | None:
 
 
 def product_cycles(factors: Factors, blocking: Blocking, machine: Machine, at: Evaluate) -> float:
-    """Cycles of a contraction in blocks: its register tiles, whole ones, and what has to be packed for them."""
+    """Cycles of a contraction in blocks: its register tiles, whole ones, and what has to be packed for them; or those
+    of a few rows, without that.
+    """
     parts = factors.parts
     batch, rows, columns, depth = (at(extent_of(loops)) for loops in _loops(parts))
+    if factors.streams is not False and rows <= FEW_ROWS:
+        steps = batch * rows * ceil(columns / blocking.lanes) * depth
+        packed = _packing(factors.left, batch * rows * depth * ceil(columns / blocking.block_columns), blocking)
+        return packed + steps * (1 / machine.core.products + 2 * ACCESS / STEPS)
     row_tiles, column_tiles = ceil(rows / blocking.tile_rows), ceil(columns / blocking.tile_columns)
     vectors = blocking.tile_rows * blocking.tile_columns / blocking.lanes
     products = batch * row_tiles * column_tiles * depth * vectors / machine.core.products

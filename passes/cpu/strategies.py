@@ -18,8 +18,10 @@ from .machine import Machine
 
 STRATEGIES: Strategies[Machine, Frame] = {
     scatter.NAME: Strategy(scatter.find, scatter.candidates, scatter.realise),
-    chain.NAME: Strategy(chain.find, chain.candidates, chain.realise),
-    contraction.NAME: Strategy(contraction.find, contraction.candidates, contraction.realise, contraction.tilings),
+    chain.NAME: Strategy(chain.find, chain.candidates, chain.realise, version=2),
+    contraction.NAME: Strategy(
+        contraction.find, contraction.candidates, contraction.realise, contraction.tilings, version=2
+    ),
     loops.NAME: Strategy(loops.find, loops.candidates, loops.realise),
 }
 

@@ -15,7 +15,7 @@ from .domain import Domain, Loop, extent_of
 from .index_space import IndexSpace, linear_form
 from .scalar_dag import Apply, Interner, Load, Node
 
-MIN_ROWS = 4
+MIN_ROWS = 2
 MIN_COLUMNS = 8
 MIN_DEPTH = 4
 """Below these extents the packing that makes a contraction fast costs more than it saves."""

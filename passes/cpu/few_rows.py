@@ -1,0 +1,161 @@
+"""Products of a few rows: the right operand is read once, where it lies, and the result waits in the cache.
+
+To pack what few rows are multiplied by takes longer than to multiply. Steps of the depth are taken eight at a time: as
+many rows of the right operand stream by, a vector of each is multiplied by every row on the left, and the sum is added
+to the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from dialect.mlir import arith, func, ir, memref, scf, vector
+from passes.emit.accumulation import Product
+from passes.emit.index_emission import IndexEmitter
+from passes.emit.memory import strided_view
+from passes.loops.index_space import IndexSpace
+from passes.scalar import mlir_scalar
+from passes.scalar.registers import zero
+from tensorkiln import expr
+from tensorkiln.expr import Dim, symbol
+
+from .shared_functions import shared_function
+
+FEW_ROWS: Final = 16
+"""Up to here it is faster than to pack: with a right operand of 4 MB, 24 rows took as long either way."""
+STEPS: Final = 8
+"""Vectors of the right operand in registers."""
+NEAREST_CACHE: Final = 3
+"""Of the localities of LLVM's prefetch."""
+SIZES: Final = ("rows", "columns", "depth", "first_column", "result_first", "stride")
+
+
+def multiply_few_rows(
+    module: ir.Operation,
+    product: Product,
+    lanes: int,
+    left_stride: int,
+    operands: tuple[ir.Value, ir.Value, ir.Value],
+    table: ir.Value,
+    sizes: Sequence[Dim],
+    starts: ir.Value,
+    index: IndexEmitter,
+) -> None:
+    """Add the product of a block to its result, or store it there where it `starts`.
+
+    `operands` are the left one, its rows `left_stride` elements apart, the right one and the result. The columns of a
+    step of the depth lie side by side in the right one, from `first_column` after the place that `table` has for it.
+    `sizes` are those of SIZES. Vectors of the result are stored whole.
+    """
+    name = f"multiply_few_{product}_{lanes}_{left_stride}"
+    pointer = ir.MemRefType.get([], mlir_scalar(product.dtype))
+    word = ir.MemRefType.get([], ir.IntegerType.get_signless(32))
+    types = [pointer, pointer, pointer, word, *[ir.IndexType.get()] * len(SIZES), ir.IntegerType.get_signless(1)]
+
+    def define(arguments: Sequence[ir.Value]) -> None:
+        _Function(product, lanes, left_stride, arguments).define()
+
+    shared_function(module, name, types, define)
+    func.CallOp([], name, [*operands, table, *(index(dim) for dim in sizes), starts])
+
+
+class _Function:
+    def __init__(self, product: Product, lanes: int, left_stride: int, arguments: Sequence[ir.Value]) -> None:
+        self.product, self.lanes, self.left_stride = product, lanes, left_stride
+        self.left, self.right, self.result, self.table, *sizes, self.starts = arguments
+        self.vectors = ir.VectorType.get([lanes], mlir_scalar(product.dtype))
+        self.nothing = vector.BroadcastOp(self.vectors, zero(product.dtype)).result
+        known = {name: (0, 1 << 40) for name in SIZES}
+        self.index = IndexEmitter(IndexSpace(known), dict(zip(SIZES, sizes, strict=True)))
+
+    def define(self) -> None:
+        index = self.index
+        is_first = scf.IfOp(self.starts)
+        with ir.InsertionPoint(is_first.then_block):
+            self._clear(index.inside({}))
+            scf.YieldOp([])
+        whole = expr.mul(expr.floordiv(symbol("depth"), STEPS), STEPS)
+        for first, last, steps in ((0, whole, STEPS), (whole, symbol("depth"), 1)):
+            loop = scf.ForOp(index(first), index(last), index(steps))
+            with ir.InsertionPoint(loop.body):
+                index.space.bound("step", 0, 1 << 40)
+                self._columns(steps, index.inside({"step": loop.induction_variable}))
+                scf.YieldOp([])
+
+    def _clear(self, index: IndexEmitter) -> None:
+        rows = scf.ForOp(index(0), index(symbol("rows")), index(1))
+        with ir.InsertionPoint(rows.body):
+            here = index.inside({"row": rows.induction_variable})
+            columns = scf.ForOp(here(0), here(symbol("columns")), here(self.lanes))
+            with ir.InsertionPoint(columns.body):
+                inside = here.inside({"column": columns.induction_variable})
+                vector.StoreOp(self.nothing, self._of_result(inside), [inside(0)])
+                scf.YieldOp([])
+            scf.YieldOp([])
+
+    def _columns(self, steps: int, index: IndexEmitter) -> None:
+        """So many steps of all columns: whole vectors, then a part of one."""
+        starts = [self._entry(symbol("step") + step, index) for step in range(steps)]
+        names = {f"start{step}": start for step, start in enumerate(starts)}
+        if steps > 1:
+            for step in range(steps):
+                place = expr.minimum(symbol("step") + (step + steps), symbol("depth") - 1)
+                names[f"next{step}"] = self._entry(place, index)
+        for name in names:
+            index.space.bound(name, 0, 1 << 40)
+        here = index.inside(names)
+        loop = scf.ForOp(here(0), here(symbol("columns")), here(self.lanes))
+        with ir.InsertionPoint(loop.body):
+            inside = here.inside({"column": loop.induction_variable})
+            left_over = inside(symbol("columns") - symbol("column"))
+            is_whole = arith.cmpi(arith.CmpIPredicate.sge, left_over, inside(self.lanes))
+            choice = scf.IfOp(is_whole, has_else=True)
+            with ir.InsertionPoint(choice.then_block):
+                self._vector(steps, None, inside.inside({}))
+                scf.YieldOp([])
+            with ir.InsertionPoint(choice.else_block):
+                lanes = ir.VectorType.get([self.lanes], ir.IntegerType.get_signless(1))
+                self._vector(steps, vector.create_mask(lanes, [left_over]), inside.inside({}))
+                scf.YieldOp([])
+            scf.YieldOp([])
+
+    def _vector(self, steps: int, mask: ir.Value | None, index: IndexEmitter) -> None:
+        loaded = [self._of_right(step, mask, index) for step in range(steps)]
+        if steps > 1 and mask is None:
+            # What is next lies too far from here for the processor to fetch it by itself.
+            for step in range(steps):
+                memref.PrefetchOp(self._row_of_right(f"next{step}", index), [index(0)], False, NEAREST_CACHE, True)
+        rows = scf.ForOp(index(0), index(symbol("rows")), index(1))
+        with ir.InsertionPoint(rows.body):
+            here = index.inside({"row": rows.induction_variable})
+            # Two sums, so that each product waits for half of the others.
+            sums = [self.nothing, self.nothing]
+            for step in range(steps):
+                at = symbol("row") * self.left_stride + symbol("step") + step
+                factor = memref.load(strided_view(self.left, at, (), (), here), [])
+                repeated = vector.BroadcastOp(self.vectors, factor).result
+                sums[step % 2] = self.product.added(repeated, loaded[step], sums[step % 2])
+            add = arith.addf if self.product.dtype.is_float else arith.addi
+            total = add(sums[0], sums[1]) if steps > 1 else sums[0]
+            view, none = self._of_result(here), here(0)
+            vector.StoreOp(add(vector.LoadOp(self.vectors, view, [none]).result, total), view, [none])
+            scf.YieldOp([])
+
+    def _of_right(self, step: int, mask: ir.Value | None, index: IndexEmitter) -> ir.Value:
+        view, none = self._row_of_right(f"start{step}", index), index(0)
+        if mask is None:
+            return vector.LoadOp(self.vectors, view, [none]).result
+        return vector.MaskedLoadOp(self.vectors, view, [none], mask, self.nothing).result
+
+    def _row_of_right(self, start: str, index: IndexEmitter) -> ir.Value:
+        at = expr.add(symbol(start), symbol("first_column"), symbol("column"))
+        return strided_view(self.right, at, (self.lanes,), (1,), index)
+
+    def _of_result(self, index: IndexEmitter) -> ir.Value:
+        at = symbol("result_first") + symbol("row") * symbol("stride") + symbol("column")
+        return strided_view(self.result, at, (self.lanes,), (1,), index)
+
+    def _entry(self, place: Dim, index: IndexEmitter) -> ir.Value:
+        value = memref.load(strided_view(self.table, place, (), (), index), [])
+        return arith.index_cast(ir.IndexType.get(), value)
