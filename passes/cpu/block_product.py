@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Final
 
 from dialect.mlir import arith, func, ir, scf, vector
@@ -28,9 +29,9 @@ from .pack_function import Panels, pack
 from .packing import InPlace, InRows, Packed, Source, in_place, in_runs, packed_of, source_of
 from .shared_functions import module_of
 
-SHORT_TILE: Final = 4
-SHORT_COST: Final = 5
-"""Rows of a tile, and those of a tall one that take as long: it loads the right operand more often."""
+SHORT_TILES: Final = (4, 3, 2)
+SHORT_COST: Final = 1
+"""Rows of a tile, and how many more of a tall one take as long: it loads the right operand more often."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,13 +155,19 @@ class BlockProduct:
             return ()
         recorded, rows = self.blocking.tile_rows, extent_of(self.factors.parts.rows)
         is_fixed = isinstance(rows, int) or not isinstance(self.factors.left, Source)
-        return (recorded,) if is_fixed or recorded <= SHORT_TILE else (recorded, SHORT_TILE)
+        whole = (rows for rows in SHORT_TILES if rows < recorded and self.blocking.block_rows % rows == 0)
+        return (recorded,) if is_fixed else (recorded, *islice(whole, 1))
 
     @property
     def padded_rows(self) -> Dim:
         """The rows of the block up to the end of its last tile."""
         tile = self.blocking.tile_rows
         return expr.mul(expr.ceildiv(symbol("rows"), tile), tile)
+
+    @property
+    def _has_ways(self) -> bool:
+        """Whether it depends on the rows of a block how many of them are packed."""
+        return self.factors.streams is None or len(self.kernels) > 1
 
     @property
     def needs_clear(self) -> bool:
@@ -187,7 +194,7 @@ class BlockProduct:
         if isinstance(right, Source):
             self._fill_inner(right, self.right_tables, symbol("first_column"), symbol("columns"), index)
         of_left = left.source if isinstance(left, InPlace) else left
-        if isinstance(of_left, Source):
+        if isinstance(of_left, Source) and not self._has_ways:
             self._fill_outer(of_left, self.left_tables, symbol("first_row"), self.padded_rows, index)
         depth = extent_of(self.factors.parts.depth)
         blocks = scf.ForOp(index(0), index(depth), index(blocking.block_depth))
@@ -241,7 +248,7 @@ class BlockProduct:
             self._tiles(tall, result, first, stride, here)
             return
         (less,) = short
-        costs = ((less, SHORT_COST), (tall, tall))
+        costs = ((less, less + SHORT_COST), (tall, tall))
         computed = (expr.mul(expr.ceildiv(symbol("rows"), rows), cost) for rows, cost in costs)
         wastes = arith.cmpi(arith.CmpIPredicate.slt, *(here(dim) for dim in computed))
         choice = scf.IfOp(wastes, has_else=True)
@@ -304,6 +311,8 @@ class BlockProduct:
     def _pack_left(self, source: Source, rows: Dim, index: IndexEmitter) -> None:
         """`[row][block_depth]`; the rows that fill up the last tile repeat the last row, whose products are dropped"""
         depth = self.blocking.block_depth
+        if self._has_ways:
+            self._fill_outer(source, self.left_tables, symbol("first_row"), rows, index)
         counts = (rows, symbol("steps"), symbol("steps"))
         layout = (depth, depth, 0)
         self._pack(source, self.left, self.left_tables, counts, "first_step", layout, index)

@@ -75,8 +75,8 @@ class _Function:
         with ir.InsertionPoint(is_first.then_block):
             self._clear(index.inside({}))
             scf.YieldOp([])
-        whole = expr.mul(expr.floordiv(symbol("depth"), STEPS), STEPS)
-        for first, last, steps in ((0, whole, STEPS), (whole, symbol("depth"), 1)):
+        rest = expr.mul(expr.floordiv(symbol("depth"), STEPS), STEPS)
+        for first, last, steps in ((0, expr.sub(symbol("depth"), STEPS - 1), STEPS), (rest, symbol("depth"), 1)):
             loop = scf.ForOp(index(first), index(last), index(steps))
             with ir.InsertionPoint(loop.body):
                 index.space.bound("step", 0, 1 << 40)
