@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any
 from unittest import mock
 
@@ -18,9 +19,12 @@ from tensorkiln.build import Builder, Tensor, cast, softmax
 from tensorkiln.dtypes import DType
 from tensorkiln.errors import CallBoundsError, CallInputError, DeviceError
 from tensorkiln.program import Program
-from tensorkiln.runtime import executor, native_call
+from tensorkiln.runtime import executor, native_call, short_calls
+from tensorkiln.runtime.blocks import LEAST_LENT
+from tensorkiln.runtime.call_sizes import MOST_TEMPORARIES, CallSizes
 from tensorkiln.runtime.memory import ALIGNMENT, address_of
 from tests.compiled import compiled, program
+from tests.runtime.test_arena_memory import chain
 
 Array = np.ndarray[Any, Any]
 Function = Callable[[Builder], tuple[Tensor, ...]]
@@ -48,18 +52,19 @@ def natively() -> Generator[list[bool]]:
     """Says of each call that is tried in machine code whether it ran there, of programs that were not called before."""
     ran: list[bool] = []
 
-    def counted(plan: Any, place: Any) -> native_call.NativeCall | None:
-        call = native_call.native_call(plan, place)
+    def counted(sizes: CallSizes) -> native_call.NativeCalls | None:
+        made = native_call.native_calls(sizes)
 
-        def counting(*arrays: Any) -> tuple[Array, ...] | None:
-            assert call is not None
-            results = call(*arrays)
+        def counting(call: native_call.NativeCall, *given: Any) -> tuple[Array, ...] | None:
+            results = call(*given)
             ran.append(results is not None)
             return results
 
-        return None if call is None else counting
+        if made is None:
+            return None
+        return replace(made, call=partial(counting, made.call), call_into=partial(counting, made.call_into))
 
-    with mock.patch.object(executor, "native_call", counted):
+    with mock.patch.object(short_calls, "native_calls", counted):
         yield ran
 
 
@@ -79,18 +84,18 @@ def test_every_call_but_the_first_is_in_machine_code() -> None:
 def test_results_are_those_of_a_call_in_python() -> None:
     native, slow = made(several), made(several)
     y = np.array(21, np.int32)
-    for n in (100, 0, 1, 7, 100):
-        x = x_of(n, 6)
-        with natively() as ran:
-            found = [native(x, y, n=n) for _ in range(2)][-1]
-        assert all(ran)
-        with mock.patch.object(executor, "native_call", return_value=None):
-            wanted = slow(x, y, n=n)
-        for one, other in zip(found, wanted, strict=True):
-            assert (one.dtype, one.shape, one.strides) == (other.dtype, other.shape, other.strides)
-            assert one.tobytes() == other.tobytes()
-            assert one.flags.carray
-            assert address_of(one) % ALIGNMENT == 0
+    with natively() as ran, mock.patch.object(short_calls, "MAX_PLANS", 3):
+        for n in (100, 0, 1, 7, 100, 7, 64, 63, 0):
+            x = x_of(n, 6)
+            found = native(x, y, n=n)
+            with mock.patch.object(short_calls, "native_calls", return_value=None):
+                wanted = slow(x, y, n=n)
+            for one, other in zip(found, wanted, strict=True):
+                assert (one.dtype, one.shape, one.strides) == (other.dtype, other.shape, other.strides)
+                assert one.tobytes() == other.tobytes()
+                assert one.flags.carray
+                assert address_of(one) % ALIGNMENT == 0
+    assert ran == [True] * 8
 
 
 def test_results_have_memory_of_their_own() -> None:
@@ -215,22 +220,21 @@ def test_a_program_may_go_while_it_is_called() -> None:
 def test_memory_that_cannot_be_had_is_the_error_of_a_call_in_python() -> None:
     double, x, refused = made(twice), x_of(), list[MemoryError]()
 
-    def huge(plan: Any, place: Any) -> native_call.NativeCall | None:
-        outputs = tuple(replace(output, size=1 << 46) for output in plan.outputs)
-        with mock.patch.object(native_call, "LEAST_LENT", 1 << 50):
-            call = native_call.native_call(replace(plan, outputs=outputs), place)
+    def huge(sizes: CallSizes) -> native_call.NativeCalls | None:
+        outputs = tuple(replace(output, size=1 << 46) for output in sizes.outputs)
+        made = native_call.native_calls(replace(sizes, outputs=outputs))
 
-        def refusing(*arrays: Any) -> tuple[Array, ...] | None:
-            assert call is not None
+        def refusing(*given: Any) -> tuple[Array, ...] | None:
+            assert made is not None
             try:
-                return call(*arrays)
+                return made.call(*given)
             except MemoryError as error:
                 refused.append(error)
                 raise
 
-        return refusing
+        return None if made is None else replace(made, call=refusing)
 
-    with mock.patch.object(executor, "native_call", huge):
+    with mock.patch.object(short_calls, "native_calls", huge):
         for _ in range(3):
             np.testing.assert_array_equal(double(x)[0], x + x)
         assert len(refused) == 2
@@ -258,16 +262,32 @@ def test_where_objects_are_laid_out_otherwise_calls_are_in_python() -> None:
     np.testing.assert_array_equal(before(x)[0], x + x)
 
 
-def test_large_calls_and_operations_of_the_host_are_in_python() -> None:
+def test_a_result_in_a_block_of_its_own_is_written_there_in_machine_code() -> None:
     def large(b: Builder) -> tuple[Tensor, ...]:
-        x = b.input("float32", (1 << 16,))
-        return (x + 1,)
+        x = b.input("float32", (b.symbol("n", 1, 1 << 16),))
+        return x + 1, x.sum(), x * 2
 
-    add, x = made(large), np.zeros(1 << 16, np.float32)
+    function, results = made(large), list[tuple[Array, ...]]()
+    sizes = (3, LEAST_LENT // 4 - 1, LEAST_LENT // 4, 1 << 16, 5, 1 << 16)
     with natively() as ran:
-        for _ in range(3):
-            assert add(x)[0].sum() == 1 << 16
-    assert ran == []
+        for n in sizes:
+            results.append(function(np.full(n, 3, np.float32), n=n))
+            assert function.planned_peak_bytes(n=n) <= function.measured_peak_bytes
+    assert ran == [True] * 5
+    for n, (more, total, twofold) in zip(sizes, results, strict=True):
+        np.testing.assert_array_equal(more, np.full(n, 4, np.float32))
+        np.testing.assert_array_equal(twofold, np.full(n, 6, np.float32))
+        assert total == 3 * n
+        assert more.flags.carray
+        assert address_of(more) % ALIGNMENT == 0
+
+
+def test_calls_with_large_temporaries_are_in_python() -> None:
+    doubled = chain(3).program()
+    with natively() as ran:
+        for n in (3, 4, MOST_TEMPORARIES // 8, MOST_TEMPORARIES // 8 + 1, 5):
+            np.testing.assert_array_equal(doubled(np.ones(n, np.float32), n=n)[0], np.full(n, 8))
+    assert ran == [True] * 3
 
 
 def test_parameters_that_are_bound_are_read_where_they_are() -> None:

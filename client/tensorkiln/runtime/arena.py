@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from bisect import insort
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from .memory import ALIGNMENT, round_up
-
-_Placed = tuple[int, int, int, int]
-"""First byte, the one behind the last, first and last step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,35 +27,69 @@ class ArenaPlan:
     size: int
 
 
+class Arena:
+    """What the lifetimes alone say of where intervals may lie, for sizes that change from call to call.
+
+    `lifetimes` are the first and the last step of each; of two equally large ones that begin together, the one before
+    the other goes first. Offsets are multiples of `alignment` bytes.
+    """
+
+    def __init__(self, lifetimes: Sequence[tuple[int, int]], alignment: int = ALIGNMENT) -> None:
+        self._alignment = alignment
+        self._in_order = sorted(range(len(lifetimes)), key=lambda place: lifetimes[place][0])
+        self._neighbours: list[list[int]] = [[] for _ in lifetimes]
+        alive: list[int] = []
+        for own in self._in_order:
+            alive = [other for other in alive if lifetimes[other][1] >= lifetimes[own][0]]
+            for other in alive:
+                self._neighbours[own].append(other)
+                self._neighbours[other].append(own)
+            alive.append(own)
+
+    def place(self, sizes: Sequence[int]) -> list[int]:
+        """The offset of every interval, then the size of the arena.
+
+        Greedy by size, best fit: the largest interval first, each into the tightest gap that its lifetime leaves. The
+        heuristic "greedy by size for offset calculation" of Pisarchyk and Lee, "Efficient Memory Management for Deep
+        Neural Net Inference" (2020).
+        """
+        spans: dict[int, tuple[int, int]] = {}
+        offsets, alignment, end = [0] * len(sizes), self._alignment, 0
+        for own in sorted(self._in_order, key=sizes.__getitem__, reverse=True):
+            if not (size := sizes[own]):
+                break
+            placed = [spans[other] for other in self._neighbours[own] if other in spans]
+            offset = _best_fit(size, placed, alignment) if placed else 0
+            offsets[own], stop = offset, offset + size
+            spans[own] = offset, stop
+            if stop > end:
+                end = stop
+        offsets.append(round_up(end, alignment))
+        return offsets
+
+
 def plan_arena(intervals: Sequence[Interval], alignment: int = ALIGNMENT) -> ArenaPlan:
-    """Greedy by size, best fit: the largest interval first, each into the tightest gap that its lifetime leaves.
-
-    The heuristic "greedy by size for offset calculation" of Pisarchyk and Lee, "Efficient Memory Management for Deep
-    Neural Net Inference" (2020). Offsets are multiples of `alignment` bytes.
-    """
-    placed: list[_Placed] = []
-    offsets = {interval.key: 0 for interval in intervals}
-    for interval in sorted(intervals, key=lambda interval: (-interval.size, interval.first, interval.key)):
-        if not interval.size:
-            continue
-        offset = _best_fit(interval, placed, alignment)
-        insort(placed, (offset, offset + interval.size, interval.first, interval.last))
-        offsets[interval.key] = offset
-    return ArenaPlan(offsets, round_up(max((stop for _, stop, _, _ in placed), default=0), alignment))
+    """The arena of intervals that are in the order of their keys."""
+    arena = _arena(tuple((interval.first, interval.last) for interval in intervals), alignment)
+    *offsets, size = arena.place([interval.size for interval in intervals])
+    return ArenaPlan({interval.key: offset for interval, offset in zip(intervals, offsets, strict=True)}, size)
 
 
-def _best_fit(interval: Interval, placed: Sequence[_Placed], alignment: int) -> int:
-    """The offset of the tightest gap between those needed at the same time, or the first free byte behind all of them.
+@lru_cache(maxsize=256)
+def _arena(lifetimes: tuple[tuple[int, int], ...], alignment: int) -> Arena:
+    """A program has the same lifetimes at every call."""
+    return Arena(lifetimes, alignment)
 
-    `placed` is sorted by start.
-    """
-    free, best, tightest = 0, None, None
-    for start, stop, first, last in placed:
-        if first > interval.last or last < interval.first:
-            continue
-        slack = start - free - interval.size
-        if slack >= 0 and (tightest is None or slack < tightest):
+
+def _best_fit(size: int, placed: list[tuple[int, int]], alignment: int) -> int:
+    """The offset of the tightest gap between the spans `placed`, or the first free byte behind all of them."""
+    free, best, tightest = 0, -1, 0
+    if len(placed) > 1:
+        placed.sort()
+    for start, stop in placed:
+        slack = start - free - size
+        if slack >= 0 and (best < 0 or slack < tightest):
             best, tightest = free, slack
         if stop > free:
-            free = round_up(stop, alignment)
-    return free if best is None else best
+            free = -(-stop // alignment) * alignment
+    return free if best < 0 else best

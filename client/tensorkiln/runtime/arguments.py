@@ -52,6 +52,21 @@ def bind_symbols(declared: Sequence[SymVar], given: Mapping[str, int]) -> dict[s
     return {symbol.name: _bound_value(symbol, given) for symbol in declared}
 
 
+def symbol_values(declared: Sequence[SymVar], names: Sequence[str], given: Mapping[str, int]) -> tuple[int, ...]:
+    """The values of the declared symbols, which have these names; those that are plain integers may be out of bounds.
+
+    CallBoundsError as for `bind_symbols`.
+    """
+    values = tuple(map(given.get, names))
+    for value in values:
+        if type(value) is not int:
+            break
+    else:
+        if len(given) == len(names):
+            return values  # type: ignore[return-value]  # none is None
+    return tuple(bind_symbols(declared, given).values())
+
+
 def least_values(declared: Sequence[SymVar]) -> dict[str, int]:
     """A value that every symbol may have, for what depends on none."""
     return {symbol.name: symbol.min_val for symbol in declared}

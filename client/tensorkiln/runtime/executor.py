@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
@@ -15,29 +14,22 @@ from ..errors import DeviceError
 from ..spec import CompiledProgram
 from .arguments import fixed_specs, least_values
 from .blocks import BlockPool
+from .call_sizes import call_sizes
 from .frame import Frame
 from .host_arrays import accept
 from .host_launch import HostLaunch, host_launches
 from .layout import lay_out
 from .loaded import LoadedProgram, load_program
-from .memory import ALIGNMENT, Array, Block, address_of, no_room
-from .native_call import MOST_TEMPORARIES, NativeCall, Workplace, native_call
+from .memory import Array, Block, address_of, no_room
 from .outline import Outline
 from .plan import Plan, make_plan, named_output
-from .plans import MAX_PLANS, Plans, Specs
+from .plans import Plans, Specs
 from .profile import ItemProfile, item_profile
+from .short_calls import ShortCalls
 from .threads import MAX_THREADS, available_processors
 
 _MAX_FRAMES: Final = 16
 """Plans prepared in one block."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Native:
-    """Calls in machine code, and the bytes that each holds."""
-
-    call: NativeCall
-    held_bytes: int
 
 
 class Executor:
@@ -59,9 +51,8 @@ class Executor:
         plan = partial(_plan, loaded, outline, threads, self._resident)
         self._plans = Plans(loaded.program, outline.phase, tuple(self._resident), plan)
         self.measured_peak_bytes = 0
-        self._native: dict[Plan[HostLaunch], _Native | None] = {}
-        self._without_symbols: _Native | None = None
-        self._workplace: Workplace | None = None
+        self._short: ShortCalls | None = None
+        self._runs = 0
 
     @staticmethod
     def load(compiled: CompiledProgram, artifacts: Callable[[str], bytes], threads: int | None) -> Executor:
@@ -109,14 +100,11 @@ class Executor:
 
     def run(self, arrays: Sequence[Any], symbols: Mapping[str, int]) -> tuple[Array, ...]:
         """Check, run, and return the outputs."""
-        native = None if symbols else self._without_symbols
-        if native is not None and (made := self._run_native(native, arrays)) is not None:
+        short = self._short or self._made_short()
+        if short is not None and (made := short.run(arrays, symbols)) is not None:
+            self.measured_peak_bytes = short.held_bytes
             return made
-        plan = self._plans.find(symbols)
-        if plan is None:
-            plan = self._plans.make(symbols, lambda specs: accept(specs, arrays))
-        elif native is None and (made := self._again(plan, arrays)) is not None:
-            return made
+        plan = self._plans.find(symbols) or self._plans.make(symbols, lambda specs: accept(specs, arrays))
         held, addresses = accept(plan.inputs, arrays)
         block = self._pool.take(plan.block_size)
         try:
@@ -127,38 +115,16 @@ class Executor:
         del held
         return results
 
-    def _again(self, plan: Plan[HostLaunch], arrays: Sequence[Any]) -> tuple[Array, ...] | None:
-        """Run a plan in machine code, made at its second call; None where there is none, or nothing has run."""
-        if plan not in self._native:
-            if len(self._native) >= MAX_PLANS:
-                self._native.clear()
-            native = self._native[plan] = self._made(plan)
-            if not self.compiled.symbols:
-                self._without_symbols = native
-        native = self._native.get(plan)
-        return None if native is None else self._run_native(native, arrays)
-
-    def _made(self, plan: Plan[HostLaunch]) -> _Native | None:
-        if plan.block_size > MOST_TEMPORARIES:
+    def _made_short(self) -> ShortCalls | None:
+        """Calls in machine code, made at the second call; None before, and where there are none."""
+        runs = self._runs = self._runs + 1
+        if runs != 2:
             return None
-        place = self._workplace
-        if place is None or place.block.size < plan.block_size:
-            # Another thread may do the same: each plan keeps the place that it was made for.
-            self._native.clear()
-            place = self._workplace = Workplace(self._pool.take(plan.block_size), ctypes.c_int64(0))
-        call = native_call(plan, place)
-        held = plan.block_size + ALIGNMENT + sum(output.size + ALIGNMENT for output in plan.outputs)
-        return None if call is None else _Native(call, held)
-
-    def _run_native(self, native: _Native, arrays: Sequence[Any]) -> tuple[Array, ...] | None:
-        try:
-            results = native.call(*arrays)
-        except MemoryError:
-            # The error of a call in Python says what there was no room for.
-            return None
-        if results is not None:
-            self.measured_peak_bytes = native.held_bytes
-        return results
+        loaded = self._loaded
+        sizes = call_sizes(self._outline, loaded.kernels, loaded.constants, self._resident, self._threads)
+        if sizes is not None:
+            self._short = ShortCalls.of(self.compiled, sizes, (self._pool, self._results))
+        return self._short
 
     def profile(self, arrays: Sequence[Any], symbols: Mapping[str, int]) -> tuple[ItemProfile, ...]:
         """Like `run`, timing every step; the outputs are dropped."""

@@ -25,15 +25,7 @@ class Frame:
         self.slots: Final = Slots(plan, block.address)
         self._keep_alive: list[object] = []
         self.transient_bytes = 0
-        self._launches: list[tuple[int, int, int, int, int]] = []
         self.steps: tuple[Callable[[], object], ...] = tuple(self._prepare(step) for step in plan.steps)
-
-    @property
-    def launches(self) -> tuple[tuple[int, int, int, int, int], ...] | None:
-        """Addresses of function, pointers and values, and the work-groups of each step; None where one is no such call,
-        or takes several threads.
-        """
-        return tuple(self._launches) if len(self._launches) == len(self.steps) else None
 
     def _prepare(self, step: HostStep) -> Callable[[], object]:
         match step:
@@ -53,7 +45,6 @@ class Frame:
             for worker, (first, last) in enumerate(step.ranges)
         ]
         if len(shares) == 1:
-            self._launches.append((step.address, *shares[0]))
             return partial(step.function, *shares[0])
         return partial(_run_shares, step.function, shares)
 

@@ -28,9 +28,8 @@ BYTES_PER_NS: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class HostLaunch(Launch):
-    """A launch on threads of the kernel at `address`; each of `ranges` is the share of one worker."""
+    """A launch on threads; each of `ranges` is the share of one worker."""
 
-    address: int
     function: KernelFunction
     values: ctypes.Array[ctypes.c_int64]
     arguments: tuple[Address, ...]
@@ -70,7 +69,6 @@ def _host_launch(
         item_id=item.item_id,
         name=operation.kernel_name,
         launch=launch,
-        address=kernel.address,
         function=kernel.function,
         values=(ctypes.c_int64 * len(spec.var_names))(*(placement.symbols[name] for name in spec.var_names)),
         arguments=tuple(placement.address(buffer_id) for buffer_id in spec.buffers),

@@ -39,6 +39,11 @@ address_of: Final[Callable[[Array], int]] = _first_field if arrays_begin_with_ad
 """
 
 
+def is_plain(array: Array) -> bool:
+    """Whether a kernel can read the array where it lies."""
+    return array.flags.c_contiguous and array.flags.aligned
+
+
 class Block:
     """`size` writable bytes from `address` on, aligned to 64; contents undefined.
 

@@ -1,12 +1,15 @@
-; One call of a program whose sizes are known: native_call.py lays out what is read here, and says what it is.
+; One call of a program: native_call.py lays out what is read here, and says what it is. The first argument is a `bytes`
+; object with the numbers that depend on the sizes of the call, the others are its arrays. Where `self` says so, its results
+; are behind these, None for one that is to be made here.
 ;
 ; The function is one of CPython's METH_FASTCALL. It gives None where the arrays are not what it knows, or another
 ; thread is in it: nothing has run then.
 
 %Place = type { ptr, i64 }
 %Array = type { ptr, i64, ptr, i64, i64, ptr }
-%Launch = type { ptr, ptr, ptr, i64, i64 }
-%Call = type { ptr, ptr, i64, ptr, i64, ptr, i64, ptr }
+%Launch = type { ptr, ptr, ptr, i64 }
+%Patch = type { ptr, i64, i64 }
+%Call = type { i64, ptr, i64, ptr, i64, ptr, i64, ptr, i64, ptr }
 
 ; An entry of the table of what is called and compared with: `_api` in native_call.py has the order.
 define internal ptr @api(ptr %api, i64 %which) alwaysinline {
@@ -140,38 +143,79 @@ failed:
   ret i1 false
 }
 
+; Write the numbers that depend on the sizes of a call to where they are read.
+define internal void @patch(ptr %call, ptr %numbers) {
+entry:
+  %patches.at = getelementptr %Call, ptr %call, i32 0, i32 7
+  %patches = load ptr, ptr %patches.at
+  %count.at = getelementptr %Call, ptr %call, i32 0, i32 8
+  %count = load i64, ptr %count.at
+  br label %next
+next:
+  %number = phi i64 [ 0, %entry ], [ %number.after, %body ]
+  %more = icmp ult i64 %number, %count
+  br i1 %more, label %body, label %done
+body:
+  %patch = getelementptr %Patch, ptr %patches, i64 %number
+  %place = load ptr, ptr %patch
+  %which.at = getelementptr %Patch, ptr %patch, i32 0, i32 1
+  %which = load i64, ptr %which.at
+  %value.at = getelementptr i64, ptr %numbers, i64 %which
+  %base = load i64, ptr %value.at, align 1
+  %plus.at = getelementptr %Patch, ptr %patch, i32 0, i32 2
+  %plus = load i64, ptr %plus.at
+  %value = add i64 %base, %plus
+  store i64 %value, ptr %place
+  %number.after = add i64 %number, 1
+  br label %next
+done:
+  ret void
+}
+
 define ptr @call(ptr %self, ptr %given, i64 %count) {
 entry:
-  ; What `self` holds begins where the bytes of a `bytes` object do: the address of what describes the call.
+  ; What `self` holds begins where the bytes of a `bytes` object do: the address of what describes the call, and whether
+  ; results are given.
   %address.at = getelementptr i8, ptr %self, i64 32
   %call = load ptr, ptr %address.at
-  %api.at = getelementptr %Call, ptr %call, i32 0, i32 7
+  %api.at = getelementptr %Call, ptr %call, i32 0, i32 9
   %api = load ptr, ptr %api.at
   %ndarray = call ptr @api(ptr %api, i64 0)
   %incref = call ptr @api(ptr %api, i64 4)
   %decref = call ptr @api(ptr %api, i64 5)
-  %busy.at = load ptr, ptr %call
-  %busy = load i64, ptr %busy.at
+  %busy = load i64, ptr %call
   %is.free = icmp eq i64 %busy, 0
   %inputs.at = getelementptr %Call, ptr %call, i32 0, i32 1
   %inputs = load ptr, ptr %inputs.at
   %input.count.at = getelementptr %Call, ptr %call, i32 0, i32 2
   %input.count = load i64, ptr %input.count.at
-  %is.count = icmp eq i64 %count, %input.count
+  %output.count.at = getelementptr %Call, ptr %call, i32 0, i32 4
+  %output.count = load i64, ptr %output.count.at
+  %given.at = getelementptr i8, ptr %self, i64 40
+  %given.word = load i64, ptr %given.at
+  %is.given = icmp ne i64 %given.word, 0
+  %given.count = select i1 %is.given, i64 %output.count, i64 0
+  %array.count = add i64 %input.count, %given.count
+  %wanted.count = add i64 %array.count, 1
+  %is.count = icmp eq i64 %count, %wanted.count
   %is.so.far = and i1 %is.free, %is.count
   br i1 %is.so.far, label %enter, label %unknown
 
 enter:
   ; From here on: what is made may collect garbage, whose finalizers may call the program again.
-  store i64 1, ptr %busy.at
+  store i64 1, ptr %call
+  %numbers = load ptr, ptr %given
+  %numbers.at = getelementptr i8, ptr %numbers, i64 32
+  call void @patch(ptr %call, ptr %numbers.at)
+  %arrays.given = getelementptr ptr, ptr %given, i64 1
   br label %inputs.next
 inputs.next:
   %input = phi i64 [ 0, %enter ], [ %input.after, %input.fits ]
-  %more.inputs = icmp ult i64 %input, %count
+  %more.inputs = icmp ult i64 %input, %input.count
   br i1 %more.inputs, label %input.look, label %outputs
 input.look:
   %array = getelementptr %Array, ptr %inputs, i64 %input
-  %object.at = getelementptr ptr, ptr %given, i64 %input
+  %object.at = getelementptr ptr, ptr %arrays.given, i64 %input
   %object = load ptr, ptr %object.at
   %fits = call i1 @fits(ptr %array, ptr %object, ptr %ndarray)
   br i1 %fits, label %input.fits, label %differs
@@ -183,7 +227,7 @@ input.fits:
   br label %inputs.next
 
 differs:
-  store i64 0, ptr %busy.at
+  store i64 0, ptr %call
   br label %unknown
 unknown:
   %none = call ptr @api(ptr %api, i64 7)
@@ -193,8 +237,9 @@ unknown:
 outputs:
   %results.at = getelementptr %Call, ptr %call, i32 0, i32 3
   %arrays = load ptr, ptr %results.at
-  %output.count.at = getelementptr %Call, ptr %call, i32 0, i32 4
-  %output.count = load i64, ptr %output.count.at
+  %results.given = getelementptr ptr, ptr %arrays.given, i64 %input.count
+  %nothing = call ptr @api(ptr %api, i64 7)
+  %set.item = call ptr @api(ptr %api, i64 6)
   %new.tuple = call ptr @api(ptr %api, i64 8)
   %results = call ptr %new.tuple(i64 %output.count)
   %no.results = icmp eq ptr %results, null
@@ -202,9 +247,23 @@ outputs:
 outputs.next:
   %output = phi i64 [ 0, %outputs ], [ %output.after, %output.made ]
   %more.outputs = icmp ult i64 %output, %output.count
-  br i1 %more.outputs, label %output.make, label %run
-output.make:
   %result = getelementptr %Array, ptr %arrays, i64 %output
+  br i1 %more.outputs, label %output.any, label %run
+output.any:
+  br i1 %is.given, label %output.look, label %output.make
+output.look:
+  %result.at = getelementptr ptr, ptr %results.given, i64 %output
+  %result.given = load ptr, ptr %result.at
+  %is.none = icmp eq ptr %result.given, %nothing
+  br i1 %is.none, label %output.make, label %output.take
+output.take:
+  call void %incref(ptr %result.given)
+  %taken = call i32 %set.item(ptr %results, i64 %output, ptr %result.given)
+  %result.data.at = getelementptr i8, ptr %result.given, i64 16
+  %result.data = load i64, ptr %result.data.at
+  call void @aim(ptr %result, i64 %result.data)
+  br label %output.made
+output.make:
   %is.made = call i1 @make(ptr %api, ptr %result, ptr %results, i64 %output)
   br i1 %is.made, label %output.made, label %drop
 output.made:
@@ -214,7 +273,7 @@ drop:
   call void %decref(ptr %results)
   br label %failed
 failed:
-  store i64 0, ptr %busy.at
+  store i64 0, ptr %call
   ret ptr null
 
 run:
@@ -226,26 +285,29 @@ run:
   %thread = call ptr %save()
   br label %launches.next
 launches.next:
-  %number = phi i64 [ 0, %run ], [ %number.after, %launch ]
+  %number = phi i64 [ 0, %run ], [ %number.after, %launched ]
   %more.launches = icmp ult i64 %number, %launch.count
-  br i1 %more.launches, label %launch, label %done
-launch:
+  br i1 %more.launches, label %look, label %done
+look:
   %kernel = getelementptr %Launch, ptr %launches, i64 %number
+  %groups.at = getelementptr %Launch, ptr %kernel, i32 0, i32 3
+  %groups = load i64, ptr %groups.at
+  %is.work = icmp ne i64 %groups, 0
+  br i1 %is.work, label %launch, label %launched
+launch:
   %function = load ptr, ptr %kernel
   %pointers.at = getelementptr %Launch, ptr %kernel, i32 0, i32 1
   %pointers = load ptr, ptr %pointers.at
   %values.at = getelementptr %Launch, ptr %kernel, i32 0, i32 2
   %values = load ptr, ptr %values.at
-  %first.at = getelementptr %Launch, ptr %kernel, i32 0, i32 3
-  %first = load i64, ptr %first.at
-  %last.at = getelementptr %Launch, ptr %kernel, i32 0, i32 4
-  %last = load i64, ptr %last.at
-  call void %function(ptr %pointers, ptr %values, i64 %first, i64 %last)
+  call void %function(ptr %pointers, ptr %values, i64 0, i64 %groups)
+  br label %launched
+launched:
   %number.after = add i64 %number, 1
   br label %launches.next
 done:
   %restore = call ptr @api(ptr %api, i64 10)
   call void %restore(ptr %thread)
-  store i64 0, ptr %busy.at
+  store i64 0, ptr %call
   ret ptr %results
 }

@@ -2,13 +2,15 @@
 
 The code is that of `native_call.ll`, which LLVM's loader compiles once for a process: no compiler is needed where the
 package is installed. It reads what a call is from tables, and objects of CPython and NumPy as their binary interfaces
-lay them out. Where an interpreter has others, or arrays are not exactly what the tables say, the call is done in Python
+lay them out. What depends on the symbols, each call brings as numbers, which are written to the tables. Where an
+interpreter has other objects, or arrays are not exactly what the tables say, the call is done in Python
 (`executor.py`), which is always right.
 """
 
 from __future__ import annotations
 
 import ctypes
+import struct
 import sys
 import sysconfig
 from collections.abc import Callable, Sequence
@@ -20,16 +22,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from .arguments import InputSpec
-from .blocks import LEAST_LENT
+from ..expr import INT64_MAX, INT64_MIN
+from ..expr.size_function import Value
+from .call_sizes import Argument, ArraySizes, CallSizes, LaunchSizes
 from .engine import engine_of
-from .frame import Frame
-from .host_launch import HostLaunch
-from .memory import ALIGNMENT, Array, Block, arrays_begin_with_address
-from .plan import OutputSpec, Plan
+from .memory import ALIGNMENT, Array, arrays_begin_with_address
 
-MOST_TEMPORARIES: Final = 4 << 20
-"""Bytes: a call that takes more takes long enough for the interpreter's share not to matter."""
 _METH_FASTCALL: Final = 0x80
 _NUMPY_API: Final = {"ndarray": 2, "new_from_descr": 94, "set_base_object": 282}
 """Entries of the table in `_ARRAY_API` (numpy/__multiarray_api.h), which NumPy keeps from version to version."""
@@ -42,7 +40,7 @@ class _Place(ctypes.Structure):
 
 
 class _Array(ctypes.Structure):
-    """What an array must be, or is made as. Of a result, `size` bytes are allocated."""
+    """What an array must be, or is made as, at the first aligned one of `size` bytes."""
 
     _fields_ = (
         ("dtype", ctypes.c_void_p),
@@ -59,22 +57,29 @@ class _Launch(ctypes.Structure):
         ("function", ctypes.c_void_p),
         ("pointers", ctypes.c_void_p),
         ("values", ctypes.c_void_p),
-        ("first", ctypes.c_int64),
-        ("last", ctypes.c_int64),
+        ("groups", ctypes.c_int64),
     )
 
 
+class _Patch(ctypes.Structure):
+    """Where a number of a call goes, the one at the position `which`, and what is added to it."""
+
+    _fields_ = (("place", ctypes.c_void_p), ("which", ctypes.c_int64), ("plus", ctypes.c_int64))
+
+
 class _Call(ctypes.Structure):
-    """`busy` is where it says that kernels run, without the interpreter's lock, in the block that the call needs."""
+    """`busy` says that a call is under way, maybe without the interpreter's lock, which all of this belongs to."""
 
     _fields_ = (
-        ("busy", ctypes.c_void_p),
+        ("busy", ctypes.c_int64),
         ("inputs", ctypes.c_void_p),
         ("input_count", ctypes.c_int64),
         ("outputs", ctypes.c_void_p),
         ("output_count", ctypes.c_int64),
         ("launches", ctypes.c_void_p),
         ("launch_count", ctypes.c_int64),
+        ("patches", ctypes.c_void_p),
+        ("patch_count", ctypes.c_int64),
         ("api", ctypes.c_void_p),
     )
 
@@ -91,70 +96,132 @@ class _Method(ctypes.Structure):
 
 
 NativeCall = Callable[..., tuple[Array, ...] | None]
-"""Takes the arrays of a call, and gives its results; None when nothing has run. MemoryError without room for one."""
+"""Takes the numbers of a binding and the arrays of a call, and gives its results; None when nothing has run.
+
+MemoryError without room for a result.
+"""
+SizesAt = Callable[..., tuple[Any, ...] | None]
+"""Of the symbols and the address of a block: the bytes that the block must have, those that a call holds, the size and
+the shape of each result one after the other, and the numbers of the call.
+"""
 
 
 @dataclass(frozen=True, slots=True)
-class Workplace:
-    """A block in which one call at a time runs in machine code, of several plans, and whether one does."""
+class NativeCalls:
+    """The calls of a program, one at a time.
 
-    block: Block
-    busy: ctypes.c_int64
-
-
-def native_call(plan: Plan[HostLaunch], place: Workplace) -> NativeCall | None:
-    """The calls of `plan` in a block that is large enough, and that nothing else uses.
-
-    None where this interpreter's objects are laid out otherwise, or the call is no short sequence of kernels on one
-    thread: then what the interpreter adds is little.
+    `call` makes the results, `call_into` takes them behind the arrays, with None in the place of one to make.
     """
-    if not all(output.is_fresh and output.size < LEAST_LENT for output in plan.outputs):
+
+    call: NativeCall
+    call_into: NativeCall
+    sizes_at: SizesAt
+
+
+def native_calls(sizes: CallSizes) -> NativeCalls | None:
+    """The calls of these sizes; None where this interpreter's objects are laid out otherwise."""
+    code = machine_code()
+    if code is None:
         return None
-    frame = Frame(plan, place.block)
-    launches, code = frame.launches, machine_code()
-    return None if launches is None or code is None else _Tables(plan, place, frame, launches).function(code)
+    tables = _Tables(sizes)
+    results = (value for output in sizes.outputs for value in (output.size, *output.dims))
+    return NativeCalls(
+        tables.function(code, takes_results=False),
+        tables.function(code, takes_results=True),
+        sizes.function.compiled((sizes.block_size, sizes.held, *results), tables.numbers),
+    )
 
 
 class _Tables:
-    """What the code reads of one plan; it lives as long as the function that `function` gives."""
+    """What the code reads of a program; it lives as long as the function that `function` gives."""
 
-    def __init__(
-        self,
-        plan: Plan[HostLaunch],
-        place: Workplace,
-        frame: Frame,
-        launches: Sequence[tuple[int, int, int, int, int]],
-    ) -> None:
-        self._kept: list[object] = [plan, place, frame]
-        inputs = [self._array(*each) for each in zip(plan.inputs, frame.slots.places[0], strict=True)]
-        outputs = [self._array(*each) for each in zip(plan.outputs, frame.slots.places[1], strict=True)]
+    def __init__(self, sizes: CallSizes) -> None:
+        self._kept: list[object] = [sizes]
+        self._sizes = sizes.function
+        self._patches: list[_Patch] = []
+        self._which: dict[Value, int] = {}
+        self._values: dict[tuple[Value, ...], int] = {}
+        self._places: dict[tuple[str, int], list[tuple[int, Value]]] = {}
+        launches = self._table(_Launch, len(sizes.launches))
+        for launch, made in zip(launches, sizes.launches, strict=True):
+            self._fill_launch(launch, made)
+        inputs, outputs = (self._arrays(base, getattr(sizes, f"{base}s")) for base in ("input", "output"))
+        patches = self._table(_Patch, len(self._patches))
+        patches[:] = self._patches
         self._call = _Call(
-            busy=ctypes.addressof(place.busy),
-            inputs=self._table(_Array, inputs),
+            inputs=ctypes.addressof(inputs),
             input_count=len(inputs),
-            outputs=self._table(_Array, outputs),
+            outputs=ctypes.addressof(outputs),
             output_count=len(outputs),
-            launches=self._table(_Launch, [_Launch(*launch) for launch in launches]),
+            launches=ctypes.addressof(launches),
             launch_count=len(launches),
+            patches=ctypes.addressof(patches),
+            patch_count=len(patches),
             api=ctypes.addressof(_api()),
         )
 
-    def function(self, code: _Method) -> NativeCall:
+    @property
+    def numbers(self) -> tuple[Value, ...]:
+        """What a call brings, in order."""
+        return tuple(self._which)
+
+    def function(self, code: _Method, *, takes_results: bool) -> NativeCall:
         """A builtin function: its `self` says where the tables are, its module keeps them."""
-        address = ctypes.addressof(self._call).to_bytes(_POINTER, sys.byteorder)
-        return _NEW_FUNCTION(ctypes.addressof(code), address, self)
+        words = (ctypes.addressof(self._call), int(takes_results))
+        return _NEW_FUNCTION(ctypes.addressof(code), struct.pack("2Q", *words), self)
 
-    def _table(self, kind: Any, entries: Sequence[Any]) -> int:
-        made = (kind * len(entries))(*entries)
+    def _table(self, kind: Any, count: int) -> Any:
+        made = (kind * count)()
         self._kept.append(made)
-        return ctypes.addressof(made)
+        return made
 
-    def _array(self, spec: InputSpec | OutputSpec, places: Sequence[tuple[Any, int, int]]) -> _Array:
-        found = [_Place(ctypes.addressof(values) + slot * _POINTER, offset) for values, slot, offset in places]
-        self._kept += [values for values, _, _ in places]
-        size = spec.size + ALIGNMENT if isinstance(spec, OutputSpec) else 0
-        dims = self._table(ctypes.c_int64, spec.shape)
-        return _Array(id(spec.dtype), len(spec.shape), dims, size, len(found), self._table(_Place, found))
+    def _set(self, owner: Any, place: int, value: Value) -> None:
+        """Write 64 bits at a byte of a table, now or at each call."""
+        at = ctypes.addressof(owner) + place
+        if isinstance(value, int):
+            ctypes.c_int64.from_address(at).value = value
+        else:
+            self._sizes.require_between(INT64_MIN, value, INT64_MAX)
+            rest, plus = self._sizes.split(value)
+            self._patches.append(_Patch(at, self._which.setdefault(rest, len(self._which)), plus))
+
+    def _numbers(self, values: Sequence[Value]) -> int:
+        """The address of an array of 64-bit integers."""
+        known = self._values.get(key := tuple(values))
+        if known is None:
+            table = self._table(ctypes.c_int64, len(values))
+            for position, value in enumerate(values):
+                self._set(table, position * _POINTER, value)
+            known = self._values[key] = ctypes.addressof(table)
+        return known
+
+    def _fill_launch(self, launch: _Launch, made: LaunchSizes) -> None:
+        pointers = self._table(ctypes.c_void_p, len(made.arguments))
+        for position, argument in enumerate(made.arguments):
+            self._point(pointers, position * _POINTER, argument)
+        launch.function, launch.pointers = made.kernel.address, ctypes.addressof(pointers)
+        launch.values = self._numbers(made.values)
+        self._set(launch, _Launch.groups.offset, made.groups)
+
+    def _point(self, pointers: Any, place: int, argument: Argument) -> None:
+        if argument.base == "memory":
+            self._set(pointers, place, argument.offset)
+        else:
+            places = self._places.setdefault((argument.base, argument.index), [])
+            places.append((ctypes.addressof(pointers) + place, argument.offset))
+
+    def _arrays(self, base: str, specs: Sequence[ArraySizes]) -> Any:
+        arrays = self._table(_Array, len(specs))
+        for position, (array, spec) in enumerate(zip(arrays, specs, strict=True)):
+            found = self._places.get((base, position), [])
+            places = self._table(_Place, len(found))
+            for place, (slot, offset) in zip(places, found, strict=True):
+                place.slot = slot
+                self._set(place, _Place.offset.offset, offset)
+            array.dtype, array.rank, array.dims = id(spec.dtype), len(spec.dims), self._numbers(spec.dims)
+            array.count, array.places = len(found), ctypes.addressof(places)
+            self._set(array, _Array.size.offset, self._sizes.sum(spec.size, ALIGNMENT))
+        return arrays
 
 
 _POINTER: Final = ctypes.sizeof(ctypes.c_void_p)

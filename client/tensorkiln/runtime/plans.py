@@ -10,7 +10,7 @@ from typing import Final, Generic, TypeVar
 from ..errors import CallBoundsError
 from ..expr import ExprError
 from ..spec import CompiledProgram
-from .arguments import InputSpec, bind_symbols, check_constraints, input_specs
+from .arguments import InputSpec, bind_symbols, check_constraints, input_specs, symbol_values
 from .phases import Phase
 
 MAX_PLANS: Final = 64
@@ -77,7 +77,4 @@ class Plans(Generic[P]):
             raise CallBoundsError(f"a size of the program has no value at {values}: {error}") from error
 
     def _key(self, symbols: Mapping[str, int]) -> tuple[int, ...]:
-        key = tuple(value for name in self._names if type(value := symbols.get(name)) is int)
-        if len(key) == len(symbols):
-            return key
-        return tuple(bind_symbols(self._program.symbols, symbols).values())
+        return symbol_values(self._program.symbols, self._names, symbols)

@@ -51,11 +51,6 @@ class Slots:
             for values, slot, offset in places:
                 values[slot] = base + offset
 
-    @property
-    def places(self) -> tuple[tuple[_Places, ...], tuple[_Places, ...]]:
-        """What `aim` patches, by input and by output."""
-        return tuple(self._inputs), tuple(self._outputs)
-
     def locate(self, address: Address) -> int:
         """The address in memory, for the arrays of the call."""
         match address.base:

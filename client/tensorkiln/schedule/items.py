@@ -42,9 +42,17 @@ class ItemAnalysis(Record):
 
     def ns_at(self, symbols: Mapping[str, int], ranges: Mapping[str, tuple[int, int]]) -> int:
         """`est_ns` in proportion to operations and bytes, for symbols of these ranges that have these values."""
-        work = (self.flops, self.bytes_read, self.bytes_written)
-        most = _at_most(work, tuple(ranges.items()))
-        return self.est_ns * sum(evaluate(dim, symbols) for dim in work) // most if most else self.est_ns
+        most = self.most_work(ranges)
+        return self.est_ns * sum(evaluate(dim, symbols) for dim in self.work) // most if most else self.est_ns
+
+    @property
+    def work(self) -> tuple[Dim, ...]:
+        """Operations and bytes, whose sum `est_ns` is in proportion to."""
+        return self.flops, self.bytes_read, self.bytes_written
+
+    def most_work(self, ranges: Mapping[str, tuple[int, int]]) -> int:
+        """The sum of `work` at the upper bounds of the symbols."""
+        return _at_most(self.work, tuple(ranges.items()))
 
 
 @lru_cache(maxsize=4096)
