@@ -43,7 +43,9 @@ search_dialects_in(__package__ or "dialect")
 
 # What passes build by their own hand; dialects that only a pass of MLIR's makes it loads itself. A pass that looks for
 # the patterns of all loaded dialects, as `canonicalize` does, has little to look at.
-_DIALECTS: Final = ("arith", "func", "linalg", "llvm", "math", "memref", "nvvm", "scf", "vector")
+_DIALECTS: Final = ("arith", "func", "linalg", "llvm", "math", "memref", "scf", "vector")
+# Only the passes for GPUs build these in Python, and import their classes then.
+_WITHOUT_CLASSES: Final = ("nvvm",)
 
 
 @cache
@@ -77,6 +79,8 @@ def new_context() -> ir.Context:
     """
     context = ir.Context(load_on_create_dialects=_DIALECTS)
     context.enable_multithreading(False)
+    for name in _WITHOUT_CLASSES:
+        context.get_dialect_descriptor(name)
     load(context)
     return context
 

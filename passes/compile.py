@@ -22,7 +22,8 @@ from tensorkiln.spec import CompiledProgram, StageRecord
 from tensorkiln.target import Target
 
 from . import boundary, stage_text
-from .back_ends import BackEnd, back_end_of
+from .back_end import BackEnd
+from .back_ends import back_end_of
 from .codegen.assembly import Assembly
 from .codegen.translate import to_llvm_ir
 from .program import ProgramParts

@@ -27,7 +27,7 @@ from tensorkiln.schedule import (
 from tensorkiln.spec import ProgramSpec
 from tensorkiln.target import Target
 
-from .back_ends import BackEnd
+from .back_end import BackEnd
 from .codegen.assembly import Assembly
 from .plan.dependencies import dependencies
 from .plan.program_plan import ProgramPlan, Step

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import sys
 
-from .lasting import lasting
+from .command import FAILED, main
 from .leave import leave
 
 if __name__ == "__main__":
-    with lasting():
-        from .command import FAILED, main
     status = main()
     if status == FAILED:
         leave(status)  # the store may be at work still

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from tensorkiln.dtypes import DType
-from tensorkiln.expr import Expr as Expr  # WireDim names it in a string
-from tensorkiln.expr import WireDim
-from tensorkiln.nodes import SymVar
-from tensorkiln.spec import CompiledProgram
-from tensorkiln.spec.constraint import WireConstraint
 from tensorkiln.trust import KeySet, SignedRecord
 
 from .sandbox.levels import Level
+from .written import Written
 
 
 class Answer(BaseModel):
@@ -26,7 +21,7 @@ class Answer(BaseModel):
 class CompileAnswer(Answer):
     """One program per target, in the order of the request, and beside them their signed records."""
 
-    programs: tuple[CompiledProgram, ...]
+    programs: tuple[Annotated[Any, Written("tensorkiln.spec", "CompiledProgram")], ...]
     signatures: tuple[SignedRecord | None, ...] = ()
 
 
@@ -39,32 +34,6 @@ class Phase(Answer):
     stage: str
     target: int | None = None
     attempt: int | None = None
-
-
-class ValueReport(Answer):
-    """An input or an output of a graph, as inferred."""
-
-    var: int
-    dtype: DType
-    shape: tuple[WireDim, ...]
-    device: str | None = None
-
-
-class ValidationReport(Answer):
-    """A valid graph. `digest` is the same for every graph that differs only in names and in the order of its nodes.
-
-    `live_nodes` are those that an output depends on. `constraints` must hold at every call.
-    """
-
-    valid: Literal[True] = True
-    name: str
-    digest: str
-    nodes: int
-    live_nodes: int
-    symbols: tuple[SymVar, ...]
-    inputs: tuple[ValueReport, ...]
-    outputs: tuple[ValueReport, ...]
-    constraints: tuple[WireConstraint, ...]
 
 
 class Isolation(Answer):

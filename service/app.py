@@ -11,12 +11,13 @@ from fastapi_offline import FastAPIOffline
 
 from . import problems
 from .admission import Admission
-from .capabilities import describe
+from .capabilities import Capable
 from .coding.encode import Encode
 from .connections import most_connections
 from .engine.engine import Engine
 from .fairness.shares import Shares
 from .footprint import Footprint
+from .fork_servers import ForkServers
 from .identity.authenticator import Authenticator
 from .identity.guard import Guard
 from .identity.policy import DOCS_ASSETS, PUBLIC
@@ -40,8 +41,6 @@ from .routes import (
     validate,
     whoami,
 )
-from .sandbox.sandbox import Sandbox
-from .sandbox.warm_ups import COMPILING, READING
 from .settings import Settings
 from .store.upkeep import upkeep
 
@@ -61,27 +60,22 @@ _ROUTERS: Final = (
 )
 
 
-def create_app(settings: Settings) -> FastAPI:
-    """The service with these settings. Its fork servers start and end with it."""
-
+def create_app(settings: Settings, begun: ForkServers | None = None) -> FastAPI:
+    """The service with these settings. Its fork servers, which may have `begun` already, start and end with it."""
+    fork_servers = begun or ForkServers()
     authenticator = Authenticator(settings)
     footprint = Footprint(settings.memory_cap_mib)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncGenerator[None]:
-        def sandbox(warm_up: str) -> Sandbox:
-            return Sandbox(
-                (warm_up,),
-                max_output_mib=settings.compile_output_mib,
-                wall=settings.isolation,
-                required=settings.require_isolation,
-                test_hooks=settings.test_hooks,
-            )
-
-        compiler = None if settings.broker.get_secret_value() else sandbox(COMPILING)
-        engine = Engine(settings, sandbox(READING), compiler, authenticator.keyring, footprint)
+        reader, compiler = fork_servers.sandboxes(settings)
+        engine = Engine(
+            settings, reader, compiler, authenticator.keyring, footprint, is_private=fork_servers.is_for_one
+        )
         try:
-            app.state.capabilities = describe(settings, await engine.start())
+            app.state.capabilities = capable = Capable(settings, await engine.start())
+            if not fork_servers.is_for_one:
+                capable.described()
             app.state.engine = engine
             async with upkeep(settings):
                 yield

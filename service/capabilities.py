@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Final
 
 from tensorkiln import compile_limits, limits
 from tensorkiln.architectures import ARCHITECTURES
 from tensorkiln.compiler_build import build
-from tensorkiln.custom import registered
-from tensorkiln.dtypes import DType
-from tensorkiln.nodes import NODE_KINDS
-from tensorkiln.spec.compiled_program import ABI_VERSION
+from tensorkiln.spec.abi import ABI_VERSION
 from tensorkiln.target import LEVELS
 from tensorkiln.trust import KeySet
 
@@ -28,8 +26,23 @@ _ASSEMBLER: Final = "nvidia-nvjitlink"
 """What holds NVIDIA's assembler as a library: a compile may start no program, ptxas for one."""
 
 
-def describe(settings: Settings, ready: Ready) -> Capabilities:
-    """What a service with these settings and this fork server can do."""
+class Capable:
+    """What a service with these settings and this fork server can do; described when it is first asked for."""
+
+    def __init__(self, settings: Settings, ready: Ready) -> None:
+        self._describe = cache(lambda: _describe(settings, ready))
+
+    def described(self) -> Capabilities:
+        """The answer, but for the keys."""
+        return self._describe()
+
+
+def _describe(settings: Settings, ready: Ready) -> Capabilities:
+    # A private service is asked for no such thing, most often.
+    from tensorkiln.custom import registered
+    from tensorkiln.dtypes import DType
+    from tensorkiln.nodes import NODE_KINDS
+
     return Capabilities(
         build_id=build().build_id,
         versions=build().versions,

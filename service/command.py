@@ -9,8 +9,10 @@ from typing import Final
 
 from tensorkiln.errors import TensorkilnError
 
-from .serve import serve, serve_as_worker, serve_by_workers
-from .told import settings_or_told, told
+from .fork_servers import ForkServers
+from .lasting import lasting
+from .sandbox.cgroups import move_into_leaf
+from .sandbox.confine import die_with_parent
 
 FAILED: Final = 1
 """The exit status of a service that has not started."""
@@ -20,6 +22,52 @@ _MOST_WORKERS: Final = 256
 
 def main() -> int:
     """The exit status."""
+    arguments = _arguments()
+    # Fork servers are in the cgroup of the service, and end with it.
+    if arguments.handed_down is None:
+        move_into_leaf()
+    else:
+        die_with_parent(arguments.handed_down[0])
+    begun = ForkServers()
+    try:
+        # While they load the compiler, this process loads its settings, and then what answers.
+        if arguments.private:
+            begun.begin_for_one()
+        return _serve(arguments, begun)
+    except (TensorkilnError, OSError) as error:
+        from .told import told
+
+        print(*told(error), sep="\n", file=sys.stderr)
+        return FAILED
+    finally:
+        begun.abandon()
+        # The end of the interpreter would search all that there is for garbage, for a quarter of a second.
+        gc.freeze()
+
+
+def _serve(arguments: argparse.Namespace, begun: ForkServers) -> int:
+    with lasting():
+        from .told import settings_or_told
+    settings = settings_or_told()
+    if settings is None:
+        return FAILED
+    where = (arguments.host, arguments.port, arguments.uds)
+    if arguments.handed_down is None and arguments.workers > 1:
+        with lasting():
+            from .workers import serve_by_workers
+        return serve_by_workers(settings, *where, arguments.workers)
+    if arguments.handed_down is not None:
+        settings = settings.for_one_of(arguments.workers)
+    begun.begin(settings)
+    with lasting():
+        from .serve import serve, serve_as_worker
+    if arguments.handed_down is not None:
+        _, socket, place = arguments.handed_down
+        return serve_as_worker(settings, begun, socket, place)
+    return serve(settings, begun, *where)
+
+
+def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m service", description="Run the tensorkiln compile service.")
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
     parser.add_argument("--port", type=_port, default=8080, help="port to listen on, 0 for any (default: %(default)s)")
@@ -28,23 +76,9 @@ def main() -> int:
         "--workers", type=_count, default=1, help="processes that serve, over one store (default: %(default)s)"
     )
     parser.add_argument("--handed-down", type=int, nargs=3, help=argparse.SUPPRESS)
-    arguments = parser.parse_args()
-    settings = settings_or_told()
-    if settings is None:
-        return FAILED
-    try:
-        if arguments.handed_down is not None:
-            parent, socket, place = arguments.handed_down
-            return serve_as_worker(settings.for_one_of(arguments.workers), parent, socket, place)
-        if arguments.workers > 1:
-            return serve_by_workers(settings, arguments.host, arguments.port, arguments.uds, arguments.workers)
-        return serve(settings, arguments.host, arguments.port, arguments.uds)
-    except (TensorkilnError, OSError) as error:
-        print(*told(error), sep="\n", file=sys.stderr)
-        return FAILED
-    finally:
-        # The end of the interpreter would search all that there is for garbage, for a quarter of a second.
-        gc.freeze()
+    # For the one program that has started it, which waits for it.
+    parser.add_argument("--private", action="store_true", help=argparse.SUPPRESS)
+    return parser.parse_args()
 
 
 def _count(text: str) -> int:

@@ -13,6 +13,8 @@ from typing import Final
 from tensorkiln.errors import UnavailableError
 
 BACKLOG: Final = 1024
+READY: Final = "tensorkiln is ready on"
+"""How the line begins by which a process says at which address it serves."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,6 @@ from typing import Any, Final
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
-from tensorkiln import graph
-from tensorkiln.options import CompileOptions
-from tensorkiln.target import Target
-
 from .answers import Problem
 from .identity.described import describe_credentials
 from .limits import MAX_BATCH, MAX_TARGETS
@@ -34,6 +30,11 @@ def document(app: FastAPI) -> dict[str, Any]:
 
 
 def _request_schemas() -> dict[str, Any]:
+    # Nothing else in this process needs the models of graphs.
+    from tensorkiln import graph
+    from tensorkiln.options import CompileOptions
+    from tensorkiln.target import Target
+
     graph_schema = graph.json_schema()
     # The wire format and the answers have records of the same name, a Buffer for one.
     definitions = {f"Graph.{name}": schema for name, schema in graph_schema["$defs"].items()}

@@ -19,15 +19,13 @@ from fastapi import FastAPI
 from .app import create_app
 from .connections import HEAD_BYTES, SAFE_HEADERS, connections
 from .footprint import give_back_large_blocks
+from .fork_servers import ForkServers
 from .identity.authenticator import require_private_address
-from .listen import BACKLOG, Listener, listen
+from .listen import BACKLOG, READY, Listener, listen
 from .observe.export import require_exporter
 from .observe.log import configure_log
-from .sandbox.cgroups import move_into_leaf
-from .sandbox.confine import die_with_parent
 from .settings import Settings
 from .start import Start
-from .workers import READY, Workers, command_of_a_worker
 
 # The code of a process that a signal has ended, less than what a shell reports of it.
 _INTERRUPTED: Final = 130
@@ -42,9 +40,12 @@ _log = structlog.get_logger()
 class _Server(uvicorn.Server):
     """Says when it is ready, and stops being ready before it stops."""
 
-    def __init__(self, config: uvicorn.Config, app: FastAPI, address: str, *, notice_s: float, grace_s: float) -> None:
+    def __init__(
+        self, config: uvicorn.Config, app: FastAPI, start: Start, address: str, *, notice_s: float, grace_s: float
+    ) -> None:
         super().__init__(config)
         self._app = app
+        self._start = start
         self._address = address
         self._notice_s = notice_s
         self._grace_s = grace_s
@@ -53,7 +54,11 @@ class _Server(uvicorn.Server):
         await super().startup(sockets)
         for each in sockets or ():
             each.listen(BACKLOG)  # that of the kernel, whatever asyncio was told
+        self._start.watch(self._app.state.engine.verdict, self._leave)
         print(f"{READY} {self._address}", flush=True)
+
+    def _leave(self) -> None:
+        self.should_exit = True
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._app.state.engine.announce_end()
@@ -73,37 +78,25 @@ class _Server(uvicorn.Server):
             await self.lifespan.shutdown()
 
 
-def serve(settings: Settings, host: str, port: int, uds: str | None) -> int:
-    """Serve until a signal; the exit status.
+def serve(settings: Settings, begun: ForkServers, host: str, port: int, uds: str | None) -> int:
+    """Serve until a signal, with fork servers that have `begun`; the exit status.
 
     A TensorkilnError or an OSError when it cannot start; it says why.
     """
     configure_log(settings.log)
     require_private_address(settings, host, uds)
-    move_into_leaf()
     with closing(listen(host, port, uds)) as listener:
-        return _serve(settings, listener)
+        return _serve(settings, begun, listener)
 
 
-def serve_by_workers(settings: Settings, host: str, port: int, uds: str | None, workers: int) -> int:
-    """As `serve`, by so many processes. What the machine has is shared among them: see `Settings.for_one_of`."""
+def serve_as_worker(settings: Settings, begun: ForkServers, socket_of_all: int, place: int) -> int:
+    """As `serve`, at a socket that the parent of this process has handed down; it is the worker at `place`."""
     configure_log(settings.log)
-    require_private_address(settings, host, uds)
-    move_into_leaf()
-    with closing(listen(host, port, uds)) as listener:
-        command = command_of_a_worker(["--workers", str(workers)], os.getpid())
-        return asyncio.run(Workers(command, workers, listener).serve())
+    with closing(Listener(socket.socket(fileno=socket_of_all), f"the socket of {os.getppid()}")) as listener:
+        return _serve(settings, begun, listener, place)
 
 
-def serve_as_worker(settings: Settings, parent: int, socket_of_all: int, place: int) -> int:
-    """As `serve`, at a socket that the process `parent` has handed down; it is the worker at `place`."""
-    die_with_parent(parent)
-    configure_log(settings.log)
-    with closing(Listener(socket.socket(fileno=socket_of_all), f"the socket of {parent}")) as listener:
-        return _serve(settings, listener, place)
-
-
-def _serve(settings: Settings, listener: Listener, place: int | None = None) -> int:
+def _serve(settings: Settings, begun: ForkServers, listener: Listener, place: int | None = None) -> int:
     """`place` is that among several processes that accept at the same socket."""
     if settings.tracing:
         require_exporter()
@@ -115,7 +108,7 @@ def _serve(settings: Settings, listener: Listener, place: int | None = None) -> 
             shutdown_grace_s=grace_s,
             answer_s=settings.ladder.answer_s,
         )
-    app = create_app(settings)
+    app = create_app(settings, begun)
     app.state.place = place
     start = Start(app)
     config = uvicorn.Config(
@@ -132,7 +125,7 @@ def _serve(settings: Settings, listener: Listener, place: int | None = None) -> 
         ws="none",
         timeout_graceful_shutdown=ceil(grace_s) + _LET_GO_S,
     )
-    server = _Server(config, app, listener.address, notice_s=settings.shutdown_notice_s, grace_s=grace_s)
+    server = _Server(config, app, start, listener.address, notice_s=settings.shutdown_notice_s, grace_s=grace_s)
     # uvicorn raises the signal again once it has stopped: by then there is nothing left to do.
     signal.signal(signal.SIGTERM, lambda _number, _frame: None)
     try:
@@ -144,4 +137,6 @@ def _serve(settings: Settings, listener: Listener, place: int | None = None) -> 
         if start.failure is not None:
             raise start.failure from None
         return 1
+    if start.failure is not None:
+        raise start.failure
     return 0

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -33,3 +34,14 @@ class Start:
             if not has_begun:
                 self.failure = error
             raise
+
+    def watch(self, verdict: asyncio.Future[None], leave: Callable[[], None]) -> None:
+        """Have the application `leave` when the `verdict` about its start, which may come after it, is a failure."""
+
+        def look(ended: asyncio.Future[None]) -> None:
+            error = None if ended.cancelled() else ended.exception()
+            if isinstance(error, TensorkilnError):
+                self.failure = error
+                leave()
+
+        verdict.add_done_callback(look)

@@ -7,23 +7,35 @@ worker outlives it.
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import sys
 from collections.abc import Sequence
+from contextlib import closing
 from functools import partial
 from typing import Final
 
 import structlog
 
-from .listen import BACKLOG, Listener
+from .identity.authenticator import require_private_address
+from .listen import BACKLOG, READY, Listener, listen
+from .observe.log import configure_log
+from .settings import Settings
 
-READY: Final = "tensorkiln is ready on"
-"""How the line begins by which a process says that it serves."""
 _AGAIN_S: Final = 1.0
 """What dies is not started again sooner."""
 _SIGNALLED: Final = 128
 """What a shell adds to the number of the signal that ended a process."""
 _log = structlog.get_logger()
+
+
+def serve_by_workers(settings: Settings, host: str, port: int, uds: str | None, workers: int) -> int:
+    """As `serve`, by so many processes. What the machine has is shared among them: see `Settings.for_one_of`."""
+    configure_log(settings.log)
+    require_private_address(settings, host, uds)
+    with closing(listen(host, port, uds)) as listener:
+        command = command_of_a_worker(["--workers", str(workers)], os.getpid())
+        return asyncio.run(Workers(command, workers, listener).serve())
 
 
 class Workers:

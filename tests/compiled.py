@@ -10,7 +10,8 @@ from unittest import mock
 
 from dialect.mlir import ir
 from passes import compile as compile_module
-from passes.back_ends import BackEnd, back_end_of
+from passes.back_end import BackEnd
+from passes.back_ends import back_end_of
 from passes.bounds import accesses
 from passes.compile import CANONICAL_SYMBOL, Compilation, CompileRequest, compile_request
 from tensorkiln.canonical import canonicalize

@@ -5,8 +5,9 @@ The names below are imported on first use: `import tensorkiln.graph` loads no HT
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from .on_first_use import on_first_use
 
 if TYPE_CHECKING:
     from .graph import Graph as Graph
@@ -15,18 +16,15 @@ if TYPE_CHECKING:
     from .sdk.client import Client as Client
     from .target import Target as Target
 
-_HOMES = {
-    "AsyncClient": ".sdk.async_client",
-    "Client": ".sdk.client",
-    "Graph": ".graph",
-    "Program": ".program",
-    "Target": ".target",
-}
+__getattr__ = on_first_use(
+    __name__,
+    {
+        "sdk.async_client": "AsyncClient",
+        "sdk.client": "Client",
+        "graph": "Graph",
+        "program": "Program",
+        "target": "Target",
+    },
+)
 
 __all__ = ["AsyncClient", "Client", "Graph", "Program", "Target"]
-
-
-def __getattr__(name: str) -> object:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name], __name__), name)

@@ -7,11 +7,11 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from .dtypes import DType
+from .limits import SHA256_PATTERN
 from .nodes.base import Record
 from .sizes import WireSize
 
 BufferRole = Literal["input", "output", "temp", "constant", "scratch"]
-SHA256_PATTERN = r"^[0-9a-f]{64}$"
 DEFAULT_ALIGNMENT = 64
 """Bytes: one cache line, and one vector register of the widest x86."""
 

@@ -19,8 +19,8 @@ from typing import IO, Annotated, BinaryIO, Final, Literal
 
 from pydantic import Field, ValidationError
 
-from .buffers import SHA256_PATTERN
 from .errors import LimitExceededError, RequestError, UnavailableError
+from .limits import SHA256_PATTERN
 from .nodes.base import Record
 from .spec import CompiledProgram
 from .spec.names import Names

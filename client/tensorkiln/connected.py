@@ -7,11 +7,12 @@ import weakref
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, suppress
 from threading import TIMEOUT_MAX, Lock, Timer
-from typing import Any, Final
-
-import httpx2
+from typing import TYPE_CHECKING, Any, Final
 
 from .deadline import Deadline
+
+if TYPE_CHECKING:
+    import httpx2
 
 _CONNECTED: Final = ("connect_tcp.complete", "connect_unix_socket.complete", "start_tls.complete")
 
@@ -23,6 +24,8 @@ class Connected:
     """
 
     def __init__(self, make: Callable[..., httpx2.Client]) -> None:
+        import httpx2
+
         self._lock = Lock()
         self._sockets: weakref.WeakSet[socket.socket] = weakref.WeakSet()
         self._request: object = None
@@ -37,6 +40,8 @@ class Connected:
     @contextmanager
     def until(self, deadline: Deadline | None) -> Generator[None]:
         """Break it off when the deadline comes within this block. httpx2.ReadTimeout for what fails by that."""
+        import httpx2
+
         if deadline is None:
             yield
             return

@@ -8,19 +8,17 @@ from __future__ import annotations
 
 import atexit
 import os
+import selectors
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
 import threading
-import time
 from collections.abc import Mapping
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
-
-import httpx2
 
 from .errors import UnavailableError
 from .wire import Address
@@ -28,9 +26,12 @@ from .wire import Address
 URL = "http://embedded.invalid"
 STOP_GRACE_S = 10.0
 
+# -P: a folder called `service` in the user's working directory is not ours.
+_TETHERED = (sys.executable, "-P", "-m", "tensorkiln.tether")
 _PACKAGES = ("service", "passes", "dialect")
-_POLL_S = 0.05
-_PROBE_S = 2.0
+_READY = b"tensorkiln is ready on "
+# Of a service that has seen that it cannot go on.
+_FAILED = 1
 # The kernel's limit on a Unix socket's path, with the terminating zero: 108 bytes on Linux, 104 on macOS.
 _MAX_SOCKET_PATH = 103
 _KEPT_LINES = 40
@@ -44,6 +45,7 @@ class EmbeddedService:
         self._startup_timeout_s = startup_timeout_s
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
+        self._is_ready = False
         self._directory: Path | None = None
 
     @property
@@ -59,12 +61,15 @@ class EmbeddedService:
         not get ready.
         """
         with self._lock:
-            if self._directory is None:
-                self._directory = _private_directory()
-            path = self._directory / "s"
-            if self.pid is None:
-                self._start(path, self._directory / "log")
-            return Address(URL, str(path))
+            directory = self._begun()
+            if not self._is_ready:
+                self._await_ready(directory / "log")
+            return Address(URL, str(directory / "s"))
+
+    def begin(self) -> None:
+        """Start it, if it is not running, and leave it to `address` to wait until it serves; the same errors."""
+        with self._lock:
+            self._begun()
 
     def stop(self) -> None:
         """End the service and remove its files; the next request starts another."""
@@ -74,24 +79,43 @@ class EmbeddedService:
             if self._directory is not None:
                 shutil.rmtree(self._directory, ignore_errors=True)
             self._process = self._directory = None
+            self._is_ready = False
 
     def forget(self) -> None:
         """After a fork the service is the parent's: leave it alone, and let go of the tether that would hold it."""
-        if self._process is not None and self._process.stdin is not None:
-            self._process.stdin.close()
+        if self._process is not None:
+            _close_pipes(self._process)
             self._process.returncode = 0
+
+    def _begun(self) -> Path:
+        """The directory of a process that was started and has not ended since it was ready."""
+        if self._directory is None:
+            self._directory = _private_directory()
+        if self._process is None or (self._is_ready and self.pid is None):
+            self._start(self._directory / "s", self._directory / "log")
+        return self._directory
 
     def _start(self, path: Path, log: Path) -> None:
         if self._process is not None:
-            _end(self._process)
+            process, self._process = self._process, None
+            _end(process)
+            if process.returncode == _FAILED:
+                # It has said why, and the next one would say the same.
+                raise _failure(f"ended with status {_FAILED}", log)
         _require_server()
         path.unlink(missing_ok=True)
+        self._is_ready = False
         self._process = _spawn(path, log, self._home)
+
+    def _await_ready(self, log: Path) -> None:
+        assert self._process is not None
         try:
-            _await_ready(self._process, path, log, self._startup_timeout_s)
+            _await_ready(self._process, log, self._startup_timeout_s)
         except BaseException:
-            _end(self._process)
+            process, self._process = self._process, None
+            _end(process)
             raise
+        self._is_ready = True
 
 
 def _require_server() -> None:
@@ -119,11 +143,10 @@ def _spawn(path: Path, log: Path, home: Path) -> subprocess.Popen[bytes]:
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
         with log.open("wb") as output:
             return subprocess.Popen(
-                # -P: a folder called `service` in the user's working directory is not ours.
-                [sys.executable, "-P", "-m", "tensorkiln.tether", str(path.parent), "service", "--uds", str(path)],
+                [*_TETHERED, str(path.parent), "service", "--private", "--uds", str(path)],
                 stdin=subprocess.PIPE,
-                stdout=output,
-                stderr=subprocess.STDOUT,
+                stdout=subprocess.PIPE,
+                stderr=output,
                 env=_environment(home),
                 # Ctrl-C at the terminal is for the program; its end is what ends the service.
                 start_new_session=True,
@@ -139,33 +162,18 @@ def _environment(home: Path, inherited: Mapping[str, str] = os.environ) -> dict[
     return {**quiet, **inherited, "KILN_HOME": str(home), "KILN_AUTH": "off"}
 
 
-def _await_ready(process: subprocess.Popen[bytes], path: Path, log: Path, timeout_s: float) -> None:
-    deadline = time.monotonic() + timeout_s
-    state = "nothing answered"
-    with httpx2.Client(transport=httpx2.HTTPTransport(uds=str(path), verify=False), timeout=_PROBE_S) as probe:
-        while time.monotonic() < deadline:
-            if process.poll() is not None:
-                raise _failure(f"ended with status {process.returncode}", log)
-            if _listens(path):
-                status = _status(probe)
-                if status == 200:
-                    return
-                state = f"/readyz answered {status}" if status else "it closed the connection"
-            time.sleep(_POLL_S)
-    raise _failure(f"was not ready within {timeout_s:g} s ({state}); KILN_STARTUP_TIMEOUT_S gives it longer", log)
-
-
-def _listens(path: Path) -> bool:
-    # The HTTP client leaves a socket that could not connect to the garbage collector, which warns about it.
-    with socket.socket(socket.AF_UNIX) as probe:
-        return probe.connect_ex(os.fsencode(path)) == 0
-
-
-def _status(probe: httpx2.Client) -> int | None:
-    try:
-        return probe.get(f"{URL}/readyz").status_code
-    except httpx2.TransportError:
-        return None
+def _await_ready(process: subprocess.Popen[bytes], log: Path, timeout_s: float) -> None:
+    """Until the service has said that it serves, which is all that it writes to its standard output."""
+    assert process.stdout is not None
+    with process.stdout as output, selectors.DefaultSelector() as selector:
+        selector.register(output, selectors.EVENT_READ)
+        if not selector.select(timeout_s):
+            raise _failure(f"was not ready within {timeout_s:g} s (KILN_STARTUP_TIMEOUT_S gives it longer)", log)
+        if output.readline().startswith(_READY):
+            return
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(STOP_GRACE_S)
+    raise _failure(f"ended with status {process.returncode}", log)
 
 
 def _failure(what: str, log: Path) -> UnavailableError:
@@ -174,9 +182,14 @@ def _failure(what: str, log: Path) -> UnavailableError:
     return UnavailableError(f"The embedded service {what}. It printed: {last}", details={"log": lines[-_KEPT_LINES:]})
 
 
+def _close_pipes(process: subprocess.Popen[bytes]) -> None:
+    for pipe in (process.stdin, process.stdout):
+        if pipe is not None:
+            pipe.close()
+
+
 def _end(process: subprocess.Popen[bytes]) -> None:
-    if process.stdin is not None:
-        process.stdin.close()
+    _close_pipes(process)
     if process.poll() is None:
         process.terminate()
     try:

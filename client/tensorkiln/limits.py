@@ -32,6 +32,9 @@ MAX_BODY_BYTES = 64 << 20
 NAME_PATTERN = r"^[A-Za-z_][A-Za-z0-9_.]{0,63}$"
 """Names of graphs, symbols, kernels, custom operations and their attributes."""
 
+SHA256_PATTERN = r"^[0-9a-f]{64}$"
+"""Digests of artifacts and of other bytes."""
+
 DEVICE_PATTERN = r"(?i)^(cpu|(cuda|rocm)(:(0|[1-9][0-9]{0,3}))?)$"
 """`CPU`, `CUDA[:n]`, `ROCM[:n]` in any case."""
 

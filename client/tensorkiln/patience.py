@@ -5,20 +5,16 @@ from __future__ import annotations
 import math
 import random
 import time
-from typing import Final
-
-import httpx2
+from typing import TYPE_CHECKING, Final
 
 from .refusal import Refusal
+
+if TYPE_CHECKING:
+    import httpx2
 
 ATTEMPTS: Final = 5
 BACKOFF_INITIAL_S: Final = 0.1
 BACKOFF_MAX_S: Final = 1.0
-
-# Every request is a function of its content (a compile is named by what is compiled, a job by the key that its request
-# has), so sending one twice is harmless.
-# A request that timed out is left out: the time it may take is spent.
-_LOST: Final = (httpx2.NetworkError, httpx2.RemoteProtocolError, httpx2.ConnectTimeout)
 
 
 def backoff_s(failures: int) -> float:
@@ -42,11 +38,17 @@ class Patience:
 
     def wait_s(self, error: httpx2.HTTPError | Refusal) -> float | None:
         """Seconds from what failed so to the next attempt; None when there is to be none."""
+        import httpx2
+
+        # Every request is a function of its content (a compile is named by what is compiled, a job by the key that its
+        # request has), so sending one twice is harmless.
+        # A request that timed out is left out: the time it may take is spent.
+        lost = (httpx2.NetworkError, httpx2.RemoteProtocolError, httpx2.ConnectTimeout)
         left = math.inf if self._deadline is None else self._deadline - time.monotonic() - BACKOFF_MAX_S
         if isinstance(error, Refusal) and error.after_s is not None:
             is_early = error.again and error.after_s < left
             return error.after_s + random.uniform(0, BACKOFF_INITIAL_S) if is_early else None
         is_slow = self._may_be_slow and isinstance(error, httpx2.ReadTimeout)
         self._silent += not is_slow or self._deadline is None
-        again = is_slow or isinstance(error, _LOST) or (isinstance(error, Refusal) and error.again)
+        again = is_slow or isinstance(error, lost) or (isinstance(error, Refusal) and error.again)
         return backoff_s(self._silent) if again and left > 0 and self._silent < self._attempts else None

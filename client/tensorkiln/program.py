@@ -12,6 +12,7 @@ import numpy as np
 from .errors import DeviceError
 from .runtime.profile import ItemProfile
 from .spec import CompiledProgram
+from .uncollected import uncollected
 
 if TYPE_CHECKING:
     from .runtime.cuda import Driver
@@ -148,7 +149,8 @@ def _load(
         case "cpu":
             if device is not None:
                 raise DeviceError("the program is for the CPU, which has no device number")
-            from .runtime.executor import Executor
+            with uncollected():
+                from .runtime.executor import Executor
 
             return Executor.load(compiled, artifacts, threads)
         case "cuda":

@@ -6,11 +6,12 @@ import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import Any, Final, cast
-
-import httpx2
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from .errors import TensorkilnError, UnavailableError, error_from_problem
+
+if TYPE_CHECKING:
+    import httpx2
 
 _RETRIED_STATUS: Final = frozenset({429, 502, 503, 504})
 _MAX_QUOTED: Final = 200

@@ -7,8 +7,6 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Final
 
-import httpx2
-
 from .errors import RequestError
 
 _HEEDED: Final = frozenset(
@@ -22,6 +20,8 @@ def as_surroundings_ask() -> Generator[None]:
 
     Their values are not told: the URL of a proxy may have a password in it.
     """
+    import httpx2
+
     try:
         yield
     except (ImportError, ValueError, OSError, httpx2.InvalidURL) as error:

@@ -9,9 +9,7 @@ from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Mapp
 from contextlib import AsyncExitStack, contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from types import MappingProxyType
-from typing import Any, Final, TypeVar
-
-import httpx2
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from .coding import Payload
 from .deadline import Deadline
@@ -20,6 +18,9 @@ from .patience import Patience, backoff_s
 from .refusal import Refusal, refusal
 from .tracing import request_span
 from .wire import Address, Incoming, Line, Outgoing, Wire
+
+if TYPE_CHECKING:
+    import httpx2
 
 T = TypeVar("T")
 
@@ -33,7 +34,6 @@ QUIET_S: Final = 45.0
 CHECK_S: Final = 10.0
 """How long a stream may say nothing when there is a deadline to look at, too; less than a comment takes to come."""
 
-_BROKEN_OFF: Final = (httpx2.NetworkError, httpx2.RemoteProtocolError)
 _SUCCESS: Final = frozenset({200, 202})
 _NOTHING_LEFT: Final = 204
 _UNKNOWN_CODING: Final = 415
@@ -100,6 +100,8 @@ class Transport:
         A stream that breaks off is opened again. UnavailableError when the service stays away, and at the deadline, if
         there is one: until then a stream may be slow to open, and say nothing.
         """
+        import httpx2
+
         empty = 0
         while empty < PATIENT_ATTEMPTS:
             async with AsyncExitStack() as stack:
@@ -119,7 +121,7 @@ class Transport:
                     except httpx2.ReadTimeout:
                         # Whoever looks at a deadline does so before a comment may come: it was not late.
                         is_silent = deadline is not None
-                    except _BROKEN_OFF:
+                    except (httpx2.NetworkError, httpx2.RemoteProtocolError):
                         pass
             if deadline is not None and deadline.is_over:
                 raise UnavailableError(f"{path} did not come to its end within {deadline.seconds:g} s.")
@@ -134,6 +136,8 @@ class Transport:
         self, path: str, last: str, deadline: Deadline | None, stack: AsyncExitStack
     ) -> Incoming | None:
         """An answer whose events can be read; None where none is left to tell. `stack` closes it."""
+        import httpx2
+
         stated = {"Accept": "text/event-stream", **({"Last-Event-ID": last} if last else {})}
 
         async def opened() -> Incoming | None:
@@ -186,6 +190,8 @@ class Transport:
 
     async def _tried(self, method: str, path: str, patience: Patience, once: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """What comes of the first attempt that does not fail, or fails for good."""
+        import httpx2
+
         while True:
             try:
                 return await once()
@@ -203,6 +209,8 @@ class Transport:
     async def _once(
         self, method: str, path: str, payload: Payload, headers: Mapping[str, str], deadline: Deadline, most: int
     ) -> bytes:
+        import httpx2
+
         line, sent = await self._prepared(headers)
         body, coding = await self._packed(payload)
         left = max(deadline.left_s, 0.001)
@@ -251,6 +259,8 @@ class Transport:
     @contextmanager
     def _explained(self, method: str, path: str, deadline: Deadline | None) -> Generator[None]:
         """Have what goes wrong with a request be a TensorkilnError."""
+        import httpx2
+
         try:
             yield
         except Refusal as refused:
@@ -307,6 +317,8 @@ async def _whole(incoming: Incoming, deadline: Deadline, most: int) -> bytes:
             break
     # One without a length ends, too, where its connection is broken off for being late.
     if deadline.is_over:
+        import httpx2
+
         raise httpx2.ReadTimeout("the answer is too slow", request=request)
     return bytes(received)
 

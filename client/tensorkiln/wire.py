@@ -1,4 +1,7 @@
-"""Ways to send requests and to wait for answers: `BlockingWire` here, `tensorkiln.async_wire.AsyncWire` in a loop."""
+"""Ways to send requests and to wait for answers: `BlockingWire` here, `tensorkiln.async_wire.AsyncWire` in a loop.
+
+The HTTP client is imported when there is something to send: what is kept needs none of it.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +11,15 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, context
 from contextvars import copy_context
 from dataclasses import dataclass
 from threading import Event, Lock, Thread, current_thread, main_thread
-from typing import Any, Final, Protocol, TypeVar
-
-import httpx2
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from .connected import Connected
 from .deadline import Deadline
 from .immediate import Immediate, here, run
 from .surroundings import as_surroundings_ask
+
+if TYPE_CHECKING:
+    import httpx2
 
 A = TypeVar("A")
 T = TypeVar("T")
@@ -145,6 +149,8 @@ class BlockingLine:
     """Connections that any thread may use; `closed` is set, and whoever waits on one is woken, when they are closed."""
 
     def __init__(self, address: Address, headers: Mapping[str, str], closed: Event) -> None:
+        import httpx2
+
         self._address = address
         self._headers = headers
         self._closed = closed
@@ -157,6 +163,8 @@ class BlockingLine:
 
     @asynccontextmanager
     async def stream(self, request: Outgoing) -> AsyncGenerator[Incoming]:
+        import httpx2
+
         with (
             self._taken() as connected,
             connected.until(request.deadline),
@@ -183,6 +191,8 @@ class BlockingLine:
     @contextmanager
     def _taken(self) -> Generator[Connected]:
         """A connection that nobody else has."""
+        import httpx2
+
         with self._lock:
             connected = self._idle.pop() if self._idle else Connected(self._built)
             self._busy.add(connected)
@@ -207,6 +217,8 @@ class BlockingLine:
                 connected.http.close()
 
     def _built(self, **more: Any) -> httpx2.Client:
+        import httpx2
+
         uds, url = self._address.socket, self._address.url
         local = httpx2.HTTPTransport(uds=uds, verify=self._trust) if uds is not None else None
         with as_surroundings_ask():

@@ -54,9 +54,9 @@ from .job_work import JobWork, Tell
 from .jobs import Jobs
 from .known_crashes import KnownCrashes
 from .local import LocalEngine
-from .lookup import Answered, Asked, Lookup, to_render
+from .lookup import Answered, Asked, Lookup, to_render, wanted_of
 from .misses import Misses
-from .order import Rendered, Wanted
+from .order import Rendered
 from .pointers import in_user_terms
 from .protocol import CompileEngine
 from .reproducer import needs_reproducer, with_reproducer
@@ -75,6 +75,7 @@ class Engine:
     """The compiler with its store. Every method raises TensorkilnError alone.
 
     Requests are read, and answers written, in `reader`; graphs are compiled in `compiler`, and without one by a farm.
+    One that `is_private` takes requests while it sees whether everything works, and answers none before it has seen.
     """
 
     def __init__(
@@ -84,8 +85,11 @@ class Engine:
         compiler: Sandbox | None,
         api_keys: ApiKeyring,
         footprint: Footprint,
+        *,
+        is_private: bool = False,
     ) -> None:
         self._settings = settings
+        self._is_private = is_private
         self._is_farm = compiler is None
         self._reader = reader
         self._compiler = compiler
@@ -115,10 +119,9 @@ class Engine:
                 shares_processes=not settings.process_per_compile,
             )
         self._misses = Misses(Nearest(self._records, self._is_stored), self.tenancy)
-        turns, self._tunings = self.fairness.compiles, Tunings(self.programs, self.blobs, self.tenancy)
-        self.compiles = Compiles(
-            self._engine, turns, self.tenancy, self.blobs, self.programs, self._misses, self._tunings
-        )
+        stored = (self.tenancy, self.blobs, self.programs)
+        self._tunings = Tunings(*stored)
+        self.compiles = Compiles(self._engine, self.fairness.compiles, *stored, self._misses, self._tunings)
         self._answers: Flights[bytes, News] = Flights()
         self._crashed = KnownCrashes()
         job_records = JobRecords(self._store, self._records)
@@ -140,11 +143,16 @@ class Engine:
             lacks_workers=self._engine.lacks_workers,
         )
         self._is_closing = False
+        self.verdict: asyncio.Future[None]
+        """Whether everything works, once it has started: UnavailableError when it must not go on."""
         self.ending = Ending()
         """Those who wait for an answer are let go."""
 
     async def start(self) -> Ready:
-        """Start the fork servers and see that everything works; what holds for the jobs of all."""
+        """Start the fork servers and see that everything works; what holds for the jobs of all.
+
+        A private service has only begun to see when this returns.
+        """
         ready = min(
             await asyncio.gather(*(sandbox.start() for sandbox in self._sandboxes)),
             key=lambda each: Level(each.level).strength,
@@ -156,7 +164,9 @@ class Engine:
             # Before any job is taken up: what it compiles is signed with this level, what it finds has to have it.
             self.notary.isolation = ready.level
             self.keyring.signer()
-        await self._readiness.require_start()
+        self.verdict = self._readiness.begin()
+        if not self._is_private:
+            await self.verdict
         await self._engine.start()
         await self.jobs.start()
         return ready
@@ -251,7 +261,8 @@ class Engine:
         """The body of the answer to the question what a compile request would come to."""
         async with self.tenancy.reproducers():
             with self.fairness.request():
-                prepared = await self._prepare(body)
+                read = partial(Prepared.from_message, salt=self.tenancy.salt)
+                prepared = await self._run("prepare", _reading(body, _of_actions(self.tenancy.salt)), body, read)
         explanation = await explain(
             prepared.actions,
             is_repeated=await self._repeat(body) is not None,
@@ -264,8 +275,8 @@ class Engine:
         return explanation.model_dump_json(by_alias=True).encode()
 
     @property
-    def _sandboxes(self) -> Sequence[Sandbox]:
-        return (self._reader,) if self._compiler is None else (self._compiler, self._reader)
+    def _sandboxes(self) -> set[Sandbox]:
+        return {self._reader, self._compiler or self._reader}
 
     async def _repeat(self, body: Body) -> Repeat | None:
         if not self.tenancy.reads_store:
@@ -290,15 +301,14 @@ class Engine:
     async def _answer(self, body: Body, key: str | None, hook: str | None, tell: Tell) -> bytes:
         place, name = _parts(hook)
         more = {"hook": str(name)} if place == "prepare" else {}
-        if more:
-            name = None
         salt = self.tenancy.salt
-        wanted = partial(_wanted, hook=name, is_poison=place == _POISON)
+        wanted = partial(wanted_of, hook=None if more else name, is_poison=place == _POISON)
         lookup = Lookup(salt, wanted, self.compiles)
         request = _reading(body, {**_of_actions(salt), **more})
         asked, found = await self._run("answer", request, body, lookup.read, _of_no_target(tell), lookup)
         if found is None:
             found = await self._compiled(asked, body, tell)
+        await asyncio.shield(self.verdict)
         answers = found.answers
         signatures = [each.entry.signature for each in found.compiled]
         blobs = dict.fromkeys(digest for each in found.compiled for digest in each.blobs)
@@ -323,11 +333,6 @@ class Engine:
         if answers is None or answers.renaming != renaming:
             return Answered(compiled, await self._render(compiled, renaming, body))
         return Answered(compiled, believable(answers))
-
-    async def _prepare(self, body: Body) -> Prepared:
-        salt = self.tenancy.salt
-        read = partial(Prepared.from_message, salt=salt)
-        return await self._run("prepare", _reading(body, _of_actions(salt)), body, read)
 
     async def _keep(self, key: str, repeat: Repeat) -> None:
         # A service of a farm has no key to seal an answer with, and who may not compile has nothing stored.
@@ -384,12 +389,6 @@ def _parts(hook: str | None) -> tuple[str, str | None]:
 
 def _of_actions(salt: str) -> dict[str, str]:
     return {"build_id": build().build_id, "salt": salt}
-
-
-def _wanted(prepared: Prepared, hook: str | None, is_poison: bool) -> list[Wanted]:
-    graph, renaming, with_dumps = prepared.graph, prepared.renaming, prepared.dump_stages
-    alone = renaming if len(prepared.actions) == 1 else None
-    return [Wanted(action, graph, with_dumps, hook, alone, is_poison) for action in prepared.actions]
 
 
 def _of_no_target(tell: Tell) -> Callable[[str], None]:

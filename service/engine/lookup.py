@@ -122,3 +122,10 @@ def to_render(compiled: Sequence[Compiled]) -> Message:
         "stages": [dict(each.entry.stages) for each in compiled],
     }
     return Message(header, parts)
+
+
+def wanted_of(prepared: Prepared, hook: str | None, is_poison: bool) -> list[Wanted]:
+    """What a request wants for each of its targets, with the test hook that its compiles are to run into."""
+    graph, renaming, with_dumps = prepared.graph, prepared.renaming, prepared.dump_stages
+    alone = renaming if len(prepared.actions) == 1 else None
+    return [Wanted(action, graph, with_dumps, hook, alone, is_poison) for action in prepared.actions]

@@ -18,7 +18,7 @@ from tensorkiln.errors import (
     TensorkilnError,
     UnavailableError,
 )
-from tensorkiln.spec.compiled_program import ABI_VERSION
+from tensorkiln.spec.abi import ABI_VERSION
 
 _log = structlog.get_logger()
 _BEGINNING: Final = b'{"graph":'

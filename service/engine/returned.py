@@ -18,11 +18,11 @@ from service.body import Body
 from service.limits import MAX_BATCH, MAX_TARGETS
 from service.sandbox.frames import FrameError, Message
 from service.sandbox.reply import error_of
-from tensorkiln.buffers import SHA256_PATTERN
 from tensorkiln.compiler_build import build
 from tensorkiln.errors import CrashedError, TensorkilnError
+from tensorkiln.limits import SHA256_PATTERN
 from tensorkiln.options import CompileOptions
-from tensorkiln.spec.compiled_program import ABI_VERSION
+from tensorkiln.spec.abi import ABI_VERSION
 from tensorkiln.target import Target
 
 from .order import Rendered

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
-from tensorkiln.buffers import SHA256_PATTERN
 from tensorkiln.errors import CrashedError
+from tensorkiln.limits import SHA256_PATTERN
 
 _Seconds = Annotated[float, Field(strict=True, ge=0.0, allow_inf_nan=False)]
 _Digest = Annotated[str, StringConstraints(strict=True, pattern=SHA256_PATTERN)]

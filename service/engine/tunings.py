@@ -24,7 +24,7 @@ class Tunings:
     An action that is compiled by them has their SHA-256 for its option `tuned`: equal actions give equal programs.
     """
 
-    def __init__(self, programs: Programs, blobs: Blobs, tenancy: Tenancy) -> None:
+    def __init__(self, tenancy: Tenancy, blobs: Blobs, programs: Programs) -> None:
         self._programs = programs
         self._blobs = blobs
         self._tenancy = tenancy

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime
 from ipaddress import ip_address
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import structlog
 
@@ -21,7 +21,9 @@ from tensorkiln.errors import (
 from .caller import LOCAL, Caller
 from .key import PREFIX, parse_key
 from .keyring import Keyring
-from .tokens import Tokens
+
+if TYPE_CHECKING:
+    from .tokens import Tokens
 
 _SCHEME: Final = "bearer"
 _HOST: Final = re.compile(r"(?P<name>\[[0-9A-Fa-f:.%]+\]|[^:@\[\]/\\]+)(:[0-9]*)?")
@@ -43,9 +45,13 @@ class Authenticator:
 
     def __init__(self, settings: Settings) -> None:
         self.keyring = Keyring(settings.identity_directory)
-        self._tokens = Tokens(settings.oidc, self.keyring.tenant)
         self._is_off = settings.auth == "off"
+        self._tokens: Tokens | None = None
         if not self._is_off:
+            # Who asks for no credential does without what verifies tokens.
+            from .tokens import Tokens
+
+            self._tokens = Tokens(settings.oidc, self.keyring.tenant)
             self.keyring.require_secret()
         self._asks = not self._is_off and bool(settings.oidc or self.keyring.register.keys)
 
@@ -78,7 +84,10 @@ class Authenticator:
         if scheme.lower() != _SCHEME or not credential.strip():
             raise InvalidCredentialError("The header must be `Authorization: Bearer …`, with an API key or a token.")
         credential = credential.strip()
-        return self._holder(credential) if credential.startswith(PREFIX) else await self._tokens.caller(credential)
+        if credential.startswith(PREFIX):
+            return self._holder(credential)
+        assert self._tokens is not None
+        return await self._tokens.caller(credential)
 
     def _holder(self, text: str) -> Caller:
         key = parse_key(text)

@@ -60,6 +60,7 @@ class Readiness:
             return _queue(oldest_s(), queue_age_s)
 
         self._limits = AT_START
+        self._starting: asyncio.Task[None] | None = None
         looks = (*([] if compiler is None else [Canary(compiler)]), Ping(reader))
 
         async def forked() -> Failure | None:
@@ -78,13 +79,17 @@ class Readiness:
         self._checks = (canary, stored, Check("engine", engine, EVERY_S), Check("disk", disk), Check("queue", queue))
         assert tuple(check.name for check in self._checks) == CHECKS
 
-    async def require_start(self) -> None:
-        """UnavailableError when the compiler or the store fails: without them there is no use in starting.
+    def begin(self) -> asyncio.Future[None]:
+        """Look for the first time: UnavailableError when the compiler or the store fails, and starting is of no use.
 
         A store that is full is of use to those who ask for what it has; the service does not call itself ready.
 
-        Nobody asks meanwhile: the verdict is waited for, as long as the canary may take and a little longer.
+        The verdict takes as long as the canary may and a little longer. Nobody else is to look meanwhile.
         """
+        self._starting = asyncio.create_task(self._require_start())
+        return self._starting
+
+    async def _require_start(self) -> None:
         for check in self._vital:
             failure = await check.failure(_START_S)
             if failure is not None and not failure.in_part:
@@ -105,6 +110,9 @@ class Readiness:
 
     async def close(self) -> None:
         """Stop looking."""
+        if self._starting is not None:
+            self._starting.cancel()
+            await asyncio.gather(self._starting, return_exceptions=True)
         for check in {*self._vital, *self._checks}:
             await check.close()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter, Request
 
 from service.answers import Capabilities
+from service.capabilities import Capable
 from service.problems import documented
 from tensorkiln.errors import TensorkilnError
 
@@ -21,5 +22,5 @@ router = APIRouter()
 )
 async def capabilities(request: Request, engine: EngineOf) -> Capabilities:
     """Targets, node kinds, dtypes, limits, the level of isolation, and the compiler's build."""
-    capabilities: Capabilities = request.app.state.capabilities
-    return capabilities.model_copy(update={"keys": engine.keyring.published()})
+    capable: Capable = request.app.state.capabilities
+    return capable.described().model_copy(update={"keys": engine.keyring.published()})

@@ -9,7 +9,7 @@ from fastapi import Depends, Header, Path, Request
 from service.conditional import PreconditionFailedError
 from service.engine.engine import Engine
 from service.problems import LOOKUP_ERRORS, documented
-from tensorkiln.buffers import SHA256_PATTERN
+from tensorkiln.limits import SHA256_PATTERN
 
 
 # What is no coroutine, FastAPI has done by a thread.

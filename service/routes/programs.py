@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Response
 from fastapi.responses import PlainTextResponse
@@ -12,8 +12,8 @@ from service.conditional import matches, require_match
 from service.engine.engine import Engine
 from service.problems import LOOKUP_ERRORS
 from service.store.programs import Entry
+from service.written import Written
 from tensorkiln.errors import NotFoundError
-from tensorkiln.spec import CompiledProgram
 from tensorkiln.trust import SignedRecord
 
 from .engine_of import CONDITIONAL, Digest, EngineOf, Known, Needed
@@ -27,7 +27,7 @@ router = APIRouter()
     "/programs/{digest}",
     operation_id="program",
     summary="A program that was compiled before",
-    response_model=CompiledProgram,
+    response_model=Annotated[Any, Written("tensorkiln.spec", "CompiledProgram")],
     responses=CONDITIONAL,
 )
 async def program(digest: Digest, engine: EngineOf, known: Known = None, needed: Needed = None) -> Response:

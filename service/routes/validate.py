@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Annotated, Any
+
 from fastapi import APIRouter, Request, Response
 
-from service.answers import ValidationReport
 from service.body import read_body
 from service.presence import while_wanted
+from service.written import Written
 
 from .engine_of import EngineOf
 from .graph_body import refusals, takes
@@ -18,7 +20,7 @@ router = APIRouter()
     "/validate",
     operation_id="validate",
     summary="Check a graph without compiling it",
-    response_model=ValidationReport,
+    response_model=Annotated[Any, Written("service.validation", "ValidationReport")],
     responses=refusals(),
     openapi_extra=takes("ValidateBody"),
 )

@@ -3,32 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import socket
 import subprocess
-import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import count
-from typing import Final, TypeVar
+from typing import TypeVar
 
 from tensorkiln.errors import LostWorkerError, TensorkilnError, UnavailableError
 
-from . import control, external
+from . import control
 from .control import Cancel, Ended, Expired, Fork, Limits, Ready, Refused, Release, Rested, Unready
-from .hooks import VARIABLE
 from .levels import Wall
 from .scratch import Scratch
+from .spawn import END_GRACE_S, Spawned
 from .spending import Spending
 
 _T = TypeVar("_T")
-
-END_GRACE_S: Final = 2.0
-
-# A job sees no secret of the service: these are all it inherits. The values after them make a compile repeatable
-# and keep the fork server at one thread, without which it must not fork.
-_INHERITED: Final = ("PATH", "LANG", "LC_ALL", "TZ", "LD_LIBRARY_PATH")
-_FIXED: Final = {"PYTHONHASHSEED": "0", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "2"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,28 +50,20 @@ class Connection:
 
     @staticmethod
     async def open(
-        warm_ups: Sequence[str],
+        spawned: Spawned,
         timeout_s: float,
         *,
         wall: Wall = Wall.AUTO,
         test_hooks: bool = False,
         gives_way: bool = True,
     ) -> tuple[Connection, Ready]:
-        """Start a fork server that calls `warm_ups` first; UnavailableError when it is not ready in time.
+        """Have a fork server get ready; UnavailableError when it is not in time.
 
         What compiles `gives_way` to all else on the machine, or does not.
         """
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        scratch = Scratch()
-        try:
-            with theirs:
-                process = _spawn(theirs, str(scratch.path), warm_ups, wall, test_hooks, gives_way)
-        except BaseException:
-            ours.close()
-            scratch.remove()
-            raise
-        connection = Connection(process, ours, scratch)
-        ours.setblocking(False)
+        spawned.begin(wall, test_hooks=test_hooks, gives_way=gives_way)
+        spawned.orders.setblocking(False)
+        connection = Connection(spawned.process, spawned.orders, spawned.scratch)
         try:
             async with asyncio.timeout(timeout_s):
                 return connection, await asyncio.shield(connection._ready)
@@ -215,23 +197,6 @@ class Connection:
         self._waiting.clear()
         self._released.clear()
         _fail(self._ready, _lost())
-
-
-def _spawn(
-    orders: socket.socket, scratch: str, warm_ups: Sequence[str], wall: Wall, test_hooks: bool, gives_way: bool
-) -> subprocess.Popen[bytes]:
-    inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
-    hooks = {VARIABLE: "1"} if test_hooks else {}
-    own = (str(orders.fileno()), scratch, wall.value, ",".join(external.namespaces()), str(int(gives_way)))
-    told = (*own, *warm_ups)
-    program = [sys.executable, "-P", "-m", "service.sandbox.forkserver", *told]
-    return subprocess.Popen(
-        external.inside(program, scratch, warm_ups) if wall is Wall.BWRAP else program,
-        stdin=subprocess.DEVNULL,
-        stdout=2,
-        pass_fds=[orders.fileno()],
-        env={**inherited, **hooks, **_FIXED, "PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry)},
-    )
 
 
 def _lost() -> LostWorkerError:

@@ -1,7 +1,8 @@
 """What the service and its fork server say to each other: JSON datagrams on a SOCK_SEQPACKET pair.
 
-Service to fork server: `Fork` (with the job's socket attached), `Cancel` and `Release`. Back: `Ready` or `Unready`
-once, then for each job `Expired` when its deadline passes, and `Ended`, or `Rested` when it is released and its process
+Service to fork server: `Begin` once, then `Fork` (with the job's socket attached), `Cancel` and `Release`. Back:
+`Ready` or `Unready` once, then for each job `Expired` when its deadline passes, and `Ended`, or `Rested` when it is
+released and its process
 may do another; `Refused` instead when no process could be made.
 """
 
@@ -23,6 +24,20 @@ class Limits:
     deadline_s: float
     memory_mib: int
     file_mib: int
+
+
+@dataclass(frozen=True, slots=True)
+class Begin:
+    """Get ready with `scratch` as the directory of all jobs, which are confined by `wall`, the value of a `Wall`.
+
+    `namespaces` are those of the service. Compiles give way to all else where that `gives_way`.
+    """
+
+    scratch: str
+    wall: str
+    namespaces: tuple[str, ...]
+    gives_way: bool
+    test_hooks: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,11 +133,11 @@ class Rested:
     cpu_s: float
 
 
-Order = Fork | Cancel | Release
+Order = Begin | Fork | Cancel | Release
 Report = Ready | Unready | Refused | Expired | Ended | Rested
 
 _KINDS: dict[str, type[Any]] = {
-    kind.__name__: kind for kind in (Fork, Cancel, Release, Ready, Unready, Refused, Expired, Ended, Rested)
+    kind.__name__: kind for kind in (Begin, Fork, Cancel, Release, Ready, Unready, Refused, Expired, Ended, Rested)
 }
 
 
@@ -139,6 +154,8 @@ def decode(datagram: bytes) -> Order | Report:
     kind = _KINDS[content.pop("is")]
     if kind is Fork:
         content["limits"] = Limits(**content["limits"])
+    if kind is Begin:
+        content["namespaces"] = tuple(content["namespaces"])
     if kind is Ready:
         content |= {name: tuple(content[name]) for name in ("mechanisms", "shortcomings")}
     return kind(**{field.name: content[field.name] for field in fields(kind)})

@@ -218,6 +218,10 @@ class Nursery:
         self.written: Sequence[Run] = ()
         self.gives_way = False
         self._numbers = count()
+        self.measure()
+
+    def measure(self) -> None:
+        """Take what this process has in memory for what the processes that it forks are born with."""
         self._inherited_mib = confine.anonymous_bytes() // confine.MIB
         self.baseline_bytes = confine.address_space_bytes()
 

@@ -1,10 +1,10 @@
-"""The fork server: `python -m service.sandbox.forkserver CONTROL SCRATCH WALL NAMESPACES GIVES_WAY WARM_UP...`.
+"""The fork server: `python -m service.sandbox.forkserver CONTROL WARM_UP...`.
 
-It calls the warm-ups, has a canary try how well a job is confined, then forks a process for a job, kills it at its
-deadline and reports how it ended. Some processes are in reserve, those for compiles with the memory copied that one
-writes to, so that a job seldom waits for its own. A process that has done a job for an owner is held for that owner's
-next. The fork server has one thread, keeps no MLIR context, reads nothing that a user wrote, and ends when the service
-closes its socket.
+It loads the warm-ups, and once it is told to begin, it calls them, has a canary try how well a job is confined, then
+forks a process for a job, kills it at its deadline and reports how it ended. Some processes are in reserve, those for
+compiles with the memory copied that one writes to, so that a job seldom waits for its own. A process that has done a
+job for an owner is held for that owner's next. The fork server has one thread, keeps no MLIR context, reads nothing
+that a user wrote, and ends when the service closes its socket.
 """
 
 from __future__ import annotations
@@ -16,32 +16,51 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from pkgutil import resolve_name
+from typing import TypeAlias
 
 from service.lasting import lasting
 
-from . import confine, control, pages, probe
+from . import confine, control, hooks, pages, probe
 from .child import Job
-from .control import Cancel, Expired, Fork, Ready, Refused, Release, Rested, Unready
+from .control import Begin, Cancel, Expired, Fork, Ready, Refused, Release, Rested, Unready
 from .forked import Forked, Nursery
 from .levels import Wall
 from .removal import remove
 from .remover import Remover
-from .warm_ups import COMPILING
+from .warm_ups import AFTERWARDS, COMPILING
+
+WarmUp: TypeAlias = Callable[[], object]
 
 _MAX_REASON = 4 << 10
 # Of two that are asked for at once, none waits for a fork.
 _RESERVES = 2
 _BREATH_S = 0.01
+# A pause between requests; and until when there has been one, or there will be none.
+_QUIET_S = 0.25
+_NOT_QUIET_S = 5.0
 _RESTING = 8
 
 
 class ForkServer:
-    """Forks jobs in `nursery` on the orders that arrive at `orders`; their files are in `scratch`."""
+    """Forks jobs in `nursery` on the orders that arrive at `orders`; their files are in `scratch`.
 
-    def __init__(self, orders: socket.socket, scratch: Path, nursery: Nursery, ready: Ready) -> None:
+    `afterwards` is for a quiet moment: what it loads, a job that comes before it loads for itself. What most jobs write
+    to is what `work` writes to, which is found out then, too.
+    """
+
+    def __init__(
+        self,
+        orders: socket.socket,
+        scratch: Path,
+        nursery: Nursery,
+        ready: Ready,
+        work: WarmUp | None = None,
+        afterwards: WarmUp | None = None,
+    ) -> None:
         self._orders = orders
         self._scratch = scratch
         self._nursery = nursery
@@ -52,6 +71,10 @@ class ForkServer:
         self._forked: set[Forked] = set()
         self._running: dict[int, Forked] = {}
         self._reserves: list[Forked] = []
+        self._work = work
+        self._afterwards = afterwards
+        self._quiet_by = time.monotonic() + _NOT_QUIET_S
+        self._trial: pages.Trial | None = None
         # By their last job, those that have rested longest first.
         self._resting: dict[int, Forked] = {}
         self._may_reserve = True
@@ -62,7 +85,7 @@ class ForkServer:
         self._report(self._ready)
         while self._is_open:
             lacks_reserves = self._may_reserve and len(self._reserves) < _RESERVES
-            events = self._selector.select(self._breath() if lacks_reserves else self._to_deadline_s())
+            events = self._selector.select(self._breath() if lacks_reserves else self._to_quiet_s())
             for key, _ in events:
                 # An event before this one may have closed its descriptor, and another may have it by now.
                 if self._selector.get_map().get(key.fd) is key:
@@ -70,6 +93,9 @@ class ForkServer:
             self._expire()
             if not events and lacks_reserves:
                 self._lay_in_reserve()
+            elif self._has_more_to_do and (not (events or self._running) or time.monotonic() > self._quiet_by):
+                self._do_more()
+        self._end_trial()
         for forked in tuple(self._forked):
             self._bury(forked)
         self._remover.end()
@@ -81,6 +107,26 @@ class ForkServer:
             return 0.0
         to_deadline_s = self._to_deadline_s()
         return _BREATH_S if to_deadline_s is None else min(_BREATH_S, to_deadline_s)
+
+    def _to_quiet_s(self) -> float | None:
+        """Seconds to the next deadline, or until it is quiet where something waits for that."""
+        to_deadline_s = self._to_deadline_s()
+        if not self._has_more_to_do:
+            return to_deadline_s
+        return _QUIET_S if to_deadline_s is None else min(_QUIET_S, to_deadline_s)
+
+    @property
+    def _has_more_to_do(self) -> bool:
+        return self._afterwards is not None or self._work is not None
+
+    def _do_more(self) -> None:
+        if self._afterwards is not None:
+            with lasting():
+                self._afterwards()
+            self._nursery.measure()
+            self._afterwards = None
+        if self._work is not None:
+            self._begin_trial(self._work)
 
     def _to_deadline_s(self) -> float | None:
         """Seconds to the next deadline; None without one."""
@@ -175,6 +221,18 @@ class ForkServer:
         except OSError:
             self._may_reserve = False  # The next order says so, if it is still impossible then.
 
+    def _begin_trial(self, work: Callable[[], object]) -> None:
+        self._work = None
+        with suppress(OSError):  # jobs copy what they write to when they do, then
+            self._trial = trial = pages.Trial(work)
+            self._selector.register(trial, selectors.EVENT_READ, lambda: trial.hear() or self._end_trial())
+
+    def _end_trial(self) -> None:
+        if self._trial is not None:
+            self._selector.unregister(self._trial)
+            self._nursery.written = self._trial.end()
+            self._trial = None
+
     def _fork(self) -> Forked:
         """A process without a job. OSError when the operating system makes none."""
         forked = self._nursery.fork()
@@ -222,34 +280,63 @@ class ForkServer:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Serve the socket with the descriptor of the first argument, with the directory of the second as scratch space.
+    """Serve the socket with the descriptor of the first argument; the others are warm-ups.
 
-    The third is a `Wall`, the fourth the namespaces of the service, the fifth 1 where compiles give way to all else.
+    Everything is loaded before the service says what it wants, which it may not know yet.
     """
-    descriptor, scratch, wall, namespaces, gives_way, *warm_ups = arguments
+    descriptor, *names = arguments
     # The service decides when this process ends: a Ctrl-C at the terminal reaches the whole process group.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     orders = socket.socket(fileno=int(descriptor))
     with lasting():
         jobs: Mapping[str, Job] = resolve_name("service.sandbox.jobs:JOBS")
-        for name in warm_ups:
-            _warm_up(name, orders)
-        gc.collect()  # a warm-up leaves garbage
-    nursery, ready = probe.settle(Path(scratch), jobs, Wall(wall), tuple(namespaces.split(",")))
-    if COMPILING in warm_ups:
-        nursery.gives_way = gives_way == "1"
-        # What reads or writes a request touches less than finding out and copying ahead would cost.
-        nursery.written = pages.written_by(resolve_name(COMPILING))
-    ForkServer(orders, Path(scratch), nursery, ready).serve()
+        warm_ups = {name: _loaded(name, orders) for name in names}
+    begin = _told(orders)
+    if begin is None:
+        return
+    if begin.test_hooks:
+        os.environ[hooks.VARIABLE] = "1"
+    # What was loaded is frozen by now, so that to look through the garbage of the warm-ups takes no time.
+    with lasting():
+        for name, warm_up in warm_ups.items():
+            _call(name, warm_up, orders)
+        gc.collect()
+    scratch = Path(begin.scratch)
+    nursery, ready = probe.settle(scratch, jobs, Wall(begin.wall), begin.namespaces)
+    # What reads or writes a request touches less than finding out and copying ahead would cost.
+    compiling = warm_ups.get(COMPILING)
+    nursery.gives_way = compiling is not None and begin.gives_way
+    more = None if compiling is None else resolve_name(AFTERWARDS)
+    ForkServer(orders, scratch, nursery, ready, compiling, more).serve()
 
 
-def _warm_up(name: str, orders: socket.socket) -> None:
-    """Call `module:function`. A fork server whose warm-up fails says why and ends; one thread must be left."""
-    try:
-        resolve_name(name)()
+def _loaded(name: str, orders: socket.socket) -> WarmUp:
+    """The function `module:function`."""
+    with _told_if_it_fails(name, orders):
+        return resolve_name(name)
+
+
+def _told(orders: socket.socket) -> Begin | None:
+    """What to begin with; None when the service is gone."""
+    datagram = orders.recv(control.MAX_DATAGRAM)
+    order = control.decode(datagram) if datagram else None
+    return order if isinstance(order, Begin) else None
+
+
+def _call(name: str, warm_up: WarmUp, orders: socket.socket) -> None:
+    """One thread must be left."""
+    with _told_if_it_fails(name, orders):
+        warm_up()
         if (threads := confine.threads()) != 1:
             raise RuntimeError(f"it leaves {threads} threads, and a process with more than one must not fork")
+
+
+@contextmanager
+def _told_if_it_fails(name: str, orders: socket.socket) -> Generator[None]:
+    """A fork server whose warm-up fails says why and ends."""
+    try:
+        yield
     except BaseException as error:  # whatever it is, this process ends by it
         reason = f"its warm-up {name} failed: {type(error).__name__}: {error}"
         orders.send(control.encode(Unready(reason[:_MAX_REASON])))

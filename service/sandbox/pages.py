@@ -9,17 +9,16 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
-import select
 import signal
 import struct
-import time
 import traceback
 from array import array
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from itertools import groupby
 from mmap import PAGESIZE
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Final, NoReturn, TypeAlias
 
 from . import confine
 
@@ -31,7 +30,6 @@ _ENTRY_BYTES: Final = 8
 _RUN: Final = struct.Struct("QQ")
 _COUNT: Final = struct.Struct("Q")
 _READ_BYTES: Final = 64 << 10
-PATIENCE_S: Final = 10.0
 _WRITABLE: Final = "rw-p"
 
 Run: TypeAlias = tuple[int, int]
@@ -41,37 +39,64 @@ _libc = ctypes.CDLL(None, use_errno=True)
 _libc.madvise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
 
 
-def written_by(work: Callable[[], object]) -> tuple[Run, ...]:
-    """The memory of this process that a fork of it writes to when it does `work`.
+class Trial:
+    """A fork of this process that does `work`, and tells which of the memory that it shares it writes to for that.
 
-    Nothing where the kernel does not tell, or there is no fork that comes to its end within PATIENCE_S.
+    It runs when a processor has nothing else to do. `fileno` is where it can be heard. OSError when the operating
+    system makes no process.
     """
-    areas = tuple(_writable())
-    parent = os.getpid()
-    try:
-        reader, writer = os.pipe()
-        child = os.fork()
-    except OSError:
-        return ()
-    if child == 0:
+
+    def __init__(self, work: Callable[[], object]) -> None:
+        areas = tuple(_writable())
+        parent = os.getpid()
+        self._said = b""
+        self._reader, writer = os.pipe()
         try:
-            confine.die_with_parent(parent)
-            os.close(reader)
-            work()
-            told = b"".join(_RUN.pack(*run) for run in _own(areas))
-            with open(writer, "wb", buffering=0) as out:
-                out.write(_COUNT.pack(len(told)) + told)
-        except BaseException:  # it is this process's last, and the service starts without it
-            traceback.print_exc()
-        finally:
-            os._exit(0)
-    os.close(writer)
+            self._pid = os.fork()
+        except OSError:
+            os.close(self._reader)
+            os.close(writer)
+            raise
+        if self._pid == 0:
+            _try_out(work, areas, parent, self._reader, writer)
+        os.close(writer)
+
+    def fileno(self) -> int:
+        """The descriptor that is ready when `hear` has something to hear."""
+        return self._reader
+
+    def hear(self) -> bool:
+        """Take in some of what it says; False when that is all."""
+        more = os.read(self._reader, _READ_BYTES)
+        self._said += more
+        return bool(more) and not self._is_whole
+
+    def end(self) -> tuple[Run, ...]:
+        """End it; the memory, nothing where the kernel does not tell or it did not come to its end."""
+        os.close(self._reader)
+        os.kill(self._pid, signal.SIGKILL)
+        os.waitpid(self._pid, 0)
+        return tuple(_RUN.iter_unpack(self._said[_COUNT.size :])) if self._is_whole else ()
+
+    @property
+    def _is_whole(self) -> bool:
+        return len(self._said) >= _COUNT.size and len(self._said) - _COUNT.size >= _COUNT.unpack_from(self._said)[0]
+
+
+def _try_out(work: Callable[[], object], areas: Iterable[Run], parent: int, reader: int, writer: int) -> NoReturn:
     try:
-        return tuple(_RUN.iter_unpack(_told(reader)))
-    finally:
+        confine.die_with_parent(parent)
         os.close(reader)
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
+        with suppress(OSError):
+            os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+        work()
+        told = b"".join(_RUN.pack(*run) for run in _own(areas))
+        with open(writer, "wb", buffering=0) as out:
+            out.write(_COUNT.pack(len(told)) + told)
+    except BaseException:  # it is this process's last, and the service starts without it
+        traceback.print_exc()
+    finally:
+        os._exit(0)
 
 
 def make_own(runs: Iterable[Run]) -> None:
@@ -79,18 +104,6 @@ def make_own(runs: Iterable[Run]) -> None:
     for address, length in runs:
         if _libc.madvise(address, length, _MADV_POPULATE_WRITE) and ctypes.get_errno() == errno.EINVAL:
             return
-
-
-def _told(reader: int) -> bytes:
-    """What the fork says, empty unless it says all of it in time."""
-    until, said = time.monotonic() + PATIENCE_S, b""
-    while len(said) < _COUNT.size or len(said) < _COUNT.size + _COUNT.unpack_from(said)[0]:
-        ready, _, _ = select.select([reader], [], [], max(until - time.monotonic(), 0.0))
-        more = os.read(reader, _READ_BYTES) if ready else b""
-        if not more:
-            return b""
-        said += more
-    return said[_COUNT.size :]
 
 
 def _writable() -> Iterator[Run]:

@@ -31,6 +31,7 @@ from .frames import FrameError, Message, encode_message, gathered
 from .levels import Level, Wall
 from .reply import OutOfMemory, Reply, TooMuchOutput
 from .scratch import sweep
+from .spawn import Spawned
 from .spending import Spending
 
 Respond: TypeAlias = Callable[[Message], Awaitable[Message]]
@@ -50,7 +51,7 @@ class Sandbox:
     server that dies is replaced; a job that it had is started once more, as jobs depend on nothing but their request.
     `max_output_mib` bounds the answer of a job. Jobs are confined by `wall`, at the level `required` or a stronger one.
     Compiles give way to all else on the machine, as is right where requests are answered; with `gives_way=False` they
-    do not.
+    do not. `spawn` may give a fork server that has been begun already.
     """
 
     def __init__(
@@ -62,8 +63,10 @@ class Sandbox:
         required: Level = Level.PROCESS,
         test_hooks: bool = False,
         gives_way: bool = True,
+        spawn: Callable[[], Spawned | None] = lambda: None,
     ) -> None:
         self._warm_ups = tuple(warm_ups)
+        self._spawn = spawn
         self._max_output_mib = max_output_mib
         self._wall = wall
         self._required = required
@@ -147,7 +150,7 @@ class Sandbox:
                     self._ends.add(end)
                     end.add_done_callback(self._ends.discard)
                 connection, ready = await Connection.open(
-                    self._warm_ups,
+                    self._begun(),
                     START_TIMEOUT_S,
                     wall=self._wall,
                     test_hooks=self._test_hooks,
@@ -161,6 +164,9 @@ class Sandbox:
                     raise
                 self.ready = ready
             return self._connection
+
+    def _begun(self) -> Spawned:
+        return self._spawn() or Spawned(self._warm_ups, self._wall)
 
     def _require(self, ready: Ready) -> None:
         """What is said of the first fork server holds for those that replace it, so none of them may be weaker."""

@@ -9,5 +9,7 @@ from typing import Final
 
 COMPILING: Final = "service.sandbox.jobs.rehearsal:rehearse"
 """For those that compile."""
+AFTERWARDS: Final = "service.sandbox.jobs.rehearsal:load_the_rest"
+"""For those that compile, once they are ready."""
 READING: Final = "service.sandbox.jobs.reading:rehearse"
 """For those that read requests and write answers: the compiler is not loaded."""

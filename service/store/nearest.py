@@ -18,8 +18,8 @@ import structlog
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from service.action import GRAPH, Action, differences
-from tensorkiln.buffers import SHA256_PATTERN
 from tensorkiln.errors import UnavailableError
+from tensorkiln.limits import SHA256_PATTERN
 
 from .records import Records
 

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
-from tensorkiln.buffers import SHA256_PATTERN
+from tensorkiln.limits import SHA256_PATTERN
 
 from .crashes import FOLDER as CRASHES
 from .evict import GRACE_S, remove

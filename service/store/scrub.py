@@ -25,8 +25,8 @@ from service.settings import Settings
 from service.told import settings_or_told
 from service.trust.keyring import Keyring
 from service.trust.notary import Notary
-from tensorkiln.buffers import SHA256_PATTERN
 from tensorkiln.errors import RequestError, UnavailableError
+from tensorkiln.limits import SHA256_PATTERN
 from tensorkiln.trust import LEVELS
 
 from .evict import Bounds, evict, remove

@@ -32,7 +32,7 @@ from tensorkiln.build import Builder, softmax
 from tensorkiln.canonical import canonicalize, graph_digest
 from tensorkiln.graph import Graph
 from tensorkiln.options import CompileOptions
-from tensorkiln.spec.compiled_program import ABI_VERSION
+from tensorkiln.spec.abi import ABI_VERSION
 from tensorkiln.target import Target
 
 LIMITS = Limits(deadline_s=60.0, memory_mib=2048, file_mib=128)

@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 import pytest
 
-from service.sandbox.pages import make_own, written_by
+from service.sandbox.pages import Run, Trial, make_own
 
 PAGE = mmap.PAGESIZE
 PAGES = 256
@@ -33,6 +33,13 @@ def memory() -> Iterator[Memory]:
 def write(held: mmap.mmap) -> None:
     for page in WRITTEN:
         held[page * PAGE] = 0
+
+
+def written_by(work: Callable[[], object]) -> tuple[Run, ...]:
+    trial = Trial(work)
+    while trial.hear():
+        pass
+    return trial.end()
 
 
 def in_a_fork(work: Callable[[], int]) -> int:

@@ -20,7 +20,7 @@ import pytest
 from service.identity.scopes import Scope
 from tensorkiln import Client, Graph
 from tensorkiln.doctor.packages import DISTRIBUTION, SERVER
-from tensorkiln.spec.compiled_program import ABI_VERSION
+from tensorkiln.spec.abi import ABI_VERSION
 from tests.forked import Forked
 from tests.identity.guarded import Guarded
 from tests.loopback import Loopback

@@ -33,7 +33,7 @@ from service.store.scrub import scrub
 from service.trust.attach import with_signatures
 from tensorkiln.compiler_build import build
 from tensorkiln.errors import RequestError
-from tensorkiln.spec.compiled_program import ABI_VERSION
+from tensorkiln.spec.abi import ABI_VERSION
 from tests.service.bodies import compile_body, encoded
 from tests.service.server import Server
 from tests.trust.conftest import Ran, Scrubbed

@@ -12,7 +12,7 @@ from typing import Final
 
 from pydantic import ValidationError
 
-from ..buffers import SHA256_PATTERN
+from ..limits import SHA256_PATTERN
 from ..trust.policy import Policy
 from ..trust.record import SignedRecord
 from .finding import Finding, fail, ok, warn

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from ..errors import RequestError, UnavailableError, UntrustedArtifactError
 from ..settings import Settings
-from ..spec.compiled_program import ABI_VERSION
+from ..spec.abi import ABI_VERSION
 from ..trust.isolation import is_at_least
 from ..trust.keys import KeySet, PublicKey
 from ..trust.policy import Policy

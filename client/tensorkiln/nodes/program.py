@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias, get_args
 
 from pydantic import Field, SerializeAsAny
 
@@ -94,3 +94,15 @@ Node: TypeAlias = SerializeAsAny[Annotated[AnyNode, Field(discriminator="node")]
 """Any node; the field `node` says which."""
 
 Kernel.model_rebuild()
+
+
+NODE_KINDS: dict[str, type[AnyNode]] = {model.model_fields["node"].default: model for model in get_args(AnyNode)}
+"""The model of each kind by its name on the wire."""
+
+
+def out_vars(node: AnyNode) -> tuple[int, ...]:
+    """Every var that `node` defines: all `output_vars` of a kernel, nothing for a sink, else its `out_var`."""
+    if type(node) is Kernel:
+        return node.output_vars
+    var = node.out_var
+    return () if var is None else (var,)

@@ -7,35 +7,41 @@ import secrets
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import cached_property
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
 from ..compiler_build import build
 from ..deadline import Deadline
-from ..embedded import embedded_service
+from ..embedded import EmbeddedService, embedded_service
 from ..errors import NotFoundError, RequestError, TensorkilnError, UnavailableError
 from ..graph import Graph
-from ..program import Program
 from ..request import GraphSource, validate_body
 from ..settings import checked_key, resolve_settings
-from ..spec import CompiledProgram
 from ..transport import Transport
-from ..trust.carried import write_signed
-from ..trust.connected import connect
-from ..trust.keys import is_valid_in
 from ..trust.policy import resolve_policy
-from ..trust.question import Question
-from ..trust.record import SignedRecord
+from ..uncollected import uncollected
 from ..wire import Address, Wire
-from .answers import Explanation, Fields, Programs, read
 from .asked import NATIVE, Asked, OptionsSource, TargetSource
-from .async_job import AsyncJob
-from .job_records import JobEvent, JobStatus
 
 if TYPE_CHECKING:
+    from ..artifacts import ArtifactCache
+    from ..program import Program
     from ..runtime.cuda import Driver
+    from ..spec import CompiledProgram
+    from ..trust.policy import Policy
+    from ..trust.programs import TrustedPrograms
+    from ..trust.question import Question
+    from ..trust.record import SignedRecord
+    from .async_job import AsyncJob
+    from .job_records import JobEvent, JobStatus
 
 _PARALLEL_FETCHES: Final = 8
+_NEEDED_LATER: Final = (
+    *("httpx2", ".answers", "..program", "..trust.connected", "..runtime.executor"),
+    "cryptography.hazmat.primitives.asymmetric.ed25519",
+)
 _AS_JOB: Final = {"Prefer": "respond-async"}
 
 
@@ -72,7 +78,7 @@ class Calls:
                 raise NotFoundError("Only a service knows this, and offline is set; ask again without it.")
             if settings.url is not None:
                 return Address(settings.url)
-            return embedded_service(settings.home, settings.startup_timeout_s).address()
+            return self._service().address()
 
         def credential() -> str | None:
             # An embedded service knows its user already.
@@ -80,19 +86,47 @@ class Calls:
 
         self._wire = wire
         self._timeout_s = settings.timeout_s
-        self._transport = transport = Transport(wire, locate, settings.timeout_s, credential)
+        self._transport = Transport(wire, locate, settings.timeout_s, credential)
         self._offline = policy.offline
-        authority = settings.url or f"embedded:{settings.home}"
-        is_private = settings.url is None
+        self._settings = settings
+        self._policy = policy
         self._keys = settings.home / "keys"
-        self._trusted, self._artifacts = connect(authority, transport.get, wire.apart, policy, is_private=is_private)
-        # A service of one's own would compile with what is installed here: nobody need be started to say so.
-        alone, _ = connect(authority, transport.get, wire.apart, replace(policy, offline=True), is_private=is_private)
-        self._kept = alone if is_private else None
 
     @property
     def offline(self) -> bool:
         return self._offline
+
+    def _service(self) -> EmbeddedService:
+        return embedded_service(self._settings.home, self._settings.startup_timeout_s)
+
+    @property
+    def _is_private(self) -> bool:
+        """Whether the service is one of this process's own."""
+        return self._settings.url is None
+
+    @cached_property
+    def _believed_of_service(self) -> tuple[TrustedPrograms, ArtifactCache]:
+        return self._connected(self._policy)
+
+    @property
+    def _trusted(self) -> TrustedPrograms:
+        return self._believed_of_service[0]
+
+    @property
+    def _artifacts(self) -> ArtifactCache:
+        return self._believed_of_service[1]
+
+    @cached_property
+    def _kept(self) -> TrustedPrograms | None:
+        # A service of one's own would compile with what is installed here: nobody need be started to say so.
+        return self._connected(replace(self._policy, offline=True))[0] if self._is_private else None
+
+    def _connected(self, policy: Policy) -> tuple[TrustedPrograms, ArtifactCache]:
+        with uncollected():
+            from ..trust.connected import connect
+
+        authority = self._settings.url or f"embedded:{self._settings.home}"
+        return connect(authority, self._transport.get, self._wire.apart, policy, is_private=self._is_private)
 
     async def compile(
         self,
@@ -115,6 +149,7 @@ class Calls:
         *,
         on_progress: Callable[[JobEvent], None] | None = None,
     ) -> tuple[CompiledProgram, ...]:
+        await self._begin(graph)
         asked = await self._wire.apart(lambda: Asked.of(graph, targets, options))
         if self._offline:
             return await self._trusted.kept(await self._question(asked))
@@ -136,17 +171,28 @@ class Calls:
         (compiled,) = await self.compile_for(graph, asked.targets, wanted, on_progress=on_progress)
         return compiled
 
+    async def _begin(self, graph: GraphSource) -> None:
+        """Start a service of one's own at once where it is needed for sure: in a home that nobody compiled in before.
+
+        What an answer takes is loaded while it starts.
+        """
+        self._transport.require_open()
+        if isinstance(graph, Graph) and self._is_private and not self._offline and not self._keys.is_dir():
+            await self._wire.apart(self._service().begin)
+            await self._wire.apart(_load)
+
     async def _kept_of_this_build(self, asked: Asked) -> tuple[CompiledProgram, ...] | None:
         """What the installed compiler has compiled, kept and signed by a valid key; None where one of it lacks.
 
         Only a graph that is one is looked up, for one target: whatever else is asked for, a service judges it.
         """
-        self._transport.require_open()
         graph = asked.graph
         # Dumps are with the service alone, and a salt of its own disowns what it has stored.
         is_plain = len(asked.targets) == 1 and not asked.options.dump_stages and not os.environ.get("KILN_SALT")
         if self._kept is None or not isinstance(graph, Graph) or not is_plain:
             return None
+        from ..trust.keys import is_valid_in
+
         try:
             read = await self._wire.apart(lambda: Graph.model_validate_json(graph.to_json()))
             found = await self._kept.kept(await self._kept.question(asked.body, read, asked.targets, asked.options))
@@ -164,6 +210,8 @@ class Calls:
 
     async def _required(self, compiled: CompiledProgram) -> None:
         """UntrustedArtifactError when the program is not signed; a service of one's own need not be started for it."""
+        from ..trust.keys import is_valid_in
+
         if self._kept is not None:
             with suppress(TensorkilnError):
                 if is_valid_in(self._keys, (await self._kept.require(compiled)).record.key):
@@ -201,7 +249,7 @@ class Calls:
         options: OptionsSource | None = None,
     ) -> dict[str, Any]:
         asked = await self._wire.apart(lambda: Asked.of(graph, target, options))
-        return read(Fields, await self._transport.post("/explain", asked.body)).root
+        return _fields(await self._transport.post("/explain", asked.body))
 
     async def stored(
         self,
@@ -213,6 +261,8 @@ class Calls:
         question = await self._question(asked)
         if self._offline:
             return await self._trusted.kept(question)
+        from .answers import Explanation, read
+
         # From here on, everything is read by its digest: a program that is evicted meanwhile is not compiled again.
         actions = read(Explanation, await self._transport.post("/explain", asked.body)).actions
         _require_each(actions, asked)
@@ -228,6 +278,9 @@ class Calls:
     async def load(
         self, compiled: CompiledProgram, *, threads: int | None = None, device: int | Driver | None = None
     ) -> Program:
+        with uncollected():
+            from ..program import Program
+
         await self._required(compiled)
         artifacts = await self._fetched(compiled)
         return await self._wire.apart(lambda: Program(compiled, artifacts.__getitem__, threads=threads, device=device))
@@ -236,6 +289,8 @@ class Calls:
         return await self.load(await self._trusted.by_digest(digest), threads=threads, device=device)
 
     async def save(self, compiled: CompiledProgram, path: str | os.PathLike[str]) -> None:
+        from ..trust.carried import write_signed
+
         signed = await self._trusted.require(compiled)
         program = await self._trusted.content(signed.record)
         artifacts = await self._fetched(compiled)
@@ -250,10 +305,10 @@ class Calls:
 
     async def validate(self, graph: GraphSource) -> dict[str, Any]:
         body = await self._wire.apart(lambda: validate_body(graph))
-        return read(Fields, await self._transport.post("/validate", body)).root
+        return _fields(await self._transport.post("/validate", body))
 
     async def capabilities(self) -> dict[str, Any]:
-        return read(Fields, await self._transport.get("/capabilities")).root
+        return _fields(await self._transport.get("/capabilities"))
 
     async def close(self) -> None:
         await self._transport.close()
@@ -265,9 +320,15 @@ class Calls:
 
     async def _submitted(self, asked: Asked, deadline: Deadline | None) -> AsyncJob:
         """A job that somebody knows of: who leaves before it is accepted gives it up."""
+        from .async_job import AsyncJob
+
         return await self._wire.wholly(self._accepted(asked, deadline), AsyncJob.give_up)
 
     async def _accepted(self, asked: Asked, deadline: Deadline | None) -> AsyncJob:
+        from .answers import read
+        from .async_job import AsyncJob
+        from .job_records import JobStatus
+
         # A request that is sent again, because its answer was lost, gets the job that it has made already.
         headers = {**_AS_JOB, "Idempotency-Key": secrets.token_hex(16)}
         accepted = read(JobStatus, await self._posted(asked, headers, deadline))
@@ -294,12 +355,27 @@ class Calls:
 
     async def _believed(self, asked: Asked, content: bytes) -> tuple[CompiledProgram, ...]:
         """The programs of an answer, if they are signed and those that were asked for."""
+        from .answers import Programs, read
+
         answer = await self._wire.apart(lambda: read(Programs, content))
         _require_each(answer.programs, asked)
         return await self._trusted.answers(await self._question(asked), answer.programs, answer.signatures)
 
     async def _question(self, asked: Asked) -> Question:
         return await self._trusted.question(asked.body, asked.graph, asked.targets, asked.options)
+
+
+def _fields(answer: bytes) -> dict[str, Any]:
+    from .answers import Fields, read
+
+    return read(Fields, answer).root
+
+
+def _load() -> None:
+    """Import what an answer is read by, and what runs a program."""
+    with uncollected():
+        for name in _NEEDED_LATER:
+            import_module(name, __package__)
 
 
 def _given(token: Callable[[], object]) -> str | None:

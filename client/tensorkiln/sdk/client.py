@@ -9,19 +9,19 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from ..immediate import run
-from ..program import Program
 from ..request import GraphSource
-from ..spec import CompiledProgram
-from ..trust.record import SignedRecord
 from ..wire import BlockingWire, Wire
 from .asked import NATIVE, OptionsSource, TargetSource
 from .calls import Calls
-from .job import Job
-from .job_records import JobEvent
-from .outcome import LaterGraph, Outcome
 
 if TYPE_CHECKING:
+    from ..program import Program
     from ..runtime.cuda import Driver
+    from ..spec import CompiledProgram
+    from ..trust.record import SignedRecord
+    from .job import Job
+    from .job_records import JobEvent
+    from .outcome import LaterGraph, Outcome
 
 
 class Client:
@@ -142,6 +142,8 @@ class Client:
         options: OptionsSource | None = None,
     ) -> Job:
         """A job that compiles `graph` for a target or several. Once this returns, the service will see it through."""
+        from .job import Job
+
         return Job(run(self._calls.submit(graph, target, options)))
 
     def explain(

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Literal
 
 from pydantic import Field, model_validator
 
-from ..buffers import SHA256_PATTERN, Binding, Buffer
+from ..buffers import Binding, Buffer
+from ..limits import SHA256_PATTERN
 from ..nodes import SymVar
 from ..nodes.base import Record
 from ..schedule import Schedule
 from ..target import Target
+from .abi import ABI_VERSION
+from .cache_info import CacheInfo
 from .checks import check_program
 from .constraint import WireConstraint
 from .prepare import check_prepare
 from .program_spec import ProgramSpec
 from .renaming import Renaming
 from .tuning import Tuning
-
-ABI_VERSION = 1
 
 
 class StageRecord(Record):
@@ -40,19 +40,6 @@ class Provenance(Record):
     versions: dict[str, str] = Field(default_factory=dict[str, str])
     flags: tuple[str, ...] = ()
     isolation: str = ""
-
-
-class CacheInfo(Record):
-    """Whether the program was found or made, and why.
-
-    `nearest` is the digest of the stored program that is nearest to one that was not, `differs` the components of the
-    two action digests that differ, such as `graph` or `options.fast_math`.
-    """
-
-    status: Literal["hit", "miss"]
-    reason: str = ""
-    nearest: str | None = Field(default=None, pattern=SHA256_PATTERN)
-    differs: tuple[str, ...] = ()
 
 
 class CompiledProgram(Record):

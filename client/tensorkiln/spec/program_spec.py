@@ -8,10 +8,10 @@ from functools import lru_cache
 
 from pydantic import Field, model_validator
 
-from ..buffers import SHA256_PATTERN
 from ..errors import DiagnosticError
 from ..expr import INT64_MAX, INT64_MIN, free_symbols
 from ..launch import LaunchDims, LaunchNode, Variable, launch_from_dim, resolve_launch_dims
+from ..limits import SHA256_PATTERN
 from ..nodes.base import Record
 from ..program_ast import DeviceRef, Linear, ProgramBinary, Sink, Source
 from ..sizes import WireSize

@@ -11,7 +11,7 @@ from ..graph import Graph
 from ..options import CompileOptions
 from ..request import GraphSource
 from ..spec import CacheInfo, CompiledProgram
-from ..spec.compiled_program import ABI_VERSION
+from ..spec.abi import ABI_VERSION
 from ..target import Target
 from .encoding import canonical_json
 from .record import ActionRecord, RequestedAction

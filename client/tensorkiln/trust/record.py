@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import ConfigDict, Field
 
-from ..buffers import SHA256_PATTERN
+from ..limits import SHA256_PATTERN
 from ..nodes.base import Record
 from .encoding import canonical_json
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ..errors import UntrustedArtifactError
-from ..spec import CompiledProgram
 from .isolation import LEVELS, is_at_least
 from .keys import PublicKey
 from .record import ActionRecord, SignedRecord, signed_bytes
+
+if TYPE_CHECKING:
+    from ..spec import CompiledProgram
 
 CLOCK_SKEW_S: Final = 300
 """How far the clocks of two machines may be apart."""

@@ -10,7 +10,7 @@ from service.sandbox import hooks
 from service.sandbox.child import Outlet
 from service.sandbox.frames import Message
 from tensorkiln.canonical import Canonical, canonicalize, graph_json
-from tensorkiln.spec.compiled_program import ABI_VERSION
+from tensorkiln.spec.abi import ABI_VERSION
 
 from .envelope import OF_COMPILE, parse_envelope, parse_graph, parse_options, parse_targets
 

@@ -1,0 +1,28 @@
+"""What a kind of target is compiled with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tensorkiln.schedule import KernelItem
+
+from .codegen.assembly import Assembly
+from .launch import Launch
+from .schedule.cost import Machine
+from .stage import Stage
+
+
+@dataclass(frozen=True, slots=True)
+class BackEnd:
+    """`pipeline` takes a module from the kiln dialect to the LLVM dialect, `emit` LLVM IR text to an artifact.
+
+    `launch` says how a kernel with this schedule is started, `machine` what is known of what runs it. `assemble` makes
+    of an artifact what a device runs as it is; None where that was not asked for, or the artifact is that already.
+    """
+
+    pipeline: tuple[Stage, ...]
+    emit: Callable[[str], bytes]
+    launch: Callable[[KernelItem], Launch]
+    machine: Machine
+    assemble: Callable[[bytes], Assembly] | None = None

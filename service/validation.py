@@ -1,0 +1,39 @@
+"""What the sandbox says about a graph that is valid."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from tensorkiln.dtypes import DType
+from tensorkiln.expr import Expr as Expr  # WireDim names it in a string
+from tensorkiln.expr import WireDim
+from tensorkiln.nodes import SymVar
+from tensorkiln.spec.constraint import WireConstraint
+
+from .answers import Answer
+
+
+class ValueReport(Answer):
+    """An input or an output of a graph, as inferred."""
+
+    var: int
+    dtype: DType
+    shape: tuple[WireDim, ...]
+    device: str | None = None
+
+
+class ValidationReport(Answer):
+    """A valid graph. `digest` is the same for every graph that differs only in names and in the order of its nodes.
+
+    `live_nodes` are those that an output depends on. `constraints` must hold at every call.
+    """
+
+    valid: Literal[True] = True
+    name: str
+    digest: str
+    nodes: int
+    live_nodes: int
+    symbols: tuple[SymVar, ...]
+    inputs: tuple[ValueReport, ...]
+    outputs: tuple[ValueReport, ...]
+    constraints: tuple[WireConstraint, ...]

@@ -1,0 +1,76 @@
+"""What a program does not load before it needs it: imports are most of the time that a short one takes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from tensorkiln import Client
+from tensorkiln.embedded import embedded_service
+from tests.sdk.test_kept_programs import doubled
+
+HTTP = ("httpx2", "httpcore2", "ssl", "h11")
+PROGRAMS = ("tensorkiln.spec.compiled_program", "tensorkiln.program", "tensorkiln.runtime")
+NATIVE = ("llvmlite", "cryptography")
+DOUBLED = """
+from tensorkiln import Client
+from tensorkiln.build import Builder
+b = Builder("doubled")
+x = b.input("float32", (4,))
+b.output(x + x)
+graph = b.graph()
+"""
+
+
+def loaded(script: str, names: tuple[str, ...]) -> list[str]:
+    """Those of `names` that a fresh interpreter has loaded after the script."""
+    told = f"{script}\nimport sys\nprint(*(name for name in {names!r} if name in sys.modules))"
+    done = subprocess.run([sys.executable, "-W", "error", "-c", told], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()
+
+
+def test_the_package_loads_nothing_of_what_it_names() -> None:
+    heavy = ("numpy", "pydantic", "tensorkiln.sdk", "tensorkiln.graph", *HTTP, *NATIVE)
+    assert loaded("import tensorkiln", heavy) == []
+
+
+def test_a_client_is_made_without_what_only_an_answer_needs(tmp_path: Path) -> None:
+    script = f"{DOUBLED}\nClient(cache_dir={str(tmp_path)!r})"
+    assert loaded(script, (*HTTP, *PROGRAMS, *NATIVE)) == []
+
+
+def test_a_program_that_is_kept_is_had_without_what_talks_to_services(tmp_path: Path) -> None:
+    with Client(cache_dir=tmp_path) as client:
+        client.compile(doubled())
+    embedded_service(tmp_path, 60.0).stop()
+    script = f"""{DOUBLED}
+import numpy as np
+program = Client(cache_dir={str(tmp_path)!r}).compile(graph)
+assert program(np.ones(4, np.float32))[0].tolist() == [2, 2, 2, 2]
+assert program.compiled.cache.status == "hit"
+"""
+    absent = (*HTTP, "asyncio", "tensorkiln.sdk.answers", "tensorkiln.bundle", "tensorkiln.runtime.cuda")
+    assert loaded(script, absent) == []
+
+
+@pytest.mark.parametrize("package", ["tensorkiln", "tensorkiln.nodes", "tensorkiln.sdk", "tensorkiln.spec"])
+def test_a_name_that_is_imported_on_first_use_is_there_and_is_no_module(package: str) -> None:
+    names = import_module(package)
+    for name in names.__all__:
+        assert getattr(names, name) is not None
+        # The import of a module would hide what the package calls so.
+        assert find_spec(f"{package}.{name}") is None
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = names.nothing
+
+
+@pytest.mark.parametrize("state", ["enable", "disable"])
+def test_collection_is_afterwards_as_the_program_has_it(state: str) -> None:
+    script = f"import gc; gc.{state}(); from tensorkiln import Client; from tensorkiln.build import Builder"
+    assert loaded(f"{script}\nassert gc.isenabled() is {state == 'enable'}", ("tensorkiln.sdk.client",)) != []

@@ -1,0 +1,34 @@
+"""What the processes of a service do not load, or not before something else has begun."""
+
+from __future__ import annotations
+
+from tests.sdk.test_imports import loaded
+
+COMPILER = ("passes", "dialect", "torch_mlir", "mlir", "llvmlite")
+
+
+def test_fork_servers_are_begun_before_anything_is_loaded_that_takes_long() -> None:
+    heavy = ("asyncio", "pydantic", "structlog", "fastapi", "uvicorn", "numpy", "service.settings", *COMPILER)
+    assert loaded("import service.command", heavy) == []
+
+
+def test_what_answers_loads_neither_the_compiler_nor_the_models_of_what_it_hands_on() -> None:
+    script = "from service.serve import create_app\nfrom service.settings import Settings\ncreate_app(Settings())"
+    models = ("tensorkiln.graph", "tensorkiln.nodes.program", "tensorkiln.spec.compiled_program", "tensorkiln.schedule")
+    assert loaded(script, ("numpy", "ml_dtypes", *COMPILER, *models)) == []
+
+
+def test_who_asks_for_no_credential_loads_nothing_that_verifies_tokens() -> None:
+    script = """
+from service.serve import create_app
+from service.settings import Settings
+create_app(Settings(auth="off"))
+"""
+    assert loaded(script, ("joserfc", "httpx2", "celery")) == []
+
+
+def test_what_compiles_for_gpus_is_loaded_once_a_fork_server_is_ready() -> None:
+    script = "from service.sandbox.jobs.rehearsal import load_the_rest, rehearse\nrehearse()"
+    gpu = ("passes.gpu", "passes.codegen.nvptx", "tensorkiln.build")
+    assert loaded(script, gpu) == []
+    assert loaded(f"{script}\nload_the_rest()", gpu) == ["passes.gpu", "passes.codegen.nvptx"]
