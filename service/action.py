@@ -13,7 +13,7 @@ from functools import cached_property
 from hashlib import sha256
 from typing import Any
 
-from tensorkiln.buffers import SHA256_PATTERN
+from tensorkiln.limits import SHA256_PATTERN
 
 GRAPH = "graph"
 

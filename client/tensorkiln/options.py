@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from .buffers import SHA256_PATTERN
+from .limits import SHA256_PATTERN
 from .nodes.base import Record
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field, model_validator
 
-from ..buffers import SHA256_PATTERN
+from ..limits import SHA256_PATTERN
 from ..nodes.base import Record
 
 Nanoseconds = int
