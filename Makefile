@@ -5,10 +5,10 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format lock bench conformance serve farm faults fuzz clean
+.PHONY: help setup demo test check format lock bench bench-peers conformance serve farm faults fuzz clean
 
 help: ## what the targets do
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
 
 setup: $(STAMP) ## a virtual environment with both distributions and the test tools
 
@@ -41,8 +41,12 @@ lock: $(STAMP) ## the versions and hashes of all that the images are made of
 	$(LOCK) docker/lock/images.in --output-file docker/lock/images.txt
 	$(LOCK) docker/lock/tools.in --output-file docker/lock/tools.txt
 
-bench: $(STAMP) ## run and compile times beside NumPy's, on one core
+bench: $(STAMP) ## run and compile times beside NumPy's, on one core, and three rows beside the installed peers
 	OPENBLAS_NUM_THREADS=1 taskset -c 0 $(BIN)/python -m tests.bench
+	$(BIN)/python -m tests.bench.peers --installed --rows E2,S1,M1_512 --cores 1 --memory default --budget 0.2
+
+bench-peers: $(STAMP) ## all that, networks and latency beside JAX, torch, IREE, ONNX Runtime and numba, into docs/
+	$(BIN)/python -m tests.bench.peers --write
 
 conformance: $(STAMP) ## the node cases of the onnx package: how many pass, and what the others say
 	$(BIN)/python -m tests.frontends.onnx.conformance --details
@@ -61,5 +65,5 @@ SEED ?= 1
 fuzz: $(STAMP) ## composed graphs for SECONDS=600 from SEED=1, against the reference and without fusion
 	$(BIN)/python -m tests.fuzz run --seconds $(SECONDS) --seed $(SEED)
 
-clean: ## remove the virtual environment and caches
-	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis
+clean: ## remove the virtual environments and caches
+	rm -rf $(VENV) .peers .pytest_cache .ruff_cache .hypothesis

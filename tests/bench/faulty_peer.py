@@ -1,0 +1,45 @@
+"""Peers with faults, for the tests of those who measure: NumPy's rows, wrong, lost or late from one row on."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tests.bench.peers import on_numpy
+from tests.bench.peers.engine import Compile, Engine, Task
+
+
+def engine(cores: int, variant: str) -> Engine:
+    """With the variant `wrong` the last element is; with `lost` the process ends; with `late` a call sleeps.
+
+    But the row that every process begins with is computed as it should be.
+    """
+    sound = on_numpy.engine(cores, "")
+    faults: dict[str, Callable[[Any], Any]] = {"wrong": _wrong, "lost": _lost, "late": _late}
+
+    def write(task: Task) -> Compile:
+        compile_row = sound.write(task)
+        if task.row == "E2":
+            return compile_row
+        return lambda constants: lambda *inputs: faults[variant](compile_row(constants)(*inputs))
+
+    return Engine("0", write)
+
+
+def _wrong(result: Any) -> Any:
+    changed = np.array(result)
+    changed.flat[-1] += 1
+    return changed
+
+
+def _lost(result: Any) -> Any:
+    sys.exit("RuntimeError: in /opt/somewhere/deep/module.py: no more of it")
+
+
+def _late(result: Any) -> Any:
+    time.sleep(30)
+    return result

@@ -1,0 +1,111 @@
+"""The rows in IREE, from the StableHLO that JAX writes of them, and the networks through IREE's own ONNX importer."""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+import sys
+from collections.abc import Sequence
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import iree.runtime as runtime
+import onnx
+from iree.compiler.api import Output, Session, Source
+
+from tests.bench.peers.engine import CannotExpress, Compile, Engine, Task
+
+FLAGS = (
+    "--iree-hal-target-device=local",
+    "--iree-hal-local-target-device-backends=llvm-cpu",
+    "--iree-llvmcpu-target-cpu=host",
+    "--iree-opt-level=O3",
+)
+
+OPSET = 17
+
+WRITTEN = Path(sys.prefix) / "written"
+"""StableHLO by digest of what it was made of, so that a cold start does not have JAX in it."""
+
+
+def compiled(text: bytes, flags: Sequence[str]) -> bytes:
+    """The module's bytes; `CannotExpress` where the compiler refuses it, which says why on standard error."""
+    session = Session()
+    session.set_flags(*FLAGS, *flags)
+    source = Source.wrap_buffer(session, text + b"\0")
+    invocation = session.invocation()
+    invocation.enable_console_diagnostics()
+    if not (invocation.parse_source(source) and invocation.execute()):
+        raise CannotExpress("its compiler refuses it")
+    output = Output.open_membuffer()
+    invocation.output_vm_bytecode(output)
+    return bytes(output.map_memory())
+
+
+def stablehlo(task: Task) -> bytes:
+    """The row as JAX writes it."""
+    rows = Path(__file__).with_name("on_jax.py").read_bytes()
+    shapes = [(array.shape, array.dtype.name) for array in task.inputs]
+    path = WRITTEN / f"{hashlib.sha256(rows + repr((task.row, shapes)).encode()).hexdigest()}.mlir"
+    if not path.exists():
+        import jax
+
+        from tests.bench.peers.on_jax import ROWS
+
+        if task.row not in ROWS:
+            raise CannotExpress("is not written in JAX")
+        function = ROWS[task.row]
+        if task.row == "G1":
+            # IREE has no fast form of the check that JAX makes of each index.
+            function = _unchecked
+        WRITTEN.mkdir(exist_ok=True)
+        path.write_text(jax.jit(lambda *inputs: function(*inputs)).lower(*task.inputs).as_text())
+    return path.read_bytes()
+
+
+def _unchecked(table: Any, places: Any) -> Any:
+    return table.at[places].get(mode="promise_in_bounds")
+
+
+def imported(model: Path) -> bytes:
+    """An ONNX model as the importer writes it, of the oldest version that it knows at least. `CannotExpress` where it
+    cannot.
+    """
+    (version,) = (each.version for each in onnx.load(model, load_external_data=False).opset_import if not each.domain)
+    text = model.with_suffix(".mlir")
+    command = [sys.executable, "-m", "iree.compiler.tools.import_onnx", str(model), "-o", str(text)]
+    newer = [f"--opset-version={OPSET}"] if version < OPSET else []
+    if subprocess.run([*command, *newer], capture_output=True, check=False).returncode:
+        raise CannotExpress("its ONNX importer refuses it")
+    return text.read_bytes()
+
+
+def engine(cores: int, variant: str) -> Engine:
+    """IREE on `cores` threads, which with the variant `tiled` lays out the operands of products in tiles."""
+    if cores > 1:
+        runtime.flags.parse_flags(f"--task_topology_group_count={cores}")
+    config = runtime.Config("local-sync" if cores == 1 else "local-task")
+    tiling = f"--iree-opt-data-tiling={'true' if variant == 'tiled' else 'false'}"
+
+    def write(task: Task) -> Compile:
+        text = stablehlo(task) if task.model is None else imported(task.model)
+        kind = "stablehlo" if task.model is None else "onnx"
+
+        def compile_row(constants: Any) -> Any:
+            context = runtime.SystemContext(config=config)
+            module = runtime.VmModule.copy_buffer(
+                context.instance, compiled(text, (f"--iree-input-type={kind}", tiling))
+            )
+            context.add_vm_module(module)
+            functions = getattr(context.modules, module.name)
+            (name,) = (name for name in module.function_names if not name.startswith("__") and "$" not in name)
+            return functions[name]
+
+        return compile_row
+
+    def outputs(result: Any) -> list[Any]:
+        return [each.to_host() for each in (result if isinstance(result, tuple) else (result,))]
+
+    place = lambda array: runtime.asdevicearray(config.device, array)  # noqa: E731
+    return Engine(metadata.version("iree-base-compiler"), write, place=place, outputs=outputs)

@@ -1,0 +1,183 @@
+"""Measuring by turns: a case is prepared by every peer, then timed in rounds in which each peer has its turn.
+
+So a slow moment of the machine falls on all of them alike. Every result is checked, before and after it is timed.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tests.bench.peers.cases import Asked, Case, differ
+from tests.bench.peers.peers import Peer
+from tests.bench.peers.process import PeerLost, PeerProcess, Setting
+from tests.bench.peers.record import Compiled, Problem, Record, Time
+from tests.bench.peers.workloads import BY_NAME
+
+ROUNDS = 5
+STARTUP_S = 120.0
+PATIENCE_S = 120.0
+"""What a peer may take to compile a case, and beyond its budget to time it."""
+
+SPIN_S = 0.03
+"""How long another peer's threads may go on looking for work: OpenBLAS's do for 2^26 cycles."""
+
+_FIRST = BY_NAME["E2"]
+"""What each process does before anything is timed, small: a first compile loads much that a second does not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """Seconds for a peer to time a case with its inputs at one place, over all rounds."""
+
+    seconds: float
+    rounds: int = ROUNDS
+    patience_s: float = PATIENCE_S
+
+
+class Turns:
+    """The processes of all peers in one setting; a peer that is lost is started anew for the next case."""
+
+    def __init__(
+        self, peers: Sequence[Peer], pythons: Mapping[str, Path], setting: Setting, budget: Budget, record: Record
+    ) -> None:
+        self._peers, self._pythons = [peer for peer in peers if peer.name in pythons], pythons
+        self._setting, self._budget, self._record = setting, budget, record
+        self._processes: dict[str, PeerProcess] = {}
+        self._stack = ExitStack()
+        self.order: list[str] = []
+        """The peers in the order in which they were timed."""
+
+    def __enter__(self) -> Turns:
+        self._folder = Path(self._stack.enter_context(tempfile.TemporaryDirectory()))
+        for peer in self._peers:
+            self._start(peer)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for process in self._processes.values():
+            process.close()
+        self._stack.close()
+
+    def measure(self, case: Case, places: Sequence[str]) -> None:
+        """Add what the peers take for a case to the record, and why those that do not take part do not."""
+        with tempfile.TemporaryDirectory(dir=self._folder) as name:
+            folder = Path(name)
+            asked = case.make(folder)
+            files = _saved(asked.inputs, folder)
+            able: dict[str, PeerProcess] = {}
+            for peer in self._peers:
+                if peer.has_weights and not case.weights:
+                    continue
+                process = self._processes.get(peer.name) or self._start(peer)
+                if process is not None and self._prepared(process, case, asked, files, places, folder):
+                    able[peer.name] = process
+            rounds = self._rounds(case, able, places)
+            for peer, process in list(able.items()):
+                if self._checked(process, case, asked, folder):
+                    self._add(case, peer, places, rounds)
+                    self._ask(process, case, "drop")
+
+    def _start(self, peer: Peer) -> PeerProcess | None:
+        home = self._folder / peer.name
+        home.mkdir(exist_ok=True)
+        try:
+            process = PeerProcess(peer, self._pythons[peer.name], self._setting, home, STARTUP_S)
+            files = _saved(_FIRST.inputs(is_small=True), home)
+            process.ask(STARTUP_S, "prepare", row=_FIRST.name, inputs=files, places=["numpy"])
+        except PeerLost as lost:
+            self._problem("", peer.name, str(lost))
+            return None
+        self._record.versions[peer.name] = process.version
+        self._processes[peer.name] = process
+        return process
+
+    def _prepared(
+        self, process: PeerProcess, case: Case, asked: Asked, files: list[str], places: Sequence[str], folder: Path
+    ) -> bool:
+        answer = self._ask(
+            *(process, case, "prepare"),
+            row=case.name,
+            inputs=files,
+            places=list(places),
+            constants=list(case.weights) if process.peer.has_weights else [],
+            names=list(asked.names),
+            model=str(asked.model) if asked.model else None,
+        )
+        if answer is None:
+            return False
+        if "missing" in answer:
+            self._problem(case.name, process.peer.name, str(answer["missing"]))
+            return False
+        taken_ms = round(float(answer["compile_s"]) * 1e3, 2)
+        self._record.compiled.append(Compiled(case.name, process.peer.name, self._setting.cores, taken_ms))
+        return self._checked(process, case, asked, folder)
+
+    def _rounds(
+        self, case: Case, able: dict[str, PeerProcess], places: Sequence[str]
+    ) -> dict[tuple[str, str], list[float]]:
+        """Seconds of each round by peer and place. The peer that begins is another one in each."""
+        taken: dict[tuple[str, str], list[float]] = {}
+        share = self._budget.seconds / self._budget.rounds
+        for number in range(self._budget.rounds):
+            for place in places:
+                names = list(able)
+                first = number % len(names) if names else 0
+                for name in names[first:] + names[:first]:
+                    self.order.append(name)
+                    if self._setting.cores > 1:
+                        time.sleep(SPIN_S)
+                    answer = self._ask(able[name], case, "time", place=place, budget_s=share)
+                    if answer is None:
+                        del able[name]
+                    else:
+                        taken.setdefault((name, place), []).append(float(answer["seconds"]))
+        return taken
+
+    def _checked(self, process: PeerProcess, case: Case, asked: Asked, folder: Path) -> bool:
+        answer = self._ask(process, case, "results", folder=str(folder))
+        if answer is None:
+            return False
+        for files in answer["results"].values():
+            wrong = differ([np.load(file) for file in files], asked.expected)
+            if wrong:
+                self._problem(case.name, process.peer.name, f"wrong: {wrong}")
+                return False
+        return True
+
+    def _add(self, case: Case, peer: str, places: Sequence[str], rounds: dict[tuple[str, str], list[float]]) -> None:
+        setting = (self._setting.cores, self._setting.memory)
+        for place in places:
+            rounds_us = tuple(float(f"{seconds * 1e6:.4g}") for seconds in rounds[peer, place])
+            self._record.times.append(Time(case.name, peer, *setting, place, rounds_us))
+
+    def _ask(self, process: PeerProcess, case: Case, do: str, **question: object) -> dict[str, Any] | None:
+        """The answer, or None from a peer that is lost, which is a problem and ends its process."""
+        try:
+            return process.ask(self._budget.patience_s + self._budget.seconds, do, **question)
+        except PeerLost as lost:
+            del self._processes[process.peer.name]
+            self._problem(case.name, process.peer.name, str(lost))
+            return None
+
+    def _problem(self, case: str, peer: str, reason: str) -> None:
+        problem = Problem(case, peer, reason, self._setting.cores if case else 0)
+        if problem not in self._record.problems:
+            self._record.problems.append(problem)
+            print(f"{peer} {case}: {reason}", file=sys.stderr, flush=True)
+
+
+def _saved(arrays: Sequence[np.ndarray], folder: Path) -> list[str]:
+    files: list[str] = []
+    for number, array in enumerate(arrays):
+        np.save(folder / f"input-{number}.npy", array)
+        files.append(str(folder / f"input-{number}.npy"))
+    return files
