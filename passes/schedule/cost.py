@@ -53,9 +53,9 @@ class Machine(Protocol):
         ...
 
 
-def at_typical(symbols: Mapping[str, tuple[int, int]]) -> Evaluate:
-    """Evaluates where every symbol is as near to `TYPICAL_EXTENT` as it may be."""
-    typical = {name: min(max(TYPICAL_EXTENT, low), high) for name, (low, high) in symbols.items()}
+def at_typical(symbols: Mapping[str, tuple[int, int]], extent: int = TYPICAL_EXTENT) -> Evaluate:
+    """Evaluates where every symbol is as near to `extent` as it may be."""
+    typical = {name: min(max(extent, low), high) for name, (low, high) in symbols.items()}
     return at_upper_bounds({name: (value, value) for name, value in typical.items()})
 
 

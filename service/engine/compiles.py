@@ -16,7 +16,7 @@ from service.identity.tenancy import Tenancy
 from service.observe.instruments import count_cache
 from service.sandbox.spending import Spending
 from service.store.blobs import Blobs
-from service.store.programs import Entry, Miss, Programs
+from service.store.programs import MEASURE, Entry, Miss, Programs
 from tensorkiln.errors import InfrastructureError, UnavailableError
 
 from .first_turn import FirstTurns, Overtaken
@@ -24,7 +24,7 @@ from .flights import Flights
 from .misses import DAMAGED, NOT_READ, Misses, missed
 from .order import Cost, Made, Order, Rendered, Wanted
 from .protocol import CompileEngine, News, Tell, carry_out
-from .tunings import MEASURE, Tunings, to_measure
+from .tunings import Tunings, to_measure
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +48,9 @@ class Compiled:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What the store had when `ended` searches and compiles had ended."""
+    """What the store had of an action when `ended` searches and compiles had ended."""
 
+    action: Action
     found: Compiled | Miss
     ended: int
 
@@ -88,7 +89,7 @@ class Compiles:
             return None
         ended = self._ended
         action = await self._tunings.settled(wanted.action)
-        return None if action is None else Look(await self._find(replace(wanted, action=action)), ended)
+        return None if action is None else Look(action, await self._find(replace(wanted, action=action)), ended)
 
     async def program(self, wanted: Wanted, tell: Tell = lambda _: None, look: Look | None = None) -> Compiled:
         """The program that is wanted. A CompileError of its own when there is none. `tell` gets the news.
@@ -99,7 +100,8 @@ class Compiles:
         if action is None:
             measured = await self._program(to_measure(wanted), tell, None)
             action = wanted.action.with_tuned(measured.entry.program)
-        return await self._program(replace(wanted, action=action), tell, look)
+        of_this = look if look is not None and look.action == action else None
+        return await self._program(replace(wanted, action=action), tell, of_this)
 
     async def _program(self, wanted: Wanted, tell: Tell, look: Look | None) -> Compiled:
         if wanted.hook is not None:

@@ -120,7 +120,7 @@ class Engine:
             )
         self._misses = Misses(Nearest(self._records, self._is_stored), self.tenancy)
         stored = (self.tenancy, self.blobs, self.programs)
-        self._tunings = Tunings(*stored)
+        self._tunings = Tunings(self.tenancy, self.programs)
         self.compiles = Compiles(self._engine, self.fairness.compiles, *stored, self._misses, self._tunings)
         self._answers: Flights[bytes, News] = Flights()
         self._crashed = KnownCrashes()

@@ -12,8 +12,9 @@ from service.hits import SAME_ACTION, SAME_REQUEST
 from service.identity.tenancy import Tenancy
 from service.store.nearest import Neighbour, shown
 from service.store.programs import Miss, Programs
+from tensorkiln.errors import NotFoundError
 
-from .misses import NOT_READ, Misses, miss_of
+from .misses import NOT_READ, Misses, miss_of, missed
 from .tunings import Tunings
 
 _SALT: Final = "salt"
@@ -37,7 +38,11 @@ async def explain(
     hit = SAME_REQUEST if is_repeated else SAME_ACTION
 
     async def one(asked: Action) -> ExplainedAction:
-        action = await tunings.settled(asked) or asked
+        try:
+            action = await tunings.settled(asked) or asked
+        except NotFoundError as error:
+            lacking = Components.model_validate(shown(asked))
+            return ExplainedAction(digest=asked.digest, components=lacking, stored=False, cache=missed(error.message))
         components = Components.model_validate(shown(action))
         if not tenancy.reads_store:
             return ExplainedAction(digest=action.digest, components=components, stored=False, cache=NOT_READ)

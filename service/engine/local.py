@@ -16,15 +16,14 @@ from service.sandbox.sandbox import Sandbox
 from service.store.attempts import LEASE_S, Attempts
 from service.store.blobs import Blobs
 from service.store.crashes import MAX_CRASHES, Crash, Crashes
-from service.store.programs import Entry, Programs
+from service.store.programs import MEASURE, Entry, Programs
 from tensorkiln.compiler_build import build
 from tensorkiln.errors import CrashedError, TensorkilnError, UnavailableError, error_from_problem
 
 from .order import Made, Order, Rendered, Wanted
 from .protocol import Tell
 from .reproducer import compile_reproducer, needs_reproducer, with_reproducer
-from .stated import Stated
-from .tunings import MEASURE
+from .stated import Stated, require_tuning
 
 _LOOK_EVERY_S: Final = 0.1
 """How often is seen what has come of a compile that others are at."""
@@ -162,6 +161,8 @@ class LocalEngine:
             )
         finally:
             order.cost.seconds += time.monotonic() - begin
+        if wanted.action.tuned == MEASURE:
+            require_tuning(answer)
         entry = await self._store(answer, [] if wanted.renaming is None else ["answer", "repeat"])
         order.computed()
         if wanted.hook is None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
+from service.sandbox.frames import Message
 from tensorkiln.errors import CrashedError
 from tensorkiln.limits import SHA256_PATTERN
+from tensorkiln.spec.tuning import Tuning
 
+MOST_TUNING_BYTES: Final = 4 << 20
 _Seconds = Annotated[float, Field(strict=True, ge=0.0, allow_inf_nan=False)]
 _Digest = Annotated[str, StringConstraints(strict=True, pattern=SHA256_PATTERN)]
 
@@ -33,3 +36,14 @@ class Stated(BaseModel):
             raise CrashedError(
                 f"The compile answered with a header that is none, at {what[:64]!r}.", details={"stage": "return"}
             ) from None
+
+
+def require_tuning(answer: Message) -> None:
+    """CrashedError when what is in the place of a program is no record of measurements, or more comes with it."""
+    content, made = answer.parts.get("program", b""), Stated.of(answer.header)
+    try:
+        if len(content) > MOST_TUNING_BYTES or made.artifacts or made.stages:
+            raise ValueError
+        Tuning.model_validate_json(content)
+    except ValueError:
+        raise CrashedError("The measurements are none.", details={"stage": "return"}) from None

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Final
 
 from service.action import Action
 from service.identity.tenancy import Tenancy
-from service.store.blobs import Blobs
-from service.store.programs import Entry, Programs
+from service.store.programs import MEASURE, Entry, Programs
 from tensorkiln.errors import NotFoundError
 
 from .order import Wanted
 
-MEASURE: Final = "measure"
 _OFF, _PREFER, _REQUIRE = "off", "prefer", "require"
 
 
@@ -24,23 +21,23 @@ class Tunings:
     An action that is compiled by them has their SHA-256 for its option `tuned`: equal actions give equal programs.
     """
 
-    def __init__(self, tenancy: Tenancy, blobs: Blobs, programs: Programs) -> None:
+    def __init__(self, tenancy: Tenancy, programs: Programs) -> None:
         self._programs = programs
-        self._blobs = blobs
         self._tenancy = tenancy
 
     async def settled(self, action: Action) -> Action | None:
         """The action with the measurements that are stored, or without any; None when they have to be made first.
 
-        NotFoundError when it requires some, or names some, that are not there.
+        NotFoundError when it requires some, or names some, that are not there; ForbiddenError for a caller who may not
+        read what all others would be given.
         """
         if action.tuned == _OFF:
             return action
-        if action.is_tuned:
-            if await self._tenancy.allows(action.tuned) and await self._blobs.holds([action.tuned]):
-                return action
-            raise NotFoundError(f'There are no measurements {action.tuned}; ask for them by tuned="require".')
+        if action.tuned == MEASURE:
+            self._tenancy.require_store()
         found = await self._stored(action)
+        if action.is_tuned and action.tuned != found:
+            raise NotFoundError(f"There are no measurements {action.tuned} of this graph, target and build.")
         if found is not None:
             return action.with_tuned(found)
         if action.tuned == _REQUIRE:

@@ -7,7 +7,6 @@ from fastapi import APIRouter, Request, Response
 from service.body import read_body
 from service.explanation import Explanation
 from service.presence import while_wanted
-from tensorkiln.errors import NotFoundError
 
 from .engine_of import EngineOf
 from .graph_body import refusals, takes
@@ -20,7 +19,7 @@ router = APIRouter()
     operation_id="explain",
     summary="What a compile would find in the store, and why not more",
     response_model=Explanation,
-    responses=refusals(NotFoundError),
+    responses=refusals(),
     openapi_extra=takes("CompileBody"),
 )
 async def explain_request(request: Request, engine: EngineOf) -> Response:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Final, TypeAlias
 
@@ -16,10 +17,10 @@ import numpy as np
 
 from passes.compile import Compilation, CompileRequest, compile_request
 from passes.schedule.choice import Candidate
-from passes.schedule.cost import at_typical
+from passes.schedule.cost import TYPICAL_EXTENT, at_typical
 from passes.strategy import MARGIN
 from tensorkiln import expr
-from tensorkiln.errors import CallError, UnsupportedGraphError
+from tensorkiln.errors import CallError, DeviceError, UnsupportedGraphError
 from tensorkiln.program import Program
 from tensorkiln.runtime.random_arrays import random_array
 from tensorkiln.schedule import KernelItem
@@ -33,6 +34,7 @@ LEAST_ROUNDS: Final = 5
 MOST_ROUNDS: Final = 200
 BUDGET_S: Final = 3.0
 """For rounds, where the least number of them does not take longer."""
+MOST_INPUT_BYTES: Final = 256 << 20
 GAIN: Final = 0.99
 """Of the least time of a call: programs that save less are taken for equally fast."""
 
@@ -43,8 +45,8 @@ Slate: TypeAlias = Sequence[Candidate]
 def tune(request: CompileRequest, on_stage: Callable[[str], None]) -> Tuning:
     """Time the candidates of a graph's kernels here, on one thread, with symbols at typical sizes and drawn inputs.
 
-    UnsupportedGraphError when the target is not this machine, or the graph cannot be called at such sizes; otherwise
-    errors as for `compile_request`.
+    UnsupportedGraphError when the target is not this machine, or the program does not run here or at such sizes;
+    otherwise errors as for `compile_request`.
     """
     require_native(request.target)
     base = compile_request(request, on_stage)
@@ -52,24 +54,46 @@ def tune(request: CompileRequest, on_stage: Callable[[str], None]) -> Tuning:
     forced = [
         {slate[n].key: 0.0 for slate in slates if n < len(slate)} for n in range(1, max(map(len, slates), default=1))
     ]
+    sizes = _typical(base.program)
+    tuning = Tuning(machine=request.target.cpu or "", sizes=tuple(sizes.values()), rounds=0)
+    if not forced:
+        return tuning
     variants = [base, *(compile_request(replace(request, measured=picks), on_stage) for picks in forced)]
-    given = _Given(base.program)
-    on_stage("measure")
-    spent = _rounds([given.profile(variant) for variant in variants]) if forced else [[]]
-    tuning = Tuning(
-        machine=request.target.cpu or "",
-        sizes=tuple(given.symbols.values()),
-        rounds=len(spent[0]),
-        kernels=_kernels(slates, spent),
-    )
+    with _runs_here():
+        on_stage("measure")
+        given = _Given(base.program, sizes)
+        spent = _rounds([given.profile(variant) for variant in variants])
+    tuning = tuning.model_copy(update={"rounds": len(spent[0]), "kernels": _kernels(slates, spent)})
     if not tuning.faster:
         return tuning
     tuned = compile_request(replace(request, measured=tuning.faster), on_stage)
-    on_stage("measure")
-    calls = _rounds([given.call(base), given.call(tuned)])
+    with _runs_here():
+        on_stage("measure")
+        calls = _rounds([given.call(base), given.call(tuned)])
     before_ns, after_ns = (min(spent for (spent,) in each) for each in calls)
     gain = after_ns < GAIN * before_ns
     return tuning.model_copy(update={"before_ns": before_ns, "after_ns": after_ns, "gain": gain})
+
+
+@contextmanager
+def _runs_here() -> Generator[None]:
+    """What keeps a program from running here is no fault of the compiler."""
+    try:
+        yield
+    except (CallError, DeviceError) as error:
+        raise UnsupportedGraphError(f"the graph cannot be timed: {error.message}") from error
+
+
+def _typical(program: CompiledProgram) -> dict[str, int]:
+    """The sizes of the symbols: those that schedules are compared at, or smaller ones if inputs are too large then."""
+    ranges = program.symbol_ranges
+    extent = TYPICAL_EXTENT
+    while True:
+        at = at_typical(ranges, extent)
+        taken = sum(at(expr.product((*each.shape, each.dtype.itemsize))) for each in program.inputs)
+        if taken <= MOST_INPUT_BYTES or extent == 1:
+            return {name: at(expr.symbol(name)) for name in ranges}
+        extent //= 2
 
 
 def require_native(target: Target) -> None:
@@ -87,11 +111,13 @@ def require_native(target: Target) -> None:
 class _Given:
     """What every program of a graph is called with."""
 
-    def __init__(self, program: CompiledProgram) -> None:
-        ranges = program.symbol_ranges
-        at, rng = at_typical(ranges), np.random.default_rng(0)
-        self.symbols = {name: at(expr.symbol(name)) for name in ranges}
-        drawn = [random_array(each.dtype, [at(dim) for dim in each.shape], rng) for each in program.inputs]
+    def __init__(self, program: CompiledProgram, symbols: Mapping[str, int]) -> None:
+        rng = np.random.default_rng(0)
+        self._symbols = symbols
+        drawn = [
+            random_array(each.dtype, [expr.evaluate(dim, symbols) for dim in each.shape], rng)
+            for each in program.inputs
+        ]
         inputs = list(zip(program.inputs, drawn, strict=True))
         self._bound = {binding.var: array for binding, array in inputs if binding.is_parameter}
         self._arrays = [array for binding, array in inputs if not binding.is_parameter]
@@ -104,7 +130,7 @@ class _Given:
 
         def profiled() -> Sequence[int]:
             spent = [0] * len(compilation.program.kernels)
-            for step in program.profile(*self._arrays, **self.symbols):
+            for step in program.profile(*self._arrays, **self._symbols):
                 if step.item_id in kernel_of:
                     spent[kernel_of[step.item_id]] += step.ns
             return spent
@@ -117,7 +143,7 @@ class _Given:
 
         def called() -> Sequence[int]:
             began = time.perf_counter_ns()
-            program(*self._arrays, **self.symbols)
+            program(*self._arrays, **self._symbols)
             return [time.perf_counter_ns() - began]
 
         return called
@@ -135,11 +161,8 @@ def _slate(candidates: Slate, picked: int) -> Slate:
 
 def _rounds(calls: Sequence[Callable[[], Sequence[int]]]) -> list[list[Sequence[int]]]:
     """What each call returned in each round, after one that is not counted."""
-    try:
-        for call in calls:
-            call()
-    except CallError as error:
-        raise UnsupportedGraphError(f"the graph cannot be timed at typical sizes: {error.message}") from error
+    for call in calls:
+        call()
     results: list[list[Sequence[int]]] = [[] for _ in calls]
     end = time.perf_counter() + BUDGET_S
     while len(results[0]) < LEAST_ROUNDS or (len(results[0]) < MOST_ROUNDS and time.perf_counter() < end):

@@ -12,10 +12,13 @@ from service.action import Action
 from service.observe.instruments import count_corrupt
 from service.trust.notary import Notary, matches
 from tensorkiln.errors import UntrustedArtifactError
+from tensorkiln.trust import SignedRecord
 
 from .blobs import Blobs
 from .records import Records
 
+MEASURE: Final = "measure"
+"""The option `tuned` of an action that comes to measurements."""
 _SIGNED: Final = "signed"
 _SECONDS: Final = "seconds"
 _TIMES: Final = TypeAdapter(dict[str, Annotated[float, Field(ge=0.0, allow_inf_nan=False)]])
@@ -34,6 +37,12 @@ class Entry:
     stages: Mapping[str, str] = field(default_factory=dict[str, str])
     seconds: Mapping[str, float] = field(default_factory=dict[str, float])
     signature: str = ""
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether it is of measurements, which are in the place of the program."""
+        options = SignedRecord.model_validate_json(self.signature).record.request.options if self.signature else {}
+        return options.get("tuned") == MEASURE
 
     @property
     def blobs(self) -> tuple[str, ...]:
@@ -57,8 +66,12 @@ class Programs:
         self._notary = notary
 
     async def entry(self, digest: str) -> Entry | None:
-        """The entry of an action digest, whether or not its blobs are there; None when its signature is not valid."""
-        return await self._entry(digest)
+        """The entry of an action digest, whether or not its blobs are there.
+
+        None when its signature is not valid, and for what is no program: measurements of schedules.
+        """
+        entry = await self._entry(digest)
+        return None if entry is not None and entry.is_measured else entry
 
     async def find(self, action: Action, *, with_dumps: bool) -> Entry | Miss:
         """A complete entry of `action`, or why there is none."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 
 import pytest
@@ -71,7 +72,7 @@ def test_a_graph_that_cannot_be_called_at_typical_sizes_is_refused() -> None:
     n = b.symbol("n", 3, 300)
     thirds = b.input("float32", (n, 20)).reshape((n // 3, 60))
     b.output(thirds @ b.input("float32", (60, 96)), b.input("float32", (20, 96)) @ b.input("float32", (96, 64)))
-    with pytest.raises(UnsupportedGraphError, match="typical sizes"):
+    with pytest.raises(UnsupportedGraphError, match="cannot be timed"):
         tune(CompileRequest(b.graph(), NATIVE), lambda _: None)
 
 
@@ -100,3 +101,25 @@ def test_the_fastest_is_taken_where_it_is_faster_by_a_margin(monkeypatch: pytest
 def test_another_machine_is_refused(name: str) -> None:
     with pytest.raises(UnsupportedGraphError, match="cannot be timed here"):
         tune(CompileRequest(product(), Target.parse(name)), lambda _: None)
+
+
+def test_inputs_that_would_be_too_large_are_timed_at_smaller_sizes() -> None:
+    b = Builder("scores")
+    batch, heads, length = (b.symbol(name, 1, 4096) for name in "bht")
+    left, right = b.input("float32", (batch, heads, length, 64)), b.input("float32", (batch, heads, 64, length))
+    b.output(left @ right)
+    sizes = timing._typical(compiled(b.graph()).program)  # pyright: ignore[reportPrivateUsage]
+    assert set(sizes.values()) == {64}
+
+
+def test_a_graph_of_which_a_part_runs_elsewhere_is_refused() -> None:
+    document = json.loads(product().to_json())
+    first, second, third = document["input_vars"]
+    copied = {"node": "copy", "in_var": first, "out_var": 99, "target_device": "cuda:0", "clone": False, "dtype": "float32"}
+    place = max(at for at, node in enumerate(document["nodes"]) if node["node"] == "placeholder") + 1
+    text = json.dumps(document["nodes"][place:]).replace(f'_var": {first}', '_var": 99')
+    document["nodes"][place:] = [copied, *json.loads(text)]
+    graph = Graph.model_validate(document)
+    assert (second, third) == graph.input_vars[1:]
+    with pytest.raises(UnsupportedGraphError, match="cannot be timed"):
+        tune(CompileRequest(graph, NATIVE), lambda _: None)

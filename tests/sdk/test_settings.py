@@ -162,6 +162,8 @@ def test_a_command_refuses_a_setting_in_one_line(kiln: Kiln, graph_file: Path, o
 
 NOWHERE = """
 import os, sys
+# What the client loads when it needs it, the other user may not read.
+import httpx2
 from tensorkiln.errors import RequestError
 from tensorkiln.sdk.client import Client
 os.environ.pop("HOME", None)

@@ -203,7 +203,7 @@ def test_a_tenant_is_charged_for_the_attempts_and_not_for_the_queue_of_the_broke
             return await rig.programs.entry(digest) is not None
 
         misses = Misses(Nearest(records, is_stored), tenancy)
-        tunings = Tunings(tenancy, rig.blobs, rig.programs)
+        tunings = Tunings(tenancy, rig.programs)
         compiles = Compiles(rig.engine, turns, tenancy, rig.blobs, rig.programs, misses, tunings)
         with acting_as(LOCAL):
             compiling = asyncio.create_task(compiles.program(WANTED))

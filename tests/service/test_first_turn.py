@@ -93,7 +93,7 @@ class Service:
         misses = Misses(Nearest(stocked.records, is_stored), tenancy)
         self.engine = Bench(stocked)
         turns = Turns(self.lane, keyring.tenant)
-        tunings = Tunings(tenancy, stocked.blobs, stocked.programs)
+        tunings = Tunings(tenancy, stocked.programs)
         self.compiles = Compiles(self.engine, turns, tenancy, stocked.blobs, stocked.programs, misses, tunings)
 
     async def ask(self, tenant: str, tell: Tell = lambda _: None) -> asyncio.Task[Compiled]:

@@ -49,7 +49,7 @@ class Shelf:
         self.looks += 1
         found = self._has[self.looks - 1]
         await asyncio.sleep(self._after_s)
-        return Look(found, 0)
+        return Look(wanted.action, found, 0)
 
 
 def question(targets: Sequence[str]) -> Message:

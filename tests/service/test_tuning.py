@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
 
+from service.engine.stated import MOST_TUNING_BYTES, require_tuning
+from service.identity.scopes import Scope
+from service.sandbox.frames import Message
 from tensorkiln.build import Builder, relu
+from tensorkiln.errors import CrashedError
 from tensorkiln.spec import Tuning
 from tensorkiln.target import Target
+from tests.identity.guarded import Guarded
 from tests.service.bodies import encoded
 from tests.service.server import Server
 
@@ -77,10 +83,68 @@ def test_what_was_not_measured_is_refused_to_whoever_requires_it(patient: Server
     assert (answer.status_code, answer.json()["code"]) == (404, "request.not_found")
 
 
-def test_other_bytes_than_measurements_are_refused(patient: Server) -> None:
-    (code,) = {kernel["artifact"] for kernel in compiled(patient, layer(72), "off")["kernels"]}
-    answer = asked(patient, layer(72), code)
-    assert (answer.status_code, answer.json()["code"]) == (400, "request.invalid")
+def test_measurements_of_another_graph_and_other_bytes_are_not_taken(patient: Server) -> None:
+    program = compiled(patient, layer(76), "measure")
+    (code,) = {kernel["artifact"] for kernel in program["kernels"]}
+    body = encoded({"graph": layer(76), "target": NATIVE, "options": {"tuned": "prefer"}})
+    (action,) = patient.post("/explain", body).json()["actions"]
+    for digest in (code, action["components"]["options"]["tuned"]):
+        answer = asked(patient, layer(77), digest)
+        assert (answer.status_code, answer.json()["code"]) == (404, "request.not_found")
+
+
+def test_measurements_are_no_program(patient: Server) -> None:
+    body = encoded({"graph": layer(78), "target": NATIVE, "options": {"tuned": "measure"}})
+    (action,) = patient.post("/explain", body).json()["actions"]
+    assert (action["stored"], action["components"]["options"]["tuned"]) == (False, "measure")
+    compiled(patient, layer(78), "measure")
+    for path in ("", "/signature"):
+        answer = patient.http.get(f"/programs/{action['digest']}{path}")
+        assert (answer.status_code, answer.json()["code"]) == (404, "request.not_found")
+
+
+def test_an_explanation_says_of_each_target_whether_it_was_measured(patient: Server) -> None:
+    compiled(patient, layer(79), "measure")
+    body = {"graph": layer(79), "target": [NATIVE, "cpu:x86-64-v2"], "options": {"tuned": "require"}}
+    measured, other = patient.post("/explain", encoded(body)).json()["actions"]
+    assert measured["stored"]
+    assert not other["stored"]
+    assert "kiln tune" in other["cache"]["reason"]
+
+
+def test_who_may_not_read_what_is_stored_measures_nothing_for_all(tmp_path: Path) -> None:
+    with Guarded(tmp_path / "kiln") as server:
+        reads, writes = server.key("one"), server.key("one", Scope.COMPILE, Scope.CACHE_WRITE)
+
+        def said(key: str, word: str) -> tuple[int, Any]:
+            body = encoded({"graph": layer(64), "target": NATIVE, "options": {"tuned": word}})
+            answer = server.send(key, "POST", "/compile", body)
+            return answer.status_code, answer.json()
+
+        status, answer = said(reads, "measure")
+        assert status == 200
+        assert said(writes, "measure")[0] == 403
+        assert said(writes, "require")[0] == 404
+        assert said(writes, "prefer")[1]["programs"][0]["tuning"] is None
+        assert said(reads, "require")[1]["programs"][0]["digest"] == answer["programs"][0]["digest"]
+
+
+@pytest.mark.parametrize(
+    ("content", "artifacts"),
+    [
+        (b"garbage", []),
+        (b"{}", []),
+        (b" " * (MOST_TUNING_BYTES + 1), []),
+        (Tuning(machine="", rounds=0).model_dump_json().encode(), ["a" * 64]),
+        (b'{"machine": "x", "rounds": 1, "before_ns": 1' + b"0" * 400 + b"}", []),
+    ],
+    ids=["garbage", "nothing", "long", "artifacts", "huge"],
+)
+def test_an_answer_that_is_no_record_of_measurements_is_a_crash(content: bytes, artifacts: list[str]) -> None:
+    header = {"artifacts": artifacts, "stages": {}, "seconds": {}}
+    with pytest.raises(CrashedError) as caught:
+        require_tuning(Message(header, {"program": content}))
+    assert caught.value.details["stage"] == "return"
 
 
 def test_another_cpu_is_not_measured(patient: Server) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from pydantic import Field, model_validator
 
 from ..limits import SHA256_PATTERN
 from ..nodes.base import Record
 
-Nanoseconds = int
+Nanoseconds = Annotated[int, Field(ge=0, le=(1 << 63) - 1)]
+MOST_KERNELS, MOST_CANDIDATES = 1 << 16, 64
 
 
 class Timing(Record):
@@ -18,11 +21,11 @@ class Timing(Record):
     """
 
     key: str = Field(pattern=SHA256_PATTERN)
-    strategy: str
-    estimate_ns: Nanoseconds = Field(ge=0)
-    least_ns: Nanoseconds = Field(ge=0)
-    median_ns: Nanoseconds = Field(ge=0)
-    spread_ns: Nanoseconds = Field(ge=0)
+    strategy: str = Field(max_length=64)
+    estimate_ns: Nanoseconds
+    least_ns: Nanoseconds
+    median_ns: Nanoseconds
+    spread_ns: Nanoseconds
 
 
 class TunedKernel(Record):
@@ -34,7 +37,7 @@ class TunedKernel(Record):
 
     kernel: int = Field(ge=0)
     picked: int = Field(ge=0)
-    candidates: tuple[Timing, ...] = Field(min_length=2)
+    candidates: tuple[Timing, ...] = Field(min_length=2, max_length=MOST_CANDIDATES)
 
     @model_validator(mode="after")
     def _picks_a_candidate(self) -> TunedKernel:
@@ -51,13 +54,13 @@ class Tuning(Record):
     them; both are 0 where these are the same. Without a `gain` the former stay.
     """
 
-    machine: str
+    machine: str = Field(max_length=64)
     sizes: tuple[int, ...] = ()
-    rounds: int = Field(ge=0)
-    before_ns: Nanoseconds = Field(default=0, ge=0)
-    after_ns: Nanoseconds = Field(default=0, ge=0)
+    rounds: int = Field(ge=0, le=1 << 20)
+    before_ns: Nanoseconds = 0
+    after_ns: Nanoseconds = 0
     gain: bool = False
-    kernels: tuple[TunedKernel, ...] = ()
+    kernels: tuple[TunedKernel, ...] = Field(default=(), max_length=MOST_KERNELS)
 
     @property
     def faster(self) -> dict[str, float]:

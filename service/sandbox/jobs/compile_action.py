@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from pydantic import ValidationError
-
 from service.sandbox import hooks
 from service.sandbox.child import Outlet
 from service.sandbox.frames import Message
-from tensorkiln.errors import RequestError
 from tensorkiln.graph import Graph
 from tensorkiln.options import CompileOptions
 from tensorkiln.spec import CacheInfo, Tuning
@@ -34,7 +31,7 @@ def compile_action(request: Message, outlet: Outlet) -> Message:
     from passes.compile import CompileRequest, compile_request
 
     outlet.stage("load")
-    tuning = _tuning(request.parts["tuning"]) if "tuning" in request.parts else None
+    tuning = Tuning.model_validate_json(request.parts["tuning"]) if "tuning" in request.parts else None
     compilation = compile_request(
         CompileRequest(
             graph=Graph.model_validate_json(request.parts["graph"]),
@@ -65,10 +62,3 @@ def compile_action(request: Message, outlet: Outlet) -> Message:
         },
         parts,
     )
-
-
-def _tuning(content: bytes) -> Tuning:
-    try:
-        return Tuning.model_validate_json(content)
-    except ValidationError:
-        raise RequestError("What the option `tuned` names is no record of measurements.") from None
