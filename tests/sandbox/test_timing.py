@@ -115,10 +115,10 @@ def test_inputs_that_would_be_too_large_are_timed_at_smaller_sizes() -> None:
 def test_a_graph_of_which_a_part_runs_elsewhere_is_refused() -> None:
     document = json.loads(product().to_json())
     first, second, third = document["input_vars"]
-    copied = {"node": "copy", "in_var": first, "out_var": 99, "target_device": "cuda:0", "clone": False, "dtype": "float32"}
+    copied = {"node": "copy", "in_var": first, "out_var": 99, "target_device": "cuda:0", "clone": False}
     place = max(at for at, node in enumerate(document["nodes"]) if node["node"] == "placeholder") + 1
     text = json.dumps(document["nodes"][place:]).replace(f'_var": {first}', '_var": 99')
-    document["nodes"][place:] = [copied, *json.loads(text)]
+    document["nodes"][place:] = [{**copied, "dtype": "float32"}, *json.loads(text)]
     graph = Graph.model_validate(document)
     assert (second, third) == graph.input_vars[1:]
     with pytest.raises(UnsupportedGraphError, match="cannot be timed"):
