@@ -23,13 +23,13 @@ _MOST_WORKERS: Final = 256
 def main() -> int:
     """The exit status."""
     arguments = _arguments()
-    # Fork servers are in the cgroup of the service, and end with it.
-    if arguments.handed_down is None:
-        move_into_leaf()
-    else:
-        die_with_parent(arguments.handed_down[0])
     begun = ForkServers()
     try:
+        # Fork servers are in the cgroup of the service, and end with it.
+        if arguments.handed_down is None:
+            move_into_leaf()
+        else:
+            die_with_parent(arguments.handed_down[0])
         # While they load the compiler, this process loads its settings, and then what answers.
         if arguments.private:
             begun.begin_for_one()

@@ -8,9 +8,12 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
+import structlog
 from fastapi import FastAPI
 
 from tensorkiln.errors import TensorkilnError
+
+_log = structlog.get_logger()
 
 
 class Start:
@@ -42,6 +45,9 @@ class Start:
             error = None if ended.cancelled() else ended.exception()
             if isinstance(error, TensorkilnError):
                 self.failure = error
+            elif error is not None:
+                _log.error("the start met a defect of the service", exc_info=error)
+            if error is not None:
                 leave()
 
         verdict.add_done_callback(look)

@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from importlib.util import find_spec
@@ -30,7 +31,7 @@ STOP_GRACE_S = 10.0
 _TETHERED = (sys.executable, "-P", "-m", "tensorkiln.tether")
 _PACKAGES = ("service", "passes", "dialect")
 _READY = b"tensorkiln is ready on "
-# Of a service that has seen that it cannot go on.
+# Of a service that does not start, or sees soon after that it cannot go on.
 _FAILED = 1
 # The kernel's limit on a Unix socket's path, with the terminating zero: 108 bytes on Linux, 104 on macOS.
 _MAX_SOCKET_PATH = 103
@@ -46,6 +47,7 @@ class EmbeddedService:
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._is_ready = False
+        self._began = 0.0
         self._directory: Path | None = None
 
     @property
@@ -99,13 +101,14 @@ class EmbeddedService:
         if self._process is not None:
             process, self._process = self._process, None
             _end(process)
-            if process.returncode == _FAILED:
-                # It has said why, and the next one would say the same.
+            if process.returncode == _FAILED and time.monotonic() - self._began < self._startup_timeout_s:
+                # It has seen that it cannot go on and said why; the next one would say the same.
                 raise _failure(f"ended with status {_FAILED}", log)
         _require_server()
         path.unlink(missing_ok=True)
         self._is_ready = False
         self._process = _spawn(path, log, self._home)
+        self._began = time.monotonic()
 
     def _await_ready(self, log: Path) -> None:
         assert self._process is not None

@@ -230,8 +230,9 @@ class BlockProduct:
             self.module,
             self.of,
             self.blocking.lanes,
-            self.blocking.block_depth,
-            (self.left, self.right_memory, result),
+            (self.blocking.block_depth, self.blocking.block_columns),
+            # What would be packed on the right takes more memory than the sums.
+            (self.left, self.right_memory, self.right, result),
             self.right_tables[0],
             (symbol("rows"), symbol("columns"), symbol("steps"), symbol("first_column"), first, stride),
             self.starts(index),

@@ -2,12 +2,13 @@
 
 To pack what few rows are multiplied by takes longer than to multiply. Steps of the depth are taken eight at a time: as
 many rows of the right operand stream by, a vector of each is multiplied by every row on the left, and the sum is added
-to the result.
+to that of the block.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final
 
 from dialect.mlir import arith, func, ir, memref, scf, vector
@@ -35,8 +36,8 @@ def multiply_few_rows(
     module: ir.Operation,
     product: Product,
     lanes: int,
-    left_stride: int,
-    operands: tuple[ir.Value, ir.Value, ir.Value],
+    strides: tuple[int, int],
+    operands: tuple[ir.Value, ir.Value, ir.Value, ir.Value],
     table: ir.Value,
     sizes: Sequence[Dim],
     starts: ir.Value,
@@ -44,26 +45,28 @@ def multiply_few_rows(
 ) -> None:
     """Add the product of a block to its result, or store it there where it `starts`.
 
-    `operands` are the left one, its rows `left_stride` elements apart, the right one and the result. The columns of a
-    step of the depth lie side by side in the right one, from `first_column` after the place that `table` has for it.
-    `sizes` are those of SIZES. Vectors of the result are stored whole.
+    `operands` are the left one, the right one, memory for the sums of the block, and the result; rows of the first and
+    of the third are `strides` elements apart. The columns of a step of the depth lie side by side in the right one,
+    from `first_column` after the place that `table` has for it. `sizes` are those of SIZES. Vectors of the result are
+    stored whole.
     """
-    name = f"multiply_few_{product}_{lanes}_{left_stride}"
+    name = f"multiply_few_{product}_{lanes}_{strides[0]}_{strides[1]}"
     pointer = ir.MemRefType.get([], mlir_scalar(product.dtype))
     word = ir.MemRefType.get([], ir.IntegerType.get_signless(32))
-    types = [pointer, pointer, pointer, word, *[ir.IndexType.get()] * len(SIZES), ir.IntegerType.get_signless(1)]
+    types = [*[pointer] * 4, word, *[ir.IndexType.get()] * len(SIZES), ir.IntegerType.get_signless(1)]
 
     def define(arguments: Sequence[ir.Value]) -> None:
-        _Function(product, lanes, left_stride, arguments).define()
+        _FewRows(product, lanes, strides, arguments).define()
 
     shared_function(module, name, types, define)
     func.CallOp([], name, [*operands, table, *(index(dim) for dim in sizes), starts])
 
 
-class _Function:
-    def __init__(self, product: Product, lanes: int, left_stride: int, arguments: Sequence[ir.Value]) -> None:
-        self.product, self.lanes, self.left_stride = product, lanes, left_stride
-        self.left, self.right, self.result, self.table, *sizes, self.starts = arguments
+class _FewRows:
+    def __init__(self, product: Product, lanes: int, strides: tuple[int, int], arguments: Sequence[ir.Value]) -> None:
+        self.product, self.lanes, (self.left_stride, self.sums_stride) = product, lanes, strides
+        self.left, self.right, self.sums, self.result, self.table, *sizes, self.starts = arguments
+        self.add = arith.addf if product.dtype.is_float else arith.addi
         self.vectors = ir.VectorType.get([lanes], mlir_scalar(product.dtype))
         self.nothing = vector.BroadcastOp(self.vectors, zero(product.dtype)).result
         known = {name: (0, 1 << 40) for name in SIZES}
@@ -71,10 +74,7 @@ class _Function:
 
     def define(self) -> None:
         index = self.index
-        is_first = scf.IfOp(self.starts)
-        with ir.InsertionPoint(is_first.then_block):
-            self._clear(index.inside({}))
-            scf.YieldOp([])
+        self._each(lambda here: self._store(self.nothing, self._of_sums(here), here), index)
         rest = expr.mul(expr.floordiv(symbol("depth"), STEPS), STEPS)
         for first, last, steps in ((0, expr.sub(symbol("depth"), STEPS - 1), STEPS), (rest, symbol("depth"), 1)):
             loop = scf.ForOp(index(first), index(last), index(steps))
@@ -83,14 +83,31 @@ class _Function:
                 self._columns(steps, index.inside({"step": loop.induction_variable}))
                 scf.YieldOp([])
 
-    def _clear(self, index: IndexEmitter) -> None:
+        choice = scf.IfOp(self.starts, has_else=True)
+        for block, is_first in ((choice.then_block, True), (choice.else_block, False)):
+            with ir.InsertionPoint(block):
+                self._each(partial(self._finish, is_first), index.inside({}))
+                scf.YieldOp([])
+
+    def _finish(self, is_first: bool, index: IndexEmitter) -> None:
+        """From zero and added once: a sum over a long depth then loses as much as one over its blocks."""
+        total, view = self._load(self._of_sums(index), index), self._of_result(index)
+        self._store(total if is_first else self.add(self._load(view, index), total), view, index)
+
+    def _load(self, view: ir.Value, index: IndexEmitter) -> ir.Value:
+        return vector.LoadOp(self.vectors, view, [index(0)]).result
+
+    def _store(self, value: ir.Value, view: ir.Value, index: IndexEmitter) -> None:
+        vector.StoreOp(value, view, [index(0)])
+
+    def _each(self, emit: Callable[[IndexEmitter], None], index: IndexEmitter) -> None:
+        """Each vector of the block."""
         rows = scf.ForOp(index(0), index(symbol("rows")), index(1))
         with ir.InsertionPoint(rows.body):
             here = index.inside({"row": rows.induction_variable})
             columns = scf.ForOp(here(0), here(symbol("columns")), here(self.lanes))
             with ir.InsertionPoint(columns.body):
-                inside = here.inside({"column": columns.induction_variable})
-                vector.StoreOp(self.nothing, self._of_result(inside), [inside(0)])
+                emit(here.inside({"column": columns.induction_variable}))
                 scf.YieldOp([])
             scf.YieldOp([])
 
@@ -136,21 +153,24 @@ class _Function:
                 factor = memref.load(strided_view(self.left, at, (), (), here), [])
                 repeated = vector.BroadcastOp(self.vectors, factor).result
                 sums[step % 2] = self.product.added(repeated, loaded[step], sums[step % 2])
-            add = arith.addf if self.product.dtype.is_float else arith.addi
-            total = add(sums[0], sums[1]) if steps > 1 else sums[0]
-            view, none = self._of_result(here), here(0)
-            vector.StoreOp(add(vector.LoadOp(self.vectors, view, [none]).result, total), view, [none])
+            total = self.add(sums[0], sums[1]) if steps > 1 else sums[0]
+            view = self._of_sums(here)
+            self._store(self.add(self._load(view, here), total), view, here)
             scf.YieldOp([])
 
     def _of_right(self, step: int, mask: ir.Value | None, index: IndexEmitter) -> ir.Value:
-        view, none = self._row_of_right(f"start{step}", index), index(0)
+        view = self._row_of_right(f"start{step}", index)
         if mask is None:
-            return vector.LoadOp(self.vectors, view, [none]).result
-        return vector.MaskedLoadOp(self.vectors, view, [none], mask, self.nothing).result
+            return self._load(view, index)
+        return vector.MaskedLoadOp(self.vectors, view, [index(0)], mask, self.nothing).result
 
     def _row_of_right(self, start: str, index: IndexEmitter) -> ir.Value:
         at = expr.add(symbol(start), symbol("first_column"), symbol("column"))
         return strided_view(self.right, at, (self.lanes,), (1,), index)
+
+    def _of_sums(self, index: IndexEmitter) -> ir.Value:
+        at = symbol("row") * self.sums_stride + symbol("column")
+        return strided_view(self.sums, at, (self.lanes,), (1,), index)
 
     def _of_result(self, index: IndexEmitter) -> ir.Value:
         at = symbol("result_first") + symbol("row") * symbol("stride") + symbol("column")

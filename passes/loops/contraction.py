@@ -18,7 +18,8 @@ from .scalar_dag import Apply, Interner, Load, Node
 MIN_ROWS = 2
 MIN_COLUMNS = 8
 MIN_DEPTH = 4
-"""Below these extents the packing that makes a contraction fast costs more than it saves."""
+"""Below these extents there is nothing to gain: one row reads what it is multiplied by once anyway, and vectors of less
+than 8 columns, or sums of less than 4 terms, are mostly beginnings and ends."""
 
 _SUPPORTED = frozenset({DType.FLOAT32, DType.FLOAT64, DType.INT32, DType.UINT32, DType.INT64, DType.UINT64})
 

@@ -202,6 +202,7 @@ class Engine:
         found = await self._repeat(body) if hook is None else None
         if found is None:
             return None
+        await asyncio.shield(self.verdict)
         for _ in found.programs:
             count_cache(SAME_REQUEST.status, SAME_REQUEST.reason)
         return found.answer
@@ -306,10 +307,8 @@ class Engine:
         lookup = Lookup(salt, wanted, self.compiles)
         request = _reading(body, {**_of_actions(salt), **more})
         asked, found = await self._run("answer", request, body, lookup.read, _of_no_target(tell), lookup)
-        if found is None:
-            found = await self._compiled(asked, body, tell)
+        found = found or await self._compiled(asked, body, tell)
         await asyncio.shield(self.verdict)
-        answers = found.answers
         signatures = [each.entry.signature for each in found.compiled]
         blobs = dict.fromkeys(digest for each in found.compiled for digest in each.blobs)
         programs = dict.fromkeys(each.action.digest for each in found.compiled)
@@ -317,17 +316,18 @@ class Engine:
         # What is stored of measurements may be more the next time.
         if key is not None and programs.keys() == {action.digest for action in asked.prepared.actions}:
             keys = dict.fromkeys(SignedRecord.model_validate_json(each).record.key for each in signatures)
-            repeat = with_signatures(answers.repeat, signatures)
+            repeat = with_signatures(found.answers.repeat, signatures)
             # Each program was signed or believed at this level.
             level = self.notary.isolation
             await self._keep(key, Repeat(repeat, tuple(blobs), tuple(programs), tuple(keys), isolation=level))
-        return with_signatures(answers.answer, signatures)
+        return with_signatures(found.answers.answer, signatures)
 
     async def _compiled(self, asked: Asked, body: Body, tell: Tell) -> Answered:
         renaming = asked.prepared.renaming
         try:
             compiled = await asked.programs(self.compiles, partial(_about_target, tell))
         except TensorkilnError as error:
+            await asyncio.shield(self.verdict)  # It may fail for the same reason, which says more.
             raise in_user_terms(error, renaming) from None
         answers = compiled[0].rendered
         if answers is None or answers.renaming != renaming:

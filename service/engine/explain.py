@@ -39,7 +39,7 @@ async def explain(
 
     async def one(asked: Action) -> ExplainedAction:
         try:
-            action = await tunings.settled(asked) or asked
+            action = (await tunings.settled(asked) if tenancy.reads_store else None) or asked
         except NotFoundError as error:
             lacking = Components.model_validate(shown(asked))
             return ExplainedAction(digest=asked.digest, components=lacking, stored=False, cache=missed(error.message))

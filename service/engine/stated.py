@@ -12,7 +12,8 @@ from tensorkiln.errors import CrashedError
 from tensorkiln.limits import SHA256_PATTERN
 from tensorkiln.spec.tuning import Tuning
 
-MOST_TUNING_BYTES: Final = 4 << 20
+MOST_TUNING_BYTES: Final = 64 << 20
+"""More than that of as many kernels as there may be, with four candidates each."""
 _Seconds = Annotated[float, Field(strict=True, ge=0.0, allow_inf_nan=False)]
 _Digest = Annotated[str, StringConstraints(strict=True, pattern=SHA256_PATTERN)]
 

@@ -37,7 +37,10 @@ class Tunings:
             self._tenancy.require_store()
         found = await self._stored(action)
         if action.is_tuned and action.tuned != found:
-            raise NotFoundError(f"There are no measurements {action.tuned} of this graph, target and build.")
+            raise NotFoundError(
+                f"The measurements {action.tuned} are none of this graph, target and build, or were evicted; compile "
+                'with tuned="require" by those that there are now.'
+            )
         if found is not None:
             return action.with_tuned(found)
         if action.tuned == _REQUIRE:

@@ -84,7 +84,7 @@ class Readiness:
 
         A store that is full is of use to those who ask for what it has; the service does not call itself ready.
 
-        The verdict takes as long as the canary may and a little longer. Nobody else is to look meanwhile.
+        The verdict takes as long as the canary may and a little longer.
         """
         self._starting = asyncio.create_task(self._require_start())
         return self._starting

@@ -150,8 +150,8 @@ def live(birth: Birth, jobs: Mapping[str, Job]) -> NoReturn:
 
 def _work(order: Fork, job: Job, channel: socket.socket, outlet: Outlet) -> None:
     confine.call_process(f"kiln {order.kind}")
-    if order.kind in _UNCOLLECTED:
-        gc.disable()
+    # The job before this one may have been of another kind.
+    (gc.disable if order.kind in _UNCOLLECTED else gc.enable)()
     try:
         outlet.done(job(frames.receive_message(channel), outlet))
     except TensorkilnError as error:

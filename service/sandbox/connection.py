@@ -152,6 +152,9 @@ class Connection:
                 datagram = self._orders.recv(control.MAX_DATAGRAM)
             except BlockingIOError:
                 return
+            except ConnectionResetError:
+                # It has ended with an order unread; what it said before is still there.
+                continue
             except OSError:
                 datagram = b""
             if not datagram:

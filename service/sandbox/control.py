@@ -2,8 +2,7 @@
 
 Service to fork server: `Begin` once, then `Fork` (with the job's socket attached), `Cancel` and `Release`. Back:
 `Ready` or `Unready` once, then for each job `Expired` when its deadline passes, and `Ended`, or `Rested` when it is
-released and its process
-may do another; `Refused` instead when no process could be made.
+released and its process may do another; `Refused` instead when no process could be made.
 """
 
 from __future__ import annotations

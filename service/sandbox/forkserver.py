@@ -16,6 +16,7 @@ import signal
 import socket
 import sys
 import time
+import traceback
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -121,9 +122,13 @@ class ForkServer:
 
     def _do_more(self) -> None:
         if self._afterwards is not None:
-            with lasting():
-                self._afterwards()
-            self._nursery.measure()
+            try:
+                with lasting():
+                    self._afterwards()
+                self._nursery.measure()
+            except Exception:
+                # Jobs load it themselves, and say what is wrong with it.
+                traceback.print_exc()
             self._afterwards = None
         if self._work is not None:
             self._begin_trial(self._work)

@@ -30,8 +30,8 @@ class Spawned:
     """
 
     def __init__(self, warm_ups: Sequence[str], wall: Wall = Wall.AUTO) -> None:
-        self.orders, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.scratch = Scratch()
+        self.orders, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.is_begun = False
         self._is_inside_bubblewrap = wall is Wall.BWRAP
         try:

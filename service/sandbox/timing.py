@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import islice
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -25,7 +26,7 @@ from tensorkiln.program import Program
 from tensorkiln.runtime.random_arrays import random_array
 from tensorkiln.schedule import KernelItem
 from tensorkiln.spec import CompiledProgram
-from tensorkiln.spec.tuning import Timing, TunedKernel, Tuning
+from tensorkiln.spec.tuning import MOST_CANDIDATES, Timing, TunedKernel, Tuning
 from tensorkiln.target import Target
 
 HOPELESS: Final = 4.0
@@ -156,7 +157,8 @@ class _Given:
 def _slate(candidates: Slate, picked: int) -> Slate:
     most = HOPELESS * min(candidate.estimate_ns for candidate in candidates)
     others = (candidate for position, candidate in enumerate(candidates) if position != picked)
-    return [candidates[picked], *(candidate for candidate in others if candidate.estimate_ns <= most)]
+    hopeful = (candidate for candidate in others if candidate.estimate_ns <= most)
+    return [candidates[picked], *islice(hopeful, MOST_CANDIDATES - 1)]
 
 
 def _rounds(calls: Sequence[Callable[[], Sequence[int]]]) -> list[list[Sequence[int]]]:

@@ -43,7 +43,7 @@ def test_a_compile_gives_way_and_the_service_does_not(served: Callable[[Wall], S
 
 def test_a_service_that_gives_way_more_than_its_compiles_compiles_as_it_does(tmp_path: Path) -> None:
     nicer = NICENESS + 5
-    with Server(tmp_path / "kiln", niceness=nicer, test_hooks=1, compile_deadline_s=2) as server:
+    with Server(tmp_path / "kiln", niceness=nicer, test_hooks=1, compile_deadline_s=5) as server:
         with ThreadPoolExecutor() as pool:
             answer = pool.submit(server.compile, encoded(compile_body()), "hang")
             while not (compiling := server.jobs("compile")):

@@ -13,9 +13,12 @@ from typing import Any
 
 import pytest
 
+from service.sandbox.connection import Connection
 from service.sandbox.control import Limits
 from service.sandbox.frames import Message
+from service.sandbox.levels import Wall
 from service.sandbox.sandbox import Sandbox
+from service.sandbox.spawn import Spawned
 from service.sandbox.warm_ups import COMPILING
 from tensorkiln.errors import CrashedError, UnavailableError
 from tests.service.server import await_end, children, jobs
@@ -51,6 +54,18 @@ def test_a_warm_up_that_fails_is_an_error_at_the_start(warm_up: str, reason: str
         with pytest.raises(UnavailableError, match=reason):
             await sandbox.start()
         assert sandbox.pid is None
+
+    asyncio.run(start())
+
+
+def test_why_a_fork_server_has_ended_is_told_to_whoever_looks_later() -> None:
+    async def start() -> None:
+        spawned = Spawned(("service.no_such_module:f",))
+        # Its end leaves this order unread.
+        spawned.begin(Wall.AUTO)
+        await asyncio.to_thread(spawned.process.wait)
+        with pytest.raises(UnavailableError, match=r"service\.no_such_module:f failed"):
+            await Connection.open(spawned, 5.0)
 
     asyncio.run(start())
 

@@ -107,7 +107,12 @@ class ShortCalls:
     def _bound(self, values: tuple[int, ...]) -> _Binding | None:
         if len(self._bindings) >= MAX_PLANS:
             self._bindings = {}
-        binding = self._bindings[values] = self._binding(values)
+        try:
+            binding = self._binding(values)
+        except DeviceError:
+            # There may be room for the block the next time.
+            return None
+        self._bindings[values] = binding
         if not self._names:
             self._only = binding
         return binding
@@ -116,10 +121,7 @@ class ShortCalls:
         block = self._block
         sizes = self._native.sizes_at(*values, block.address)
         if sizes is not None and sizes[0] > block.size:
-            try:
-                block = self._block = self._pool.take(sizes[0])
-            except DeviceError:
-                return None
+            block = self._block = self._pool.take(sizes[0])
             # Others would keep the block that is too small now.
             self._bindings = {}
             sizes = self._native.sizes_at(*values, block.address)

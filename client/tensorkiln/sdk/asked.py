@@ -37,11 +37,12 @@ class Asked:
         if not targets:
             raise RequestError("compile needs at least one target.")
         parsed = tuple(each if isinstance(each, Target) else Target.parse(each) for each in targets)
-        wanted = _options(options)
+        wanted = options_of(options)
         return Asked(graph, parsed, wanted, compile_body(graph, parsed, wanted))
 
 
-def _options(options: OptionsSource | None) -> CompileOptions:
+def options_of(options: OptionsSource | None) -> CompileOptions:
+    """The options that are meant. RequestError for one that does not exist."""
     if isinstance(options, CompileOptions):
         return options
     try:

@@ -23,7 +23,7 @@ from ..transport import Transport
 from ..trust.policy import resolve_policy
 from ..uncollected import uncollected
 from ..wire import Address, Wire
-from .asked import NATIVE, Asked, OptionsSource, TargetSource
+from .asked import NATIVE, Asked, OptionsSource, TargetSource, options_of
 
 if TYPE_CHECKING:
     from ..artifacts import ArtifactCache
@@ -166,9 +166,8 @@ class Calls:
         *,
         on_progress: Callable[[JobEvent], None] | None = None,
     ) -> CompiledProgram:
-        asked = await self._wire.apart(lambda: Asked.of(graph, target, options))
-        wanted = asked.options.model_copy(update={"tuned": "measure"})
-        (compiled,) = await self.compile_for(graph, asked.targets, wanted, on_progress=on_progress)
+        wanted = options_of(options).model_copy(update={"tuned": "measure"})
+        (compiled,) = await self.compile_for(graph, [target], wanted, on_progress=on_progress)
         return compiled
 
     async def _begin(self, graph: GraphSource) -> None:
