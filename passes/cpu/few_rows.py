@@ -21,6 +21,7 @@ from passes.scalar.registers import zero
 from tensorkiln import expr
 from tensorkiln.expr import Dim, symbol
 
+from .offset_table import entry_of
 from .shared_functions import shared_function
 
 FEW_ROWS: Final = 16
@@ -113,12 +114,12 @@ class _FewRows:
 
     def _columns(self, steps: int, index: IndexEmitter) -> None:
         """So many steps of all columns: whole vectors, then a part of one."""
-        starts = [self._entry(symbol("step") + step, index) for step in range(steps)]
+        starts = [entry_of(self.table, symbol("step") + step, index) for step in range(steps)]
         names = {f"start{step}": start for step, start in enumerate(starts)}
         if steps > 1:
             for step in range(steps):
                 place = expr.minimum(symbol("step") + (step + steps), symbol("depth") - 1)
-                names[f"next{step}"] = self._entry(place, index)
+                names[f"next{step}"] = entry_of(self.table, place, index)
         for name in names:
             index.space.bound(name, 0, 1 << 40)
         here = index.inside(names)
@@ -175,7 +176,3 @@ class _FewRows:
     def _of_result(self, index: IndexEmitter) -> ir.Value:
         at = symbol("result_first") + symbol("row") * symbol("stride") + symbol("column")
         return strided_view(self.result, at, (self.lanes,), (1,), index)
-
-    def _entry(self, place: Dim, index: IndexEmitter) -> ir.Value:
-        value = memref.load(strided_view(self.table, place, (), (), index), [])
-        return arith.index_cast(ir.IndexType.get(), value)

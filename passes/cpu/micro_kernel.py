@@ -16,6 +16,7 @@ from tensorkiln import expr
 from tensorkiln.expr import Dim, symbol
 
 from .blocking import VECTORS_PER_TILE, Blocking
+from .offset_table import entry_of
 from .shared_functions import shared_function
 
 
@@ -137,7 +138,7 @@ def _tile(
                 after.append(product.added(repeated, loaded[part], accumulators[row * vectors + part]))
         return after
 
-    first = _entry(tables[0], symbol("row") * blocking.tile_rows, index) if tables else None
+    first = entry_of(tables[0], symbol("row") * blocking.tile_rows, index) if tables else None
     over_depth = scf.ForOp(index(0), depth, index(max(of_left.run, 1)), [nothing] * len(views))
     with ir.InsertionPoint(over_depth.body):
         if first is None:
@@ -146,7 +147,7 @@ def _tile(
             made = step(over_depth.inner_iter_args, at, here)
         else:
             here = index.inside({"begin": over_depth.induction_variable})
-            place = arith.addi(first, _entry(tables[1], symbol("begin"), here))
+            place = arith.addi(first, entry_of(tables[1], symbol("begin"), here))
             made = _run(step, over_depth, of_left.run, here.inside({"place": place}))
         scf.YieldOp(made)
     # From zero and added once: a sum over a long depth then loses as much as one over its blocks, not over its steps.
@@ -178,10 +179,6 @@ def _run(
         here = index.inside({"inner": loop.induction_variable, "step": at})
         scf.YieldOp(step(loop.inner_iter_args, symbol("place") + symbol("inner"), here))
     return loop.results
-
-
-def _entry(table: ir.Value, place: Dim, index: IndexEmitter) -> ir.Value:
-    return arith.index_cast(ir.IndexType.get(), memref.load(strided_view(table, place, (), (), index), []))
 
 
 def _panel_of(tile: Dim, column: int, panel: int, tile_columns: int) -> tuple[Dim, Dim]:

@@ -48,6 +48,11 @@ def fill_tables(
     func.CallOp([], name, [*tables, *(index(value) for value in values)])
 
 
+def entry_of(table: ir.Value, place: Dim, index: IndexEmitter) -> ir.Value:
+    """The entry of a table at a place, as an index."""
+    return arith.index_cast(ir.IndexType.get(), memref.load(strided_view(table, place, (), (), index), []))
+
+
 def _define(tables: Sequence[ir.Value], scalars: Sequence[ir.Value], ranks: int) -> None:
     names = {"start": scalars[0], "count": scalars[1], "last": scalars[2]}
     names |= {f"extent{rank}": scalars[2 + rank] for rank in range(1, ranks)}
