@@ -1,4 +1,4 @@
-"""Measured schedules: which measurements an action is compiled by, and that they are made where it asks for that."""
+"""Measured schedules: the measurements that an action is compiled by."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _OFF, _PREFER, _REQUIRE = "off", "prefer", "require"
 
 
 class Tunings:
-    """Measurements are what an action comes to that is to `MEASURE`: kept among `programs`, signed, and theirs alone
-    who share the part of the store that its salt names.
+    """Measurements are the result of an action with `tuned` = MEASURE: stored among `programs`, signed, and shared by
+    the callers whose actions have the same salt.
 
     An action that is compiled by them has their SHA-256 for its option `tuned`: equal actions give equal programs.
     """

@@ -12,7 +12,6 @@ from service.action import Action
 from service.observe.instruments import count_corrupt
 from service.trust.notary import Notary, matches
 from tensorkiln.errors import UntrustedArtifactError
-from tensorkiln.trust import SignedRecord
 
 from .blobs import Blobs
 from .records import Records
@@ -29,7 +28,7 @@ class Entry:
     """What was compiled: digests of the program's record, of its artifacts, and of its stages' dumps by name.
 
     `seconds` is what each stage took, as far as that is known: nobody signs it. `signature` is the `SignedRecord` that
-    says the rest, as JSON; empty until the entry is saved.
+    says the rest, as JSON; empty until the entry is saved. An entry that `is_measured` has measurements for a program.
     """
 
     program: str
@@ -37,12 +36,7 @@ class Entry:
     stages: Mapping[str, str] = field(default_factory=dict[str, str])
     seconds: Mapping[str, float] = field(default_factory=dict[str, float])
     signature: str = ""
-
-    @property
-    def is_measured(self) -> bool:
-        """Whether it is of measurements, which are in the place of the program."""
-        options = SignedRecord.model_validate_json(self.signature).record.request.options if self.signature else {}
-        return options.get("tuned") == MEASURE
+    is_measured: bool = False
 
     @property
     def blobs(self) -> tuple[str, ...]:
@@ -116,7 +110,8 @@ class Programs:
             return None
         record = signed.record
         seconds = _seconds(content.get(_SECONDS))
-        return Entry(record.program, record.artifacts, record.stages, seconds, signed.to_json().decode())
+        is_measured = record.request.options.get("tuned") == MEASURE
+        return Entry(record.program, record.artifacts, record.stages, seconds, signed.to_json().decode(), is_measured)
 
 
 def _content(entry: Entry) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Inputs for whoever has none: to see a program run, or how long it takes."""
+"""Random inputs, to see a program run or how long it takes."""
 
 from __future__ import annotations
 

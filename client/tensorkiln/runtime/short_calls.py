@@ -37,7 +37,7 @@ class _Binding:
 
 
 class ShortCalls:
-    """Calls of one phase of a program, one at a time: whoever comes meanwhile is told so.
+    """Calls of one phase of a program, one at a time: a call beside another gives None.
 
     `block` has room for the temporaries of every binding that is kept.
     """
