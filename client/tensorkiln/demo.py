@@ -20,7 +20,8 @@ from typing import Any
 import numpy as np
 
 from .errors import TensorkilnError
-from .frontends.onnx import OnnxModel, load
+from .frontends.model import Model
+from .frontends.onnx import load
 from .program import Program
 from .reference import evaluate
 from .runtime.profile import ItemProfile
@@ -55,12 +56,12 @@ def compare(actual: Array, expected: Array) -> Comparison:
     return Comparison(largest, bool(np.allclose(actual, expected, RTOL, ATOL)))
 
 
-def network(name: str) -> OnnxModel:
+def network(name: str) -> Model:
     """One of the light networks of the onnx package."""
     return load(_data(f"light_{name}.onnx"))
 
 
-def random_network(name: str, seed: int = 0) -> OnnxModel:
+def random_network(name: str, seed: int = 0) -> Model:
     """The same network up to its logits, with random weights: a softmax of large logits would hide every error."""
     import onnx
 
@@ -87,7 +88,7 @@ def _data(file: str) -> Path:
     return Path(onnx.__file__).parent / "backend" / "test" / "data" / "light" / file
 
 
-def example_image(model: OnnxModel) -> Array:
+def example_image(model: Model) -> Array:
     """The ramp from 0 to 1 that the expected outputs were computed from."""
     (var,) = model.inputs.values()
     shape = [dim for dim in model.graph.types[var].shape if isinstance(dim, int)]
@@ -95,7 +96,7 @@ def example_image(model: OnnxModel) -> Array:
     return (np.arange(count).reshape(shape) / count).astype(np.float32)
 
 
-def with_random_weights(model: OnnxModel, seed: int = 0) -> OnnxModel:
+def with_random_weights(model: Model, seed: int = 0) -> Model:
     """The same graph with other parameters, scaled so that no layer's outputs grow or vanish (He 2015)."""
     rng = np.random.default_rng(seed)
     drawn = {var: _draw(rng, array) for var, array in model.parameters.items()}

@@ -10,7 +10,8 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from tensorkiln.frontends.onnx import OnnxModel, load
+from tensorkiln.frontends.model import Model
+from tensorkiln.frontends.onnx import load
 from tests.models.families import EXPORTERS, FAMILIES, Family
 
 Array: TypeAlias = np.ndarray[Any, Any]
@@ -39,11 +40,11 @@ class Export:
     def path(self) -> Path:
         return self.family.path(self.exporter, self.form)
 
-    def load(self) -> OnnxModel:
+    def load(self) -> Model:
         """The imported model; UnsupportedGraphError where the importer refuses it."""
         return load(self.path, symbols=self.family.bounds(self.form))
 
-    def differences(self, model: OnnxModel, run: Run) -> Iterator[tuple[str, float]]:
+    def differences(self, model: Model, run: Run) -> Iterator[tuple[str, float]]:
         """The largest difference from torch of each output at each size, relative to the largest element of the output.
 
         `run` takes all inputs of the graph, weights included. AssertionError for another shape or dtype.

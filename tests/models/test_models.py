@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 import pytest
 
-from tensorkiln.frontends.onnx import OnnxModel
+from tensorkiln.frontends.model import Model
 from tensorkiln.graph import Graph
 from tensorkiln.reference import evaluate
 from tests import emulated
@@ -30,7 +30,7 @@ ON_A_GPU: Final = (
 BY_NAME: Final = {str(export): export for export in EXPORTS}
 
 
-def wrong(export: Export, model: OnnxModel, run: Run) -> dict[str, float]:
+def wrong(export: Export, model: Model, run: Run) -> dict[str, float]:
     """The outputs that are too far from torch's, and how far."""
     return {f"{export}: {name}": far for name, far in export.differences(model, run) if not far <= TOLERANCE}
 

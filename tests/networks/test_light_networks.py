@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from passes.compile import Compilation
-from tensorkiln.frontends.onnx import OnnxModel, load
+from tensorkiln.frontends.model import Model
+from tensorkiln.frontends.onnx import load
 from tensorkiln.program import Program
 from tensorkiln.runtime import host_launch
 from tensorkiln.runtime.phases import split
@@ -79,7 +80,7 @@ def test_a_network_gives_what_it_should_within_the_memory_planned(name: str) -> 
         check_memory(model, compilation, program)
 
 
-def check_memory(model: OnnxModel, compilation: Compilation, program: Program) -> None:
+def check_memory(model: Model, compilation: Compilation, program: Program) -> None:
     """No kernel touches what it was not given, and threads, the order of work-groups and addresses change nothing."""
     image = np.random.default_rng(2).standard_normal(IMAGE, np.float32)
     arrays = [model.parameters.get(var, image) for var in model.graph.input_vars]
@@ -88,7 +89,7 @@ def check_memory(model: OnnxModel, compilation: Compilation, program: Program) -
         np.testing.assert_array_equal(result, expected)
 
 
-def check_shipped_output(name: str, model: OnnxModel, program: Program) -> None:
+def check_shipped_output(name: str, model: Model, program: Program) -> None:
     ramp = (np.arange(np.prod(IMAGE)).reshape(IMAGE) / np.prod(IMAGE)).astype(np.float32)
     bound = program.bind(model.parameters)
     first, *_ = bound(ramp)
@@ -96,7 +97,7 @@ def check_shipped_output(name: str, model: OnnxModel, program: Program) -> None:
     np.testing.assert_allclose(first, expected_output(name), rtol=1e-3, atol=1e-4)
 
 
-def check_random_weights(name: str, model: OnnxModel, program: Program) -> None:
+def check_random_weights(name: str, model: Model, program: Program) -> None:
     proto = with_random_weights(shipped(name))
     drawn = load(proto)
     assert drawn.graph == model.graph, "weights are inputs: other weights are the same graph"

@@ -21,7 +21,8 @@ from onnx.backend.test.case.node import collect_testcases
 from onnx.backend.test.case.test_case import TestCase
 
 from tensorkiln.errors import TensorkilnError, UnsupportedGraphError
-from tensorkiln.frontends.onnx import OnnxModel, load
+from tensorkiln.frontends.model import Model
+from tensorkiln.frontends.onnx import load
 from tensorkiln.reference import evaluate
 
 Array = np.ndarray[Any, Any]
@@ -72,7 +73,7 @@ def outcome(case: TestCase) -> Outcome:
     return Outcome(case.name, "wrong", problem) if problem else Outcome(case.name, "passed")
 
 
-def imported(case: TestCase, inputs: dict[str, Any]) -> tuple[OnnxModel, dict[str, Any]]:
+def imported(case: TestCase, inputs: dict[str, Any]) -> tuple[Model, dict[str, Any]]:
     """The model and the inputs left to pass: those that shapes depend on are fixed."""
     assert case.model is not None
     kept, fixed = dict(inputs), dict[str, Any]()

@@ -12,9 +12,9 @@ from onnx import GraphProto, ModelProto, TensorProto, defs
 
 from ...build import Builder, Tensor
 from ...errors import InvalidGraphError, UnsupportedGraphError
+from ..model import Model
 from .declare import Bounds, declare_inputs, graph_name
 from .functions import Functions
-from .model import OnnxModel
 from .parameters import Parameters
 from .scope import UNREADABLE, Scope, initializer
 from .value import Host, Value
@@ -29,7 +29,7 @@ def load(
     *,
     symbols: Mapping[str, Bounds] | None = None,
     constants: Mapping[str, Host] | None = None,
-) -> OnnxModel:
+) -> Model:
     """Import a model, a serialized model, or a file with its external data.
 
     `symbols` gives each symbolic dimension its inclusive bounds, or one integer that fixes it. `constants` fixes inputs
@@ -54,7 +54,7 @@ def load(
     scope.run(proto.graph.node, names)
     outputs = {name: _tensor(scope.output(name), parameters) for name in names}
     builder.output(*outputs.values())
-    return OnnxModel(
+    return Model(
         builder.graph(),
         parameters.arrays,
         {name: tensor.var for name, tensor in inputs.items()},

@@ -1,0 +1,111 @@
+"""What an importer gives back, and what becomes of it: a program that is called with names."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import CallInputError
+from ..graph import Graph
+from ..program import Program
+from ..sdk.asked import NATIVE, OptionsSource, TargetSource
+
+if TYPE_CHECKING:
+    from ..runtime.cuda import Driver
+    from ..sdk.client import Client
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Model:
+    """A graph, the arrays to bind to its parameter inputs, and the names of its other inputs and its outputs.
+
+    `graph.input_vars` holds the vars of `inputs` first, in the model's order, then those of `parameters`;
+    `graph.output_vars` those of `outputs`, in their order. `program.bind(model.parameters)` leaves a program of the
+    model's own inputs.
+    """
+
+    graph: Graph
+    parameters: Mapping[int, Array]
+    inputs: Mapping[str, int]
+    outputs: Mapping[str, int]
+
+    def arguments(self, /, **inputs: Array) -> tuple[Array, ...]:
+        """All input arrays in the order of `graph.input_vars`. CallInputError when a name is missing or unknown."""
+        given = dict(zip(self.inputs.values(), in_order(self.inputs, (), inputs), strict=True))
+        by_var = given | dict(self.parameters)
+        return tuple(by_var[var] for var in self.graph.input_vars)
+
+    def compile(
+        self,
+        target: TargetSource = NATIVE,
+        options: OptionsSource | None = None,
+        *,
+        client: Client | None = None,
+        threads: int | None = None,
+        device: int | Driver | None = None,
+    ) -> CompiledModel:
+        """The model's program for `target` with its parameters bound; arguments and errors as for `Client.compile`.
+
+        Without a `client` one of the default settings is made for this compile.
+        """
+        if client is not None:
+            program = client.compile(self.graph, target, options, threads=threads, device=device)
+        else:
+            from ..sdk.client import Client
+
+            with Client() as own:
+                program = own.compile(self.graph, target, options, threads=threads, device=device)
+        bound = program.bind(self.parameters) if self.parameters else program
+        return CompiledModel(bound, tuple(self.inputs), tuple(self.outputs), self._symbol_places())
+
+    def _symbol_places(self) -> Mapping[str, tuple[int, int]]:
+        """Where each symbol is read from a call: the position of an input, and an axis whose size is the symbol."""
+        places: dict[str, tuple[int, int]] = {}
+        for position, var in enumerate(self.inputs.values()):
+            for axis, dim in enumerate(self.graph.types[var].shape):
+                if (name := str(dim)) in self.graph.symbols:
+                    places.setdefault(name, (position, axis))
+        return places
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CompiledModel:
+    """A program that takes a model's inputs by position or name, and gives its outputs by name.
+
+    `program` has the model's parameters bound. `symbol_places` says which axis of which input has the size of a symbol.
+    """
+
+    program: Program
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    symbol_places: Mapping[str, tuple[int, int]]
+
+    def __call__(self, /, *arrays: Any, **named: Any) -> dict[str, Any]:
+        """Run once: positions first, then names. Symbols have the values that the shapes of the arrays give them.
+
+        CallInputError when an input is missing, given twice or unknown; other errors as for a call of `program`.
+        """
+        ordered = in_order(self.inputs, arrays, named)
+        symbols = {
+            name: ordered[position].shape[axis]
+            for name, (position, axis) in self.symbol_places.items()
+            if axis < ordered[position].ndim
+        }
+        return dict(zip(self.outputs, self.program(*ordered, **symbols), strict=True))
+
+
+def in_order(names: Collection[str], arrays: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Any, ...]:
+    """The arrays of the inputs `names`: the first ones are `arrays`, the others are in `named`.
+
+    CallInputError when one is missing, given twice or unknown.
+    """
+    expected = list(names)[len(arrays) :]
+    if len(arrays) > len(names) or named.keys() != set(expected):
+        given = f"{len(arrays)} by position and {sorted(named)} by name" if arrays else f"{sorted(named)}"
+        raise CallInputError(f"the model takes the inputs {list(names)}, given are {given}")
+    return (*arrays, *(named[name] for name in expected))

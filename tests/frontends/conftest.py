@@ -1,0 +1,16 @@
+"""One embedded service for all that is imported."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tensorkiln import Client
+
+
+@pytest.fixture(scope="session")
+def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+    """A client of an embedded service with a home of its own."""
+    with Client(cache_dir=tmp_path_factory.mktemp("kiln-home")) as client:
+        yield client

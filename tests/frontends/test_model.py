@@ -1,0 +1,68 @@
+"""A model's program is called with names, and has its parameters and the values of its symbols."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tensorkiln import Client
+from tensorkiln.build import Builder
+from tensorkiln.errors import CallInputError
+from tensorkiln.frontends.model import CompiledModel, Model, in_order
+
+X = np.arange(6, dtype=np.float32).reshape(2, 3)
+Y = np.full((2, 3), 10, np.float32)
+
+
+def model() -> Model:
+    """`scaled` and `summed` of x and y, which have n rows of 3, and of a parameter of 3."""
+    builder = Builder("model")
+    n = builder.symbol("n", 1, 16)
+    x, y = builder.input("float32", (n, 3)), builder.input("float32", (n, 3))
+    weight = builder.parameter("float32", (3,))
+    scaled, summed = x * weight, x + y
+    builder.output(scaled, summed)
+    weights = np.array([1, 2, 3], np.float32)
+    return Model(
+        builder.graph(),
+        {weight.var: weights},
+        {"x": x.var, "y": y.var},
+        {"scaled": scaled.var, "summed": summed.var},
+    )
+
+
+@pytest.fixture(scope="module")
+def compiled(client: Client) -> CompiledModel:
+    return model().compile(client=client)
+
+
+@pytest.mark.parametrize("by_name", [0, 1, 2])
+def test_a_compiled_model_takes_inputs_by_position_and_by_name(compiled: CompiledModel, by_name: int) -> None:
+    names = ("x", "y")[2 - by_name :]
+    given = dict(zip(("x", "y"), (X, Y), strict=True))
+    results = compiled(*(X, Y)[: 2 - by_name], **{name: given[name] for name in names})
+    assert list(results) == ["scaled", "summed"]
+    assert np.array_equal(results["scaled"], X * np.array([1, 2, 3], np.float32))
+    assert np.array_equal(results["summed"], X + Y)
+
+
+def test_a_compiled_models_symbols_are_read_from_the_arrays(compiled: CompiledModel) -> None:
+    for rows in (1, 5, 16):
+        x = np.ones((rows, 3), np.float32)
+        assert compiled(x, x)["summed"].tolist() == [[2, 2, 2]] * rows
+
+
+def test_rows_that_differ_are_refused(compiled: CompiledModel) -> None:
+    with pytest.raises(CallInputError, match="input 1"):
+        compiled(X, Y[:1])
+
+
+@pytest.mark.parametrize(
+    ("arrays", "named"),
+    [((), {"x": X}), ((X, Y, X), {}), ((X,), {"x": X}), ((X,), {"y": Y, "z": Y}), ((), {})],
+)
+def test_inputs_that_are_missing_repeated_or_unknown_are_named(
+    arrays: tuple[np.ndarray, ...], named: dict[str, np.ndarray]
+) -> None:
+    with pytest.raises(CallInputError, match=r"the model takes the inputs \['x', 'y'\], given are"):
+        in_order(["x", "y"], arrays, named)
