@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from tensorkiln import Client
 from tensorkiln.build import Builder
-from tensorkiln.errors import CallInputError
+from tensorkiln.errors import CallInputError, RequestError
 from tensorkiln.frontends.model import CompiledModel, Model, in_order
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
@@ -66,3 +69,33 @@ def test_inputs_that_are_missing_repeated_or_unknown_are_named(
 ) -> None:
     with pytest.raises(CallInputError, match=r"the model takes the inputs \['x', 'y'\], given are"):
         in_order(["x", "y"], arrays, named)
+
+
+def test_a_saved_model_is_read_back_and_written_the_same(tmp_path: Path) -> None:
+    first, second = tmp_path / "first.kilnmodel", tmp_path / "second.kilnmodel"
+    model().save(first)
+    read = Model.load(first)
+    assert (read.graph, read.inputs, read.outputs) == (model().graph, model().inputs, model().outputs)
+    assert {var: array.tolist() for var, array in read.parameters.items()} == {2: [1.0, 2.0, 3.0]}
+    read.save(second)
+    assert second.read_bytes() == first.read_bytes()
+
+
+@pytest.mark.parametrize("weights", [np.ones(3, np.float64), np.ones(4, np.float32), np.ones((1, 3), np.float32)])
+def test_a_parameter_of_another_type_is_not_saved(tmp_path: Path, weights: np.ndarray) -> None:
+    with pytest.raises(CallInputError, match="parameter 2 is"):
+        replace(model(), parameters={2: weights}).save(tmp_path / "model")
+    assert not (tmp_path / "model").exists()
+
+
+def test_a_damaged_saved_model_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "model"
+    model().save(path)
+    whole = path.read_bytes()
+    for end in range(0, len(whole), 13):
+        path.write_bytes(whole[:end])
+        with pytest.raises(RequestError, match="is not a saved model"):
+            Model.load(path)
+    path.write_bytes(whole.replace(b'{"x":0,"y":1}', b'{"y":1,"x":0}'))
+    with pytest.raises(RequestError, match="is not a saved model"):
+        Model.load(path)

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from ..errors import CallInputError
 from ..graph import Graph
 from ..program import Program
 from ..sdk.asked import NATIVE, OptionsSource, TargetSource
+from .model_file import Array, Parts, read_model, write_model
 
 if TYPE_CHECKING:
     from ..runtime.cuda import Driver
     from ..sdk.client import Client
-
-Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,6 +37,22 @@ class Model:
         given = dict(zip(self.inputs.values(), in_order(self.inputs, (), inputs), strict=True))
         by_var = given | dict(self.parameters)
         return tuple(by_var[var] for var in self.graph.input_vars)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model, its parameters included, to one file; it appears complete or not at all.
+
+        CallInputError when a parameter has not the dtype and shape of its input; OSError when it cannot be written.
+        """
+        write_model(Parts(self.graph, self.parameters, self.inputs, self.outputs), path)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Model:
+        """The model in a file that `save` wrote.
+
+        RequestError when the file is no model, LimitExceededError when a part is too large, an error of the graph when
+        its text is none; OSError when it cannot be read.
+        """
+        return cls(*read_model(path))
 
     def compile(
         self,
@@ -105,7 +119,7 @@ def in_order(names: Collection[str], arrays: tuple[Any, ...], named: Mapping[str
     CallInputError when one is missing, given twice or unknown.
     """
     expected = list(names)[len(arrays) :]
-    if len(arrays) > len(names) or named.keys() != set(expected):
+    if len(arrays) > len(names) or set(named) != set(expected):
         given = f"{len(arrays)} by position and {sorted(named)} by name" if arrays else f"{sorted(named)}"
         raise CallInputError(f"the model takes the inputs {list(names)}, given are {given}")
     return (*arrays, *(named[name] for name in expected))

@@ -1,0 +1,125 @@
+"""A model in one file: a zip archive of stored entries.
+
+`graph.json` is the graph, `names.json` the vars of the inputs and outputs by name, `parameters/<var>` the elements of a
+parameter in row-major order, little-endian, in the dtype and shape that the graph states. The same model gives the same
+bytes. Nothing in it is extracted to a path.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import zipfile
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from pydantic import ValidationError
+
+from ..errors import CallInputError, LimitExceededError, RequestError
+from ..graph import Graph
+from ..limits import MAX_BODY_BYTES
+from ..nodes.base import Record
+from ..whole_file import whole_file
+
+SUFFIX: Final = ".kilnmodel"
+MAX_NAMES_BYTES: Final = 16 << 20
+_GRAPH: Final = "graph.json"
+_NAMES: Final = "names.json"
+_PARAMETERS: Final = "parameters/"
+_DATE: Final = (1980, 1, 1, 0, 0, 0)
+"""The earliest that a zip archive can say."""
+
+
+Array = np.ndarray[Any, Any]
+
+
+class Parts(NamedTuple):
+    """The fields of a `Model`."""
+
+    graph: Graph
+    parameters: Mapping[int, Array]
+    inputs: Mapping[str, int]
+    outputs: Mapping[str, int]
+
+
+class _Names(Record):
+    inputs: dict[str, int]
+    outputs: dict[str, int]
+
+
+def write_model(model: Parts, path: str | os.PathLike[str]) -> None:
+    """Write a model. The file appears complete or not at all.
+
+    CallInputError when a parameter has not the dtype and shape of its input; OSError when it cannot be written.
+    """
+    entries = {
+        _GRAPH: model.graph.to_json().encode(),
+        _NAMES: _Names(inputs=dict(model.inputs), outputs=dict(model.outputs)).model_dump_json().encode(),
+    }
+    parameters = {f"{_PARAMETERS}{var}": _elements(model, var) for var in sorted(model.parameters)}
+    with whole_file(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+        for name, content in {**entries, **parameters}.items():
+            with archive.open(zipfile.ZipInfo(name, _DATE), "w", force_zip64=True) as entry:
+                entry.write(content)
+
+
+def read_model(path: str | os.PathLike[str]) -> Parts:
+    """The model in a file.
+
+    RequestError when the file is none of `write_model`, LimitExceededError when a part is too large, an error of the
+    graph when its text is none; OSError when it cannot be read.
+    """
+    name = os.fspath(path)
+    try:
+        with zipfile.ZipFile(path) as archive:
+            entries = {entry.filename: entry for entry in archive.infolist()}
+            graph = Graph.model_validate_json(_content(archive, entries, _GRAPH, MAX_BODY_BYTES, name))
+            names = _Names.model_validate_json(_content(archive, entries, _NAMES, MAX_NAMES_BYTES, name))
+            parameters = dict(_parameters(archive, entries, graph, name))
+    except (zipfile.BadZipFile, NotImplementedError, UnicodeDecodeError, ValidationError) as error:
+        raise RequestError(f"{name} is not a saved model: {error}") from error
+    free = [var for var in graph.input_vars if var not in parameters]
+    if list(names.inputs.values()) != free or list(names.outputs.values()) != list(graph.output_vars):
+        raise RequestError(f"{name} is not a saved model: its names are not those of its graph's inputs and outputs")
+    return Parts(graph, parameters, names.inputs, names.outputs)
+
+
+def _elements(model: Parts, var: int) -> bytes:
+    array, stated = np.asarray(model.parameters[var]), model.graph.types[var]
+    if array.dtype != stated.dtype.numpy or array.shape != tuple(stated.shape):
+        raise CallInputError(
+            f"parameter {var} is {array.dtype} of {array.shape}; the graph has {stated.dtype.value} of {stated.shape}"
+        )
+    return np.ascontiguousarray(array).tobytes()
+
+
+def _parameters(
+    archive: zipfile.ZipFile, entries: Mapping[str, zipfile.ZipInfo], graph: Graph, name: str
+) -> Iterator[tuple[int, Array]]:
+    for var in graph.input_vars:
+        if (entry := f"{_PARAMETERS}{var}") not in entries:
+            continue
+        stated = graph.types[var]
+        shape = [int(dim) for dim in stated.shape if isinstance(dim, int)]
+        size = math.prod(shape) * stated.dtype.itemsize
+        content = _content(archive, entries, entry, size, name)
+        if len(shape) != len(stated.shape) or len(content) != size:
+            raise RequestError(f"{name} is not a saved model: parameter {var} has not the size of its input")
+        array: Array = np.frombuffer(content, stated.dtype.numpy)
+        yield var, array.reshape(shape)
+
+
+def _content(
+    archive: zipfile.ZipFile, entries: Mapping[str, zipfile.ZipInfo], part: str, maximum: int, name: str
+) -> bytes:
+    if part not in entries or entries[part].compress_type != zipfile.ZIP_STORED:
+        raise RequestError(f"{name} is not a saved model: it has no stored entry {part}")
+    if entries[part].file_size > maximum:
+        raise LimitExceededError(
+            f"{part} in {name} has {entries[part].file_size} bytes; the limit is {maximum}",
+            limit="model_bytes",
+            maximum=maximum,
+            actual=entries[part].file_size,
+        )
+    return archive.read(part)
