@@ -14,10 +14,13 @@ from .census import census, count_flat, count_nested, heaviest_nodes
 from .legality import are_only
 
 Dialects = frozenset[str]
+"""Names of dialects, and of single operations of others."""
 
 KILN: Final[Dialects] = frozenset({"builtin", "func", "kiln"})
 TENSORS: Final[Dialects] = KILN | {"affine", "arith", "linalg", "math", "scf", "tensor"}
-LOOPS: Final[Dialects] = frozenset({"arith", "builtin", "func", "linalg", "math", "memref", "scf", "vector"})
+SCALING: Final[Dialects] = frozenset({"llvm.intr.ldexp", "llvm.intr.lrint"})
+"""For which math has no names."""
+LOOPS: Final[Dialects] = frozenset({"arith", "builtin", "func", "linalg", "math", "memref", "scf", "vector"}) | SCALING
 AFFINE: Final[Dialects] = frozenset({"affine"})
 UNBUFFERED: Final[Dialects] = LOOPS | AFFINE | {"bufferization", "tensor"}
 LLVM: Final[Dialects] = frozenset({"builtin", "llvm"})
@@ -53,7 +56,9 @@ def require(stage: str, module: ir.Module, allowed: Dialects) -> None:
     outside = OUTSIDE if loops else OUTSIDE | {CAST}
     if not are_only([module.operation], allowed, outside, module.context):
         names = census(module.operation)
-        foreign = sorted(name for name in names if name.partition(".")[0] not in allowed or name in outside)
+        foreign = sorted(
+            name for name in names if allowed.isdisjoint({name, name.partition(".")[0]}) or name in outside
+        )
         raise DiagnosticError(
             f"stage {stage} left operations that do not belong there: {', '.join(foreign[:_NAMED])}",
             pointers=_places(module, foreign),

@@ -7,15 +7,17 @@ from collections.abc import Iterable
 from dialect.mlir import ir, rewrite
 
 
-def are_only(roots: Iterable[ir.Operation], dialects: Iterable[str], never: Iterable[str], context: ir.Context) -> bool:
-    """Whether the operations and all inside them are of `dialects`, and none of them is called as one of `never`.
+def are_only(roots: Iterable[ir.Operation], allowed: Iterable[str], never: Iterable[str], context: ir.Context) -> bool:
+    """Whether the operations and all inside them are `allowed`, and none of them is called as one of `never`.
+
+    What is allowed is a dialect, or one operation by its name, which has a dot.
 
     What is not registered counts by its name. Operations are looked at and nothing else: there is nothing to convert.
     """
     with context, ir.Location.unknown():
         target = rewrite.ConversionTarget(context)
-        for dialect in dialects:
-            target.add_legal_dialect(dialect)
+        for name in allowed:
+            (target.add_legal_op if "." in name else target.add_legal_dialect)(name)
         for name in never:
             target.add_illegal_op(name)
         patterns = rewrite.RewritePatternSet(context).freeze()

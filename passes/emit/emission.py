@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 from dialect.mlir import arith, ir, memref, scf
 from passes import scalar
@@ -24,14 +25,29 @@ from ..loops.scalar_dag import (
     Load,
     Node,
 )
+from ..scalar.form import form_of
+from ..scalar.number import Number
+from ..scalar.reciprocal import Reciprocal
 from ..scalar.registers import constant, from_memory, stored_type, to_memory, to_register, to_scalar, zero
 from ..to_linalg.scalar_ops import emit_scalar, operation_of
 from .index_emission import IndexEmitter
 from .memory import Memory, load, strided_view
 
+Reciprocals = Mapping[int, Reciprocal]
+"""Of divisors, by the identity of their nodes."""
+_DIVIDED: Final = frozenset({DType.FLOAT32, DType.FLOAT64})
+
+
+def is_float_division(node: Apply) -> bool:
+    """Whether it divides floats that are computed in as they are."""
+    return node.op == "binop" and node.attributes[0] in ("fdiv", "div") and node.dtype in _DIVIDED
+
 
 class Emitter:
-    """Emits nodes at the current insertion point, each once. `loaded` gives loads whose value is at hand already."""
+    """Emits nodes at the current insertion point, each once. `loaded` gives loads whose value is at hand already.
+
+    What is divided by one of `reciprocals` is multiplied.
+    """
 
     def __init__(
         self,
@@ -40,8 +56,10 @@ class Emitter:
         memory: Memory,
         traits: Traits,
         loaded: Mapping[int, ir.Value] | None = None,
+        reciprocals: Reciprocals | None = None,
     ) -> None:
         self.nodes, self.index, self.memory, self.traits = nodes, index, memory, traits
+        self._reciprocals = reciprocals or {}
         self._values: dict[int, ir.Value] = dict(loaded or {})
         self._conditions: dict[int | Dim, ir.Value] = {}
 
@@ -78,6 +96,8 @@ class Emitter:
                 return arith.select(self._all(conditions), self(first), self(second))
 
     def _apply(self, node: Apply) -> ir.Value:
+        if is_float_division(node) and (reciprocal := self._reciprocals.get(id(node.args[1]))):
+            return reciprocal.quotient(self.traits, Number(self(node.args[0]), form_of(node.dtype))).value
         args = [to_scalar(arg.dtype, self(arg)) for arg in node.args]
         return emit_scalar(operation_of(node), args, self.traits)
 

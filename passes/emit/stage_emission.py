@@ -21,9 +21,10 @@ from ..loops.index_space import linear_form
 from ..loops.scalar_dag import Interner, Load, Node
 from ..scalar.registers import from_memory, to_memory
 from .accumulation import accumulation_of, combined, identity
-from .emission import Emitter
+from .emission import Emitter, Reciprocals
 from .index_emission import IndexEmitter
 from .memory import Memory, register, store, strided_view
+from .steady_divisors import steady_divisors, with_reciprocals
 from .strips import StripEmitter, strip_loop
 
 
@@ -45,9 +46,14 @@ class StageEmitter:
         else:
             self.keep(self.reduced(stage, loops, index), stage, index)
 
-    def body(self, index: IndexEmitter, loaded: Mapping[int, ir.Value] | None = None) -> Emitter:
+    def body(
+        self,
+        index: IndexEmitter,
+        loaded: Mapping[int, ir.Value] | None = None,
+        reciprocals: Reciprocals | None = None,
+    ) -> Emitter:
         """An emitter of scalars at the current insertion point."""
-        return Emitter(self.nodes, index, self.memory, self.traits, loaded)
+        return Emitter(self.nodes, index, self.memory, self.traits, loaded, reciprocals)
 
     def _map(self, stage: Stage, loops: Sequence[Loop], index: IndexEmitter) -> None:
         memory = self.memory
@@ -56,8 +62,19 @@ class StageEmitter:
                 address = memory.address(entry.operand, stage.domain.address)
                 store(entry.root.dtype, value, memory.bases[entry.operand], address, index)
             return
+        divisors = steady_divisors(stage, loops, self.nodes) if self.traits.has_fma else ()
+        if divisors:
+            with_reciprocals(
+                divisors, self.body(index), lambda found: self._points(stage, loops, index.inside({}), found)
+            )
+        else:
+            self._points(stage, loops, index)
+
+    def _points(
+        self, stage: Stage, loops: Sequence[Loop], index: IndexEmitter, reciprocals: Reciprocals | None = None
+    ) -> None:
         targets = [self.target(stage.domain.address, entry.operand, loops, index) for entry in stage.stores]
-        with Generic(self, stage.elements, loops, targets, index) as (emitter, _):
+        with Generic(self, stage.elements, loops, targets, index, reciprocals) as (emitter, _):
             stored = zip(stage.stores, emitter.stored(stage), strict=True)
             linalg.yield_([to_memory(entry.root.dtype, value) for entry, value in stored])
 
@@ -123,8 +140,9 @@ class Generic:
         loops: Sequence[Loop],
         outputs: Sequence[Target],
         index: IndexEmitter,
+        reciprocals: Reciprocals | None = None,
     ) -> None:
-        self.stages, self.loops, self.index = stages, loops, index
+        self.stages, self.loops, self.index, self.reciprocals = stages, loops, index, reciprocals
         self.reads = self._linear_reads(elements)
         inputs = [self._operand(access) for access in self.reads]
         # Every loop needs an operand that states its extent: one that nothing walks has none.
@@ -178,7 +196,7 @@ class Generic:
             id(access.load): from_memory(access.load.dtype, argument)
             for access, argument in zip(self.reads, arguments, strict=False)
         }
-        emitter = self.stages.body(self.index.inside(names), loaded)
+        emitter = self.stages.body(self.index.inside(names), loaded, self.reciprocals)
         return emitter, arguments[len(arguments) - self.output_count :]
 
     def __exit__(self, *error: object) -> None:

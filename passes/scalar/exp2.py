@@ -39,11 +39,17 @@ DOUBLE = (
 def exp2(traits: Traits, x: Number) -> Number:
     """inf above the largest exponent, denormals and then 0 below the least, NaN for NaN; exact for integers."""
     bounded = clamped(x)
+    if traits.has_scaling:
+        power = bounded.to_nearest_integer()
+        return _fraction(traits, bounded - power.to_float(x.form, signed=True)).scaled(power)
     whole, power = nearest_integer(bounded)
-    rest = bounded - whole
-    coefficients = SINGLE if x.form == F32 else DOUBLE
-    fraction = multiply_add(traits, rest, horner(traits, rest, coefficients), 1.0)
-    return scaled(fraction, power)
+    return scaled(_fraction(traits, bounded - whole), power)
+
+
+def _fraction(traits: Traits, x: Number) -> Number:
+    """2**x on [-1/2, 1/2]."""
+    coefficients = SINGLE if x.form.over(0) == F32 else DOUBLE
+    return multiply_add(traits, x, horner(traits, x, coefficients), 1.0)
 
 
 def clamped(x: Number) -> Number:

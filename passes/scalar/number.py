@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from dialect.mlir import arith, ir, math
+from dialect.mlir import arith, ir, llvm, math
 
-from .form import Form
+from .form import I32, Form
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -148,6 +148,15 @@ class Number:
     def to_integer(self, form: Form) -> Number:
         """A float truncated to a signed integer. Poison unless it fits: guard before."""
         return self._converted(arith.fptosi, form)
+
+    def to_nearest_integer(self) -> Number:
+        """A float as a signed integer of 32 bits, ties to even; meaningless unless it fits."""
+        form = I32.over(self.form.lanes)
+        return Number(llvm.intr_lrint(form.type, self.value), form)
+
+    def scaled(self, power: Number) -> Number:
+        """A float times 2**power, rounded once. Without an instruction for it, this is a call into the maths library."""
+        return Number(llvm.intr_ldexp(self.form.type, self.value, power.value), self.form)
 
     def to_float(self, form: Form, *, signed: bool) -> Number:
         """An integer rounded to a float."""

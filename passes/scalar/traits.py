@@ -13,6 +13,7 @@ class Traits:
     `has_half`: instructions that convert float16 to and from float32.
     `has_rounding`: instructions that round a float to a whole one.
     `has_maximum`: instructions for the maximum of floats that pass NaN on and put +0 above -0.
+    `has_scaling`: instructions that multiply a float by a power of two, rounding once, and that make it an integer.
     `contracts`: mulacc may round once instead of twice (an option of the user, never a default).
     """
 
@@ -20,6 +21,7 @@ class Traits:
     has_half: bool = False
     has_rounding: bool = False
     has_maximum: bool = False
+    has_scaling: bool = False
     contracts: bool = False
 
 
@@ -31,5 +33,7 @@ def traits_of(target: Target, *, fast_math: bool = False) -> Traits:
     """The traits of a resolved target."""
     if target.kind != "cpu" or (target.triple or "").startswith(("aarch64", "arm64")):
         return Traits(has_fma=True, has_half=True, has_rounding=True, has_maximum=True, contracts=fast_math)
-    has_fma, has_half, has_rounding = (name in target.features for name in ("fma", "f16c", "sse4.1"))
-    return Traits(has_fma=has_fma, has_half=has_half, has_rounding=has_rounding, contracts=fast_math)
+    has_fma, has_half, has_rounding, has_scaling = (
+        name in target.features for name in ("fma", "f16c", "sse4.1", "avx512f")
+    )
+    return Traits(has_fma, has_half, has_rounding, has_scaling=has_scaling, contracts=fast_math)

@@ -1,0 +1,66 @@
+"""Divisors that stay the same while a stage runs along its row: one reciprocal each, where that is as good.
+
+Whether it is shows when the divisor is known, so there are two loops, and a branch that takes one of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from math import frexp
+from typing import Final
+
+from dialect.mlir import ir, scf
+from tensorkiln.expr import free_symbols
+
+from ..loops.body import Stage
+from ..loops.domain import Loop, extent_of
+from ..loops.scalar_dag import Apply, Constant, Interner, Load, Node, indices, walk
+from ..scalar.form import form_of
+from ..scalar.number import Number
+from ..scalar.reciprocal import Reciprocal
+from .emission import Emitter, Reciprocals, is_float_division
+
+LEAST_POINTS: Final = 32
+"""Of a loop for which a reciprocal and a branch are worth their time."""
+
+
+def steady_divisors(stage: Stage, loops: Sequence[Loop], nodes: Interner) -> tuple[Node, ...]:
+    """The divisors of a stage's divisions of floats that do not depend on `loops`, if those are long."""
+    points = extent_of(loops)
+    if isinstance(points, int) and points < LEAST_POINTS:
+        return ()
+    varying = {loop.name for loop in loops} | set(nodes.dynamic)
+    found = {
+        id(node.args[1]): node.args[1]
+        for node in walk(stage.elements, nodes)
+        if isinstance(node, Apply) and is_float_division(node) and _is_steady(node.args[1], varying, nodes)
+    }
+    return tuple(found.values())
+
+
+def _is_steady(divisor: Node, varying: Iterable[str], nodes: Interner) -> bool:
+    if isinstance(divisor, Constant) and abs(frexp(divisor.value)[0]) == 0.5:
+        return False  # a power of two, which is multiplied by as it is
+    return all(
+        isinstance(node, Constant | Apply | Load)
+        and not (isinstance(node, Load) and node.conditions)
+        and all(free_symbols(dim).isdisjoint(varying) for dim in indices(node))
+        for node in walk([divisor], nodes)
+    )
+
+
+def with_reciprocals(divisors: Sequence[Node], before: Emitter, emit: Callable[[Reciprocals], None]) -> None:
+    """`emit` twice in the branches of a condition: with the reciprocals of `divisors`, if they serve, and with none.
+
+    `before` emits what comes before the loop.
+    """
+    found = {id(node): Reciprocal.of(Number(before(node), form_of(node.dtype))) for node in divisors}
+    is_exact = None
+    for reciprocal in found.values():
+        is_exact = reciprocal.is_exact() if is_exact is None else is_exact & reciprocal.is_exact()
+    assert is_exact is not None, "there is a divisor"
+    branch = scf.IfOp(is_exact.value, has_else=True)
+    for block, reciprocals in ((branch.then_block, found), (branch.else_block, {})):
+        with ir.InsertionPoint(block):
+            emit(reciprocals)
+            scf.YieldOp([])
