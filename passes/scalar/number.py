@@ -155,7 +155,7 @@ class Number:
         return Number(llvm.intr_lrint(form.type, self.value), form)
 
     def scaled(self, power: Number) -> Number:
-        """A float times 2**power, rounded once. Without an instruction for it, this is a call into the maths library."""
+        """A float times 2**power, rounded once. Without an instruction for it, this is a call of the maths library."""
         return Number(llvm.intr_ldexp(self.form.type, self.value, power.value), self.form)
 
     def to_float(self, form: Form, *, signed: bool) -> Number:
