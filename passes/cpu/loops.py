@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from passes.emit.index_emission import IndexEmitter
 from passes.emit.memory import Memory, register
@@ -17,8 +18,9 @@ from passes.loops.scatter import is_scatter
 from passes.scalar.registers import stored_type
 from passes.schedule.choice import Choice, Scratch, bounded
 from passes.schedule.cost import Cost, Evaluate
-from passes.schedule.record import kernel_item, on_processors, placed
+from passes.schedule.record import at_once, kernel_item, on_processors, placed
 from passes.schedule.row_storage import locals_of, row_size, row_start
+from passes.schedule.rows_at_once import rows_at_once
 from passes.schedule.sum_blocks import TOTAL, sums_of, totals_of
 from passes.schedule.sweeps import Sweep, needed_share, sweeps_of
 from passes.schedule.tiling import ROW as ROW_LOOP
@@ -50,7 +52,9 @@ def candidates(shared: KernelBody, machine: Machine) -> Iterator[Choice]:
 
 def _choice(shared: KernelBody, rows: Rows, machine: Machine) -> Choice:
     body = with_rows(shared, rows)
-    per_group = rows_per_group(body)
+    sweeps = sweeps_of(body)
+    together = rows_at_once(body) if body.rows and _reduces_alone(body, 0, sweeps) else 1
+    per_group = -(-rows_per_group(body) // together) * together
     groups = expr.ceildiv(extent_of(body.rows), per_group)
     axes = placed(
         body.rows,
@@ -58,8 +62,10 @@ def _choice(shared: KernelBody, rows: Rows, machine: Machine) -> Choice:
         {block_name(loop): (size,) for loop, size in zip(shared.rows, rows, strict=True) if size > 0},
         machine.vectors.lanes(DType.FLOAT32),
     )
+    if together > 1:
+        last = len(body.rows) - 1
+        axes[last] = replace(axes[last], at_once=together)
     item = kernel_item(body.function.name, axes, on_processors(groups, per_group))
-    sweeps = sweeps_of(body)
     scratch = [Scratch(body.operands[number].dtype, row_size(body, number)) for number in _scratch_operands(body)]
     scratch += [
         Scratch(TOTAL, totals_of(body, blocks))
@@ -119,9 +125,19 @@ def realise(body: KernelBody, item: KernelItem, frame: Frame) -> None:
     first = {sweep.first: sweep for sweep in sweeps}
     results = {number: result for sweep in sweeps for number, result in sweep.results.items()}
 
-    def emit_row(positions: Index, index: IndexEmitter) -> None:
-        here = index.inside({loop.name: index(at) for loop, at in zip(body.rows, positions, strict=True)})
-        for number, stage in enumerate(body.stages):
+    def emit_rows(positions: Index, indices: Sequence[IndexEmitter]) -> None:
+        loops = [loop.name for loop in body.rows]
+        rows = [index.inside({name: index(at) for name, at in zip(loops, positions, strict=True)}) for index in indices]
+        if len(rows) == 1:
+            emit_stages(rows[0], 0)
+            return
+        start = body.stages[0]
+        for here, value in zip(rows, emit.reduced_together(start, inner_loops(body, start), rows), strict=True):
+            emit.keep(value, start, here)
+            emit_stages(here, 1)
+
+    def emit_stages(here: IndexEmitter, since: int) -> None:
+        for number, stage in enumerate(body.stages[since:], since):
             if number in first:
                 emit_sweep(emit, first[number], here)
             if number in results:
@@ -131,7 +147,13 @@ def realise(body: KernelBody, item: KernelItem, frame: Frame) -> None:
             else:
                 emit(stage, inner_loops(body, stage), here)
 
-    for_each_row(frame, body.space, body.rows, item.context.upcasted, emit_row)
+    for_each_row(frame, body.space, body.rows, item.context.upcasted, emit_rows, at_once(item))
+
+
+def _reduces_alone(body: KernelBody, number: int, sweeps: Sequence[Sweep]) -> bool:
+    """Whether a stage is a reduction of a row that is neither swept with others nor summed in blocks."""
+    stages = _beside(body, sweeps)
+    return number in stages and stages[number].combine is not None and number not in sums_of(body, stages)
 
 
 def _beside(body: KernelBody, sweeps: Sequence[Sweep]) -> dict[int, Stage]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from dialect.mlir import ir, linalg, memref
 from passes.scalar.traits import Traits
 from tensorkiln.dtypes import DType
-from tensorkiln.expr import Dim
+from tensorkiln.expr import Dim, free_symbols
 
 from ..loops.accesses import Access, linear_access, loads
 from ..loops.body import Stage
@@ -74,23 +74,34 @@ class StageEmitter:
         self, stage: Stage, loops: Sequence[Loop], index: IndexEmitter, reciprocals: Reciprocals | None = None
     ) -> None:
         targets = [self.target(stage.domain.address, entry.operand, loops, index) for entry in stage.stores]
-        with Generic(self, stage.elements, loops, targets, index, reciprocals) as (emitter, _):
+        with Generic(self, stage.elements, loops, targets, [index], reciprocals) as ((emitter,), _):
             stored = zip(stage.stores, emitter.stored(stage), strict=True)
             linalg.yield_([to_memory(entry.root.dtype, value) for entry, value in stored])
 
     def reduced(self, stage: Stage, loops: Sequence[Loop], index: IndexEmitter) -> ir.Value:
         """The combination of all points of `loops`, which are reduction loops."""
+        (value,) = self.reduced_together(stage, loops, [index])
+        return value
+
+    def reduced_together(self, stage: Stage, loops: Sequence[Loop], rows: Sequence[IndexEmitter]) -> list[ir.Value]:
+        """The combination of all points of `loops`, which are reduction loops, for each of `rows` in one loop."""
         assert stage.combine is not None, "only a reduction is reduced"
         (entry,) = stage.stores
         dtype = entry.element.dtype
         accumulation = accumulation_of(stage.combine, dtype, self.traits)
-        held = [register(self.memory.entry, kind) for kind in accumulation.kinds()]
-        for variable, value in zip(held, accumulation.start(), strict=True):
-            memref.store(value, variable, [])
-        targets = [Target(variable, ()) for variable in held]
-        with Generic(self, stage.elements, loops, targets, index) as (emitter, before):
-            linalg.yield_(accumulation.added(before, emitter(entry.element)))
-        return accumulation.result([memref.load(variable, []) for variable in held])
+        kinds = accumulation.kinds()
+        held = [[register(self.memory.entry, kind) for kind in kinds] for _ in rows]
+        for variables in held:
+            for variable, value in zip(variables, accumulation.start(), strict=True):
+                memref.store(value, variable, [])
+        targets = [Target(variable, ()) for variables in held for variable in variables]
+        with Generic(self, stage.elements, loops, targets, rows) as (emitters, before):
+            parts = [before[number * len(kinds) :][: len(kinds)] for number in range(len(rows))]
+            added = [
+                accumulation.added(part, emitter(entry.element)) for part, emitter in zip(parts, emitters, strict=True)
+            ]
+            linalg.yield_([value for values in added for value in values])
+        return [accumulation.result([memref.load(variable, []) for variable in variables]) for variables in held]
 
     def keep(self, value: ir.Value, stage: Stage, index: IndexEmitter) -> None:
         """Store the only result of a row."""
@@ -105,11 +116,11 @@ class StageEmitter:
         dtype = entry.element.dtype
         columns = [loop for loop in loops if not loop.is_reduction]
         target = self.target(stage.domain.address, entry.operand, columns, index)
-        with Generic(self, (), columns, [target], index):
+        with Generic(self, (), columns, [target], [index]):
             linalg.yield_([to_memory(dtype, identity(stage.combine, dtype))])
         ordered = [loop for loop in loops if loop.is_reduction] + columns
         shifted = Target(target.view, tuple(number + len(ordered) - len(columns) for number in target.axes))
-        with Generic(self, stage.elements, ordered, [shifted], index) as (emitter, (before,)):
+        with Generic(self, stage.elements, ordered, [shifted], [index]) as ((emitter,), (before,)):
             value = combined(stage.combine, dtype, from_memory(dtype, before), emitter(entry.element), self.traits)
             linalg.yield_([to_memory(dtype, value)])
 
@@ -131,7 +142,10 @@ class Target:
 
 
 class Generic:
-    """A `linalg.generic` under construction: entering gives an emitter for its body and the outputs' present values."""
+    """A `linalg.generic` under construction, over the same loops of one row or of several at once.
+
+    Entering gives an emitter for its body for each row, and the outputs' present values.
+    """
 
     def __init__(
         self,
@@ -139,12 +153,12 @@ class Generic:
         elements: Sequence[Node],
         loops: Sequence[Loop],
         outputs: Sequence[Target],
-        index: IndexEmitter,
+        rows: Sequence[IndexEmitter],
         reciprocals: Reciprocals | None = None,
     ) -> None:
-        self.stages, self.loops, self.index, self.reciprocals = stages, loops, index, reciprocals
+        self.stages, self.loops, self.rows, self.reciprocals = stages, loops, rows, reciprocals
         self.reads = self._linear_reads(elements)
-        inputs = [self._operand(access) for access in self.reads]
+        inputs = [self._operand(access, row) for row in rows for access in self._own(row)]
         # Every loop needs an operand that states its extent: one that nothing walks has none.
         covered = {axis for target in (*inputs, *outputs) for axis in target.axes}
         inputs += [self._extent_operand(axis) for axis in range(len(loops)) if axis not in covered]
@@ -162,6 +176,12 @@ class Generic:
         self.output_count = len(outputs)
         self.point = ir.InsertionPoint(self.block)
 
+    def _own(self, row: IndexEmitter) -> list[Access]:
+        """The reads that are not the same as those of the first row."""
+        first = self.rows[0].names
+        moved = {name for name, value in row.names.items() if value is not first.get(name)}
+        return [access for access in self.reads if row is self.rows[0] or not moved.isdisjoint(_names(access))]
+
     def _linear_reads(self, elements: Sequence[Node]) -> list[Access]:
         names = [loop.name for loop in self.loops]
         found: list[Access] = []
@@ -174,30 +194,36 @@ class Generic:
                 found.append(Access(load, access.offset, access.strides))
         return sorted(found, key=lambda access: (access.load.operand, str(access.load.address)))
 
-    def _operand(self, access: Access) -> Target:
+    def _operand(self, access: Access, row: IndexEmitter) -> Target:
         axes = tuple(number for number, stride in enumerate(access.strides) if stride != 0)
         extents, strides = [self.loops[axis].extent for axis in axes], [access.strides[axis] for axis in axes]
         base = self.stages.memory.bases[access.load.operand]
-        return Target(strided_view(base, access.offset, extents, strides, self.index), axes)
+        return Target(strided_view(base, access.offset, extents, strides, row), axes)
 
     def _extent_operand(self, axis: int) -> Target:
         base = self.stages.memory.register(DType.INT8)
-        return Target(strided_view(base, 0, (self.loops[axis].extent,), (0,), self.index), (axis,))
+        return Target(strided_view(base, 0, (self.loops[axis].extent,), (0,), self.rows[0]), (axis,))
 
     def _map(self, axes: Sequence[int]) -> ir.Attribute:
         dims = [ir.AffineExpr.get_dim(axis) for axis in axes]
         return ir.AffineMapAttr.get(ir.AffineMap.get(len(self.loops), 0, dims))
 
-    def __enter__(self) -> tuple[Emitter, list[ir.Value]]:
+    def __enter__(self) -> tuple[list[Emitter], list[ir.Value]]:
         self.point.__enter__()
         names = {loop.name: linalg.IndexOp(axis).result for axis, loop in enumerate(self.loops)}
         arguments = list(self.block.arguments)
-        loaded = {
-            id(access.load): from_memory(access.load.dtype, argument)
-            for access, argument in zip(self.reads, arguments, strict=False)
-        }
-        emitter = self.stages.body(self.index.inside(names), loaded, self.reciprocals)
-        return emitter, arguments[len(arguments) - self.output_count :]
+        given, loaded = iter(arguments), dict[int, ir.Value]()
+        emitters: list[Emitter] = []
+        for row in self.rows:
+            own = {id(access.load): from_memory(access.load.dtype, next(given)) for access in self._own(row)}
+            loaded = {**loaded, **own}
+            emitters.append(self.stages.body(row.inside(names), loaded, self.reciprocals))
+        return emitters, arguments[len(arguments) - self.output_count :]
 
     def __exit__(self, *error: object) -> None:
         self.point.__exit__(*error)
+
+
+def _names(access: Access) -> frozenset[str]:
+    """What the place of a read depends on."""
+    return frozenset[str]().union(*map(free_symbols, (access.offset, *access.strides)))

@@ -43,11 +43,11 @@ def _columns(emit: StageEmitter, blocks: Blocks, totals: ir.Value, index: IndexE
 
     def add(here: IndexEmitter) -> None:
         emit(blocks.stage, blocks.within, here)
-        with Generic(emit, (), columns, targets, here) as (_, (before, block)):
+        with Generic(emit, (), columns, targets, [here]) as (_, (before, block)):
             total = arith.addf(before, scalar.cast(dtype, TOTAL, block, traits=traits))
             linalg.yield_([total, scalar.cast(TOTAL, dtype, total, traits=traits)])
 
-    with Generic(emit, (), columns, targets, index):
+    with Generic(emit, (), columns, targets, [index]):
         linalg.yield_([identity("sum", TOTAL), identity("sum", dtype)])
     over_blocks(blocks.over, index, add)
 

@@ -17,6 +17,7 @@ from tensorkiln.schedule import (
     ReductionPlan,
     ScheduleContext,
     SharedArray,
+    Unroll,
     Vectorize,
 )
 
@@ -28,7 +29,10 @@ LEVELS: tuple[Level, ...] = ("block", "thread", "vec", "serial")
 
 @dataclass(frozen=True, slots=True)
 class PlacedAxis:
-    """A loop, the level of the machine that runs it, its tiles from outer to inner, and the elements of its vectors."""
+    """A loop, the level of the machine that runs it, its tiles from outer to inner, and the elements of its vectors.
+
+    `at_once` of its turns are taken together.
+    """
 
     name: str
     extent: Dim
@@ -36,6 +40,7 @@ class PlacedAxis:
     is_reduction: bool = False
     tiles: tuple[Dim, ...] = ()
     width: int = 1
+    at_once: int = 1
 
 
 def kernel_item(
@@ -58,7 +63,10 @@ def kernel_item(
             tiles=tuple(axis.tiles for axis in axes),
         ),
         reduce=plan if reduced else None,
-        hints=tuple(Vectorize(axis=number, width=axes[number].width) for number in levels["vec"]),
+        hints=(
+            *(Vectorize(axis=number, width=axes[number].width) for number in levels["vec"]),
+            *(Unroll(axis=number, factor=axis.at_once) for number, axis in enumerate(axes) if axis.at_once > 1),
+        ),
         context=context,
     )
 
@@ -90,6 +98,11 @@ def placed(
 
 def _axis(loop: Loop, level: Level, tiles: Map[str, tuple[Dim, ...]]) -> PlacedAxis:
     return PlacedAxis(loop.name, loop.extent, level, loop.is_reduction, tiles.get(loop.name, ()))
+
+
+def at_once(item: KernelItem) -> int:
+    """Rows that are computed together."""
+    return next((hint.factor for hint in item.hints if isinstance(hint, Unroll)), 1)
 
 
 def threads_of(item: KernelItem) -> int:
