@@ -165,8 +165,9 @@ class Forked:
         return bool(written)
 
     def cancel(self) -> None:
-        """Kill the process, which nobody waits for any more."""
-        self.is_cancelled = os.waitid(os.P_PIDFD, self.pidfd, os.WEXITED | os.WNOWAIT | os.WNOHANG) is None
+        """Kill the process, which nobody waits for any more; one that is being killed already ends by that."""
+        if not (self.is_expired or self.is_cancelled):
+            self.is_cancelled = os.waitid(os.P_PIDFD, self.pidfd, os.WEXITED | os.WNOWAIT | os.WNOHANG) is None
         self.kill()
 
     def kill(self) -> None:
