@@ -12,7 +12,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Final, NoReturn
 
-from tests.faults.requests import body, post
+from tests.faults.requests import answered, body
 
 from .brokers import missing
 from .topology import Farm
@@ -44,7 +44,7 @@ def main() -> int:
 def _stay(farm: Farm, only_check: bool) -> int:
     for url in farm.urls:
         begin = time.monotonic()
-        answer = post(url, body(0))
+        answer = answered(url, body(0))
         print(f"{url}  compiles: {answer.status_code} in {(time.monotonic() - begin) * 1e3:.0f} ms")
         if answer.status_code != 200:
             print(answer.text, file=sys.stderr)

@@ -36,11 +36,17 @@ def post(url: str, content: bytes, hook: str | None = None, **headers: str) -> h
     return HTTP.post(f"{url}/compile", content=content, headers=named)
 
 
-def accept(url: str, content: bytes, hook: str | None = None) -> str:
-    """The id of a job, which is accepted; as a client does, this comes again when the service is busy."""
+def answered(url: str, content: bytes, hook: str | None = None, **headers: str) -> httpx2.Response:
+    """As `post`; as a client does, this comes again when the service is busy, or does not hear from its broker."""
     end = time.monotonic() + 60
-    while (answer := post(url, content, hook, Prefer="respond-async")).status_code == 503 and time.monotonic() < end:
+    while (answer := post(url, content, hook, **headers)).status_code == 503 and time.monotonic() < end:
         time.sleep(int(answer.headers["Retry-After"]))
+    return answer
+
+
+def accept(url: str, content: bytes, hook: str | None = None) -> str:
+    """The id of a job, which is accepted."""
+    answer = answered(url, content, hook, Prefer="respond-async")
     assert answer.status_code in (200, 202), answer.text
     return answer.json()["id"]
 
@@ -70,7 +76,8 @@ def claimers(farm: Farm, before: float) -> list[str]:
     names: list[str] = []
     for path in farm.store.glob("farm/*/claims/*"):
         with contextlib.suppress(FileNotFoundError):
-            if path.stat().st_mtime >= before:
+            # Of a file that is being written the name has a # in it.
+            if "#" not in path.name and path.stat().st_mtime >= before:
                 names.append(path.read_text().partition('"worker":"')[2].partition('"')[0])
     return names
 

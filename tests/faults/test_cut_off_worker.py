@@ -37,7 +37,7 @@ def figures() -> str:
 def alone(tmp_path_factory: pytest.TempPathFactory, figures: str) -> Iterator[Farm]:
     """Redis, a service and a worker."""
     require("redis")
-    home, settings = tmp_path_factory.mktemp("alone"), {"test_hooks": 1, "compile_deadline_s": 3}
+    home, settings = tmp_path_factory.mktemp("alone"), {"test_hooks": 1, "compile_deadline_s": 10}
     with Farm(home, kind="redis", services=1, workers=1, worker_metrics=figures, **settings) as running:
         yield running
 

@@ -6,7 +6,8 @@ import os
 import signal
 import time
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -39,6 +40,15 @@ def busy(farm: Farm, workers: int) -> Generator[list[str]]:
     finally:
         for each in hanging:
             HTTP.delete(f"{farm.urls[0]}/jobs/{each}")
+
+
+def claims_of(farm: Farm, worker: str) -> list[Path]:
+    """The files by which a process of a worker says what it has begun; others may be deleted meanwhile."""
+    found: list[Path] = []
+    for path in farm.store.glob("farm/*/claims/*"):
+        with suppress(FileNotFoundError):
+            found += [path] if worker in path.read_text() else []
+    return found
 
 
 @contextmanager
@@ -112,7 +122,7 @@ def test_a_process_that_the_kernel_ends_costs_an_attempt_and_not_the_worker(farm
         name, pid, _ = occupied.split(".")
         (worker,) = [each for each in farm.workers if each.log.stem == name]
         assert children(worker.pid) == [int(pid)]
-        (claim,) = [path for path in farm.store.glob("farm/*/claims/*") if occupied in path.read_text()]
+        (claim,) = claims_of(farm, occupied)
         os.kill(int(pid), signal.SIGKILL)
         while not claim.with_suffix(".2").exists():
             time.sleep(0.05)

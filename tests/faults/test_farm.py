@@ -19,7 +19,7 @@ from tensorkiln.build import Builder
 from tensorkiln.errors import DiagnosticError
 from tensorkiln.target import Target
 from tests.farm.topology import Farm
-from tests.faults.requests import accept, body, ended, job, post
+from tests.faults.requests import accept, answered, body, ended, job
 
 pytestmark = pytest.mark.xdist_group("farm")
 
@@ -33,7 +33,7 @@ def tuned(word: str) -> bytes:
 
 
 def test_a_compile_is_done_by_a_worker_and_found_by_every_service(farm: Farm) -> None:
-    first, second = (post(url, body(1)) for url in farm.urls)
+    first, second = (answered(url, body(1)) for url in farm.urls)
     assert (first.status_code, second.status_code) == (200, 200), (first.text, second.text)
     (made,), (found,) = first.json()["programs"], second.json()["programs"]
     assert (made["cache"]["status"], found["cache"]["status"]) == ("miss", "hit")
@@ -42,30 +42,30 @@ def test_a_compile_is_done_by_a_worker_and_found_by_every_service(farm: Farm) ->
     (signed,) = first.json()["signatures"]
     assert signed["record"]["worker"].startswith("worker-")
     assert signed == second.json()["signatures"][0]
-    again = post(farm.urls[1], body(1)).json()["programs"][0]
+    again = answered(farm.urls[1], body(1)).json()["programs"][0]
     assert (again["cache"]["status"], again["cache"]["reason"]) == ("hit", "same request")
 
 
 def test_a_worker_measures_schedules_for_every_service(farm: Farm) -> None:
     content = tuned("measure")
-    (made,) = post(farm.urls[0], content).json()["programs"]
-    (found,) = post(farm.urls[1], tuned("require")).json()["programs"]
+    (made,) = answered(farm.urls[0], content).json()["programs"]
+    (found,) = answered(farm.urls[1], tuned("require")).json()["programs"]
     assert made["tuning"]["kernels"]
     assert (found["digest"], found["cache"]["status"]) == (made["digest"], "hit")
 
 
 def test_what_is_wrong_with_a_graph_is_told_without_a_worker(farm: Farm) -> None:
-    answer = post(farm.urls[0], b'{"graph": {}, "target": "cpu"}')
+    answer = answered(farm.urls[0], b'{"graph": {}, "target": "cpu"}')
     assert (answer.status_code, answer.json()["code"]) == (422, "graph.invalid")
 
 
 def test_a_failed_compile_is_told_with_a_reproducer(farm: Farm) -> None:
-    problem = post(farm.urls[0], body(2), "refuse").json()
+    problem = answered(farm.urls[0], body(2), "refuse").json()
     assert (problem["code"], problem["pointers"]) == ("compile.diagnostic", ["/nodes/1/in_var"])
-    problem = post(farm.urls[0], body(2), "abort").json()
+    problem = answered(farm.urls[0], body(2), "abort").json()
     assert (problem["code"], problem["details"]["signal"]) == ("compile.crashed", "SIGABRT")
     reproducer = httpx2.get(f"{farm.urls[1]}/artifacts/{problem['details']['reproducer']}")
-    assert post(farm.urls[1], reproducer.content).status_code == 200
+    assert answered(farm.urls[1], reproducer.content).status_code == 200
 
 
 def test_progress_is_told_by_the_service_that_does_not_have_the_job(farm: Farm) -> None:
@@ -88,7 +88,7 @@ def test_a_cancelled_compile_leaves_its_worker(farm: Farm) -> None:
             time.sleep(0.05)
     for identifier in hanging:
         httpx2.delete(f"{farm.urls[1]}/jobs/{identifier}")
-    assert post(farm.urls[0], body(5)).status_code == 200
+    assert answered(farm.urls[0], body(5)).status_code == 200
 
 
 def test_what_somebody_without_a_key_writes_is_as_if_it_were_not_there(farm: Farm) -> None:
@@ -111,7 +111,7 @@ def test_what_somebody_without_a_key_writes_is_as_if_it_were_not_there(farm: Far
     forging = Thread(target=forge)
     forging.start()
     try:
-        assert [post(farm.urls[0], body(4000 + number)).status_code for number in range(5)] == [200] * 5
+        assert [answered(farm.urls[0], body(4000 + number)).status_code for number in range(5)] == [200] * 5
     finally:
         over.set()
         forging.join()
@@ -121,7 +121,7 @@ def test_what_somebody_without_a_key_writes_is_as_if_it_were_not_there(farm: Far
 
 
 def test_nothing_is_left_of_orders_that_are_over(farm: Farm) -> None:
-    assert post(farm.urls[0], body(6)).status_code == 200
+    assert answered(farm.urls[0], body(6)).status_code == 200
     assert left_of_orders(farm) == []
 
 

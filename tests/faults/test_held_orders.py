@@ -51,7 +51,7 @@ def test_rabbitmq_is_told_that_an_order_may_be_held_for_as_long_as_a_worker_take
 
 def test_sigterm_lets_a_worker_finish_what_it_has_begun(tmp_path: Path) -> None:
     require("rabbit")
-    with Farm(tmp_path, services=1, workers=1, compile_deadline_s=3, test_hooks=1) as farm:
+    with Farm(tmp_path, services=1, workers=1, compile_deadline_s=10, test_hooks=1) as farm:
         held = begun(farm, body(1), "hang")
         waiting = accept(farm.urls[0], body(2))
         os.kill(farm.workers[0].pid, signal.SIGTERM)

@@ -11,7 +11,7 @@ import pytest
 
 from tests.farm.topology import Farm
 from tests.faults.apart import are_served, made, made_apart
-from tests.faults.requests import HTTP, accept, body, claimers, ended, post, slow_body
+from tests.faults.requests import HTTP, accept, answered, body, claimers, ended, post, slow_body
 from tests.faults.size import figures, sized
 
 pytestmark = pytest.mark.xdist_group("farm")
@@ -28,7 +28,7 @@ def test_a_broker_that_is_killed_loses_nothing(farm: Farm, tmp_path: Path) -> No
     slow = [slow_body(number, sized(4000, 6000)) for number in range(2, 2 + running)]
     quick = [body(100 + number, "sin") for number in range(queued)]
     stored = body(9)
-    assert post(farm.urls[0], stored).status_code == 200
+    assert answered(farm.urls[0], stored).status_code == 200
     before, begin = runs(farm), time.time()
     jobs = [accept(farm.urls[0], content) for content in slow]
     while len(claimers(farm, begin)) < running:
@@ -36,7 +36,8 @@ def test_a_broker_that_is_killed_loses_nothing(farm: Farm, tmp_path: Path) -> No
     with ThreadPoolExecutor(4) as pool:
         jobs += pool.map(lambda number: accept(farm.urls[number % 2], quick[number]), range(queued))
     farm.broker.kill()
-    left = len(list((farm.store / "jobs" / "open").iterdir()))
+    # Of a file that is being written the name has a # in it.
+    left = sum("#" not in path.name for path in (farm.store / "jobs" / "open").iterdir())
     try:
         refusals: list[float] = []
         for number in range(5):
@@ -71,7 +72,7 @@ def test_a_broker_that_is_killed_loses_nothing(farm: Farm, tmp_path: Path) -> No
     )
     assert len(done) == len(jobs), [each for each in found if each["state"] != "done"]
     assert twice <= running
-    assert max(refusals) < sized(3.0, 1.0)
+    assert max(refusals) < sized(15.0, 1.0)
     assert noticed < sized(30.0, 15.0)
     assert left == len(jobs), "none had ended when the broker went"
     # Some of what was waiting, and one that a worker was at.

@@ -12,7 +12,7 @@ import pytest
 from service.settings import Settings
 from tests.farm.topology import Farm
 from tests.faults.conftest import require
-from tests.faults.requests import accept, body, claimers, ended, job, post, slow_body
+from tests.faults.requests import accept, answered, body, claimers, ended, job, slow_body
 from tests.faults.size import FULL, figures, sized
 
 pytestmark = pytest.mark.xdist_group("farm")
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.xdist_group("farm")
 def test_a_request_is_answered_though_its_worker_is_killed_in_the_middle(farm: Farm) -> None:
     before = time.time()
     with ThreadPoolExecutor(1) as pool:
-        waiting = pool.submit(post, farm.urls[0], slow_body(1, 3000))
+        waiting = pool.submit(answered, farm.urls[0], slow_body(1, 3000))
         while not (names := claimers(farm, before)):
             time.sleep(0.01)
         time.sleep(0.2)
@@ -45,9 +45,9 @@ def test_poison_is_begun_twice_and_then_known(farm: Farm) -> None:
         return sum(len(worker.lines("a compile failed")) for worker in farm.workers)
 
     before, begin = crashes(), time.monotonic()
-    first = post(farm.urls[0], body(7), "poison:segfault").json()
+    first = answered(farm.urls[0], body(7), "poison:segfault").json()
     took = time.monotonic() - begin
-    again = post(farm.urls[1], body(7), "poison:segfault").json()
+    again = answered(farm.urls[1], body(7), "poison:segfault").json()
     figures("poison", attempts=crashes() - before, seconds=took, remembered=again["details"].get("cached", False))
     assert (first["code"], first["details"]["attempts"], crashes() - before) == ("compile.crashed", 2, 2)
     assert again["details"]["cached"]
@@ -66,7 +66,7 @@ def test_poison_that_both_services_meet_at_once_is_begun_twice_in_all(farm: Farm
     with ThreadPoolExecutor(len(farm.urls)) as pool:
         for number in range(trials):
             before, content = crashes(), body(900 + number)
-            asked = [pool.submit(post, url, content, "poison:segfault") for url in farm.urls]
+            asked = [pool.submit(answered, url, content, "poison:segfault") for url in farm.urls]
             problems = [each.result().json() for each in asked]
             assert [each["code"] for each in problems] == ["compile.crashed"] * len(farm.urls)
             assert [each["details"]["attempts"] for each in problems] == [2] * len(farm.urls)
@@ -82,7 +82,7 @@ def test_a_message_that_a_frozen_worker_took_is_not_lost(kind: str, tmp_path: Pa
     with Farm(tmp_path, kind=kind, services=1, workers=2) as farm:
         warning = "Redis is a broker for development only"
         assert (warning in farm.services[0].log.read_text()) == (kind == "redis")
-        assert post(farm.urls[0], body(20)).status_code == 200
+        assert answered(farm.urls[0], body(20)).status_code == 200
         one, other = farm.workers
         other.stop()
         for trial in range(trials):

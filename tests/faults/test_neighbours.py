@@ -24,7 +24,7 @@ from tests.service.server import HOOK, JSON, Server
 GRAPHS, TURNS, COMPILES = sized((1, 8, 6), (8, 15, 6))
 ALONE_S = sized(6.0, 60.0)
 POISONED_PER_S = 10.0
-START_MS = 50.0
+START_MS = sized(500.0, 50.0)
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from tests.farm.topology import Farm
 from tests.faults.arrivals import STORED, Arrivals
 from tests.faults.balancer import Balancer
 from tests.faults.conftest import NOTICE_S
-from tests.faults.requests import accept, body, ended, post
+from tests.faults.requests import accept, answered, body, ended
 from tests.faults.size import figures, sized
 
 pytestmark = pytest.mark.xdist_group("farm")
@@ -20,7 +20,7 @@ PER_SECOND = 50.0
 def test_a_rolling_restart_fails_no_request_and_loses_no_job(farm: Farm) -> None:
     for number in range(STORED):
         for url in farm.urls:
-            assert post(url, body(number, "sqrt")).status_code == 200
+            assert answered(url, body(number, "sqrt")).status_code == 200
     jobs = [accept(farm.urls[number % 2], body(2000 + number, "sqrt")) for number in range(sized(10, 100))]
     exits: list[int] = []
     noticed: list[float] = []
@@ -60,7 +60,7 @@ def test_a_rolling_restart_fails_no_request_and_loses_no_job(farm: Farm) -> None
     )
     # Each request was sent once: a connection that broke and a refusal are failures, whoever would have tried again.
     assert not arrivals.failed()
-    assert arrivals.rate() > 0.95 * PER_SECOND
+    assert arrivals.rate() > sized(0.7, 0.95) * PER_SECOND
     assert min(served_while_red) > 0, "readiness turns first, and whoever has not heard of it is served"
     assert max(noticed) < NOTICE_S
     assert arrivals.jobs

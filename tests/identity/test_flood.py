@@ -29,6 +29,9 @@ HITS, COMPILES = 40, 12
 # Seconds; at the small size, room for a machine of two cores that runs other tests beside this one.
 HIT_P95_S: Final = sized(1.0, 0.05)
 COMPILE_P95_S: Final = sized(5.0, 1.0)
+# On one that is busier yet, what counts is how many compiles of the flood somebody waits for: it has 16 under way.
+HIT_COMPILES: Final = sized(4, 0)
+COMPILE_COMPILES: Final = sized(8, 0)
 
 # A client that costs little, so that the machine is the service's.
 _FLOODER: Final = """
@@ -126,6 +129,9 @@ def test_a_flood_of_one_tenant_does_not_keep_another_waiting(home: Path) -> None
             while not busy["compiles"] or (FULL and flood.poll() is None):
                 for kind, (times, send) in kinds.items():
                     busy[kind] += measured(times, send)
+        # What a compile takes, whose pace the other tests on the machine set before and after.
+        alone["compiles"] += measured(COMPILES, compile_another)
+        compile_s = p95(alone["compiles"])
         for kind, samples in busy.items():
             figures(
                 f"{kind} beside {CLIENTS} clients that flood",
@@ -133,8 +139,9 @@ def test_a_flood_of_one_tenant_does_not_keep_another_waiting(home: Path) -> None
                 p95_ms=p95(samples) * 1e3,
                 alone_ms=p95(alone[kind]) * 1e3,
             )
-        assert max(p95(busy["repeated requests"]), p95(busy["hits"])) < HIT_P95_S
-        assert p95(busy["compiles"]) < COMPILE_P95_S
+        hit_s = max(p95(busy["repeated requests"]), p95(busy["hits"]))
+        assert hit_s < max(HIT_P95_S, HIT_COMPILES * compile_s)
+        assert p95(busy["compiles"]) < max(COMPILE_P95_S, COMPILE_COMPILES * compile_s)
 
 
 def test_what_is_beyond_a_tenants_limit_is_told_to_come_back(home: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import pytest
@@ -11,29 +10,16 @@ from service.identity.scopes import Scope
 from tests.identity.guarded import GUARDED, Guarded, refusal
 from tests.service.bodies import compile_body, encoded, graph
 from tests.service.server import HOOK, cache
+from tests.service.stored import at_rest
 
 pytestmark = GUARDED
 READERS = [(Scope.CACHE_READ,), (Scope.CACHE_READ, Scope.COMPILE), (Scope.CACHE_READ, Scope.CACHE_WRITE)]
 
 
 def stored(guarded: Guarded) -> set[Path]:
-    """All that is stored but rights, of which a tenant has one for each thing that it may read.
-
-    Taken when no attempt is under way: its record is deleted behind the answer.
-    """
+    """All that is stored but rights, of which a tenant has one for each thing that it may read."""
     store = guarded.home / "store"
-
-    def is_attempted() -> bool:
-        return any("#" in path.name or b'"holder"' in path.read_bytes() for path in (store / "crashes").glob("*/*"))
-
-    for _ in range(1000):
-        try:
-            if not is_attempted():
-                return {path for path in store.rglob("*") if path.is_file() and (store / "access") not in path.parents}
-        except FileNotFoundError:  # deleted since it was listed
-            continue
-        time.sleep(0.01)
-    raise AssertionError("an attempt's record is not deleted")
+    return {path for path in at_rest(store) if (store / "access") not in path.parents}
 
 
 @pytest.mark.parametrize("scopes", READERS)

@@ -12,7 +12,7 @@ from tests.service.server import Server
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A service with test hooks and tight limits, for tests that look at differences."""
-    tight = {"compile_deadline_s": 5, "compile_memory_mib": 256, "compile_file_mib": 8, "compile_output_mib": 32}
+    tight = {"compile_deadline_s": 10, "compile_memory_mib": 256, "compile_file_mib": 8, "compile_output_mib": 32}
     with Server(tmp_path_factory.mktemp("seen"), test_hooks=1, **tight) as running:
         yield running
 

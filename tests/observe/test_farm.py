@@ -13,6 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.farm.brokers import missing
 from tests.farm.ports import free_port
 from tests.farm.topology import Farm
+from tests.faults.requests import answered
 from tests.observe.collector import collector
 from tests.service.bodies import compile_body, encoded
 
@@ -28,9 +29,8 @@ def test_a_worker_tells_its_figures_and_sends_the_spans_of_its_compiles(
     with collector() as spans:
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", spans.url)
         with Farm(tmp_path, services=1, workers=1, **seen) as farm:
-            headers = {"Content-Type": "application/json", "traceparent": f"00-{TRACE}-b7ad6b7169203331-01"}
-            sent = encoded(compile_body())
-            answer = httpx2.post(f"{farm.urls[0]}/compile", content=sent, headers=headers, timeout=120)
+            parent = f"00-{TRACE}-b7ad6b7169203331-01"
+            answer = answered(farm.urls[0], encoded(compile_body()), traceparent=parent)
             assert answer.status_code == 200, answer.text
             figures = httpx2.get(f"http://{address}/metrics", timeout=30).text
             assert httpx2.get(f"http://{address}/readyz", timeout=30).status_code == 200

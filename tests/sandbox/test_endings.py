@@ -32,7 +32,8 @@ ENDINGS = {
     "garbage": None,
 }
 FURTHER = {"half_a_frame": None, "garbled_json": None, "garbled_error": None}
-DETECTION_S = 0.05
+DETECTION_S = sized(0.5, 0.05)
+"""At the small size, on a machine that runs other tests."""
 
 
 class LastSign:

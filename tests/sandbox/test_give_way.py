@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -43,11 +44,14 @@ def test_a_compile_gives_way_and_the_service_does_not(served: Callable[[Wall], S
 
 def test_a_service_that_gives_way_more_than_its_compiles_compiles_as_it_does(tmp_path: Path) -> None:
     nicer = NICENESS + 5
-    with Server(tmp_path / "kiln", niceness=nicer, test_hooks=1, compile_deadline_s=5) as server:
+    # The machine may have much to do for others, who all go first.
+    with Server(tmp_path / "kiln", niceness=nicer, test_hooks=1, compile_deadline_s=600) as server:
+        server.http.timeout = 250.0
         with ThreadPoolExecutor() as pool:
             answer = pool.submit(server.compile, encoded(compile_body()), "hang")
             while not (compiling := server.jobs("compile")):
                 time.sleep(0.01)
             assert niceness(compiling[0])[0] == nicer
+            os.kill(compiling[0], signal.SIGABRT)
             assert answer.result().status_code == 422
         assert server.compile(encoded(compile_body())).status_code == 200

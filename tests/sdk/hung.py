@@ -26,5 +26,6 @@ def await_state(server: Server, job: str, state: str) -> None:
 
 
 def opened(server: Server) -> frozenset[str]:
-    """The jobs of a service that are not over."""
-    return frozenset(path.name for path in (server.home / "store" / "jobs" / "open").iterdir())
+    """The jobs of a service that are not over. Of a file that is being written the name has a # in it."""
+    names = (path.name for path in (server.home / "store" / "jobs" / "open").iterdir())
+    return frozenset(name for name in names if "#" not in name)

@@ -3,7 +3,6 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import socket
 import subprocess
 import sys
 import time
@@ -14,6 +13,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
+from tests.farm.ports import free_port
 from tests.forked import Forked
 from tests.snippets import ROOT, blocks, every_block, run_python
 
@@ -63,11 +63,6 @@ def test_every_command_of_the_cli_page_runs(tmp_path: Path, forked: Forked) -> N
                 expected = int(stated[1]) if stated else 0
                 assert done.returncode == expected, f"kiln {command}\n{done.stdout}{done.stderr}"
     assert ran == {"serve", "compile", "compile-all", "run", "tune", "validate", "doctor"}
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        return free.getsockname()[1]
 
 
 @contextmanager

@@ -20,6 +20,7 @@ import pytest
 from tensorkiln import AsyncClient, Client, Graph
 from tensorkiln.errors import CrashedError, JobCancelledError, RequestError, UnavailableError
 from tensorkiln.sdk import JobEvent
+from tests.farm.ports import free_port
 from tests.sdk.hung import await_state, opened
 from tests.sdk.interrupt import broken_off
 from tests.sdk.scripted import ScriptedServer
@@ -291,8 +292,8 @@ def test_only_what_becomes_a_job_has_a_key(scripted: ScriptedServer, tmp_path: P
 
 
 def test_a_job_outlives_a_restart_of_its_service(tmp_path: Path) -> None:
-    home = tmp_path / "server"
-    with Server(home, test_hooks=1, concurrency=1, compile_deadline_s=600) as server:
+    home, port = tmp_path / "server", free_port()
+    with Server(home, port=port, test_hooks=1, concurrency=1, compile_deadline_s=600) as server:
         hung = httpx2.post(
             f"{server.url}/compile",
             content=encoded(compile_body()),
@@ -303,6 +304,6 @@ def test_a_job_outlives_a_restart_of_its_service(tmp_path: Path) -> None:
             job = client.submit(graph("sqrt", rows=60), "cpu")
             server.http.delete(f"/jobs/{hung.json()['id']}")
             server.stop(signal.SIGKILL)
-            with Server(home, port=int(server.url.rpartition(":")[2])):
+            with Server(home, port=port):
                 (compiled,) = job.wait(120)
             assert compiled.target.kind == "cpu"

@@ -174,11 +174,12 @@ def test_a_connection_that_is_cut_before_the_answer_is_tried_again(
 
 
 def test_an_unreachable_service_is_named(transport: Connect) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    client = transport(f"http://127.0.0.1:{port}")
-    with pytest.raises(UnavailableError, match=f"127.0.0.1:{port} cannot be reached for GET /capabilities"):
-        client.get("/capabilities")
+    with socket.socket() as unheard:
+        unheard.bind(("127.0.0.1", 0))  # nobody else listens on it meanwhile
+        port = unheard.getsockname()[1]
+        client = transport(f"http://127.0.0.1:{port}")
+        with pytest.raises(UnavailableError, match=f"127.0.0.1:{port} cannot be reached for GET /capabilities"):
+            client.get("/capabilities")
 
 
 def test_a_slow_answer_ends_at_the_deadline_and_is_not_tried_again(

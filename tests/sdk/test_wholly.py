@@ -15,21 +15,47 @@ from tensorkiln.immediate import run
 from tensorkiln.wire import BlockingWire
 
 
+class Interrupting:
+    """Somebody presses Ctrl-C a moment after the work has begun, which goes on until then at least."""
+
+    def __init__(self) -> None:
+        self._has_begun, self._is_pressed = threading.Event(), threading.Event()
+        self._thread = threading.Thread(target=self._press)
+        self._thread.start()
+
+    def wait(self) -> None:
+        """What the work does first."""
+        self._has_begun.set()
+        assert self._is_pressed.wait(60)
+
+    def close(self) -> None:
+        self._has_begun.set()
+        self._thread.join()
+
+    def _press(self) -> None:
+        self._has_begun.wait()
+        time.sleep(0.2)  # until whoever has begun it waits for it
+        os.kill(os.getpid(), signal.SIGINT)
+        self._is_pressed.set()
+
+
 @pytest.fixture
-def interrupted() -> Generator[None]:
-    """Somebody presses Ctrl-C in a moment."""
+def interrupting() -> Generator[Interrupting]:
     if threading.current_thread() is not threading.main_thread():
         pytest.skip("a signal is the main thread's")
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    timer = threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT))
-    timer.start()
-    yield
-    timer.join()
+    interrupting = Interrupting()
+    yield interrupting
+    interrupting.close()
     signal.signal(signal.SIGINT, before)
 
 
-def after(seconds: float, undone: list[str], error: Exception | None = None) -> str:
+def after(
+    seconds: float, undone: list[str], error: Exception | None = None, interrupting: Interrupting | None = None
+) -> str:
     async def work() -> str:
+        if interrupting is not None:
+            interrupting.wait()
         time.sleep(seconds)
         if error is not None:
             raise error
@@ -49,29 +75,28 @@ def test_who_is_not_interrupted_gets_the_result() -> None:
     assert undone == []
 
 
-@pytest.mark.usefixtures("interrupted")
-def test_who_is_interrupted_waits_until_it_is_undone() -> None:
+def test_who_is_interrupted_waits_until_it_is_undone(interrupting: Interrupting) -> None:
     undone: list[str] = []
     with pytest.raises(KeyboardInterrupt):
-        after(0.5, undone)
+        after(0.3, undone, interrupting=interrupting)
     assert undone == ["done"]
 
 
-@pytest.mark.usefixtures("interrupted")
-def test_what_takes_too_long_to_wait_for_is_undone_later(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_takes_too_long_to_wait_for_is_undone_later(
+    interrupting: Interrupting, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(wire, "SETTLE_S", 0.05)
     undone: list[str] = []
     with pytest.raises(KeyboardInterrupt):
-        after(1.0, undone)
+        after(1.0, undone, interrupting=interrupting)
     assert undone == []
     while not undone:
         time.sleep(0.02)
     assert undone == ["done"]
 
 
-@pytest.mark.usefixtures("interrupted")
-def test_what_fails_after_the_interrupt_has_nothing_to_undo() -> None:
+def test_what_fails_after_the_interrupt_has_nothing_to_undo(interrupting: Interrupting) -> None:
     undone: list[str] = []
     with pytest.raises(KeyboardInterrupt):
-        after(0.5, undone, ZeroDivisionError())
+        after(0.3, undone, ZeroDivisionError(), interrupting)
     assert undone == []

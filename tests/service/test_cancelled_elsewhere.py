@@ -127,12 +127,15 @@ class Held(JobRecords):
         super().__init__(house.store, house.records)
         self.may_look = asyncio.Event()
         self.may_look.set()
+        self._is_kept = asyncio.Event()
 
     async def look_no_more(self) -> None:
         self.may_look.clear()
-        await asyncio.sleep(0.1)  # A look that was under way is over.
+        await self._is_kept.wait()  # A look that was under way is over.
 
     async def opened(self) -> list[str]:
+        if not self.may_look.is_set():
+            self._is_kept.set()
         await self.may_look.wait()
         return await super().opened()
 

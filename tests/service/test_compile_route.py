@@ -17,10 +17,13 @@ from tensorkiln.program import Program
 from tensorkiln.spec import CompiledProgram
 from tests.service.bodies import compile_body, encoded, graph
 from tests.service.server import Server, cache
+from tests.service.stored import at_rest
 
 
-def stored(server: Server, *parts: str) -> list[Path]:
-    return [path for path in (server.home / "store").joinpath(*parts).rglob("*") if path.is_file()]
+def stored(server: Server, folder: str = "") -> list[Path]:
+    """The files of the store, or of a folder of it, while nothing is under way."""
+    store = server.home / "store"
+    return [path for path in sorted(at_rest(store)) if not folder or store / folder in path.parents]
 
 
 def test_a_compiled_graph_runs_with_its_own_names(server: Server) -> None:

@@ -17,6 +17,9 @@ from tests.service.bodies import compile_body, encoded, graph
 from tests.service.server import HOOK, JSON, Server
 from tests.service.test_connections import connected, said
 
+NOTICE_S = 10.0
+"""Long enough for a compile on a machine that runs other tests."""
+
 
 def fresh(server: Server, method: str, path: str, body: bytes | None = None, **headers: str) -> httpx2.Response:
     """The answer to a request over a connection of its own."""
@@ -32,20 +35,20 @@ def accepts(server: Server) -> bool:
 
 
 def test_during_the_notice_readiness_is_gone_and_everybody_is_served(home: Path) -> None:
-    with Server(home, shutdown_notice_s=4) as server:
+    with Server(home, shutdown_notice_s=NOTICE_S) as server:
         assert fresh(server, "GET", "/readyz").status_code == 200
         os.kill(server.pid, signal.SIGTERM)
         begin = time.monotonic()
         while (ready := fresh(server, "GET", "/readyz")).status_code == 200:
-            assert time.monotonic() - begin < 3
+            assert time.monotonic() - begin < NOTICE_S / 2
         assert (ready.status_code, ready.json()["code"], ready.json()["retryable"]) == (503, "infra.unavailable", True)
         assert "Retry-After" in ready.headers
         assert fresh(server, "GET", "/healthz").status_code == 200
         assert fresh(server, "POST", "/compile", encoded(compile_body())).status_code == 200
         later = fresh(server, "POST", "/compile", encoded(compile_body(graph("sqrt"))), Prefer="respond-async")
         assert later.status_code in (200, 202)
-        assert server.process.wait(30) == 0
-        assert time.monotonic() - begin > 3.5
+        assert server.process.wait(60) == 0
+        assert time.monotonic() - begin > NOTICE_S - 0.5
         with pytest.raises(httpx2.ConnectError):
             fresh(server, "GET", "/readyz")
     with Server(home) as again:
@@ -54,14 +57,14 @@ def test_during_the_notice_readiness_is_gone_and_everybody_is_served(home: Path)
 
 
 def test_without_a_notice_nobody_new_is_accepted_and_what_is_under_way_is_finished(home: Path) -> None:
-    with Server(home, test_hooks=1, compile_deadline_s=4) as server, ThreadPoolExecutor() as pool:
+    with Server(home, test_hooks=1, compile_deadline_s=8) as server, ThreadPoolExecutor() as pool:
         under_way = pool.submit(server.compile, encoded(compile_body()), "hang")
         while not server.jobs("compile"):
             time.sleep(0.01)
         os.kill(server.pid, signal.SIGTERM)
         begin = time.monotonic()
         while accepts(server):
-            assert time.monotonic() - begin < 3
+            assert time.monotonic() - begin < 6
             time.sleep(0.02)
         answer = under_way.result()
         assert (answer.status_code, answer.json()["code"]) == (422, "compile.deadline_exceeded")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -211,6 +212,7 @@ def test_a_tenant_is_charged_for_the_attempts_and_not_for_the_queue_of_the_broke
             await asyncio.sleep(0.01)
         task = await rig.task(found[0])
         await asyncio.sleep(queued_s)
+        begin = time.monotonic()
         assert await rig.ledger.claim(task, 1, "worker")
         if ending == "cancelled":
             await asyncio.sleep(1.0)
@@ -233,7 +235,7 @@ def test_a_tenant_is_charged_for_the_attempts_and_not_for_the_queue_of_the_broke
         while not spent:
             await asyncio.sleep(0.01)
         if ending == "cancelled":
-            assert 0 < spent[0] < queued_s
+            assert 0 < spent[0] <= time.monotonic() - begin
         elif ending == "done by another worker":
             assert spent == [2 * cpu_s, cpu_s]
         else:

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from tests.faults.chain import chain
+from tests.observe.figures import Figures
 from tests.observe.readiness import await_green
 from tests.sandbox.processes import alive
 from tests.service.bodies import compile_body, encoded, graph
@@ -119,6 +120,9 @@ def test_a_service_that_is_asked_to_stop_finishes_what_it_has_and_leaves_nothing
     threads = [threading.Thread(target=lambda body=body: answers.append(server.compile(body))) for body in bodies]
     for thread in threads:
         thread.start()
+    # Both have been received, and neither is done: the one that asks is in flight as well.
+    while Figures(server)("kiln_http_requests_in_flight") < 3:
+        time.sleep(0.01)
     _await_compile(server.fork_server)
     os.kill(server.pid, signal.SIGTERM)
     for thread in threads:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
+from service.action import Action
 from service.engine.compiles import Compiled, Compiles
 from service.engine.misses import Misses
 from service.engine.order import Made, Order, Wanted
@@ -23,7 +24,7 @@ from service.identity.keyring import Keyring as ApiKeyring
 from service.identity.scopes import EVERYTHING
 from service.identity.tenancy import Tenancy
 from service.store.nearest import Nearest
-from service.store.programs import Entry
+from service.store.programs import Entry, Miss, Programs
 from tensorkiln.errors import DiagnosticError, RateLimitedError
 from tests.settled import settled
 from tests.trust.stores import Stocked, action
@@ -75,6 +76,37 @@ class Bench:
     async def close(self) -> None: ...
 
 
+class Looks:
+    """How many are at a look at the store now: what they want is not waited for yet."""
+
+    def __init__(self) -> None:
+        self.under_way = 0
+
+    @contextmanager
+    def one(self) -> Generator[None]:
+        self.under_way += 1
+        try:
+            yield
+        finally:
+            self.under_way -= 1
+
+
+class CountedPrograms(Programs):
+    looks: Looks
+
+    async def find(self, action: Action, *, with_dumps: bool) -> Entry | Miss:
+        with self.looks.one():
+            return await super().find(action, with_dumps=with_dumps)
+
+
+class CountedMisses(Misses):
+    looks: Looks
+
+    async def explain(self, action: Action, miss: Miss) -> dict[str, Any]:
+        with self.looks.one():
+            return await super().explain(action, miss)
+
+
 class Service:
     """Compiles of tenants that share a store, `width` at a time."""
 
@@ -90,17 +122,22 @@ class Service:
         async def is_stored(digest: str) -> bool:
             return await stocked.programs.entry(digest) is not None
 
-        misses = Misses(Nearest(stocked.records, is_stored), tenancy)
+        misses = CountedMisses(Nearest(stocked.records, is_stored), tenancy)
+        programs = CountedPrograms(stocked.records, stocked.blobs, stocked.notary)
+        self._looks = misses.looks = programs.looks = Looks()
         self.engine = Bench(stocked)
         turns = Turns(self.lane, keyring.tenant)
-        tunings = Tunings(tenancy, stocked.programs)
-        self.compiles = Compiles(self.engine, turns, tenancy, stocked.blobs, stocked.programs, misses, tunings)
+        tunings = Tunings(tenancy, programs)
+        self.compiles = Compiles(self.engine, turns, tenancy, stocked.blobs, programs, misses, tunings)
 
     async def ask(self, tenant: str, tell: Tell = lambda _: None) -> asyncio.Task[Compiled]:
         """What `tenant` waits for, once it is in the queue, at work, or with whoever is."""
         with acting_as(Caller(f"key:{tenant}", tenant, "", EVERYTHING)):
             asked = asyncio.create_task(self.compiles.program(WANTED, tell))
-        await asyncio.sleep(0.05)
+        await settled()
+        while self._looks.under_way:
+            await asyncio.sleep(0.01)
+        await settled()
         return asked
 
     @asynccontextmanager

@@ -13,6 +13,7 @@ from tensorkiln.errors import CrashedError, DiagnosticError, TensorkilnError
 from tests.identity.guarded import Guarded
 from tests.service.bodies import compile_body, encoded, graph
 from tests.service.server import HOOK
+from tests.service.stored import at_rest
 from tests.service.test_attempts import Clock
 
 REMEMBERED = CrashedError("It crashed.", pointers=["/nodes/0"], details={"attempts": 2, "cached": True})
@@ -84,8 +85,9 @@ def test_it_is_told_without_a_look_at_the_crashes_of_the_store_to_its_caller_alo
 
     first, second = crash(mine), crash(mine)
     assert second == {**first, "details": {**first["details"], "cached": True}}
-    for record in (guarded.home / "store" / "crashes").rglob("*"):
-        if record.is_file():
+    store = guarded.home / "store"
+    for record in at_rest(store):
+        if store / "crashes" in record.parents:
             os.truncate(record, 0)
     assert crash(mine) == second
     assert guarded.send(mine, "GET", f"/artifacts/{first['details']['reproducer']}").status_code == 200

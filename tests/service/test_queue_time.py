@@ -17,7 +17,7 @@ from tests.service.bodies import compile_body, encoded, graph
 from tests.service.server import Server
 from tests.service.test_jobs import ended, events, submit
 
-DEADLINE_S = 4.0
+DEADLINE_S = 8.0
 
 
 @pytest.fixture(scope="module")

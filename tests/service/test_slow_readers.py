@@ -17,6 +17,7 @@ from service.connections import connections
 
 HEAD_S = STALLED_S = 0.4
 BODY = bytes(32 << 20)
+MOST_AT_ONCE = 2 << 20
 LITTLE = bytes(48 << 10)
 
 
@@ -28,9 +29,9 @@ async def application(scope: Any, receive: Any, send: Any) -> None:
 
 
 @contextmanager
-def serving(*, most: int = 100, buffer: int = 4096) -> Generator[tuple[int, set[Any]]]:
+def serving(*, most: int = 100, buffer: int = 4096, stalled_s: float = STALLED_S) -> Generator[tuple[int, set[Any]]]:
     """The port of a server, and its connections."""
-    protocol = connections(HEAD_S, STALLED_S)
+    protocol = connections(HEAD_S, stalled_s)
     protocol.most = most  # type: ignore[attr-defined]
     with socket.create_server(("127.0.0.1", 0)) as listener:
         # What the kernel takes is as good as fetched.
@@ -56,11 +57,11 @@ def asking(port: int, path: str, *more: str, buffer: int = 4096) -> socket.socke
 
 
 def fetched(connection: socket.socket, pause_s: float = 0.0) -> int:
-    """How many bytes come, at most 2 MiB for every pause."""
+    """How many bytes come, at most so many for every pause."""
     count = 0
     with suppress(ConnectionResetError, TimeoutError):
         while count < len(BODY):
-            part = len(connection.recv(2 << 20, socket.MSG_WAITALL))
+            part = len(connection.recv(MOST_AT_ONCE, socket.MSG_WAITALL))
             if not part:
                 break
             count += part
@@ -69,11 +70,12 @@ def fetched(connection: socket.socket, pause_s: float = 0.0) -> int:
 
 
 def test_an_answer_that_is_fetched_slowly_arrives() -> None:
-    roomy = 1 << 20
-    with serving(buffer=roomy) as (port, _):
+    roomy, stalled_s, pause_s = 1 << 20, 2.0, 0.15
+    assert len(BODY) / MOST_AT_ONCE * pause_s > stalled_s > 10 * pause_s
+    with serving(buffer=roomy, stalled_s=stalled_s) as (port, _):
         for more in ([], ["Connection: close"]):
             with asking(port, "/", *more, buffer=roomy) as connection:
-                assert fetched(connection, 0.1) >= len(BODY)
+                assert fetched(connection, pause_s) >= len(BODY)
 
 
 def test_an_answer_that_nobody_fetches_ends_its_connection() -> None:
@@ -89,7 +91,8 @@ def test_an_answer_that_nobody_fetches_ends_its_connection() -> None:
 
 
 def test_those_who_fetch_nothing_keep_nobody_out() -> None:
-    with serving(most=4) as (port, _), ExitStack() as stack:
+    # None is given up for its own sake as long as the test takes.
+    with serving(most=4, stalled_s=60.0) as (port, _), ExitStack() as stack:
         for _ in range(8):
             stack.enter_context(asking(port, "/little", "Connection: close"))
         time.sleep(0.1)

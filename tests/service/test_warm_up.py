@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from service.sandbox.child import RESERVE
 from service.sandbox.connection import Connection
 from service.sandbox.control import Limits
 from service.sandbox.frames import Message
@@ -21,7 +22,8 @@ from service.sandbox.sandbox import Sandbox
 from service.sandbox.spawn import Spawned
 from service.sandbox.warm_ups import COMPILING
 from tensorkiln.errors import CrashedError, UnavailableError
-from tests.service.server import await_end, children, jobs
+from tests.sandbox.processes import name
+from tests.service.server import await_end, children
 from tests.service.warm_ups import HELD_MIB
 
 LIMITS = Limits(deadline_s=5.0, memory_mib=64, file_mib=4)
@@ -158,7 +160,7 @@ async def ping(sandbox: Sandbox) -> None:
 
 def reserves(fork_server: int, earlier: set[int]) -> set[int]:
     """The two processes in reserve, once there are two that are none of `earlier`."""
-    while len(others := set(children(fork_server)) - set(jobs(fork_server)) - earlier) < 2:
+    while len(others := {child for child in children(fork_server) if name(child) == RESERVE} - earlier) < 2:
         time.sleep(0.005)
     assert len(others) == 2
     return others

@@ -29,8 +29,9 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 def asked_of(server: Server, place: str) -> httpx2.Client:
-    """A connection to the worker at this place; an idle worker takes each new one."""
-    for _ in range(500):
+    """A connection to the worker at this place; an idle worker takes each new one, once it has started."""
+    until = time.monotonic() + 120
+    while time.monotonic() < until:
         client = httpx2.Client(base_url=server.url, timeout=60)
         found = PLACE.search(client.get("/metrics").text)
         if found is not None and found[1] == place:
