@@ -13,7 +13,7 @@ from tensorkiln.expr import Dim
 
 from .frame import Frame
 
-GROUP, ROW = "group", "row"
+GROUP, FIRST, ROW = "group", "first", "row"
 RowEmission = Callable[[Index, Sequence[IndexEmitter]], None]
 """Emits rows, given their position in each of the row loops, and an emitter for each of them."""
 
@@ -33,9 +33,9 @@ def for_each_row(
     def over(end: Dim, step: int, inside: IndexEmitter) -> None:
         loop = scf.ForOp(inside(start), inside(end), inside(step))
         with ir.InsertionPoint(loop.body):
-            here = inside.inside({ROW: loop.induction_variable})
-            ahead = [expr.add(expr.symbol(ROW), number) for number in range(step)]
-            emit(positions, [here.inside({ROW: here(row)}) for row in ahead] if step > 1 else [here])
+            here = inside.inside({FIRST: loop.induction_variable})
+            together = [expr.add(expr.symbol(FIRST), number) for number in range(step)]
+            emit(positions, [here.inside({ROW: here(row)}) for row in together])
             scf.YieldOp([])
 
     index = IndexEmitter(space, frame.symbols)

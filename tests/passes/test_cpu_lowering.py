@@ -123,17 +123,43 @@ def test_a_gather_compares_its_index_as_unsigned_before_it_loads() -> None:
 
 
 def test_a_softmax_is_four_loop_nests_inside_one_row_loop() -> None:
+    """The last is there with the reciprocal of the sum, and for sums that have none."""
     text = str(after("realise", normalised()))
-    assert text.count("linalg.generic") == 4
+    assert text.count("linalg.generic") == 5
     check_ir(
         text,
         """
         // CHECK: memref.alloca() : memref<f32>
         // CHECK: scf.for
         // CHECK: scf.for
-        // CHECK-COUNT-4: linalg.generic
+        // CHECK-COUNT-3: linalg.generic
+        // CHECK: scf.if
+        // CHECK: linalg.generic
+        // CHECK: math.fma
+        // CHECK: } else {
+        // CHECK: linalg.generic
+        // CHECK: arith.divf
         // CHECK-NOT: memref.alloca
         // CHECK: return
+        """,
+    )
+
+
+def test_long_rows_that_are_reduced_alone_are_read_four_at_once() -> None:
+    b = Builder("product")
+    matrix, vector = b.input("float32", (b.symbol("n", 1, 900), 512)), b.input("float32", (512,))
+    check_ir(
+        after("realise", output(b, matrix @ vector)),
+        """
+        // CHECK: scf.if
+        // CHECK: scf.for {{.*}} step %c4
+        // CHECK: linalg.generic
+        // CHECK-SAME: iterator_types = ["reduction"]} ins(%{{[^,]*}}, %{{[^,]*}}, %{{[^,]*}}, %{{[^,]*}}, %{{[^,]*}} :
+        // CHECK-COUNT-4: memref.store {{.*}}strided<[], offset: ?>
+        // CHECK: } else {
+        // CHECK: scf.for {{.*}} step %c1
+        // CHECK: linalg.generic
+        // CHECK-SAME: iterator_types = ["reduction"]} ins(%{{[^,]*}}, %{{[^,]*}} :
         """,
     )
 
