@@ -27,6 +27,15 @@ class DType(StrEnum):
     UINT64 = "uint64"
     BOOL = "bool"
     UNIT = "unit"
+    FLOAT8_E4M3FN = "float8_e4m3fn"
+    FLOAT8_E4M3FNUZ = "float8_e4m3fnuz"
+    FLOAT8_E5M2 = "float8_e5m2"
+    FLOAT8_E5M2FNUZ = "float8_e5m2fnuz"
+    FLOAT4_E2M1FN = "float4_e2m1fn"
+    INT4 = "int4"
+    UINT4 = "uint4"
+    INT2 = "int2"
+    UINT2 = "uint2"
 
     @property
     def bits(self) -> int:
@@ -35,13 +44,26 @@ class DType(StrEnum):
 
     @property
     def itemsize(self) -> int:
-        """Bytes of one element in a buffer: bool takes 1, unit takes 0."""
+        """Bytes of one element in a buffer: bool and what has less than 8 bits take 1, unit takes 0."""
         return (_TRAITS[self].bits + 7) // 8
 
     @property
     def numpy(self) -> np.dtype[Any]:
-        """The NumPy dtype; bfloat16 is `ml_dtypes.bfloat16`, unit is the empty void `V0`."""
+        """The NumPy dtype; bfloat16 and the narrow dtypes are those of ml_dtypes, unit is the empty void `V0`."""
         return _TRAITS[self].numpy
+
+    @property
+    def is_narrow(self) -> bool:
+        """True for what is stored, moved and cast, and never computed with: floats of 8 and 4 bits, integers of 4 and 2.
+
+        `is_float`, `is_integer`, `is_signed` and `is_unsigned` are false of them, and tell how their `wide` is.
+        """
+        return self in _WIDE
+
+    @property
+    def wide(self) -> DType:
+        """The dtype that a narrow one is computed in, which has all its values: float32, int8 or uint8. Else itself."""
+        return _WIDE.get(self, self)
 
     @property
     def is_float(self) -> bool:
@@ -71,12 +93,12 @@ class DType(StrEnum):
 
     @property
     def min(self) -> int | float | bool:
-        """The identity of max: -inf, the least integer, or False."""
+        """The identity of max: -inf, the least integer, or False; of a narrow float, the least finite value."""
         return _TRAITS[self].min
 
     @property
     def max(self) -> int | float | bool:
-        """The greatest value: inf, the greatest integer, or True."""
+        """The greatest value: inf, the greatest integer, or True; of a narrow float, the greatest finite value."""
         return _TRAITS[self].max
 
     @staticmethod
@@ -99,10 +121,34 @@ def _integer(kind: str, bits: int) -> _Traits:
     return _Traits(kind, bits, np.dtype(f"{kind}{bits // 8}"), low, low + (1 << bits) - 1)
 
 
+def _narrow_float(dtype: DType, bits: int) -> _Traits:
+    numpy = np.dtype(getattr(ml_dtypes, dtype))
+    known = ml_dtypes.finfo(numpy)
+    return _Traits("n", bits, numpy, float(known.min), float(known.max))
+
+
+def _narrow_integer(dtype: DType, bits: int) -> _Traits:
+    low = -(1 << (bits - 1)) if dtype.startswith("int") else 0
+    return _Traits("n", bits, np.dtype(getattr(ml_dtypes, dtype)), low, low + (1 << bits) - 1)
+
+
 def _float(bits: int, numpy: np.dtype[Any]) -> _Traits:
     return _Traits("f", bits, numpy, float("-inf"), float("inf"))
 
 
+_NARROW_FLOATS = {
+    DType.FLOAT8_E4M3FN: 8,
+    DType.FLOAT8_E4M3FNUZ: 8,
+    DType.FLOAT8_E5M2: 8,
+    DType.FLOAT8_E5M2FNUZ: 8,
+    DType.FLOAT4_E2M1FN: 4,
+}
+_NARROW_INTEGERS = {DType.INT4: 4, DType.UINT4: 4, DType.INT2: 2, DType.UINT2: 2}
+_WIDE = {
+    **dict.fromkeys(_NARROW_FLOATS, DType.FLOAT32),
+    **dict.fromkeys((DType.INT4, DType.INT2), DType.INT8),
+    **dict.fromkeys((DType.UINT4, DType.UINT2), DType.UINT8),
+}
 _TRAITS = {
     DType.FLOAT16: _float(16, np.dtype(np.float16)),
     DType.BFLOAT16: _float(16, np.dtype(ml_dtypes.bfloat16)),
@@ -112,5 +158,7 @@ _TRAITS = {
     **{DType(f"uint{bits}"): _integer("u", bits) for bits in (8, 16, 32, 64)},
     DType.BOOL: _Traits("b", 1, np.dtype(np.bool_), False, True),
     DType.UNIT: _Traits("V", 0, np.dtype("V0"), 0, 0),
+    **{dtype: _narrow_float(dtype, bits) for dtype, bits in _NARROW_FLOATS.items()},
+    **{dtype: _narrow_integer(dtype, bits) for dtype, bits in _NARROW_INTEGERS.items()},
 }
 _BY_NUMPY = {traits.numpy: dtype for dtype, traits in _TRAITS.items()}

@@ -7,7 +7,7 @@ from math import prod
 from ..nodes import ConstScalar, Vconst
 from ..nodes.literals import LiteralError, parse_literal, parse_literals
 from ..types import TensorType
-from .legality import VALUES
+from .legality import STORED
 from .scope import Scope, shape_text
 
 
@@ -20,7 +20,7 @@ def const_scalar(node: ConstScalar, scope: Scope) -> TensorType:
 
 
 def vconst(node: Vconst, scope: Scope) -> TensorType:
-    if node.dtype not in VALUES:
+    if node.dtype not in STORED:
         scope.fail(f"vconst does not hold {node.dtype}", "dtype")
     try:
         parse_literals(node.values, node.dtype)

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+from ..dtypes import DType
 from ..expr import floordiv, floormod, mul
 from ..nodes import Bitcast, Cast
 from ..types import TensorType
-from .legality import VALUES
+from .legality import STORED
 from .movement import operand
 from .scope import Scope
 
 
 def _require_target(node: Cast | Bitcast, scope: Scope) -> None:
-    if node.target_dtype not in VALUES:
+    if node.target_dtype not in STORED:
         scope.fail(f"cannot convert to {node.target_dtype}", "target_dtype")
     if node.dtype is not node.target_dtype:
         scope.fail(f"dtype is {node.dtype}, target_dtype {node.target_dtype}: they are equal", "dtype", "target_dtype")
+
+
+def require_whole_bytes(scope: Scope, before: DType, after: DType, *fields: str) -> None:
+    """Refuses to read bytes as another dtype where an element of either is only a part of one."""
+    for dtype in (before, after):
+        if dtype.is_narrow and dtype.bits < 8 and before is not after:
+            scope.fail(f"the bytes of {before} cannot be read as {after}: {dtype} has {dtype.bits} bits (cast)", *fields)
 
 
 def cast(node: Cast, scope: Scope) -> TensorType:
@@ -25,6 +33,7 @@ def cast(node: Cast, scope: Scope) -> TensorType:
 def bitcast(node: Bitcast, scope: Scope) -> TensorType:
     _require_target(node, scope)
     source = operand(scope, node.in_var)
+    require_whole_bytes(scope, source.dtype, node.target_dtype, "in_var", "target_dtype")
     before, after = source.dtype.itemsize, node.target_dtype.itemsize
     if before == after:
         return scope.type(node.target_dtype, source.shape)

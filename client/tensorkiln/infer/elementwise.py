@@ -8,7 +8,7 @@ from ..dtypes import DType
 from ..expr import Dim
 from ..nodes import Binop, BinopKind, Ternary, TernaryKind, Unary, UnaryKind
 from ..types import TensorType
-from .legality import BITS, CONDITIONS, FLOATS, INTEGERS, NUMBERS, VALUES
+from .legality import BITS, CONDITIONS, FLOATS, INTEGERS, NUMBERS, STORED, VALUES, advice
 from .scope import Scope
 
 BINOP_DTYPES: Final[dict[BinopKind, frozenset[DType]]] = {
@@ -56,7 +56,7 @@ def mixed_shape(scope: Scope, left: tuple[Dim, ...], right: tuple[Dim, ...], *fi
 def binop(node: Binop, scope: Scope) -> TensorType:
     a, b, op = scope.types[node.a_var], scope.types[node.b_var], node.op
     if a.dtype not in BINOP_DTYPES[op]:
-        scope.fail(f"{op} does not take {a.dtype}", "op", "a_var")
+        scope.fail(f"{op} does not take {a.dtype}{advice(a.dtype)}", "op", "a_var")
     if b.dtype is not a.dtype and not (op in SHIFTS and b.dtype is DType.UINT32):
         scope.fail(f"the operands have different dtypes: {a.dtype} and {b.dtype} (cast one of them)", "a_var", "b_var")
     if op in COMPARISONS:
@@ -72,15 +72,15 @@ def binop(node: Binop, scope: Scope) -> TensorType:
 def unary(node: Unary, scope: Scope) -> TensorType:
     operand = scope.types[node.in_var]
     if operand.dtype not in UNARY_DTYPES[node.op]:
-        scope.fail(f"{node.op} does not take {operand.dtype}", "op", "in_var")
+        scope.fail(f"{node.op} does not take {operand.dtype}{advice(operand.dtype)}", "op", "in_var")
     scope.require_dtype(node.dtype, operand.dtype)
     return operand
 
 
 def ternary(node: Ternary, scope: Scope) -> TensorType:
     a, b, c = scope.types[node.a_var], scope.types[node.b_var], scope.types[node.c_var]
-    if b.dtype not in VALUES:
-        scope.fail(f"{node.op} does not take {b.dtype}", "op", "b_var")
+    if b.dtype not in (STORED if node.op is TernaryKind.WHERE else VALUES):
+        scope.fail(f"{node.op} does not take {b.dtype}{advice(b.dtype)}", "op", "b_var")
     if b.dtype is not c.dtype:
         scope.fail(f"the operands have different dtypes: {b.dtype} and {c.dtype} (cast one of them)", "b_var", "c_var")
     if node.op is TernaryKind.WHERE:

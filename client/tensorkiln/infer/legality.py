@@ -12,6 +12,9 @@ BOOLS: Final = frozenset({DType.BOOL})
 NUMBERS: Final = FLOATS | INTEGERS
 BITS: Final = INTEGERS | BOOLS
 VALUES: Final = NUMBERS | BOOLS
+"""What is computed with: all that carries data but the narrow dtypes."""
+NARROW: Final = frozenset(dtype for dtype in DType if dtype.is_narrow)
+STORED: Final = VALUES | NARROW
 """Everything that carries data: all but unit."""
 
 CONDITIONS: Final = frozenset({DType.BOOL, DType.UINT8})
@@ -19,3 +22,8 @@ CONDITIONS: Final = frozenset({DType.BOOL, DType.UINT8})
 
 MARKERS: Final = frozenset({DType.INT32, DType.UNIT})
 """The value of `device` and `unique`."""
+
+
+def advice(dtype: DType) -> str:
+    """What to do where a narrow dtype is not taken; nothing for another."""
+    return f" (cast it to {dtype.wide}, or wider, and the result back)" if dtype.is_narrow else ""

@@ -5,7 +5,8 @@ from __future__ import annotations
 from ..expr import Dim, mul, sub
 from ..nodes import Assign, Buffer, BufferView, Contiguous, Copy, Placeholder
 from ..types import TensorType
-from .legality import VALUES
+from .conversion import require_whole_bytes
+from .legality import STORED
 from .movement import operand
 from .scope import Scope, Shape
 
@@ -20,7 +21,7 @@ def storage_shape(scope: Scope, var: int, size: Dim, field: str) -> Shape:
 
 
 def buffer(node: Buffer, scope: Scope) -> TensorType:
-    if node.dtype not in VALUES:
+    if node.dtype not in STORED:
         scope.fail(f"a buffer does not hold {node.dtype}", "dtype")
     scope.require_ge(node.size_in_elements, 0, "the size of a buffer is not negative", "size_in_elements")
     return scope.type(node.dtype, storage_shape(scope, node.out_var, node.size_in_elements, "size_in_elements"))
@@ -28,8 +29,9 @@ def buffer(node: Buffer, scope: Scope) -> TensorType:
 
 def buffer_view(node: BufferView, scope: Scope) -> TensorType:
     base = operand(scope, node.buffer_var, "buffer_var")
-    if node.dtype not in VALUES:
+    if node.dtype not in STORED:
         scope.fail(f"a buffer does not hold {node.dtype}", "dtype")
+    require_whole_bytes(scope, base.dtype, node.dtype, "buffer_var", "dtype")
     scope.require_ge(node.size, 0, "the size of a buffer view is not negative", "size")
     scope.require_ge(node.offset, 0, "the offset of a buffer view is not negative", "offset")
     bytes_after = mul(sub(mul(*base.shape), node.offset), base.dtype.itemsize)
@@ -43,7 +45,7 @@ def buffer_view(node: BufferView, scope: Scope) -> TensorType:
 def placeholder(node: Placeholder, scope: Scope) -> TensorType:
     if node.out_var not in scope.inputs:
         scope.fail(f"the placeholder of var {node.out_var} is not in input_vars", "out_var")
-    if node.dtype not in VALUES:
+    if node.dtype not in STORED:
         scope.fail(f"an input does not hold {node.dtype}", "dtype")
     return scope.type(node.dtype, node.shape)
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from ..expr import Dim, add, mul, sub
 from ..nodes import Cat, Expand, Flip, Pad, Permute, Reshape, Shrink
 from ..types import TensorType
-from .legality import VALUES
+from .legality import STORED
 from .scope import Scope, shape_text
 
 
 def operand(scope: Scope, var: int, field: str = "in_var") -> TensorType:
     """The type of an operand that carries data."""
     found = scope.types[var]
-    if found.dtype not in VALUES:
+    if found.dtype not in STORED:
         scope.fail(f"the operand is {found.dtype}, which carries no data", field)
     return found
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 from ..dtypes import DType
 from ..nodes import Contract, ReduceAxis, Wmma
 from ..types import TensorType
-from .legality import FLOATS, NUMBERS
+from .legality import FLOATS, NUMBERS, VALUES, advice
 from .movement import distinct_axes, operand
 from .scope import Scope, shape_text
 
 
 def reduce_axis(node: ReduceAxis, scope: Scope) -> TensorType:
     source, axes = operand(scope, node.in_var), node.axes
+    if source.dtype not in VALUES:
+        scope.fail(f"reduce_axis does not take {source.dtype}{advice(source.dtype)}", "in_var")
     scope.require_dtype(node.dtype, source.dtype)
     distinct_axes(scope, axes, source.rank, "axes")
     stated = scope.stated_shape(node.out_var)
@@ -39,7 +41,7 @@ def wmma(node: Wmma, scope: Scope) -> TensorType:
         for var, field in ((node.a_var, "a_var"), (node.b_var, "b_var"), (node.c_var, "c_var"))
     )
     if a.dtype not in NUMBERS or a.dtype is not b.dtype:
-        scope.fail(f"wmma takes two matrices of one numeric dtype, here {a.dtype} and {b.dtype}", "a_var", "b_var")
+        scope.fail(f"wmma takes two matrices of one numeric dtype, here {a.dtype} and {b.dtype}{advice(a.dtype)}", "a_var", "b_var")
     if not _accumulates(a.dtype, c.dtype):
         scope.fail(f"wmma cannot accumulate {a.dtype} in {c.dtype}: it must be as wide and of the same kind", "c_var")
     scope.require_dtype(node.dtype, c.dtype)
@@ -58,6 +60,8 @@ def contract(node: Contract, scope: Scope) -> TensorType:
     a, b = (operand(scope, var, "in_vars") for var in node.in_vars)
     if a.dtype is not b.dtype:
         scope.fail(f"the operands have different dtypes: {a.dtype} and {b.dtype} (cast one of them)", "in_vars")
+    if a.dtype not in VALUES:
+        scope.fail(f"contract does not take {a.dtype}{advice(a.dtype)}", "in_vars")
     scope.require_dtype(node.dtype, a.dtype)
     summed_a = tuple(pair[0] for pair in node.contraction_axes)
     summed_b = tuple(pair[1] for pair in node.contraction_axes)

@@ -16,7 +16,7 @@ from ..dtypes import DType
 from ..expr import Dim, add, maximum, minimum, mul, sub
 from ..nodes import ShapeTracker, Valid, View, ViewSpec
 from ..types import TensorType
-from .legality import VALUES
+from .legality import STORED
 from .movement import operand
 from .scope import Scope, Shape, shape_text
 
@@ -178,7 +178,7 @@ def valid(node: Valid, scope: Scope) -> TensorType:
     source, shape = scope.types[node.in_var], node.shape_tracker.shape
     check_tracker(scope, node.shape_tracker)
     check_addresses(scope, node.shape_tracker, None)
-    is_bare = source.dtype not in VALUES or (source.dtype is DType.BOOL and source.rank == 0)
+    is_bare = source.dtype not in STORED or (source.dtype is DType.BOOL and source.rank == 0)
     if is_bare and node.dtype is DType.BOOL:
         return scope.type(DType.BOOL, shape)
     scope.require_dtype(node.dtype, source.dtype)

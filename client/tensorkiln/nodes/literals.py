@@ -19,6 +19,14 @@ ROUNDS_TO_INFINITY: Final = {
 }
 """The least magnitude that rounds (to nearest, ties to even) to infinity: halfway from the greatest to the next."""
 
+_NON_FINITE_OF: Final = {
+    DType.FLOAT8_E4M3FN: ("nan",),
+    DType.FLOAT8_E4M3FNUZ: ("nan",),
+    DType.FLOAT8_E5M2FNUZ: ("nan",),
+    DType.FLOAT4_E2M1FN: (),
+}
+"""What the narrow floats that lack some of them have."""
+
 
 class LiteralError(ValueError):
     """A literal that is not an element of its dtype."""
@@ -29,9 +37,9 @@ def parse_literal(value: Scalar, dtype: DType) -> bool | int | float | None:
 
     LiteralError when the JSON type is another, or the number does not fit.
     """
-    if dtype.is_float:
+    if dtype.wide.is_float:
         return _float(value, dtype)
-    if dtype.is_integer:
+    if dtype.wide.is_integer:
         if type(value) is not int:
             raise LiteralError(f"a value of {dtype} is an integer, not {_shown(value)}")
         if not dtype.min <= value <= dtype.max:
@@ -48,6 +56,8 @@ def parse_literal(value: Scalar, dtype: DType) -> bool | int | float | None:
 
 def _float(value: Scalar, dtype: DType) -> float:
     if isinstance(value, str) and value in NON_FINITE:
+        if value not in _NON_FINITE_OF.get(dtype, NON_FINITE):
+            raise LiteralError(f"{dtype} has no {value}")
         return NON_FINITE[value]
     if type(value) is not float and type(value) is not int:
         raise LiteralError(f'a value of {dtype} is a number, "inf", "-inf" or "nan", not {_shown(value)}')
@@ -57,7 +67,7 @@ def _float(value: Scalar, dtype: DType) -> float:
         raise LiteralError(f"the integer is outside of {dtype}") from None
     if not math.isfinite(number):
         raise LiteralError(f'a non-finite {dtype} is spelled "inf", "-inf" or "nan"')
-    if abs(number) >= ROUNDS_TO_INFINITY[dtype]:
+    if abs(number) > dtype.max if dtype.is_narrow else abs(number) >= ROUNDS_TO_INFINITY[dtype]:
         raise LiteralError(f"{number!r} is outside of {dtype}")
     return number
 
@@ -80,6 +90,6 @@ def parse_literals(values: Sequence[Scalar], dtype: DType) -> list[bool | int | 
 
 def canonical_literal(value: Scalar, dtype: DType) -> Scalar:
     """The one spelling of a legal literal: `1` and `1.0` are the same float."""
-    if not dtype.is_float or isinstance(value, str) or value is None:
+    if not dtype.wide.is_float or isinstance(value, str) or value is None:
         return value
     return float(value)

@@ -17,7 +17,7 @@ def literals(values: Sequence[Scalar], dtype: DType) -> Array:
     """JSON literals as a vector: a float is read as float64 and rounded once; inf, -inf and nan are strings."""
     if dtype is DType.UNIT:
         return np.zeros(len(values), dtype.numpy)
-    if dtype.is_float:
+    if dtype.wide.is_float:
         return rounded(np.array([0.0 if value is None else float(value) for value in values], np.float64), dtype)
     return np.array(values, dtype.numpy)
 

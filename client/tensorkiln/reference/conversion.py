@@ -17,9 +17,17 @@ def evaluate_cast(node: Cast, scope: Scope) -> Array:
 
 
 def cast(x: Array, source: DType, target: DType) -> Array:
-    """Integers wrap, floats round once to nearest even, anything but 0 is true; float to integer is `truncated`."""
+    """Integers wrap, floats round once to nearest even, anything but 0 is true; float to integer is `truncated`.
+
+    Narrow integers are the low bits of int8 or uint8. A narrow float beyond its range is infinite, or NaN where it has
+    no infinity; float4_e2m1fn, which has neither, is the nearest it has, and 0 for NaN.
+    """
     if source is target:
         return x
+    if source.is_narrow:
+        return cast(x.astype(source.wide.numpy), source.wide, target)
+    if target.is_narrow:
+        return _narrowed(x, source, target)
     if target.is_bool:
         return x != 0
     if source.is_float and target.is_integer:
@@ -30,6 +38,14 @@ def cast(x: Array, source: DType, target: DType) -> Array:
         # float64 first: a 64-bit integer that it cannot hold is far beyond float16, and the others take it directly.
         return (x.astype(np.float64) if target is DType.FLOAT16 else x).astype(target.numpy)
     return rounded(x, target) if source.is_float else x.astype(target.numpy)
+
+
+def _narrowed(x: Array, source: DType, target: DType) -> Array:
+    if not target.wide.is_float:
+        return cast(x, source, target.wide).astype(target.numpy)
+    if source.is_float:
+        return rounded(x, target)
+    return rounded(_float64_with_sticky_bit(x) if source.is_integer else x.astype(np.float64), target)
 
 
 def truncated(x: Array, target: DType) -> Array:

@@ -35,14 +35,19 @@ def accumulator(dtype: DType) -> np.dtype[Any]:
 
 def rounded(values: Array, dtype: DType) -> Array:
     """Float values in `dtype`, each rounded once."""
-    if dtype is DType.BFLOAT16 and values.dtype.itemsize > 4:
-        return _float64_to_bfloat16(values.astype(np.float64))
-    return values.astype(dtype.numpy)
+    if not (dtype is DType.BFLOAT16 or dtype.is_narrow):
+        return values.astype(dtype.numpy)
+    single = _folded(values.astype(np.float64)) if values.dtype.itemsize > 4 else values.astype(np.float32)
+    if dtype is DType.FLOAT4_E2M1FN:
+        # It has no NaN, and ml_dtypes gives a zero of the other sign, which a NaN has at random.
+        single = np.where(np.isnan(single), np.float32(0), single)
+    return single.astype(dtype.numpy)
 
 
-def _float64_to_bfloat16(values: Array) -> Array:
+def _folded(values: Array) -> Array:
+    """float32 that rounds to bfloat16, or to less, as float64 does."""
     # A plain cast passes through float32 and rounds twice: 1 + 2**-8 + 2**-40 would fall to 1. Folding the bits that
     # are beyond bfloat16's and its rounding bit into one sticky bit makes the passage through float32 exact.
     bits = values.view(np.uint64)
     folded = np.where((bits & _DROPPED) != 0, (bits & ~_DROPPED) | _STICKY, bits)
-    return folded.view(np.float64).astype(np.float32).astype(DType.BFLOAT16.numpy)
+    return folded.view(np.float64).astype(np.float32)
