@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tensorkiln.dtypes import DType
+from tensorkiln.reference.precision import rounded
 from tensorkiln.types import TensorType
 
 from .mlir import ir
@@ -24,8 +25,9 @@ def scalar_attribute(value: Literal, dtype: DType) -> ir.Attribute:
     """The literal as an attribute of its element type; unit, which has no value, is the unit attribute."""
     if dtype is DType.UNIT or value is None:
         return ir.UnitAttr.get()
-    if dtype.is_float:
-        return ir.FloatAttr.get(element_type(dtype), float(value))
+    if dtype.wide.is_float:
+        number = float(rounded(np.array(float(value)), dtype)) if dtype.is_narrow else float(value)
+        return ir.FloatAttr.get(element_type(dtype), number)
     if dtype.is_bool:
         return ir.BoolAttr.get(bool(value))
     bits = int(value)
@@ -43,7 +45,8 @@ def scalar_value(attribute: Any) -> bool | int | float | None:
 def table_attribute(values: Sequence[Literal], table: TensorType) -> ir.Attribute:
     """The literals, in row-major order, as dense elements in the static shape of `table`; of unit, the unit attribute.
 
-    bfloat16, which the bindings cannot read back, is stored as float32: every value of it is one.
+    bfloat16 and the narrow dtypes, which the bindings cannot read back, are stored as float32, int8 or uint8: every
+    value of them is one.
     """
     if table.dtype is DType.UNIT:
         return ir.UnitAttr.get()
@@ -63,11 +66,11 @@ def table_array(attribute: Any, table: TensorType) -> np.ndarray[Any, np.dtype[A
 
 def stored_dtype(dtype: DType) -> DType:
     """The dtype in which a table of `dtype` is stored."""
-    return DType.FLOAT32 if dtype is DType.BFLOAT16 else dtype
+    return DType.FLOAT32 if dtype is DType.BFLOAT16 else dtype.wide
 
 
 def _rounded(values: Sequence[Literal], dtype: DType) -> np.ndarray[Any, np.dtype[Any]]:
-    if dtype.is_float:
+    if dtype.wide.is_float:
         # By way of MLIR, which rounds once: NumPy rounds to bfloat16 twice, by way of float32.
         values = [scalar_attribute(value, dtype).value for value in values]
     return np.array(values, stored_dtype(dtype).numpy)

@@ -26,6 +26,13 @@ _ELEMENTS = {
     **{DType(f"uint{bits}"): f"ui{bits}" for bits in (8, 16, 32, 64)},
     DType.BOOL: "i1",
     DType.UNIT: "i0",
+    DType.FLOAT8_E4M3FN: "f8E4M3FN",
+    DType.FLOAT8_E4M3FNUZ: "f8E4M3FNUZ",
+    DType.FLOAT8_E5M2: "f8E5M2",
+    DType.FLOAT8_E5M2FNUZ: "f8E5M2FNUZ",
+    DType.FLOAT4_E2M1FN: "f4E2M1FN",
+    **{DType(f"int{bits}"): f"i{bits}" for bits in (4, 2)},
+    **{DType(f"uint{bits}"): f"ui{bits}" for bits in (4, 2)},
 }
 _DTYPES = {element: dtype for dtype, element in _ELEMENTS.items()}
 _FLOATS = {
@@ -33,6 +40,11 @@ _FLOATS = {
     DType.BFLOAT16: ir.BF16Type,
     DType.FLOAT32: ir.F32Type,
     DType.FLOAT64: ir.F64Type,
+    DType.FLOAT8_E4M3FN: ir.Float8E4M3FNType,
+    DType.FLOAT8_E4M3FNUZ: ir.Float8E4M3FNUZType,
+    DType.FLOAT8_E5M2: ir.Float8E5M2Type,
+    DType.FLOAT8_E5M2FNUZ: ir.Float8E5M2FNUZType,
+    DType.FLOAT4_E2M1FN: ir.Float4E2M1FNType,
 }
 # Keyed by the address of the uniqued type, which lives as long as its context: holding the type itself would keep the
 # context alive from its own entry.
@@ -47,7 +59,7 @@ def element_type(dtype: DType) -> ir.Type:
     """The element type that stands for `dtype`, in the current context."""
     if dtype in _FLOATS:
         return _FLOATS[dtype].get()
-    if dtype.is_unsigned:
+    if dtype.wide.is_unsigned:
         return ir.IntegerType.get_unsigned(dtype.bits)
     return ir.IntegerType.get_signless(dtype.bits)
 

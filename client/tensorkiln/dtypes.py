@@ -54,7 +54,7 @@ class DType(StrEnum):
 
     @property
     def is_narrow(self) -> bool:
-        """True for what is stored, moved and cast, and never computed with: floats of 8 and 4 bits, integers of 4 and 2.
+        """True for what is stored, moved and cast, and not computed with: floats of 8 and 4 bits, integers of 4 and 2.
 
         `is_float`, `is_integer`, `is_signed` and `is_unsigned` are false of them, and tell how their `wide` is.
         """

@@ -122,6 +122,7 @@ def is_exact_widening(source: DType, target: DType) -> bool:
     """Whether every value of `source` is one of `target`, which takes more bytes; of a bool there are other ways."""
     if source.is_bool or target not in _SUPPORTED or source.itemsize >= target.itemsize:
         return False
+    source = source.wide
     if source.is_float or target.is_float:
         return target.is_float
     return target.is_signed or not source.is_signed

@@ -6,6 +6,7 @@ from dialect.mlir import ir
 from tensorkiln.dtypes import DType
 
 from .form import BF16, F32, F64, I8, I32, I64, Form, form_of
+from .narrow import low_bits
 from .number import Number, choose
 from .traits import PORTABLE, Traits
 from .working import held, load, store
@@ -22,11 +23,12 @@ def cast(source: DType, target: DType, x: ir.Value, *, traits: Traits = PORTABLE
         return x
     if target.is_bool:
         return number.differs(0).value
-    if source.is_float:
-        return truncated(number, target).value if target.is_integer else store(traits, target, number)
-    if target.is_float:
-        return store(traits, target, _integer_to_float(source, number, form_of(target)))
-    return _resized(source, number, form_of(target)).value
+    if source.wide.is_float:
+        return store(traits, target, truncated(number, target.wide) if target.wide.is_integer else number)
+    if target.wide.is_float:
+        form = BF16 if target.is_narrow else form_of(target)
+        return store(traits, target, _integer_to_float(source.wide, number, form))
+    return store(traits, target, _resized(source.wide, number, form_of(target.wide)))
 
 
 def _resized(source: DType, number: Number, form: Form) -> Number:
@@ -36,7 +38,9 @@ def _resized(source: DType, number: Number, form: Form) -> Number:
 
 
 def _integer_to_float(source: DType, number: Number, form: Form) -> Number:
-    """A float that rounds to `form` as the integer does: of that form, or wider and near enough."""
+    """A float that rounds to `form`, or to a narrow float where that is BF16, as the integer does: of that form, or wider
+    and near enough.
+    """
     if number.form.bits == 1:
         number = number.zero_extended(I8)
     if form in (F32, F64):
@@ -94,11 +98,17 @@ def _to_uint64(x: Number) -> Number:
 def bitcast_same_width(source: DType, target: DType, x: ir.Value) -> ir.Value:
     """The bits in another dtype of the same size in memory; a byte read as bool is true unless 0.
 
+    Bits of a byte that are above those of either dtype become 0.
+
     Raises ValueError for dtypes of different sizes.
     """
     if source.itemsize != target.itemsize:
         raise ValueError(f"{source} and {target} differ in size")
     number = held(source, x)
+    if source.is_narrow or target.is_narrow:
+        number = low_bits(source, number)
+        number = low_bits(target, number.zero_extended(I8) if source.is_bool else number)
+        return (number.differs(0) if target.is_bool else number).value
     if target.is_bool:
         return number.differs(0).value
     if source.is_bool:

@@ -63,13 +63,14 @@ def integer(bits: int) -> Form:
 
 
 def form_of(dtype: DType) -> Form:
-    """How a value of a dtype is held: bool as i1, signed and unsigned alike as signless integers.
+    """How a value of a dtype is held: bool as i1, signed and unsigned alike as signless integers, what is narrow as the
+    byte that has its code.
 
     Raises UnsupportedGraphError for unit, which has no value.
     """
     if dtype is DType.UNIT:
         raise UnsupportedGraphError("a unit has no value to compute with: use its node as a dependency only")
-    return _FLOATS[dtype] if dtype.is_float else integer(dtype.bits)
+    return _FLOATS[dtype] if dtype.is_float else integer(8 if dtype.is_narrow else dtype.bits)
 
 
 def mlir_scalar(dtype: DType) -> ir.Type:

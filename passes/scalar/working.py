@@ -12,6 +12,7 @@ from tensorkiln.dtypes import DType
 from .bfloat import bfloat_to_single, single_to_bfloat
 from .form import BF16, F16, F32, F64, Form, form_of
 from .half import half_to_single, single_to_half
+from .narrow import narrowed, widened
 from .number import Number, choose
 from .traits import Traits
 
@@ -19,6 +20,8 @@ from .traits import Traits
 def load(traits: Traits, dtype: DType, value: ir.Value) -> Number:
     """A value of `dtype` in the form it is computed in."""
     form, number = form_of(dtype), held(dtype, value)
+    if dtype.is_narrow:
+        return widened(dtype, number)
     if form == F16:
         return half_to_single(traits, number)
     return bfloat_to_single(number) if form == BF16 else number
@@ -31,7 +34,13 @@ def held(dtype: DType, value: ir.Value) -> Number:
 
 
 def store(traits: Traits, dtype: DType, number: Number) -> ir.Value:
-    """A float in any form, or an integer in its own, as a value of `dtype`; a float is rounded once."""
+    """A float in any form, or an integer in its own, as a value of `dtype`; a float is rounded once.
+
+    Of a narrow dtype, an integer is in the form of the wide one.
+    """
+    if dtype.is_narrow:
+        wide = _to_single_for(number, dropped_bits=42) if dtype.wide.is_float else number
+        return narrowed(dtype, wide).value
     return _to_form(traits, number, form_of(dtype)).value
 
 

@@ -49,6 +49,8 @@ def _class_of(dtype: DType) -> _Class:
         return _BOOL
     if dtype.is_float:
         return "" if dtype.is_half else _FLOAT
+    if dtype.is_narrow:
+        return ""
     return _SIGNED if dtype.is_signed else _UNSIGNED
 
 
@@ -135,7 +137,9 @@ def _emit_direct(operation: Operation, args: Sequence[ir.Value]) -> ir.Value | N
             return arith.negf(args[0])
         case ("unary", "sqrt") if _class_of(operation.dtype) == _FLOAT:
             return math.sqrt(args[0])
-        case ("ternary", "where", DType() as condition) if condition.is_bool and not operation.dtype.is_half:
+        case ("ternary", "where", DType() as condition) if condition.is_bool and not (
+            operation.dtype.is_half or operation.dtype.is_narrow
+        ):
             return arith.select(*args)
         case ("cast", DType() as source):
             return _cast(source, operation.dtype, args[0])
@@ -265,6 +269,8 @@ def emit_scalar(operation: Operation, args: Sequence[ir.Value], traits: scalar.T
         case ("cast", DType() as source):
             return scalar.cast(source, dtype, *args, traits=traits)
         case ("bitcast", DType() as source):
+            return scalar.bitcast_same_width(source, dtype, *args)
+        case ("low_bits", DType() as source):
             return scalar.bitcast_same_width(source, dtype, *args)
         case ("threefry",):
             return scalar.threefry(*args)

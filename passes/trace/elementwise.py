@@ -80,7 +80,9 @@ def _join_parts(tracer: Tracer, value: Value, index: Index, conditions: Conditio
 def _reinterpret(tracer: Tracer, dtype: DType, element: Node) -> Node:
     if element.dtype == dtype:
         return element
-    return tracer.nodes.apply(dtype, "bitcast", (element.dtype,), element)
+    # What clears the upper bits of a byte does not only give it another name.
+    op = "low_bits" if any(kind.is_narrow and kind.bits < 8 for kind in (dtype, element.dtype)) else "bitcast"
+    return tracer.nodes.apply(dtype, op, (element.dtype,), element)
 
 
 _UNSIGNED = {1: DType.UINT8, 2: DType.UINT16, 4: DType.UINT32, 8: DType.UINT64}

@@ -27,6 +27,7 @@ with uncollected():
     from .joining import cat, split, stack
     from .movement import expand, flatten, flip, moveaxis, permute, reshape, shrink, squeeze, transpose, unsqueeze, view
     from .normalization import batch_norm, layer_norm, local_response_norm, log_softmax, rms_norm, softmax
+    from .packing import pack, pack_array, unpack
     from .padding import pad
     from .pooling import avg_pool, avg_pool2d, max_pool, max_pool2d
     from .random import random_bits, random_normal, random_uniform, threefry
@@ -93,6 +94,8 @@ __all__ = [
     "not_equal",
     "one_hot",
     "ones",
+    "pack",
+    "pack_array",
     "pad",
     "permute",
     "power",
@@ -126,6 +129,7 @@ __all__ = [
     "trunc",
     "truncating_divide",
     "truncating_remainder",
+    "unpack",
     "unsqueeze",
     "var",
     "view",

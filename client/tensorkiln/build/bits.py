@@ -57,11 +57,17 @@ def shift_right(a: Operand, b: Operand) -> Tensor:
 
 
 def bitcast(x: Tensor, dtype: DType | str) -> Tensor:
-    """The bytes of `x` read as another dtype, little-endian; another width scales the last dim, which must divide."""
+    """The bytes of `x` read as another dtype, little-endian; another width scales the last dim, which must divide.
+
+    A dtype of less than 8 bits has those at the low end of a byte, and zeros above.
+    """
     target = DType(dtype)
     if target is x.dtype:
         return x
     shape = x.shape
+    for dtype, other in ((x.dtype, target), (target, x.dtype)):
+        if dtype.is_narrow and dtype.bits < 8 < 8 * other.itemsize:
+            raise x.builder.error(f"{dtype} has {dtype.bits} bits: there is no bitcast between it and {other}")
     if target.itemsize != x.dtype.itemsize:
         if not shape or not target.itemsize or not x.dtype.itemsize:
             raise x.builder.error(f"a tensor of rank {len(shape)} and dtype {x.dtype} has no bitcast to {target}")

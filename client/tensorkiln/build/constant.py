@@ -28,9 +28,9 @@ def scalar_value(value: bool | int | float | np.generic, dtype: DType, refusal: 
         raise refusal(f"the constant {value!r} is no value of {dtype}")
     if isinstance(plain, bool):
         return plain
-    if dtype.is_float:
+    if dtype.wide.is_float:
         return _float_value(float(plain), dtype, refusal)
-    if isinstance(plain, float) or not dtype.is_integer:
+    if isinstance(plain, float) or not dtype.wide.is_integer:
         raise refusal(f"the constant {value!r} is no value of {dtype}; cast the tensor or write an integer")
     if not dtype.min <= plain <= dtype.max:
         raise refusal(f"the constant {value!r} is outside the range [{dtype.min}, {dtype.max}] of {dtype}")
@@ -44,7 +44,7 @@ def _float_value(value: float, dtype: DType, refusal: Refusal) -> float | str:
         return "inf" if value > 0 else "-inf"
     with np.errstate(over="ignore"):
         rounded = float(np.asarray(value).astype(dtype.numpy))
-    if math.isinf(rounded):
+    if not math.isfinite(rounded) or (dtype.is_narrow and abs(value) > dtype.max):
         raise refusal(f"the constant {value!r} is outside the range of {dtype}")
     return rounded
 

@@ -7,16 +7,24 @@ from typing import TYPE_CHECKING
 
 from ..dtypes import DType
 from .operands import need
+from .selection import clip
 
 if TYPE_CHECKING:
     from .tensor import Tensor
 
 
-def cast(x: Tensor, dtype: DType | str) -> Tensor:
-    """`x.astype(dtype)`: floats truncate to integers and NaN becomes 0; anything but zero is true."""
+def cast(x: Tensor, dtype: DType | str, *, saturate: bool = False) -> Tensor:
+    """`x.astype(dtype)`: floats truncate to integers and NaN becomes 0; anything but zero is true.
+
+    A number beyond a narrow float is infinite there, or NaN where it has no infinity. With `saturate` it is the nearest
+    finite one, and so is an infinity; NaN stays. To another dtype `saturate` says nothing.
+    """
     target = DType(dtype)
     if target is x.dtype:
         return x
+    if saturate and target.is_narrow and target.wide.is_float and DType.UNIT is not x.dtype:
+        number = x if x.dtype.is_float else cast(x, DType.FLOAT32)
+        return cast(clip(number, float(target.min), float(target.max)), target)
     if DType.UNIT in (target, x.dtype):
         raise x.builder.error(f"there is no cast from {x.dtype} to {target}")
     return x.builder.append("cast", target, x.shape, in_var=x.var, target_dtype=target.value)

@@ -41,7 +41,11 @@ def wmma(node: Wmma, scope: Scope) -> TensorType:
         for var, field in ((node.a_var, "a_var"), (node.b_var, "b_var"), (node.c_var, "c_var"))
     )
     if a.dtype not in NUMBERS or a.dtype is not b.dtype:
-        scope.fail(f"wmma takes two matrices of one numeric dtype, here {a.dtype} and {b.dtype}{advice(a.dtype)}", "a_var", "b_var")
+        scope.fail(
+            f"wmma takes two matrices of one numeric dtype, here {a.dtype} and {b.dtype}{advice(a.dtype)}",
+            "a_var",
+            "b_var",
+        )
     if not _accumulates(a.dtype, c.dtype):
         scope.fail(f"wmma cannot accumulate {a.dtype} in {c.dtype}: it must be as wide and of the same kind", "c_var")
     scope.require_dtype(node.dtype, c.dtype)

@@ -25,7 +25,7 @@ def cast(x: Array, source: DType, target: DType) -> Array:
     if source is target:
         return x
     if source.is_narrow:
-        return cast(x.astype(source.wide.numpy), source.wide, target)
+        return cast(_codes(x, source).view(source.numpy).astype(source.wide.numpy), source.wide, target)
     if target.is_narrow:
         return _narrowed(x, source, target)
     if target.is_bool:
@@ -82,14 +82,24 @@ def _float64_with_sticky_bit(x: Array) -> Array:
 
 
 def evaluate_bitcast(node: Bitcast, scope: Scope) -> Array:
-    """The bytes, little-endian, as `target_dtype`; the last dimension scales with the size of the element."""
+    """The bytes, little-endian, as `target_dtype`; the last dimension scales with the size of the element.
+
+    Of a byte that holds less than 8 bits, those above are 0.
+    """
     x = scope.read(node.in_var)
+    for dtype in (scope.dtype(node.in_var), node.target_dtype):
+        x = _codes(x, dtype) if dtype.is_narrow else x
     shape = scope.shape(node.out_var)
     if x.size == 0:
         return np.zeros(shape, node.target_dtype.numpy)
     if node.target_dtype.is_bool:
         return np.ndarray(shape, np.uint8, x.tobytes()) != 0
     return np.ndarray(shape, node.target_dtype.numpy, x.tobytes())
+
+
+def _codes(x: Array, dtype: DType) -> Array:
+    """The bytes of elements of a narrow dtype, without the bits above its own."""
+    return x.view(np.uint8) & np.uint8((1 << dtype.bits) - 1)
 
 
 EVALUATORS: dict[type, Evaluator] = {Cast: evaluate_cast, Bitcast: evaluate_bitcast}

@@ -113,13 +113,14 @@ def _where(node: Node) -> Value:
 
 
 def _cast(node: Node) -> Value:
-    return node.tensor(0).cast(element_type(cast_target(node)))
+    return node.tensor(0).cast(element_type(cast_target(node)), saturate=saturates(node))
 
 
 def _cast_like(node: Node) -> Value:
-    node.ignore("saturate", "round_mode")
+    node.ignore("round_mode")
     like = node.value(1)
-    return node.tensor(0).cast(like.dtype if isinstance(like, Tensor) else element_type(like.dtype))
+    target = like.dtype if isinstance(like, Tensor) else element_type(like.dtype)
+    return node.tensor(0).cast(target, saturate=saturates(node))
 
 
 def _bit_cast(node: Node) -> Value:
@@ -135,9 +136,14 @@ def _is_inf(node: Node) -> Value:
     return above | below
 
 
+def saturates(node: Node) -> bool:
+    """Whether what is beyond a narrow float becomes its greatest number, and not infinity or NaN."""
+    return bool(node.integer("saturate", 1))
+
+
 def cast_target(node: Node) -> np.dtype[Any]:
     """The element type that a Cast asks for. UnsupportedGraphError for strings, InvalidGraphError for none at all."""
-    node.ignore("saturate", "round_mode")  # They concern 8-bit floats, which graphs do not have.
+    node.ignore("round_mode")  # It concerns float8_e8m0fnu, which graphs do not have.
     kind = node.integer("to")
     if kind == TensorProto.STRING:
         node.fail("the element type string is not supported")

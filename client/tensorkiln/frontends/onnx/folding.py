@@ -14,11 +14,12 @@ import numpy as np
 from ...build import Builder, Tensor
 from ...expr import add, idiv, mul, product, sub
 from ...reference import evaluate
+from ...reference.conversion import cast
 from . import axes, dimensions, reshaping
-from .elementwise import cast_target
+from .elementwise import cast_target, saturates
 from .node import Node
 from .operators import results_of
-from .parameters import Parameters
+from .parameters import Parameters, element_type
 from .value import MAX_GROWN_ELEMENTS, Host, Value, as_objects, dims_of, settled
 
 Fold: TypeAlias = Callable[[Node], Host]
@@ -56,7 +57,10 @@ def _cast(node: Node) -> Host:
         if target != np.int64:
             node.fail(f"a shape that depends on symbols is cast to {target}")
         return data
-    return data.astype(target)
+    known = element_type(target)
+    if known.is_narrow and known.wide.is_float and saturates(node):
+        data = np.clip(data.astype(np.float64), known.min, known.max)
+    return cast(data, element_type(data.dtype), known) if known.is_narrow else data.astype(target)
 
 
 def _concat(node: Node) -> Host:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...build import Builder, Tensor
+from ...build import Builder, Tensor, pack_array, unpack
 from ...dtypes import DType
 from ...errors import UnsupportedGraphError
 from .value import Host
@@ -17,7 +17,8 @@ class Parameters:
     """Turns host arrays into graph inputs on first use and remembers which input holds which array.
 
     Weights are inputs, so that a model with other weights is the same graph. A scalar that the model computes or spells
-    as a node is a constant; a scalar initializer is a weight.
+    as a node is a constant; a scalar initializer is a weight. A weight of less than 8 bits is a parameter of packed
+    bytes, which the graph unpacks.
     """
 
     def __init__(self, builder: Builder, weights: Iterable[Host]) -> None:
@@ -40,6 +41,11 @@ class Parameters:
         name = f"parameters/{len(self.arrays)}"
         while name in self.builder.inputs:  # A model may call an input of its own so.
             name += "'"
+        if dtype.is_narrow and dtype.bits < 8:
+            packed = pack_array(array)
+            tensor = self.builder.parameter(DType.UINT8, packed.shape, name)
+            self.arrays[tensor.var] = packed
+            return unpack(tensor, dtype, array.shape)
         tensor = self.builder.parameter(dtype, array.shape, name)
         self.arrays[tensor.var] = np.ascontiguousarray(array).reshape(array.shape)
         return tensor

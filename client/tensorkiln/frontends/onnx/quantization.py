@@ -1,4 +1,4 @@
-"""Quantised numbers: integers that stand for `(integer - zero point) * scale`."""
+"""Quantised numbers: integers, or narrow floats, that stand for `(number - zero point) * scale`."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from ...build import Tensor
 from ...dtypes import DType
 from ...expr import mul
 from .convolution import convolved
+from .elementwise import saturates
 from .node import Node
 from .parameters import element_type
 from .value import Value
@@ -30,9 +31,24 @@ def _aligned(node: Node, parameter: Tensor, x: Tensor, axis: int, block: int) ->
     return build.shrink(whole, [(0, dim) for dim in x.shape])
 
 
-def _quantized(x: Tensor, scale: Tensor, zero: Tensor | None, dtype: DType, precision: DType | None = None) -> Tensor:
-    """Divided in `precision`, the type of the scale unless told otherwise, rounded to even and saturated."""
+def _quantized(
+    x: Tensor,
+    scale: Tensor,
+    zero: Tensor | None,
+    dtype: DType,
+    precision: DType | None = None,
+    *,
+    saturate: bool = True,
+) -> Tensor:
+    """Divided in `precision`, the type of the scale unless told otherwise, rounded to even and saturated.
+
+    A narrow float takes the quotient as it is, and rounds by itself.
+    """
     kind = scale.dtype if precision is None else precision
+    if dtype.wide.is_float:
+        quotient = x.cast(kind) / scale.cast(kind)
+        shifted = quotient if zero is None else quotient + zero.cast(kind)
+        return shifted.cast(dtype, saturate=saturate)
     wide = DType.FLOAT64 if kind is DType.FLOAT64 else DType.FLOAT32
     ratio = build.rint((x.cast(kind) / scale.cast(kind)).cast(wide))
     shifted = ratio if zero is None else ratio + zero.cast(wide)
@@ -41,7 +57,7 @@ def _quantized(x: Tensor, scale: Tensor, zero: Tensor | None, dtype: DType, prec
 
 def quantize(node: Node) -> Value:
     x, scale = node.tensor(0), node.tensor(1)
-    node.ignore("saturate")
+    saturate = saturates(node)
     stated = node.integer("precision", 0) if node.opset >= 23 else 0
     precision = element_type(tensor_dtype_to_np_dtype(stated)) if stated else None
     axis = node.integer("axis", 1) % max(x.rank, 1) if node.opset >= 13 else 0
@@ -52,7 +68,9 @@ def quantize(node: Node) -> Value:
     if wanted and zero is None:
         dtype = element_type(tensor_dtype_to_np_dtype(wanted))
     aligned = None if zero is None else _aligned(node, zero, x, axis, block)
-    return node.shaped(x.shape, _quantized(x, _aligned(node, scale, x, axis, block), aligned, dtype, precision))
+    return node.shaped(
+        x.shape, _quantized(x, _aligned(node, scale, x, axis, block), aligned, dtype, precision, saturate=saturate)
+    )
 
 
 def dequantize(node: Node) -> Value:
@@ -62,7 +80,10 @@ def dequantize(node: Node) -> Value:
     wanted = node.integer("output_dtype", 0) if node.opset >= 23 else 0
     dtype = element_type(tensor_dtype_to_np_dtype(wanted)) if wanted else scale.dtype
     wide = DType.FLOAT32 if dtype.itemsize < 4 else dtype
-    value = x.cast(DType.INT64) if wide is DType.FLOAT64 else x.cast(DType.INT32)
+    if x.dtype.wide.is_float:
+        value = x.cast(wide)
+    else:
+        value = x.cast(DType.INT64) if wide is DType.FLOAT64 else x.cast(DType.INT32)
     if node.has(2):
         value = value - _aligned(node, node.tensor(2), x, axis, block).cast(value.dtype)
     scaled = value.cast(wide) * _aligned(node, scale, x, axis, block).cast(wide)
