@@ -55,7 +55,7 @@ _LAYOUTS: Final = {
 
 
 def widened(dtype: DType, byte: Number) -> Number:
-    """Exact: float32 of a narrow float, an 8-bit integer of a narrow integer. Bits above those of `dtype` say nothing."""
+    """Exact: float32 of a narrow float, 8 bits of a narrow integer. Bits above those of `dtype` say nothing."""
     layout = _LAYOUTS.get(dtype)
     if layout is not None:
         return _to_single(layout, byte.zero_extended(I32))

@@ -5,11 +5,11 @@ from __future__ import annotations
 from tensorkiln.dtypes import DType
 from tensorkiln.expr import floordiv, mul
 
-from .family import VALUES, Family
+from .family import STORED, Family
 from .shapes import shape
 from .sketch import Sketch
 
-_TARGETS = tuple(str(dtype) for dtype in VALUES)
+_TARGETS = tuple(str(dtype) for dtype in STORED)
 
 
 def draw_cast(sketch: Sketch, dtype: DType, target: str) -> None:
@@ -19,6 +19,15 @@ def draw_cast(sketch: Sketch, dtype: DType, target: str) -> None:
 
 def cast(sketch: Sketch, x: int, target: DType) -> int:
     return sketch.add("cast", target, sketch.dims(x), in_var=x, target_dtype=target)
+
+
+def _bitcast_targets(dtype: DType) -> tuple[str, ...]:
+    return tuple(str(target) for target in STORED if is_whole(dtype, target) or target.itemsize == dtype.itemsize)
+
+
+def is_whole(dtype: DType, target: DType) -> bool:
+    """Whether neither has elements of less than 8 bits, which have a byte for themselves."""
+    return dtype is target or not any(each.is_narrow and each.bits < 8 for each in (dtype, target))
 
 
 def draw_bitcast(sketch: Sketch, dtype: DType, name: str) -> None:
@@ -37,6 +46,6 @@ def bitcast(sketch: Sketch, x: int, target: DType) -> int:
 
 
 FAMILIES = {
-    "cast": Family(VALUES, draw_cast, lambda _: _TARGETS),
-    "bitcast": Family(VALUES, draw_bitcast, lambda _: _TARGETS),
+    "cast": Family(STORED, draw_cast, lambda _: _TARGETS),
+    "bitcast": Family(STORED, draw_bitcast, _bitcast_targets),
 }

@@ -7,7 +7,7 @@ import numpy as np
 from tensorkiln.dtypes import DType
 from tensorkiln.expr import Dim, symbol
 
-from .family import CONDITIONS, FLOATS, INTEGERS, NUMBERS, VALUES, Family
+from .family import CONDITIONS, FLOATS, INTEGERS, NUMBERS, STORED, VALUES, Family
 from .shapes import shape
 from .sketch import Sketch
 from .tolerance import EPSILON, Tolerance, tolerance
@@ -34,7 +34,7 @@ BINOPS: dict[str, tuple[DType, ...]] = {
     "shr": INTEGERS,
 }
 UNARY = {"neg": VALUES, **dict.fromkeys(("log2", "exp2", "sin", "sqrt", "recip", "trunc"), FLOATS)}
-TERNARY = {"where": VALUES, "mulacc": VALUES}
+TERNARY = {"where": STORED, "mulacc": VALUES}
 COMPARISONS = ("cmplt", "cmpne")
 SHIFTS = ("shl", "shr")
 
@@ -66,6 +66,8 @@ def _constant(sketch: Sketch, dtype: DType) -> float | int | bool:
         return sketch.flag()
     if dtype.is_integer:
         return sketch.pick([0, 1, 2, 3, int(dtype.max), int(dtype.min)])
+    if dtype.is_narrow:
+        return sketch.pick([0, 1, dtype.max, dtype.min])
     return sketch.pick([0.0, -0.0, 1.0, -1.5, 0.5, 3.0, float("inf"), float("nan")])
 
 
@@ -142,5 +144,5 @@ def finite_maximum(values: Array) -> float:
 FAMILIES = {
     "binop": Family(VALUES, draw_binop, lambda dtype: ops_in(BINOPS, dtype)),
     "unary": Family(VALUES, draw_unary, lambda dtype: ops_in(UNARY, dtype)),
-    "ternary": Family(VALUES, draw_ternary, lambda dtype: ops_in(TERNARY, dtype)),
+    "ternary": Family(STORED, draw_ternary, lambda dtype: ops_in(TERNARY, dtype)),
 }

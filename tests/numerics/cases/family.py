@@ -9,7 +9,9 @@ from tensorkiln.dtypes import DType
 
 from .sketch import Sketch
 
-VALUES = tuple(dtype for dtype in DType if dtype is not DType.UNIT)
+NARROW = tuple(dtype for dtype in DType if dtype.is_narrow)
+VALUES = tuple(dtype for dtype in DType if dtype is not DType.UNIT and not dtype.is_narrow)
+STORED = VALUES + NARROW
 FLOATS = tuple(dtype for dtype in DType if dtype.is_float)
 INTEGERS = tuple(dtype for dtype in DType if dtype.is_integer)
 NUMBERS = FLOATS + INTEGERS

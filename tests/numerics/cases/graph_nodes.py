@@ -10,7 +10,7 @@ import numpy as np
 from tensorkiln.dtypes import DType
 from tensorkiln.expr import add
 
-from .family import VALUES, Family
+from .family import STORED, VALUES, Family
 from .memory import combined
 from .movement import maximum_extent
 from .shapes import extent, shape
@@ -112,8 +112,8 @@ def draw_custom(sketch: Sketch, dtype: DType, _op: str) -> None:
 
 FAMILIES = {
     "sink": Family((DType.UNIT,), draw_sink),
-    "multi": Family(VALUES, draw_multi),
+    "multi": Family(STORED, draw_multi),
     "kernel": Family(VALUES, draw_kernel),
     "threefry": Family((DType.UINT64, DType.INT32), draw_threefry),
-    "custom": Family(VALUES, draw_custom),
+    "custom": Family(STORED, draw_custom),
 }

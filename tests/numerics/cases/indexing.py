@@ -10,7 +10,7 @@ import numpy as np
 from tensorkiln.dtypes import DType
 from tensorkiln.expr import Dim
 
-from .family import CONDITIONS, INTEGERS, VALUES, Family
+from .family import CONDITIONS, INTEGERS, STORED, Family
 from .shapes import extent, shape
 from .sketch import Dims, Sketch, wire
 from .values import integer_edges
@@ -93,9 +93,9 @@ def draw_vectorize(sketch: Sketch, dtype: DType, _op: str) -> None:
 
 
 FAMILIES = {
-    "index": Family(VALUES, draw_index),
-    "gather": Family(VALUES, draw_gather),
-    "scatter": Family(VALUES, draw_scatter),
-    "gep": Family(VALUES, draw_gep),
-    "vectorize": Family(VALUES, draw_vectorize),
+    "index": Family(STORED, draw_index),
+    "gather": Family(STORED, draw_gather),
+    "scatter": Family(STORED, draw_scatter),
+    "gep": Family(STORED, draw_gep),
+    "vectorize": Family(STORED, draw_vectorize),
 }

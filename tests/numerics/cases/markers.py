@@ -7,14 +7,14 @@ from typing import Any
 
 from tensorkiln.dtypes import DType
 
-from .family import VALUES, Family
+from .family import STORED, Family
 from .memory import combined
 from .movement import moved
 from .shapes import shape
 from .sketch import Sketch
 from .views import Strided, tracker
 
-ANY = (*VALUES, DType.UNIT)
+ANY = (*STORED, DType.UNIT)
 _MASK = tracker([Strided((4,), (1,), 0, ((1, 3),))])
 
 

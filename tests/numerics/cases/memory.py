@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from math import prod
+from typing import Any
 
 from tensorkiln.dtypes import DType
 from tensorkiln.expr import Dim, mul, sub
 
-from .family import VALUES, Family
+from .conversion import is_whole
+from .family import STORED, Family
 from .shapes import shape
 from .sketch import Dims, Sketch, wire
 from .values import array
@@ -33,7 +35,15 @@ def assigned(sketch: Sketch, target: int, *sources: int) -> int:
 
 def combined(sketch: Sketch, a: int, b: int) -> int:
     """A use of a value that keeps its type, of any dtype."""
-    return sketch.like("binop", a, op="max", a_var=a, b_var=b)
+    return sketch.like(**_combination(sketch, a, b), var=a)
+
+
+def _combination(sketch: Sketch, a: int, b: int) -> dict[str, Any]:
+    """The greater of two; of a narrow dtype, which is not compared, the first where it is not zero."""
+    if not sketch.dtype(a).is_narrow:
+        return {"node": "binop", "op": "max", "a_var": a, "b_var": b}
+    condition = sketch.add("cast", DType.BOOL, sketch.dims(a), in_var=a, target_dtype=DType.BOOL)
+    return {"node": "ternary", "op": "where", "a_var": condition, "b_var": a, "c_var": b}
 
 
 def draw_buffer(sketch: Sketch, dtype: DType, _op: str) -> None:
@@ -44,8 +54,9 @@ def _draw_destination(sketch: Sketch, dtype: DType) -> None:
     """The buffer is declared first and the result goes there: two nodes with one out var."""
     x = sketch.input(dtype, shape(sketch))
     y = sketch.input(dtype, sketch.dims(x))
+    combination = _combination(sketch, x, y)
     var = declared_buffer(sketch, dtype, sketch.dims(x))
-    sketch.write({"node": "binop", "op": "max", "a_var": x, "b_var": y, "out_var": var, "dtype": dtype})
+    sketch.write({**combination, "out_var": var, "dtype": dtype})
     sketch.output(var, combined(sketch, var, x))
 
 
@@ -69,7 +80,7 @@ def _draw_written_buffer(sketch: Sketch, dtype: DType) -> None:
 def draw_buffer_view(sketch: Sketch, dtype: DType, _op: str) -> None:
     """`dtype` is the buffer's; the view's is any. Sometimes the buffer is written after the view was made."""
     buffer = input_buffer(sketch, dtype, shape(sketch, low_rank=1, high_rank=2, limit=80))
-    target = sketch.pick(VALUES)
+    target = sketch.pick([target for target in STORED if is_whole(dtype, target)])
     offset, size = _symbolic_part(sketch, buffer) if sketch.symbolic else _part(sketch, buffer, dtype, target)
     target = dtype if sketch.symbolic else target
     dims = (size,) if sketch.flag() else (1, size)
@@ -100,7 +111,7 @@ def _symbolic_part(sketch: Sketch, buffer: int) -> tuple[Dim, Dim]:
 def draw_placeholder(sketch: Sketch, dtype: DType, _op: str) -> None:
     """Inputs that are outputs, once or twice; and one that nobody reads."""
     x, y = sketch.input(dtype, shape(sketch)), sketch.input(dtype, shape(sketch))
-    sketch.input(sketch.pick(VALUES), (2,))
+    sketch.input(sketch.pick(STORED), (2,))
     sketch.output(*sketch.pick([(x,), (x, y), (y, x, y), (combined(sketch, x, x), x)]))
 
 
@@ -148,10 +159,10 @@ def _assigned_ranges(sketch: Sketch, target: int) -> int:
 
 
 FAMILIES = {
-    "buffer": Family(VALUES, draw_buffer),
-    "buffer_view": Family(VALUES, draw_buffer_view),
-    "placeholder": Family(VALUES, draw_placeholder),
-    "copy": Family(VALUES, draw_copy),
-    "contiguous": Family(VALUES, draw_contiguous),
-    "assign": Family(VALUES, draw_assign),
+    "buffer": Family(STORED, draw_buffer),
+    "buffer_view": Family(STORED, draw_buffer_view),
+    "placeholder": Family(STORED, draw_placeholder),
+    "copy": Family(STORED, draw_copy),
+    "contiguous": Family(STORED, draw_contiguous),
+    "assign": Family(STORED, draw_assign),
 }

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tensorkiln.dtypes import DType
 from tensorkiln.expr import Dim, add, mul, sub
 
-from .family import VALUES, Family
+from .family import STORED, Family
 from .shapes import LIMIT, extent, shape
 from .sketch import Dims, Sketch, wire
 
@@ -171,4 +171,4 @@ def cat(sketch: Sketch, parts: list[int], axis: int) -> int:
     return sketch.add("cat", sketch.dtype(parts[0]), result, in_vars=parts, axis=stated)
 
 
-FAMILIES = {kind: Family(VALUES, draw_step(kind)) for kind in STEPS} | {"cat": Family(VALUES, draw_cat)}
+FAMILIES = {kind: Family(STORED, draw_step(kind)) for kind in STEPS} | {"cat": Family(STORED, draw_cat)}

@@ -9,7 +9,7 @@ from tensorkiln.expr import Dim, add, mul
 
 from .arithmetic import binop, over_last, repeated, reshape, unary, where
 from .conversion import cast
-from .family import INTEGERS, VALUES
+from .family import INTEGERS, STORED, VALUES
 from .indexing import gathered, scattered
 from .movement import STEPS, cat, maximum_extent, moved, pad_by, shrink_to
 from .reduction import reduced, some_axes
@@ -123,8 +123,8 @@ def sheared_windows(sketch: Sketch, x: int, width: int, count: Dim) -> int:
 def many_conversions(sketch: Sketch, dtype: DType) -> None:
     x = moved(sketch, sketch.input(dtype, shape(sketch, limit=60)), most=1)
     for _ in range(sketch.integer(1, 4)):
-        x = cast(sketch, x, sketch.pick(VALUES))
-        x = exact_op(sketch, x, x) if sketch.flag() else x
+        x = cast(sketch, x, sketch.pick(STORED))
+        x = exact_op(sketch, x, x) if sketch.flag() and not sketch.dtype(x).is_narrow else x
     sketch.output(x)
 
 
@@ -180,7 +180,7 @@ NETWORKS = {
     "view_into_arithmetic": (VALUES, view_into_arithmetic),
     "shared_intermediate": (VALUES, shared_intermediate),
     "running_maximum": (VALUES, running_maximum),
-    "many_conversions": (VALUES, many_conversions),
+    "many_conversions": (STORED, many_conversions),
     "random_program": (VALUES, random_program),
     "random_integer_program": (INTEGERS, random_program),
 }

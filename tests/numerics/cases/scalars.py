@@ -5,7 +5,7 @@ from __future__ import annotations
 from tensorkiln.dtypes import DType
 from tensorkiln.expr import Dim, symbol
 
-from .family import INTEGERS, VALUES, Family
+from .family import INTEGERS, STORED, Family
 from .markers import ANY, mask_of_unit
 from .memory import combined
 from .movement import moved
@@ -75,7 +75,7 @@ def _use_marker(sketch: Sketch, marker: int) -> None:
 
 FAMILIES = {
     "const_scalar": Family(ANY, draw_const_scalar),
-    "vconst": Family(VALUES, draw_vconst),
+    "vconst": Family(STORED, draw_vconst),
     "define_var": Family(INTEGERS, draw_define_var),
     "bind": Family(INTEGERS, draw_bind),
     "unique": Family((DType.INT32, DType.UNIT), draw_unique),

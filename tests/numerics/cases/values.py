@@ -15,13 +15,16 @@ Flavour = Literal["wild", "moderate", "grid", "special grid", "near one"]
 """wild: edges, small numbers and random bit patterns. moderate: ordinary numbers, integers in -20..20.
 grid: floats in eighths up to 4, which float32 sums exactly in any order. special grid: the same with a few NaN and
 infinities. near one: ±1 and a few ±2, ±0.5, whose products neither overflow nor underflow in any order.
-For integers and bool, whose arithmetic is exact, every flavour but moderate is wild."""
+For integers and bool, whose arithmetic is exact, every flavour but moderate is wild. Of a narrow dtype, all are any
+code."""
 
 
 def array(rng: np.random.Generator, dtype: DType, shape: tuple[int, ...], flavour: Flavour = "wild") -> Array:
     """An array of `shape`; reproducible from the generator's state."""
     if dtype.is_bool:
         return rng.integers(0, 2, shape).astype(np.bool_)
+    if dtype.is_narrow:
+        return np.asarray(rng.integers(0, 1 << dtype.bits, shape, np.uint8)).view(dtype.numpy)
     if dtype.is_integer:
         return _moderate_integers(rng, dtype, shape) if flavour == "moderate" else _wild_integers(rng, dtype, shape)
     return _FLOATS[flavour](rng, dtype, shape)

@@ -9,7 +9,7 @@ from typing import Any
 from tensorkiln.dtypes import DType
 from tensorkiln.expr import Dim, add, mul, neg, sub
 
-from .family import VALUES, Family
+from .family import STORED, Family
 from .shapes import shape, symbolic_extent
 from .sketch import Sketch, wire
 
@@ -168,4 +168,4 @@ def draw_valid(sketch: Sketch, dtype: DType, _op: str) -> None:
     sketch.output(sketch.add("valid", dtype, dims, in_var=x, shape_tracker=tracker(views)))
 
 
-FAMILIES = {"view": Family(VALUES, draw_view), "valid": Family(VALUES, draw_valid)}
+FAMILIES = {"view": Family(STORED, draw_view), "valid": Family(STORED, draw_valid)}
