@@ -38,8 +38,9 @@ def _resized(source: DType, number: Number, form: Form) -> Number:
 
 
 def _integer_to_float(source: DType, number: Number, form: Form) -> Number:
-    """A float that rounds to `form`, or to a narrow float where that is BF16, as the integer does: of that form, or wider
-    and near enough.
+    """A float that rounds to `form` as the integer does: of that form, or wider and near enough.
+
+    What is near enough for BF16 is so for the narrow floats.
     """
     if number.form.bits == 1:
         number = number.zero_extended(I8)

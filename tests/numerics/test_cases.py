@@ -71,6 +71,7 @@ def test_the_kinds_are_the_44() -> None:
 def test_a_kind_with_variants_takes_each_of_them() -> None:
     assert ops_of("binop", DType.BOOL) == ("add", "mul", "max", "min", "cmplt", "cmpne", "xor", "or", "and")
     assert len(ops_of("cast", DType.INT8)) == 22
+    assert len(ops_of("cast", DType.INT16)) == 13
     assert ops_of("pad", DType.INT8) == ("",)
 
 

@@ -44,7 +44,9 @@ def _member(several: NpzFile, name: str) -> np.ndarray:
 
 
 def as_dtype(array: np.ndarray, dtype: DType) -> np.ndarray:
-    """The same bytes as `dtype` where the file format has no name for it: NumPy stores bfloat16 as two plain bytes."""
+    """The same bytes as `dtype` where the file format has no name for it: NumPy stores bfloat16 as two plain bytes,
+    and a narrow dtype as one.
+    """
     if array.dtype.kind == "V" and array.dtype.names is None and array.dtype.itemsize == dtype.itemsize:
         return array.view(dtype.numpy)
     return array
@@ -60,8 +62,14 @@ class _Plain:
         return self._file.write(content)
 
 
+def _storable(array: np.ndarray) -> np.ndarray:
+    # NumPy would write that float8_e5m2 is a float of one byte, which it cannot read.
+    return array.view("V1") if array.dtype.kind == "f" and array.dtype.itemsize == 1 else array
+
+
 def write_arrays(path: Path, arrays: Sequence[np.ndarray]) -> None:
     """`.npz` takes any number, named output_0, output_1, …; `.npy` exactly one. OSError when it cannot be written."""
+    arrays = [_storable(array) for array in arrays]
     if path.suffix == ".npz":
         named: dict[str, Any] = {f"output_{index}": array for index, array in enumerate(arrays)}
         with out_file(path) as file:

@@ -5,11 +5,19 @@ from __future__ import annotations
 from tensorkiln.dtypes import DType
 from tensorkiln.expr import floordiv, mul
 
-from .family import STORED, Family
+from .family import NARROW, STORED, VALUES, Family
 from .shapes import shape
 from .sketch import Sketch
 
-_TARGETS = tuple(str(dtype) for dtype in STORED)
+_FROM_NARROW = (DType.FLOAT32, DType.FLOAT64, DType.INT8, DType.UINT64, DType.BOOL, DType.FLOAT8_E4M3FN, DType.INT4)
+_TO_NARROW = (*_FROM_NARROW, DType.FLOAT16, DType.BFLOAT16, DType.INT32)
+"""Code for all pairs is compared with the reference in `tests/scalar`."""
+
+
+def _cast_targets(dtype: DType) -> tuple[str, ...]:
+    if dtype.is_narrow:
+        return tuple(map(str, _FROM_NARROW))
+    return tuple(map(str, (*VALUES, *NARROW) if dtype in _TO_NARROW else VALUES))
 
 
 def draw_cast(sketch: Sketch, dtype: DType, target: str) -> None:
@@ -46,6 +54,6 @@ def bitcast(sketch: Sketch, x: int, target: DType) -> int:
 
 
 FAMILIES = {
-    "cast": Family(STORED, draw_cast, lambda _: _TARGETS),
+    "cast": Family((*VALUES, *NARROW), draw_cast, _cast_targets),
     "bitcast": Family(STORED, draw_bitcast, _bitcast_targets),
 }

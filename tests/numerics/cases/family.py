@@ -11,7 +11,8 @@ from .sketch import Sketch
 
 NARROW = tuple(dtype for dtype in DType if dtype.is_narrow)
 VALUES = tuple(dtype for dtype in DType if dtype is not DType.UNIT and not dtype.is_narrow)
-STORED = VALUES + NARROW
+STORED = (*VALUES, DType.FLOAT8_E5M2, DType.FLOAT4_E2M1FN, DType.INT4)
+"""What is moved, whatever it means: of the narrow dtypes, a few."""
 FLOATS = tuple(dtype for dtype in DType if dtype.is_float)
 INTEGERS = tuple(dtype for dtype in DType if dtype.is_integer)
 NUMBERS = FLOATS + INTEGERS

@@ -1,4 +1,4 @@
-"""The C structures of DLPack 1.0 (dlpack.h of github.com/dmlc/dlpack), and its element types."""
+"""The C structures of DLPack 1.1 (dlpack.h of github.com/dmlc/dlpack), and its element types."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CPU, CUDA, CUDA_MANAGED = 1, 2, 13
 INT, UINT, FLOAT, BFLOAT, BOOL = 0, 1, 2, 4, 6
 """`kDLInt` and so on."""
 
-VERSION: Final = (1, 0)
+VERSION: Final = (1, 1)
 NAME: Final = b"dltensor"
 VERSIONED_NAME: Final = b"dltensor_versioned"
 
@@ -60,14 +60,23 @@ class VersionedTensor(ctypes.Structure):
     )
 
 
+_NAMED: Final = {
+    np.dtype(ml_dtypes.bfloat16): (BFLOAT, 16),
+    np.dtype(ml_dtypes.float8_e4m3fn): (10, 8),
+    np.dtype(ml_dtypes.float8_e4m3fnuz): (11, 8),
+    np.dtype(ml_dtypes.float8_e5m2): (12, 8),
+    np.dtype(ml_dtypes.float8_e5m2fnuz): (13, 8),
+}
+"""Code and bits of the dtypes of ml_dtypes. Those of less than 8 bits are packed in DLPack, and not in an array of ours."""
+_KNOWN: Final = {named: dtype for dtype, named in _NAMED.items()}
 _CODES: Final = {"i": INT, "u": UINT, "f": FLOAT, "b": BOOL}
 _KINDS: Final = {code: kind for kind, code in _CODES.items() if kind != "b"}
 
 
 def element_type(dtype: np.dtype[Any]) -> ElementType:
     """What DLPack calls `dtype`. BufferError when it has no name for it."""
-    if dtype == ml_dtypes.bfloat16:
-        return ElementType(BFLOAT, 16, 1)
+    if dtype in _NAMED:
+        return ElementType(*_NAMED[dtype], 1)
     if dtype.kind not in _CODES or not dtype.isnative:
         raise BufferError(f"DLPack has no element type for {dtype}")
     return ElementType(_CODES[dtype.kind], 8 * dtype.itemsize, 1)
@@ -78,8 +87,8 @@ def numpy_dtype(element: ElementType) -> np.dtype[Any] | None:
     code, bits = int(element.code), int(element.bits)
     if element.lanes != 1:
         return None
-    if (code, bits) == (BFLOAT, 16):
-        return np.dtype(ml_dtypes.bfloat16)
+    if (code, bits) in _KNOWN:
+        return _KNOWN[code, bits]
     if (code, bits) == (BOOL, 8):
         return np.dtype(np.bool_)
     if code not in _KINDS or bits not in (8, 16, 32, 64):

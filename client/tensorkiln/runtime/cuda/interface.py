@@ -44,7 +44,8 @@ def describe(what: str, interface: Mapping[str, Any]) -> Described:
 
 def interface_of(address: int, dtype: np.dtype[Any], shape: tuple[int, ...], stream: int) -> dict[str, Any]:
     """The interface of a row-major array that `stream` writes. AttributeError for a dtype it has no name for."""
-    if dtype.kind == "V":
+    # NumPy counts one of ml_dtypes, float8_e5m2, among the floats that it has names for.
+    if dtype.kind == "V" or (dtype.kind == "f" and dtype.itemsize == 1):
         raise AttributeError(f"__cuda_array_interface__ has no name for {dtype}; use DLPack")
     return {
         "shape": shape,
