@@ -105,7 +105,7 @@ def assert_same(actual: Array, expected: Array, *arguments: Array) -> None:
     unsigned = np.dtype(f"u{actual.dtype.itemsize}")
     assert actual.dtype == expected.dtype
     differs = actual.view(unsigned) != np.ascontiguousarray(expected).view(unsigned)
-    if np.issubdtype(actual.dtype, np.inexact) or actual.dtype.name == "bfloat16":
+    if np.issubdtype(actual.dtype, np.inexact) or "float" in actual.dtype.name:
         with np.errstate(invalid="ignore"):
             differs &= ~(np.isnan(actual) & np.isnan(expected))
     at = np.flatnonzero(differs)

@@ -67,7 +67,7 @@ _NAMED: Final = {
     np.dtype(ml_dtypes.float8_e5m2): (12, 8),
     np.dtype(ml_dtypes.float8_e5m2fnuz): (13, 8),
 }
-"""Code and bits of the dtypes of ml_dtypes. Those of less than 8 bits are packed in DLPack, and not in an array of ours."""
+"""Code and bits of the dtypes of ml_dtypes. Those of less than 8 bits are packed in DLPack, and not in arrays here."""
 _KNOWN: Final = {named: dtype for dtype, named in _NAMED.items()}
 _CODES: Final = {"i": INT, "u": UINT, "f": FLOAT, "b": BOOL}
 _KINDS: Final = {code: kind for kind, code in _CODES.items() if kind != "b"}
