@@ -22,7 +22,7 @@ def tensor(dtype: str, shape: tuple[int, ...] = (2,)) -> Tensor:
     return Builder().input(dtype, shape)
 
 
-@pytest.mark.parametrize("dtype", [dtype for dtype in DType if dtype not in (DType.UNIT, DType.BOOL)])
+@pytest.mark.parametrize("dtype", [dtype for dtype in DType if dtype.is_float or dtype.is_integer])
 def test_a_python_integer_adopts_the_dtype_of_the_tensor(compute: Compute, dtype: DType):
     x = np.array([1, 2], dtype.numpy)
     np.testing.assert_array_equal(compute(lambda x: 3 + x * 2, x), np.array([5, 7], dtype.numpy))

@@ -53,6 +53,24 @@ def test_a_number_that_rounds_to_infinity_is_outside(dtype: DType) -> None:
     assert parse_literal(greatest, dtype) == greatest
 
 
+@pytest.mark.parametrize("dtype", [dtype for dtype in DType if dtype.is_narrow])
+def test_a_narrow_dtype_takes_its_finite_range_and_what_it_has_beyond(dtype: DType) -> None:
+    for value in (dtype.min, dtype.max, 1):
+        assert parse_literal(value, dtype) == value
+    for value in (dtype.max + 1, dtype.min - 1, True, "1", None):
+        with pytest.raises(LiteralError):
+            parse_literal(value, dtype)
+    has = {DType.FLOAT8_E5M2: {"inf", "-inf", "nan"}, DType.FLOAT4_E2M1FN: set[str]()}
+    for spelled in ("inf", "-inf", "nan"):
+        if dtype.wide.is_float and spelled in has.get(dtype, {"nan"}):
+            assert str(parse_literal(spelled, dtype)) == spelled
+        else:
+            with pytest.raises(LiteralError):
+                parse_literal(spelled, dtype)
+    assert canonical_literal(1, dtype) == 1
+    assert type(canonical_literal(1, dtype)) is (float if dtype.wide.is_float else int)
+
+
 def test_bool_takes_bools_and_unit_takes_null() -> None:
     assert parse_literal(True, DType.BOOL) is True
     assert parse_literal(None, DType.UNIT) is None

@@ -27,6 +27,14 @@ VALUES: dict[str, list[Any]] = {
     "uint32": [0, 2**32 - 1],
     "uint64": [0, 2**63, 2**64 - 1],
     "bool": [True, False],
+    "float8_e4m3fn": [0.1, -0.0, 448, 1.0625 + 2**-40, "nan"],
+    "float8_e5m2fnuz": [0.1, -0.0, -57344, 1.125 + 2**-40, "nan"],
+    "float8_e5m2": [3, "inf", "-inf", "nan"],
+    "float4_e2m1fn": [0.1, -0.0, -6, 2.5],
+    "int4": [-8, 7],
+    "uint4": [0, 15],
+    "int2": [-2, 1],
+    "uint2": [0, 3],
 }
 
 
@@ -39,8 +47,18 @@ def same(one: Any, other: Any) -> bool:
     return type(one) is type(other) and one == other
 
 
+ROUNDED: dict[str, list[Any]] = {
+    "float8_e4m3fn": [0.1015625, -0.0, 448.0, 1.125, math.nan],
+    "float8_e5m2fnuz": [0.09375, 0.0, -57344.0, 1.25, math.nan],
+    "float8_e5m2": [3.0, math.inf, -math.inf, math.nan],
+    "float4_e2m1fn": [0.0, -0.0, -6.0, 2.0],
+}
+
+
 def rounded(values: list[Any], dtype: str) -> list[Any]:
-    """The values as their dtype has them; one of bfloat16 tells rounding once from rounding by way of float32."""
+    """The values as their dtype has them; some tell rounding once from rounding by way of float32."""
+    if dtype in ROUNDED:
+        return ROUNDED[dtype]
     if dtype == "bfloat16":
         return [0.10009765625, -0.0, 1.0078125, math.ldexp(226, 120), math.inf, math.nan, 256.0]
     if not DType(dtype).is_float:
@@ -69,7 +87,7 @@ def test_tables_are_rounded_once_to_their_dtype(dtype: str, context: ir.Context)
     (op,) = kiln_ops(module.operation)
     assert isinstance(op, VconstOp)
     assert op.array.dtype == DType(dtype).numpy
-    elements = (op.array.astype(np.float64) if DType(dtype).is_float else op.array).tolist()
+    elements = op.array.astype(np.float64 if DType(dtype).wide.is_float else DType(dtype).wide.numpy).tolist()
     assert all(same(*pair) for pair in zip(elements, rounded(values, dtype), strict=True))
 
 

@@ -16,13 +16,11 @@ NETWORK_OPERATORS = [
     *("Add", "AveragePool", "BatchNormalization", "Concat", "ConstantOfShape", "Conv", "Dropout", "Gemm"),
     *("GlobalAveragePool", "LRN", "MaxPool", "Mul", "Relu", "Reshape", "Softmax", "Sum", "Transpose", "Unsqueeze"),
 ]
-NARROW = r"element type (float8|float4|int4|uint4|int2|uint2)"
+NARROW = r"element type float8_e8m0fnu"
 TEXT = r"element type object|string"
 SEQUENCE = r"no tensor of a known rank|(Sequence|Optional)\w+ is not supported"
 REFUSED = {
     "Cast": NARROW,
-    "CastLike": NARROW,
-    "DequantizeLinear": NARROW,
     "Dropout": "training",
     "Equal": TEXT,
     "If": SEQUENCE,
@@ -30,8 +28,6 @@ REFUSED = {
     "LSTM": "lengths of sequences",
     "Loop": SEQUENCE,
     "Not": "opset 1",
-    "QLinearMatMul": NARROW,
-    "QuantizeLinear": NARROW,
     "Scan": "opset 8",
 }
 """What operators that an import knows refuse of their cases."""

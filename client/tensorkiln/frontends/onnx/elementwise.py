@@ -179,7 +179,7 @@ OPERATORS: dict[str, Operator] = {
     "HardSigmoid": _hard_sigmoid,
     "HardSwish": _hard_swish,
     "IsInf": _is_inf,
-    "IsNaN": _unary(build.is_nan),
+    "IsNaN": _unary(lambda x: build.is_nan(x.cast(x.dtype.wide))),
     "LeakyRelu": _leaky_relu,
     "Less": _binary(build.less),
     "LessOrEqual": _binary(lambda a, b: a <= b),

@@ -91,9 +91,10 @@ def dequantize(node: Node) -> Value:
 
 
 def _centred(node: Node, place: int, zero: int, aligned: Callable[[Tensor], Tensor]) -> Tensor:
-    """An operand of integers without its zero point, in int32."""
-    x = node.tensor(place).cast(DType.INT32)
-    return x - aligned(node.tensor(zero).cast(DType.INT32)) if node.has(zero) else x
+    """An operand without its zero point: integers in int32, narrow floats in float32."""
+    x = node.tensor(place)
+    wide = DType.FLOAT32 if x.dtype.wide.is_float else DType.INT32
+    return x.cast(wide) - aligned(node.tensor(zero).cast(wide)) if node.has(zero) else x.cast(wide)
 
 
 def _rows(operand: Tensor) -> Callable[[Tensor], Tensor]:
