@@ -71,6 +71,7 @@ def test_what_is_not_packed_bytes_is_refused() -> None:
 def test_a_saturating_cast_stays_finite(compute: Compute, dtype: DType, source: str) -> None:
     greatest = float(dtype.max)
     numbers = [0.0, 1.0, greatest, greatest + 1, 2 * greatest, 65504.0, -3 * greatest]
+    numbers = [number for number in numbers if source != "float16" or abs(number) <= 65504]
     finite = np.array(numbers).astype(DType(source).numpy)
     kept = compute(lambda x: x.cast(dtype, saturate=True), finite).astype(np.float64)
     assert np.isfinite(kept).all()

@@ -86,5 +86,5 @@ def test_the_wide_dtype_holds_every_value() -> None:
         assert not dtype.wide.is_narrow
         assert dtype.wide.wide is dtype.wide
         assert (dtype.itemsize, len(codes)) == (1, 1 << dtype.bits)
-        assert not (dtype.is_float or dtype.is_integer or dtype.is_bool or dtype.is_half)
+        assert not any((dtype.is_float, dtype.is_integer, dtype.is_bool, dtype.is_half))
         assert dtype.wide.min <= dtype.min < dtype.max <= dtype.wide.max

@@ -34,8 +34,10 @@ def test_a_tensor_type_survives_the_way_through_mlir(dtype: DType, shape: tuple[
 
 @pytest.mark.parametrize(
     ("dtype", "element"),
-    [("bfloat16", "bf16"), ("int8", "i8"), ("uint8", "ui8"), ("uint64", "ui64"), ("bool", "i1"), ("unit", "i0")]
-    + [("float8_e4m3fn", "f8E4M3FN"), ("float4_e2m1fn", "f4E2M1FN"), ("int4", "i4"), ("uint2", "ui2")],
+    [
+        *(("bfloat16", "bf16"), ("int8", "i8"), ("uint8", "ui8"), ("uint64", "ui64"), ("bool", "i1"), ("unit", "i0")),
+        *(("float8_e4m3fn", "f8E4M3FN"), ("float4_e2m1fn", "f4E2M1FN"), ("int4", "i4"), ("uint2", "ui2")),
+    ],
 )
 def test_signedness_is_in_the_element_type(dtype: str, element: str, context: ir.Context) -> None:
     assert str(element_type(DType(dtype))) == element

@@ -181,6 +181,19 @@ def test_bfloat16_survives_a_file(kiln: Kiln, tmp_path: Path) -> None:
     np.testing.assert_array_equal(doubled.astype(np.float32), 2 * np.arange(5, dtype=np.float32))
 
 
+@pytest.mark.parametrize("dtype", ["float8_e4m3fn", "float8_e5m2", "int4"])
+def test_a_narrow_dtype_survives_a_file(kiln: Kiln, tmp_path: Path, dtype: str) -> None:
+    b = Builder("negated")
+    x = b.input(dtype, (5,))
+    b.output((-x.cast("float32")).cast(dtype))
+    (tmp_path / "negated.json").write_text(b.graph().to_json())
+    kind = np.dtype(getattr(ml_dtypes, dtype))
+    np.save(tmp_path / "x.npy", np.arange(5).astype(kind).view("V1"))
+    done = kiln("run", "negated.json", "-i", "x.npy", "-o", "y.npy")
+    assert done.returncode == 0, done.stderr
+    np.testing.assert_array_equal(np.load(tmp_path / "y.npy").view(kind).astype(np.float32), -np.arange(5.0))
+
+
 def test_a_call_that_does_not_fit_is_its_own_exit_code(kiln: Kiln, graph_file: Path) -> None:
     assert kiln("run", graph_file.name, "-s", "n=4").returncode == 6
     out_of_bounds = kiln("run", graph_file.name, "--random", "0", "-s", "n=65")

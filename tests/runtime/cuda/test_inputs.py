@@ -160,7 +160,8 @@ def test_memory_that_device_and_host_share_is_used_where_it_lies() -> None:
 
 def test_half_precision_comes_in_by_dlpack() -> None:
     sketch = CudaSketch()
-    kinds = [ml_dtypes.bfloat16, np.float16, np.bool_, np.int8, np.uint64]
+    narrow = [ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e4m3fnuz, ml_dtypes.float8_e5m2, ml_dtypes.float8_e5m2fnuz]
+    kinds = [ml_dtypes.bfloat16, np.float16, np.bool_, np.int8, np.uint64, *narrow]
     for kind in kinds:
         sketch.bind(sketch.buffer([3], "input", DType.from_numpy(np.dtype(kind))), sketch.outputs)
     driver = sketch.driver()

@@ -120,6 +120,26 @@ def test_bfloat16_has_a_name_in_dlpack_and_none_in_the_interface() -> None:
     assert not hasattr(result, "__cuda_array_interface__")
 
 
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [("float8_e4m3fn", 10), ("float8_e4m3fnuz", 11), ("float8_e5m2", 12), ("float8_e5m2fnuz", 13)],
+)
+def test_an_8_bit_float_has_a_name_in_dlpack_and_none_in_the_interface(name: str, code: int) -> None:
+    result, _ = copied(np.array([1.5, 2], getattr(ml_dtypes, name)))
+    tensor = capsules.Import(result.__dlpack__()).tensor
+    assert (tensor.dtype.code, tensor.dtype.bits, tensor.dtype.lanes) == (code, 8, 1)
+    assert not hasattr(result, "__cuda_array_interface__")
+
+
+@pytest.mark.parametrize("name", ["int4", "uint2", "float4_e2m1fn"])
+def test_what_is_packed_in_dlpack_goes_by_numpy(name: str) -> None:
+    result, _ = copied(np.array([1, 0], getattr(ml_dtypes, name)))
+    with pytest.raises(BufferError, match=f"no element type for {name}"):
+        result.__dlpack__()
+    assert not hasattr(result, "__cuda_array_interface__")
+    assert result.numpy().astype(np.float32).tolist() == [1, 0]
+
+
 def test_the_tensor_says_where_it_is_and_how_it_lies() -> None:
     result, _ = copied(np.zeros((2, 3, 4), np.int32), ordinal=2)
     for version in (None, (0, 8), (1, 0), (1, 3), (2, 0)):
