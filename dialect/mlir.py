@@ -43,6 +43,7 @@ _PLACES = {
     "ir": "ir",
     "passmanager": "passmanager",
     "rewrite": "rewrite",
+    "stablehlo": "_mlir_libs._stablehlo",
     **{name: f"dialects.{name}" for name in _DIALECTS},
     "transform_interpreter": "dialects.transform.interpreter",
     "transform_loop": "dialects.transform.loop",

@@ -53,6 +53,11 @@ class Builder:
         """The inputs by name, in the order in which a program takes them."""
         return self._inputs
 
+    @property
+    def node_count(self) -> int:
+        """The nodes written so far."""
+        return len(self._nodes)
+
     def symbol(self, name: str, minimum: int, maximum: int) -> Expr:
         """Declare a symbol with inclusive bounds; what it returns stands in shapes and in dimension arithmetic."""
         if not _NAME.fullmatch(name):

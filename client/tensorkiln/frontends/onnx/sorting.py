@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from ... import build
-from ...dtypes import DType
+from ..ranking import in_order, ranks
 from .node import Node
 from .value import Value
 
@@ -33,7 +33,6 @@ def top_k(node: Node) -> list[Value]:
         node.fail(f"k is {count}, but axis {axis} has {extent} elements, perhaps only {low}; give its symbols bounds")
     moved = build.moveaxis(x, axis, -1)
     own, other = moved.unsqueeze([-1]), moved.unsqueeze([-2])
-    places = build.arange(x.builder, extent)
     before = other > own if is_largest else other < own
     if x.dtype.is_float:
         # NaN is greater than all numbers, as in NumPy's order.
@@ -42,12 +41,9 @@ def top_k(node: Node) -> list[Value]:
         same = build.equal(own, other) | ~(own_is_number | other_is_number)
     else:
         same = build.equal(own, other)
-    before = before | (same & (places < places.unsqueeze([1])))
-    rank = before.cast(DType.INT64).sum([-1])
-    # Ranks from `count` on lie outside of the result, and are dropped.
-    shape = [*moved.shape[:-1], count]
-    values = build.scatter(rank, moved, moved.rank - 1, shape)
-    positions = build.scatter(rank, places.expand(moved.shape), moved.rank - 1, shape)
+    rank = ranks(before, same)
+    places = build.arange(x.builder, extent)
+    values, positions = (in_order(rank, each, count) for each in (moved, places.expand(moved.shape)))
     return [build.moveaxis(values, -1, axis), build.moveaxis(positions, -1, axis)]
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from ...build import Tensor, conv
 from ...expr import Dim
+from ..spreading import spread_spatial
 from .node import Node
 from .value import Value
 from .window import WindowAttributes, window_attributes
@@ -30,7 +31,9 @@ def transposed_convolution(node: Node) -> Value:
     if groups < 1 or len(extra) != len(kernel):
         node.invalid(f"group {groups} and output_padding {extra} do not fit the weights {weight.shape}")
     bias = node.tensor(2) if node.has(2) else None
-    return conv(spread(x, window.strides), _mirrored(weight, groups), bias, 1, padding, window.dilations, groups)
+    return conv(
+        spread_spatial(x, window.strides), _mirrored(weight, groups), bias, 1, padding, window.dilations, groups
+    )
 
 
 def _cut(
@@ -58,21 +61,6 @@ def _mirrored(weight: Tensor, groups: int) -> Tensor:
     channels, per_group, *kernel = weight.shape
     split = weight.flip(range(2, weight.rank)).reshape(groups, channels // groups, per_group, *kernel)
     return split.transpose(1, 2).reshape(per_group * groups, channels // groups, *kernel)
-
-
-def spread(x: Tensor, strides: Sequence[int]) -> Tensor:
-    """`x` with `stride - 1` zeros between neighbours of each spatial axis."""
-    for axis, stride in enumerate(strides, start=2):
-        if stride == 1:
-            continue
-        cells = x.unsqueeze(axis + 1).pad([(0, stride - 1 if place == axis + 1 else 0) for place in range(x.rank + 1)])
-        dims = list(x.shape)
-        dims[axis] = x.shape[axis] * stride
-        joined = cells.reshape(dims)
-        cut = [slice(None)] * x.rank
-        cut[axis] = slice(None, dims[axis] - (stride - 1))
-        x = joined[tuple(cut)]
-    return x
 
 
 OPERATORS: dict[str, Callable[[Node], Value]] = {"ConvTranspose": transposed_convolution}

@@ -1,97 +1,14 @@
-"""Inverse trigonometric and hyperbolic functions, which graphs have no nodes of."""
+"""Inverse trigonometric and hyperbolic functions."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
-from ... import build
 from ...build import Tensor
 from ...dtypes import DType
+from ..trigonometry import acos, acosh, asin, asinh, atan, atanh, cosh, sinh
 from .node import Node
 from .value import Value
-
-ATAN_32 = (8.05374449538e-2, -1.38776856032e-1, 1.99777106478e-1, -3.33329491539e-1)
-"""Of x³, x⁵, x⁷ and x⁹ from the last on, for |x| ≤ tan(π/8): `atanf` of the Cephes library (Moshier 1989)."""
-ATAN_64 = (
-    *(-8.750608600031904122785e-1, -1.615753718733365076637e1, -7.500855792314704667340e1),
-    *(-1.228866684490136173410e2, -6.485021904942025371773e1),
-)
-ATAN_64_BELOW = (
-    *(1.0, 2.485846490142306297962e1, 1.650270098316988542046e2, 4.328810604912902668951e2),
-    *(4.853903996359136964868e2, 1.945506571482613964425e2),
-)
-"""Numerator and denominator of `atan` there, for |x| ≤ 0.66."""
-
-
-def _polynomial(x: Tensor, coefficients: Sequence[float]) -> Tensor:
-    """Horner's rule, the highest power first."""
-    first, second, *rest = coefficients
-    total = x * first + second
-    for coefficient in rest:
-        total = total * x + coefficient
-    return total
-
-
-def atan(x: Tensor) -> Tensor:
-    """Angles in radians, of the operand's float type; reduced to small operands by tan(a + b)."""
-    is_wide = x.dtype is DType.FLOAT64
-    size = build.absolute(x)
-    is_large, is_middle = size > math.tan(3 * math.pi / 8), size > (0.66 if is_wide else math.tan(math.pi / 8))
-    # An infinite operand divides to 0 in the first case, and is not looked at in the second.
-    kept = build.where(is_large, 1.0, size)
-    reduced = build.where(is_large, -1.0 / size, build.where(is_middle, (kept - 1.0) / (kept + 1.0), kept))
-    turned = build.where(is_large, math.pi / 2, is_middle.cast(x.dtype) * (math.pi / 4))
-    square = reduced * reduced
-    if is_wide:
-        slope = _polynomial(square, ATAN_64) / _polynomial(square, ATAN_64_BELOW)
-    else:
-        slope = _polynomial(square, ATAN_32)
-    result = turned + (reduced + reduced * (square * slope))
-    return build.where(x < 0.0, -result, result)
-
-
-def asin(x: Tensor) -> Tensor:
-    return atan(x / ((1.0 - x) * (1.0 + x)).sqrt())
-
-
-def acos(x: Tensor) -> Tensor:
-    return atan(((1.0 - x) / (1.0 + x)).sqrt()) * 2.0
-
-
-def sinh(x: Tensor) -> Tensor:
-    """Without loss near 0; e^(|x| / 2) twice, so that nothing overflows before the result does."""
-    size = build.absolute(x)
-    less = build.expm1(size)
-    small = (less + less / (less + 1.0)) * 0.5
-    half = (size * 0.5).exp()
-    result = build.where(size < 1.0, small, half * (half * 0.5) - 0.5 / half / half)
-    return build.where(x < 0.0, -result, result)
-
-
-def cosh(x: Tensor) -> Tensor:
-    half = (build.absolute(x) * 0.5).exp()
-    return half * (half * 0.5) + 0.5 / half / half
-
-
-def asinh(x: Tensor) -> Tensor:
-    size = build.absolute(x)
-    # Beyond 1e9 a square says nothing beside 1, and below it does not overflow.
-    small = build.log1p(size + size * size / (1.0 + (size * size + 1.0).sqrt()))
-    result = build.where(size > 1e9, size.log() + math.log(2.0), small)
-    return build.where(x < 0.0, -result, result)
-
-
-def acosh(x: Tensor) -> Tensor:
-    less = x - 1.0
-    small = build.log1p(less + (less * (x + 1.0)).sqrt())
-    return build.where(x < 1.0, float("nan"), build.where(x > 1e9, x.log() + math.log(2.0), small))
-
-
-def atanh(x: Tensor) -> Tensor:
-    size = build.absolute(x)
-    result = build.log1p(size * 2.0 / (1.0 - size)) * 0.5
-    return build.where(x < 0.0, -result, result)
 
 
 def _operator(function: Callable[[Tensor], Tensor]) -> Callable[[Node], Value]:

@@ -12,9 +12,9 @@ from ...build import Tensor
 from ...build.windows import plain_windows, window
 from ...dtypes import DType
 from ...expr import Dim, product
+from ..spreading import spread_spatial
 from . import axes
 from .node import Node
-from .transposed_convolution import spread
 from .value import Value
 from .window import window_attributes
 
@@ -83,7 +83,7 @@ def col2im(node: Node) -> Value:
     placed: list[Tensor] = []
     for number in range(math.prod(block)):
         offsets = [tap * dilation for tap, dilation in zip(_taps(number, block), dilations, strict=True)]
-        piece = spread(parts[:, :, number], strides)
+        piece = spread_spatial(parts[:, :, number], strides)
         around = [
             (offset, size - offset - ((count - 1) * stride + 1))
             for offset, size, count, stride in zip(offsets, whole, counts, strides, strict=True)

@@ -1,0 +1,61 @@
+"""compare, in the order of numbers or in the total order of IEEE 754."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from dialect.mlir import stablehlo
+from tensorkiln import build
+from tensorkiln.build import Tensor
+from tensorkiln.dtypes import DType
+
+from .elementwise import spread_over
+from .op import Op
+from .table import Translator
+from .value import Value
+
+_COMPARE: Final[dict[str, Callable[[Tensor, Tensor], Tensor]]] = {
+    "EQ": build.equal,
+    "NE": build.not_equal,
+    "LT": build.less,
+    "LE": lambda a, b: a <= b,
+    "GT": lambda a, b: a > b,
+    "GE": lambda a, b: a >= b,
+}
+_TYPES: Final = ("NOTYPE", "FLOAT", "TOTALORDER", "SIGNED", "UNSIGNED")
+
+
+def _before(left: Tensor, right: Tensor) -> Tensor:
+    """`left < right`, where a NaN comes after all numbers."""
+    return (left < right) | (build.equal(left, left) & build.is_nan(right))
+
+
+_ORDERED: Final[dict[str, Callable[[Tensor, Tensor], Tensor]]] = {
+    "LT": _before,
+    "GT": lambda a, b: _before(b, a),
+    "LE": lambda a, b: ~_before(b, a),
+    "GE": lambda a, b: ~_before(a, b),
+}
+"""In a comparator, of floats that may be NaN: without a place for these there would be no order."""
+
+
+def total_order(x: Tensor) -> Tensor:
+    """The bits of a float as a signed integer that is in the total order: -NaN, -inf, …, -0, +0, …, inf, NaN."""
+    bits = x.bitcast(DType(f"int{x.dtype.bits}"))
+    return bits ^ ((bits >> (x.dtype.bits - 1)) & int(bits.dtype.max))
+
+
+def _compare(op: Op) -> Value:
+    direction = op.choice("comparison_direction", stablehlo.ComparisonDirectionAttr, _COMPARE)
+    kind = op.choice("compare_type", stablehlo.ComparisonTypeAttr, _TYPES, "NOTYPE")
+    left, right = op.elements()
+    if not left.dtype.is_float:
+        return spread_over(op, _COMPARE[direction](left, right))
+    if kind == "TOTALORDER":
+        return spread_over(op, _COMPARE[direction](total_order(left), total_order(right)))
+    table = {**_COMPARE, **_ORDERED} if op.mode.orders else _COMPARE
+    return spread_over(op, table[direction](left, right))
+
+
+OPERATORS: Final[dict[str, Translator]] = {"stablehlo.compare": _compare}

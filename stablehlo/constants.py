@@ -1,0 +1,71 @@
+"""Known values as constants of the graph: equal ones are written once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from hashlib import sha256
+from typing import Any, Final, NoReturn, TypeAlias
+
+import numpy as np
+
+from tensorkiln import build
+from tensorkiln.build import Builder, Tensor
+from tensorkiln.build.constant import MAX_TABLE_ELEMENTS
+from tensorkiln.build.dimension import dim_value
+
+from .value import Known
+
+Over: TypeAlias = "Callable[[str, str, int, int], NoReturn]"
+"""`over(message, limit, maximum, actual)` refuses what is over a limit."""
+
+MAX_CONSTANT_ELEMENTS: Final = 1 << 18
+"""Elements of all tables of a graph together: each is spelled out in its text."""
+
+
+class Constants:
+    """The constants of one graph."""
+
+    def __init__(self, builder: Builder) -> None:
+        self._builder = builder
+        self._tables: dict[tuple[Any, ...], Tensor] = {}
+        self._elements = 0
+
+    def tensor(self, value: Known, over: Over) -> Tensor:
+        """A known value as one of the graph. LimitExceededError for a table that is too large."""
+        if value.is_symbolic:
+            return self._of_dims(value)
+        splat = value.splat
+        if splat is not None:
+            return build.full(self._builder, value.shape, splat, value.dtype)
+        if not value.array.size:
+            return build.zeros(self._builder, value.shape, value.dtype)
+        return self._table(value, over)
+
+    def _of_dims(self, value: Known) -> Tensor:
+        scalars = [dim_value(self._builder, dim, value.dtype) for dim in value.array.reshape(-1).tolist()]
+        return build.stack(scalars).reshape(list(value.shape)) if value.shape else scalars[0]
+
+    def _table(self, value: Known, over: Over) -> Tensor:
+        size = value.array.size
+        advice = "make it an argument of the module's main function"
+        if size > MAX_TABLE_ELEMENTS:
+            over(
+                f"a constant has {size} elements; the limit is {MAX_TABLE_ELEMENTS}: {advice}",
+                "constant_elements",
+                MAX_TABLE_ELEMENTS,
+                size,
+            )
+        array = np.ascontiguousarray(value.array)
+        key = (value.dtype, value.shape, sha256(array.tobytes()).digest())
+        if key not in self._tables:
+            self._elements += size
+            if self._elements > MAX_CONSTANT_ELEMENTS:
+                over(
+                    f"the constants so far have {self._elements} elements, the limit is {MAX_CONSTANT_ELEMENTS}: "
+                    f"the last of them has {size}; {advice}",
+                    "constants_elements",
+                    MAX_CONSTANT_ELEMENTS,
+                    self._elements,
+                )
+            self._tables[key] = self._builder.constant(array, value.dtype)
+        return self._tables[key]

@@ -1,0 +1,89 @@
+"""Calls, which are inlined; branches, of which both are computed and one is chosen; loops, which are unrolled."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from dialect.mlir import ir
+from tensorkiln import build
+from tensorkiln.build import Tensor
+
+from .op import Op
+from .table import Translator
+from .value import Known, Value
+
+MAX_TURNS: Final = 1 << 12
+"""Of a loop that is unrolled: each turn adds its nodes to the graph."""
+
+
+def _call(op: Op) -> Sequence[Value]:
+    return op.call(ir.FlatSymbolRefAttr(op.attribute("callee")).value, op.operands)
+
+
+def _composite(op: Op) -> Sequence[Value]:
+    """By its decomposition, which has the same meaning."""
+    return op.call(ir.FlatSymbolRefAttr(op.attribute("decomposition")).value, op.operands)
+
+
+def _while(op: Op) -> Sequence[Value]:
+    carried: Sequence[Value] = op.operands
+    for _ in range(MAX_TURNS + 1):
+        (condition,) = op.run(0, carried)
+        if not isinstance(condition, Known) or condition.is_symbolic:
+            op.fail(
+                "whether the loop goes on is computed at run time; loops are unrolled, and need a number of turns "
+                "that is known when the module is compiled"
+            )
+        if not condition.array.item():
+            return carried
+        carried = op.run(1, carried)
+    message = f"the loop takes more than {MAX_TURNS} turns, each of which adds its nodes"
+    op.over(message, "turns", MAX_TURNS, MAX_TURNS + 1)
+
+
+def _if(op: Op) -> Sequence[Value]:
+    condition = op.operands[0]
+    if isinstance(condition, Known):
+        return op.run(0 if condition.array.item() else 1, ())
+    return _chosen(op, condition, op.run(0, ()), op.run(1, ()))
+
+
+def _case(op: Op) -> Sequence[Value]:
+    index, count = op.operands[0], len(op.raw.regions)
+    if isinstance(index, Known) and not index.is_symbolic:
+        wanted = int(index.array.item())
+        return op.run(wanted if 0 <= wanted < count else count - 1, ())
+    place = op.as_tensor(index)
+    results = op.run(count - 1, ())
+    for branch in reversed(range(count - 1)):
+        results = _chosen(op, build.equal(place, branch), op.run(branch, ()), results)
+    return results
+
+
+def _chosen(op: Op, condition: Tensor, left: Sequence[Value], right: Sequence[Value]) -> list[Value]:
+    pairs = zip(left, right, strict=True)
+    return [op.whole(build.where(condition, op.element(a), op.element(b)), a.shape) for a, b in pairs]
+
+
+def _custom_call(op: Op) -> Sequence[Value]:
+    target = op.string("call_target_name")
+    if target in _IDENTITIES:
+        return op.operands
+    shown = "".join(char if char.isprintable() else "?" for char in target)[:64]
+    op.fail(f"the custom call {shown!r} is not supported; it is code of another program")
+
+
+_IDENTITIES: Final = frozenset({"Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape"})
+"""Custom calls that place values on devices, of which there is one."""
+
+
+OPERATORS: Final[dict[str, Translator]] = {
+    "stablehlo.case": _case,
+    "stablehlo.custom_call": _custom_call,
+    "stablehlo.if": _if,
+    "stablehlo.while": _while,
+}
+
+ANYWHERE: Final[dict[str, Translator]] = {"func.call": _call, "stablehlo.composite": _composite}
+"""In regions for scalars too."""

@@ -1,0 +1,40 @@
+"""Where an operation comes from: for what JAX exports, the line of the user's Python."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from dialect.mlir import ir
+
+_MOST: Final = 200
+"""Characters of a location in a message."""
+_DEPTH: Final = 16
+
+
+def place(location: ir.Location) -> str:
+    """The innermost file, line and column, and the outermost name; at most 200 printable characters."""
+    name, file = _parts(location, _DEPTH)
+    found = f"{file} ({name})" if file and name else file or name
+    shown = "".join(char if char.isprintable() else "?" for char in found)
+    return shown if len(shown) <= _MOST else f"{shown[: _MOST - 1]}…"
+
+
+def _parts(location: ir.Location, depth: int) -> tuple[str, str]:
+    if depth == 0:
+        return "", ""
+    if isinstance(location, ir.FileLineColLoc):
+        return "", f"{location.filename}:{location.start_line}:{location.start_col}"
+    if isinstance(location, ir.NameLoc):
+        return location.name_str, _parts(location.child_loc, depth - 1)[1]
+    if isinstance(location, ir.CallSiteLoc):
+        name, file = _parts(location.callee, depth - 1)
+        if file:
+            return name, file
+        other, file = _parts(location.caller, depth - 1)
+        return name or other, file
+    if isinstance(location, ir.FusedLoc):
+        for each in location.locations:
+            name, file = _parts(each, depth - 1)
+            if name or file:
+                return name, file
+    return "", ""

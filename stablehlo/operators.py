@@ -1,0 +1,56 @@
+"""Every operation that is translated, by its name in MLIR."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from . import (
+    comparison,
+    contraction,
+    control,
+    conversion,
+    convolution,
+    elementwise,
+    gathering,
+    movement,
+    reduction,
+    scattering,
+    sorting,
+    windows,
+)
+from .table import Translator
+
+FAMILIES: Final[Mapping[str, Mapping[str, Translator]]] = MappingProxyType(
+    {
+        "elementwise": {
+            **elementwise.OPERATORS,
+            **elementwise.WHOLE,
+            **comparison.OPERATORS,
+            **conversion.OPERATORS,
+        },
+        "shape and movement": {**movement.OPERATORS, **movement.ANYWHERE},
+        "products": {**contraction.OPERATORS, **convolution.OPERATORS},
+        "reductions and windows": {**reduction.OPERATORS, **windows.OPERATORS},
+        "computed positions": {**gathering.OPERATORS, **scattering.OPERATORS},
+        "order": {**sorting.OPERATORS},
+        "control": {**control.OPERATORS, **control.ANYWHERE},
+    }
+)
+"""By what they do, as the manual lists them."""
+
+OPERATORS: Final[Mapping[str, Translator]] = MappingProxyType(
+    {name: translator for family in FAMILIES.values() for name, translator in family.items()}
+)
+
+ELEMENTWISE: Final[Mapping[str, Translator]] = MappingProxyType(
+    {
+        **elementwise.OPERATORS,
+        **comparison.OPERATORS,
+        **conversion.OPERATORS,
+        **movement.ANYWHERE,
+        **control.ANYWHERE,
+    }
+)
+"""Those that may stand in a region for scalars that is run on whole tensors."""

@@ -1,0 +1,99 @@
+"""Bytes from outside as a module: MLIR text or a portable artifact, within limits."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from dialect.mlir import PassManager, ir, stablehlo
+from tensorkiln.errors import InvalidGraphError, LimitExceededError
+
+MAX_NESTING: Final = 200
+"""Levels of brackets in a text: the parser of MLIR goes down one frame of the stack, or several, for each."""
+_SAID: Final = 400
+"""Characters of what MLIR says about a module that is none."""
+# Strings and comments may hold brackets that open nothing.
+_TOKEN: Final = re.compile(rb'"(?:[^"\\\n]|\\.)*"|//[^\n]*|->|[({\[<]|[)}\]>]')
+_OPENING: Final = frozenset(b"({[<")
+MAGIC: Final = b"ML\xefR"
+"""How MLIR bytecode begins."""
+
+
+def context() -> ir.Context:
+    """A context with the dialects that a module may have."""
+    made = ir.Context()
+    made.enable_multithreading(False)
+    stablehlo.register_dialect(made, True)
+    _register_passes()
+    # No binding loads CHLO, but a pass that may make operations of it does.
+    manager = PassManager.parse("builtin.module(func.func(stablehlo-complex-math-expander))", made)
+    manager.run(ir.Module.parse("module {}", made).operation)
+    return made
+
+
+def read_text(text: str, within: ir.Context) -> ir.Module:
+    """The module that a text spells. InvalidGraphError when it spells none, LimitExceededError when it is too deep."""
+    depth = nesting(text.encode())
+    if depth > MAX_NESTING:
+        raise LimitExceededError(
+            f"The text of the module nests brackets {depth} levels deep; the limit is {MAX_NESTING}.",
+            pointers=["/stablehlo/text"],
+            limit="nesting",
+            maximum=MAX_NESTING,
+            actual=depth,
+        )
+    try:
+        return ir.Module.parse(text, within)
+    except (ir.MLIRError, ValueError) as error:
+        raise _refused("/stablehlo/text", "The text is no StableHLO module", error) from None
+
+
+def read_artifact(artifact: bytes, within: ir.Context) -> ir.Module:
+    """The module of a portable artifact. InvalidGraphError when it is none, or of a version that is not read."""
+    where = "/stablehlo/artifact"
+    if not artifact.startswith(MAGIC):
+        raise InvalidGraphError("The artifact does not begin as MLIR bytecode does.", pointers=[where])
+    try:
+        module = stablehlo.deserialize_portable_artifact(within, artifact)
+    except (ir.MLIRError, ValueError, RuntimeError) as error:
+        raise _refused(where, "The artifact is no portable artifact that is read here", error) from None
+    if module is None:
+        raise InvalidGraphError("The artifact is no portable artifact that is read here.", pointers=[where])
+    return module
+
+
+def legalize(module: ir.Module) -> None:
+    """Have the operations of CHLO spelled by those of StableHLO."""
+    manager = PassManager.parse("builtin.module(func.func(chlo-legalize-to-stablehlo))", module.context)
+    try:
+        manager.run(module.operation)
+    except ir.MLIRError as error:
+        raise _refused("/stablehlo", "An operation of CHLO was not legalized", error) from None
+
+
+def nesting(text: bytes) -> int:
+    """The most brackets that are open at once in a text of MLIR."""
+    depth = most = 0
+    for match in _TOKEN.finditer(text):
+        token = match[0]
+        if len(token) > 1:
+            continue
+        depth += 1 if token[0] in _OPENING else -1
+        # What closes nothing is an operator's, or wrong.
+        depth = max(depth, 0)
+        most = max(most, depth)
+    return most
+
+
+_registered: list[bool] = []
+
+
+def _register_passes() -> None:
+    if not _registered:
+        stablehlo.register_stablehlo_passes()
+        _registered.append(True)
+
+
+def _refused(pointer: str, what: str, error: Exception) -> InvalidGraphError:
+    said = " ".join("".join(char if char.isprintable() else " " for char in str(error)).split())
+    return InvalidGraphError(f"{what}: {said[:_SAID]}", pointers=[pointer])

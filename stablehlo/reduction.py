@@ -1,0 +1,105 @@
+"""reduce: by one node where there is one of its kind, else pair by pair."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Final
+
+from tensorkiln import build
+from tensorkiln.build import Tensor
+from tensorkiln.dtypes import DType
+
+from .op import Op
+from .regions import single_operation
+from .table import Translator
+from .value import Known, Value
+
+Reduce = Callable[[Tensor, Sequence[int]], Tensor]
+
+
+def _any(x: Tensor, axes: Sequence[int]) -> Tensor:
+    return x.any(axes)
+
+
+def _all(x: Tensor, axes: Sequence[int]) -> Tensor:
+    return x.all(axes)
+
+
+_NUMBERS: Final[dict[str, Reduce]] = {
+    "stablehlo.add": lambda x, axes: x.sum(axes),
+    "stablehlo.maximum": lambda x, axes: x.max(axes),
+    "stablehlo.minimum": lambda x, axes: x.min(axes),
+    "stablehlo.multiply": lambda x, axes: x.prod(axes),
+}
+_BOOLS: Final[dict[str, Reduce]] = {
+    "stablehlo.add": _any,
+    "stablehlo.and": _all,
+    "stablehlo.maximum": _any,
+    "stablehlo.minimum": _all,
+    "stablehlo.multiply": _all,
+    "stablehlo.or": _any,
+}
+"""By the operation of the region: all elements along axes into one."""
+
+
+def _identity(name: str, dtype: DType) -> bool | int | float:
+    """The value that changes nothing."""
+    if name in ("stablehlo.add", "stablehlo.or"):
+        return False if dtype.is_bool else 0
+    if name in ("stablehlo.multiply", "stablehlo.and"):
+        return True if dtype.is_bool else 1
+    return dtype.min if name == "stablehlo.maximum" else dtype.max
+
+
+def _reduce(op: Op) -> Sequence[Value]:
+    count = op.result_count
+    inputs, inits = op.tensors()[:count], op.operands[count:]
+    return reduced(op, inputs, inits, op.integers("dimensions"))
+
+
+def reduced(op: Op, inputs: Sequence[Tensor], inits: Sequence[Value], axes: Sequence[int]) -> list[Tensor]:
+    """The inputs with all elements along `axes` made one by the first region of `op`, and their initial values."""
+    first = inputs[0]
+    if len(inputs) == 1:
+        name = single_operation(op.region(0))
+        table = _BOOLS if first.dtype.is_bool else _NUMBERS
+        if name in table:
+            return [_with_initial(op, name, table[name](first, list(axes)), inits[0])]
+    return _pair_by_pair(op, inputs, inits, axes)
+
+
+def _with_initial(op: Op, name: str, result: Tensor, initial: Value) -> Tensor:
+    if isinstance(initial, Known) and initial.splat == _identity(name, result.dtype):
+        return result
+    (combined,) = op.lifted(0, [op.element(initial), result])
+    return op.whole(combined, result.shape)
+
+
+def _pair_by_pair(op: Op, inputs: Sequence[Tensor], inits: Sequence[Value], axes: Sequence[int]) -> list[Tensor]:
+    """In a balanced tree over neighbours, which keeps the order of the elements."""
+    first = inputs[0]
+    kept = [axis for axis in range(first.rank) if axis not in axes]
+    sizes = [dim for axis, dim in enumerate(first.shape) if axis in axes and isinstance(dim, int)]
+    if len(sizes) != len(axes):
+        op.fail("it reduces over a dimension that is not static, by a region that is no sum, product, maximum or such")
+    shape = [first.shape[axis] for axis in kept]
+    whole = [op.element(each) for each in inits]
+    length = prod(sizes)
+    if length == 0:
+        return [op.whole(each, shape) for each in whole]
+    order = [*kept, *sorted(axes)]
+    level = [each.permute(order).reshape([*shape, length]) for each in inputs]
+    while length > 1:
+        half = length // 2
+        pairs = [each[..., : 2 * half].reshape([*shape, half, 2]) for each in level]
+        joined = op.lifted(0, [each[..., place] for place in (0, 1) for each in pairs])
+        joined = [op.whole(each, [*shape, half]) for each in joined]
+        if length % 2:
+            joined = [build.cat([new, old[..., length - 1 :]], -1) for new, old in zip(joined, level, strict=True)]
+        level, length = joined, half + length % 2
+    results = op.lifted(0, [*whole, *(each.reshape(shape) for each in level)])
+    return [op.whole(each, shape) for each in results]
+
+
+OPERATORS: Final[dict[str, Translator]] = {"stablehlo.reduce": _reduce}

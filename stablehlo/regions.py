@@ -1,0 +1,24 @@
+"""What the region of a reduction does, where one node does the same."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def single_operation(region: Any) -> str | None:
+    """The name of the only operation of a region for two scalars, which takes both; None for any other region."""
+    (block,) = region.blocks
+    operations = [each.operation for each in block.operations]
+    if len(operations) != 2 or len(block.arguments) != 2:
+        return None
+    only, end = operations
+    takes_both = len(only.operands) == 2 and set(only.operands) == set(block.arguments)
+    is_returned = len(only.results) == 1 and list(end.operands) == list(only.results)
+    return str(only.name) if takes_both and is_returned else None
+
+
+def is_second_argument(region: Any) -> bool:
+    """Whether a region for two scalars does nothing but return the second."""
+    (block,) = region.blocks
+    operations = [each.operation for each in block.operations]
+    return len(operations) == 1 and list(operations[0].operands) == [block.arguments[1]]

@@ -1,0 +1,153 @@
+"""scatter and dynamic_update_slice: windows put at computed positions, or combined with what is there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from dialect.mlir import stablehlo
+from tensorkiln import build
+from tensorkiln.build import Tensor
+from tensorkiln.dtypes import DType
+from tensorkiln.expr import Dim, product
+from tensorkiln.frontends.putting import combine, put
+
+from .gathering import clamped, known_start
+from .op import Op
+from .positions import Windows, components, linear, to_int64
+from .regions import is_second_argument, single_operation
+from .table import Translator
+from .value import Value
+
+_COMBINED: Final = {
+    "stablehlo.add": "add",
+    "stablehlo.and": "min",
+    "stablehlo.maximum": "max",
+    "stablehlo.minimum": "min",
+    "stablehlo.multiply": "mul",
+    "stablehlo.or": "max",
+}
+"""By the operation of the region."""
+_OF_BOOLS: Final = {"add": "max", "mul": "min"}
+_OF_BOOLS_ALONE: Final = frozenset({"stablehlo.and", "stablehlo.or"})
+
+
+def _scatter(op: Op) -> Value:
+    if op.result_count != 1:
+        op.fail(f"a scatter into {op.result_count} tensors at once is not supported; scatter into each")
+    x, indices, updates = op.tensors()
+    numbers = stablehlo.ScatterDimensionNumbers(op.attribute("scatter_dimension_numbers"))
+    indexed = list(numbers.scattered_dims_to_operand_dims)
+    starts = components(indices, numbers.index_vector_dim)
+    in_updates = list(numbers.update_window_dims)
+    batching = list(numbers.input_batching_dims)
+    dropped = {*numbers.inserted_window_dims, *batching}
+    extended = [axis for axis in range(x.rank) if axis not in dropped]
+    listed = [axis for axis in range(updates.rank) if axis not in in_updates]
+    if 0 in updates.shape or 0 in x.shape:
+        return x
+    if not batching and _are_rows(x, updates, indexed, dropped, dict(zip(extended, in_updates, strict=True))):
+        return _by_rows(op, x, starts, updates, indexed, listed, in_updates)
+    vector_axis = numbers.index_vector_dim
+    shared = [listed[axis if axis < vector_axis else axis - 1] for axis in numbers.scatter_indices_batching_dims]
+    windows = Windows(
+        op.builder,
+        x.shape,
+        updates.shape,
+        listed,
+        starts,
+        indexed,
+        window=dict(zip(extended, in_updates, strict=True)),
+        batch=dict(zip(batching, shared, strict=True)),
+    )
+    places = linear(windows, is_dropped=True).reshape([product(updates.shape)])
+    flat = x.reshape([product(x.shape)])
+    return _placed(op, flat, places, updates.reshape([product(updates.shape)])).reshape(list(x.shape))
+
+
+def _are_rows(x: Tensor, updates: Tensor, indexed: Sequence[int], dropped: set[int], window: dict[int, int]) -> bool:
+    """Whether each window is one element of the indexed axes, and all of the others."""
+    return dropped == {*indexed} and all(updates.shape[other] == x.shape[axis] for axis, other in window.items())
+
+
+def _by_rows(
+    op: Op,
+    x: Tensor,
+    starts: Sequence[Tensor],
+    updates: Tensor,
+    indexed: Sequence[int],
+    listed: Sequence[int],
+    in_updates: Sequence[int],
+) -> Tensor:
+    """As `_scatter`, with all indexed axes made one, and the others another."""
+    rest = [axis for axis in range(x.rank) if axis not in indexed]
+    moved = x.permute([*indexed, *rest])
+    rows, width = [x.shape[axis] for axis in indexed], product(x.shape[axis] for axis in rest)
+    dims = [updates.shape[axis] for axis in listed]
+    every = list(range(len(listed)))
+    windows = Windows(op.builder, rows, dims, every, starts, range(len(rows)), window={}, batch={})
+    count = product(dims)
+    places = linear(windows, is_dropped=True).reshape([count, 1]).expand([count, width])
+    flat = moved.reshape([product(rows), width])
+    given = updates.permute([*listed, *in_updates]).reshape([count, width])
+    back = [0] * x.rank
+    for place, axis in enumerate([*indexed, *rest]):
+        back[axis] = place
+    return _placed(op, flat, places, given).reshape(list(moved.shape)).permute(back)
+
+
+def _placed(op: Op, x: Tensor, places: Tensor, updates: Tensor) -> Tensor:
+    """The updates at their places along the first axis; one at -1 is dropped."""
+    region = op.region(0)
+    if is_second_argument(region):
+        return put(x, places, updates, 0)
+    if op.flag("unique_indices"):
+        (combined,) = op.lifted(0, [build.gather(x, places, 0), updates])
+        return put(x, places, op.whole(combined, updates.shape), 0)
+    name = single_operation(region)
+    if name not in _COMBINED or (name in _OF_BOOLS_ALONE and not x.dtype.is_bool):
+        op.fail("its region is no sum, product, maximum or minimum, and its indices are not said to be unique")
+    how = _COMBINED[name]
+    if x.dtype.is_bool:
+        how = _OF_BOOLS.get(how, how)
+    return combine(x, places, updates, 0, how, op.fail)
+
+
+def _dynamic_update_slice(op: Op) -> Value:
+    x, update = op.tensor(0), op.tensor(1)
+    sizes = update.shape
+    begins: list[Dim] = [0] * x.rank
+    moving: list[tuple[int, Tensor]] = []
+    for axis, start in enumerate(op.operands[2:]):
+        if sizes[axis] == x.shape[axis]:
+            continue
+        begin = known_start(op, start, x.shape[axis], sizes[axis])
+        if begin is None:
+            moving.append((axis, clamped(to_int64(op.as_tensor(start)), x.shape[axis], sizes[axis])))
+        else:
+            begins[axis] = begin
+    if sizes == x.shape:
+        return update
+    is_inside: Tensor | None = None
+    moves = {axis for axis, _ in moving}
+    for axis, start in moving:
+        place = build.arange(op.builder, x.shape[axis]) - start
+        fits = (place >= 0) & (place < build.dim_value(op.builder, sizes[axis]))
+        fits = fits.reshape([x.shape[axis], *(1,) * (x.rank - 1 - axis)])
+        is_inside = fits if is_inside is None else is_inside & fits
+        update = build.take(update, place, axis)
+    widths = [
+        (0, 0) if axis in moves else (begins[axis], x.shape[axis] - begins[axis] - sizes[axis])
+        for axis in range(x.rank)
+    ]
+    if any(pair != (0, 0) for pair in widths):
+        within = build.pad(build.ones(op.builder, update.shape, DType.BOOL), widths)
+        is_inside = within if is_inside is None else is_inside & within
+        update = build.pad(update, widths)
+    return x if is_inside is None else build.where(is_inside, update, x)
+
+
+OPERATORS: Final[dict[str, Translator]] = {
+    "stablehlo.dynamic_update_slice": _dynamic_update_slice,
+    "stablehlo.scatter": _scatter,
+}

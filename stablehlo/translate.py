@@ -1,0 +1,75 @@
+"""The door: bytes from outside to a graph."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from dialect.mlir import ir
+from tensorkiln.build import Builder, Tensor
+from tensorkiln.errors import InvalidGraphError, UnsupportedGraphError
+from tensorkiln.expr import Dim
+
+from . import reading
+from .location import place
+from .types import typed
+from .walk import Walk
+
+MAIN = "main"
+"""The function that is compiled; the others are what it calls."""
+
+
+@dataclass(frozen=True, slots=True)
+class Translated:
+    """A graph in the JSON document of the wire format, and the location behind each of its nodes."""
+
+    document: dict[str, Any]
+    places: tuple[str, ...]
+
+
+def translate(source: str | bytes) -> Translated:
+    """The graph of a module's main function: its arguments are the inputs, its results the outputs, in their order.
+
+    `source` is MLIR text or the bytes of a portable artifact. InvalidGraphError for what is no module,
+    UnsupportedGraphError for what no graph does, LimitExceededError for what is too large; each names the operation
+    and its location.
+    """
+    within = reading.context()
+    with within:
+        is_text = isinstance(source, str)
+        module = reading.read_text(source, within) if is_text else reading.read_artifact(source, within)
+        reading.legalize(module)
+        return _translated(module)
+
+
+def _translated(module: ir.Module) -> Translated:
+    functions = {
+        str(ir.StringAttr(each.attributes["sym_name"]).value): each.operation
+        for each in module.body.operations
+        if each.operation.name == "func.func"
+    }
+    main = functions.get(MAIN)
+    if main is None:
+        raise InvalidGraphError("The module has no function @main.", pointers=["/stablehlo"])
+    builder = Builder(MAIN)
+    arguments = [_input(builder, at, argument) for at, argument in enumerate(main.regions[0].blocks[0].arguments)]
+    walk = Walk(builder, functions)
+    results, end = walk.function(main, arguments)
+    if not results:
+        raise InvalidGraphError("The function @main has no result.", pointers=["/stablehlo"])
+    builder.output(*(end.as_tensor(value) for value in results))
+    return Translated(builder.document(), walk.locations())
+
+
+def _input(builder: Builder, position: int, argument: Any) -> Tensor:
+    found = typed(argument.type)
+    where = place(argument.location)
+    at = f"Argument {position} of @main" + (f" ({where})" if where else "")
+    if isinstance(found, str):
+        raise UnsupportedGraphError(f"{at}: {found}.", pointers=["/stablehlo"])
+    shape: list[Dim] = []
+    for axis, dim in enumerate(found.shape):
+        if dim is None:
+            raise UnsupportedGraphError(f"{at}: dimension {axis} is not static.", pointers=["/stablehlo"])
+        shape.append(dim)
+    return builder.input(found.dtype, shape)

@@ -1,0 +1,67 @@
+"""Values during a translation: known already, or computed by the graph.
+
+A known value is an array. One that depends on symbols (a size of a dynamic tensor) is an array of objects, each an
+integer or a dimension expression.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from tensorkiln.build import Tensor
+from tensorkiln.dtypes import DType
+from tensorkiln.expr import Dim
+
+Host: TypeAlias = "np.ndarray[Any, Any]"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Known:
+    """A constant, or what follows from constants and sizes alone."""
+
+    array: Host
+    dtype: DType
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.array.shape
+
+    @property
+    def is_symbolic(self) -> bool:
+        """Whether an element depends on symbols."""
+        return self.array.dtype == object
+
+    @property
+    def splat(self) -> Any:
+        """The value of every element, if the array is one repeated or has one element; None otherwise."""
+        array = self.array
+        if array.size and (array.size == 1 or not any(array.strides)):
+            return array.flat[0]
+        return None
+
+
+Value: TypeAlias = "Tensor | Known"
+
+
+def known_dims(dims: Iterable[Dim], dtype: DType, shape: tuple[int, ...] | None = None) -> Known:
+    """Dims as a known value of rank 1, or of `shape`."""
+    listed = list(dims)
+    values = np.empty(len(listed), object)
+    values[:] = listed
+    return settled(values if shape is None else values.reshape(shape), dtype)
+
+
+def settled(values: Host, dtype: DType) -> Known:
+    """`values` as numbers where no element depends on symbols; integers wrap as the dtype's do."""
+    if values.dtype != object:
+        return Known(values, dtype)
+    if not all(isinstance(item, int) for item in values.reshape(-1).tolist()):
+        return Known(values, dtype)
+    bits = dtype.bits
+    wrapped = [item & ((1 << bits) - 1) for item in values.reshape(-1).tolist()]
+    unsigned = np.array(wrapped, np.dtype(f"u{dtype.itemsize}")).reshape(values.shape)
+    return Known(unsigned.view(dtype.numpy), dtype)

@@ -1,0 +1,170 @@
+"""The functions of a module walked from `@main` on, calls inlined, one translator for each operation."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
+
+from dialect.mlir import ir
+from tensorkiln.build import Builder, Tensor
+from tensorkiln.errors import InvalidGraphError, LimitExceededError
+from tensorkiln.expr import ExprError, ExprLimitError
+from tensorkiln.limits import MAX_NODES
+
+from .constants import Constants
+from .folding import folded
+from .op import Mode, Op, Surroundings
+from .operators import ELEMENTWISE, OPERATORS
+from .value import Known, Value
+
+MAX_DEPTH: Final = 64
+"""Levels of calls and regions, each inside the one before."""
+MAX_STEPS: Final = 500_000
+"""Operations walked over, those of a loop once for every turn."""
+_TERMINATORS: Final = frozenset({"func.return", "stablehlo.return"})
+_PER_OP: Final = 4096
+"""An operation may add so many nodes beyond the limit of a graph before that is looked at."""
+
+
+class Walk:
+    """One translation. `functions` are those of the module by name."""
+
+    def __init__(self, builder: Builder, functions: Mapping[str, ir.Operation]) -> None:
+        self._builder = builder
+        self._functions = functions
+        self._around = Surroundings(builder, Constants(builder), self._region, self._called)
+        self._scopes: list[dict[Any, Value]] = []
+        self._depth = 0
+        self._steps = 0
+        self._calls: list[str] = []
+        self._places: list[tuple[int, Op]] = []
+        """How many nodes there were before each operation."""
+
+    def function(self, op: ir.Operation, arguments: Sequence[Value]) -> tuple[list[Value], Op]:
+        """The results of a function, and its terminator."""
+        self._scopes.append({})
+        try:
+            return self._block(op.regions[0].blocks[0], arguments, Mode())
+        finally:
+            self._scopes.pop()
+
+    def locations(self) -> tuple[str, ...]:
+        """The location behind each node of the graph."""
+        found: list[str] = []
+        ends = [*(nodes for nodes, _ in self._places[1:]), self._builder.node_count]
+        for (begin, op), end in zip(self._places, ends, strict=True):
+            if end > begin:
+                found += [""] * (begin - len(found)) + [f"{op.name} at {op.where}"] * (end - begin)
+        return (*found, *[""] * (self._builder.node_count - len(found)))
+
+    def _called(self, op: Op, name: str, arguments: Sequence[Value]) -> list[Value]:
+        target = self._functions.get(name)
+        if target is None:
+            op.invalid("it calls a function that the module does not have")
+        if name in self._calls:
+            op.fail("its function calls itself")
+        self._calls.append(name)
+        self._scopes.append({})
+        try:
+            return self._inside(op, target.regions[0], arguments, op.mode)
+        finally:
+            self._scopes.pop()
+            self._calls.pop()
+
+    def _region(self, region: Any, arguments: Sequence[Value], mode: Mode) -> list[Value]:
+        return self._inside(None, region, arguments, mode)
+
+    def _inside(self, op: Op | None, region: Any, arguments: Sequence[Value], mode: Mode) -> list[Value]:
+        blocks = list(region.blocks)
+        if len(blocks) != 1:
+            raise InvalidGraphError(f"A region has {len(blocks)} blocks; it has one.", pointers=["/stablehlo"])
+        self._depth += 1
+        if self._depth > MAX_DEPTH:
+            raise LimitExceededError(
+                f"Calls and regions are nested more than {MAX_DEPTH} levels deep.",
+                pointers=["/stablehlo"],
+                limit="nesting",
+                maximum=MAX_DEPTH,
+                actual=self._depth,
+            )
+        try:
+            return self._block(blocks[0], arguments, mode)[0]
+        finally:
+            self._depth -= 1
+
+    def _block(self, block: Any, arguments: Sequence[Value], mode: Mode) -> tuple[list[Value], Op]:
+        scope = self._scopes[-1]
+        scope.update(zip(block.arguments, arguments, strict=True))
+        for each in block.operations:
+            raw = each.operation
+            op = Op(raw, [scope[value] for value in raw.operands], mode, self._around)
+            if op.name in _TERMINATORS:
+                return list(op.operands), op
+            with _named(op):
+                self._count(op)
+                results = self._translated(op)
+                scope.update(zip(raw.results, results, strict=True))
+        raise InvalidGraphError("A block has no terminator.", pointers=["/stablehlo"])
+
+    def _count(self, op: Op) -> None:
+        self._steps += 1
+        if self._steps > MAX_STEPS:
+            op.over(
+                f"more than {MAX_STEPS} operations are walked over, with those of loops for every turn",
+                "operations",
+                MAX_STEPS,
+                self._steps,
+            )
+        nodes = self._builder.node_count
+        if nodes > MAX_NODES:
+            op.over(f"the graph has {nodes} nodes so far; the limit is {MAX_NODES}", "nodes", MAX_NODES, nodes)
+        if not self._places or self._places[-1][0] != nodes:
+            self._places.append((nodes, op))
+        else:
+            self._places[-1] = (nodes, op)
+
+    def _translated(self, op: Op) -> Sequence[Value]:
+        known = folded(op)
+        if known is not None:
+            return known
+        if op.name not in OPERATORS:
+            op.fail("the operation is not supported; docs/stablehlo.md lists those that are")
+        if op.mode.is_lifted and op.name not in ELEMENTWISE:
+            op.fail("inside this region, operations work element by element")
+        found = OPERATORS[op.name](op)
+        results: Sequence[Value] = [found] if isinstance(found, Tensor | Known) else found
+        if len(results) != op.result_count:
+            op.fail(f"its translation has {len(results)} results, where the module says {op.result_count}")
+        return [_checked(op, place, value) for place, value in enumerate(results)]
+
+
+def _checked(op: Op, position: int, value: Value) -> Value:
+    """`value`, if it has the type that the module says; what is lifted has another shape."""
+    wanted = op.result(position)
+    if value.dtype is not wanted.dtype:
+        op.fail(f"its translation is {value.dtype}, where the module says {wanted.dtype}")
+    if op.mode.is_lifted:
+        return value
+    fits = len(value.shape) == len(wanted.shape) and all(
+        theirs is None or not isinstance(own, int) or own == theirs
+        for own, theirs in zip(value.shape, wanted.shape, strict=True)
+    )
+    if not fits:
+        op.fail(f"its translation has the shape {value.shape}, where the module says {wanted.shape}")
+    return value
+
+
+@contextmanager
+def _named(op: Op) -> Generator[None]:
+    """The errors of the builder with the operation that they are about."""
+    try:
+        yield
+    except InvalidGraphError as error:
+        if "op" in error.details:
+            raise
+        op.fail(error.message)
+    except ExprLimitError as error:
+        op.over(str(error), error.limit, error.maximum, error.actual)
+    except ExprError as error:
+        op.fail(f"this is beyond what is computed with dimensions: {error}")
