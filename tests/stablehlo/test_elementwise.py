@@ -182,7 +182,9 @@ def test_a_reduced_precision(kind: str, exponent: int, mantissa: int) -> None:
     text = module([f"44x{kind}"], line, f"44x{kind}")
     (x,) = arguments(text)
     draws = np.random.default_rng(1)
-    wide = np.concatenate([draws.normal(size=30) * 10.0 ** draws.integers(-4, 4, 30), np.zeros(10), [np.inf, -np.inf, -0.0, np.nan]])
+    wide = np.concatenate(
+        [draws.normal(size=30) * 10.0 ** draws.integers(-4, 4, 30), np.zeros(10), [np.inf, -np.inf, -0.0, np.nan]]
+    )
     agree(text, [wide.astype(x.dtype)])
 
 

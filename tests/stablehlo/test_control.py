@@ -1,0 +1,133 @@
+"""Calls, branches and loops against the interpreter of StableHLO."""
+
+from __future__ import annotations
+
+import pytest
+
+from stablehlo.control import MAX_TURNS
+from stablehlo.translate import translate
+from tensorkiln.errors import LimitExceededError, UnsupportedGraphError
+
+from .modules import module
+from .oracle import agree, arguments, graph_of
+
+CALLED = """
+func.func private @twice(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+  %0 = stablehlo.add %x, %x : tensor<4xf32>
+  return %0, %x : tensor<4xf32>, tensor<4xf32>
+}"""
+
+
+def test_a_call_is_inlined() -> None:
+    body = """
+    %0:2 = func.call @twice(%a0) : (tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>)
+    %1:2 = func.call @twice(%0#0) : (tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>)
+    %r0 = stablehlo.subtract %1#0, %0#1 : tensor<4xf32>"""
+    text = module(["4xf32"], body, "4xf32", more=CALLED)
+    agree(text, arguments(text))
+
+
+def test_a_composite_is_its_decomposition() -> None:
+    body = """
+    %r0, %r1 = stablehlo.composite "my.twice" %a0 {decomposition = @twice, version = 1 : i32}
+      : (tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>)"""
+    text = module(["4xf32"], body, "4xf32", "4xf32", more=CALLED)
+    (x,) = arguments(text)
+    assert len(graph_of(text).output_vars) == 2
+    plain = module(
+        ["4xf32"],
+        "%r0, %r1 = func.call @twice(%a0) : (tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>)",
+        "4xf32",
+        "4xf32",
+        more=CALLED,
+    )
+    agree(plain, [x])
+
+
+LOOP = """
+    %n = stablehlo.constant dense<{turns}> : tensor<i32>
+    %one = stablehlo.constant dense<1> : tensor<i32>
+    %zero = stablehlo.constant dense<0> : tensor<i32>
+    %w:3 = stablehlo.while(%i = %zero, %x = %a0, %s = %a1) : tensor<i32>, tensor<4xf32>, tensor<6x4xf32>
+    cond {{
+      %1 = stablehlo.compare LT, %i, %n, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      stablehlo.return %1 : tensor<i1>
+    }} do {{
+      %2 = stablehlo.dynamic_slice %a1, %i, %zero, sizes = [1, 4] : (tensor<6x4xf32>, tensor<i32>, tensor<i32>) -> tensor<1x4xf32>
+      %3 = stablehlo.reshape %2 : (tensor<1x4xf32>) -> tensor<4xf32>
+      %4 = stablehlo.add %x, %3 : tensor<4xf32>
+      %5 = stablehlo.reshape %4 : (tensor<4xf32>) -> tensor<1x4xf32>
+      %6 = stablehlo.dynamic_update_slice %s, %5, %i, %zero : (tensor<6x4xf32>, tensor<1x4xf32>, tensor<i32>, tensor<i32>) -> tensor<6x4xf32>
+      %7 = stablehlo.add %i, %one : tensor<i32>
+      stablehlo.return %7, %4, %6 : tensor<i32>, tensor<4xf32>, tensor<6x4xf32>
+    }}
+    %r0 = stablehlo.negate %w#1 : tensor<4xf32>
+    %r1 = stablehlo.abs %w#2 : tensor<6x4xf32>"""
+
+
+@pytest.mark.parametrize("turns", [0, 1, 6])
+def test_a_loop_of_known_turns_is_unrolled(turns: int) -> None:
+    text = module(["4xf32", "6x4xf32"], LOOP.format(turns=turns), "4xf32", "6x4xf32")
+    agree(text, arguments(text))
+
+
+def test_a_loop_of_too_many_turns_is_refused() -> None:
+    text = module(["4xf32", "6x4xf32"], LOOP.format(turns=MAX_TURNS + 1), "4xf32", "6x4xf32")
+    with pytest.raises(LimitExceededError) as caught:
+        translate(text)
+    assert caught.value.details["limit"] in ("turns", "nodes")
+
+
+def test_a_loop_whose_turns_are_computed_is_refused_by_name() -> None:
+    body = """
+    %r0 = stablehlo.while(%i = %a0) : tensor<i32>
+    cond {
+      %1 = stablehlo.compare LT, %i, %a0, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      stablehlo.return %1 : tensor<i1>
+    } do {
+      stablehlo.return %i : tensor<i32>
+    } loc("model.py":12:3)"""
+    with pytest.raises(UnsupportedGraphError) as caught:
+        translate(module(["i32"], body, "i32"))
+    assert caught.value.message.startswith("stablehlo.while at model.py:12:3: whether the loop goes on")
+    assert caught.value.details == {"op": "stablehlo.while", "location": "model.py:12:3"}
+
+
+BRANCHES = """
+    %r0, %r1 = "stablehlo.case"({index}) ({{
+      %0 = stablehlo.negate %a1 : tensor<4xf32>
+      %t = stablehlo.constant dense<1> : tensor<i32>
+      stablehlo.return %0, %t : tensor<4xf32>, tensor<i32>
+    }}, {{
+      %t = stablehlo.constant dense<2> : tensor<i32>
+      stablehlo.return %a1, %t : tensor<4xf32>, tensor<i32>
+    }}, {{
+      %0 = stablehlo.add %a1, %a1 : tensor<4xf32>
+      %t = stablehlo.constant dense<3> : tensor<i32>
+      stablehlo.return %0, %t : tensor<4xf32>, tensor<i32>
+    }}) : (tensor<i32>) -> (tensor<4xf32>, tensor<i32>)"""
+
+
+@pytest.mark.parametrize("index", [-1, 0, 1, 2, 5])
+def test_a_branch_by_index(index: int) -> None:
+    text = module(["i32", "4xf32"], BRANCHES.format(index="%a0"), "4xf32", "i32")
+    place, x = arguments(text)
+    agree(text, [place * 0 + index, x])
+    known = f"%k = stablehlo.constant dense<{index}> : tensor<i32>\n" + BRANCHES.format(index="%k")
+    text = module(["i32", "4xf32"], known, "4xf32", "i32")
+    agree(text, [place, x])
+
+
+@pytest.mark.parametrize("condition", [True, False])
+def test_a_branch_by_condition(condition: bool) -> None:
+    body = """
+    %r0 = "stablehlo.if"(%a0) ({
+      %0 = stablehlo.negate %a1 : tensor<4xf32>
+      stablehlo.return %0 : tensor<4xf32>
+    }, {
+      %0 = stablehlo.constant dense<2.0> : tensor<4xf32>
+      stablehlo.return %0 : tensor<4xf32>
+    }) : (tensor<i1>) -> tensor<4xf32>"""
+    text = module(["i1", "4xf32"], body, "4xf32")
+    flag, x = arguments(text)
+    agree(text, [flag & condition | condition, x])

@@ -1,0 +1,220 @@
+"""Elements read and put at computed positions, against the interpreter of StableHLO."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from .modules import module
+from .oracle import agree, arguments
+
+GATHERS = {
+    "rows of a table": (
+        "5x3xf32",
+        "4xi32",
+        "4x3",
+        "offset_dims = [1], collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1",
+        "1, 3",
+    ),
+    "rows, the list first": (
+        "5x3xf32",
+        "2x4xi32",
+        "2x3x4",
+        "offset_dims = [1], collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 2",
+        "1, 3",
+    ),
+    "columns": (
+        "5x3xf32",
+        "4x1xi64",
+        "5x4",
+        "offset_dims = [0], collapsed_slice_dims = [1], start_index_map = [1], index_vector_dim = 1",
+        "5, 1",
+    ),
+    "windows": (
+        "5x6xf32",
+        "4x2xi32",
+        "4x2x3",
+        "offset_dims = [1, 2], start_index_map = [0, 1], index_vector_dim = 1",
+        "2, 3",
+    ),
+    "windows, turned": (
+        "5x6xf32",
+        "2x4xi32",
+        "2x4x3",
+        "offset_dims = [0, 2], start_index_map = [1, 0], index_vector_dim = 0",
+        "2, 3",
+    ),
+    "points": (
+        "5x6x2xf32",
+        "4x3x3xi32",
+        "4x3",
+        "collapsed_slice_dims = [0, 1, 2], start_index_map = [0, 1, 2], index_vector_dim = 2",
+        "1, 1, 1",
+    ),
+    "one window": (
+        "5x6xf32",
+        "2xi32",
+        "2x3",
+        "offset_dims = [0, 1], start_index_map = [0, 1], index_vector_dim = 0",
+        "2, 3",
+    ),
+    "batches": (
+        "3x5x2xf32",
+        "3x4x1xi32",
+        "3x4x2",
+        "offset_dims = [2], collapsed_slice_dims = [1], operand_batching_dims = [0], start_indices_batching_dims = [0], start_index_map = [1], index_vector_dim = 2",
+        "1, 1, 2",
+    ),
+    "a whole slice": (
+        "5x3xbf16",
+        "4x1xui32",
+        "4x2x3",
+        "offset_dims = [1, 2], start_index_map = [0], index_vector_dim = 1",
+        "2, 3",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", GATHERS)
+def test_a_gather(name: str) -> None:
+    x, indices, out, numbers, sizes = GATHERS[name]
+    kind = x.rpartition("x")[2]
+    text = module(
+        [x, indices],
+        f"""
+        %r0 = "stablehlo.gather"(%a0, %a1) <{{dimension_numbers = #stablehlo.gather<{numbers}>,
+          slice_sizes = array<i64: {sizes}>}}> : (tensor<{x}>, tensor<{indices}>) -> tensor<{out}x{kind}>""",
+        f"{out}x{kind}",
+    )
+    for seed in range(3):
+        # Many of them are outside.
+        agree(text, arguments(text, seed))
+
+
+SCATTERS = {
+    "rows": (
+        "5x3",
+        "4x1",
+        "4x3",
+        "update_window_dims = [1], inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], index_vector_dim = 1",
+    ),
+    "rows, listed twice": (
+        "5x3",
+        "2x2",
+        "2x3x2",
+        "update_window_dims = [1], inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], index_vector_dim = 2",
+    ),
+    "columns": (
+        "3x5",
+        "4",
+        "3x4",
+        "update_window_dims = [0], inserted_window_dims = [1], scatter_dims_to_operand_dims = [1], index_vector_dim = 1",
+    ),
+    "points": (
+        "5x6",
+        "4x2",
+        "4",
+        "inserted_window_dims = [0, 1], scatter_dims_to_operand_dims = [1, 0], index_vector_dim = 1",
+    ),
+    "points of the outer axes": (
+        "5x4x2",
+        "6x2",
+        "6x2",
+        "update_window_dims = [1], inserted_window_dims = [0, 1], scatter_dims_to_operand_dims = [0, 1], index_vector_dim = 1",
+    ),
+    "windows": (
+        "5x6",
+        "4x2",
+        "4x2x3",
+        "update_window_dims = [1, 2], scatter_dims_to_operand_dims = [0, 1], index_vector_dim = 1",
+    ),
+    "one window": (
+        "5x6",
+        "2",
+        "2x3",
+        "update_window_dims = [0, 1], scatter_dims_to_operand_dims = [0, 1], index_vector_dim = 0",
+    ),
+    "batches": (
+        "3x5x2",
+        "3x4x1",
+        "3x4x2",
+        "update_window_dims = [2], inserted_window_dims = [1], input_batching_dims = [0], scatter_indices_batching_dims = [0], scatter_dims_to_operand_dims = [1], index_vector_dim = 2",
+    ),
+}
+
+
+def _scatter(name: str, kind: str, how: str, *, unique: bool = False) -> str:
+    x, indices, updates, numbers = SCATTERS[name]
+    scalar = f"tensor<{kind}>"
+    last = "%z" if how != "put" else "%y"
+    line = f"%z = stablehlo.{how} %x, %y : {scalar}" if how != "put" else ""
+    return module(
+        [f"{x}x{kind}", f"{indices}xi32", f"{updates}x{kind}"],
+        f"""
+        %r0 = "stablehlo.scatter"(%a0, %a1, %a2) <{{scatter_dimension_numbers = #stablehlo.scatter<{numbers}>,
+          unique_indices = {"true" if unique else "false"}}}> ({{
+          ^bb0(%x: {scalar}, %y: {scalar}):
+            {line}
+            stablehlo.return {last} : {scalar}
+          }}) : (tensor<{x}x{kind}>, tensor<{indices}xi32>, tensor<{updates}x{kind}>) -> tensor<{x}x{kind}>""",
+        f"{x}x{kind}",
+    )
+
+
+@pytest.mark.parametrize("how", ["add", "multiply", "maximum", "minimum"])
+@pytest.mark.parametrize("name", SCATTERS)
+def test_a_scatter_that_combines(name: str, how: str) -> None:
+    text = _scatter(name, "f32", how)
+    for seed in range(3):
+        x, indices, updates = arguments(text, seed)
+        agree(text, [x, indices % 7 - 1, updates], steps=16.0)
+
+
+@pytest.mark.parametrize("kind", ["i32", "bf16", "ui8", "i1"])
+def test_a_scatter_of_other_types(kind: str) -> None:
+    text = _scatter("rows", kind, "add")
+    agree(text, arguments(text))
+
+
+@pytest.mark.parametrize("how", ["and", "or"])
+def test_a_scatter_of_bools(how: str) -> None:
+    text = _scatter("rows", "i1", how)
+    x, indices, updates = arguments(text)
+    agree(text, [x, indices % 6, updates])
+
+
+@pytest.mark.parametrize("how", ["put", "subtract", "add"])
+@pytest.mark.parametrize("name", SCATTERS)
+def test_a_scatter_to_places_of_their_own(name: str, how: str) -> None:
+    text = _scatter(name, "f32", how, unique=True)
+    x, indices, updates = arguments(text)
+    count = indices.size
+    if name == "windows":
+        indices = np.array([[0, 0], [2, 3], [-1, 4], [3, 0]], np.int32)
+    elif indices.ndim > 1 and indices.shape[-1] == 2 and name.startswith("points"):
+        indices = np.stack(
+            [np.arange(len(indices)) % 4, np.arange(len(indices)) % 3 + np.arange(len(indices)) // 4], 1
+        ).astype(np.int32)
+    else:
+        indices = (np.arange(count) * 3 % 7).reshape(indices.shape).astype(np.int32)
+    agree(text, [x, indices, updates])
+
+
+@pytest.mark.parametrize("kind", ["i32", "i64", "ui32"])
+def test_a_slice_from_a_computed_position(kind: str) -> None:
+    text = module(
+        ["5x6xf32", kind, kind, "2x3xf32", "5x2xf32"],
+        f"""
+        %c = stablehlo.constant dense<4> : tensor<{kind}>
+        %r0 = stablehlo.dynamic_slice %a0, %a1, %a2, sizes = [2, 3] : (tensor<5x6xf32>, tensor<{kind}>, tensor<{kind}>) -> tensor<2x3xf32>
+        %r1 = stablehlo.dynamic_slice %a0, %c, %a2, sizes = [3, 6] : (tensor<5x6xf32>, tensor<{kind}>, tensor<{kind}>) -> tensor<3x6xf32>
+        %r2 = stablehlo.dynamic_update_slice %a0, %a3, %a1, %a2 : (tensor<5x6xf32>, tensor<2x3xf32>, tensor<{kind}>, tensor<{kind}>) -> tensor<5x6xf32>
+        %r3 = stablehlo.dynamic_update_slice %a0, %a3, %c, %a2 : (tensor<5x6xf32>, tensor<2x3xf32>, tensor<{kind}>, tensor<{kind}>) -> tensor<5x6xf32>
+        %r4 = stablehlo.dynamic_update_slice %a0, %a4, %a1, %c : (tensor<5x6xf32>, tensor<5x2xf32>, tensor<{kind}>, tensor<{kind}>) -> tensor<5x6xf32>
+        %r5 = stablehlo.dynamic_update_slice %a0, %a0, %a1, %c : (tensor<5x6xf32>, tensor<5x6xf32>, tensor<{kind}>, tensor<{kind}>) -> tensor<5x6xf32>""",
+        "2x3xf32",
+        "3x6xf32",
+        *["5x6xf32"] * 4,
+    )
+    for seed in range(6):
+        agree(text, arguments(text, seed))
