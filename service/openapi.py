@@ -7,11 +7,40 @@ from typing import Any, Final
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
+from tensorkiln.limits import I64_MAX, MAX_SYMBOLS
+
 from .answers import Problem
 from .identity.described import describe_credentials
 from .limits import MAX_BATCH, MAX_TARGETS
 
 _COMPONENTS: Final = "#/components/schemas/"
+_SIZE: Final = {"type": "integer", "minimum": 0, "maximum": I64_MAX}
+_MODULE: Final[dict[str, Any]] = {
+    "stablehlo": {
+        "type": "object",
+        "description": "A StableHLO module in the place of a graph: a portable artifact in base64, or MLIR text.",
+        "properties": {"artifact": {"type": "string", "contentEncoding": "base64"}, "text": {"type": "string"}},
+        "additionalProperties": False,
+        "minProperties": 1,
+        "maxProperties": 1,
+    },
+    "dims": {
+        "type": "object",
+        "description": "The bounds of the module's dynamic dimensions, by symbol or by `argument.dimension`.",
+        "additionalProperties": {
+            "type": "object",
+            "properties": {"min": _SIZE, "max": _SIZE},
+            "required": ["min", "max"],
+            "additionalProperties": False,
+        },
+        "maxProperties": MAX_SYMBOLS,
+    },
+}
+_SOURCES: Final[list[dict[str, Any]]] = [
+    {"required": ["graph"], "not": {"required": ["dims"]}},
+    {"required": ["stablehlo"]},
+]
+"""A body has one of them."""
 
 
 def document(app: FastAPI) -> dict[str, Any]:
@@ -56,12 +85,14 @@ def _request_schemas() -> dict[str, Any]:
             "type": "object",
             "properties": {
                 "graph": {"$ref": f"{_COMPONENTS}Graph"},
+                **_MODULE,
                 "target": {
                     "anyOf": [target, {"type": "array", "items": target, "minItems": 1, "maxItems": MAX_TARGETS}]
                 },
                 "options": {"$ref": f"{_COMPONENTS}CompileOptions"},
             },
-            "required": ["graph", "target"],
+            "required": ["target"],
+            "oneOf": _SOURCES,
             "additionalProperties": False,
         },
         "BatchBody": {
@@ -79,8 +110,8 @@ def _request_schemas() -> dict[str, Any]:
         },
         "ValidateBody": {
             "type": "object",
-            "properties": {"graph": {"$ref": f"{_COMPONENTS}Graph"}},
-            "required": ["graph"],
+            "properties": {"graph": {"$ref": f"{_COMPONENTS}Graph"}, **_MODULE},
+            "oneOf": _SOURCES,
             "additionalProperties": False,
         },
     }

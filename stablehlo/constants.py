@@ -22,6 +22,14 @@ MAX_CONSTANT_ELEMENTS: Final = 1 << 18
 """Elements of all tables of a graph together: each is spelled out in its text."""
 
 
+_ADVICE: Final = "make it an argument of the module's main function"
+
+
+def too_large(size: int) -> str:
+    """What is said of a constant of so many elements."""
+    return f"a constant has {size} elements; the limit is {MAX_TABLE_ELEMENTS}: {_ADVICE}"
+
+
 class Constants:
     """The constants of one graph."""
 
@@ -47,14 +55,8 @@ class Constants:
 
     def _table(self, value: Known, over: Over) -> Tensor:
         size = value.array.size
-        advice = "make it an argument of the module's main function"
         if size > MAX_TABLE_ELEMENTS:
-            over(
-                f"a constant has {size} elements; the limit is {MAX_TABLE_ELEMENTS}: {advice}",
-                "constant_elements",
-                MAX_TABLE_ELEMENTS,
-                size,
-            )
+            over(too_large(size), "constant_elements", MAX_TABLE_ELEMENTS, size)
         array = np.ascontiguousarray(value.array)
         key = (value.dtype, value.shape, sha256(array.tobytes()).digest())
         if key not in self._tables:
@@ -62,7 +64,7 @@ class Constants:
             if self._elements > MAX_CONSTANT_ELEMENTS:
                 over(
                     f"the constants so far have {self._elements} elements, the limit is {MAX_CONSTANT_ELEMENTS}: "
-                    f"the last of them has {size}; {advice}",
+                    f"the last of them has {size}; {_ADVICE}",
                     "constants_elements",
                     MAX_CONSTANT_ELEMENTS,
                     self._elements,

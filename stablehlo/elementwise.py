@@ -36,11 +36,6 @@ def spread_over(op: Op, result: Tensor) -> Tensor:
     return op.whole(result, shapes[0] if shapes else ())
 
 
-def _wide(function: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
-    """16-bit floats through float32, rounded once."""
-    return lambda x: function(x.cast(DType.FLOAT32)).cast(x.dtype) if x.dtype.is_half else function(x)
-
-
 def _subtract(left: Tensor, right: Tensor) -> Tensor:
     return left - right
 

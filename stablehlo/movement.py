@@ -11,10 +11,12 @@ import numpy as np
 from dialect.mlir import ir
 from tensorkiln import build
 from tensorkiln.build import Builder, Tensor
+from tensorkiln.build.constant import MAX_TABLE_ELEMENTS
 from tensorkiln.dtypes import DType
 from tensorkiln.expr import Dim
 from tensorkiln.frontends.spreading import spread
 
+from .constants import too_large
 from .elements import array_of, splat_value
 from .op import Op
 from .table import Translator
@@ -37,6 +39,9 @@ def _constant(op: Op) -> Value:
     if dense.is_splat:
         # Never written out: a short text may spell any number of elements.
         return Known(np.broadcast_to(splat_value(dense.get_splat_value(), wanted.dtype), shape), wanted.dtype)
+    size = math.prod(shape)
+    if size > MAX_TABLE_ELEMENTS:
+        op.over(too_large(size), "constant_elements", MAX_TABLE_ELEMENTS, size)
     return Known(array_of(attribute, wanted.dtype).reshape(shape), wanted.dtype)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from dialect.mlir import PassManager, ir, stablehlo
+from dialect.mlir import PassManager, ir, search_dialects_in, stablehlo
 from tensorkiln.errors import InvalidGraphError, LimitExceededError
 
 MAX_NESTING: Final = 200
@@ -91,6 +91,7 @@ _registered: list[bool] = []
 def _register_passes() -> None:
     if not _registered:
         stablehlo.register_stablehlo_passes()
+        search_dialects_in(f"{__package__}.dialects")
         _registered.append(True)
 
 

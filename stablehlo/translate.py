@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from dialect.mlir import ir
@@ -27,7 +29,7 @@ class Translated:
     places: tuple[str, ...]
 
 
-def translate(source: str | bytes) -> Translated:
+def translate(source: str | bytes, dims: Mapping[str, tuple[int, int]] = MappingProxyType({})) -> Translated:
     """The graph of a module's main function: its arguments are the inputs, its results the outputs, in their order.
 
     `source` is MLIR text or the bytes of a portable artifact. InvalidGraphError for what is no module,

@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-LAYERS = {"tensorkiln": ROOT / "client/tensorkiln"} | {name: ROOT / name for name in ("dialect", "passes", "service")}
+LAYERS = {"tensorkiln": ROOT / "client/tensorkiln"} | {
+    name: ROOT / name for name in ("dialect", "stablehlo", "passes", "service")
+}
 ORDER = tuple(LAYERS)
 PASSES: tuple[frozenset[str], ...] = tuple(
     frozenset(level.split())
@@ -100,7 +102,7 @@ def levels_of_passes() -> dict[str, int]:
     return levels
 
 
-@pytest.mark.parametrize("package", ["tensorkiln", "dialect", "passes"])
+@pytest.mark.parametrize("package", ["tensorkiln", "dialect", "stablehlo", "passes"])
 def test_no_modules_import_each_other_in_a_circle(package: str) -> None:
     edges = {name: modules_imported(path, package) for name, path in modules_of(package).items()}
     # A tensor has the functions of tensors as methods.
@@ -138,7 +140,9 @@ def test_only_the_service_imports_fastapi() -> None:
 
 def test_only_the_sandboxed_process_imports_the_compiler() -> None:
     files = python_files(LAYERS["service"])
-    users = {path.relative_to(ROOT).parts[1] for path in files if {"passes", "dialect"} & set(imports(path))}
+    users = {
+        path.relative_to(ROOT).parts[1] for path in files if {"passes", "stablehlo", "dialect"} & set(imports(path))
+    }
     assert users == {"sandbox"}
 
 

@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
-SOURCES: Final = ("tensorkiln", "dialect", "passes")
+SOURCES: Final = ("tensorkiln", "dialect", "stablehlo", "passes")
 PARTS: Final = ("torch-mlir", "llvmlite", "numpy", "ml_dtypes", "nvidia-nvjitlink")
 """The assembler is one of them although it may be absent: a cubin is as it makes it."""
 

@@ -29,7 +29,7 @@ STOP_GRACE_S = 10.0
 
 # -P: a folder called `service` in the user's working directory is not ours.
 _TETHERED = (sys.executable, "-P", "-m", "tensorkiln.tether")
-_PACKAGES = ("service", "passes", "dialect")
+_PACKAGES = ("service", "passes", "stablehlo", "dialect")
 _READY = b"tensorkiln is ready on "
 # Of a service that does not start, or sees soon after that it cannot go on.
 _FAILED = 1

@@ -59,6 +59,7 @@ from .misses import Misses
 from .order import Rendered
 from .pointers import in_user_terms
 from .protocol import CompileEngine
+from .reading import of_actions, reading, where_to_read
 from .reproducer import needs_reproducer, with_reproducer
 from .returned import Prepared, Split, Validated, believable, believed, rendered
 from .submissions import Submissions
@@ -250,20 +251,20 @@ class Engine:
         """The compile requests of a batch, each a body or what is wrong with it, in their order."""
         async with self.tenancy.reproducers():
             with self.fairness.request():
-                return (await self._run("split", _reading(body), body, Split.from_message)).requests
+                return (await self._run("split", reading(body), body, Split.from_message)).requests
 
     async def validate(self, body: Body) -> bytes:
         """The body of the answer to a validation."""
         async with self.tenancy.reproducers():
             with self.fairness.request():
-                return (await self._run("validate", _reading(body), body, Validated.from_message)).answer
+                return (await self._run("validate", reading(body), body, Validated.from_message)).answer
 
     async def explain(self, body: Body) -> bytes:
         """The body of the answer to the question what a compile request would come to."""
         async with self.tenancy.reproducers():
             with self.fairness.request():
                 read = partial(Prepared.from_message, salt=self.tenancy.salt)
-                prepared = await self._run("prepare", _reading(body, _of_actions(self.tenancy.salt)), body, read)
+                prepared = await self._run("prepare", reading(body, of_actions(self.tenancy.salt)), body, read)
         explanation = await explain(
             prepared.actions,
             is_repeated=await self._repeat(body) is not None,
@@ -305,7 +306,7 @@ class Engine:
         salt = self.tenancy.salt
         wanted = partial(wanted_of, hook=None if more else name, is_poison=place == _POISON)
         lookup = Lookup(salt, wanted, self.compiles)
-        request = _reading(body, {**_of_actions(salt), **more})
+        request = reading(body, {**of_actions(salt), **more})
         asked, found = await self._run("answer", request, body, lookup.read, _of_no_target(tell), lookup)
         found = found or await self._compiled(asked, body, tell)
         await asyncio.shield(self.verdict)
@@ -359,12 +360,13 @@ class Engine:
         respond = None if lookup is None else lookup.respond
         # What a test hook leaves behind is for nobody else.
         owner = self.tenancy.owner if "hook" not in request.header else ""
+        place = where_to_read(body, self._reader, self._compiler)
         try:
             async with self.fairness.short_jobs.turn(len(body.content)) as turn:
                 begin = time.monotonic()
                 try:
                     limits, spending = self._settings.limits, Spending(turn.charge)
-                    answer = await self._reader.run(kind, request, limits, tell, respond, owner, spending=spending)
+                    answer = await place.run(kind, request, limits, tell, respond, owner, spending=spending)
                     return await believed(read, answer)
                 finally:
                     # Whoever waits for the store keeps no processor from others.
@@ -375,20 +377,12 @@ class Engine:
             raise await with_reproducer(error, body.content, self.blobs) from None
 
 
-def _reading(body: Body, header: Mapping[str, str] | None = None) -> Message:
-    return Message(header or {}, {"body": body.content})
-
-
 def _parts(hook: str | None) -> tuple[str, str | None]:
     """Where a test hook runs, and its name."""
     if hook is None:
         return "", None
     place, _, name = hook.rpartition(":")
     return place, name
-
-
-def _of_actions(salt: str) -> dict[str, str]:
-    return {"build_id": build().build_id, "salt": salt}
 
 
 def _of_no_target(tell: Tell) -> Callable[[str], None]:

@@ -32,6 +32,8 @@ INLINE_BYTES: Final = 256 << 10
 
 T = TypeVar("T")
 _Model = TypeVar("_Model", bound=BaseModel)
+_MOST_PLACE: Final = 512
+"""Characters of what a node was translated from."""
 _PROGRAMS: Final = (b'{"programs":[', b"]}")
 _OBJECT: Final = (b"{", b"}")
 
@@ -67,6 +69,16 @@ class _Renaming(BaseModel):
     model_config = ConfigDict(strict=True)
 
     nodes: list[Annotated[int, Field(ge=0)]]
+    places: list[Annotated[str, StringConstraints(max_length=_MOST_PLACE)]] = Field(default_factory=list[str])
+    placed: list[Annotated[int, Field(ge=0)]] = Field(default_factory=list[int])
+
+
+@dataclass(frozen=True, slots=True)
+class UserNodes:
+    """The user's node of each canonical one, and what it was translated from; nothing for a graph that was sent."""
+
+    nodes: list[int]
+    places: list[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,12 +163,15 @@ def believable(given: Rendered) -> Rendered:
     return given
 
 
-def nodes_of(renaming: bytes) -> list[int]:
-    """The user's node of each canonical one."""
+def nodes_of(renaming: bytes) -> UserNodes:
+    """What the user knows each canonical node as."""
     try:
-        return _Renaming.model_validate_json(renaming).nodes
+        found = _Renaming.model_validate_json(renaming)
     except ValidationError as error:
         raise _invalid(error) from None
+    if found.placed and max(found.placed) >= len(found.places):
+        raise _crashed("It names a place that is none.")
+    return UserNodes(found.nodes, [found.places[at] for at in found.placed])
 
 
 def _header(model: type[_Model], header: Mapping[str, Any]) -> _Model:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.sdk.test_imports import loaded
 
-COMPILER = ("passes", "dialect", "torch_mlir", "mlir", "llvmlite")
+COMPILER = ("passes", "stablehlo", "dialect", "torch_mlir", "mlir", "llvmlite")
 
 
 def test_fork_servers_are_begun_before_anything_is_loaded_that_takes_long() -> None:
@@ -27,8 +27,8 @@ create_app(Settings(auth="off"))
     assert loaded(script, ("joserfc", "httpx2", "celery")) == []
 
 
-def test_what_compiles_for_gpus_is_loaded_once_a_fork_server_is_ready() -> None:
+def test_what_compiles_for_gpus_and_what_translates_is_loaded_once_a_fork_server_is_ready() -> None:
     script = "from service.sandbox.jobs.rehearsal import load_the_rest, rehearse\nrehearse()"
-    gpu = ("passes.gpu", "passes.codegen.nvptx", "tensorkiln.build")
-    assert loaded(script, gpu) == []
-    assert loaded(f"{script}\nload_the_rest()", gpu) == ["passes.gpu", "passes.codegen.nvptx"]
+    rest = ("passes.gpu", "passes.codegen.nvptx", "stablehlo.translate", "tensorkiln.build")
+    assert loaded(script, rest) == []
+    assert loaded(f"{script}\nload_the_rest()", rest) == list(rest)

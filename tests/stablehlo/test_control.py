@@ -53,11 +53,13 @@ LOOP = """
       %1 = stablehlo.compare LT, %i, %n, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
       stablehlo.return %1 : tensor<i1>
     }} do {{
-      %2 = stablehlo.dynamic_slice %a1, %i, %zero, sizes = [1, 4] : (tensor<6x4xf32>, tensor<i32>, tensor<i32>) -> tensor<1x4xf32>
+      %2 = stablehlo.dynamic_slice %a1, %i, %zero, sizes = [1, 4]
+        : (tensor<6x4xf32>, tensor<i32>, tensor<i32>) -> tensor<1x4xf32>
       %3 = stablehlo.reshape %2 : (tensor<1x4xf32>) -> tensor<4xf32>
       %4 = stablehlo.add %x, %3 : tensor<4xf32>
       %5 = stablehlo.reshape %4 : (tensor<4xf32>) -> tensor<1x4xf32>
-      %6 = stablehlo.dynamic_update_slice %s, %5, %i, %zero : (tensor<6x4xf32>, tensor<1x4xf32>, tensor<i32>, tensor<i32>) -> tensor<6x4xf32>
+      %6 = stablehlo.dynamic_update_slice %s, %5, %i, %zero
+        : (tensor<6x4xf32>, tensor<1x4xf32>, tensor<i32>, tensor<i32>) -> tensor<6x4xf32>
       %7 = stablehlo.add %i, %one : tensor<i32>
       stablehlo.return %7, %4, %6 : tensor<i32>, tensor<4xf32>, tensor<6x4xf32>
     }}

@@ -16,9 +16,12 @@ def _pads(kind: str) -> str:
     return module(
         [f"2x3x{kind}", kind],
         f"""
-        %r0 = stablehlo.pad %a0, %a1, low = [1, 0], high = [0, 2], interior = [0, 0] : ({wide}, {narrow}) -> tensor<3x5x{kind}>
-        %r1 = stablehlo.pad %a0, %a1, low = [1, -1], high = [-1, 2], interior = [1, 2] : ({wide}, {narrow}) -> tensor<3x8x{kind}>
-        %r2 = stablehlo.pad %a0, %a1, low = [0, 0], high = [0, -3], interior = [0, 0] : ({wide}, {narrow}) -> tensor<2x0x{kind}>""",
+        %r0 = stablehlo.pad %a0, %a1, low = [1, 0], high = [0, 2], interior = [0, 0]
+          : ({wide}, {narrow}) -> tensor<3x5x{kind}>
+        %r1 = stablehlo.pad %a0, %a1, low = [1, -1], high = [-1, 2], interior = [1, 2]
+          : ({wide}, {narrow}) -> tensor<3x8x{kind}>
+        %r2 = stablehlo.pad %a0, %a1, low = [0, 0], high = [0, -3], interior = [0, 0]
+          : ({wide}, {narrow}) -> tensor<2x0x{kind}>""",
         f"3x5x{kind}",
         f"3x8x{kind}",
         f"2x0x{kind}",
@@ -37,7 +40,8 @@ def test_padding_with_a_constant_keeps_its_sign(fill: str) -> None:
         ["3xf32"],
         f"""
         %c = stablehlo.constant dense<{fill}> : tensor<f32>
-        %r0 = stablehlo.pad %a0, %c, low = [1], high = [1], interior = [1] : (tensor<3xf32>, tensor<f32>) -> tensor<7xf32>""",
+        %r0 = stablehlo.pad %a0, %c, low = [1], high = [1], interior = [1]
+          : (tensor<3xf32>, tensor<f32>) -> tensor<7xf32>""",
         "7xf32",
     )
     x = np.array([1.0, -0.0, 2.0], np.float32)

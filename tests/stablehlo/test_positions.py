@@ -2,74 +2,99 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
 from .modules import module
 from .oracle import agree, arguments
 
+OF_GATHER = {
+    "offset": "offset_dims",
+    "collapsed": "collapsed_slice_dims",
+    "batch": "operand_batching_dims",
+    "listed": "start_indices_batching_dims",
+    "map": "start_index_map",
+    "vector": "index_vector_dim",
+}
+OF_SCATTER = {
+    "window": "update_window_dims",
+    "inserted": "inserted_window_dims",
+    "batch": "input_batching_dims",
+    "listed": "scatter_indices_batching_dims",
+    "map": "scatter_dims_to_operand_dims",
+    "vector": "index_vector_dim",
+}
+
+
+def spelled(numbers: str, names: dict[str, str]) -> str:
+    """The numbers of dimensions as the dialect spells them."""
+    return re.sub(r"[a-z]+", lambda match: names[match[0]], numbers)
+
+
 GATHERS = {
     "rows of a table": (
         "5x3xf32",
         "4xi32",
         "4x3",
-        "offset_dims = [1], collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1",
+        "offset = [1], collapsed = [0], map = [0], vector = 1",
         "1, 3",
     ),
     "rows, the list first": (
         "5x3xf32",
         "2x4xi32",
         "2x3x4",
-        "offset_dims = [1], collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 2",
+        "offset = [1], collapsed = [0], map = [0], vector = 2",
         "1, 3",
     ),
     "columns": (
         "5x3xf32",
         "4x1xi64",
         "5x4",
-        "offset_dims = [0], collapsed_slice_dims = [1], start_index_map = [1], index_vector_dim = 1",
+        "offset = [0], collapsed = [1], map = [1], vector = 1",
         "5, 1",
     ),
     "windows": (
         "5x6xf32",
         "4x2xi32",
         "4x2x3",
-        "offset_dims = [1, 2], start_index_map = [0, 1], index_vector_dim = 1",
+        "offset = [1, 2], map = [0, 1], vector = 1",
         "2, 3",
     ),
     "windows, turned": (
         "5x6xf32",
         "2x4xi32",
         "2x4x3",
-        "offset_dims = [0, 2], start_index_map = [1, 0], index_vector_dim = 0",
+        "offset = [0, 2], map = [1, 0], vector = 0",
         "2, 3",
     ),
     "points": (
         "5x6x2xf32",
         "4x3x3xi32",
         "4x3",
-        "collapsed_slice_dims = [0, 1, 2], start_index_map = [0, 1, 2], index_vector_dim = 2",
+        "collapsed = [0, 1, 2], map = [0, 1, 2], vector = 2",
         "1, 1, 1",
     ),
     "one window": (
         "5x6xf32",
         "2xi32",
         "2x3",
-        "offset_dims = [0, 1], start_index_map = [0, 1], index_vector_dim = 0",
+        "offset = [0, 1], map = [0, 1], vector = 0",
         "2, 3",
     ),
     "batches": (
         "3x5x2xf32",
         "3x4x1xi32",
         "3x4x2",
-        "offset_dims = [2], collapsed_slice_dims = [1], operand_batching_dims = [0], start_indices_batching_dims = [0], start_index_map = [1], index_vector_dim = 2",
+        "offset = [2], collapsed = [1], batch = [0], listed = [0], map = [1], vector = 2",
         "1, 1, 2",
     ),
     "a whole slice": (
         "5x3xbf16",
         "4x1xui32",
         "4x2x3",
-        "offset_dims = [1, 2], start_index_map = [0], index_vector_dim = 1",
+        "offset = [1, 2], map = [0], vector = 1",
         "2, 3",
     ),
 }
@@ -82,7 +107,7 @@ def test_a_gather(name: str) -> None:
     text = module(
         [x, indices],
         f"""
-        %r0 = "stablehlo.gather"(%a0, %a1) <{{dimension_numbers = #stablehlo.gather<{numbers}>,
+        %r0 = "stablehlo.gather"(%a0, %a1) <{{dimension_numbers = #stablehlo.gather<{spelled(numbers, OF_GATHER)}>,
           slice_sizes = array<i64: {sizes}>}}> : (tensor<{x}>, tensor<{indices}>) -> tensor<{out}x{kind}>""",
         f"{out}x{kind}",
     )
@@ -96,49 +121,49 @@ SCATTERS = {
         "5x3",
         "4x1",
         "4x3",
-        "update_window_dims = [1], inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], index_vector_dim = 1",
+        "window = [1], inserted = [0], map = [0], vector = 1",
     ),
     "rows, listed twice": (
         "5x3",
         "2x2",
         "2x3x2",
-        "update_window_dims = [1], inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], index_vector_dim = 2",
+        "window = [1], inserted = [0], map = [0], vector = 2",
     ),
     "columns": (
         "3x5",
         "4",
         "3x4",
-        "update_window_dims = [0], inserted_window_dims = [1], scatter_dims_to_operand_dims = [1], index_vector_dim = 1",
+        "window = [0], inserted = [1], map = [1], vector = 1",
     ),
     "points": (
         "5x6",
         "4x2",
         "4",
-        "inserted_window_dims = [0, 1], scatter_dims_to_operand_dims = [1, 0], index_vector_dim = 1",
+        "inserted = [0, 1], map = [1, 0], vector = 1",
     ),
     "points of the outer axes": (
         "5x4x2",
         "6x2",
         "6x2",
-        "update_window_dims = [1], inserted_window_dims = [0, 1], scatter_dims_to_operand_dims = [0, 1], index_vector_dim = 1",
+        "window = [1], inserted = [0, 1], map = [0, 1], vector = 1",
     ),
     "windows": (
         "5x6",
         "4x2",
         "4x2x3",
-        "update_window_dims = [1, 2], scatter_dims_to_operand_dims = [0, 1], index_vector_dim = 1",
+        "window = [1, 2], map = [0, 1], vector = 1",
     ),
     "one window": (
         "5x6",
         "2",
         "2x3",
-        "update_window_dims = [0, 1], scatter_dims_to_operand_dims = [0, 1], index_vector_dim = 0",
+        "window = [0, 1], map = [0, 1], vector = 0",
     ),
     "batches": (
         "3x5x2",
         "3x4x1",
         "3x4x2",
-        "update_window_dims = [2], inserted_window_dims = [1], input_batching_dims = [0], scatter_indices_batching_dims = [0], scatter_dims_to_operand_dims = [1], index_vector_dim = 2",
+        "window = [2], inserted = [1], batch = [0], listed = [0], map = [1], vector = 2",
     ),
 }
 
@@ -151,7 +176,8 @@ def _scatter(name: str, kind: str, how: str, *, unique: bool = False) -> str:
     return module(
         [f"{x}x{kind}", f"{indices}xi32", f"{updates}x{kind}"],
         f"""
-        %r0 = "stablehlo.scatter"(%a0, %a1, %a2) <{{scatter_dimension_numbers = #stablehlo.scatter<{numbers}>,
+        %r0 = "stablehlo.scatter"(%a0, %a1, %a2) <{{
+          scatter_dimension_numbers = #stablehlo.scatter<{spelled(numbers, OF_SCATTER)}>,
           unique_indices = {"true" if unique else "false"}}}> ({{
           ^bb0(%x: {scalar}, %y: {scalar}):
             {line}
@@ -206,12 +232,18 @@ def test_a_slice_from_a_computed_position(kind: str) -> None:
         ["5x6xf32", kind, kind, "2x3xf32", "5x2xf32"],
         f"""
         %c = stablehlo.constant dense<4> : tensor<{kind}>
-        %r0 = stablehlo.dynamic_slice %a0, %a1, %a2, sizes = [2, 3] : (tensor<5x6xf32>, tensor<{kind}>, tensor<{kind}>) -> tensor<2x3xf32>
-        %r1 = stablehlo.dynamic_slice %a0, %c, %a2, sizes = [3, 6] : (tensor<5x6xf32>, tensor<{kind}>, tensor<{kind}>) -> tensor<3x6xf32>
-        %r2 = stablehlo.dynamic_update_slice %a0, %a3, %a1, %a2 : (tensor<5x6xf32>, tensor<2x3xf32>, tensor<{kind}>, tensor<{kind}>) -> tensor<5x6xf32>
-        %r3 = stablehlo.dynamic_update_slice %a0, %a3, %c, %a2 : (tensor<5x6xf32>, tensor<2x3xf32>, tensor<{kind}>, tensor<{kind}>) -> tensor<5x6xf32>
-        %r4 = stablehlo.dynamic_update_slice %a0, %a4, %a1, %c : (tensor<5x6xf32>, tensor<5x2xf32>, tensor<{kind}>, tensor<{kind}>) -> tensor<5x6xf32>
-        %r5 = stablehlo.dynamic_update_slice %a0, %a0, %a1, %c : (tensor<5x6xf32>, tensor<5x6xf32>, tensor<{kind}>, tensor<{kind}>) -> tensor<5x6xf32>""",
+        %r0 = stablehlo.dynamic_slice %a0, %a1, %a2, sizes = [2, 3]
+          : (tensor<5x6xf32>, tensor<{kind}>, tensor<{kind}>) -> tensor<2x3xf32>
+        %r1 = stablehlo.dynamic_slice %a0, %c, %a2, sizes = [3, 6]
+          : (tensor<5x6xf32>, tensor<{kind}>, tensor<{kind}>) -> tensor<3x6xf32>
+        %r2 = stablehlo.dynamic_update_slice %a0, %a3, %a1, %a2
+          : (tensor<5x6xf32>, tensor<2x3xf32>, tensor<{kind}>, tensor<{kind}>) -> tensor<5x6xf32>
+        %r3 = stablehlo.dynamic_update_slice %a0, %a3, %c, %a2
+          : (tensor<5x6xf32>, tensor<2x3xf32>, tensor<{kind}>, tensor<{kind}>) -> tensor<5x6xf32>
+        %r4 = stablehlo.dynamic_update_slice %a0, %a4, %a1, %c
+          : (tensor<5x6xf32>, tensor<5x2xf32>, tensor<{kind}>, tensor<{kind}>) -> tensor<5x6xf32>
+        %r5 = stablehlo.dynamic_update_slice %a0, %a0, %a1, %c
+          : (tensor<5x6xf32>, tensor<5x6xf32>, tensor<{kind}>, tensor<{kind}>) -> tensor<5x6xf32>""",
         "2x3xf32",
         "3x6xf32",
         *["5x6xf32"] * 4,

@@ -10,7 +10,9 @@ from .oracle import agree, arguments
 
 KINDS = ("f16", "bf16", "f32", "f64", "i8", "i32", "i64", "ui8", "ui32")
 IDENTITIES = {"add": "0", "multiply": "1", "maximum": "-9", "minimum": "9"}
-BODY = "^bb0(%x: tensor<{kind}>, %y: tensor<{kind}>): %z = stablehlo.{name} %x, %y : tensor<{kind}> stablehlo.return %z : tensor<{kind}>"
+BODY = """^bb0(%x: tensor<{kind}>, %y: tensor<{kind}>):
+  %z = stablehlo.{name} %x, %y : tensor<{kind}>
+  stablehlo.return %z : tensor<{kind}>"""
 
 
 def _reduce(name: str, kind: str, init: str) -> str:
@@ -114,13 +116,17 @@ def _window(name: str, kind: str, attributes: str, shape: str, init: str) -> str
         ("window_dimensions = array<i64: 1, 2, 3>", "2x5x5"),
         ("window_dimensions = array<i64: 1, 2, 2>, window_strides = array<i64: 1, 2, 3>", "2x3x2"),
         (
-            "window_dimensions = array<i64: 1, 3, 2>, window_strides = array<i64: 1, 2, 1>, "
-            "padding = dense<[[0, 0], [1, 2], [0, 1]]> : tensor<3x2xi64>",
+            (
+                "window_dimensions = array<i64: 1, 3, 2>, window_strides = array<i64: 1, 2, 1>, "
+                "padding = dense<[[0, 0], [1, 2], [0, 1]]> : tensor<3x2xi64>"
+            ),
             "2x4x7",
         ),
         (
-            "window_dimensions = array<i64: 1, 2, 2>, window_dilations = array<i64: 1, 2, 3>, "
-            "base_dilations = array<i64: 1, 2, 1>, padding = dense<[[0, 0], [-1, 2], [0, 0]]> : tensor<3x2xi64>",
+            (
+                "window_dimensions = array<i64: 1, 2, 2>, window_dilations = array<i64: 1, 2, 3>, "
+                "base_dilations = array<i64: 1, 2, 1>, padding = dense<[[0, 0], [-1, 2], [0, 0]]> : tensor<3x2xi64>"
+            ),
             "2x10x4",
         ),
         (
@@ -147,8 +153,10 @@ def test_windows_of_other_types(kind: str) -> None:
         ("window_dimensions = array<i64: 1, 2, 2>, window_strides = array<i64: 1, 2, 2>", "2x3x3"),
         ("window_dimensions = array<i64: 1, 3, 2>, window_strides = array<i64: 1, 1, 2>", "2x4x3"),
         (
-            "window_dimensions = array<i64: 1, 3, 3>, window_strides = array<i64: 1, 2, 2>, "
-            "padding = dense<[[0, 0], [1, 1], [1, 1]]> : tensor<3x2xi64>",
+            (
+                "window_dimensions = array<i64: 1, 3, 3>, window_strides = array<i64: 1, 2, 2>, "
+                "padding = dense<[[0, 0], [1, 1], [1, 1]]> : tensor<3x2xi64>"
+            ),
             "2x3x4",
         ),
     ],

@@ -50,4 +50,4 @@ def stretch(x: Tensor, shape: Sequence[Dim]) -> Tensor:
 def broadcast(*tensors: Tensor) -> tuple[Tensor, ...]:
     """The tensors with one shape; those of rank 0 stay rank 0, which every elementwise node takes."""
     shape = broadcast_shape(tensors[0].builder, [tensor.shape for tensor in tensors])
-    return tuple(stretch(tensor, shape) if tensor.shape else tensor for tensor in tensors)
+    return tuple(stretch(each, shape) if each.shape and each.shape != shape else each for each in tensors)

@@ -30,6 +30,11 @@ _UNKNOWN: Final = re.compile("^Object contains unknown field `(.*)`$", re.DOTALL
 
 OF_COMPILE: Final = (("graph", "target"), ("options",))
 """The required and the optional fields of a compile request."""
+OF_VALIDATE: Final = (("graph",), ())
+"""Those of a request for a validation."""
+MODULE: Final = "stablehlo"
+"""The field that may stand in the place of `graph`, and may have `DIMS` beside it."""
+DIMS: Final = "dims"
 
 
 def parse_envelope(body: bytes, required: Collection[str], optional: Collection[str] = ()) -> dict[str, Any]:
@@ -37,7 +42,7 @@ def parse_envelope(body: bytes, required: Collection[str], optional: Collection[
 
     Its `graph` is what `parse_graph` takes: the bytes of the body that spell it, where these can be told apart.
     """
-    _refuse_many_fields(body, (*required, *optional))
+    _refuse_many_fields(body, (*required, *optional, *((MODULE, DIMS) if "graph" in required else ())))
     try:
         apart = _with_graph_apart(body)
         if apart is not None:
@@ -104,6 +109,10 @@ def check_fields(fields: Any, required: Collection[str], optional: Collection[st
     """`fields` itself; RequestError when it is no object, or one of its fields is missing or unknown."""
     if not isinstance(fields, dict):
         raise RequestError("The request is not a JSON object.")
+    if "graph" in required and MODULE in fields:
+        if "graph" in fields:
+            raise RequestError(f"The body has a graph and {MODULE}; it takes one of them.", pointers=[f"/{MODULE}"])
+        required, optional = [MODULE if name == "graph" else name for name in required], (*optional, DIMS)
     missing = [name for name in required if name not in fields]
     if missing:
         raise RequestError(f"The body lacks {', '.join(missing)}.", pointers=[f"/{name}" for name in missing])

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from hashlib import sha256
+from typing import Any
 
 from service.action import Action
 from service.sandbox import hooks
@@ -12,7 +14,8 @@ from service.sandbox.frames import Message
 from tensorkiln.canonical import Canonical, canonicalize, graph_json
 from tensorkiln.spec.abi import ABI_VERSION
 
-from .envelope import OF_COMPILE, parse_envelope, parse_graph, parse_options, parse_targets
+from .envelope import OF_COMPILE, parse_envelope, parse_options, parse_targets
+from .sent_graph import SentGraph, sent_graph
 
 
 def prepare(request: Message, outlet: Outlet) -> Message:
@@ -28,7 +31,8 @@ def prepare(request: Message, outlet: Outlet) -> Message:
     targets = parse_targets(fields["target"])
     options = parse_options(fields.get("options", {}))
     outlet.stage("validate")
-    graph = parse_graph(fields["graph"])
+    sent = sent_graph(fields)
+    graph = sent.graph
     outlet.stage("canonicalize")
     canonical = canonicalize(graph)
     text = graph_json(canonical)
@@ -47,17 +51,26 @@ def prepare(request: Message, outlet: Outlet) -> Message:
     ]
     return Message(
         {"actions": [action.components for action in actions], "dump_stages": options.dump_stages},
-        {"graph": text, "renaming": _renaming(graph.name, canonical)},
+        {"graph": text, "renaming": _renaming(sent, canonical)},
     )
 
 
-def _renaming(name: str, canonical: Canonical) -> bytes:
+def _renaming(sent: SentGraph, canonical: Canonical) -> bytes:
     return json.dumps(
         {
-            "name": name,
+            "name": sent.graph.name,
             "symbols": dict(canonical.symbols),
             "vars": dict(canonical.vars),
             "nodes": list(canonical.nodes),
+            **_places(sent.places, canonical.nodes),
         },
         separators=(",", ":"),
     ).encode()
+
+
+def _places(places: Sequence[str], nodes: Sequence[int]) -> dict[str, Any]:
+    """What canonical nodes were translated from: each text once, and its position for every node."""
+    if not places:
+        return {}
+    texts = {text: at for at, text in enumerate(dict.fromkeys(places))}
+    return {"places": list(texts), "placed": [texts[places[node]] for node in nodes]}

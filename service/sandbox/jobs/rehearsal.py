@@ -16,5 +16,6 @@ def rehearse() -> None:
 
 
 def load_the_rest() -> None:
-    """Import what compiles for GPUs, a tenth of the compiler, which most services are never asked for."""
+    """Import what compiles for GPUs, a tenth of the compiler, and what translates modules: most need neither."""
     import_module("passes.gpu_back_end")
+    import_module("stablehlo.translate")

@@ -9,15 +9,16 @@ from tensorkiln.canonical import canonicalize, graph_digest
 from tensorkiln.graph import Graph
 from tensorkiln.nodes import SymVar
 
-from .envelope import parse_envelope, parse_graph
+from .envelope import OF_VALIDATE, parse_envelope
+from .sent_graph import sent_graph
 
 
 def validate(request: Message, outlet: Outlet) -> Message:
-    """The part `body` has a `graph`; the part `answer` is a `ValidationReport`."""
+    """The part `body` has a `graph` or a module of `stablehlo`; the part `answer` is a `ValidationReport`."""
     outlet.stage("parse")
-    fields = parse_envelope(request.parts["body"], ("graph",))
+    fields = parse_envelope(request.parts["body"], *OF_VALIDATE)
     outlet.stage("validate")
-    graph = parse_graph(fields["graph"])
+    graph = sent_graph(fields).graph
     outlet.stage("canonicalize")
     canonical = canonicalize(graph)
     report = ValidationReport(

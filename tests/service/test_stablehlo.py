@@ -1,0 +1,226 @@
+"""A module of StableHLO in the place of a graph, over HTTP."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from typing import Any
+
+import httpx2
+import numpy as np
+import pytest
+
+from dialect.mlir import stablehlo
+from stablehlo.reading import MAX_NESTING
+from tensorkiln import Client
+from tensorkiln.errors import UnsupportedGraphError
+from tests.service.bodies import V3
+from tests.service.server import Server
+from tests.stablehlo.modules import module
+from tests.stablehlo.oracle import agree, arguments, graph_of
+
+LAYER = module(
+    ["4x8xf32", "8x3xf32"],
+    """
+    %0 = stablehlo.dot_general %a0, %a1, contracting_dims = [1] x [0]
+      : (tensor<4x8xf32>, tensor<8x3xf32>) -> tensor<4x3xf32>
+    %r0 = stablehlo.tanh %0 : tensor<4x3xf32>
+    %r1 = stablehlo.abs %0 : tensor<4x3xf32>""",
+    "4x3xf32",
+    "4x3xf32",
+)
+
+
+def artifact(text: str, version: str = "1.0.0") -> str:
+    """The portable artifact of a module, in base64."""
+    return b64encode(stablehlo.serialize_portable_artifact_str(text, version)).decode()
+
+
+def post(server: Server, source: Any, path: str = "/compile", **more: Any) -> httpx2.Response:
+    target = {} if path == "/validate" else {"target": V3}
+    return server.http.post(path, json={"stablehlo": source, **target, **more})
+
+
+def test_an_artifact_and_its_text_are_one_action(server: Server) -> None:
+    (program,) = post(server, {"text": LAYER}).json()["programs"]
+    (again,) = post(server, {"artifact": artifact(LAYER)}).json()["programs"]
+    (old,) = post(server, {"artifact": artifact(LAYER, "0.9.0")}).json()["programs"]
+    assert program["digest"] == again["digest"] == old["digest"]
+    assert again["cache"]["status"] == old["cache"]["status"] == "hit"
+    assert [(each["dtype"], each["shape"]) for each in program["inputs"]] == [("float32", [4, 8]), ("float32", [8, 3])]
+    assert [each["shape"] for each in program["outputs"]] == [[4, 3], [4, 3]]
+
+
+def test_the_graph_that_it_is_translated_to_is_the_same_action(server: Server) -> None:
+    (program,) = post(server, {"text": LAYER}).json()["programs"]
+    graph = json.loads(graph_of(LAYER).to_json())
+    (other,) = server.http.post("/compile", json={"graph": graph, "target": V3}).json()["programs"]
+    assert other["digest"] == program["digest"]
+
+
+def test_what_is_compiled_computes_what_the_interpreter_does(server: Server) -> None:
+    arrays = arguments(LAYER)
+    agree(LAYER, arrays, steps=16.0)
+    with Client(server.url) as client:
+        program = client.compile(graph_of(LAYER))
+        found = program(*arrays)
+    product = arrays[0] @ arrays[1]
+    np.testing.assert_allclose(found[0], np.tanh(product), rtol=1e-6)
+    np.testing.assert_allclose(found[1], np.abs(product), rtol=1e-6)
+
+
+def test_a_module_is_validated_and_explained(server: Server) -> None:
+    report = post(server, {"text": LAYER}, "/validate").json()
+    assert report["valid"]
+    assert [each["shape"] for each in report["inputs"]] == [[4, 8], [8, 3]]
+    post(server, {"text": LAYER})
+    (action,) = post(server, {"artifact": artifact(LAYER)}, "/explain").json()["actions"]
+    assert action["stored"]
+    assert action["components"]["graph"] == report["digest"]
+
+
+def test_a_module_may_be_one_of_a_batch_and_a_job(server: Server) -> None:
+    requests = [{"stablehlo": {"text": LAYER}, "target": V3}, {"stablehlo": {"text": "module {"}, "target": V3}]
+    jobs = server.http.post("/jobs:batch", json={"requests": requests}).json()["jobs"]
+    assert [each["status"] in (200, 202) for each in jobs] == [True, True]
+    job = server.http.post("/compile", json=requests[1], headers={"Prefer": "wait=30"})
+    assert job.status_code == 422
+    assert job.json()["code"] == "graph.invalid"
+
+
+@pytest.mark.parametrize(
+    ("source", "pointer"),
+    [
+        (3, "/stablehlo"),
+        ({}, "/stablehlo"),
+        ({"text": LAYER, "artifact": ""}, "/stablehlo"),
+        ({"module": LAYER}, "/stablehlo"),
+        ({"text": 3}, "/stablehlo/text"),
+        ({"artifact": "%"}, "/stablehlo/artifact"),
+    ],
+)
+def test_a_field_of_another_form_is_refused(server: Server, source: Any, pointer: str) -> None:
+    answer = post(server, source)
+    assert answer.status_code == 400
+    assert answer.json()["pointers"] == [pointer]
+
+
+@pytest.mark.parametrize(
+    "dims",
+    [3, {"0.0": 4}, {"0.0": {"min": 1}}, {"0.0": {"min": 2, "max": 1}}, {"0.0": {"min": True, "max": 1}}],
+)
+def test_bounds_of_another_form_are_refused(server: Server, dims: Any) -> None:
+    answer = post(server, {"text": LAYER}, dims=dims)
+    assert answer.status_code == 400
+    assert answer.json()["pointers"][0].startswith("/dims")
+
+
+def test_a_graph_and_a_module_are_not_sent_together(server: Server) -> None:
+    graph = json.loads(graph_of(LAYER).to_json())
+    assert post(server, {"text": LAYER}, graph=graph).json()["pointers"] == ["/stablehlo"]
+    assert server.http.post("/compile", json={"graph": graph, "target": V3, "dims": {}}).status_code == 400
+    assert server.http.post("/compile", json={"target": V3}).json()["pointers"] == ["/graph"]
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("nothing", b""),
+        ("no bytecode", b"MLIR"),
+        ("a head", b"ML\xefR"),
+        ("half", stablehlo.serialize_portable_artifact_str(LAYER, "1.0.0")[:200]),
+        ("a version to come", b"ML\xefR\x0dStableHLO_v99.0.0\x00" + bytes(64)),
+    ],
+)
+def test_what_is_no_artifact_is_an_invalid_graph(server: Server, name: str, kind: bytes) -> None:
+    answer = post(server, {"artifact": b64encode(kind).decode()})
+    assert (name, answer.status_code, answer.json()["code"]) == (name, 422, "graph.invalid")
+
+
+def test_damaged_artifacts_are_answered_by_a_typed_error(server: Server) -> None:
+    whole = bytearray(stablehlo.serialize_portable_artifact_str(LAYER, "1.0.0"))
+    draws = np.random.default_rng(0)
+    for _ in range(40):
+        damaged = bytearray(whole)
+        for place in draws.integers(20, len(damaged), 3):
+            damaged[place] ^= int(draws.integers(1, 256))
+        answer = post(server, {"artifact": b64encode(bytes(damaged)).decode()}, "/validate")
+        assert answer.status_code in (200, 422)
+        assert answer.status_code == 200 or answer.json()["code"].startswith(("graph.", "compile."))
+
+
+@pytest.mark.parametrize("opening", ["module {", "(", "tensor<", '"a"('])
+def test_what_is_nested_too_deeply_is_over_a_limit(server: Server, opening: str) -> None:
+    answer = post(server, {"text": opening * 10_000})
+    assert answer.status_code == 413
+    assert answer.json()["details"] == {"limit": "nesting", "maximum": MAX_NESTING, "actual": 10_000}
+
+
+def test_a_large_constant_is_over_a_limit_that_is_named(server: Server) -> None:
+    digits = np.arange(70_000, dtype=np.float32).tobytes().hex().upper()
+    line = f'%r0 = stablehlo.constant dense<"0x{digits}"> : tensor<70000xf32> loc("weights.py":7:1)'
+    answer = post(server, {"text": module([], line, "70000xf32")})
+    assert answer.status_code == 413
+    problem = answer.json()
+    assert "argument" in problem["detail"]
+    assert problem["details"]["location"] == "weights.py:7:1"
+    assert (problem["details"]["maximum"], problem["details"]["actual"]) == (65536, 70_000)
+
+
+def test_a_constant_that_is_repeated_takes_nothing(server: Server) -> None:
+    text = module(
+        ["4xf32"],
+        """
+    %c = stablehlo.constant dense<2.0> : tensor<1048576x1048576xf32>
+    %0 = stablehlo.slice %c [0:2, 0:2] : (tensor<1048576x1048576xf32>) -> tensor<2x2xf32>
+    %1 = stablehlo.reshape %0 : (tensor<2x2xf32>) -> tensor<4xf32>
+    %r0 = stablehlo.add %a0, %1 : tensor<4xf32>""",
+        "4xf32",
+    )
+    assert post(server, {"text": text}, "/validate").status_code == 200
+
+
+def test_calls_that_multiply_are_over_a_limit(server: Server) -> None:
+    levels = [
+        f"""func.func private @f{at}(%x: tensor<4xf32>) -> tensor<4xf32> {{
+          %0 = func.call @f{at + 1}(%x) : (tensor<4xf32>) -> tensor<4xf32>
+          %1 = func.call @f{at + 1}(%0) : (tensor<4xf32>) -> tensor<4xf32>
+          return %1 : tensor<4xf32>
+        }}"""
+        for at in range(40)
+    ]
+    last = """func.func private @f40(%x: tensor<4xf32>) -> tensor<4xf32> {
+      %0 = stablehlo.tanh %x : tensor<4xf32>
+      return %0 : tensor<4xf32>
+    }"""
+    call = "%r0 = func.call @f0(%a0) : (tensor<4xf32>) -> tensor<4xf32>"
+    answer = post(server, {"text": module(["4xf32"], call, "4xf32", more="\n".join([*levels, last]))})
+    assert answer.status_code == 413
+    assert answer.json()["details"]["limit"] in ("nodes", "operations")
+
+
+def test_a_function_that_calls_itself_is_refused(server: Server) -> None:
+    more = """func.func private @f(%x: tensor<f32>) -> tensor<f32> {
+      %0 = func.call @f(%x) : (tensor<f32>) -> tensor<f32>
+      return %0 : tensor<f32>
+    }"""
+    text = module(["f32"], "%r0 = func.call @f(%a0) : (tensor<f32>) -> tensor<f32>", "f32", more=more)
+    assert post(server, {"text": text}).json()["code"] == "graph.unsupported"
+
+
+def test_an_operation_that_is_not_translated_is_named_with_its_place(server: Server) -> None:
+    line = '%r0 = stablehlo.custom_call @lapack(%a0) : (tensor<4xf32>) -> tensor<4xf32> loc("model.py":3:9)'
+    problem = post(server, {"text": module(["4xf32"], line, "4xf32")}).json()
+    assert problem["code"] == UnsupportedGraphError.code
+    assert problem["detail"].startswith("stablehlo.custom_call at model.py:3:9: the custom call 'lapack'")
+    assert problem["details"] == {"op": "stablehlo.custom_call", "location": "model.py:3:9"}
+    assert "model.py" not in server.log()
+
+
+@pytest.mark.parametrize("kind", ["complex<f32>", "f8E4M3FN", "i4", "!quant.uniform<i8:f32, 0.1>"])
+def test_an_element_type_that_graphs_do_not_have_is_named(server: Server, kind: str) -> None:
+    problem = post(
+        server, {"text": module([f"4x{kind}"], f"%r0 = stablehlo.add %a0, %a0 : tensor<4x{kind}>", f"4x{kind}")}
+    ).json()
+    assert problem["code"] == "graph.unsupported"
+    assert "Argument 0 of @main" in problem["detail"]
