@@ -12,8 +12,9 @@ from tensorkiln.dtypes import DType
 
 from .elementwise import spread_over
 from .op import Op
+from .symbols import Compared
 from .table import Translator
-from .value import Value
+from .value import Known, Value
 
 _COMPARE: Final[dict[str, Callable[[Tensor, Tensor], Tensor]]] = {
     "EQ": build.equal,
@@ -51,7 +52,11 @@ def _compare(op: Op) -> Value:
     kind = op.choice("compare_type", stablehlo.ComparisonTypeAttr, _TYPES, "NOTYPE")
     left, right = op.elements()
     if not left.dtype.is_float:
-        return spread_over(op, _COMPARE[direction](left, right))
+        found = spread_over(op, _COMPARE[direction](left, right))
+        dims = [value.array.item() for value in op.operands if isinstance(value, Known) and value.array.size == 1]
+        if len(dims) == 2:
+            op.undecided[found.var] = Compared(direction, *dims)
+        return found
     if kind == "TOTALORDER":
         return spread_over(op, _COMPARE[direction](total_order(left), total_order(right)))
     table = {**_COMPARE, **_ORDERED} if op.mode.orders else _COMPARE

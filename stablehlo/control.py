@@ -8,8 +8,10 @@ from typing import Final
 from dialect.mlir import ir
 from tensorkiln import build
 from tensorkiln.build import Tensor
+from tensorkiln.expr import free_symbols
 
 from .op import Op
+from .symbols import SameSize, lone_symbol
 from .table import Translator
 from .value import Known, Value
 
@@ -70,8 +72,38 @@ def _custom_call(op: Op) -> Sequence[Value]:
     target = op.string("call_target_name")
     if target in _IDENTITIES:
         return op.operands
+    if target == "shape_assertion":
+        _require(op)
+        return ()
     shown = "".join(char if char.isprintable() else "?" for char in target)[:64]
     op.fail(f"the custom call {shown!r} is not supported; it is code of another program")
+
+
+def _require(op: Op) -> None:
+    """That an assertion about shapes holds always.
+
+    SameSize when it would if one symbol were what another dimension is: then the translation begins again with that.
+    """
+    condition = op.operands[0]
+    if isinstance(condition, Known) and not condition.is_symbolic:
+        if not condition.array.all():
+            op.invalid(f"an assertion about shapes is false{_said(op)}")
+        return
+    compared = op.undecided.get(condition.var) if isinstance(condition, Tensor) else None
+    if compared is not None and compared.direction == "EQ":
+        for symbol, other in ((compared.left, compared.right), (compared.right, compared.left)):
+            name = lone_symbol(symbol)
+            if name is not None and name not in free_symbols(other):
+                raise SameSize(name, other)
+    op.fail(f"whether an assertion about shapes holds depends on symbols; give them other bounds in dims{_said(op)}")
+
+
+def _said(op: Op) -> str:
+    """What the module itself says of its assertion."""
+    if not op.has("error_message"):
+        return ""
+    message = "".join(char if char.isprintable() else " " for char in op.string("error_message"))
+    return f": {message[:200]}"
 
 
 _IDENTITIES: Final = frozenset({"Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape"})

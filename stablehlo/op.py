@@ -17,6 +17,7 @@ from tensorkiln.expr import Dim
 
 from .constants import Constants
 from .location import place
+from .symbols import Compared
 from .types import Typed, typed
 from .value import Host, Known, Value
 
@@ -43,6 +44,8 @@ class Surroundings:
     constants: Constants
     run: RunRegion
     call: Callable[[Op, str, Sequence[Value]], list[Value]]
+    undecided: dict[int, Compared]
+    """Comparisons of dimensions that the graph makes, by the vars of their results."""
 
 
 class Op:
@@ -58,6 +61,7 @@ class Op:
         self.mode = mode
         self.builder = around.builder
         self._around = around
+        self.undecided = around.undecided
 
     def fail(self, message: str) -> NoReturn:
         """Refuse the operation: what it asks for is not translated."""

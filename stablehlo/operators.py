@@ -12,6 +12,7 @@ from . import (
     control,
     conversion,
     convolution,
+    dynamic,
     elementwise,
     gathering,
     movement,
@@ -34,6 +35,7 @@ FAMILIES: Final[Mapping[str, Mapping[str, Translator]]] = MappingProxyType(
         "products": {**contraction.OPERATORS, **convolution.OPERATORS},
         "reductions and windows": {**reduction.OPERATORS, **windows.OPERATORS},
         "computed positions": {**gathering.OPERATORS, **scattering.OPERATORS},
+        "shapes that are values": {**dynamic.OPERATORS},
         "order": {**sorting.OPERATORS},
         "control": {**control.OPERATORS, **control.ANYWHERE},
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import Any, Final
 
 from dialect.mlir import PassManager, ir, search_dialects_in, stablehlo
 from tensorkiln.errors import InvalidGraphError, LimitExceededError
@@ -23,6 +23,8 @@ def context() -> ir.Context:
     """A context with the dialects that a module may have."""
     made = ir.Context()
     made.enable_multithreading(False)
+    # What JAX says of shardings in attributes is nothing here; an operation that is unknown is refused by its name.
+    made.allow_unregistered_dialects = True
     stablehlo.register_dialect(made, True)
     _register_passes()
     # No binding loads CHLO, but a pass that may make operations of it does.
@@ -53,13 +55,20 @@ def read_artifact(artifact: bytes, within: ir.Context) -> ir.Module:
     where = "/stablehlo/artifact"
     if not artifact.startswith(MAGIC):
         raise InvalidGraphError("The artifact does not begin as MLIR bytecode does.", pointers=[where])
+    said: list[str] = []
+
+    def hear(diagnostic: Any) -> bool:
+        said.append(str(diagnostic.message))
+        return True
+
+    handler = within.attach_diagnostic_handler(hear)
     try:
-        module = stablehlo.deserialize_portable_artifact(within, artifact)
+        return stablehlo.deserialize_portable_artifact(within, artifact)
     except (ir.MLIRError, ValueError, RuntimeError) as error:
-        raise _refused(where, "The artifact is no portable artifact that is read here", error) from None
-    if module is None:
-        raise InvalidGraphError("The artifact is no portable artifact that is read here.", pointers=[where])
-    return module
+        shown = "; ".join(said) or str(error)
+        raise _refused(where, "The artifact is no portable artifact that is read here", shown) from None
+    finally:
+        handler.detach()
 
 
 def legalize(module: ir.Module) -> None:
@@ -95,6 +104,6 @@ def _register_passes() -> None:
         _registered.append(True)
 
 
-def _refused(pointer: str, what: str, error: Exception) -> InvalidGraphError:
+def _refused(pointer: str, what: str, error: object) -> InvalidGraphError:
     said = " ".join("".join(char if char.isprintable() else " " for char in str(error)).split())
     return InvalidGraphError(f"{what}: {said[:_SAID]}", pointers=[pointer])

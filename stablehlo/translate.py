@@ -10,12 +10,12 @@ from typing import Any
 from dialect.mlir import ir
 from tensorkiln.build import Builder, Tensor
 from tensorkiln.errors import InvalidGraphError, UnsupportedGraphError
-from tensorkiln.expr import Dim
 
 from . import reading
 from .location import place
+from .symbols import SameSize, Symbols
 from .types import typed
-from .walk import Walk
+from .walk import Walk, only_block
 
 MAIN = "main"
 """The function that is compiled; the others are what it calls."""
@@ -32,19 +32,19 @@ class Translated:
 def translate(source: str | bytes, dims: Mapping[str, tuple[int, int]] = MappingProxyType({})) -> Translated:
     """The graph of a module's main function: its arguments are the inputs, its results the outputs, in their order.
 
-    `source` is MLIR text or the bytes of a portable artifact. InvalidGraphError for what is no module,
-    UnsupportedGraphError for what no graph does, LimitExceededError for what is too large; each names the operation
-    and its location.
+    `source` is MLIR text or the bytes of a portable artifact; `dims` are inclusive bounds of dynamic dimensions.
+    InvalidGraphError for what is no module, UnsupportedGraphError for what no graph does, LimitExceededError for what
+    is too large; each names the operation and its location. RequestError for bounds of what the module does not have.
     """
     within = reading.context()
     with within:
         is_text = isinstance(source, str)
         module = reading.read_text(source, within) if is_text else reading.read_artifact(source, within)
         reading.legalize(module)
-        return _translated(module)
+        return _translated(module, dims)
 
 
-def _translated(module: ir.Module) -> Translated:
+def _translated(module: ir.Module, dims: Mapping[str, tuple[int, int]]) -> Translated:
     functions = {
         str(ir.StringAttr(each.attributes["sym_name"]).value): each.operation
         for each in module.body.operations
@@ -53,8 +53,22 @@ def _translated(module: ir.Module) -> Translated:
     main = functions.get(MAIN)
     if main is None:
         raise InvalidGraphError("The module has no function @main.", pointers=["/stablehlo"])
+    symbols = Symbols(dims)
+    while True:
+        try:
+            found = _graph_of(main, functions, symbols)
+        except SameSize as same:
+            symbols.unify(same)
+        else:
+            symbols.require_bounds()
+            return found
+
+
+def _graph_of(main: ir.Operation, functions: Mapping[str, ir.Operation], symbols: Symbols) -> Translated:
     builder = Builder(MAIN)
-    arguments = [_input(builder, at, argument) for at, argument in enumerate(main.regions[0].blocks[0].arguments)]
+    arguments = [
+        _input(builder, at, argument, symbols) for at, argument in enumerate(only_block(main.regions[0]).arguments)
+    ]
     walk = Walk(builder, functions)
     results, end = walk.function(main, arguments)
     if not results:
@@ -63,15 +77,11 @@ def _translated(module: ir.Module) -> Translated:
     return Translated(builder.document(), walk.locations())
 
 
-def _input(builder: Builder, position: int, argument: Any) -> Tensor:
+def _input(builder: Builder, position: int, argument: Any, symbols: Symbols) -> Tensor:
     found = typed(argument.type)
     where = place(argument.location)
     at = f"Argument {position} of @main" + (f" ({where})" if where else "")
     if isinstance(found, str):
         raise UnsupportedGraphError(f"{at}: {found}.", pointers=["/stablehlo"])
-    shape: list[Dim] = []
-    for axis, dim in enumerate(found.shape):
-        if dim is None:
-            raise UnsupportedGraphError(f"{at}: dimension {axis} is not static.", pointers=["/stablehlo"])
-        shape.append(dim)
+    shape = [symbols.dim(builder, position, axis) if dim is None else dim for axis, dim in enumerate(found.shape)]
     return builder.input(found.dtype, shape)

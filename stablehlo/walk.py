@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from dialect.mlir import ir
 from tensorkiln.build import Builder, Tensor
-from tensorkiln.errors import InvalidGraphError, LimitExceededError
+from tensorkiln.errors import InvalidGraphError, LimitExceededError, UnsupportedGraphError
 from tensorkiln.expr import ExprError, ExprLimitError
 from tensorkiln.limits import MAX_NODES
 
@@ -33,7 +33,7 @@ class Walk:
     def __init__(self, builder: Builder, functions: Mapping[str, ir.Operation]) -> None:
         self._builder = builder
         self._functions = functions
-        self._around = Surroundings(builder, Constants(builder), self._region, self._called)
+        self._around = Surroundings(builder, Constants(builder), self._region, self._called, {})
         self._scopes: list[dict[Any, Value]] = []
         self._depth = 0
         self._steps = 0
@@ -45,7 +45,7 @@ class Walk:
         """The results of a function, and its terminator."""
         self._scopes.append({})
         try:
-            return self._block(op.regions[0].blocks[0], arguments, Mode())
+            return self._block(only_block(op.regions[0]), arguments, Mode())
         finally:
             self._scopes.pop()
 
@@ -67,18 +67,16 @@ class Walk:
         self._calls.append(name)
         self._scopes.append({})
         try:
-            return self._inside(op, target.regions[0], arguments, op.mode)
+            return self._inside(target.regions[0], arguments, op.mode)
         finally:
             self._scopes.pop()
             self._calls.pop()
 
     def _region(self, region: Any, arguments: Sequence[Value], mode: Mode) -> list[Value]:
-        return self._inside(None, region, arguments, mode)
+        return self._inside(region, arguments, mode)
 
-    def _inside(self, op: Op | None, region: Any, arguments: Sequence[Value], mode: Mode) -> list[Value]:
-        blocks = list(region.blocks)
-        if len(blocks) != 1:
-            raise InvalidGraphError(f"A region has {len(blocks)} blocks; it has one.", pointers=["/stablehlo"])
+    def _inside(self, region: Any, arguments: Sequence[Value], mode: Mode) -> list[Value]:
+        block = only_block(region)
         self._depth += 1
         if self._depth > MAX_DEPTH:
             raise LimitExceededError(
@@ -89,7 +87,7 @@ class Walk:
                 actual=self._depth,
             )
         try:
-            return self._block(blocks[0], arguments, mode)[0]
+            return self._block(block, arguments, mode)[0]
         finally:
             self._depth -= 1
 
@@ -137,6 +135,15 @@ class Walk:
         if len(results) != op.result_count:
             op.fail(f"its translation has {len(results)} results, where the module says {op.result_count}")
         return [_checked(op, place, value) for place, value in enumerate(results)]
+
+
+def only_block(region: Any) -> Any:
+    """The block of a region. UnsupportedGraphError for a function without a body, and for jumps between blocks."""
+    blocks = list(region.blocks)
+    if len(blocks) != 1:
+        message = f"A function or a region has {len(blocks)} blocks; those with one are translated."
+        raise UnsupportedGraphError(message, pointers=["/stablehlo"])
+    return blocks[0]
 
 
 def _checked(op: Op, position: int, value: Value) -> Value:

@@ -1,0 +1,74 @@
+"""Operations whose shapes are values: sizes of dimensions, and what is made of them.
+
+Such a value has to follow from constants and sizes alone, as those that JAX exports do.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from tensorkiln.expr import Dim
+
+from .gathering import gathered
+from .movement import broadcast, iota, padded
+from .op import Op
+from .table import Translator
+from .value import Value, known_dims
+
+
+def _dims(op: Op, position: int, what: str) -> list[Dim]:
+    """A list of dimensions that must be known."""
+    return [int(dim) if isinstance(dim, np.integer) else dim for dim in op.known(position, what).reshape(-1).tolist()]
+
+
+def _get_dimension_size(op: Op) -> Value:
+    return known_dims([op.operands[0].shape[op.integer("dimension")]], op.result().dtype, ())
+
+
+def _broadcast(op: Op) -> Value:
+    shape = _dims(op, 1, "the shape of its result")
+    return broadcast(op.tensor(0), shape, op.integers("broadcast_dimensions"))
+
+
+def _reshape(op: Op) -> Value:
+    return op.tensor(0).reshape(_dims(op, 1, "the shape of its result"))
+
+
+def _iota(op: Op) -> Value:
+    shape = _dims(op, 0, "the shape of its result")
+    return iota(op.builder, shape, op.integer("iota_dimension"), op.result().dtype)
+
+
+def _pad(op: Op) -> Value:
+    low, high, between = (_dims(op, position, "a width of its padding") for position in (2, 3, 4))
+    gaps = [gap for gap in between if isinstance(gap, int)]
+    if len(gaps) != len(between):
+        op.fail("the padding between elements depends on symbols")
+    return padded(op, op.tensor(0), list(zip(low, high, strict=True)), gaps, op.operands[1])
+
+
+def _slice(op: Op) -> Value:
+    starts, limits, steps = (_dims(op, position, "a bound of its slice") for position in (1, 2, 3))
+    parts: list[slice] = []
+    for start, limit, step in zip(starts, limits, steps, strict=True):
+        if not isinstance(step, int):
+            op.fail("the step of a slice depends on symbols")
+        parts.append(slice(start, limit, step))
+    return op.tensor(0)[tuple(parts)]
+
+
+def _gather(op: Op) -> Value:
+    return gathered(op, _dims(op, 2, "the size of its windows"))
+
+
+OPERATORS: Final[dict[str, Translator]] = {
+    "stablehlo.dynamic_broadcast_in_dim": _broadcast,
+    "stablehlo.dynamic_gather": _gather,
+    "stablehlo.dynamic_iota": _iota,
+    "stablehlo.dynamic_pad": _pad,
+    "stablehlo.dynamic_reshape": _reshape,
+    "stablehlo.get_dimension_size": _get_dimension_size,
+    "stablehlo.real_dynamic_slice": _slice,
+}

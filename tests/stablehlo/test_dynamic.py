@@ -1,0 +1,179 @@
+"""Dynamic dimensions: symbols, shapes that are values, assertions about them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from stablehlo.translate import translate
+from tensorkiln.errors import InvalidGraphError, RequestError, TensorkilnError, UnsupportedGraphError
+from tensorkiln.graph import Graph
+from tensorkiln.reference import evaluate
+from tests.compiled import run
+
+from .modules import module
+
+EXPORTED = Path(__file__).parent / "exported"
+ROWS = {"0.0": (1, 64)}
+NORMAL = np.array(
+    [
+        [-0.028304616, 0.46713185, 0.29570296, 0.15354592],
+        [-0.12403282, 0.21692315, -1.440879, 0.7558599],
+        [0.52140963, 0.9101704, -0.3844966, 1.1398233],
+    ],
+    np.float32,
+)
+
+SHAPED = module(
+    ["?x3xf32"],
+    """
+    %n = stablehlo.get_dimension_size %a0, dim = 0 : (tensor<?x3xf32>) -> tensor<i32>
+    %two = stablehlo.constant dense<2> : tensor<i32>
+    %one = stablehlo.constant dense<1> : tensor<1xi32>
+    %zero = stablehlo.constant dense<0> : tensor<2xi32>
+    %ones = stablehlo.constant dense<1> : tensor<2xi32>
+    %three = stablehlo.constant dense<3> : tensor<1xi32>
+    %fill = stablehlo.constant dense<7.0> : tensor<f32>
+    %m = stablehlo.multiply %n, %two : tensor<i32>
+    %n1 = stablehlo.reshape %n : (tensor<i32>) -> tensor<1xi32>
+    %m1 = stablehlo.reshape %m : (tensor<i32>) -> tensor<1xi32>
+    %s = stablehlo.concatenate %m1, %three, dim = 0 : (tensor<1xi32>, tensor<1xi32>) -> tensor<2xi32>
+    %t = stablehlo.concatenate %n1, %three, dim = 0 : (tensor<1xi32>, tensor<1xi32>) -> tensor<2xi32>
+    %c = stablehlo.concatenate %a0, %a0, dim = 0 : (tensor<?x3xf32>, tensor<?x3xf32>) -> tensor<?x3xf32>
+    %r0 = stablehlo.dynamic_reshape %c, %s : (tensor<?x3xf32>, tensor<2xi32>) -> tensor<?x3xf32>
+    %f = stablehlo.dynamic_broadcast_in_dim %fill, %t, dims = [] : (tensor<f32>, tensor<2xi32>) -> tensor<?x3xf32>
+    %i = stablehlo.dynamic_iota %t, dim = 0 : (tensor<2xi32>) -> tensor<?x3xf32>
+    %g = stablehlo.add %f, %i : tensor<?x3xf32>
+    %r1 = stablehlo.multiply %g, %a0 : tensor<?x3xf32>
+    %r2 = stablehlo.dynamic_pad %a0, %fill, %zero, %ones, %zero
+      : (tensor<?x3xf32>, tensor<f32>, tensor<2xi32>, tensor<2xi32>, tensor<2xi32>) -> tensor<?x?xf32>
+    %r3 = stablehlo.real_dynamic_slice %c, %zero, %t, %ones
+      : (tensor<?x3xf32>, tensor<2xi32>, tensor<2xi32>, tensor<2xi32>) -> tensor<?x3xf32>
+    %r4 = stablehlo.convert %m : (tensor<i32>) -> tensor<f32>""",
+    *("?x3xf32", "?x3xf32", "?x?xf32", "?x3xf32", "f32"),
+)
+
+
+@pytest.mark.parametrize("rows", [1, 5, 64])
+def test_shapes_that_are_values(rows: int) -> None:
+    graph = Graph.model_validate(translate(SHAPED, ROWS).document)
+    assert dict(graph.symbols) == {"d0_0": (1, 64)}
+    x = np.arange(rows * 3, dtype=np.float32).reshape(rows, 3)
+    found = evaluate(graph, x, d0_0=rows)
+    expected = [
+        np.concatenate([x, x]),
+        (7 + np.arange(rows, dtype=np.float32)[:, None]) * x,
+        np.pad(x, ((0, 1), (0, 1)), constant_values=7),
+        x,
+        np.float32(2 * rows),
+    ]
+    for left, right in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(left, right)
+
+
+def test_a_symbol_of_one_value_is_no_symbol() -> None:
+    document = translate(SHAPED, {"d0_0": (5, 5)}).document
+    assert document["symbolic_vars"] == []
+    assert document["vars_metadata"]["0"]["shape"] == [5, 3]
+
+
+def test_a_dynamic_dimension_without_bounds_is_named() -> None:
+    with pytest.raises(UnsupportedGraphError, match=r"Dimension 0 of argument 0 .*\"0\.0\": \{\"min\"") as caught:
+        translate(SHAPED)
+    assert caught.value.pointers == ("/dims",)
+
+
+def test_bounds_of_no_dimension_are_refused() -> None:
+    with pytest.raises(RequestError, match="'1.0'"):
+        translate(SHAPED, {**ROWS, "1.0": (1, 2)})
+
+
+def _asserted(direction: str, other: str) -> str:
+    return module(
+        ["?x3xf32", "?xf32"],
+        f"""
+        %n = stablehlo.get_dimension_size %a0, dim = 0 : (tensor<?x3xf32>) -> tensor<i32>
+        %m = stablehlo.get_dimension_size %a1, dim = 0 : (tensor<?xf32>) -> tensor<i32>
+        %two = stablehlo.constant dense<2> : tensor<i32>
+        %k = stablehlo.multiply %n, %two : tensor<i32>
+        %p = stablehlo.compare {direction}, %m, {other}, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+        stablehlo.custom_call @shape_assertion(%p, %n)
+          {{error_message = "rows are {{0}}", has_side_effect = true}} : (tensor<i1>, tensor<i32>) -> ()
+        %r0 = stablehlo.negate %a1 : tensor<?xf32>""",
+        "?xf32",
+    )
+
+
+def test_what_is_asserted_to_be_equal_is_one_symbol() -> None:
+    graph = Graph.model_validate(translate(_asserted("EQ", "%k"), ROWS).document)
+    assert dict(graph.symbols) == {"d0_0": (1, 64)}
+    (found,) = evaluate(graph, np.ones((2, 3), np.float32), np.ones(4, np.float32), d0_0=2)
+    assert found.tolist() == [-1.0] * 4
+
+
+def test_an_assertion_that_bounds_decide_is_decided() -> None:
+    dims = {**ROWS, "1.0": (2, 9)}
+    assert translate(_asserted("GE", "%two"), dims).document["nodes"]
+    with pytest.raises(InvalidGraphError, match=r"is false: rows are \{0\}"):
+        translate(_asserted("LT", "%two"), dims)
+
+
+def test_an_assertion_that_bounds_do_not_decide_is_refused() -> None:
+    with pytest.raises(UnsupportedGraphError, match="depends on symbols; give them other bounds in dims"):
+        translate(_asserted("GT", "%two"), {**ROWS, "1.0": (1, 9)})
+
+
+def exported(name: str) -> Graph:
+    return Graph.model_validate(translate((EXPORTED / f"{name}.mlirbc").read_bytes(), ROWS).document)
+
+
+@pytest.mark.parametrize("rows", [1, 3, 64])
+def test_a_layer_that_jax_exports_has_its_rows_for_a_symbol(rows: int) -> None:
+    graph = exported("layer")
+    draws = np.random.default_rng(rows)
+    x, weight, bias = (draws.normal(size=shape).astype(np.float32) for shape in ((rows, 4), (4, 6), (6,)))
+    wide = x.astype(np.float64) @ weight + bias
+    gelu = 0.5 * wide * (1 + np.tanh(np.sqrt(2 / np.pi) * (wide + 0.044715 * wide**3)))
+    expected = np.exp(gelu) / np.exp(gelu).sum(1, keepdims=True)
+    for found in (evaluate(graph, x, weight, bias, d0_0=rows), run(graph, x, weight, bias, d0_0=rows)):
+        np.testing.assert_allclose(found[0], expected, rtol=1e-4, atol=1e-6)
+
+
+def test_arguments_that_jax_exports_with_one_symbol_share_it() -> None:
+    graph = exported("pairs")
+    assert dict(graph.symbols) == {"d0_0": (1, 64)}
+    draws = np.random.default_rng(0)
+    x, y = draws.normal(size=(5, 2)).astype(np.float32), draws.normal(size=(5, 3)).astype(np.float32)
+    expected = np.concatenate([x, y], 1) * np.arange(5)[:, None] + y.mean(0, keepdims=True)[:, :1]
+    (found,) = evaluate(graph, x, y, d0_0=5)
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_random_numbers_that_jax_exports_are_those_of_jax() -> None:
+    graph = Graph.model_validate(translate((EXPORTED / "numbers.mlirbc").read_bytes()).document)
+    (found,) = evaluate(graph, np.array([0, 42], np.uint32))
+    # jax.random.normal(jax.random.key(42), (3, 4)) of JAX 0.10.
+    np.testing.assert_allclose(found, NORMAL, rtol=1e-5)
+
+
+def test_positions_that_jax_exports_are_those_of_numpy() -> None:
+    graph = Graph.model_validate(translate((EXPORTED / "places.mlirbc").read_bytes()).document)
+    x = np.random.default_rng(0).normal(size=(5, 3)).astype(np.float32)
+    at = np.array([4, -1, 0, 4], np.int32)
+    rows, added, first, ordered, greatest, of_greatest = evaluate(graph, x, at)
+    expected = x.copy()
+    np.add.at(expected, at, np.float32(1))
+    np.testing.assert_array_equal(rows, x[at])
+    np.testing.assert_array_equal(added, expected)
+    np.testing.assert_array_equal(first, x.argmax(1))
+    np.testing.assert_array_equal(ordered, np.sort(x, 1))
+    np.testing.assert_array_equal(greatest, -np.sort(-x, 1)[:, :2])
+    np.testing.assert_array_equal(of_greatest, np.argsort(-x, 1)[:, :2])
+
+
+def test_bounds_are_asked_for_before_anything_else_is_wrong() -> None:
+    with pytest.raises(TensorkilnError) as caught:
+        translate((EXPORTED / "layer.mlirbc").read_bytes())
+    assert caught.value.pointers == ("/dims",)
