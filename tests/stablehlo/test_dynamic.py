@@ -86,7 +86,7 @@ def test_a_dynamic_dimension_without_bounds_is_named() -> None:
 
 
 def test_bounds_of_no_dimension_are_refused() -> None:
-    with pytest.raises(RequestError, match="'1.0'"):
+    with pytest.raises(RequestError, match=r"'1\.0'"):
         translate(SHAPED, {**ROWS, "1.0": (1, 2)})
 
 

@@ -1,4 +1,4 @@
-"""What JAX exports, written to `exported/` by hand: `python tests/stablehlo/export.py`, with JAX installed.
+"""What JAX exports, written to `exported/` by hand: `python tests/stablehlo/export/jax_modules.py`, with JAX installed.
 
 JAX is no dependency of the tests. Each artifact is of the oldest version that JAX writes.
 """
@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 from jax import export
 
-HERE = Path(__file__).parent / "exported"
+HERE = Path(__file__).parents[1] / "exported"
 
 
 def layer(x: Any, weight: Any, bias: Any) -> Any:

@@ -1,0 +1,100 @@
+"""What a module may grow to during its translation."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+from stablehlo.constants import MAX_CONSTANT_ELEMENTS
+from stablehlo.reading import nesting
+from stablehlo.translate import translate
+from stablehlo.walk import MAX_DEPTH
+from tensorkiln.errors import InvalidGraphError, LimitExceededError, UnsupportedGraphError
+from tensorkiln.limits import MAX_NODES
+
+from .modules import module
+
+KIND = "tensor<4xf32>"
+
+
+def _levels(count: int, calls: int) -> str:
+    """Functions that call the next so many times each."""
+    lines: list[str] = []
+    for at in range(count):
+        names = ["%x", *(f"%{turn}" for turn in range(calls))]
+        steps = (f"{to} = func.call @f{at + 1}({of}) : ({KIND}) -> {KIND}" for of, to in pairwise(names))
+        body = "\n".join([*steps, f"return {names[-1]} : {KIND}"])
+        lines.append(f"func.func private @f{at}(%x: {KIND}) -> {KIND} {{ {body} }}")
+    last = "%0 = stablehlo.tanh %x : tensor<4xf32> return %0 : tensor<4xf32>"
+    lines.append(f"func.func private @f{count}(%x: tensor<4xf32>) -> tensor<4xf32> {{ {last} }}")
+    call = "%r0 = func.call @f0(%a0) : (tensor<4xf32>) -> tensor<4xf32>"
+    return module(["4xf32"], call, "4xf32", more="\n".join(lines))
+
+
+def test_calls_that_multiply_end_at_the_nodes_of_a_graph() -> None:
+    with pytest.raises(LimitExceededError) as caught:
+        translate(_levels(40, 2))
+    assert caught.value.details["limit"] == "nodes"
+    assert caught.value.details["maximum"] == MAX_NODES
+
+
+def test_calls_that_are_nested_too_deeply_are_over_a_limit() -> None:
+    assert translate(_levels(MAX_DEPTH - 1, 1)).document["nodes"]
+    with pytest.raises(LimitExceededError) as caught:
+        translate(_levels(MAX_DEPTH, 1))
+    assert caught.value.details["limit"] == "nesting"
+
+
+def test_all_constants_together_have_a_limit() -> None:
+    each = 1 << 16
+    count = MAX_CONSTANT_ELEMENTS // each + 1
+    lines: list[str] = []
+    for at in range(count):
+        digits = bytes([at + 1, *bytes(each * 4 - 1)]).hex()
+        lines.append(f'%c{at} = stablehlo.constant dense<"0x{digits}"> : tensor<{each}xf32>')
+        lines.append(f"%{at + 1} = stablehlo.add %{at}, %c{at} : tensor<{each}xf32>")
+    body = f"%0 = stablehlo.negate %a0 : tensor<{each}xf32>\n" + "\n".join(lines)
+    body += f"\n%r0 = stablehlo.negate %{count} : tensor<{each}xf32>"
+    with pytest.raises(LimitExceededError) as caught:
+        translate(module([f"{each}xf32"], body, f"{each}xf32"))
+    assert caught.value.details["limit"] == "constants_elements"
+
+
+def test_equal_constants_are_one() -> None:
+    line = "stablehlo.constant dense<[1.0, 2.0, 3.0, 4.0]> : tensor<4xf32>"
+    body = f"""
+    %c = {line}
+    %d = {line}
+    %0 = stablehlo.add %a0, %c : tensor<4xf32>
+    %r0 = stablehlo.add %0, %d : tensor<4xf32>"""
+    document = translate(module(["4xf32"], body, "4xf32")).document
+    assert [node["node"] for node in document["nodes"]].count("vconst") == 1
+
+
+def test_brackets_are_counted_outside_of_strings_and_comments() -> None:
+    assert nesting(b'a ( "((((" [ // ((((\n < > ] ) -> (x)') == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "message"),
+    [
+        ("module {}", InvalidGraphError, "no function @main"),
+        ("func.func @main() { return }", InvalidGraphError, "no result"),
+        ("func.func private @main(tensor<f32>) -> tensor<f32>", UnsupportedGraphError, "0 blocks"),
+        (
+            "func.func @main(%a: tensor<f32>) -> tensor<f32> { cf.br ^b  ^b: return %a : tensor<f32> }",
+            UnsupportedGraphError,
+            "2 blocks",
+        ),
+        ("func.func @main(%a: f32) -> f32 { return %a : f32 }", UnsupportedGraphError, "not a ranked tensor"),
+        (
+            module(["f32"], '%r0 = "x.y"(%a0) : (tensor<f32>) -> tensor<f32>', "f32"),
+            UnsupportedGraphError,
+            "x.y at",
+        ),
+    ],
+)
+def test_what_is_no_module_of_ours_is_refused(text: str, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        translate(text)
