@@ -33,8 +33,6 @@ def _parts(location: ir.Location, depth: int) -> tuple[str, str]:
         other, file = _parts(location.caller, depth - 1)
         return name or other, file
     if isinstance(location, ir.FusedLoc):
-        for each in location.locations:
-            name, file = _parts(each, depth - 1)
-            if name or file:
-                return name, file
+        # The first alone: all of those inside of each other may be more than anybody can look at.
+        return _parts(location.locations[0], depth - 1) if location.locations else ("", "")
     return "", ""
