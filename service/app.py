@@ -38,6 +38,7 @@ from .routes import (
     keys,
     metrics,
     programs,
+    translate,
     validate,
     whoami,
 )
@@ -49,6 +50,7 @@ _ROUTERS: Final = (
     batch,
     explain,
     validate,
+    translate,
     jobs,
     programs,
     artifacts,

@@ -108,6 +108,37 @@ def _request_schemas() -> dict[str, Any]:
             "required": ["requests"],
             "additionalProperties": False,
         },
+        "TranslateBody": {
+            "type": "object",
+            "properties": {
+                "stablehlo": {
+                    "description": "A StableHLO module: a portable artifact in base64, or text.",
+                    "type": "object",
+                    "properties": {"artifact": {"type": "string", "format": "byte"}, "text": {"type": "string"}},
+                    "minProperties": 1,
+                    "maxProperties": 1,
+                    "additionalProperties": False,
+                },
+                "dims": {
+                    "description": "The inclusive bounds of what is not static: by the name of a symbol of `shapes`, "
+                    "and without these by `argument.dimension`.",
+                    "type": "object",
+                    "additionalProperties": {
+                        "type": "object",
+                        "properties": {"min": {"type": "integer"}, "max": {"type": "integer"}},
+                        "required": ["min", "max"],
+                        "additionalProperties": False,
+                    },
+                },
+                "shapes": {
+                    "description": "The shape of each argument of @main, as shapes are in a graph.",
+                    "type": "array",
+                    "items": {"type": "array"},
+                },
+            },
+            "required": ["stablehlo"],
+            "additionalProperties": False,
+        },
         "ValidateBody": {
             "type": "object",
             "properties": {"graph": {"$ref": f"{_COMPONENTS}Graph"}, **_MODULE},

@@ -6,7 +6,7 @@ import re
 from typing import Any, Final
 
 from dialect.mlir import PassManager, ir, search_dialects_in, stablehlo
-from tensorkiln.errors import InvalidGraphError, LimitExceededError
+from tensorkiln.errors import InvalidGraphError, LimitExceededError, UnsupportedGraphError
 
 MAX_NESTING: Final = 200
 """Levels of brackets in a text: the parser of MLIR goes down one frame of the stack, or several, for each."""
@@ -17,6 +17,8 @@ _TOKEN: Final = re.compile(rb'"(?:[^"\\\n]|\\.)*"|//[^\n]*|->|[({\[<]|[)}\]>]')
 _OPENING: Final = frozenset(b"({[<")
 MAGIC: Final = b"ML\xefR"
 """How MLIR bytecode begins."""
+_SHARDY: Final = b"\0sdy\0"
+"""How the table of names in bytecode has that dialect."""
 
 
 def context() -> ir.Context:
@@ -65,6 +67,13 @@ def read_artifact(artifact: bytes, within: ir.Context) -> ir.Module:
     try:
         return stablehlo.deserialize_portable_artifact(within, artifact)
     except (ir.MLIRError, ValueError, RuntimeError) as error:
+        if _SHARDY in artifact:
+            raise UnsupportedGraphError(
+                "The artifact has parts of the dialect sdy, which partitions programs and has no portable form. JAX "
+                "writes them for typed keys, for shardings, and for calls of LAPACK: give keys as jax.random.key_data, "
+                "or export with jax.config.update('jax_use_shardy_partitioner', False).",
+                pointers=[where],
+            ) from None
         shown = "; ".join(said) or str(error)
         raise _refused(where, "The artifact is no portable artifact that is read here", shown) from None
     finally:

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeAlias
 
 from dialect.mlir import ir
 from tensorkiln.build import Builder, Tensor
 from tensorkiln.errors import InvalidGraphError, UnsupportedGraphError
+from tensorkiln.expr import Dim
 
 from . import reading
 from .location import place
+from .stated import StatedShapes
 from .symbols import SameSize, Symbols
-from .types import typed
+from .types import Typed, typed
 from .walk import Walk, only_block
+
+Sizes: TypeAlias = Symbols | StatedShapes
 
 MAIN = "main"
 """The function that is compiled; the others are what it calls."""
@@ -29,10 +33,15 @@ class Translated:
     places: tuple[str, ...]
 
 
-def translate(source: str | bytes, dims: Mapping[str, tuple[int, int]] = MappingProxyType({})) -> Translated:
+def translate(
+    source: str | bytes,
+    dims: Mapping[str, tuple[int, int]] = MappingProxyType({}),
+    shapes: Sequence[Sequence[Dim]] | None = None,
+) -> Translated:
     """The graph of a module's main function: its arguments are the inputs, its results the outputs, in their order.
 
-    `source` is MLIR text or the bytes of a portable artifact; `dims` are inclusive bounds of dynamic dimensions.
+    `source` is MLIR text or the bytes of a portable artifact; `dims` are inclusive bounds of dynamic dimensions,
+    or with `shapes`, those of the arguments, of the symbols in these.
     InvalidGraphError for what is no module, UnsupportedGraphError for what no graph does, LimitExceededError for what
     is too large; each names the operation and its location. RequestError for bounds of what the module does not have.
     """
@@ -41,10 +50,10 @@ def translate(source: str | bytes, dims: Mapping[str, tuple[int, int]] = Mapping
         is_text = isinstance(source, str)
         module = reading.read_text(source, within) if is_text else reading.read_artifact(source, within)
         reading.legalize(module)
-        return _translated(module, dims)
+        return _translated(module, Symbols(dims) if shapes is None else StatedShapes(dims, shapes))
 
 
-def _translated(module: ir.Module, dims: Mapping[str, tuple[int, int]]) -> Translated:
+def _translated(module: ir.Module, symbols: Sizes) -> Translated:
     functions = {
         str(ir.StringAttr(each.attributes["sym_name"]).value): each.operation
         for each in module.body.operations
@@ -53,7 +62,8 @@ def _translated(module: ir.Module, dims: Mapping[str, tuple[int, int]]) -> Trans
     main = functions.get(MAIN)
     if main is None:
         raise InvalidGraphError("The module has no function @main.", pointers=["/stablehlo"])
-    symbols = Symbols(dims)
+    if isinstance(symbols, StatedShapes):
+        symbols.require_fit([_type_of(at, each).shape for at, each in enumerate(_arguments(main))])
     while True:
         try:
             found = _graph_of(main, functions, symbols)
@@ -64,11 +74,9 @@ def _translated(module: ir.Module, dims: Mapping[str, tuple[int, int]]) -> Trans
             return found
 
 
-def _graph_of(main: ir.Operation, functions: Mapping[str, ir.Operation], symbols: Symbols) -> Translated:
+def _graph_of(main: ir.Operation, functions: Mapping[str, ir.Operation], symbols: Sizes) -> Translated:
     builder = Builder(MAIN)
-    arguments = [
-        _input(builder, at, argument, symbols) for at, argument in enumerate(only_block(main.regions[0]).arguments)
-    ]
+    arguments = [_input(builder, at, argument, symbols) for at, argument in enumerate(_arguments(main))]
     walk = Walk(builder, functions)
     results, end = walk.function(main, arguments)
     if not results:
@@ -77,11 +85,20 @@ def _graph_of(main: ir.Operation, functions: Mapping[str, ir.Operation], symbols
     return Translated(builder.document(), walk.locations())
 
 
-def _input(builder: Builder, position: int, argument: Any, symbols: Symbols) -> Tensor:
+def _arguments(main: ir.Operation) -> Sequence[Any]:
+    return list(only_block(main.regions[0]).arguments)
+
+
+def _input(builder: Builder, position: int, argument: Any, symbols: Sizes) -> Tensor:
+    found = _type_of(position, argument)
+    shape = [symbols.dim(builder, position, axis) if dim is None else dim for axis, dim in enumerate(found.shape)]
+    return builder.input(found.dtype, shape)
+
+
+def _type_of(position: int, argument: Any) -> Typed:
     found = typed(argument.type)
     where = place(argument.location)
     at = f"Argument {position} of @main" + (f" ({where})" if where else "")
     if isinstance(found, str):
         raise UnsupportedGraphError(f"{at}: {found}.", pointers=["/stablehlo"])
-    shape = [symbols.dim(builder, position, axis) if dim is None else dim for axis, dim in enumerate(found.shape)]
-    return builder.input(found.dtype, shape)
+    return found

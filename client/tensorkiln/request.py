@@ -10,13 +10,17 @@ from .errors import InvalidGraphError, LimitExceededError, RequestError
 from .graph import Graph
 from .limits import MAX_BODY_BYTES
 from .options import CompileOptions
+from .stablehlo import StableHlo
 from .target import Target
 
-GraphSource = Graph | str | bytes | Mapping[str, object]
+WrittenGraph = Graph | str | bytes | Mapping[str, object]
 """A graph, or its JSON as text or as an object. JSON is checked by the service, not here."""
 
+GraphSource = WrittenGraph | StableHlo
+"""What a client compiles: a graph, or a module that the service makes one of first."""
 
-def graph_json(graph: GraphSource) -> bytes:
+
+def graph_json(graph: WrittenGraph) -> bytes:
     """The JSON of a graph.
 
     `InvalidGraphError` when it is not JSON, `LimitExceededError` when it is too long, `RequestError` when it is
@@ -33,7 +37,7 @@ def graph_json(graph: GraphSource) -> bytes:
     return text
 
 
-def compile_body(graph: GraphSource, targets: Sequence[Target], options: CompileOptions) -> bytes:
+def compile_body(graph: WrittenGraph, targets: Sequence[Target], options: CompileOptions) -> bytes:
     """One graph for one target or several. The same request is always the same bytes: the service looks those up."""
     wire = [target.model_dump(mode="json") for target in targets]
     named = json.dumps(wire[0] if len(wire) == 1 else wire, separators=(",", ":"))
@@ -44,12 +48,12 @@ def compile_body(graph: GraphSource, targets: Sequence[Target], options: Compile
     )
 
 
-def validate_body(graph: GraphSource) -> bytes:
+def validate_body(graph: WrittenGraph) -> bytes:
     """A graph alone."""
     return b'{"graph":%b}' % graph_json(graph)
 
 
-def _json(graph: GraphSource) -> bytes:
+def _json(graph: WrittenGraph) -> bytes:
     if isinstance(graph, Graph):
         return graph.to_json().encode()
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, nullcontext
 from dataclasses import replace
 from functools import partial
@@ -56,12 +56,13 @@ from .known_crashes import KnownCrashes
 from .local import LocalEngine
 from .lookup import Answered, Asked, Lookup, to_render, wanted_of
 from .misses import Misses
+from .news import about_target, of_no_target
 from .order import Rendered
 from .pointers import in_user_terms
 from .protocol import CompileEngine
 from .reading import of_actions, reading, where_to_read
 from .reproducer import needs_reproducer, with_reproducer
-from .returned import Prepared, Split, Validated, believable, believed, rendered
+from .returned import Described, Prepared, Split, believable, believed, rendered
 from .submissions import Submissions
 from .tunings import Tunings
 
@@ -255,9 +256,16 @@ class Engine:
 
     async def validate(self, body: Body) -> bytes:
         """The body of the answer to a validation."""
+        return await self._read("validate", body)
+
+    async def translate(self, body: Body) -> bytes:
+        """The body of the answer to the question what graph a module is."""
+        return await self._read("translate", body)
+
+    async def _read(self, kind: str, body: Body) -> bytes:
         async with self.tenancy.reproducers():
             with self.fairness.request():
-                return (await self._run("validate", reading(body), body, Validated.from_message)).answer
+                return (await self._run(kind, reading(body), body, Described.from_message)).answer
 
     async def explain(self, body: Body) -> bytes:
         """The body of the answer to the question what a compile request would come to."""
@@ -307,7 +315,7 @@ class Engine:
         wanted = partial(wanted_of, hook=None if more else name, is_poison=place == _POISON)
         lookup = Lookup(salt, wanted, self.compiles)
         request = reading(body, {**of_actions(salt), **more})
-        asked, found = await self._run("answer", request, body, lookup.read, _of_no_target(tell), lookup)
+        asked, found = await self._run("answer", request, body, lookup.read, of_no_target(tell), lookup)
         found = found or await self._compiled(asked, body, tell)
         await asyncio.shield(self.verdict)
         signatures = [each.entry.signature for each in found.compiled]
@@ -326,7 +334,7 @@ class Engine:
     async def _compiled(self, asked: Asked, body: Body, tell: Tell) -> Answered:
         renaming = asked.prepared.renaming
         try:
-            compiled = await asked.programs(self.compiles, partial(_about_target, tell))
+            compiled = await asked.programs(self.compiles, partial(about_target, tell))
         except TensorkilnError as error:
             await asyncio.shield(self.verdict)  # It may fail for the same reason, which says more.
             raise in_user_terms(error, renaming) from None
@@ -383,11 +391,3 @@ def _parts(hook: str | None) -> tuple[str, str | None]:
         return "", None
     place, _, name = hook.rpartition(":")
     return place, name
-
-
-def _of_no_target(tell: Tell) -> Callable[[str], None]:
-    return lambda stage: tell({"stage": stage, "target": None})
-
-
-def _about_target(tell: Tell, target: int) -> Callable[[Mapping[str, Any]], None]:
-    return lambda news: tell({**news, "target": target})

@@ -110,14 +110,14 @@ class Prepared:
 
 
 @dataclass(frozen=True, slots=True)
-class Validated:
-    """The body of the answer to a validation."""
+class Described:
+    """The body of an answer that says something about what was sent: whether a graph is valid, or what it is."""
 
     answer: bytes
 
     @classmethod
     def from_message(cls, message: Message) -> Self:
-        """What the job `validate` answered."""
+        """What the job `validate` or `translate` answered."""
         return cls(_shaped(_part(message, "answer"), _OBJECT))
 
 

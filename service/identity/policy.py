@@ -17,6 +17,7 @@ DOCS_ASSETS: Final = "/docs/assets"
 _ANY: Final = frozenset[Scope]()
 _WORK: Final = frozenset({Scope.COMPILE, Scope.CACHE_READ})
 _ONE_OF: Final = {
+    "translate": frozenset({Scope.COMPILE}),
     "validate": frozenset({Scope.COMPILE}),
     "compile": _WORK,
     "explain": _WORK,

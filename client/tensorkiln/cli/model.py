@@ -9,14 +9,14 @@ from pathlib import Path
 import numpy as np
 
 from ..errors import InvalidGraphError, RequestError
-from ..request import GraphSource
+from ..request import WrittenGraph
 
 
 @dataclass(frozen=True, slots=True)
 class Model:
     """A graph, and the arrays bound to some of its input vars."""
 
-    graph: GraphSource
+    graph: WrittenGraph
     parameters: dict[int, np.ndarray] = field(default_factory=dict[int, np.ndarray])
 
 

@@ -10,11 +10,12 @@ from pydantic import ValidationError
 
 from ..errors import RequestError
 from ..options import CompileOptions
-from ..request import GraphSource, compile_body
+from ..request import WrittenGraph, compile_body
 from ..target import Target
 
 NATIVE: Final = "cpu:native"
 TargetSource: TypeAlias = Target | str | Mapping[str, object]
+Targets: TypeAlias = TargetSource | Sequence[TargetSource]
 OptionsSource: TypeAlias = CompileOptions | Mapping[str, object]
 
 
@@ -22,13 +23,13 @@ OptionsSource: TypeAlias = CompileOptions | Mapping[str, object]
 class Asked:
     """A graph, the targets and the options; and `body`, the request that asks for them."""
 
-    graph: GraphSource
+    graph: WrittenGraph
     targets: tuple[Target, ...]
     options: CompileOptions
     body: bytes
 
     @staticmethod
-    def of(graph: GraphSource, target: TargetSource | Sequence[TargetSource], options: OptionsSource | None) -> Asked:
+    def of(graph: WrittenGraph, target: Targets, options: OptionsSource | None) -> Asked:
         """What is asked for, for one target or several.
 
         RequestError for a target or an option that does not exist; an error of the graph when it is not JSON.

@@ -7,23 +7,26 @@ import secrets
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import cached_property
-from importlib import import_module
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
+from ..cache import LocalCache
 from ..compiler_build import build
 from ..deadline import Deadline
 from ..embedded import EmbeddedService, embedded_service
 from ..errors import NotFoundError, RequestError, TensorkilnError, UnavailableError
 from ..graph import Graph
-from ..request import GraphSource, validate_body
-from ..settings import checked_key, resolve_settings
+from ..request import GraphSource, WrittenGraph, validate_body
+from ..settings import resolve_settings
+from ..stablehlo import StableHlo
 from ..transport import Transport
 from ..trust.policy import resolve_policy
 from ..uncollected import uncollected
 from ..wire import Address, Wire
-from .asked import NATIVE, Asked, OptionsSource, TargetSource, options_of
+from .asked import NATIVE, Asked, OptionsSource, Targets, TargetSource, options_of
+from .key_function import given_key
+from .needed_later import load_early
 
 if TYPE_CHECKING:
     from ..artifacts import ArtifactCache
@@ -36,12 +39,10 @@ if TYPE_CHECKING:
     from ..trust.record import SignedRecord
     from .async_job import AsyncJob
     from .job_records import JobEvent, JobStatus
+    from .translations import Translations
 
 _PARALLEL_FETCHES: Final = 8
-_NEEDED_LATER: Final = (
-    *("httpx2", ".answers", "..program", "..trust.connected", "..runtime.executor"),
-    "cryptography.hazmat.primitives.asymmetric.ed25519",
-)
+_TRANSLATION_BYTES: Final = 64 << 20
 _AS_JOB: Final = {"Prefer": "respond-async"}
 
 
@@ -82,7 +83,7 @@ class Calls:
 
         def credential() -> str | None:
             # An embedded service knows its user already.
-            return None if settings.url is None else _given(token) if token is not None else settings.api_key
+            return None if settings.url is None else given_key(token) if token is not None else settings.api_key
 
         self._wire = wire
         self._timeout_s = settings.timeout_s
@@ -121,12 +122,23 @@ class Calls:
         # A service of one's own would compile with what is installed here: nobody need be started to say so.
         return self._connected(replace(self._policy, offline=True))[0] if self._is_private else None
 
+    @property
+    def _authority(self) -> str:
+        return self._settings.url or f"embedded:{self._settings.home}"
+
     def _connected(self, policy: Policy) -> tuple[TrustedPrograms, ArtifactCache]:
         with uncollected():
             from ..trust.connected import connect
 
-        authority = self._settings.url or f"embedded:{self._settings.home}"
-        return connect(authority, self._transport.get, self._wire.apart, policy, is_private=self._is_private)
+        return connect(self._authority, self._transport.get, self._wire.apart, policy, is_private=self._is_private)
+
+    @cached_property
+    def _translations(self) -> Translations:
+        from .translations import Translations
+
+        ask = None if self._offline else partial(self._transport.post, "/translate")
+        kept = LocalCache(self._policy.cache / "translations", _TRANSLATION_BYTES)
+        return Translations(self._authority, ask, kept, self._wire.apart, build if self._is_private else None)
 
     async def compile(
         self,
@@ -150,7 +162,7 @@ class Calls:
         on_progress: Callable[[JobEvent], None] | None = None,
     ) -> tuple[CompiledProgram, ...]:
         await self._begin(graph)
-        asked = await self._wire.apart(lambda: Asked.of(graph, targets, options))
+        asked = await self._asked(graph, targets, options)
         if self._offline:
             return await self._trusted.kept(await self._question(asked))
         if on_progress is not None:
@@ -170,6 +182,16 @@ class Calls:
         (compiled,) = await self.compile_for(graph, [target], wanted, on_progress=on_progress)
         return compiled
 
+    async def translate(self, module: StableHlo) -> Graph:
+        return await self._translations.graph(module)
+
+    async def _written(self, graph: GraphSource) -> WrittenGraph:
+        return await self.translate(graph) if isinstance(graph, StableHlo) else graph
+
+    async def _asked(self, graph: GraphSource, targets: Targets, options: OptionsSource | None) -> Asked:
+        written = await self._written(graph)
+        return await self._wire.apart(lambda: Asked.of(written, targets, options))
+
     async def _begin(self, graph: GraphSource) -> None:
         """Start a service of one's own at once where it is needed for sure: in a home that nobody compiled in before.
 
@@ -178,7 +200,7 @@ class Calls:
         self._transport.require_open()
         if isinstance(graph, Graph) and self._is_private and not self._offline and not self._keys.is_dir():
             await self._wire.apart(self._service().begin)
-            await self._wire.apart(_load)
+            await self._wire.apart(load_early)
 
     async def _kept_of_this_build(self, asked: Asked) -> tuple[CompiledProgram, ...] | None:
         """What the installed compiler has compiled, kept and signed by a valid key; None where one of it lacks.
@@ -223,7 +245,7 @@ class Calls:
         """Like `compile_for` by a job, with how the job ended; None without a service."""
         if self._offline:
             return await self.compile_for(graph, targets, options), None
-        return await self._seen_through(await self._wire.apart(lambda: Asked.of(graph, targets, options)), None)
+        return await self._seen_through(await self._asked(graph, targets, options), None)
 
     async def signature(self, digest: str) -> SignedRecord:
         return await self._trusted.signed(digest)
@@ -236,7 +258,7 @@ class Calls:
     ) -> AsyncJob:
         if self._offline:
             raise RequestError("A job needs a service, and offline is set.")
-        asked = await self._wire.apart(lambda: Asked.of(graph, target, options))
+        asked = await self._asked(graph, target, options)
         # A service that has to be started first has no job yet, and can be left at once.
         await self._transport.find()
         return await self._submitted(asked, None)
@@ -247,7 +269,7 @@ class Calls:
         target: TargetSource | Sequence[TargetSource] = NATIVE,
         options: OptionsSource | None = None,
     ) -> dict[str, Any]:
-        asked = await self._wire.apart(lambda: Asked.of(graph, target, options))
+        asked = await self._asked(graph, target, options)
         return _fields(await self._transport.post("/explain", asked.body))
 
     async def stored(
@@ -256,7 +278,7 @@ class Calls:
         target: TargetSource | Sequence[TargetSource] = NATIVE,
         options: OptionsSource | None = None,
     ) -> tuple[CompiledProgram, ...]:
-        asked = await self._wire.apart(lambda: Asked.of(graph, target, options))
+        asked = await self._asked(graph, target, options)
         question = await self._question(asked)
         if self._offline:
             return await self._trusted.kept(question)
@@ -303,7 +325,8 @@ class Calls:
         return await self._artifacts.get(digest)
 
     async def validate(self, graph: GraphSource) -> dict[str, Any]:
-        body = await self._wire.apart(lambda: validate_body(graph))
+        written = await self._written(graph)
+        body = await self._wire.apart(lambda: validate_body(written))
         return _fields(await self._transport.post("/validate", body))
 
     async def capabilities(self) -> dict[str, Any]:
@@ -368,26 +391,6 @@ def _fields(answer: bytes) -> dict[str, Any]:
     from .answers import Fields, read
 
     return read(Fields, answer).root
-
-
-def _load() -> None:
-    """Import what an answer is read by, and what runs a program."""
-    with uncollected():
-        for name in _NEEDED_LATER:
-            import_module(name, __package__)
-
-
-def _given(token: Callable[[], object]) -> str | None:
-    """The key of a function of the caller's, which may raise or return anything; RequestError for what is no key."""
-    try:
-        key = token()
-    except TensorkilnError:
-        raise
-    except Exception as failure:
-        raise RequestError(f"The function api_key raised {type(failure).__name__}: {failure}") from failure
-    if not isinstance(key, str):
-        raise RequestError(f"The function api_key returned {type(key).__name__}: return a string.")
-    return checked_key(key)
 
 
 def _require_each(answered: Sequence[object], asked: Asked) -> None:

@@ -15,9 +15,11 @@ from .asked import NATIVE, OptionsSource, TargetSource
 from .calls import Calls
 
 if TYPE_CHECKING:
+    from ..graph import Graph
     from ..program import Program
     from ..runtime.cuda import Driver
     from ..spec import CompiledProgram
+    from ..stablehlo import StableHlo
     from ..trust.record import SignedRecord
     from .job import Job
     from .job_records import JobEvent
@@ -213,6 +215,13 @@ class Client:
     def artifact(self, digest: str) -> bytes:
         """The bytes with this SHA-256."""
         return run(self._calls.artifact(digest))
+
+    def translate(self, module: StableHlo) -> Graph:
+        """The graph that the service makes of a module. A module may also stand wherever a graph is asked for.
+
+        UnsupportedGraphError names the operation that has no translation. What was translated is kept for `offline`.
+        """
+        return run(self._calls.translate(module))
 
     def validate(self, graph: GraphSource) -> dict[str, Any]:
         """What the service says about a valid graph; an invalid one raises its error."""

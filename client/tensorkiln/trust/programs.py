@@ -18,7 +18,7 @@ from ..cache import LocalCache
 from ..errors import NotFoundError, UntrustedArtifactError
 from ..immediate import Apart
 from ..options import CompileOptions
-from ..request import GraphSource
+from ..request import WrittenGraph
 from ..spec import CacheInfo, CompiledProgram, StageRecord
 from ..target import Target
 from .question import Question
@@ -74,7 +74,7 @@ class TrustedPrograms:
         self._lock = Lock()
 
     async def question(
-        self, body: bytes, source: GraphSource, targets: Sequence[Target], options: CompileOptions
+        self, body: bytes, source: WrittenGraph, targets: Sequence[Target], options: CompileOptions
     ) -> Question:
         """The question that a request with this body puts; the last few are not read again."""
         key = sha256(body).digest()

@@ -9,7 +9,7 @@ from hashlib import sha256
 from ..canonical import Canonical, canonicalize, graph_digest
 from ..graph import Graph
 from ..options import CompileOptions
-from ..request import GraphSource
+from ..request import WrittenGraph
 from ..spec import CacheInfo, CompiledProgram
 from ..spec.abi import ABI_VERSION
 from ..target import Target
@@ -31,7 +31,7 @@ class Question:
     options: CompileOptions
 
     @staticmethod
-    def of(source: GraphSource, targets: Sequence[Target], options: CompileOptions) -> Question:
+    def of(source: WrittenGraph, targets: Sequence[Target], options: CompileOptions) -> Question:
         """The question that a request to compile puts. An error of the graph when it is not valid."""
         graph = _graph(source)
         canonical = canonicalize(graph)
@@ -70,7 +70,7 @@ class Question:
         return renamed.model_copy(update={"name": self.name, "cache": cache})
 
 
-def _graph(source: GraphSource) -> Graph:
+def _graph(source: WrittenGraph) -> Graph:
     if isinstance(source, Graph):
         return source
     return Graph.model_validate(dict(source)) if isinstance(source, Mapping) else Graph.model_validate_json(source)

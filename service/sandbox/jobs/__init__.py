@@ -12,6 +12,7 @@ from .ping import ping
 from .prepare import prepare
 from .render import render
 from .split import split
+from .translate import translate
 from .trial import trial
 from .tune import tune
 from .validate import validate
@@ -25,6 +26,7 @@ JOBS: Mapping[str, Job] = {
     "prepare": prepare,
     "render": render,
     "split": split,
+    "translate": translate,
     "trial": trial,
     "tune": tune,
     "validate": validate,

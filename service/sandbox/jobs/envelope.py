@@ -33,8 +33,11 @@ OF_COMPILE: Final = (("graph", "target"), ("options",))
 OF_VALIDATE: Final = (("graph",), ())
 """Those of a request for a validation."""
 MODULE: Final = "stablehlo"
-"""The field that may stand in the place of `graph`, and may have `DIMS` beside it."""
+"""The field that may stand in the place of `graph`, and may have `DIMS` and `SHAPES` beside it."""
 DIMS: Final = "dims"
+SHAPES: Final = "shapes"
+OF_TRANSLATE: Final = ((MODULE,), (DIMS, SHAPES))
+"""Those of a request for a translation."""
 
 
 def parse_envelope(body: bytes, required: Collection[str], optional: Collection[str] = ()) -> dict[str, Any]:
@@ -42,7 +45,7 @@ def parse_envelope(body: bytes, required: Collection[str], optional: Collection[
 
     Its `graph` is what `parse_graph` takes: the bytes of the body that spell it, where these can be told apart.
     """
-    _refuse_many_fields(body, (*required, *optional, *((MODULE, DIMS) if "graph" in required else ())))
+    _refuse_many_fields(body, (*required, *optional, *((MODULE, DIMS, SHAPES) if "graph" in required else ())))
     try:
         apart = _with_graph_apart(body)
         if apart is not None:
@@ -112,7 +115,7 @@ def check_fields(fields: Any, required: Collection[str], optional: Collection[st
     if "graph" in required and MODULE in fields:
         if "graph" in fields:
             raise RequestError(f"The body has a graph and {MODULE}; it takes one of them.", pointers=[f"/{MODULE}"])
-        required, optional = [MODULE if name == "graph" else name for name in required], (*optional, DIMS)
+        required, optional = [MODULE if name == "graph" else name for name in required], (*optional, DIMS, SHAPES)
     missing = [name for name in required if name not in fields]
     if missing:
         raise RequestError(f"The body lacks {', '.join(missing)}.", pointers=[f"/{name}" for name in missing])

@@ -33,9 +33,10 @@ def sent_graph(fields: dict[str, Any]) -> SentGraph:
     source, dims = _source(fields["stablehlo"]), fields.get("dims", {})
     # It loads the bindings of MLIR, which no request for a graph needs.
     from stablehlo.bounds import parse_dims
+    from stablehlo.shapes import parse_shapes
     from stablehlo.translate import translate
 
-    translated = translate(source, parse_dims(dims))
+    translated = translate(source, parse_dims(dims), parse_shapes(fields.get("shapes")))
     try:
         return SentGraph(Graph.model_validate(translated.document), translated.places)
     except TensorkilnError as error:

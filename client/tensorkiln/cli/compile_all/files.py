@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from ...errors import RequestError, TensorkilnError
-from ...request import GraphSource
+from ...request import WrittenGraph
 from ...whole_file import whole_file
 from ..model import read_model
 from ..printable import as_unicode
@@ -30,7 +30,7 @@ class GraphFile:
     path: Path
     fault: str | None = None
 
-    def read(self) -> GraphSource:
+    def read(self) -> WrittenGraph:
         """Its graph. RequestError when it cannot be read or has a fault, an error of the graph when it holds none."""
         if self.fault is not None:
             raise RequestError(self.fault)

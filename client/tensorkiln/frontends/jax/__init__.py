@@ -1,0 +1,23 @@
+"""Functions of JAX: those that `jax.export` has serialized, and those of this process.
+
+`load` needs the package `flatbuffers` (install `tensorkiln[jax]`) and no JAX. `jit` needs JAX.
+"""
+
+from .exported import Aval, Exported, read_exported
+from .jit import Jitted, jit
+from .load import load
+from .model import JaxModel, JaxProgram, Signature
+from .tree import Tree
+
+__all__ = [
+    "Aval",
+    "Exported",
+    "JaxModel",
+    "JaxProgram",
+    "Jitted",
+    "Signature",
+    "Tree",
+    "jit",
+    "load",
+    "read_exported",
+]

@@ -1,0 +1,133 @@
+"""A serialized function into a model, without JAX."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from ...dtypes import DType
+from ...errors import InvalidGraphError, UnsupportedGraphError
+from ...expr import Dim, free_symbols
+from ...graph import Graph
+from ...stablehlo import StableHlo, SymbolicArguments
+from ..model import Model
+from .dimensions import parse_dim
+from .exported import Aval, Exported, read_exported
+from .model import Array, JaxModel, Signature, argument_names, leaf_names
+from .sizes import size_places
+
+if TYPE_CHECKING:
+    from ...sdk.client import Client
+
+_KEY: Final = "key<fry>"
+_KEY_WORDS: Final = 2
+
+
+def load(
+    source: bytes | str | os.PathLike[str] | Exported,
+    *,
+    symbols: Mapping[str, tuple[int, int]] | None = None,
+    client: Client | None = None,
+) -> JaxModel:
+    """A function that `jax.export` has serialized, or a file with one, as a model.
+
+    `symbols` gives each symbolic size its inclusive bounds. The service of `client` makes the graph; without one a
+    client of the default settings is made for this call. A threefry key is an array of its two words, uint32.
+
+    InvalidGraphError where it is no such function, or where symbols are missing or unknown; UnsupportedGraphError names
+    the operation, dtype or structure that is not supported; LimitExceededError. OSError when a file cannot be read.
+    """
+    exported = source if isinstance(source, Exported) else read_exported(_content(source))
+    return model_of(exported, symbols or {}, client)
+
+
+def model_of(
+    exported: Exported,
+    symbols: Mapping[str, tuple[int, int]],
+    client: Client | None,
+    parameters: Sequence[Array] = (),
+) -> JaxModel:
+    """`load`; the function's last arguments may be `parameters`, which are bound and are none of the call."""
+    names, called = argument_names(exported.in_tree), [*leaf_names(exported.out_tree, "result")]
+    first_parameter = len(names) - len(parameters)
+    arguments = [_typed(exported.in_avals[index], names[index]) for index in exported.kept]
+    results = [_typed(aval, name) for aval, name in zip(exported.out_avals, called, strict=True)]
+    shapes = [shape for _, shape in arguments]
+    _require_bounds(shapes, symbols)
+    module = StableHlo(exported.module, SymbolicArguments(shapes, symbols) if symbols else None)
+    graph = _translated(module, client)
+    _require_fit(graph, arguments, results)
+    kept = [index for index in exported.kept if index < first_parameter]
+    inputs, bound = graph.input_vars[: len(kept)], graph.input_vars[len(kept) :]
+    arrays = [parameters[index - first_parameter] for index in exported.kept[len(kept) :]]
+    model = Model(
+        graph.model_copy(update={"parameter_vars": bound}),
+        dict(zip(bound, arrays, strict=True)),
+        {names[index]: var for index, var in zip(kept, inputs, strict=True)},
+        dict(zip(called, graph.output_vars, strict=True)),
+    )
+    signature = Signature(
+        exported.in_tree,
+        exported.out_tree,
+        tuple(kept),
+        tuple(dtype for dtype, _ in arguments[: len(kept)]),
+        size_places(shapes[: len(kept)], symbols),
+    )
+    return JaxModel(model, signature)
+
+
+def _content(source: bytes | str | os.PathLike[str]) -> bytes:
+    return source if isinstance(source, bytes) else Path(source).read_bytes()
+
+
+def _translated(module: StableHlo, client: Client | None) -> Graph:
+    if client is not None:
+        return client.translate(module)
+    from ...sdk.client import Client
+
+    with Client() as own:
+        return own.translate(module)
+
+
+def _typed(aval: Aval, name: str) -> tuple[DType, tuple[Dim, ...]]:
+    shape = tuple(parse_dim(dim) for dim in aval.shape)
+    if aval.dtype == _KEY:
+        return DType.UINT32, (*shape, _KEY_WORDS)
+    if aval.dtype not in {each.value for each in DType}:
+        raise UnsupportedGraphError(f"{name} is of {aval.dtype}, which no graph has; convert it in the function")
+    return DType(aval.dtype), shape
+
+
+def _require_bounds(shapes: Sequence[Sequence[Dim]], symbols: Mapping[str, tuple[int, int]]) -> None:
+    used = {name for shape in shapes for dim in shape if not isinstance(dim, int) for name in free_symbols(dim)}
+    if missing := sorted(used - symbols.keys()):
+        raise InvalidGraphError(
+            f"the function has the symbolic size {missing[0]}; give its bounds: symbols={{{missing[0]!r}: (1, 64)}}"
+        )
+    if unknown := sorted(symbols.keys() - used):
+        raise InvalidGraphError(f"no argument of the function has the symbolic size {unknown[0]}")
+
+
+def _require_fit(
+    graph: Graph, arguments: Sequence[tuple[DType, Sequence[Dim]]], results: Sequence[tuple[DType, Sequence[Dim]]]
+) -> None:
+    """InvalidGraphError where the graph is of another type than the function says beside its module."""
+    for variables, stated, what in (
+        (graph.input_vars, arguments, "argument"),
+        (graph.output_vars, results, "result"),
+    ):
+        if len(variables) != len(stated):
+            raise InvalidGraphError(f"the function's module has {len(variables)} {what}s, and it says {len(stated)}")
+        for position, (var, (dtype, shape)) in enumerate(zip(variables, stated, strict=True)):
+            found = graph.types[var]
+            if found.dtype is not dtype or len(found.shape) != len(shape):
+                raise InvalidGraphError(
+                    f"{what} {position} of the function's module is {found.dtype} of rank {len(found.shape)}, "
+                    f"and it says {dtype} of rank {len(shape)}"
+                )
+            if what == "argument" and tuple(found.shape) != tuple(shape):
+                raise InvalidGraphError(
+                    f"argument {position} of the function's module is {found.shape}, and it says {tuple(shape)}"
+                )

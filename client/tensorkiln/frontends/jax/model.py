@@ -1,0 +1,124 @@
+"""A function of JAX's as a model: trees of arrays in, trees of arrays out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from ...dtypes import DType
+from ...errors import CallInputError
+from ...graph import Graph
+from ...program import Program
+from ...sdk.asked import NATIVE, OptionsSource, TargetSource
+from ..model import Model
+from .sizes import Place
+from .tree import Tree
+
+if TYPE_CHECKING:
+    from ...runtime.cuda import Driver
+    from ...sdk.client import Client
+
+Array: TypeAlias = "np.ndarray[Any, Any]"
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """How a function is called. Its graph takes the leaves of `arguments` at `kept`, of the element types `dtypes`.
+
+    `arguments` is the pair of the positional arguments and those by name. `sizes` says which leaf each symbol is read
+    from.
+    """
+
+    arguments: Tree
+    results: Tree
+    kept: tuple[int, ...]
+    dtypes: tuple[DType, ...]
+    sizes: Mapping[str, Place]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class JaxModel:
+    """`model` has the graph, and the names of its inputs and outputs, such as `args[0]['w']` and `result[1]`."""
+
+    model: Model
+    signature: Signature
+
+    @property
+    def graph(self) -> Graph:
+        """The graph of the function."""
+        return self.model.graph
+
+    def compile(
+        self,
+        target: TargetSource = NATIVE,
+        options: OptionsSource | None = None,
+        *,
+        client: Client | None = None,
+        threads: int | None = None,
+        device: int | Driver | None = None,
+    ) -> JaxProgram:
+        """The function, compiled for `target`; arguments and errors as for `Model.compile`."""
+        compiled = self.model.compile(target, options, client=client, threads=threads, device=device)
+        return JaxProgram(compiled.program, self.signature)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class JaxProgram:
+    """A compiled function of JAX's, called as that is, without JAX. `program` takes and gives the leaves."""
+
+    program: Program
+    signature: Signature
+
+    def __call__(self, /, *arguments: Any, **named: Any) -> Any:
+        """The tree of results, of NumPy arrays, or of arrays on the GPU that the program is for.
+
+        A number stands for an array of rank 0. CallInputError where an argument has another structure, dtype or shape;
+        CallBoundsError where a symbolic size is out of its bounds.
+        """
+        by_place, by_name = self.signature.arguments.children
+        leaves = (*by_place.flatten(arguments, "args"), *by_name.flatten(named, "kwargs"))
+        return self.signature.results.unflatten(iter(self.run([leaf for _, leaf in leaves])))
+
+    def run(self, leaves: Sequence[Any]) -> tuple[Any, ...]:
+        """The leaves of the results for all leaves of the arguments, those that are not used included."""
+        signature = self.signature
+        dtypes = iter(signature.dtypes)
+        given = [as_array(leaves[index], next(dtypes)) for index in signature.kept]
+        return self.program(*given, **_sizes(signature.sizes, given))
+
+
+def as_array(value: Any, dtype: DType) -> Any:
+    """An array as a program takes it: one on a GPU as it is, anything else as a NumPy array.
+
+    A number takes the dtype of its argument, as in JAX; an array has to have it.
+    """
+    if isinstance(value, np.ndarray) or hasattr(value, "__cuda_array_interface__"):
+        return value
+    if isinstance(value, bool | int | float):
+        return np.asarray(value, dtype.numpy)
+    return np.asarray(value)
+
+
+def _sizes(places: Mapping[str, Place], given: Sequence[Any]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for name, place in places.items():
+        shape = given[place.argument].shape
+        if place.axis >= len(shape):
+            raise CallInputError(f"the array that the size {name} is read from has rank {len(shape)}")
+        found[name] = place.value(name, shape[place.axis])
+    return found
+
+
+def argument_names(arguments: Tree) -> list[str]:
+    """Where each leaf of the pair of arguments stands, such as `args[0]['w']` or `kwargs['x']`."""
+    by_place, by_name = arguments.children
+    return [*leaf_names(by_place, "args"), *leaf_names(by_name, "kwargs")]
+
+
+def leaf_names(tree: Tree, root: str) -> Iterator[str]:
+    """Where each leaf of a tree stands, such as `args[0]['w']`."""
+    places = tree.flatten(tree.unflatten(iter(range(tree.leaves))), root)
+    return (place for place, _ in places)

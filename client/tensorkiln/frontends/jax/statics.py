@@ -1,0 +1,86 @@
+"""The arguments of a function that its trace is made for, by position and by name, apart from the arrays."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ...errors import RequestError
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """One call: the arguments that are arrays, and the static ones by position and by name."""
+
+    arrays: tuple[Any, ...]
+    named: dict[str, Any]
+    static: tuple[tuple[int, Any], ...]
+    static_named: tuple[tuple[str, Any], ...]
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """What of the static ones a trace depends on: 1, 1.0 and True are equal, and not the same."""
+        return tuple((place, type(value), value) for place, value in (*self.static, *self.static_named))
+
+    def call(self, function: Callable[..., Any], arrays: Sequence[Any], named: Mapping[str, Any]) -> Any:
+        """`function` of these arrays, with the static arguments where they were."""
+        arguments = list(arrays)
+        for place, value in self.static:
+            arguments.insert(place, value)
+        return function(*arguments, **named, **dict(self.static_named))
+
+
+@dataclass(frozen=True, slots=True)
+class Statics:
+    """Which arguments of a function are static: their positions and their names."""
+
+    places: frozenset[int]
+    names: frozenset[str]
+
+    @staticmethod
+    def of(function: Callable[..., Any], places: int | Sequence[int], names: str | Sequence[str]) -> Statics:
+        """Each static argument may be given by position or by name, whichever of both says that it is static.
+
+        RequestError for one that the function does not have.
+        """
+        try:
+            parameters = list(inspect.signature(function).parameters.values())
+        except (TypeError, ValueError):
+            parameters = []
+        by_place = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        positional = [each.name for each in parameters if each.kind in by_place]
+        takes_any = not parameters or any(each.kind is each.VAR_POSITIONAL for each in parameters)
+        takes_any_name = not parameters or any(each.kind is each.VAR_KEYWORD for each in parameters)
+        wanted = {places} if isinstance(places, int) else {*places}
+        called = {names} if isinstance(names, str) else {*names}
+        found = {place + len(positional) if place < 0 else place for place in wanted}
+        if not takes_any and (beyond := sorted(place for place in found if not 0 <= place < len(positional))):
+            raise RequestError(
+                f"static_argnums has {beyond[0]}; the function has {len(positional)} positional arguments."
+            )
+        known = {each.name for each in parameters}
+        if not takes_any_name and (unknown := sorted(called - known)):
+            raise RequestError(f"static_argnames has {unknown[0]!r}; the function takes {', '.join(sorted(known))}.")
+        places_of_names = {place for place, name in enumerate(positional) if name in called}
+        names_of_places = {positional[place] for place in found if place < len(positional)}
+        return Statics(frozenset(found | places_of_names), frozenset(called | names_of_places))
+
+    def apart(self, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> Given:
+        """The arguments of a call, taken apart. RequestError for a static one that cannot be hashed."""
+        given = Given(
+            tuple(value for place, value in enumerate(arguments) if place not in self.places),
+            {name: value for name, value in named.items() if name not in self.names},
+            tuple((place, value) for place, value in enumerate(arguments) if place in self.places),
+            tuple(sorted((name, value) for name, value in named.items() if name in self.names)),
+        )
+        for place, value in (*given.static, *given.static_named):
+            try:
+                hash(value)
+            except TypeError:
+                raise RequestError(
+                    f"The static argument {place!r} is a {type(value).__name__}, which cannot be hashed; "
+                    "give a tuple or a frozen dataclass."
+                ) from None
+        return given

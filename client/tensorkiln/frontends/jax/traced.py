@@ -1,0 +1,55 @@
+"""A function of this process as `jax.export` makes StableHLO of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from ...errors import UnsupportedGraphError
+from .closure import without_constants
+from .exported import Aval, Exported
+from .installed import installed
+from .model import Array
+from .tree import Tree
+
+PLATFORM: Final = "cpu"
+"""For which JAX lowers: what it writes for this one is StableHLO alone for most functions, and runs on any target."""
+
+
+def traced(name: str, function: Callable[..., Sequence[Any]], specs: Sequence[Any]) -> tuple[Exported, list[Array]]:
+    """The export of a function from leaves to leaves, and what it closes over: its last arguments, to be bound.
+
+    `specs` are the leaves as `jax.ShapeDtypeStruct`. What JAX says of the function that it cannot trace, it says
+    itself; UnsupportedGraphError for one that has side effects.
+    """
+    jax, export = installed(), installed("jax.export")
+    closed = jax.make_jaxpr(function)(*specs)
+    if closed.effects:
+        raise UnsupportedGraphError(f"The function {name} has side effects; a compiled program has none.")
+    whole, constants = without_constants(closed)
+    arrays = [np.asarray(each) for each in constants]
+    bound = [jax.ShapeDtypeStruct(each.shape, each.dtype, weak_type=jax.typeof(each).weak_type) for each in constants]
+    found = export.export(jax.jit(whole), platforms=(PLATFORM,))(*specs, *bound)
+    exported = Exported(
+        name=name,
+        in_tree=Tree("tuple", (_flat(len(found.in_avals)), Tree("dict"))),
+        in_avals=tuple(_aval(each) for each in found.in_avals),
+        out_tree=_flat(len(found.out_avals)),
+        out_avals=tuple(_aval(each) for each in found.out_avals),
+        kept=tuple(found.module_kept_var_idx),
+        platforms=tuple(found.platforms),
+        devices=found.nr_devices,
+        calling_convention=found.calling_convention_version,
+        module=found.mlir_module_serialized,
+    )
+    return exported, arrays
+
+
+def _flat(leaves: int) -> Tree:
+    return Tree("tuple", (Tree("leaf"),) * leaves)
+
+
+def _aval(aval: Any) -> Aval:
+    return Aval(str(aval.dtype), tuple(str(dim) for dim in aval.shape))

@@ -1,0 +1,107 @@
+"""The graphs of StableHLO modules, as a service translates them, kept by module."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+from hashlib import sha256
+from threading import Lock
+from typing import Final
+
+import msgspec
+
+from ..cache import LocalCache
+from ..compiler_build import Build
+from ..errors import NotFoundError, UnavailableError
+from ..graph import Graph
+from ..immediate import Apart
+from ..stablehlo import StableHlo
+
+_MOST_IN_MEMORY: Final = 16
+_DIGITS: Final = 64
+
+
+class _Translated(msgspec.Struct):
+    graph: msgspec.Raw
+
+
+_answer: Final = msgspec.json.Decoder(_Translated).decode
+
+
+class Translations:
+    """What the service called `authority` makes of modules. `ask` gives its answer to the body of a request.
+
+    Without `ask` it is what was asked before. With a `build`, that of a service of one's own, the compiler that is
+    installed is the one that is asked, and what it answered before is what it would answer.
+    """
+
+    def __init__(
+        self,
+        authority: str,
+        ask: Callable[[bytes], Awaitable[bytes]] | None,
+        kept: LocalCache,
+        apart: Apart,
+        build: Callable[[], Build] | None,
+    ) -> None:
+        self._authority = authority
+        self._ask = ask
+        self._kept = kept
+        self._apart = apart
+        self._build = build
+        self._memory: OrderedDict[str, Graph] = OrderedDict()
+        self._lock = Lock()
+
+    async def graph(self, module: StableHlo) -> Graph:
+        """The graph of a module.
+
+        NotFoundError when nobody can be asked and it is not kept; the service's error of a module that it refuses.
+        """
+        body = await self._apart(module.body)
+        name = await self._apart(lambda: self._name(body))
+        with self._lock:
+            found = self._memory.get(name)
+        if found is None and (self._ask is None or self._build is not None):
+            found = await self._apart(lambda: self._read(name))
+        if found is None:
+            if self._ask is None:
+                raise NotFoundError(
+                    f"This module was not translated by {self._authority} before, or is kept no more; compile it once "
+                    "without offline."
+                )
+            answer = await self._ask(body)
+            found = await self._apart(lambda: self._learned(name, answer))
+        self._remember(name, found)
+        return found
+
+    def _name(self, body: bytes) -> str:
+        build = self._build().build_id if self._build is not None else ""
+        return sha256(b"\n".join([b"translation", self._authority.encode(), build.encode(), body])).hexdigest()
+
+    def _learned(self, name: str, answer: bytes) -> Graph:
+        try:
+            text = bytes(_answer(answer).graph)
+            graph = Graph.model_validate_json(text)
+        except Exception as error:
+            # Whatever the answer is, it is the service's; nothing of the caller's is wrong.
+            raise UnavailableError(
+                f"The service's answer is no graph that this SDK understands ({error}); use the same version of both."
+            ) from None
+        self._kept.write(name, sha256(text).hexdigest().encode() + text)
+        return graph
+
+    def _read(self, name: str) -> Graph | None:
+        content = self._kept.read(name)
+        if content is None:
+            return None
+        text = content[_DIGITS:]
+        if sha256(text).hexdigest().encode() == content[:_DIGITS]:
+            return Graph.model_validate_json(text)
+        self._kept.remove(name)
+        return None
+
+    def _remember(self, name: str, graph: Graph) -> None:
+        with self._lock:
+            self._memory[name] = graph
+            self._memory.move_to_end(name)
+            if len(self._memory) > _MOST_IN_MEMORY:
+                self._memory.popitem(last=False)

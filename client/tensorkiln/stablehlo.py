@@ -1,0 +1,68 @@
+"""A StableHLO module that a service is asked to make a graph of."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .errors import InvalidGraphError, LimitExceededError
+from .expr import Dim, to_wire
+from .limits import MAX_BODY_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class SymbolicArguments:
+    """What the dims of a module's arguments are that are not numbers in it.
+
+    `shapes` has the shape of each argument of `@main`; `symbols` the inclusive bounds of each symbol in them.
+    """
+
+    shapes: Sequence[Sequence[Dim]]
+    symbols: Mapping[str, tuple[int, int]]
+
+    def wire(self) -> dict[str, Any]:
+        """The fields of a request that say so."""
+        return {
+            "dims": {name: {"min": low, "max": high} for name, (low, high) in self.symbols.items()},
+            "shapes": [[to_wire(dim) for dim in shape] for shape in self.shapes],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class StableHlo:
+    """A module: its text, or as bytes its portable artifact. It stands wherever a client takes a graph.
+
+    The inputs of its graph are the arguments of `@main` in order, the outputs its results. `dims` is needed where an
+    argument has dims that are not static. The module is read by the service alone: UnsupportedGraphError names an
+    operation that is not translated, and its place in the program that the module was made of.
+    """
+
+    module: bytes | str
+    dims: SymbolicArguments | None = None
+
+    def body(self) -> bytes:
+        """The body of `POST /translate`; the same module is always the same bytes.
+
+        LimitExceededError when it is too long.
+        """
+        module = self.module
+        stated = {"text": module} if isinstance(module, str) else {"artifact": b64encode(module).decode("ascii")}
+        fields: dict[str, Any] = {"stablehlo": stated}
+        if self.dims is not None:
+            fields |= self.dims.wire()
+        try:
+            text = json.dumps(fields, separators=(",", ":")).encode()
+        except UnicodeError as error:
+            raise InvalidGraphError(f"The module's text is not Unicode: {error}.") from None
+        if len(text) > MAX_BODY_BYTES:
+            raise LimitExceededError(
+                f"The module is {len(text)} bytes as it is sent, the limit is {MAX_BODY_BYTES}; "
+                "pass large constants as arguments.",
+                limit="body_bytes",
+                maximum=MAX_BODY_BYTES,
+                actual=len(text),
+            )
+        return text

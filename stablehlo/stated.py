@@ -1,0 +1,63 @@
+"""Shapes of arguments that a request states, in symbols of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tensorkiln.build import Builder
+from tensorkiln.errors import RequestError, UnsupportedGraphError
+from tensorkiln.expr import Dim, free_symbols
+
+from .symbols import SameSize
+
+
+@dataclass(slots=True)
+class StatedShapes:
+    """The shape of each argument, and in `dims` the inclusive bounds of each symbol in them."""
+
+    dims: Mapping[str, tuple[int, int]]
+    shapes: Sequence[Sequence[Dim]]
+    used: set[str] = field(default_factory=set[str])
+
+    def require_fit(self, arguments: Sequence[Sequence[int | None]]) -> None:
+        """RequestError where the module's arguments, None being what is open in them, have other shapes."""
+        if len(arguments) != len(self.shapes):
+            raise RequestError(
+                f"@main has {len(arguments)} arguments; shapes has {len(self.shapes)}.", pointers=["/shapes"]
+            )
+        for position, (own, stated) in enumerate(zip(arguments, self.shapes, strict=True)):
+            fits = len(own) == len(stated) and all(
+                dim is None or dim == other for dim, other in zip(own, stated, strict=True)
+            )
+            if not fits:
+                shown = ", ".join("?" if dim is None else str(dim) for dim in own)
+                raise RequestError(
+                    f"Argument {position} of @main has the shape ({shown}), which is not the one that shapes states.",
+                    pointers=[f"/shapes/{position}"],
+                )
+
+    def dim(self, builder: Builder, argument: int, axis: int) -> Dim:
+        """A dimension that the module leaves open; its symbols are declared in `builder`."""
+        stated = self.shapes[argument][axis]
+        for name in () if isinstance(stated, int) else sorted(free_symbols(stated)):
+            if name not in self.dims:
+                raise RequestError(
+                    f"The symbol {name!r} has no bounds in dims.", pointers=[f"/shapes/{argument}/{axis}"]
+                )
+            if name not in builder.symbols:
+                builder.symbol(name, *self.dims[name])
+            self.used.add(name)
+        return stated
+
+    def unify(self, found: SameSize) -> None:
+        """UnsupportedGraphError: what a module asserts has to hold for the shapes as they are stated."""
+        raise UnsupportedGraphError(
+            f"The module asserts that {found.name} is {found.dim}, which the shapes do not say.", pointers=["/shapes"]
+        )
+
+    def require_bounds(self) -> None:
+        """RequestError for bounds of a symbol that no argument has."""
+        unknown = sorted(self.dims.keys() - self.used)
+        if unknown:
+            raise RequestError(f"dims names no symbol of shapes: {unknown[0][:64]!r}.", pointers=["/dims"])

@@ -1,0 +1,72 @@
+"""Functions of JAX's, loaded without JAX and compiled, give what JAX gave."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pytest
+
+from tensorkiln import Client
+from tensorkiln.errors import UnsupportedGraphError
+from tensorkiln.frontends.jax import Exported, JaxModel, load, read_exported
+from tensorkiln.reference import evaluate
+from tests.frontends.jax.functions import EXPORTED, SYMBOLS, Array, Function, in_dtype
+from tests.frontends.jax.nearness import difference
+
+REFUSED: Final = {"triangular_solve": "sdy"}
+"""What is not translated, and the word of the error that says what it is."""
+LEAST: Final = 0.95
+
+
+def loaded(function: Function, client: Client) -> tuple[Exported, JaxModel]:
+    exported = read_exported(function.path.read_bytes())
+    shapes = " ".join(dim for aval in exported.in_avals for dim in aval.shape)
+    symbols = {name: bounds for name, bounds in SYMBOLS.items() if name in shapes}
+    return exported, load(exported, symbols=symbols, client=client)
+
+
+def typed(arrays: list[Array], dtypes: list[str]) -> list[Array]:
+    return [in_dtype(array, dtype) for array, dtype in zip(arrays, dtypes, strict=True)]
+
+
+@pytest.mark.parametrize("function", [each for each in EXPORTED if each.name not in REFUSED], ids=str)
+def test_a_function_of_jax_gives_what_jax_gave(function: Function, client: Client) -> None:
+    exported, model = loaded(function, client)
+    program = model.compile(client=client)
+    for given, expected in function.samples():
+        arguments = typed(given, [aval.dtype for aval in exported.in_avals])
+        results = typed(expected, [aval.dtype for aval in exported.out_avals])
+        actual = program.run(arguments)
+        assert [difference(*pair) for pair in zip(actual, results, strict=True)] == [""] * len(results)
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_not_translated_is_refused_by_its_name(name: str, client: Client) -> None:
+    function = next(each for each in EXPORTED if each.name == name)
+    with pytest.raises(UnsupportedGraphError, match=REFUSED[name]):
+        loaded(function, client)
+
+
+def test_more_than_95_of_100_functions_are_translated() -> None:
+    assert len(EXPORTED) >= 150
+    assert len(EXPORTED) - len(REFUSED) >= LEAST * len(EXPORTED)
+
+
+@pytest.mark.parametrize("name", ["n_twice", "n_attention", "scan_lstm", "random_normal"])
+def test_the_reference_gives_what_jax_gave(name: str, client: Client) -> None:
+    function = next(each for each in EXPORTED if each.name == name)
+    exported, model = loaded(function, client)
+    for given, expected in function.samples():
+        arguments = [given[index] for index in exported.kept]
+        sizes = {
+            symbol: place.value(symbol, arguments[place.argument].shape[place.axis])
+            for symbol, place in model.signature.sizes.items()
+        }
+        found = [difference(*pair) for pair in zip(evaluate(model.graph, *arguments, **sizes), expected, strict=True)]
+        assert found == [""] * len(expected)
+
+
+def test_the_files_are_small_and_say_nothing_of_where_they_were_made() -> None:
+    texts = {str(function): function.path.read_bytes() for function in EXPORTED}
+    assert sum(map(len, texts.values())) < 2_000_000
+    assert [name for name, text in texts.items() if b"/tests/" in text or b"/home/" in text] == []

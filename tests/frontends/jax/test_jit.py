@@ -1,0 +1,160 @@
+"""`jit` beside JAX itself, where that is installed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tensorkiln import Client
+from tensorkiln.errors import CallBoundsError, CallInputError, RequestError, UnsupportedGraphError
+from tensorkiln.frontends import jax as kiln_jax
+
+jax: Any = pytest.importorskip("jax")
+jnp: Any = pytest.importorskip("jax.numpy")
+
+X = np.linspace(-1, 1, 12, dtype=np.float32).reshape(3, 4)
+
+
+def near(actual: Any, expected: Any) -> None:
+    np.testing.assert_allclose(np.asarray(actual), np.asarray(expected), rtol=2e-5, atol=1e-6)
+
+
+def test_a_function_of_trees_gives_the_tree_that_it_gives_in_jax(client: Client) -> None:
+    def function(tree: Any, *, scale: Any) -> Any:
+        return {"a": tree["x"] * scale, "b": (tree["y"][0] @ tree["x"].T, None)}
+
+    tree = {"x": X, "y": [X + 1]}
+    found = kiln_jax.jit(function, client=client)(tree, scale=2.0)
+    expected = function({"x": jnp.asarray(X), "y": [jnp.asarray(X + 1)]}, scale=2.0)
+    assert jax.tree.structure(found) == jax.tree.structure(expected)
+    jax.tree.map(near, found, expected)
+
+
+def test_results_are_of_the_kind_that_the_arguments_are(client: Client) -> None:
+    double = kiln_jax.jit(lambda x: x * 2, client=client)
+    assert type(double(X)) is np.ndarray
+    assert isinstance(double(jnp.asarray(X)), jax.Array)
+
+
+def test_each_signature_is_compiled_once(client: Client) -> None:
+    traces: list[tuple[int, ...]] = []
+
+    @kiln_jax.jit(client=client)
+    def function(x: Any) -> Any:
+        traces.append(x.shape)
+        return x + 1
+
+    for array in (X, X + 1, X[:2], X.astype(np.int32), X):
+        near(function(array), array + 1)
+    assert function.signatures == 3
+    assert len(traces) == 3
+    near(function(1.5), 2.5)
+    assert function.signatures == 4
+
+
+def test_static_arguments_are_part_of_the_signature(client: Client) -> None:
+    def function(x: Any, times: Any, mode: Any = "sum") -> Any:
+        for _ in range(times):
+            x = x + 1
+        return x.sum() if mode == "sum" else x.max()
+
+    compiled = kiln_jax.jit(function, static_argnums=1, static_argnames="mode", client=client)
+    for arguments in ((X, 1), (X, 3), (X, 3, "max"), (X, 3, "sum")):
+        near(compiled(*arguments), function(jnp.asarray(arguments[0]), *arguments[1:]))
+    near(compiled(X, times=2, mode="max"), X.max() + 2)
+    assert compiled.signatures == 5
+    with pytest.raises(RequestError, match="cannot be hashed"):
+        compiled(X, [1])
+    with pytest.raises(RequestError, match="static_argnames has 'other'"):
+        kiln_jax.jit(function, static_argnames="other")
+    with pytest.raises(RequestError, match="static_argnums has 5"):
+        kiln_jax.jit(function, static_argnums=5)
+
+
+def test_what_a_function_closes_over_is_bound_and_no_constant(client: Client) -> None:
+    weight = jax.random.normal(jax.random.key(0), (4, 300))
+    bias = np.arange(3, dtype=np.float32)[:, None]
+    inner = jax.jit(lambda x: x @ weight)
+
+    @kiln_jax.jit(client=client)
+    def function(x: Any) -> Any:
+        return inner(x) + jnp.tanh(x @ (weight * 2)) + bias
+
+    near(function(X), jnp.asarray(X) @ weight + jnp.tanh(jnp.asarray(X) @ (weight * 2)) + bias)
+    model = function.model(X)
+    assert [array.shape for array in model.model.parameters.values()] == [(4, 300)]
+    assert len(model.graph.to_json()) < 12_000
+
+
+def test_symbolic_sizes_are_one_signature(client: Client) -> None:
+    @kiln_jax.jit(shapes=("n, 4", "m, n"), symbols={"n": (1, 8), "m": (1, 8)}, client=client)
+    def function(x: Any, y: Any) -> Any:
+        return jax.nn.softmax(y @ x) + y.shape[1]
+
+    for n, m in ((3, 2), (5, 1), (8, 8)):
+        x, y = np.ones((n, 4), np.float32), np.linspace(0, 1, m * n, dtype=np.float32).reshape(m, n)
+        near(function(x, y), jax.nn.softmax(jnp.asarray(y) @ x) + n)
+    assert function.signatures == 1
+    with pytest.raises(CallBoundsError, match="n"):
+        function(np.ones((9, 4), np.float32), np.ones((2, 9), np.float32))
+
+
+def test_a_gradient_is_compiled_like_any_function(client: Client) -> None:
+    def loss(weights: Any, x: Any) -> Any:
+        return (jnp.tanh(x @ weights["w"]) ** 2).mean() + (weights["b"] ** 2).sum()
+
+    weights = {"w": np.ones((4, 2), np.float32) / 3, "b": np.ones(2, np.float32)}
+    found = kiln_jax.jit(jax.value_and_grad(loss), client=client)(weights, X)
+    jax.tree.map(near, found, jax.value_and_grad(loss)(jax.tree.map(jnp.asarray, weights), jnp.asarray(X)))
+
+
+def test_a_method_is_compiled_for_its_object(client: Client) -> None:
+    class Layer:
+        def __init__(self) -> None:
+            self.weight = jnp.ones((4, 2))
+
+        @kiln_jax.jit(static_argnums=0, client=client)
+        def __call__(self, x: Any) -> Any:
+            return x @ self.weight
+
+    near(Layer()(X), X @ np.ones((4, 2)))
+
+
+def test_a_class_that_jax_knows_is_a_tree(client: Client) -> None:
+    class Pair:
+        def __init__(self, left: Any, right: Any) -> None:
+            self.left, self.right = left, right
+
+    jax.tree_util.register_pytree_node(
+        Pair, lambda pair: ((pair.left, pair.right), None), lambda _, parts: Pair(*parts)
+    )
+    found = kiln_jax.jit(lambda pair: Pair(pair.right, pair.left + 1), client=client)(Pair(X, X[0]))
+    assert isinstance(found, Pair)
+    near(found.right, X + 1)
+
+
+def test_keys_are_arguments_and_results(client: Client) -> None:
+    @kiln_jax.jit(client=client)
+    def function(key: Any) -> Any:
+        return jax.random.normal(key, (5,)), jax.random.key_data(jax.random.split(key)[0])
+
+    key = jax.random.key(7)
+    values, words = function(key)
+    near(values, jax.random.normal(key, (5,)))
+    assert np.array_equal(words, jax.random.key_data(jax.random.split(key)[0]))
+
+
+def test_what_cannot_be_compiled_says_so(client: Client) -> None:
+    double = kiln_jax.jit(lambda x: x * 2, client=client)
+    with pytest.raises(CallInputError, match="transform the function before"):
+        jax.grad(lambda x: double(x).sum())(jnp.asarray(X))
+    with pytest.raises(CallInputError, match="a str is no array"):
+        double("x")
+    looping = kiln_jax.jit(lambda x: jax.lax.while_loop(lambda y: y.sum() < 9, lambda y: y + 1, x), client=client)
+    with pytest.raises(UnsupportedGraphError, match="while"):
+        looping(X)
+    printing = kiln_jax.jit(lambda x: (jax.debug.print("{}", x.sum()), x)[1], client=client)
+    with pytest.raises(UnsupportedGraphError, match="side effects"):
+        printing(X)

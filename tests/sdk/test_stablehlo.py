@@ -1,0 +1,85 @@
+"""A StableHLO module stands where a graph does."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tensorkiln import AsyncClient, Client
+from tensorkiln.errors import InvalidGraphError, NotFoundError, RequestError, UnsupportedGraphError
+from tensorkiln.expr import symbol
+from tensorkiln.stablehlo import StableHlo, SymbolicArguments
+
+DOUBLED = StableHlo(
+    """
+func.func @main(%x: tensor<?xf32>) -> tensor<?xf32> {
+  %0 = stablehlo.add %x, %x : tensor<?xf32>
+  return %0 : tensor<?xf32>
+}
+""",
+    SymbolicArguments([[symbol("n")]], {"n": (1, 8)}),
+)
+
+
+def text(body: str) -> StableHlo:
+    return StableHlo(f"func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {{ {body} return %0 : tensor<4xf32> }}")
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("kiln-home")
+
+
+def test_a_module_is_compiled_validated_and_explained_like_its_graph(home: Path) -> None:
+    with Client(cache_dir=home) as client:
+        graph = client.translate(DOUBLED)
+        assert dict(graph.symbols) == {"n": (1, 8)}
+        program = client.compile(DOUBLED)
+        assert np.array_equal(program(np.arange(3, dtype=np.float32), n=3)[0], [0, 2, 4])
+        assert program.compiled.digest == client.compile(graph).compiled.digest
+        assert client.validate(DOUBLED)["digest"] == client.validate(graph)["digest"]
+        assert client.explain(DOUBLED)["actions"] == client.explain(graph)["actions"]
+        (outcome,) = client.compile_many([DOUBLED], ["cpu:native"])
+        assert outcome.compiled is not None
+        assert outcome.compiled.digest == program.compiled.digest
+
+
+def test_a_module_is_compiled_in_an_event_loop(home: Path) -> None:
+    async def compiled() -> str:
+        async with AsyncClient(cache_dir=home) as client:
+            return (await client.compile(DOUBLED)).compiled.digest
+
+    with Client(cache_dir=home) as client:
+        assert asyncio.run(compiled()) == client.compile(DOUBLED).compiled.digest
+
+
+def test_what_was_translated_is_kept_for_offline_use(home: Path) -> None:
+    with Client(cache_dir=home) as client:
+        digest = client.compile(DOUBLED).compiled.digest
+    with Client(cache_dir=home, offline=True) as client:
+        assert client.compile(DOUBLED).compiled.digest == digest
+        with pytest.raises(NotFoundError, match="not translated"):
+            client.compile(text("%0 = stablehlo.abs %x : tensor<4xf32>"))
+    (kept,) = (home / "translations").iterdir()
+    kept.write_bytes(kept.read_bytes().replace(b'"add"', b'"mul"'))
+    with Client(cache_dir=home, offline=True) as client, pytest.raises(NotFoundError, match="not translated"):
+        client.compile(DOUBLED)
+
+
+def test_a_module_that_is_refused_says_why(home: Path) -> None:
+    with Client(cache_dir=home) as client:
+        with pytest.raises(InvalidGraphError, match="no StableHLO module"):
+            client.compile(StableHlo("not a module"))
+        with pytest.raises(InvalidGraphError, match="does not begin"):
+            client.compile(StableHlo(b"not a module"))
+        with pytest.raises(UnsupportedGraphError, match="custom call 'other'"):
+            client.compile(text("%0 = stablehlo.custom_call @other(%x) : (tensor<4xf32>) -> tensor<4xf32>"))
+        with pytest.raises(RequestError, match="no bounds in dims"):
+            client.compile(StableHlo(DOUBLED.module, SymbolicArguments([[symbol("n")]], {})))
+        with pytest.raises(RequestError, match="not the one that shapes states"):
+            client.compile(StableHlo(DOUBLED.module, SymbolicArguments([[2, 2]], {})))
+        with pytest.raises(UnsupportedGraphError, match="has no bounds"):
+            client.compile(StableHlo(DOUBLED.module))
