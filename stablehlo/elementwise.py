@@ -9,7 +9,7 @@ from tensorkiln import build
 from tensorkiln.build import Tensor
 from tensorkiln.build.bits import bit_and, bit_or, bit_xor, invert
 from tensorkiln.dtypes import DType
-from tensorkiln.frontends import trigonometry
+from tensorkiln.frontends.composed import trigonometry
 
 from .op import Op
 from .table import Translator

@@ -14,7 +14,7 @@ from tensorkiln.build import Builder, Tensor
 from tensorkiln.build.constant import MAX_TABLE_ELEMENTS
 from tensorkiln.dtypes import DType
 from tensorkiln.expr import Dim
-from tensorkiln.frontends.spreading import spread
+from tensorkiln.frontends.composed.spreading import spread
 
 from .constants import too_large
 from .elements import array_of, splat_value

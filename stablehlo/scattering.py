@@ -10,7 +10,7 @@ from tensorkiln import build
 from tensorkiln.build import Tensor
 from tensorkiln.dtypes import DType
 from tensorkiln.expr import Dim, product
-from tensorkiln.frontends.putting import combine, put
+from tensorkiln.frontends.composed.placing import put
 
 from .gathering import clamped, known_start
 from .op import Op
@@ -110,7 +110,7 @@ def _placed(op: Op, x: Tensor, places: Tensor, updates: Tensor) -> Tensor:
     how = _COMBINED[name]
     if x.dtype.is_bool:
         how = _OF_BOOLS.get(how, how)
-    return combine(x, places, updates, 0, how, op.fail)
+    return put(x, places, updates, 0, how, refuse=op.fail)
 
 
 def _dynamic_update_slice(op: Op) -> Value:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from tensorkiln import build
-from tensorkiln.frontends.ranking import in_order, ranks
+from tensorkiln.frontends.composed.ranking import in_order, ranks
 
 from .op import Op
 from .table import Translator

@@ -17,8 +17,8 @@ Division = Callable[[ir.Value, ir.Value], ir.Value]
 class IndexEmitter:
     """Emits dims at the current insertion point; equal dims are emitted once in a block and in those inside it.
 
-    `names` gives the SSA value of every symbol, loop index and run-time index that may occur. A name means one thing: no
-    emitter inside gives it another value.
+    `names` gives the SSA value of every symbol, loop index and run-time index that may occur. A name means one thing:
+    no emitter inside gives it another value.
     """
 
     def __init__(self, space: IndexSpace, names: Mapping[str, ir.Value], outer: IndexEmitter | None = None) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tensorkiln.build import Builder
-from tensorkiln.frontends import trigonometry
+from tensorkiln.frontends.composed import trigonometry
 from tensorkiln.reference import evaluate
 
 UNIT = np.concatenate([np.linspace(-1, 1, 2001), [-0.0, np.nan, 1e-20, -0.9999]])

@@ -4,16 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ...build import Tensor, dim_value, gather, take, where
-from ...expr import Dim
+from ...build import gather, take
+from ..composed.placing import wrapped
 from .node import Node
 from .value import Value
-
-
-def wrapped(indices: Tensor, extent: Dim) -> Tensor:
-    """Indices counted from the front: ONNX allows negative ones."""
-    size = dim_value(indices.builder, extent, indices.dtype)
-    return where(indices < 0, indices + size, indices)
 
 
 def gather_(node: Node) -> Value:

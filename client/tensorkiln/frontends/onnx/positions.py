@@ -12,13 +12,11 @@ from ... import build
 from ...build import Tensor
 from ...dtypes import DType
 from ...expr import Expr, ceildiv, maximum, product, sub
-from .indexing import wrapped
+from ..composed.placing import wrapped
+from ..composed.running import running
 from .node import Node
 from .parameters import element_type
 from .value import MAX_GROWN_ELEMENTS, Value
-
-MAX_RUNNING = 1 << 12
-"""Of an axis that is summed by a table of which elements come before which."""
 
 
 def range_(node: Node) -> Value:
@@ -60,20 +58,8 @@ def trilu(node: Node) -> Value:
 
 
 def _running(node: Node, combine: Callable[[Tensor], Tensor], neutral: int) -> Value:
-    """Every element with those before it, all at once: a table says which these are."""
-    x = node.tensor(0)
-    axis = node.known_integer(1)
-    extent = x.shape[axis]
-    if node.builder.bounds(extent)[1] > MAX_RUNNING:
-        node.fail(f"axis {axis} has the extent {extent}, which may be more than {MAX_RUNNING}")
-    moved = build.moveaxis(x, axis, -1)
-    places = build.arange(node.builder, extent)
-    own, other = places.unsqueeze([1]), places
-    if node.integer("reverse", 0):
-        own, other = other, own
-    is_before = other < own if node.integer("exclusive", 0) else other <= own
-    table = build.where(is_before, moved.unsqueeze([-2]), neutral)
-    return build.moveaxis(combine(table).cast(x.dtype), -1, axis)
+    is_reversed, is_exclusive = node.integer("reverse", 0) == 1, node.integer("exclusive", 0) == 1
+    return running(node.tensor(0), node.known_integer(1), combine, neutral, is_reversed, is_exclusive, refuse=node.fail)
 
 
 def cum_sum(node: Node) -> Value:

@@ -1,27 +1,18 @@
-"""Resize and Upsample: along each axis a table says how much of which elements an element of the result is."""
+"""Resize and Upsample."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Final, TypeVar
-
-import numpy as np
 
 from ... import build
 from ...build import Tensor
 from ...dtypes import DType
 from ...expr import Dim
+from ..composed.resampling import CUBIC, Axis, Way, resampled
 from .node import Node
-from .value import Host, Value
+from .value import Value
 
-Away = TypeVar("Away", Tensor, Host)
-
-CUBIC: Final = -0.75
-"""The coefficient of cubic convolution that ONNX takes unless it is told another."""
-MAX_TABLE = 1 << 24
-"""Numbers of a table for one axis."""
 COORDINATES = (
     *("half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric"),
     "tf_crop_and_resize",
@@ -30,29 +21,9 @@ MODES = ("nearest", "linear", "cubic")
 ROUNDINGS = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil")
 
 
-@dataclass(frozen=True, slots=True)
-class _Axis:
-    """`size` elements become `resized`, by `scale`; `roi` is the part of the axis that is looked at."""
-
-    size: int
-    resized: int
-    scale: float
-    roi: tuple[float, float]
-
-
-@dataclass(frozen=True, slots=True)
-class _Way:
-    mode: str
-    coordinates: str
-    rounding: str
-    cubic: float
-    excludes_outside: bool
-    antialias: bool
-
-
 def resize(node: Node) -> Value:
     x = node.tensor(0)
-    way = _Way(
+    way = Way(
         node.choice("mode", MODES, "nearest"),
         node.choice("coordinate_transformation_mode", COORDINATES, "half_pixel") if node.opset >= 11 else "asymmetric",
         node.choice("nearest_mode", ROUNDINGS, "round_prefer_floor") if node.opset >= 11 else "floor",
@@ -71,8 +42,8 @@ def resize(node: Node) -> Value:
             continue
         if not isinstance(dim, int) or not isinstance(size, int):
             node.fail(f"axis {place} of {dim} elements is resized, which must be known")
-        axis = _Axis(dim, size, scale, roi)
-        x = _resized(node, x, place, axis, way, outside)
+        axis = Axis(dim, size, scale, roi)
+        x = resampled(x, place, axis, way, outside, table=node.parameter, refuse=node.fail)
     return _as(own, x)
 
 
@@ -88,7 +59,7 @@ def upsample(node: Node) -> Value:
     x = node.tensor(0)
     mode = node.choice("mode", ("nearest", "linear"), "nearest")
     scales = node.numbers("scales") if node.opset < 9 else node.host(1).reshape(-1).tolist()
-    way = _Way(mode, "asymmetric", "floor", CUBIC, excludes_outside=False, antialias=False)
+    way = Way(mode, "asymmetric", "floor", CUBIC, excludes_outside=False, antialias=False)
     own = x.dtype
     for place, scale in enumerate(scales):
         dim = x.shape[place]
@@ -96,7 +67,8 @@ def upsample(node: Node) -> Value:
             continue
         if not isinstance(dim, int):
             node.fail(f"axis {place} of {dim} elements is resized, which must be known")
-        x = _resized(node, x, place, _Axis(dim, math.floor(dim * scale), scale, (0.0, 1.0)), way, 0.0)
+        axis = Axis(dim, math.floor(dim * scale), scale, (0.0, 1.0))
+        x = resampled(x, place, axis, way, table=node.parameter, refuse=node.fail)
     return _as(own, x)
 
 
@@ -132,92 +104,11 @@ def _scaled(node: Node, dim: Dim, scale: float) -> Dim:
     return math.floor(dim * scale)
 
 
-def _roi(node: Node, place: int, count: int, way: _Way) -> tuple[float, float]:
+def _roi(node: Node, place: int, count: int, way: Way) -> tuple[float, float]:
     if way.coordinates != "tf_crop_and_resize":
         return 0.0, 1.0
     roi = node.host(1).reshape(-1).tolist()
     return float(roi[place]), float(roi[place + count])
-
-
-def _resized(node: Node, x: Tensor, place: int, axis: _Axis, way: _Way, outside: float) -> Tensor:
-    size = axis.resized * (1 if way.mode == "nearest" else axis.size)
-    if size > MAX_TABLE:
-        node.fail(f"{axis.size} elements become {axis.resized} by a table of {size} numbers, more than {MAX_TABLE}")
-    found = _coordinates(np.arange(axis.resized, dtype=np.float64), axis, way.coordinates)
-    if way.mode == "nearest":
-        positions = np.clip(_ROUND[way.rounding](found), 0, axis.size - 1).astype(np.int64)
-        result = build.take(x, node.parameter(positions), place)
-    else:
-        table = np.stack([_weights(at, axis, way) for at in found]) if axis.resized else np.zeros((0, axis.size))
-        moved = build.moveaxis(x, place, -1)
-        wide = moved if moved.dtype.is_float else moved.cast(DType.FLOAT32)
-        product = wide @ node.parameter(np.ascontiguousarray(table.T).astype(wide.dtype.numpy))
-        result = build.moveaxis(product, -1, place)
-    if way.coordinates != "tf_crop_and_resize":
-        return result
-    is_outside = (found < 0) | (found > axis.size - 1)
-    if not is_outside.any():
-        return result
-    flags = node.parameter(is_outside.reshape([-1, *(1,) * (x.rank - 1 - place)]))
-    return build.where(flags, node.parameter(np.asarray(outside)).cast(result.dtype), result)
-
-
-def _coordinates(each: Host, axis: _Axis, how: str) -> Host:
-    """Where in the original the elements of the result lie."""
-    nothing = np.zeros_like(each)
-    if how == "align_corners":
-        # By the size that the scale asks for, which need not be whole.
-        asked = axis.scale * axis.size
-        return each * (axis.size - 1) / (asked - 1) if asked != 1 else nothing
-    if how == "asymmetric":
-        return each / axis.scale
-    if how == "tf_crop_and_resize":
-        start, end = axis.roi
-        if axis.resized == 1:
-            return nothing + 0.5 * (start + end) * (axis.size - 1)
-        return start * (axis.size - 1) + each * (end - start) * (axis.size - 1) / (axis.resized - 1)
-    if how == "pytorch_half_pixel" and axis.resized == 1:
-        return nothing
-    centred = (each + 0.5) / axis.scale - 0.5
-    if how == "half_pixel_symmetric":
-        return centred + axis.size / 2 * (1 - axis.resized / (axis.scale * axis.size))
-    return centred
-
-
-_ROUND: dict[str, Callable[[Host], Host]] = {
-    "round_prefer_floor": lambda x: np.ceil(x - 0.5),
-    "round_prefer_ceil": lambda x: np.floor(x + 0.5),
-    "floor": np.floor,
-    "ceil": np.ceil,
-}
-
-
-def _weights(at: float, axis: _Axis, way: _Way) -> Host:
-    """How much of each element of the original is at a coordinate."""
-    shrink = min(axis.scale, 1.0) if way.antialias else 1.0
-    reach = (1 if way.mode == "linear" else 2) / shrink
-    around = np.arange(math.floor(at - reach), math.ceil(at + reach) + 1)
-    away = np.abs(around - at) * shrink
-    parts = np.clip(1 - away, 0, None) if way.mode == "linear" else _cubic(away, way.cubic)
-    if way.excludes_outside:
-        parts = np.where((around >= 0) & (around < axis.size), parts, 0.0)
-    if way.excludes_outside or way.antialias:
-        parts = parts / parts.sum()
-    row = np.zeros(axis.size)
-    np.add.at(row, np.clip(around, 0, axis.size - 1), parts)
-    return row
-
-
-def cubic(away: Away, a: float) -> tuple[Away, Away]:
-    """The kernel of cubic convolution (Keys 1981) at a distance of up to 1, and at one of 1 to 2."""
-    near = ((a + 2) * away - (a + 3)) * away * away + 1.0
-    far = ((a * away - 5 * a) * away + 8 * a) * away - 4 * a
-    return near, far
-
-
-def _cubic(away: Host, a: float) -> Host:
-    near, far = cubic(away, a)
-    return np.where(away <= 1, near, np.where(away < 2, far, 0.0))
 
 
 OPERATORS: dict[str, Callable[[Node], Value]] = {"Resize": resize, "Upsample": upsample}

@@ -11,8 +11,8 @@ from ... import build
 from ...build import Tensor
 from ...dtypes import DType
 from ...expr import Dim, product
+from ..composed.resampling import CUBIC, cubic
 from .node import Node
-from .resizing import CUBIC, cubic
 from .value import Value
 
 

@@ -2,49 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Final
+from collections.abc import Callable
 
 import numpy as np
 
 from ... import build
 from ...build import Tensor
 from ...dtypes import DType
-from ...expr import Dim, product
-from ..putting import combine, put
+from ...expr import product
+from ..composed.placing import REDUCTIONS, flat_indices, put, wrapped
 from . import dimensions
-from .indexing import wrapped
 from .node import Node
 from .value import Value
-
-REDUCTIONS: Final = ("none", "add", "mul", "max", "min")
 
 
 def _reduction(node: Node) -> str:
     return node.choice("reduction", REDUCTIONS, "none") if node.opset >= 16 else "none"
 
 
-def _put(node: Node, x: Tensor, indices: Tensor, updates: Tensor, axis: int, how: str) -> Tensor:
-    return put(x, indices, updates, axis) if how == "none" else combine(x, indices, updates, axis, how, node.fail)
-
-
 def scatter_elements(node: Node) -> Value:
     x, updates = node.tensor(0), node.tensor(2)
     axis = node.integer("axis", 0) % max(x.rank, 1)
     indices = wrapped(node.tensor(1).cast(DType.INT64), x.shape[axis])
-    return _put(node, x, indices, updates, axis, _reduction(node))
-
-
-def _linear(indices: Tensor, dims: Sequence[Dim]) -> Tensor:
-    """Tuples of indices, along the last axis, as positions in the flattened `dims`."""
-    total = build.zeros(indices.builder, indices.shape[:-1], DType.INT64)
-    for place, dim in enumerate(dims):
-        size = build.dim_value(indices.builder, dim)
-        own = wrapped(indices[..., place].cast(DType.INT64), dim)
-        # What lies outside of one axis must not be found on another row.
-        inside = (own >= 0) & (own < size)
-        total = build.where(inside & (total >= 0), total * size + own, -1)
-    return total
+    return put(x, indices, updates, axis, _reduction(node), refuse=node.fail)
 
 
 def scatter_nd(node: Node) -> Value:
@@ -53,8 +33,9 @@ def scatter_nd(node: Node) -> Value:
     head, rest = x.shape[:depth], x.shape[depth:]
     flat = x.reshape([product(head), product(rest)])
     count = product(indices.shape[:-1])
-    places = _linear(indices, head).reshape([count, 1]).expand([count, product(rest)])
-    return _put(node, flat, places, updates.reshape([count, product(rest)]), 0, _reduction(node)).reshape(x.shape)
+    places = flat_indices(indices, head).reshape([count, 1]).expand([count, product(rest)])
+    combined = put(flat, places, updates.reshape([count, product(rest)]), 0, _reduction(node), refuse=node.fail)
+    return combined.reshape(x.shape)
 
 
 def gather_nd(node: Node) -> Value:
@@ -64,7 +45,7 @@ def gather_nd(node: Node) -> Value:
     batch, head, rest = x.shape[:shared], x.shape[shared : shared + depth], x.shape[shared + depth :]
     flat = x.reshape([product(batch), product(head), product(rest)])
     outer = indices.shape[shared:-1]
-    places = _linear(indices, head).reshape([product(batch), product(outer), 1])
+    places = flat_indices(indices, head).reshape([product(batch), product(outer), 1])
     found = build.gather(flat, places.expand([product(batch), product(outer), product(rest)]), 1)
     return found.reshape([*batch, *outer, *rest])
 
@@ -87,7 +68,7 @@ def tensor_scatter(node: Node) -> Value:
     if is_circular:
         steps = steps % build.dim_value(cache.builder, cache.shape[axis])
     whole = [1] * (cache.rank - steps.rank) + list(steps.shape)
-    return _put(node, cache, steps.reshape(whole).expand(update.shape), update, axis, "none")
+    return put(cache, steps.reshape(whole).expand(update.shape), update, axis)
 
 
 def compress(node: Node) -> Value:

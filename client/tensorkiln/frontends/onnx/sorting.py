@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final
 
 import numpy as np
 
-from ... import build
-from ..ranking import in_order, ranks
+from ..composed.ranking import first_in_order
 from .node import Node
 from .value import Value
-
-MAX_RANKED: Final = 1 << 13
-"""Elements along an axis, each of which is compared with all others."""
 
 
 def top_k(node: Node) -> list[Value]:
@@ -25,26 +20,11 @@ def top_k(node: Node) -> list[Value]:
     node.ignore("sorted")  # What is sorted is right where any order would be.
     extent = x.shape[axis]
     low, high = node.builder.bounds(extent)
-    if high > MAX_RANKED:
-        node.fail(f"axis {axis} has the extent {extent}, which may be more than {MAX_RANKED}")
     if not 0 <= count <= high:
         node.invalid(f"{count} of {extent} elements are asked for")
     if count > low:
         node.fail(f"k is {count}, but axis {axis} has {extent} elements, perhaps only {low}; give its symbols bounds")
-    moved = build.moveaxis(x, axis, -1)
-    own, other = moved.unsqueeze([-1]), moved.unsqueeze([-2])
-    before = other > own if is_largest else other < own
-    if x.dtype.is_float:
-        # NaN is greater than all numbers, as in NumPy's order.
-        own_is_number, other_is_number = ~build.is_nan(own), ~build.is_nan(other)
-        before = before | ((own_is_number & ~other_is_number) if is_largest else (other_is_number & ~own_is_number))
-        same = build.equal(own, other) | ~(own_is_number | other_is_number)
-    else:
-        same = build.equal(own, other)
-    rank = ranks(before, same)
-    places = build.arange(x.builder, extent)
-    values, positions = (in_order(rank, each, count) for each in (moved, places.expand(moved.shape)))
-    return [build.moveaxis(values, -1, axis), build.moveaxis(positions, -1, axis)]
+    return list(first_in_order(x, axis, count, is_largest, node.fail))
 
 
 def unique(node: Node) -> list[Value]:

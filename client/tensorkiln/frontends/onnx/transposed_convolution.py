@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from ...build import Tensor, conv
 from ...expr import Dim
-from ..spreading import spread_spatial
+from ..composed.spreading import mirrored, spread_spatial
 from .node import Node
 from .value import Value
 from .window import WindowAttributes, window_attributes
@@ -31,9 +31,7 @@ def transposed_convolution(node: Node) -> Value:
     if groups < 1 or len(extra) != len(kernel):
         node.invalid(f"group {groups} and output_padding {extra} do not fit the weights {weight.shape}")
     bias = node.tensor(2) if node.has(2) else None
-    return conv(
-        spread_spatial(x, window.strides), _mirrored(weight, groups), bias, 1, padding, window.dilations, groups
-    )
+    return conv(spread_spatial(x, window.strides), mirrored(weight, groups), bias, 1, padding, window.dilations, groups)
 
 
 def _cut(
@@ -54,13 +52,6 @@ def _cut(
         half = total // 2
         found.append((half, total - half) if mode == "SAME_UPPER" else (total - half, half))
     return found
-
-
-def _mirrored(weight: Tensor, groups: int) -> Tensor:
-    """(C, O / groups, *kernel) as (O, C / groups, *kernel) with the kernel reversed."""
-    channels, per_group, *kernel = weight.shape
-    split = weight.flip(range(2, weight.rank)).reshape(groups, channels // groups, per_group, *kernel)
-    return split.transpose(1, 2).reshape(per_group * groups, channels // groups, *kernel)
 
 
 OPERATORS: dict[str, Callable[[Node], Value]] = {"ConvTranspose": transposed_convolution}

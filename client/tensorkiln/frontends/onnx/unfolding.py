@@ -12,7 +12,7 @@ from ...build import Tensor
 from ...build.windows import plain_windows, window
 from ...dtypes import DType
 from ...expr import Dim, product
-from ..spreading import spread_spatial
+from ..composed.spreading import spread_spatial
 from . import axes
 from .node import Node
 from .value import Value

@@ -1,10 +1,17 @@
-"""Elements moved apart along an axis, with a fill between them."""
+"""What the gradient of a convolution is made of: elements moved apart, and kernels turned round."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..build import Tensor, pad
+from ...build import Tensor, pad
+
+
+def mirrored(weight: Tensor, groups: int) -> Tensor:
+    """(C, O / groups, *kernel) as (O, C / groups, *kernel) with the kernel reversed."""
+    channels, per_group, *kernel = weight.shape
+    split = weight.flip(range(2, weight.rank)).reshape(groups, channels // groups, per_group, *kernel)
+    return split.transpose(1, 2).reshape(per_group * groups, channels // groups, *kernel)
 
 
 def spread(x: Tensor, axis: int, step: int, fill: bool | int | float = 0) -> Tensor:

@@ -1,13 +1,13 @@
-"""Inverse trigonometric and hyperbolic functions, which graphs have no nodes of; operands are float32 or float64."""
+"""Inverse trigonometric and hyperbolic functions, which graphs have no nodes of."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from .. import build
-from ..build import Tensor
-from ..dtypes import DType
+from ... import build
+from ...build import Tensor
+from ...dtypes import DType
 
 ATAN_32 = (8.05374449538e-2, -1.38776856032e-1, 1.99777106478e-1, -3.33329491539e-1)
 """Of x³, x⁵, x⁷ and x⁹ from the last on, for |x| ≤ tan(π/8): `atanf` of the Cephes library (Moshier 1989)."""
@@ -107,3 +107,9 @@ def atan2(y: Tensor, x: Tensor) -> Tensor:
 def _is_negative(x: Tensor) -> Tensor:
     """Whether the sign of `x` is set, that of a zero too."""
     return (x < 0.0) | (build.equal(x, 0.0) & (1.0 / x < 0.0))
+
+
+def in_wide_float(function: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
+    """`function` of `x`, in float32 where 16 bits would lose in each step; rounded once."""
+    wide = x if x.dtype in (DType.FLOAT32, DType.FLOAT64) else x.cast(DType.FLOAT32)
+    return function(wide).cast(x.dtype)

@@ -1,0 +1,25 @@
+"""PyTorch's programs as graphs: exported ones, with or without torch, and those of `torch.compile`."""
+
+from typing import TYPE_CHECKING
+
+from ...on_first_use import on_first_use
+
+if TYPE_CHECKING:
+    from .compiling import backend as backend
+    from .loading import load as load
+    from .model import CompiledModule as CompiledModule
+    from .model import TorchModel as TorchModel
+    from .operators import FAMILIES as FAMILIES
+    from .operators import OPERATORS as OPERATORS
+
+__getattr__ = on_first_use(
+    __name__,
+    {
+        "compiling": "backend",
+        "loading": "load",
+        "model": "CompiledModule TorchModel",
+        "operators": "FAMILIES OPERATORS",
+    },
+)
+
+__all__ = ["FAMILIES", "OPERATORS", "CompiledModule", "TorchModel", "backend", "load"]

@@ -1,0 +1,233 @@
+"""A `.pt2` archive that `torch.export.save` wrote, read without torch: its graph is JSON, its weights are bytes."""
+
+from __future__ import annotations
+
+import json
+import os
+import zipfile
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO, Final, TypeAlias
+
+from ...dtypes import DType
+from ...errors import InvalidGraphError, UnsupportedGraphError
+from ...expr import Dim
+from .archived_arrays import arrays_of
+from .archived_trees import tree_of
+from .element_types import BY_NUMBER, dtype_named
+from .exported import Argument, Exported, Input, Literal, Operation, Output, Ref, Role, TensorType, ValueType
+from .lines import user_line
+from .sizes import is_symbol, size
+
+SCHEMA_MAJOR: Final = 8
+"""The major version of the schema of `torch.export` that is read: what torch 2.13 writes is 8.20."""
+MAX_GRAPH_BYTES: Final = 1 << 28
+"""Of the JSON text of a graph."""
+
+_UNREADABLE: Final = (
+    *(zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, OverflowError),
+    *(ValueError, TypeError, LookupError, AttributeError, StopIteration),
+)
+"""What the standard library raises on bytes that are no archive, or whose records are not those of the schema."""
+
+Json: TypeAlias = "dict[str, Any]"
+Source: TypeAlias = "str | os.PathLike[str] | BinaryIO"
+
+
+def read_archive(source: Source) -> Exported:
+    """The one program of an archive: the file, or a stream of it.
+
+    InvalidGraphError when this is no such archive or damaged; UnsupportedGraphError for another schema, for several
+    programs in one archive, and for weights that only torch can unpickle. OSError when a file cannot be opened.
+    """
+    called = os.fspath(source) if isinstance(source, str | os.PathLike) else "the stream"
+    try:
+        with zipfile.ZipFile(source) as archive:
+            return _read(archive, called)
+    except _UNREADABLE as error:
+        raise InvalidGraphError(f"{called} cannot be read as an exported program: {error!r}") from error
+
+
+def _read(archive: zipfile.ZipFile, called: str) -> Exported:
+    paths = [name for name in archive.namelist() if name.rpartition("/")[0].endswith("/models")]
+    graphs = [name for name in paths if name.endswith(".json")]
+    if len(graphs) != 1:
+        found = f"{len(graphs)} programs" if graphs else "no program"
+        raise InvalidGraphError(f"{called} holds {found}; one is read")
+    (path,) = graphs
+    if archive.getinfo(path).file_size > MAX_GRAPH_BYTES:
+        raise UnsupportedGraphError(f"{called}: the text of the graph is longer than {MAX_GRAPH_BYTES} bytes")
+    record = json.loads(archive.read(path))
+    version = record["schema_version"]
+    if version["major"] != SCHEMA_MAJOR:
+        raise UnsupportedGraphError(
+            f"{called} is of the schema {version['major']}.{version['minor']}, and {SCHEMA_MAJOR} is read; "
+            "pass the ExportedProgram that torch.export.load gives"
+        )
+    root, name = path.partition("/models/")[0], Path(path).stem
+    return _exported(record, name, arrays_of(archive, root, name))
+
+
+def _exported(record: Json, name: str, arrays: Mapping[str, Any]) -> Exported:
+    module = record["graph_module"]
+    graph, signature = module["graph"], module["signature"]
+    literals: dict[str, Literal] = {}
+    inputs = tuple(_input(spec, literals) for spec in signature["input_specs"])
+    top = next(entry["signature"] for entry in module["module_call_graph"] if entry["fqn"] == "")
+    return Exported(
+        name,
+        inputs,
+        tuple(_operation(node) for node in graph["nodes"]),
+        tuple(_output(spec) for spec in signature["output_specs"]),
+        _types(graph),
+        {
+            symbol: (bound["min_val"] if bound["min_val"] is not None else 0, bound["max_val"])
+            for symbol, bound in record["range_constraints"].items()
+            if is_symbol(symbol)
+        },
+        arrays,
+        tree_of(top["in_spec"]),
+        tuple(top.get("forward_arg_names") or ()),
+        tree_of(top["out_spec"]),
+        literals,
+    )
+
+
+def _input(spec: Json, literals: dict[str, Literal]) -> Input:
+    ((kind, body),) = spec.items()
+    if kind == "user_input":
+        ((form, value),) = body["arg"].items()
+        name = value.get("name") or value.get("as_name") if isinstance(value, dict) else None
+        if not isinstance(name, str):
+            raise UnsupportedGraphError(f"an input of the form {form} is not supported")
+        return Input(name, Role.USER)
+    if kind == "constant_input":
+        literals[body["name"]] = _literal(body["value"])
+        return Input(body["name"], Role.USER)
+    places = {
+        "parameter": (Role.PARAMETER, "parameter_name"),
+        "buffer": (Role.BUFFER, "buffer_name"),
+        "tensor_constant": (Role.CONSTANT, "tensor_constant_name"),
+    }
+    if kind not in places:
+        raise UnsupportedGraphError(f"an input that is a {kind} is not supported")
+    role, field = places[kind]
+    return Input(body["arg"]["name"], role, body[field])
+
+
+def _output(spec: Json) -> Output:
+    ((kind, body),) = spec.items()
+    if kind == "user_output":
+        return Output(_argument(body["arg"]))
+    places = {
+        "buffer_mutation": (Role.BUFFER, "buffer_name"),
+        "parameter_mutation": (Role.PARAMETER, "parameter_name"),
+        "user_input_mutation": (Role.USER, "user_input_name"),
+    }
+    if kind not in places:
+        raise UnsupportedGraphError(f"an output that is a {kind} is not supported")
+    role, field = places[kind]
+    return Output(Ref(body["arg"]["name"]), body[field], role)
+
+
+def _operation(node: Json) -> Operation:
+    arguments = {entry["name"]: _argument(entry["arg"]) for entry in node["inputs"]}
+    results: list[str] = []
+    for entry in node["outputs"]:
+        found = _argument(entry)
+        results.extend(_name(each) for each in (found if isinstance(found, tuple) else (found,)))
+    line = user_line(node["metadata"].get("stack_trace"))
+    name = node.get("name") or (results[0] if results else node["target"])
+    return Operation(name, node["target"].removeprefix("torch.ops."), arguments, tuple(results), line)
+
+
+def _name(result: Argument) -> str:
+    return result.name if isinstance(result, Ref) else ""
+
+
+def _types(graph: Json) -> dict[str, ValueType]:
+    types: dict[str, ValueType] = {name: _tensor_type(meta) for name, meta in graph["tensor_values"].items()}
+    for name, value in graph["sym_int_values"].items():
+        types[name] = _size(value)
+    return types
+
+
+def _tensor_type(meta: Json) -> TensorType:
+    spelled = BY_NUMBER.get(meta["dtype"], "unknown")
+    shape = tuple(_size(each) for each in meta["sizes"])
+    return TensorType(dtype_named(spelled), shape, spelled, meta["device"]["type"])
+
+
+def _size(value: Json) -> Dim:
+    return value["as_int"] if "as_int" in value else size(value["as_expr"]["expr_str"])
+
+
+def _argument(entry: Json) -> Argument:
+    ((kind, value),) = ((kind, value) for kind, value in entry.items())
+    if kind not in _READERS:
+        raise UnsupportedGraphError(f"an argument of the form {kind} is not supported")
+    return _READERS[kind](value)
+
+
+def _literal(entry: Json) -> Literal:
+    found = _argument(entry)
+    if isinstance(found, Ref | tuple):
+        raise ValueError(f"{entry} is no literal")
+    return found
+
+
+def _number(value: Any) -> float:
+    return float(value)
+
+
+def _each(read: Callable[[Any], Argument]) -> Callable[[Sequence[Any]], Argument]:
+    return lambda values: tuple(read(value) for value in values)
+
+
+def _symbolic(entry: Json) -> Argument:
+    ((kind, value),) = entry.items()
+    return Ref(value) if kind == "as_name" else value
+
+
+def _dtype(number: int) -> DType | str:
+    spelled = BY_NUMBER.get(number, "unknown")
+    return dtype_named(spelled) or spelled
+
+
+def _reference(entry: Json) -> Argument:
+    return Ref(entry["name"])
+
+
+def _plain(value: Any) -> Argument:
+    return value
+
+
+_READERS: dict[str, Callable[[Any], Argument]] = {
+    "as_none": lambda _: None,
+    "as_tensor": _reference,
+    "as_tensors": _each(_reference),
+    "as_optional_tensor": lambda entry: _argument(entry),
+    "as_optional_tensors": _each(lambda entry: _argument(entry)),
+    "as_nested_tensors": _each(_each(_reference)),
+    "as_int": _plain,
+    "as_ints": _each(_plain),
+    "as_int_lists": _each(_each(_plain)),
+    "as_float": _number,
+    "as_floats": _each(_number),
+    "as_string": _plain,
+    "as_strings": _each(_plain),
+    "as_bool": _plain,
+    "as_bools": _each(_plain),
+    "as_sym_int": _symbolic,
+    "as_sym_ints": _each(_symbolic),
+    "as_sym_float": _symbolic,
+    "as_sym_floats": _each(_symbolic),
+    "as_sym_bool": _symbolic,
+    "as_sym_bools": _each(_symbolic),
+    "as_scalar_type": _dtype,
+    "as_memory_format": lambda _: None,
+    "as_layout": lambda number: None if number == 7 else f"layout {number}",
+    "as_device": lambda device: str(device["type"]),
+}
+"""By the form of an argument in the schema: how it is read. Floats that JSON lacks are strings, such as "-Infinity"."""

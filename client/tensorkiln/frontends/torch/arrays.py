@@ -1,0 +1,37 @@
+"""Torch's tensors as NumPy arrays and back, without a copy where that is possible."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...errors import CallInputError, DeviceError
+from .element_types import dtype_named
+
+
+def array_of(tensor: Any) -> np.ndarray[Any, Any]:
+    """The tensor's memory as a contiguous array; a copy where it has gaps, is conjugated, or sparse to begin with.
+
+    DeviceError for a tensor of another device, CallInputError for an element type that graphs lack.
+    """
+    import torch
+
+    dtype = dtype_named(str(tensor.dtype))
+    if dtype is None:
+        raise CallInputError(f"a tensor of {tensor.dtype} is given, an element type that is not supported")
+    if tensor.device.type != "cpu":
+        raise DeviceError(f"a tensor on {tensor.device} is given; these programs take those of the CPU: use .cpu()")
+    plain = tensor.detach().resolve_conj().resolve_neg().contiguous()
+    if plain.dtype is torch.bfloat16:
+        return plain.view(torch.int16).numpy().view(dtype.numpy)
+    return plain.numpy()
+
+
+def tensor_of(array: np.ndarray[Any, Any]) -> Any:
+    """A tensor over the array's memory."""
+    import torch
+
+    if array.dtype.name == "bfloat16":
+        return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
+    return torch.from_numpy(array)

@@ -1,0 +1,85 @@
+"""How a module is called: which leaf of its arguments is which input, and which output lies where in its results."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from ...errors import CallInputError
+from ...expr import Dim, Expr, add, evaluate, free_symbols, mul, sub, substitute
+from ...expr import symbol as symbol_named
+from .exported import Literal, Tree
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A tensor among the results, by the name of its output."""
+
+    name: str
+
+
+Result: TypeAlias = "Named | Dim | Literal"
+
+
+@dataclass(frozen=True, slots=True)
+class Calling:
+    """`leaves` are the names of the arguments in order; `shapes` says of each tensor its shape, `sizes` of each integer
+    its value as a dim, `fixed` what it must be.
+
+    `returned` are the results in order. `buffers` and `changed` say which output is the new value of which buffer or
+    argument. The trees are None where there is none: then arguments and results are flat.
+    """
+
+    leaves: tuple[str, ...]
+    shapes: Mapping[str, tuple[Dim, ...]]
+    sizes: Mapping[str, Dim]
+    fixed: Mapping[str, Literal]
+    returned: tuple[Result, ...]
+    buffers: Mapping[str, str]
+    changed: Mapping[str, str]
+    arguments: Tree | None = None
+    argument_names: tuple[str, ...] = ()
+    results: Tree | None = None
+
+    def checked(self, flat: Sequence[Any]) -> dict[str, Any]:
+        """The leaves by their names. CallInputError where one that the export fixed is another."""
+        given = dict(zip(self.leaves, flat, strict=True))
+        for name, value in self.fixed.items():
+            if given[name] != value or isinstance(given[name], bool) != isinstance(value, bool):
+                raise CallInputError(f"the export fixed {name} at {value!r}; given is {given[name]!r}")
+        return given
+
+    def symbols(self, given: Mapping[str, Any]) -> dict[str, int]:
+        """The values of the symbols, by the sizes of the arrays and by the integers that are given.
+
+        A size that is a multiple of a symbol and a constant is solved. CallInputError where that leaves a fraction.
+        """
+        found: dict[str, int] = {}
+        pending = [(name, dim, given[name]) for name, dim in self.sizes.items()]
+        for name, shape in self.shapes.items():
+            own = given[name].shape
+            pending += [(name, dim, size) for dim, size in zip(shape, own, strict=False)]
+        unsolved = -1
+        while pending and len(pending) != unsolved:
+            unsolved = len(pending)
+            pending = [entry for entry in pending if not _solve(*entry, found)]
+        return found
+
+
+def _solve(name: str, dim: Dim, size: int, found: dict[str, int]) -> bool:
+    """Whether the dim has no symbol any more whose value is not known."""
+    rest = substitute(dim, found)
+    unknown = free_symbols(rest)
+    if not isinstance(rest, Expr) or len(unknown) != 1:
+        return not unknown
+    (symbol,) = unknown
+    base = evaluate(rest, {symbol: 0})
+    slope = evaluate(rest, {symbol: 1}) - base
+    if slope == 0 or sub(rest, add(base, mul(slope, symbol_named(symbol)))) != 0:
+        return False
+    value, left = divmod(size - base, slope)
+    if left:
+        raise CallInputError(f"a size of {name} is {size}, and must be {dim} of a whole {symbol}")
+    found[symbol] = value
+    return True

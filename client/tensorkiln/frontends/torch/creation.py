@@ -1,0 +1,142 @@
+"""Tensors that are made of numbers."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ... import build
+from ...build import Tensor
+from ...dtypes import DType
+from ...expr import Dim, Expr, ceildiv, sub
+from .call import Call, Operator
+
+
+def _full(call: Call, value: object) -> Tensor:
+    """A number, which may depend on symbols, in every element."""
+    number = value if isinstance(value, Tensor | Expr | bool | int | float) else 0
+    scalar = call.as_tensor(number, call.dtype)
+    shape = call.result_shape()
+    return scalar.reshape([1] * len(shape)).expand(shape) if shape else scalar
+
+
+def _filled(call: Call) -> Tensor:
+    return _full(call, call.operand("fill_value"))
+
+
+def _fill(call: Call) -> Tensor:
+    value = call.operand("value")
+    return _full(call, value.reshape([]) if isinstance(value, Tensor) else value)
+
+
+def _constant(value: int) -> Operator:
+    return lambda call: _full(call, value)
+
+
+def _scalar(call: Call) -> Tensor:
+    return call.as_tensor(call.operand("s"), call.dtype)
+
+
+def _range(call: Call) -> Tensor:
+    """`start`, `start + step`, … below `end`: of floats as torch computes them, each by one product and one sum."""
+    start = call.operand("start") if call.has("start") else 0
+    end = call.operand("end")
+    step = call.operand("step") if call.has("step") else 1
+    if isinstance(start, Tensor) or isinstance(end, Tensor) or isinstance(step, Tensor | Expr):
+        call.fail("the ends of a range must be known, or sizes")
+    count = _count(call, start, end, step)
+    whole = isinstance(start, int | Expr) and isinstance(step, int)
+    if not whole and call.dtype.is_integer:
+        start, step = math.trunc(float(_known(call, start))), math.trunc(step)
+    wide = DType.INT64 if isinstance(start, int | Expr) and isinstance(step, int) else DType.FLOAT64
+    numbers = build.arange(call.builder, count, wide)
+    scaled = numbers if step == 1 else numbers * call.as_tensor(step, wide)
+    return (scaled if start == 0 else scaled + call.as_tensor(start, wide)).cast(call.dtype)
+
+
+def _known(call: Call, value: object) -> float:
+    return value if isinstance(value, int | float) else call.fail(f"{value} must be known beside fractions")
+
+
+def _count(call: Call, start: object, end: object, step: float) -> Dim:
+    if step == 0:
+        call.invalid("a range has a step that is not 0")
+    if isinstance(step, int) and isinstance(start, int | Expr) and isinstance(end, int | Expr):
+        span = sub(end, start) if step > 0 else sub(start, end)
+        return ceildiv(span, abs(step))
+    return max(math.ceil((_known(call, end) - _known(call, start)) / step), 0)
+
+
+def _eye(call: Call) -> Tensor:
+    rows, columns = call.result_shape()
+    numbers = [build.arange(call.builder, dim) for dim in (rows, columns)]
+    return build.equal(numbers[0].unsqueeze(1), numbers[1]).cast(call.dtype)
+
+
+def _iota(call: Call) -> Tensor:
+    numbers = build.arange(call.builder, call.dim("length"))
+    return (numbers * call.integer("step", 1) + call.as_tensor(call.dim("start", 0), DType.INT64)).cast(call.dtype)
+
+
+def _line(call: Call) -> Tensor:
+    """From both ends to the middle, as torch does, so that both are exact."""
+    start, end, steps = call.operand("start"), call.operand("end"), call.integer("steps")
+    wide = DType.FLOAT64 if call.dtype is DType.FLOAT64 else DType.FLOAT32
+    first, last = (call.as_tensor(each, wide) for each in (start, end))
+    if steps == 1:
+        return first.reshape([1]).cast(call.dtype)
+    step = (last - first) / float(steps - 1)
+    places = build.arange(call.builder, steps, wide)
+    near, far = first + places * step, last - (float(steps - 1) - places) * step
+    return build.where(places < float(steps // 2), near, far).cast(call.dtype)
+
+
+def _one_hot(call: Call) -> Tensor:
+    x, depth = call.tensor(), call.integer("num_classes", -1)
+    if depth < 0:
+        call.fail("the number of classes must be given, it would depend on values")
+    return build.one_hot(x, depth, DType.INT64)
+
+
+def _triangle_places(is_upper: bool) -> Operator:
+    """Rows and columns of the places of a triangle, row by row."""
+
+    def apply(call: Call) -> Tensor:
+        rows, columns, offset = call.integer("row"), call.integer("col"), call.integer("offset", 0)
+        found = np.triu_indices(rows, offset, columns) if is_upper else np.tril_indices(rows, offset, columns)
+        return call.parameter(np.stack(found).astype(np.int64)).cast(call.dtype)
+
+    return apply
+
+
+OPERATORS: dict[str, Operator] = {
+    "aten.arange.default": _range,
+    "aten.arange.start": _range,
+    "aten.arange.start_step": _range,
+    "aten.empty.memory_format": _constant(0),
+    "aten.empty_like.default": _constant(0),
+    "aten.empty_permuted.default": _constant(0),
+    "aten.empty_strided.default": _constant(0),
+    "aten.eye.default": _eye,
+    "aten.eye.m": _eye,
+    "aten.fill.Scalar": _fill,
+    "aten.fill.Tensor": _fill,
+    "aten.full.default": _filled,
+    "aten.full_like.default": _filled,
+    "aten.linspace.default": _line,
+    "aten.new_empty.default": _constant(0),
+    "aten.new_empty_strided.default": _constant(0),
+    "aten.new_full.default": _filled,
+    "aten.new_ones.default": _constant(1),
+    "aten.new_zeros.default": _constant(0),
+    "aten.one_hot.default": _one_hot,
+    "aten.ones.default": _constant(1),
+    "aten.ones_like.default": _constant(1),
+    "aten.scalar_tensor.default": _scalar,
+    "aten.tril_indices.default": _triangle_places(False),
+    "aten.triu_indices.default": _triangle_places(True),
+    "aten.zeros.default": _constant(0),
+    "aten.zeros_like.default": _constant(0),
+    "prims.iota.default": _iota,
+}

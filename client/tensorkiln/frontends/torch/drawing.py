@@ -1,0 +1,67 @@
+"""Random numbers by Threefry, under the key that is an input of the graph: the same key gives the same numbers.
+
+They are not the numbers that torch's own generators would draw.
+"""
+
+from __future__ import annotations
+
+from ... import build
+from ...build import Tensor
+from .call import Call, Operator
+
+
+def _uniform(call: Call) -> Tensor:
+    return build.random_uniform(call.builder, call.result_shape(), call.key(), call.dtype)
+
+
+def _uniform_between(call: Call) -> Tensor:
+    low, high = call.number("from", 0.0), call.number("to", 1.0)
+    return _uniform(call) * (high - low) + low
+
+
+def _normal(call: Call) -> Tensor:
+    return build.random_normal(call.builder, call.result_shape(), call.key(), call.dtype)
+
+
+def _normal_like(call: Call) -> Tensor:
+    return _normal(call) * call.number("std", 1.0) + call.number("mean", 0.0)
+
+
+def _chance(call: Call) -> Tensor:
+    """1 with the probability that is given, for all or for each element."""
+    chance = call.operand("p") if call.has("p") else call.tensor()
+    drawn = build.random_uniform(call.builder, call.result_shape(), call.key())
+    return (drawn < call.as_tensor(chance, drawn.dtype)).cast(call.dtype)
+
+
+def _dropout(call: Call) -> list[Tensor]:
+    """Elements that are kept are scaled, so that their mean stays; and which these are."""
+    x, chance = call.tensor("input"), call.number("p")
+    if call.has("train") and not call.flag("train"):
+        return [x, build.ones(x.builder, x.shape, "bool")]
+    drawn = build.random_uniform(call.builder, x.shape, call.key())
+    kept = drawn >= chance
+    scaled = x * (1.0 / (1.0 - chance)) if chance < 1.0 else x
+    return [build.where(kept, scaled, 0.0), kept]
+
+
+def _inference_dropout(call: Call) -> Tensor:
+    if call.flag("train") and call.number("p") > 0:
+        return _dropout(call)[0]
+    return call.tensor("input")
+
+
+OPERATORS: dict[str, Operator] = {
+    "aten.bernoulli.default": _chance,
+    "aten.bernoulli.p": _chance,
+    "aten.dropout.default": _inference_dropout,
+    "aten.native_dropout.default": _dropout,
+    "aten.normal_functional.default": _normal_like,
+    "aten.rand.default": _uniform,
+    "aten.rand_like.default": _uniform,
+    "aten.randn.default": _normal,
+    "aten.randn_like.default": _normal,
+    "aten.uniform.default": _uniform_between,
+}
+RANDOM = frozenset(OPERATORS) - {"aten.dropout.default"}
+"""Operators whose graphs get the input `random_key`."""

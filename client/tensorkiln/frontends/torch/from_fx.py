@@ -1,0 +1,130 @@
+"""Graphs of FX, whose nodes call operators of ATen, as programs. Torch is imported when one is read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import reduce
+from typing import Any, Final
+
+from ...errors import UnsupportedGraphError
+from ...expr import Dim
+from .element_types import dtype_named
+from .exported import Argument, Operation, Ref, TensorType, ValueType
+from .lines import user_line
+from .sizes import size
+
+_PLAIN: Final = (bool, int, float, str)
+
+
+def operations_of(nodes: Iterable[Any]) -> tuple[tuple[Operation, ...], dict[str, ValueType]]:
+    """The calls among the nodes of a graph, and the types of all values by their names.
+
+    A tuple that an operator gives has a name for each of its parts; nodes that pick one of them are no operations.
+    UnsupportedGraphError for nodes that call no operator.
+    """
+    operations: list[Operation] = []
+    types: dict[str, ValueType] = {}
+    names: dict[str, str] = {}
+    for node in nodes:
+        if node.op == "placeholder":
+            types.update(_typed(node.name, node.meta.get("val")))
+        elif node.op == "call_function" and _is_pick(node):
+            source, place = node.args
+            names[node.name] = f"{source.name}.{place}"
+            types.update(_typed(names[node.name], node.meta.get("val")))
+        elif node.op == "call_function":
+            operations.append(_operation(node, names))
+            if not isinstance(node.meta.get("val"), list | tuple):
+                types.update(_typed(node.name, node.meta.get("val")))
+        elif node.op == "get_attr":
+            types.update(_typed(node.name, attribute(node)))
+        elif node.op != "output":
+            raise UnsupportedGraphError(f"the node {node.name!r} is a {node.op}, which is not supported")
+    return tuple(operations), types
+
+
+def output_of(nodes: Iterable[Any]) -> Sequence[Argument]:
+    """What a graph gives, flat and in order."""
+    listed = list(nodes)
+    names = {node.name: f"{node.args[0].name}.{node.args[1]}" for node in listed if _is_pick(node)}
+    (output,) = (node for node in listed if node.op == "output")
+    found = output.args[0]
+    return [argument(each, names) for each in (found if isinstance(found, list | tuple) else (found,))]
+
+
+def attribute(node: Any) -> Any:
+    """What a node gets of the module around its graph: a tensor that is constant, or a graph that an operator runs."""
+    return reduce(getattr, node.target.split("."), node.graph.owning_module)
+
+
+def _is_pick(node: Any) -> bool:
+    return node.op == "call_function" and getattr(node.target, "__name__", "") == "getitem"
+
+
+def _operation(node: Any, names: Mapping[str, str]) -> Operation:
+    line = user_line(node.meta.get("stack_trace"))
+    value = node.meta.get("val")
+    results = (node.name,)
+    if isinstance(value, list | tuple):
+        read = {user.args[1] for user in node.users if _is_pick(user)}
+        results = tuple(f"{node.name}.{place}" if place in read else "" for place in range(len(value)))
+    elif value is None:
+        results = ()
+    target, formal = _target(node)
+    given = dict(zip(formal, node.args, strict=False)) if formal else dict(enumerate(node.args))
+    arguments = {str(name): argument(each, names) for name, each in (given | dict(node.kwargs)).items()}
+    return Operation(node.name, target, arguments, results, line)
+
+
+def _target(node: Any) -> tuple[str, list[str]]:
+    """The operator's name and those of its arguments; a plain function has none."""
+    schema = getattr(node.target, "_schema", None)
+    if schema is not None:
+        return str(node.target), [each.name for each in schema.arguments]
+    module, name = getattr(node.target, "__module__", ""), getattr(node.target, "__name__", str(node.target))
+    return f"{module}.{name}", []
+
+
+def argument(value: Any, names: Mapping[str, str]) -> Argument:
+    """An argument of a node. UnsupportedGraphError for what is neither a value, a number, a list nor a type."""
+    import torch
+
+    if isinstance(value, torch.fx.Node):
+        return Ref(names.get(value.name, value.name))
+    if isinstance(value, list | tuple):
+        return tuple(argument(each, names) for each in value)
+    if value is None or isinstance(value, _PLAIN):
+        return value
+    if isinstance(value, torch.dtype):
+        return dtype_named(str(value)) or str(value)
+    if isinstance(value, torch.memory_format) or value is torch.strided:
+        return None
+    if isinstance(value, torch.device | torch.layout):
+        return str(value)
+    if isinstance(value, torch.SymInt | torch.SymFloat | torch.SymBool):
+        return str(value)
+    return f"{type(value).__name__} {value!s}"
+
+
+def _typed(name: str, value: Any) -> dict[str, ValueType]:
+    import torch
+
+    if isinstance(value, torch.Tensor):
+        spelled = str(value.dtype).removeprefix("torch.")
+        shape = tuple(size_of(each) for each in value.shape)
+        return {name: TensorType(dtype_named(spelled), shape, spelled, value.device.type)}
+    if isinstance(value, torch.SymInt) or (isinstance(value, int) and not isinstance(value, bool)):
+        return {name: size_of(value)}
+    return {}
+
+
+def size_of(value: Any) -> Dim:
+    """A size as torch holds it: an integer, or one that an expression of SymPy computes."""
+    if isinstance(value, int):
+        return value
+    import sympy
+
+    expression = value.node.expr
+    if expression.is_Integer:
+        return int(expression)
+    return size(sympy.srepr(expression))

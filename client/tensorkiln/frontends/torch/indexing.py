@@ -1,0 +1,162 @@
+"""Elements by computed position. An index out of range gives zeros, where torch raises an error."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ... import build
+from ...build import Tensor
+from ...build.broadcast import broadcast_shape
+from ...dtypes import DType
+from ...expr import Dim, product
+from ..composed.placing import put, wrapped
+from .call import Call, Operator
+
+MAX_PAIRS = 1 << 30
+"""Of gradients that are added up for the rows of a table: pairs of a row and a gradient."""
+
+
+def _index_select(call: Call) -> Tensor:
+    x, index = call.tensor(), call.tensor("index")
+    if not x.shape:
+        return x.expand(index.shape) if index.shape else x
+    axis = call.axis(x)
+    found = build.take(x, wrapped(index, x.shape[axis]), axis)
+    return found if index.shape else found.unsqueeze(axis)
+
+
+def _gather(call: Call) -> Tensor:
+    x, index = call.tensor(), call.tensor("index")
+    if not x.shape or not index.shape:
+        return build.gather(x.reshape([1]), index.reshape([1]), 0).reshape(index.shape)
+    return build.gather(x, index, call.axis(x))
+
+
+def _embedding(call: Call) -> Tensor:
+    return build.take(call.tensor("weight"), call.tensor("indices"), 0)
+
+
+def _embedding_gradient(call: Call) -> Tensor:
+    """Gradients added up for each row of the table; those of the padding row are none."""
+    gradient, indices = call.tensor("grad_output"), call.tensor("indices")
+    rows, padding = call.integer("num_weights"), call.integer("padding_idx", -1)
+    if call.flag("scale_grad_by_freq"):
+        call.fail("gradients that are scaled by frequency are not supported")
+    width, count = gradient.shape[-1], product(indices.shape)
+    pairs = product([rows, count, width])
+    if gradient.builder.bounds(pairs)[1] > MAX_PAIRS:
+        call.fail(f"{pairs} pairs of a row and a gradient may be more than the {MAX_PAIRS} that are added up")
+    places, flat = indices.reshape([count]).cast(DType.INT64), gradient.reshape([count, width])
+    hits = build.equal(build.arange(flat.builder, rows).unsqueeze(1), places)
+    if padding >= 0:
+        hits = hits & build.not_equal(places, padding)
+    # A product with ones and zeros would make NaN of a gradient that is infinite.
+    return build.where(hits.unsqueeze(2), flat.unsqueeze(0), 0).sum([1], dtype=flat.dtype)
+
+
+def _index(call: Call) -> Tensor:
+    x, indices = call.tensor(), _indices(call, call.tensor())
+    chosen, places = _flat_places(x, indices)
+    rest = [axis for axis in range(x.rank) if axis not in chosen]
+    flat = x.permute([*chosen, *rest]).reshape(
+        [product(x.shape[axis] for axis in chosen), *(x.shape[axis] for axis in rest)]
+    )
+    found = build.take(flat, places, 0)
+    return _between(found, places.rank, chosen, rest)
+
+
+def _indices(call: Call, x: Tensor) -> list[Tensor | None]:
+    """One for each axis. UnsupportedGraphError for a mask: how many elements it finds depends on values."""
+    given = call.value("indices")
+    listed = given if isinstance(given, tuple) else call.fail("the indices are no list")
+    found: list[Tensor | None] = []
+    for each in listed:
+        if each is not None and not isinstance(each, Tensor):
+            call.fail(f"{each!r} is no index")
+        if each is not None and (each.dtype.is_bool or each.dtype is DType.UINT8):
+            call.fail("the shape of what a mask selects depends on its values; use where")
+        found.append(each)
+    return [*found, *[None] * (x.rank - len(found))]
+
+
+def _flat_places(x: Tensor, indices: Sequence[Tensor | None]) -> tuple[list[int], Tensor]:
+    """The axes that have an index, and the position in them as if they were one."""
+    chosen = [axis for axis, index in enumerate(indices) if index is not None]
+    given = [index for index in indices if index is not None]
+    shape = broadcast_shape(x.builder, [index.shape for index in given])
+    total: Tensor | None = None
+    inside: Tensor | None = None
+    for axis, index in zip(chosen, given, strict=True):
+        size = build.dim_value(x.builder, x.shape[axis])
+        place = wrapped(index.cast(DType.INT64), x.shape[axis])
+        is_in = (place >= 0) & (place < size)
+        total = place if total is None else total * size + place
+        inside = is_in if inside is None else inside & is_in
+    assert total is not None, "torch does not index with nothing"
+    assert inside is not None, "torch does not index with nothing"
+    # What lies outside of one axis must not be found on another row.
+    places = build.where(inside, total, -1) if len(chosen) > 1 else total
+    return chosen, places if places.shape == shape else places.expand(shape)
+
+
+def _between(found: Tensor, rank: int, chosen: Sequence[int], rest: Sequence[int]) -> Tensor:
+    """The axes of the indices where these were side by side, else in front."""
+    if list(chosen) != list(range(chosen[0], chosen[0] + len(chosen))):
+        return found
+    before = sum(axis < chosen[0] for axis in rest)
+    own, others = list(range(rank)), [rank + place for place in range(len(rest))]
+    return found.permute([*others[:before], *own, *others[before:]])
+
+
+def _index_put(call: Call) -> Tensor:
+    x, values, adds = call.tensor(), call.tensor("values"), call.flag("accumulate")
+    given = call.value("indices")
+    if isinstance(given, tuple) and len(given) == 1 and isinstance(given[0], Tensor) and given[0].dtype.is_bool:
+        return _masked_put(call, x, given[0], values, adds)
+    chosen, places = _flat_places(x, _indices(call, x))
+    rest = [axis for axis in range(x.rank) if axis not in chosen]
+    head, tail = product(x.shape[axis] for axis in chosen), [x.shape[axis] for axis in rest]
+    flat = x.permute([*chosen, *rest]).reshape([head, product(tail)])
+    updates = _in_front(values.cast(x.dtype), places, chosen, rest, x)
+    count = product(places.shape)
+    shape: list[Dim] = [count, product(tail)]
+    where = places.reshape([count, 1]).expand(shape)
+    done = put(flat, where, updates.reshape(shape), 0, "add" if adds else "none", refuse=call.fail)
+    order = [*chosen, *rest]
+    return done.reshape([x.shape[axis] for axis in order]).permute([order.index(axis) for axis in range(x.rank)])
+
+
+def _in_front(values: Tensor, places: Tensor, chosen: Sequence[int], rest: Sequence[int], x: Tensor) -> Tensor:
+    """The values in the shape of the indexed elements, the axes of the indices first."""
+    tail = [x.shape[axis] for axis in rest]
+    is_adjacent = list(chosen) == list(range(chosen[0], chosen[0] + len(chosen)))
+    before = sum(axis < chosen[0] for axis in rest) if is_adjacent else 0
+    whole = values.expand([*tail[:before], *places.shape, *tail[before:]])
+    own = list(range(before, before + places.rank))
+    return whole.permute([*own, *(axis for axis in range(whole.rank) if axis not in own)])
+
+
+def _masked_put(call: Call, x: Tensor, mask: Tensor, values: Tensor, adds: bool) -> Tensor:
+    """One value, or one for each place of the axes that the mask does not have."""
+    tail = x.shape[mask.rank :]
+    if product(values.shape) == 1:
+        one = values.reshape([])
+    elif values.rank <= len(tail):
+        one = values.expand(tail)
+    else:
+        call.fail("how many values a mask takes depends on its values; use where")
+    one = one.cast(x.dtype)
+    aligned = mask.reshape([*mask.shape, *(1,) * (x.rank - mask.rank)])
+    return build.where(aligned, x + one if adds else one, x)
+
+
+OPERATORS: dict[str, Operator] = {
+    "aten._unsafe_index.Tensor": _index,
+    "aten._unsafe_index_put.default": _index_put,
+    "aten.embedding.default": _embedding,
+    "aten.embedding_dense_backward.default": _embedding_gradient,
+    "aten.gather.default": _gather,
+    "aten.index.Tensor": _index,
+    "aten.index_put.default": _index_put,
+    "aten.index_select.default": _index_select,
+}

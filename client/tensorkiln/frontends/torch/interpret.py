@@ -1,0 +1,183 @@
+"""The operations of a program, one after the other, into a graph. What is not supported is listed all at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from ... import build
+from ...build import Builder, Tensor
+from ...dtypes import DType
+from ...errors import InvalidGraphError, UnsupportedGraphError
+from ...expr import Dim, Expr, ExprError, sub
+from .call import Call, Operator, Value
+from .exported import Argument, Array, Exported, Operation, Ref, TensorType
+from .symbolic_numbers import NUMBERS
+
+MAX_LISTED = 50
+"""Operations that an error spells out; the rest are counted, and its details have all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """An operation that is not supported, and why."""
+
+    operation: Operation
+    reason: str
+
+    def __str__(self) -> str:
+        where = f"\n      {self.operation.line}" if self.operation.line else ""
+        return f"  {self.operation.target} ({self.operation.name}): {self.reason}{where}"
+
+
+@dataclass
+class Interpreter:
+    """Values by name while the operations run.
+
+    `arrays` takes the arrays of parameters by their vars; `random_key` is the input that random numbers are drawn by.
+    """
+
+    builder: Builder
+    exported: Exported
+    operators: Mapping[str, Operator]
+    values: dict[str, Value]
+    arrays: dict[int, Array]
+    random_key: Tensor | None = None
+    problems: list[Problem] = field(default_factory=list[Problem])
+    _drawn: int = 0
+
+    def run(self) -> None:
+        """Compute every value. UnsupportedGraphError that lists all operations which are not supported."""
+        read = frozenset(self.exported.references())
+        for operation in self.exported.operations:
+            self._run(replace(operation, results=tuple(name if name in read else "" for name in operation.results)))
+        if self.problems:
+            raise _unsupported(self.exported.name, self.problems)
+
+    def resolve(self, argument: Argument) -> Value:
+        """The value that an argument stands for."""
+        if isinstance(argument, Ref):
+            return self._value(argument.name)
+        if isinstance(argument, tuple):
+            return tuple(self.resolve(each) for each in argument)  # pyright: ignore[reportReturnType]
+        return argument
+
+    def _value(self, name: str) -> Value:
+        if name in self.values:
+            return self.values[name]
+        known = self.exported.types.get(name)
+        if isinstance(known, int | Expr):
+            return known
+        raise UnsupportedGraphError(f"no operation gives the value {name!r}")
+
+    def _run(self, operation: Operation) -> None:
+        types = [self.exported.types.get(name) if name else None for name in operation.results]
+        sizes = {
+            name: known for name, known in zip(operation.results, types, strict=True) if isinstance(known, int | Expr)
+        }
+        if sizes and len(sizes) == len(operation.results):
+            # torch keeps the size itself beside the operation that computes it.
+            self.values.update(sizes)
+            return
+        try:
+            self._compute(operation, [each if isinstance(each, TensorType) else None for each in types])
+        except UnsupportedGraphError as error:
+            self._miss(operation, types, error.message)
+        except InvalidGraphError as error:
+            raise InvalidGraphError(
+                f"{operation.target} ({operation.name}): {error.message}"
+                + (f"\n  {operation.line}" * bool(operation.line)),
+                pointers=error.pointers,
+            ) from error
+        except (ExprError, MemoryError) as error:
+            self._miss(operation, types, f"this is beyond what can be computed here: {error}")
+        except (ValueError, TypeError, LookupError, ArithmeticError) as error:
+            # What an archive states that no torch would: axes that are none, lists of another length.
+            raise InvalidGraphError(f"{operation.target} ({operation.name}): {error}") from error
+
+    def _compute(self, operation: Operation, types: Sequence[TensorType | None]) -> None:
+        if operation.target in NUMBERS:
+            arguments = [self.resolve(argument) for argument in operation.arguments.values()]
+            for name in operation.results:
+                self.values[name] = NUMBERS[operation.target](self.builder, arguments)
+            return
+        if operation.target not in self.operators:
+            raise UnsupportedGraphError("this operator is not supported")
+        for each in types:
+            if each is not None and each.dtype is None:
+                raise UnsupportedGraphError(f"the element type {each.spelled} is not supported")
+        arguments = {name: self.resolve(argument) for name, argument in operation.arguments.items()}
+        call = Call(operation, self.builder, arguments, tuple(types), self._key, self._parameter)
+        with np.errstate(all="ignore"):
+            found = self.operators[operation.target](call)
+        results = [found] if isinstance(found, Tensor) else list(found)
+        for place, name in enumerate(operation.results):
+            if name:
+                known = types[place]
+                result = results[place] if place < len(results) else None
+                if result is None or known is None:
+                    raise UnsupportedGraphError(f"result {place} is not supported")
+                _check(self.builder, result, known)
+                self.values[name] = result
+
+    def _miss(self, operation: Operation, types: Sequence[object], reason: str) -> None:
+        """Note the problem, and go on with inputs in the place of its results, to find all problems."""
+        self.problems.append(Problem(operation, reason))
+        for name, known in zip(operation.results, types, strict=True):
+            if name and isinstance(known, TensorType):
+                try:
+                    stand_in = self.builder.input(known.dtype or DType.FLOAT32, known.shape, f"missing/{name}")
+                except InvalidGraphError:
+                    # Of a size that no input gives: what depends on it cannot be looked at.
+                    raise _unsupported(self.exported.name, self.problems) from None
+                self.values[name] = stand_in
+            elif name:
+                self.values[name] = 1
+
+    def _parameter(self, array: Array) -> Tensor:
+        """A table as an input that is bound with the weights."""
+        tensor = self.builder.parameter(DType.from_numpy(array.dtype), array.shape, f"tables/{len(self.arrays)}")
+        self.arrays[tensor.var] = array
+        return tensor
+
+    def _key(self) -> Tensor:
+        """Another key for each operation that draws: what the key of the call makes of their number."""
+        if self.random_key is None:
+            raise UnsupportedGraphError("random numbers need a key")
+        self._drawn += 1
+        return build.threefry(self.builder.scalar(self._drawn, DType.UINT64), self.random_key)
+
+
+def _check(builder: Builder, result: Tensor, known: TensorType) -> None:
+    """UnsupportedGraphError where a result is not what torch says of it: then its numbers would not be, either."""
+    fits = result.dtype is known.dtype and result.rank == len(known.shape)
+    if not fits or any(_differ(builder, own, other) for own, other in zip(result.shape, known.shape, strict=True)):
+        raise UnsupportedGraphError(
+            f"the result would be {result.dtype}{list(map(str, result.shape))}, torch says "
+            f"{known.spelled}{list(map(str, known.shape))}"
+        )
+
+
+def _differ(builder: Builder, own: Dim, other: Dim) -> bool:
+    low, high = builder.bounds(sub(own, other))
+    return low > 0 or high < 0
+
+
+def _unsupported(name: str, problems: Sequence[Problem]) -> UnsupportedGraphError:
+    listed = "\n".join(map(str, problems[:MAX_LISTED]))
+    more = f"\n  and {len(problems) - MAX_LISTED} more" if len(problems) > MAX_LISTED else ""
+    details = [
+        {
+            "operator": problem.operation.target,
+            "name": problem.operation.name,
+            "reason": problem.reason,
+            "line": problem.operation.line,
+        }
+        for problem in problems
+    ]
+    return UnsupportedGraphError(
+        f"{len(problems)} of the operations of {name} are not supported:\n{listed}{more}",
+        details={"operations": details},
+    )

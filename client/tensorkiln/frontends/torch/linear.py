@@ -1,0 +1,183 @@
+"""Products of matrices, and attention."""
+
+from __future__ import annotations
+
+import math
+
+from ... import build
+from ...build import Tensor
+from ...dtypes import DType
+from .call import Call, Operator
+
+
+def _product(first: str, second: str) -> Operator:
+    return lambda call: build.matmul(call.tensor(first).cast(call.dtype), call.tensor(second).cast(call.dtype))
+
+
+def _added(first: str, second: str) -> Operator:
+    """`beta * self + alpha * (a @ b)`; with beta 0 what is in `self` does not count, NaN neither."""
+
+    def apply(call: Call) -> Tensor:
+        found = build.matmul(call.tensor(first).cast(call.dtype), call.tensor(second).cast(call.dtype))
+        found = call.times(found, "alpha")
+        beta = call.value("beta")
+        if isinstance(beta, int | float) and beta == 0:
+            return found
+        return call.times(call.tensor().cast(call.dtype), "beta") + found
+
+    return apply
+
+
+def _summed_batches(call: Call) -> Tensor:
+    """`addbmm`: the products of a batch, added up."""
+    found = call.times(build.matmul(call.tensor("batch1"), call.tensor("batch2")).sum(0), "alpha")
+    return call.times(call.tensor(), "beta") + found
+
+
+def _linear(call: Call) -> Tensor:
+    found = build.matmul(call.tensor("input"), call.tensor("weight").transpose())
+    bias = call.optional("bias")
+    return found if bias is None else found + bias
+
+
+def _dot(call: Call) -> Tensor:
+    return (call.tensor() * call.tensor("tensor")).sum(dtype=call.dtype)
+
+
+def _matrix_by_vector(call: Call) -> Tensor:
+    return build.matmul(call.tensor(), call.tensor("vec"))
+
+
+def _outer(call: Call) -> Tensor:
+    return call.tensor().unsqueeze(1) * call.tensor("vec2")
+
+
+def _scores(call: Call, query: Tensor, key: Tensor) -> Tensor:
+    """Scaled products of queries and keys, with what is masked at -inf, in float32 at least."""
+    width = query.shape[-1]
+    if not call.has("scale") and not isinstance(width, int):
+        call.fail(f"the width {width} of a head must be known, or the scale given")
+    scale = call.number("scale") if call.has("scale") else 1 / math.sqrt(width) if isinstance(width, int) else 1.0
+    # Both operands are scaled, so that nothing overflows before the other does.
+    root = math.sqrt(abs(scale))
+    scores = build.matmul(query * math.copysign(root, scale), key.transpose() * root)
+    mask = call.optional("attn_mask") if call.has("attn_mask") else call.optional("attn_bias")
+    if mask is not None:
+        scores = build.where(mask, scores, float("-inf")) if mask.dtype.is_bool else scores + mask.cast(scores.dtype)
+    if not call.flag("is_causal"):
+        return scores
+    rows, columns = (build.arange(query.builder, dim) for dim in scores.shape[-2:])
+    return build.where(columns <= rows.unsqueeze(1), scores, float("-inf"))
+
+
+def _attention(call: Call) -> list[Tensor]:
+    """The result and the logarithm of the sum of each row; a row that is masked throughout is zeros."""
+    query, key, value = (_wide(call.tensor(name)) for name in ("query", "key", "value"))
+    if call.number("dropout_p", 0.0) > 0:
+        call.fail("attention with dropout is not supported")
+    if key.shape[-3] != query.shape[-3] and call.flag("enable_gqa"):
+        key, value = (_repeated(call, each, query) for each in (key, value))
+    scores = _scores(call, query, key)
+    most = scores.max([-1], True)
+    finite = build.where(build.equal(most, float("-inf")), 0.0, most)
+    raised = (scores - finite).exp()
+    total = raised.sum([-1], True)
+    weights = raised / build.where(build.equal(total, 0.0), 1.0, total)
+    result = build.matmul(weights, value).cast(call.dtype)
+    if not call.is_read(1):
+        return [result]
+    return [result, (total.log() + finite).squeeze([-1]).cast(call.dtype_of(1))]
+
+
+def _wide(x: Tensor) -> Tensor:
+    return x.cast(DType.FLOAT32) if x.dtype.is_half else x
+
+
+def _repeated(call: Call, x: Tensor, query: Tensor) -> Tensor:
+    """Each head of keys or values for the several heads of queries that share it."""
+    own, wanted = x.shape[-3], query.shape[-3]
+    if not isinstance(own, int) or not isinstance(wanted, int) or wanted % own:
+        call.fail(f"{wanted} heads of queries do not share {own} heads of keys")
+    *batch, _, rows, width = x.shape
+    spread = x.unsqueeze(-3).expand([*batch, own, wanted // own, rows, width])
+    return spread.reshape([*batch, wanted, rows, width])
+
+
+def _attention_gradient(call: Call) -> list[Tensor]:
+    """By the weights that the saved logarithms give back (Dao 2022)."""
+    gradient, query, key, value, out = (
+        _wide(call.tensor(name)) for name in ("grad_out", "query", "key", "value", "out")
+    )
+    logarithms = _wide(call.tensor("logsumexp")).unsqueeze(-1)
+    scores = _scores(call, query, key)
+    weights = build.where(build.equal(scores, float("-inf")), 0.0, (scores - logarithms).exp())
+    width = query.shape[-1]
+    scale = call.number("scale") if call.has("scale") else 1 / math.sqrt(width) if isinstance(width, int) else 1.0
+    away = build.matmul(gradient, value.transpose()) - (gradient * out).sum([-1], True)
+    inner = weights * away * scale
+    found = (
+        build.matmul(inner, key),
+        build.matmul(inner.transpose(), query),
+        build.matmul(weights.transpose(), gradient),
+    )
+    return [each.cast(call.dtype_of(place, each.dtype)) for place, each in enumerate(found)]
+
+
+def _only_result(call: Call) -> Tensor:
+    return _attention(call)[0]
+
+
+def _triangle(is_upper: bool) -> Operator:
+    def apply(call: Call) -> Tensor:
+        x = call.tensor()
+        rows, columns = (build.arange(x.builder, dim) for dim in x.shape[-2:])
+        over = columns - rows.unsqueeze(1)
+        shift = call.integer("diagonal", 0)
+        return build.where(over >= shift if is_upper else over <= shift, x, call.as_tensor(0, x.dtype))
+
+    return apply
+
+
+def _trace(call: Call) -> Tensor:
+    x = call.tensor()
+    rows, columns = (build.arange(x.builder, dim) for dim in x.shape)
+    zero = call.as_tensor(0, x.dtype)
+    return build.where(build.equal(rows.unsqueeze(1), columns), x, zero).sum(dtype=call.dtype)
+
+
+def _cross_distances(call: Call) -> Tensor:
+    """`cdist` of two sets of vectors, by the differences of all pairs."""
+    x1, x2, power = call.tensor("x1"), call.tensor("x2"), call.number("p")
+    away = build.absolute(x1.unsqueeze(-2) - x2.unsqueeze(-3))
+    if power == 2:
+        return (away * away).sum([-1]).sqrt()
+    if power == 1:
+        return away.sum([-1])
+    if math.isinf(power):
+        return build.maximum(away.max([-1]), 0.0)
+    if power == 0:
+        return build.not_equal(away, 0.0).cast(away.dtype).sum([-1])
+    return (away**power).sum([-1]) ** (1 / power)
+
+
+OPERATORS: dict[str, Operator] = {
+    "aten._cdist_forward.default": _cross_distances,
+    "aten._scaled_dot_product_flash_attention_for_cpu.default": _attention,
+    "aten._scaled_dot_product_flash_attention_for_cpu_backward.default": _attention_gradient,
+    "aten.addbmm.default": _summed_batches,
+    "aten.addmm.default": _added("mat1", "mat2"),
+    "aten.addmv.default": _added("mat", "vec"),
+    "aten.baddbmm.default": _added("batch1", "batch2"),
+    "aten.bmm.default": _product("self", "mat2"),
+    "aten.dot.default": _dot,
+    "aten.linear.default": _linear,
+    "aten.matmul.default": _product("self", "other"),
+    "aten.mm.default": _product("self", "mat2"),
+    "aten.mv.default": _matrix_by_vector,
+    "aten.outer.default": _outer,
+    "aten.scaled_dot_product_attention.default": _only_result,
+    "aten.trace.default": _trace,
+    "aten.tril.default": _triangle(False),
+    "aten.triu.default": _triangle(True),
+    "aten.vdot.default": _dot,
+}

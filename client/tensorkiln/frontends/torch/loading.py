@@ -1,0 +1,41 @@
+"""An exported program as a model, from a file or from torch."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
+
+from .archive import read_archive
+from .exported import Exported
+from .model import TorchModel
+from .ranges import Bounds, limited
+from .translate import translated
+
+if TYPE_CHECKING:
+    ExportedProgram: TypeAlias = Any
+    Source: TypeAlias = ExportedProgram | str | os.PathLike[str] | BinaryIO
+
+
+def load(program: Source, *, symbols: Mapping[str, Bounds] | None = None) -> TorchModel:
+    """Import an exported program: a `.pt2` file, a stream of one, or torch's `ExportedProgram`.
+
+    A file needs no torch; it holds what `torch.export.save(exported.run_decompositions(), path)` wrote. Of an
+    `ExportedProgram` the decompositions are run here. `symbols` gives each dynamic dimension its inclusive bounds, or
+    one size that fixes it, by torch's name of the symbol (`s77`) or as `<input>_<axis>` (`x_0`); those that torch has
+    bounds of need none. Parameters, buffers and constants become bound parameters.
+
+    UnsupportedGraphError lists every operation that is not supported, with the line of the user's Python, and every
+    symbol without an upper bound. InvalidGraphError when a file is damaged or operands do not fit, CallInputError for
+    bounds that torch's program does not have, OSError when a file cannot be opened.
+    """
+    exported, bounds = limited(_read(program), symbols or {})
+    return translated(exported, bounds)
+
+
+def _read(program: Source) -> Exported:
+    if isinstance(program, str | os.PathLike) or hasattr(program, "read"):
+        return read_archive(program)
+    from .from_export import from_export
+
+    return from_export(program)

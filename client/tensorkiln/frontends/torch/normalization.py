@@ -1,0 +1,172 @@
+"""Normalisations, with the statistics that their gradients read."""
+
+from __future__ import annotations
+
+from ... import build
+from ...build import Tensor
+from ...dtypes import DType
+from ...expr import Dim, product, sub
+from .call import Call, Operator
+
+
+def _wide(x: Tensor) -> Tensor:
+    return x.cast(DType.FLOAT32) if x.dtype.is_half else x
+
+
+def _standardised(x: Tensor, axes: list[int], eps: float) -> tuple[Tensor, Tensor, Tensor]:
+    """`x` less its mean over its deviation, and the mean and the reciprocal deviation that were used."""
+    mean = x.mean(axes, True)
+    centred = x - mean
+    scale = ((centred * centred).mean(axes, True) + eps).rsqrt()
+    return centred * scale, mean, scale
+
+
+def _affine(x: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
+    scaled = x if weight is None else x * weight.cast(x.dtype)
+    return scaled if bias is None else scaled + bias.cast(x.dtype)
+
+
+def _layer_norm(call: Call) -> list[Tensor]:
+    x = call.tensor("input")
+    axes = list(range(x.rank - len(call.dims("normalized_shape")), x.rank))
+    normal, mean, scale = _standardised(_wide(x), axes, call.number("eps", 1e-5))
+    result = _affine(normal, call.optional("weight"), call.optional("bias")).cast(x.dtype)
+    return [result, mean.cast(call.dtype_of(1, x.dtype)), scale.cast(call.dtype_of(2, x.dtype))]
+
+
+def _rms_norm(call: Call) -> Tensor:
+    x = call.tensor("input")
+    axes = list(range(x.rank - len(call.dims("normalized_shape")), x.rank))
+    eps = call.number("eps") if call.has("eps") else _epsilon(x)
+    wide = _wide(x)
+    normal = wide * ((wide * wide).mean(axes, True) + eps).rsqrt()
+    return _affine(normal, call.optional("weight"), None).cast(call.dtype)
+
+
+def _epsilon(x: Tensor) -> float:
+    """What torch takes where none is given: that of the type in which it computes."""
+    return 2.0**-52 if x.dtype is DType.FLOAT64 else 2.0**-23
+
+
+def _group_norm(call: Call) -> list[Tensor]:
+    """In groups of neighbouring channels."""
+    x, groups = call.tensor("input"), call.integer("group" if call.has("group") else "num_groups")
+    batch, channels, *spatial = x.shape
+    if not isinstance(channels, int) or channels % groups:
+        call.fail(f"{channels} channels do not make {groups} groups")
+    rows = _wide(x).reshape([batch, groups, product([channels // groups, *spatial])])
+    normal, mean, scale = _standardised(rows, [2], call.number("eps", 1e-5))
+    aligned = (channels, *(1,) * len(spatial))
+    weight, bias = (
+        each.reshape(aligned) if each is not None else None for each in (call.optional("weight"), call.optional("bias"))
+    )
+    result = _affine(normal.reshape(x.shape), weight, bias).cast(x.dtype)
+    statistics = [each.reshape([batch, groups]) for each in (mean, scale)]
+    return [result, *(each.cast(call.dtype_of(place, x.dtype)) for place, each in enumerate(statistics, start=1))]
+
+
+def _by_channels(x: Tensor, mean: Tensor, scale: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
+    aligned = (x.shape[1], *(1,) * (x.rank - 2))
+    factor = scale if weight is None else scale * weight.cast(scale.dtype)
+    normal = (_wide(x) - mean.reshape(aligned)) * factor.reshape(aligned)
+    return normal if bias is None else normal + bias.cast(normal.dtype).reshape(aligned)
+
+
+def _inference_batch_norm(call: Call) -> list[Tensor]:
+    """By running statistics; those that a gradient would read are empty, as torch has it."""
+    x = call.tensor("input")
+    mean = _wide(call.tensor("running_mean"))
+    scale = (_wide(call.tensor("running_var")) + call.number("eps")).rsqrt()
+    result = _by_channels(x, mean, scale, call.optional("weight"), call.optional("bias")).cast(x.dtype)
+    empty = [build.zeros(x.builder, (0,), call.dtype_of(place, x.dtype)) for place in (1, 2)]
+    return [result, *empty]
+
+
+def _measured(x: Tensor) -> tuple[Tensor, Tensor, list[int]]:
+    axes = [axis for axis in range(x.rank) if axis != 1]
+    mean = x.mean(axes, True)
+    centred = x - mean
+    return mean.reshape([x.shape[1]]), (centred * centred).mean(axes), axes
+
+
+def _batch_norm(call: Call) -> list[Tensor]:
+    """In training by the batch's own statistics, with the running ones moved towards these; else by the latter."""
+    x = call.tensor("input")
+    if not call.flag("training", True):
+        return _inference_batch_norm(call) + _unchanged(call)
+    eps = call.number("eps")
+    mean, variance, axes = _measured(_wide(x))
+    scale = (variance + eps).rsqrt()
+    result = _by_channels(x, mean, scale, call.optional("weight"), call.optional("bias")).cast(x.dtype)
+    saved = [mean.cast(call.dtype_of(1, mean.dtype)), scale.cast(call.dtype_of(2, mean.dtype))]
+    if not call.has("running_mean"):
+        return [result, *saved]
+    count = product(x.shape[axis] for axis in axes)
+    return [result, *saved, *_moved(call, mean, variance, count)]
+
+
+def _unchanged(call: Call) -> list[Tensor]:
+    return [call.tensor("running_mean"), call.tensor("running_var")]
+
+
+def _moved(call: Call, mean: Tensor, variance: Tensor, count: Dim) -> list[Tensor]:
+    """The running variance is that of a sample: divided by one less than the count."""
+    momentum = call.number("momentum")
+    sample = build.dim_value(mean.builder, count, mean.dtype) / build.dim_value(mean.builder, sub(count, 1), mean.dtype)
+    found: list[Tensor] = []
+    for name, own in (("running_mean", mean), ("running_var", variance * sample)):
+        old = call.tensor(name)
+        found.append((_wide(old) * (1.0 - momentum) + own.cast(_wide(old).dtype) * momentum).cast(old.dtype))
+    return found
+
+
+def _batch_norm_result(call: Call) -> Tensor:
+    """`batch_norm` of an export that is not decomposed, which only inference has."""
+    if call.flag("training"):
+        call.fail("batch normalisation in training changes its buffers; export after run_decompositions()")
+    return _inference_batch_norm(call)[0]
+
+
+def _layer_norm_result(call: Call) -> Tensor:
+    return _layer_norm(call)[0]
+
+
+def _group_norm_result(call: Call) -> Tensor:
+    return _group_norm(call)[0]
+
+
+def _softmax(call: Call) -> Tensor:
+    x = call.tensor()
+    wide = x.cast(call.dtype)
+    return build.softmax(wide, call.axis(x)) if x.shape else build.where(build.is_nan(wide), wide, 1.0)
+
+
+def _safe_softmax(call: Call) -> Tensor:
+    """Zeros where a row is masked throughout."""
+    x = call.tensor().cast(call.dtype)
+    masked = build.equal(x, float("-inf")).all([call.axis(x)], True)
+    return build.where(masked, 0.0, build.softmax(x, call.axis(x)))
+
+
+def _log_softmax(call: Call) -> Tensor:
+    x = call.tensor()
+    wide = x.cast(call.dtype)
+    return build.log_softmax(wide, call.axis(x)) if x.shape else wide - wide
+
+
+OPERATORS: dict[str, Operator] = {
+    "aten._log_softmax.default": _log_softmax,
+    "aten._native_batch_norm_legit.no_stats": _batch_norm,
+    "aten._native_batch_norm_legit_functional.default": _batch_norm,
+    "aten._native_batch_norm_legit_no_training.default": _inference_batch_norm,
+    "aten._safe_softmax.default": _safe_softmax,
+    "aten._softmax.default": _softmax,
+    "aten.batch_norm.default": _batch_norm_result,
+    "aten.group_norm.default": _group_norm_result,
+    "aten.layer_norm.default": _layer_norm_result,
+    "aten.log_softmax.int": _log_softmax,
+    "aten.native_group_norm.default": _group_norm,
+    "aten.native_layer_norm.default": _layer_norm,
+    "aten.rms_norm.default": _rms_norm,
+    "aten.softmax.int": _softmax,
+}

@@ -1,0 +1,64 @@
+"""Every operator that this importer knows, by its name with the overload."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from . import (
+    activation,
+    casting,
+    comparison,
+    convolution,
+    creation,
+    drawing,
+    elementwise,
+    indexing,
+    joining,
+    linear,
+    movement,
+    normalization,
+    ordering,
+    pooling,
+    reduction,
+    resizing,
+    scattering,
+    slicing,
+)
+from .call import Call, Operator, Results
+
+
+def _nothing(call: Call) -> Results:
+    """What torch checked when it exported holds of this graph by its types; what it would check of values is not."""
+    del call
+    return ()
+
+
+FAMILIES: Final[Mapping[str, Mapping[str, Operator]]] = MappingProxyType(
+    {
+        "arithmetic": elementwise.OPERATORS,
+        "comparison, logic and choice": comparison.OPERATORS,
+        "activation": activation.OPERATORS,
+        "reduction": reduction.OPERATORS,
+        "order and running totals": ordering.OPERATORS,
+        "movement": movement.OPERATORS,
+        "slices": slicing.OPERATORS,
+        "joining": joining.OPERATORS,
+        "indexing": indexing.OPERATORS,
+        "scattering": scattering.OPERATORS,
+        "products and attention": linear.OPERATORS,
+        "convolution": convolution.OPERATORS,
+        "pooling": pooling.OPERATORS,
+        "normalisation": normalization.OPERATORS,
+        "resizing": resizing.OPERATORS,
+        "creation": creation.OPERATORS,
+        "conversion": casting.OPERATORS,
+        "random numbers": drawing.OPERATORS,
+        "checks": {"aten._assert_async.msg": _nothing, "aten._assert_tensor_metadata.default": _nothing},
+    }
+)
+"""The tables of all families, by what they are called."""
+OPERATORS: Final[Mapping[str, Operator]] = MappingProxyType(
+    {name: operator for family in FAMILIES.values() for name, operator in family.items()}
+)

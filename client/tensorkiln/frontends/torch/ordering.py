@@ -1,0 +1,90 @@
+"""Sorting, the greatest elements, and running totals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ... import build
+from ...build import Tensor
+from ...dtypes import DType
+from ...expr import Dim, sub
+from ..composed.ranking import first_in_order
+from ..composed.running import running
+from .call import Call, Operator
+
+
+def _sort(call: Call) -> list[Tensor]:
+    """By rank, which keeps the order of equal elements; NaN is greater than all numbers."""
+    x = call.tensor()
+    if not x.shape:
+        return [x, build.zeros(x.builder, (), DType.INT64)]
+    axis = call.axis(x, default=-1)
+    return _ordered(call, x, axis, x.shape[axis], call.flag("descending"))
+
+
+def _arg_sort(call: Call) -> Tensor:
+    return _sort(call)[1]
+
+
+def _ordered(call: Call, x: Tensor, axis: int, count: Dim, is_largest: bool) -> list[Tensor]:
+    if not x.dtype.is_bool:
+        return list(first_in_order(x, axis, count, is_largest, call.fail))
+    values, positions = first_in_order(x.cast(DType.UINT8), axis, count, is_largest, call.fail)
+    return [values.cast(DType.BOOL), positions]
+
+
+def _top(call: Call) -> list[Tensor]:
+    x = call.tensor()
+    if not x.shape:
+        return [x, build.zeros(x.builder, (), DType.INT64)]
+    axis, count = call.axis(x, default=-1), call.dim("k")
+    if x.builder.bounds(sub(x.shape[axis], count))[0] < 0:
+        call.fail(f"{count} of {x.shape[axis]} elements may be more than there are")
+    return _ordered(call, x, axis, count, call.flag("largest", True))
+
+
+def _running(combine: Callable[[Tensor], Tensor], neutral: int) -> Operator:
+    def apply(call: Call) -> Tensor:
+        x = call.tensor().cast(call.dtype)
+        if not x.shape:
+            return x
+        return running(x, call.axis(x), combine, neutral, refuse=call.fail)
+
+    return apply
+
+
+def _running_extreme(is_max: bool) -> Operator:
+    """The extreme element up to each one, and the position of the last one that is as great."""
+
+    def apply(call: Call) -> list[Tensor]:
+        x = call.tensor()
+        if not x.dtype.is_float and not x.dtype.is_integer:
+            call.fail(f"a running extreme of {x.dtype} is not supported")
+        if not x.shape:
+            return [x, build.zeros(x.builder, (), DType.INT64)]
+        axis = call.axis(x)
+        neutral = x.dtype.min if is_max else x.dtype.max
+        values = running(x, axis, lambda t: t.max([-1]) if is_max else t.min([-1]), neutral, refuse=call.fail)
+        if not call.is_read(1):
+            return [values]
+        same = build.equal(x, values)
+        if x.dtype.is_float:
+            same = same | build.is_nan(x)
+        places = build.arange(x.builder, x.shape[axis]).reshape([-1, *(1,) * (x.rank - 1 - axis)])
+        found = build.where(same, places, 0)
+        return [values, running(found, axis, lambda t: t.max([-1]), 0, refuse=call.fail)]
+
+    return apply
+
+
+OPERATORS: dict[str, Operator] = {
+    "aten.argsort.default": _arg_sort,
+    "aten.argsort.stable": _arg_sort,
+    "aten.cummax.default": _running_extreme(True),
+    "aten.cummin.default": _running_extreme(False),
+    "aten.cumprod.default": _running(lambda table: table.prod([-1], dtype=table.dtype), 1),
+    "aten.cumsum.default": _running(lambda table: table.sum([-1], dtype=table.dtype), 0),
+    "aten.sort.default": _sort,
+    "aten.sort.stable": _sort,
+    "aten.topk.default": _top,
+}

@@ -1,0 +1,90 @@
+"""Upsampling, to a size or by a scale, along the last axes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ... import build
+from ...build import Tensor
+from ...dtypes import DType
+from ..composed.resampling import Axis, Way, resampled
+from .call import Call, Operator
+
+
+def _image(call: Call) -> Tensor:
+    return call.tensor("input" if call.has("input") else "self")
+
+
+def _scales(call: Call, rank: int) -> Sequence[float | None]:
+    """The scales that are given, one for each axis, else none: sizes say them."""
+    given = call.value("scale_factors")
+    if isinstance(given, tuple):
+        return [float(each) if isinstance(each, int | float) else None for each in given]
+    names = ("scales_d", "scales_h", "scales_w")[3 - rank :] if rank > 1 else ("scales",)
+    return [call.number(name) if call.has(name) else None for name in names]
+
+
+def _known(call: Call, x: Tensor, rank: int) -> list[tuple[int, int, int]]:
+    """The place, the size and the new size of each axis. UnsupportedGraphError where one is not known."""
+    found: list[tuple[int, int, int]] = []
+    for axis in range(x.rank - rank, x.rank):
+        own, wanted = x.shape[axis], call.result_shape()[axis]
+        if not isinstance(own, int) or not isinstance(wanted, int):
+            call.fail(f"axis {axis} of {own} elements is resized to {wanted}, which must be known")
+        found.append((axis, own, wanted))
+    return found
+
+
+def _nearest(rank: int, centred: bool = False) -> Operator:
+    """The element below, by torch's float32: `floor(place * scale)`, or that of the centres."""
+
+    def apply(call: Call) -> Tensor:
+        x = _image(call)
+        for (axis, own, wanted), scale in zip(_known(call, x, rank), _scales(call, rank), strict=True):
+            step = np.float32(1 / scale) if scale else np.float32(own) / np.float32(wanted)
+            each = np.arange(wanted, dtype=np.float32)
+            places = np.floor((each + np.float32(0.5)) * step if centred else each * step)
+            x = build.take(x, call.parameter(np.minimum(places.astype(np.int64), own - 1)), axis)
+        return x
+
+    return apply
+
+
+def _smooth(rank: int, mode: str, antialias: bool = False) -> Operator:
+    def apply(call: Call) -> Tensor:
+        x, aligns = _image(call), call.flag("align_corners")
+        way = Way(mode, "align_corners" if aligns else "half_pixel", antialias=antialias, excludes_outside=antialias)
+        wide = x.cast(DType.FLOAT32) if x.dtype.is_half else x
+        for (axis, own, wanted), scale in zip(_known(call, x, rank), _scales(call, rank), strict=True):
+            if own != wanted or (scale not in (None, 1.0) and not aligns):
+                factor = scale if scale and not aligns else wanted / own
+                resized = Axis(own, wanted, factor)
+                wide = resampled(wide, axis, resized, way, table=call.parameter, refuse=call.fail)
+        return wide.cast(x.dtype)
+
+    return apply
+
+
+OPERATORS: dict[str, Operator] = {
+    "aten._upsample_bicubic2d_aa.default": _smooth(2, "cubic", True),
+    "aten._upsample_bilinear2d_aa.default": _smooth(2, "linear", True),
+    "aten._upsample_nearest_exact1d.vec": _nearest(1, True),
+    "aten._upsample_nearest_exact2d.vec": _nearest(2, True),
+    "aten._upsample_nearest_exact3d.vec": _nearest(3, True),
+    "aten.upsample_bicubic2d.default": _smooth(2, "cubic"),
+    "aten.upsample_bicubic2d.vec": _smooth(2, "cubic"),
+    "aten.upsample_bilinear2d.default": _smooth(2, "linear"),
+    "aten.upsample_bilinear2d.vec": _smooth(2, "linear"),
+    "aten.upsample_linear1d.default": _smooth(1, "linear"),
+    "aten.upsample_linear1d.vec": _smooth(1, "linear"),
+    "aten.upsample_nearest1d.default": _nearest(1),
+    "aten.upsample_nearest1d.vec": _nearest(1),
+    "aten.upsample_nearest2d.default": _nearest(2),
+    "aten.upsample_nearest2d.vec": _nearest(2),
+    "aten.upsample_nearest3d.default": _nearest(3),
+    "aten.upsample_nearest3d.vec": _nearest(3),
+    "aten.upsample_trilinear3d.default": _smooth(3, "linear"),
+    "aten.upsample_trilinear3d.vec": _smooth(3, "linear"),
+}

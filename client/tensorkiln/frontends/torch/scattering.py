@@ -1,0 +1,69 @@
+"""Elements put at computed positions. An index out of range is dropped, where torch raises an error."""
+
+from __future__ import annotations
+
+from ... import build
+from ...build import Tensor
+from ...dtypes import DType
+from ..composed.placing import put
+from .call import Call, Operator
+
+_REDUCTIONS = {"sum": "add", "prod": "mul", "amax": "max", "amin": "min", "add": "add", "multiply": "mul"}
+
+
+def _scatter(call: Call) -> Tensor:
+    """`how` is named where something is combined; torch's order of equal indices is not defined without."""
+    how = call.text("reduce", "")
+    return _put(call, _updates(call), _REDUCTIONS[how] if how else "none")
+
+
+def _scatter_add(call: Call) -> Tensor:
+    return _put(call, _updates(call), "add")
+
+
+def _scatter_reduce(call: Call) -> Tensor:
+    how = call.text("reduce")
+    if how not in _REDUCTIONS:
+        call.fail(f"the reduction {how!r} is not supported")
+    if not call.flag("include_self", True):
+        call.fail("a reduction without the element that was there is not supported")
+    return _put(call, _updates(call), _REDUCTIONS[how])
+
+
+def _updates(call: Call) -> Tensor:
+    x, index = call.tensor(), call.tensor("index")
+    if call.has("src"):
+        source = call.tensor("src")
+        # torch reads the first elements of a source that is larger.
+        limits = [(0, dim) for dim in index.shape]
+        return build.shrink(source, limits) if source.shape else source
+    value = call.as_tensor(call.operand("value"), x.dtype)
+    return value.reshape([1] * index.rank).expand(index.shape)
+
+
+def _put(call: Call, updates: Tensor, how: str) -> Tensor:
+    x, index = call.tensor(), call.tensor("index").cast(DType.INT64)
+    if not x.shape:
+        one = [1]
+        return put(x.reshape(one), index.reshape(one), updates.reshape(one), 0, how, refuse=call.fail).reshape([])
+    return put(x, index, updates.cast(x.dtype), call.axis(x), how, refuse=call.fail)
+
+
+def _index_add(call: Call) -> Tensor:
+    """Whole slices added at their places along an axis."""
+    x, index, source = call.tensor(), call.tensor("index").cast(DType.INT64), call.tensor("source")
+    axis = call.axis(x)
+    scaled = call.times(source, "alpha")
+    column = index.reshape([-1, *(1,) * (x.rank - 1 - axis)]).expand(source.shape)
+    return put(x, column, scaled.cast(x.dtype), axis, "add", refuse=call.fail)
+
+
+OPERATORS: dict[str, Operator] = {
+    "aten.index_add.default": _index_add,
+    "aten.scatter.reduce": _scatter,
+    "aten.scatter.src": _scatter,
+    "aten.scatter.value": _scatter,
+    "aten.scatter.value_reduce": _scatter,
+    "aten.scatter_add.default": _scatter_add,
+    "aten.scatter_reduce.two": _scatter_reduce,
+}

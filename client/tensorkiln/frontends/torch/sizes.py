@@ -1,0 +1,89 @@
+"""Sizes as torch writes them, expressions of SymPy spelled by `srepr`, as dims."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache, reduce
+from typing import Final
+
+from ...errors import UnsupportedGraphError
+from ...expr import Dim, ExprError, ceildiv, floordiv, floormod, maximum, minimum, mul, symbol
+from ...expr import add as add_dims
+
+MAX_TEXT: Final = 1 << 16
+"""Characters of one expression."""
+
+
+def _power(base: Dim, exponent: Dim) -> Dim:
+    if not isinstance(exponent, int) or not 0 <= exponent <= 16:
+        raise UnsupportedGraphError(f"the size ({base}) ** ({exponent}) is no polynomial")
+    return reduce(mul, [base] * exponent, 1)
+
+
+_CALLS: Final[Mapping[str, Callable[..., Dim]]] = {
+    "Add": lambda *terms: add_dims(*terms),
+    "Mul": lambda *factors: reduce(mul, factors, 1),
+    "Pow": _power,
+    "PowByNatural": _power,
+    "FloorDiv": floordiv,
+    "CleanDiv": floordiv,
+    "CeilDiv": ceildiv,
+    "Mod": floormod,
+    "PythonMod": floormod,
+    "Max": lambda *args: reduce(maximum, args),
+    "Min": lambda *args: reduce(minimum, args),
+}
+_ROUNDED: Final = {"CeilToInt": ceildiv, "FloorToInt": floordiv, "TruncToInt": floordiv}
+
+
+@lru_cache(maxsize=4096)
+def size(text: str) -> Dim:
+    """The dim that `srepr` spells. UnsupportedGraphError for what no dim is, such as a fraction or an unknown call."""
+    if len(text) > MAX_TEXT:
+        raise UnsupportedGraphError(f"a size of {len(text)} characters is longer than the {MAX_TEXT} that are read")
+    try:
+        parsed = ast.parse(text, mode="eval").body
+        return _size(parsed)
+    except (SyntaxError, ValueError, ArithmeticError, RecursionError, MemoryError, ExprError) as error:
+        raise UnsupportedGraphError(f"{text[:80]!r} is no size that can be read: {error}") from error
+
+
+def _size(node: ast.expr) -> Dim:
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
+        raise ValueError(f"there is no size in {ast.unparse(node)[:80]!r}")
+    name = node.func.id
+    if name in ("Integer", "Symbol"):
+        return _leaf(name, node.args)
+    if name in _ROUNDED and len(node.args) == 1 and _is_division(node.args[0]):
+        return _ROUNDED[name](*_args(node.args[0]))
+    # A quotient that is not rounded is no integer; only what rounds it makes one of it.
+    if name not in _CALLS:
+        raise UnsupportedGraphError(f"a size that {name} computes is not supported")
+    try:
+        return _CALLS[name](*map(_size, node.args))
+    except TypeError as error:
+        raise ValueError(str(error)) from error
+
+
+def _is_division(node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "IntTrueDiv"
+
+
+def _args(node: ast.expr) -> list[Dim]:
+    assert isinstance(node, ast.Call), "the caller asked"
+    return [_size(arg) for arg in node.args]
+
+
+def _leaf(name: str, args: Sequence[ast.expr]) -> Dim:
+    value = ast.literal_eval(args[0]) if args else None
+    if name == "Integer" and isinstance(value, int):
+        return value
+    if name == "Symbol" and isinstance(value, str):
+        return symbol(value)
+    raise ValueError(f"{name} holds {value!r}")
+
+
+def is_symbol(text: str) -> bool:
+    """Whether a name is one that a symbol may have here."""
+    return text.isidentifier() and text.isascii() and len(text) <= 64

@@ -1,0 +1,94 @@
+"""A program into a model: inputs declared, operations run, outputs named."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from ...build import Builder, Tensor
+from ...errors import UnsupportedGraphError
+from ...expr import Expr
+from .calling import Calling, Named, Result
+from .declare import declare_inputs, declare_parameters
+from .drawing import RANDOM
+from .exported import Exported, Output, Role, TensorType
+from .interpret import Interpreter
+from .model import TorchModel
+from .naming import distinct, leaf_names
+from .operators import OPERATORS
+
+
+def translated(exported: Exported, symbols: Mapping[str, tuple[int, int]]) -> TorchModel:
+    """The model of a program whose symbols have these bounds.
+
+    UnsupportedGraphError that lists every operation which is not supported, or names an input or output that is not;
+    InvalidGraphError for operands that do not fit.
+    """
+    builder = Builder(_graph_name(exported.name))
+    for name, (low, high) in symbols.items():
+        builder.symbol(name, low, high)
+    declared = declare_inputs(builder, exported)
+    key: Tensor | None = None
+    if any(operation.target in RANDOM for operation in exported.operations):
+        key = declared.inputs["random_key"] = builder.input("uint64", (), "random_key")
+    declare_parameters(builder, exported, declared)
+    interpreter = Interpreter(builder, exported, OPERATORS, declared.values, declared.arrays, key)
+    interpreter.run()
+    results = [_result(interpreter, output) for output in exported.outputs]
+    names = _names(exported, results)
+    tensors = [result for result in results if isinstance(result, Tensor)]
+    builder.output(*tensors)
+    return TorchModel(
+        builder.graph(),
+        declared.arrays,
+        {name: tensor.var for name, tensor in declared.inputs.items()},
+        {name: tensor.var for name, tensor in zip([name for name in names if name], tensors, strict=True)},
+        _calling(exported, results, names),
+        declared.state,
+    )
+
+
+def _result(interpreter: Interpreter, output: Output) -> Tensor | Result:
+    found = interpreter.resolve(output.value)
+    if isinstance(found, Tensor | Expr | bool | int | float | str) or found is None:
+        return found
+    raise UnsupportedGraphError(f"the result {found!r} is neither a tensor nor a number")
+
+
+def _names(exported: Exported, results: list[Tensor | Result]) -> list[str]:
+    """The name of each output that is a tensor, empty for the others."""
+    user = [output for output in exported.outputs if not output.mutates]
+    given = iter(leaf_names(exported.returned, len(user)))
+    wanted = [output.mutates or next(given) for output in exported.outputs]
+    marked = iter(distinct([name for name, result in zip(wanted, results, strict=True) if isinstance(result, Tensor)]))
+    return [next(marked) if isinstance(result, Tensor) else "" for result in results]
+
+
+def _calling(exported: Exported, results: list[Tensor | Result], names: list[str]) -> Calling:
+    user = [entry.name for entry in exported.inputs if entry.role is Role.USER]
+    types = {name: exported.types.get(name) for name in user}
+    returned: list[Result] = []
+    buffers: dict[str, str] = {}
+    changed: dict[str, str] = {}
+    for output, result, name in zip(exported.outputs, results, names, strict=True):
+        if output.mutates:
+            (changed if output.role is Role.USER else buffers)[output.mutates] = name
+        else:
+            returned.append(Named(name) if isinstance(result, Tensor) else result)
+    return Calling(
+        tuple(user),
+        {name: known.shape for name, known in types.items() if isinstance(known, TensorType)},
+        {name: known for name, known in types.items() if isinstance(known, int | Expr)},
+        {name: exported.literals[name] for name in user if name in exported.literals},
+        tuple(returned),
+        buffers,
+        changed,
+        exported.arguments,
+        exported.argument_names,
+        exported.returned,
+    )
+
+
+def _graph_name(name: str) -> str:
+    cleaned = re.sub(r"[^A-Za-z0-9_.]", "_", name)[:64]
+    return cleaned if re.match(r"[A-Za-z_]", cleaned) else "torch"

@@ -1,0 +1,44 @@
+"""The page about PyTorch lists every operator, and its examples run: those that need torch where it is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tensorkiln.frontends.torch import FAMILIES
+from tests.snippets import ROOT, blocks
+
+from .exports import program
+
+PAGE = ROOT / "docs" / "torch.md"
+
+
+def test_the_operators_on_the_page_are_those_of_the_importer() -> None:
+    listed = PAGE.read_text("utf-8").partition("## Operators")[2].strip().splitlines()[2:]
+    assert listed == [
+        f"| {family} | {' '.join(sorted(f'`{name}`' for name in table))} |" for family, table in FAMILIES.items()
+    ]
+
+
+def test_no_operator_is_in_two_families() -> None:
+    names = [name for table in FAMILIES.values() for name in table]
+    assert len(names) == len(set(names))
+
+
+def test_the_example_without_torch_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "layer.pt2").write_bytes(program("networks", "documented").getvalue())
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("KILN_URL", raising=False)
+    monkeypatch.setenv("KILN_HOME", str(tmp_path / "home"))
+    (example,) = blocks(PAGE, "python")
+    exec(compile(example.text, str(PAGE), "exec"), {})
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_the_examples_with_torch_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("torch", reason="torch is no dependency of the project; these examples run where it is")
+    monkeypatch.chdir(tmp_path)
+    for example in blocks(PAGE, "python", "torch"):
+        exec(compile(example.text, str(PAGE), "exec"), {"__name__": "docs"})
+    assert (tmp_path / "layer.pt2").exists()
