@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from dialect.mlir import ir
 from passes.emit.index_emission import IndexEmitter
 from passes.emit.memory import Memory, register
 from passes.emit.stage_emission import StageEmitter
@@ -34,7 +35,7 @@ from tensorkiln.schedule import KernelItem
 from .cost import stage_cycles
 from .frame import Frame
 from .machine import Machine
-from .rows import for_each_row
+from .rows import for_each_row, for_rows_at_once
 
 NAME = "loops"
 
@@ -54,7 +55,7 @@ def _choice(shared: KernelBody, rows: Rows, machine: Machine) -> Choice:
     body = with_rows(shared, rows)
     sweeps = sweeps_of(body)
     together = rows_at_once(body) if body.rows and _reduces_alone(body, 0, sweeps) else 1
-    per_group = -(-rows_per_group(body) // together) * together
+    per_group = _in_whole_groups(rows_per_group(body), together, body.space.largest(extent_of(body.rows)))
     groups = expr.ceildiv(extent_of(body.rows), per_group)
     axes = placed(
         body.rows,
@@ -83,6 +84,11 @@ def _choice(shared: KernelBody, rows: Rows, machine: Machine) -> Choice:
         return Cost(cycles, moved_bytes(body, at))
 
     return Choice(NAME, item, tuple(scratch), cost)
+
+
+def _in_whole_groups(per_group: int, together: int, most: int) -> int:
+    """Rows of a work-group, those taken together being a part: of at most `most` rows a group has all it needs."""
+    return max(min(-(-per_group // together), most // together), 1) * together if together > 1 else per_group
 
 
 def _rows_of(body: KernelBody, item: KernelItem) -> Rows:
@@ -125,16 +131,8 @@ def realise(body: KernelBody, item: KernelItem, frame: Frame) -> None:
     first = {sweep.first: sweep for sweep in sweeps}
     results = {number: result for sweep in sweeps for number, result in sweep.results.items()}
 
-    def emit_rows(positions: Index, indices: Sequence[IndexEmitter]) -> None:
-        loops = [loop.name for loop in body.rows]
-        rows = [index.inside({name: index(at) for name, at in zip(loops, positions, strict=True)}) for index in indices]
-        if len(rows) == 1:
-            emit_stages(rows[0], 0)
-            return
-        start = body.stages[0]
-        for here, value in zip(rows, emit.reduced_together(start, inner_loops(body, start), rows), strict=True):
-            emit.keep(value, start, here)
-            emit_stages(here, 1)
+    def at(positions: Index, index: IndexEmitter) -> IndexEmitter:
+        return index.inside({loop.name: index(at) for loop, at in zip(body.rows, positions, strict=True)})
 
     def emit_stages(here: IndexEmitter, since: int) -> None:
         for number, stage in enumerate(body.stages[since:], since):
@@ -147,7 +145,27 @@ def realise(body: KernelBody, item: KernelItem, frame: Frame) -> None:
             else:
                 emit(stage, inner_loops(body, stage), here)
 
-    for_each_row(frame, body.space, body.rows, item.context.upcasted, emit_rows, at_once(item))
+    together = at_once(item)
+    if together == 1:
+        for_each_row(
+            frame,
+            body.space,
+            body.rows,
+            item.context.upcasted,
+            lambda positions, index: emit_stages(at(positions, index), 0),
+        )
+        return
+    start = body.stages[0]
+
+    def reduce(positions: Index, rows: Sequence[IndexEmitter]) -> Sequence[ir.Value]:
+        return emit.reduced_together(start, inner_loops(body, start), [at(positions, row) for row in rows])
+
+    def finish(positions: Index, row: IndexEmitter, value: ir.Value) -> None:
+        here = at(positions, row)
+        emit.keep(value, start, here)
+        emit_stages(here, 1)
+
+    for_rows_at_once(frame, body.space, body.rows, item.context.upcasted, together, reduce, finish)
 
 
 def _reduces_alone(body: KernelBody, number: int, sweeps: Sequence[Sweep]) -> bool:

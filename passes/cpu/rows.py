@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 
 from dialect.mlir import arith, ir, scf
 from passes.emit.index_emission import IndexEmitter
@@ -14,43 +14,66 @@ from tensorkiln.expr import Dim
 from .frame import Frame
 
 GROUP, FIRST, ROW = "group", "first", "row"
-RowEmission = Callable[[Index, Sequence[IndexEmitter]], None]
-"""Emits rows, given their position in each of the row loops, and an emitter for each of them."""
+RowEmission = Callable[[Index, IndexEmitter], None]
+"""Emits one row, given its position in each of the row loops."""
+Reduction = Callable[[Index, Sequence[IndexEmitter]], Sequence[ir.Value]]
+"""Emits what several rows are reduced to, given their position by the emitter of each."""
+Rest = Callable[[Index, IndexEmitter, ir.Value], None]
+"""Emits one row but for its reduction, whose result is given."""
 
 
-def for_each_row(
-    frame: Frame, space: IndexSpace, rows: Sequence[Loop], per_group: int, emit: RowEmission, at_once: int = 1
-) -> None:
-    """Emit the loops over the frame's work-groups and over the `per_group` rows of each, with `emit` inside.
-
-    A group that has all its rows takes `at_once` of them together, of which they are a multiple.
-    """
-    count = extent_of(rows)
-    start = expr.mul(space.add(GROUP, expr.ceildiv(count, per_group)), per_group)
-    full = expr.add(start, per_group)
-    positions = space.unflatten(space.add(ROW, count), [loop.extent for loop in rows])
-
-    def over(end: Dim, step: int, inside: IndexEmitter) -> None:
-        loop = scf.ForOp(inside(start), inside(end), inside(step))
-        with ir.InsertionPoint(loop.body):
-            here = inside.inside({FIRST: loop.induction_variable})
-            together = [expr.add(expr.symbol(FIRST), number) for number in range(step)]
-            emit(positions, [here.inside({ROW: here(row)}) for row in together])
+def for_each_row(frame: Frame, space: IndexSpace, rows: Sequence[Loop], per_group: int, emit: RowEmission) -> None:
+    """Emit the loops over the frame's work-groups and over the `per_group` rows of each, with `emit` inside."""
+    for positions, start, end, inside in _groups(frame, space, rows, per_group):
+        over_rows = scf.ForOp(inside(start), inside(end), inside(1))
+        with ir.InsertionPoint(over_rows.body):
+            emit(positions, inside.inside({ROW: over_rows.induction_variable}))
             scf.YieldOp([])
 
+
+def for_rows_at_once(
+    frame: Frame,
+    space: IndexSpace,
+    rows: Sequence[Loop],
+    per_group: int,
+    at_once: int,
+    reduce: Reduction,
+    finish: Rest,
+) -> None:
+    """As `for_each_row`, but `at_once` rows are reduced together, and then finished one by one.
+
+    Where fewer are left, the last is reduced in the place of those that are missing, and finished once: so all rows are
+    reduced in one way, and equal ones come to the same.
+    """
+    is_whole = expr.floormod(extent_of(rows), at_once) == 0 and per_group % at_once == 0
+    for positions, start, end, inside in _groups(frame, space, rows, per_group):
+        over_rows = scf.ForOp(inside(start), inside(end), inside(at_once))
+        with ir.InsertionPoint(over_rows.body):
+            here = inside.inside({FIRST: over_rows.induction_variable})
+            ahead = [expr.add(expr.symbol(FIRST), number) for number in range(at_once)]
+            present = ahead if is_whole else [expr.minimum(row, expr.sub(end, 1)) for row in ahead]
+            values = reduce(positions, [here.inside({ROW: here(row)}) for row in present])
+            for row, value in zip(ahead, values, strict=True):
+                if is_whole:
+                    finish(positions, here.inside({ROW: here(row)}), value)
+                    continue
+                branch = scf.IfOp(arith.cmpi(arith.CmpIPredicate.slt, here(row), here(end)))
+                with ir.InsertionPoint(branch.then_block):
+                    finish(positions, here.inside({ROW: here(row)}), value)
+                    scf.YieldOp([])
+            scf.YieldOp([])
+
+
+def _groups(
+    frame: Frame, space: IndexSpace, rows: Sequence[Loop], per_group: int
+) -> Generator[tuple[Index, Dim, Dim, IndexEmitter]]:
+    """The loop over the work-groups, to be filled: positions of a row by `ROW`, and where a group starts and ends."""
+    count = extent_of(rows)
+    start = expr.mul(space.add(GROUP, expr.ceildiv(count, per_group)), per_group)
+    end = expr.minimum(expr.add(start, per_group), count)
+    positions = space.unflatten(space.add(ROW, count), [loop.extent for loop in rows])
     index = IndexEmitter(space, frame.symbols)
     over_groups = scf.ForOp(frame.first, frame.last, index(1))
     with ir.InsertionPoint(over_groups.body):
-        inside = index.inside({GROUP: over_groups.induction_variable})
-        if at_once == 1:
-            over(expr.minimum(full, count), 1, inside)
-        elif isinstance(count, int) and count % per_group == 0:
-            over(full, at_once, inside)
-        else:
-            is_full = arith.cmpi(arith.CmpIPredicate.sle, inside(full), inside(count))
-            branch = scf.IfOp(is_full, has_else=True)
-            for block, end, step in ((branch.then_block, full, at_once), (branch.else_block, count, 1)):
-                with ir.InsertionPoint(block):
-                    over(end, step, inside.inside({}))
-                    scf.YieldOp([])
+        yield positions, start, end, index.inside({GROUP: over_groups.induction_variable})
         scf.YieldOp([])

@@ -59,9 +59,8 @@ def realise(body: KernelBody, item: KernelItem, frame: Frame) -> None:
     root, space = root_of(body), IndexSpace(body.function.symbols)
     memory = {value: frame.buffers[number] for number, value in enumerate(body.operands)}
 
-    def emit_row(line: Index, indices: Sequence[IndexEmitter]) -> None:
-        for index in indices:
-            _emit_line(root, line, space, memory, index)
+    def emit_row(line: Index, index: IndexEmitter) -> None:
+        _emit_line(root, line, space, memory, index)
 
     for_each_row(frame, space, lines_of(root), item.context.upcasted, emit_row)
 

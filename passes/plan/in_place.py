@@ -28,7 +28,8 @@ class Reuse(Enum):
     """What the strategies of a target promise of the order in which a kernel loads and stores.
 
     POINTS: a kernel of one map computes every point once, and a point's loads come before its stores. ROWS: so does any
-    kernel, and it runs one stage after the other for any rows that it takes together.
+    kernel, and it runs one stage after the other for any rows that it takes together; of such rows each may store all
+    its results as soon as the first stage has run for them all.
     """
 
     POINTS = "points"

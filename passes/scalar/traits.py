@@ -33,7 +33,7 @@ def traits_of(target: Target, *, fast_math: bool = False) -> Traits:
     """The traits of a resolved target."""
     if target.kind != "cpu" or (target.triple or "").startswith(("aarch64", "arm64")):
         return Traits(has_fma=True, has_half=True, has_rounding=True, has_maximum=True, contracts=fast_math)
-    has_fma, has_half, has_rounding, has_scaling = (
-        name in target.features for name in ("fma", "f16c", "sse4.1", "avx512f")
-    )
+    features = frozenset(target.features)
+    has_fma, has_half, has_rounding = (name in features for name in ("fma", "f16c", "sse4.1"))
+    has_scaling = features >= {"avx512f", "avx512vl"}
     return Traits(has_fma, has_half, has_rounding, has_scaling=has_scaling, contracts=fast_math)

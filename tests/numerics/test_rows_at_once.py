@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from tensorkiln.build import Builder, Tensor
+from tensorkiln.build import Builder, Tensor, gather
 from tests import checked
 from tests.compiled import proven, runs_here
 
@@ -55,6 +55,22 @@ def test_a_maximum_of_each_row_has_its_own_nan_and_signs(bad: float) -> None:
     expected = x.max(-1)
     np.testing.assert_array_equal(result, expected)
     assert np.array_equal(np.signbit(result), np.signbit(expected)) or np.isnan(bad)
+
+
+def test_rows_that_gather_beside_their_stream_and_store_in_place_are_reduced_together() -> None:
+    b = Builder("gathered")
+    n = b.symbol("n", 1, 400)
+    x, places, y = b.input("float32", (n, 300)), b.input("int32", (n, 1)), b.input("float32", (n,))
+    table = b.input("float32", (50, 300))
+    chosen = gather(table, places.expand((n, 300)), 0)
+    b.output((x * chosen).sum(-1) * (y + 1.0) + y)
+    rng = np.random.default_rng(4)
+    for rows in (1, 5, 112, 113, 400):
+        shapes = ((rows, 300), (rows,), (50, 300))
+        x_, y_, table_ = (rng.integers(-4, 5, shape).astype(np.float32) for shape in shapes)
+        places_ = rng.integers(0, 50, (rows, 1)).astype(np.int32)
+        (result,) = checked.run(proven(b.graph()), x_, places_, y_, table_, n=rows)
+        np.testing.assert_array_equal(result, (x_ * table_[places_[:, 0]]).sum(-1) * (y_ + 1) + y_)
 
 
 def test_rows_of_two_axes_are_reduced_together() -> None:

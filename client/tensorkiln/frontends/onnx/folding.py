@@ -57,10 +57,10 @@ def _cast(node: Node) -> Host:
         if target != np.int64:
             node.fail(f"a shape that depends on symbols is cast to {target}")
         return data
-    known = element_type(target)
+    source, known = element_type(data.dtype), element_type(target)
     if known.is_narrow and known.wide.is_float and saturates(node):
         data = np.clip(data.astype(np.float64), known.min, known.max)
-    return cast(data, element_type(data.dtype), known) if known.is_narrow else data.astype(target)
+    return cast(data, source, known) if source.is_narrow or known.is_narrow else data.astype(target)
 
 
 def _concat(node: Node) -> Host:

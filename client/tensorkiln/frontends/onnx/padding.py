@@ -23,7 +23,7 @@ def pad_(node: Node) -> Value:
     if mode == "constant":
         if isinstance(value, Tensor):
             return where(pad(ones(x.builder, cut.shape, "bool"), added), pad(cut, added), value)
-        return pad(cut, added, value if x.dtype.is_float or x.dtype.is_bool else int(value))
+        return pad(cut, added, value if x.dtype.wide.is_float or x.dtype.is_bool else int(value))
     for axis, (before, after) in enumerate(added):
         cut = _extend(node, cut, axis, before, after, mode)
     return cut
