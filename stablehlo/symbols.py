@@ -46,19 +46,22 @@ def lone_symbol(dim: Dim) -> str | None:
 class Symbols:
     """The symbols of one module. `dims` are the bounds that its caller gives, `same` what is known to be equal.
 
-    The symbol of dimension 1 of argument 0 is `d0_1`; `dims` may call it that, or `0.1`.
+    The symbol of dimension 1 of argument 0 is `d0_1`; `dims` may call it that, or `0.1`, and `dynamic` has the one by
+    the other.
     """
 
     dims: Mapping[str, tuple[int, int]]
     same: dict[str, Dim] = field(default_factory=dict[str, Dim])
     unbounded: list[str] = field(default_factory=list[str])
     used: set[str] = field(default_factory=set[str])
+    dynamic: dict[str, str] = field(default_factory=dict[str, str])
 
     def dim(self, builder: Builder, argument: int, axis: int) -> Dim:
         """The dimension of an argument, declared in `builder` if it is a symbol of its own."""
         name = f"d{argument}_{axis}"
         keys = [key for key in (name, f"{argument}.{axis}") if key in self.dims]
         self.used.update(keys)
+        self.dynamic[f"{argument}.{axis}"] = name
         if name in self.same:
             return self.same[name]
         if not keys:
@@ -80,11 +83,17 @@ class Symbols:
         """UnsupportedGraphError for a symbol without bounds, RequestError for bounds that are nobody's."""
         unknown = sorted(self.dims.keys() - self.used)
         if unknown:
-            raise RequestError(f"dims names no dimension of the module: {unknown[0][:64]!r}.", pointers=["/dims"])
+            there = f"dynamic are {', '.join(sorted(self.dynamic))}" if self.dynamic else "all are static"
+            raise RequestError(
+                f"dims names no dynamic dimension of the module: {unknown[0][:64]!r}; {there}.",
+                pointers=["/dims"],
+                details={"dimensions": sorted(name for names in self.dynamic.items() for name in names)},
+            )
         if self.unbounded:
             argument, _, axis = self.unbounded[0][1:].partition("_")
             raise UnsupportedGraphError(
                 f"Dimension {axis} of argument {argument} of @main is dynamic and has no bounds; "
                 f'give it some, as in "dims": {{"{argument}.{axis}": {{"min": 1, "max": 4096}}}}.',
                 pointers=["/dims"],
+                details={"dimension": f"{argument}.{axis}"},
             )

@@ -26,7 +26,7 @@ class SymbolicArguments:
     def wire(self) -> dict[str, Any]:
         """The fields of a request that say so."""
         return {
-            "dims": {name: {"min": low, "max": high} for name, (low, high) in self.symbols.items()},
+            "dims": _bounds_wire(self.symbols),
             "shapes": [[to_wire(dim) for dim in shape] for shape in self.shapes],
         }
 
@@ -36,12 +36,13 @@ class StableHlo:
     """A module: its text, or as bytes its portable artifact. It stands wherever a client takes a graph.
 
     The inputs of its graph are the arguments of `@main` in order, the outputs its results. `dims` is needed where an
-    argument has dims that are not static. The module is read by the service alone: UnsupportedGraphError names an
+    argument has dims that are not static: their inclusive bounds, that of dimension 1 of argument 0 called `0.1`, or
+    the shapes of all arguments in symbols. The module is read by the service alone: UnsupportedGraphError names an
     operation that is not translated, and its place in the program that the module was made of.
     """
 
     module: bytes | str
-    dims: SymbolicArguments | None = None
+    dims: SymbolicArguments | Mapping[str, tuple[int, int]] | None = None
 
     def body(self) -> bytes:
         """The body of `POST /translate`; the same module is always the same bytes.
@@ -51,8 +52,10 @@ class StableHlo:
         module = self.module
         stated = {"text": module} if isinstance(module, str) else {"artifact": b64encode(module).decode("ascii")}
         fields: dict[str, Any] = {"stablehlo": stated}
-        if self.dims is not None:
+        if isinstance(self.dims, SymbolicArguments):
             fields |= self.dims.wire()
+        elif self.dims is not None:
+            fields["dims"] = _bounds_wire(self.dims)
         try:
             text = json.dumps(fields, separators=(",", ":")).encode()
         except UnicodeError as error:
@@ -66,3 +69,7 @@ class StableHlo:
                 actual=len(text),
             )
         return text
+
+
+def _bounds_wire(bounds: Mapping[str, tuple[int, int]]) -> dict[str, Any]:
+    return {name: {"min": low, "max": high} for name, (low, high) in bounds.items()}

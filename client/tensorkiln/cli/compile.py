@@ -13,8 +13,9 @@ from rich.table import Table
 from ..bundle import SUFFIX, is_bundle
 from ..sdk import NATIVE, Client
 from ..spec import CompiledProgram
+from .dims import parse_dims
 from .model import read_model
-from .options import Cubin, FastMath, GraphFile, NoFusion, NoSchedule, TimeoutS, Tuned, Url
+from .options import Cubin, Dim, FastMath, GraphFile, NoFusion, NoSchedule, TimeoutS, Tuned, Url
 from .out_file import out_file
 from .report import output, reported, shown
 
@@ -45,6 +46,7 @@ def compile_graph(
     dump_stages: Annotated[
         Path | None, typer.Option("--dump-stages", help="Write the IR after every stage into this folder.")
     ] = None,
+    dim: Dim = None,
     fast_math: FastMath = False,
     cubin: Cubin = False,
     no_fusion: NoFusion = False,
@@ -59,7 +61,7 @@ def compile_graph(
         raise typer.BadParameter(f"{bundle} holds one program: give one target, and a name that ends with {SUFFIX}.")
     with reported() as step, Client(url, timeout_s=timeout) as client:
         step(f"reading {graph}")
-        model = read_model(graph)
+        model = read_model(graph, parse_dims(dim or []), lambda: client)
         step(f"compiling {graph.name} for {', '.join(targets)}")
         options = {
             "fast_math": fast_math,

@@ -1,15 +1,26 @@
-"""The graph that a file holds: kiln's JSON, or an ONNX model with its parameters."""
+"""The graph that a file holds, whoever wrote it: each suffix has a reader."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
+from shlex import quote
+from typing import Final, TypeAlias
 
 import numpy as np
 
-from ..errors import InvalidGraphError, RequestError
-from ..request import WrittenGraph
+from ..errors import InvalidGraphError, LimitExceededError, RequestError, TensorkilnError, UnsupportedGraphError
+from ..graph import Graph
+from ..request import WrittenGraph, graph_json
+from ..sdk import Client
+from ..stablehlo import StableHlo
+from .dims import Dims
+
+Connect: TypeAlias = Callable[[], Client]
+"""Gives a client, for the formats that a service translates."""
+_OF_FILES: Final = (InvalidGraphError, UnsupportedGraphError, LimitExceededError, RequestError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,18 +31,128 @@ class Model:
     parameters: dict[int, np.ndarray] = field(default_factory=dict[int, np.ndarray])
 
 
-def read_model(path: Path) -> Model:
-    """Read `*.onnx` by the importer and anything else as JSON, which the service checks."""
-    if path.suffix.lower() != ".onnx":
-        return Model(path.read_bytes())
-    if find_spec("onnx") is None:
-        raise RequestError("Reading .onnx files needs the onnx package: run `pip install 'tensorkiln[onnx]'`.")
-    from google.protobuf.message import DecodeError
+@dataclass(frozen=True, slots=True)
+class _Format:
+    """`package` is what the reader needs, and `extra` what of tensorkiln installs it."""
 
+    read: Callable[[Path, Dims, Connect], Model]
+    package: str | None = None
+    extra: str | None = None
+
+
+def read_model(path: Path, dims: Dims, connect: Connect) -> Model:
+    """The model in a file, by its suffix; one of another suffix is JSON, which the service checks.
+
+    RequestError where a package is not installed, and for bounds of a dimension that is not there; errors of the graph
+    where it is none or is not supported. They name the file. OSError when it cannot be read.
+    """
+    suffix = path.suffix.lower()
+    form = _FORMATS.get(suffix, _JSON)
+    if form.package is not None and find_spec(form.package) is None:
+        raise RequestError(
+            f"{path}: reading {suffix} files needs the package {form.package}: "
+            f"run `pip install 'tensorkiln[{form.extra}]'`."
+        )
+    try:
+        return form.read(path, dims, connect)
+    except _OF_FILES as error:
+        raise _of(path, error) from error
+
+
+def read_with_known(path: Path, dims: Dims, connect: Connect) -> Model:
+    """`read_model`, with the bounds of those dimensions that the file has."""
+    try:
+        return read_model(path, dims, connect)
+    except RequestError as error:
+        known = error.details.get("dimensions")
+        if not isinstance(known, list):
+            raise
+    return read_model(path, {name: bounds for name, bounds in dims.items() if name in known}, connect)
+
+
+def _of(path: Path, error: TensorkilnError) -> TensorkilnError:
+    """The error in terms of the command: with the name of the file, and the option that gives what is missing."""
+    named = error.message if str(path) in error.message else f"{path}: {error.message}"
+    missing = error.details.get("dimension")
+    if missing is not None:
+        named = f"{named.rstrip('.')}; here that is --dim {quote(f'{missing}=1:64')}."
+    return type(error)(named, pointers=error.pointers, details=error.details)
+
+
+def _json(path: Path, dims: Dims, connect: Connect) -> Model:
+    content = path.read_bytes()
+    if dims:
+        _refuse(dims, Graph.model_validate_json(graph_json(content)))
+    return Model(content)
+
+
+def _saved(path: Path, dims: Dims, connect: Connect) -> Model:
+    from ..frontends.model import Model as SavedModel
+
+    loaded = SavedModel.load(path)
+    _refuse(dims, loaded.graph)
+    return Model(loaded.graph, dict(loaded.parameters))
+
+
+def _refuse(dims: Dims, graph: Graph) -> None:
+    """RequestError where there are bounds for a graph, which states those of its symbols itself."""
+    if dims:
+        own = ", ".join(f"{name} from {low} to {high}" for name, (low, high) in graph.symbols.items())
+        raise RequestError(
+            f"--dim {next(iter(dims))}: the graph states the bounds of its symbols itself ({own or 'it has none'}).",
+            details={"dimensions": []},
+        )
+
+
+def _onnx(path: Path, dims: Dims, connect: Connect) -> Model:
     from ..frontends import onnx
 
-    try:
-        loaded = onnx.load(path)
-    except DecodeError:
-        raise InvalidGraphError(f"{path} is not an ONNX model.") from None
+    loaded = onnx.load(path, symbols=dims)
     return Model(loaded.graph, dict(loaded.parameters))
+
+
+def _torch(path: Path, dims: Dims, connect: Connect) -> Model:
+    from ..frontends import torch
+
+    loaded = torch.load(path, symbols=dims)
+    return Model(loaded.graph, dict(loaded.parameters))
+
+
+def _jax(path: Path, dims: Dims, connect: Connect) -> Model:
+    from ..frontends import jax
+
+    loaded = jax.load(path, symbols=dims, client=connect()).model
+    return Model(loaded.graph, dict(loaded.parameters))
+
+
+def _module_text(path: Path, dims: Dims, connect: Connect) -> Model:
+    try:
+        text = path.read_text("utf-8")
+    except UnicodeDecodeError as error:
+        raise InvalidGraphError(f"the module is no text: {error}; the suffix of an artifact is .mlirbc") from None
+    return _translated(text, dims, connect)
+
+
+def _artifact(path: Path, dims: Dims, connect: Connect) -> Model:
+    return _translated(path.read_bytes(), dims, connect)
+
+
+def _translated(module: str | bytes, dims: Dims, connect: Connect) -> Model:
+    ranges = {name: (bounds, bounds) if isinstance(bounds, int) else bounds for name, bounds in dims.items()}
+    return Model(connect().translate(StableHlo(module, ranges or None)))
+
+
+_JSON: Final = _Format(_json)
+_FORMATS: Final = {
+    ".json": _JSON,
+    ".onnx": _Format(_onnx, "onnx", "onnx"),
+    ".mlir": _Format(_module_text),
+    ".mlirbc": _Format(_artifact),
+    ".stablehlo": _Format(_artifact),
+    ".jax": _Format(_jax, "flatbuffers", "jax"),
+    ".jaxexport": _Format(_jax, "flatbuffers", "jax"),
+    ".pt2": _Format(_torch),
+    ".kilnmodel": _Format(_saved),
+}
+SUFFIXES: Final = tuple(_FORMATS)
+"""Of the files that hold a model."""

@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
+FORMATS: Final = (
+    "kiln's .json, .onnx, .mlir (StableHLO), .mlirbc or .stablehlo (its portable artifact), .jax or .jaxexport "
+    "(jax.export), .pt2 (torch.export), .kilnmodel"
+)
 GraphFile = Annotated[
-    Path, typer.Argument(help="A graph as JSON, or an .onnx model.", exists=True, dir_okay=False, readable=True)
+    Path,
+    typer.Argument(help=f"A graph: {FORMATS}.", exists=True, dir_okay=False, readable=True),
+]
+Dim = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--dim", help="The bounds of a dynamic dimension of a model, as n=1:64, or its size, as n=8; repeatable."
+    ),
 ]
 Url = Annotated[
     str | None,

@@ -18,8 +18,9 @@ from ..program import Program
 from ..runtime.random_arrays import random_array
 from ..sdk import NATIVE, Client
 from .arrays import as_dtype, read_arrays, write_arrays
+from .dims import parse_dims
 from .model import read_model
-from .options import FastMath, NoFusion, NoSchedule, TimeoutS, Tuned, Url
+from .options import FORMATS, Dim, FastMath, NoFusion, NoSchedule, TimeoutS, Tuned, Url
 from .profile_table import output_table, profile_table
 from .report import output, reported, shown
 
@@ -27,9 +28,7 @@ from .report import output, reported, shown
 def run(
     graph: Annotated[
         Path,
-        typer.Argument(
-            help="A graph as JSON, an .onnx model, or a .kiln bundle.", exists=True, dir_okay=False, readable=True
-        ),
+        typer.Argument(help=f"A graph: {FORMATS}; or a .kiln bundle.", exists=True, dir_okay=False, readable=True),
     ],
     inputs: Annotated[
         list[Path] | None,
@@ -38,6 +37,7 @@ def run(
     symbols: Annotated[
         list[str] | None, typer.Option("--symbol", "-s", help="The value of a symbol, as n=4; repeatable.")
     ] = None,
+    dim: Dim = None,
     seed: Annotated[
         int | None, typer.Option("--random", min=0, help="Make up the inputs that are not given, from this seed.")
     ] = None,
@@ -63,11 +63,11 @@ def run(
         given = read_arrays(inputs or [])
         if is_bundle(graph):
             given_options = {"--fast-math": fast_math, "--no-fusion": no_fusion, "--no-schedule": no_schedule}
-            _require_compiled({**given_options, "--tuned": tuned != "off"})
+            _require_compiled({**given_options, "--tuned": tuned != "off", "--dim": bool(dim)})
             program, parameters = Program.from_bundle(graph, threads=threads), {}
         else:
-            model = read_model(graph)
             client = stack.enter_context(Client(url, timeout_s=timeout))
+            model = read_model(graph, parse_dims(dim or []), lambda: client)
             progress = shown(step, f"compiling {graph.name}", [NATIVE])
             schedule = "none" if no_schedule else "auto"
             options = {"fast_math": fast_math, "fusion": not no_fusion, "schedule": schedule, "tuned": tuned}

@@ -12,8 +12,9 @@ from ..bundle import SUFFIX, is_bundle
 from ..schedule import KernelItem
 from ..sdk import NATIVE, Client
 from ..spec import CompiledProgram, Timing, Tuning
+from .dims import parse_dims
 from .model import read_model
-from .options import FastMath, GraphFile, TimeoutS, Url
+from .options import Dim, FastMath, GraphFile, TimeoutS, Url
 from .profile_table import duration
 from .report import output, reported, shown
 
@@ -26,6 +27,7 @@ def tune(
     bundle: Annotated[
         Path | None, typer.Option(help="Write the program and its code into one .kiln file, and its signature beside.")
     ] = None,
+    dim: Dim = None,
     fast_math: FastMath = False,
     url: Url = None,
     timeout: TimeoutS = None,
@@ -38,7 +40,7 @@ def tune(
         raise typer.BadParameter(f"{bundle} is no bundle: give a name that ends with {SUFFIX}.")
     with reported() as step, Client(url, timeout_s=timeout) as client:
         step(f"reading {graph}")
-        model = read_model(graph)
+        model = read_model(graph, parse_dims(dim or []), lambda: client)
         progress = shown(step, f"tuning {graph.name}", [target])
         program = client.tune(model.graph, target, {"fast_math": fast_math}, on_progress=progress)
         if bundle is not None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import ExitStack
+from functools import cache
 
 from rich.table import Table
 
@@ -10,25 +12,30 @@ from ..expr import to_text
 from ..graph import Graph
 from ..request import graph_json
 from ..sdk import Client
+from .dims import parse_dims
 from .model import read_model
-from .options import GraphFile, TimeoutS, Url
+from .options import Dim, GraphFile, TimeoutS, Url
 from .report import output, reported
 
 
-def validate(graph: GraphFile, url: Url = None, timeout: TimeoutS = None) -> None:
+def validate(graph: GraphFile, dim: Dim = None, url: Url = None, timeout: TimeoutS = None) -> None:
     """Check a graph: its structure, limits, order, shapes and dtypes.
 
-    Needs no service; with --url that service checks too.
+    Needs no service, but for what one translates: StableHLO and jax.export. With --url that service checks too.
     """
-    with reported() as step:
+    with reported() as step, ExitStack() as stack:
+
+        @cache
+        def connect() -> Client:
+            return stack.enter_context(Client(url, timeout_s=timeout))
+
         step(f"reading {graph}")
-        source = read_model(graph).graph
+        source = read_model(graph, parse_dims(dim or []), connect).graph
         step("checking")
         checked = source if isinstance(source, Graph) else Graph.model_validate_json(graph_json(source))
         if url:
             step(f"asking {url}")
-            with Client(url, timeout_s=timeout) as client:
-                client.validate(source)
+            connect().validate(source)
     console = output()
     console.print(f"{graph} is a graph of {len(checked.nodes)} nodes")
     console.print(_interface(checked))

@@ -10,7 +10,7 @@ import onnx
 import pytest
 from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
-from tensorkiln.errors import CallInputError, InvalidGraphError, UnsupportedGraphError
+from tensorkiln.errors import CallInputError, InvalidGraphError, RequestError, UnsupportedGraphError
 from tensorkiln.frontends.onnx import load
 from tensorkiln.reference import evaluate
 
@@ -155,7 +155,7 @@ def test_dynamic_dims_become_symbols_with_the_given_bounds():
     assert load(proto, symbols={"batch-size": 2, "x_1": 3}).graph.symbols == {}
     with pytest.raises(UnsupportedGraphError, match=r"axis 1 of the input 'x' is dynamic.*'x_1': "):
         load(proto, symbols={"batch-size": (1, 8)})
-    with pytest.raises(UnsupportedGraphError, match="no input has the dynamic dimension 'n'"):
+    with pytest.raises(RequestError, match="no dynamic dimension 'n'; they are batch-size, x_1"):
         load(proto, symbols={"batch-size": (1, 8), "x_1": (2, 4), "n": 3})
 
 

@@ -18,7 +18,8 @@ from ...errors import TensorkilnError
 from ...options import CompileOptions
 from ...sdk import Client
 from ...target import Target
-from ..options import Cubin, FastMath, TimeoutS, Url
+from ..dims import parse_dims
+from ..options import FORMATS, Cubin, FastMath, TimeoutS, Url
 from ..report import output, reported
 from .escape import escaped
 from .farm import Wanted, compile_all
@@ -36,7 +37,7 @@ _KINDS: Final = {"sm_": "cuda:", "gfx": "rocm:", "x86-64": "cpu:", "aarch64": "c
 
 def compile_folder(
     folder: Annotated[
-        Path, typer.Argument(metavar="DIR", help="A folder of .json and .onnx graphs.", exists=True, file_okay=False)
+        Path, typer.Argument(metavar="DIR", help=f"A folder of graphs: {FORMATS}.", exists=True, file_okay=False)
     ],
     targets: Annotated[
         list[str],
@@ -58,6 +59,10 @@ def compile_folder(
     read_only_cache: Annotated[
         bool, typer.Option("--read-only-cache", help="Use what the service has stored; compile nothing.")
     ] = False,
+    dim: Annotated[
+        list[str] | None,
+        typer.Option("--dim", help="Bounds, n=1:64, or the size, n=8, of a dimension, for the graphs that have it."),
+    ] = None,
     fast_math: FastMath = False,
     cubin: Cubin = False,
     url: Url = None,
@@ -88,7 +93,8 @@ def compile_folder(
         known = Lock(options=options) if before is None or others else before
         if not check:
             read_manifest(out)
-        wanted = Wanted(files, names, options, known, None if check else out, jobs, read_only_cache)
+        dims, to = parse_dims(dim or []), None if check else out
+        wanted = Wanted(files, names, options, known, dims, to, jobs, read_only_cache)
         results, ended_by = wanted.results(), None
         progress = Progress(len(results), step, is_annotated=_is_github())
         with Client(url, timeout_s=timeout, offline=offline or None) as client:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from ...errors import NotFoundError, TensorkilnError
@@ -12,6 +13,7 @@ from ...options import CompileOptions
 from ...sdk import Client, Outcome
 from ...spec import CacheInfo
 from ...target import Target
+from ..dims import Dims
 from .files import GraphFile, written
 from .lock import Lock
 from .manifest import place
@@ -20,12 +22,16 @@ from .result import Result, locked
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a run is to do. `out` is None for one that only looks; `from_store` is for one that compiles nothing."""
+    """What a run is to do. `out` is None for one that only looks; `from_store` is for one that compiles nothing.
+
+    `dims` are the bounds of dimensions, for the graphs that have them.
+    """
 
     files: tuple[GraphFile, ...]
     targets: tuple[str, ...]
     options: CompileOptions
     lock: Lock
+    dims: Dims
     out: Path | None
     jobs: int
     from_store: bool = False
@@ -47,7 +53,7 @@ def compile_all(
     KeyboardInterrupt, and an error that concerns the whole run, leave those that are there.
     """
     parsed = [Target.parse(target) for target in wanted.targets]
-    graphs = [file.read for file in wanted.files]
+    graphs = [partial(file.read, wanted.dims, lambda: client) for file in wanted.files]
     run = client.compile_many(graphs, parsed, wanted.options, concurrency=wanted.jobs, from_store=wanted.from_store)
     with closing(run) as outcomes:
         for outcome in outcomes:

@@ -11,11 +11,11 @@ from typing import Final
 from ...errors import RequestError, TensorkilnError
 from ...request import WrittenGraph
 from ...whole_file import whole_file
-from ..model import read_model
+from ..dims import Dims
+from ..model import SUFFIXES, Connect, read_with_known
 from ..printable import as_unicode
 from .escape import escaped
 
-_SUFFIXES: Final = (".json", ".onnx")
 _NOT_UTF_8: Final = "has a name that is not UTF-8, as the lock file and the reports are; rename it."
 
 
@@ -30,18 +30,21 @@ class GraphFile:
     path: Path
     fault: str | None = None
 
-    def read(self) -> WrittenGraph:
-        """Its graph. RequestError when it cannot be read or has a fault, an error of the graph when it holds none."""
+    def read(self, dims: Dims, connect: Connect) -> WrittenGraph:
+        """Its graph, with those of `dims` that it has.
+
+        RequestError when it cannot be read or has a fault, an error of the graph when it holds none.
+        """
         if self.fault is not None:
             raise RequestError(self.fault)
         try:
-            return read_model(self.path).graph
+            return read_with_known(self.path, dims, connect).graph
         except OSError as error:
             raise RequestError(f"{self.path} cannot be read: {error}.") from None
 
 
 def find_graphs(folder: Path, out: Path, files: Sequence[Path]) -> tuple[GraphFile, ...]:
-    """The `.json` and `.onnx` files in `folder` and below, by name, without hidden ones and what a run writes.
+    """The files with graphs in `folder` and below, by name, without hidden ones and what a run writes.
 
     That is `files`, and what is in `out` where that is a folder in `folder`: a graph whose programs would lie in the
     place of one of `files` has a fault, as has one whose name is not UTF-8. RequestError when there are none, or two
@@ -52,7 +55,7 @@ def find_graphs(folder: Path, out: Path, files: Sequence[Path]) -> tuple[GraphFi
     found: dict[str, GraphFile] = {}
     for path in sorted(folder.rglob("*")):
         inside = path.relative_to(folder)
-        if path.suffix.lower() not in _SUFFIXES or any(part[0] == "." for part in inside.parts):
+        if path.suffix.lower() not in SUFFIXES or any(part[0] == "." for part in inside.parts):
             continue
         # A link to nothing is a graph that somebody misses.
         if not (path.is_file() or (path.is_symlink() and not path.exists())):
@@ -68,7 +71,7 @@ def find_graphs(folder: Path, out: Path, files: Sequence[Path]) -> tuple[GraphFi
         fault = _in_the_way(path, name, out, files) if name == given else f"{escaped(str(path))} {_NOT_UTF_8}"
         found[name] = GraphFile(name, path, fault)
     if not found:
-        raise RequestError(f"{folder} has no graphs: no .json and no .onnx files.")
+        raise RequestError(f"{folder} has no graphs: no file ends with {', '.join(SUFFIXES)}.")
     return tuple(found.values())
 
 

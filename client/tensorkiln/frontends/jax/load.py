@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Final
 
 from ...dtypes import DType
 from ...errors import InvalidGraphError, UnsupportedGraphError
-from ...expr import Dim, free_symbols
+from ...expr import Dim, free_symbols, substitute
 from ...graph import Graph
 from ...stablehlo import StableHlo, SymbolicArguments
+from ..bounds import Bounds, require_known
 from ..model import Model
 from .dimensions import parse_dim
 from .exported import Aval, Exported, read_exported
@@ -28,16 +29,18 @@ _KEY_WORDS: Final = 2
 def load(
     source: bytes | str | os.PathLike[str] | Exported,
     *,
-    symbols: Mapping[str, tuple[int, int]] | None = None,
+    symbols: Mapping[str, Bounds] | None = None,
     client: Client | None = None,
 ) -> JaxModel:
     """A function that `jax.export` has serialized, or a file with one, as a model.
 
-    `symbols` gives each symbolic size its inclusive bounds. The service of `client` makes the graph; without one a
-    client of the default settings is made for this call. A threefry key is an array of its two words, uint32.
+    `symbols` gives each symbolic size its inclusive bounds, or one integer that fixes it. The service of `client` makes
+    the graph; without one a client of the default settings is made for this call. A threefry key is an array of its two
+    words, uint32.
 
-    InvalidGraphError where it is no such function, or where symbols are missing or unknown; UnsupportedGraphError names
-    the operation, dtype or structure that is not supported; LimitExceededError. OSError when a file cannot be read.
+    InvalidGraphError where it is no such function, or where symbols are missing; RequestError where they are unknown;
+    UnsupportedGraphError names the operation, dtype or structure that is not supported; LimitExceededError. OSError
+    when a file cannot be read.
     """
     exported = source if isinstance(source, Exported) else read_exported(_content(source))
     return model_of(exported, symbols or {}, client)
@@ -45,18 +48,21 @@ def load(
 
 def model_of(
     exported: Exported,
-    symbols: Mapping[str, tuple[int, int]],
+    symbols: Mapping[str, Bounds],
     client: Client | None,
     parameters: Sequence[Array] = (),
 ) -> JaxModel:
     """`load`; the function's last arguments may be `parameters`, which are bound and are none of the call."""
     names, called = argument_names(exported.in_tree), [*leaf_names(exported.out_tree, "result")]
     first_parameter = len(names) - len(parameters)
-    arguments = [_typed(exported.in_avals[index], names[index]) for index in exported.kept]
+    stated = [_typed(exported.in_avals[index], names[index]) for index in exported.kept]
     results = [_typed(aval, name) for aval, name in zip(exported.out_avals, called, strict=True)]
+    _require_bounds([shape for _, shape in stated], symbols)
+    fixed: dict[str, Dim] = {name: size for name, size in symbols.items() if isinstance(size, int)}
+    ranges = {name: bounds for name, bounds in symbols.items() if not isinstance(bounds, int)}
+    arguments = [(dtype, tuple(substitute(dim, fixed) for dim in shape)) for dtype, shape in stated]
     shapes = [shape for _, shape in arguments]
-    _require_bounds(shapes, symbols)
-    module = StableHlo(exported.module, SymbolicArguments(shapes, symbols) if symbols else None)
+    module = StableHlo(exported.module, SymbolicArguments(shapes, ranges) if symbols else None)
     graph = _translated(module, client)
     _require_fit(graph, arguments, results)
     kept = [index for index in exported.kept if index < first_parameter]
@@ -73,7 +79,7 @@ def model_of(
         exported.out_tree,
         tuple(kept),
         tuple(dtype for dtype, _ in arguments[: len(kept)]),
-        size_places(shapes[: len(kept)], symbols),
+        size_places(shapes[: len(kept)], ranges),
     )
     return JaxModel(model, signature)
 
@@ -100,14 +106,14 @@ def _typed(aval: Aval, name: str) -> tuple[DType, tuple[Dim, ...]]:
     return DType(aval.dtype), shape
 
 
-def _require_bounds(shapes: Sequence[Sequence[Dim]], symbols: Mapping[str, tuple[int, int]]) -> None:
+def _require_bounds(shapes: Sequence[Sequence[Dim]], symbols: Mapping[str, Bounds]) -> None:
     used = {name for shape in shapes for dim in shape if not isinstance(dim, int) for name in free_symbols(dim)}
     if missing := sorted(used - symbols.keys()):
         raise InvalidGraphError(
-            f"the function has the symbolic size {missing[0]}; give its bounds: symbols={{{missing[0]!r}: (1, 64)}}"
+            f"the function has the symbolic size {missing[0]}; give its bounds: symbols={{{missing[0]!r}: (1, 64)}}",
+            details={"dimension": missing[0]},
         )
-    if unknown := sorted(symbols.keys() - used):
-        raise InvalidGraphError(f"no argument of the function has the symbolic size {unknown[0]}")
+    require_known(symbols, used)
 
 
 def _require_fit(

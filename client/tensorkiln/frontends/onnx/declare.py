@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import TypeAlias
 
 import numpy as np
 from onnx import GraphProto, TensorShapeProto, ValueInfoProto
@@ -13,10 +12,9 @@ from onnx.helper import tensor_dtype_to_np_dtype
 from ...build import Builder, Tensor
 from ...errors import CallInputError, UnsupportedGraphError
 from ...expr import Dim
+from ..bounds import Bounds, require_known
 from .parameters import element_type
 from .value import Host
-
-Bounds: TypeAlias = "int | tuple[int, int]"
 
 
 def declare_inputs(
@@ -36,7 +34,7 @@ def declare_inputs(
     if untyped is not None:
         raise UnsupportedGraphError(f"the input {untyped!r} is no tensor")
     inputs = {name: _declare(builder, entry, dims) for name, entry in named.items() if name not in constants}
-    dims.refuse_unused()
+    dims.require_used()
     return inputs, {name: _fixed(named[name], np.asarray(array)) for name, array in constants.items()}
 
 
@@ -76,7 +74,8 @@ class _Dims:
     def _declare(self, name: str, owner: str, axis: int) -> Dim:
         if name not in self._bounds:
             raise UnsupportedGraphError(
-                f"axis {axis} of the input {owner!r} is dynamic; give its bounds as symbols={{{name!r}: (1, 64)}}"
+                f"axis {axis} of the input {owner!r} is dynamic; give its bounds as symbols={{{name!r}: (1, 64)}}",
+                details={"dimension": name},
             )
         bounds = self._bounds[name]
         if isinstance(bounds, int):
@@ -86,13 +85,9 @@ class _Dims:
             raise UnsupportedGraphError(f"two dynamic dimensions become the symbol {symbol!r}; one is {name!r}")
         return self._builder.symbol(symbol, *bounds)
 
-    def refuse_unused(self) -> None:
-        """UnsupportedGraphError for bounds of a dimension that no input has."""
-        unused = self._bounds.keys() - self._found.keys()
-        if unused:
-            raise UnsupportedGraphError(
-                f"no input has the dynamic dimension {min(unused)!r}; they are {sorted(self._found)}"
-            )
+    def require_used(self) -> None:
+        """RequestError for bounds of a dimension that no input has."""
+        require_known(self._bounds, self._found)
 
 
 def graph_name(name: str) -> str:

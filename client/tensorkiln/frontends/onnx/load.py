@@ -12,8 +12,9 @@ from onnx import GraphProto, ModelProto, TensorProto, defs
 
 from ...build import Builder, Tensor
 from ...errors import InvalidGraphError, UnsupportedGraphError
+from ..bounds import Bounds
 from ..model import Model
-from .declare import Bounds, declare_inputs, graph_name
+from .declare import declare_inputs, graph_name
 from .functions import Functions
 from .parameters import Parameters
 from .scope import UNREADABLE, Scope, initializer
@@ -37,8 +38,8 @@ def load(
     neither inputs nor symbols is computed here, in NumPy.
 
     UnsupportedGraphError names the node and the operator, attribute, type or opset that is not supported;
-    InvalidGraphError names the node whose shapes or types do not fit, or says why these bytes are no model. OSError
-    when a file cannot be opened.
+    InvalidGraphError names the node whose shapes or types do not fit, or says why these bytes are no model.
+    RequestError for bounds of a dimension that no input has, OSError when a file cannot be opened.
     """
     proto = _read(model)
     _refuse_damage(proto)

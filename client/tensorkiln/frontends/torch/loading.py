@@ -6,10 +6,11 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
 
+from ..bounds import Bounds
 from .archive import read_archive
 from .exported import Exported
 from .model import TorchModel
-from .ranges import Bounds, limited
+from .ranges import limited
 from .translate import translated
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ def load(program: Source, *, symbols: Mapping[str, Bounds] | None = None) -> Tor
     bounds of need none. Parameters, buffers and constants become bound parameters.
 
     UnsupportedGraphError lists every operation that is not supported, with the line of the user's Python, and every
-    symbol without an upper bound. InvalidGraphError when a file is damaged or operands do not fit, CallInputError for
+    symbol without an upper bound. InvalidGraphError when a file is damaged or operands do not fit, RequestError for
     bounds that torch's program does not have, OSError when a file cannot be opened.
     """
     exported, bounds = limited(_read(program), symbols or {})

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Final, TypeAlias
+from typing import Final
 
-from ...errors import CallInputError, UnsupportedGraphError
+from ...errors import RequestError, UnsupportedGraphError
 from ...expr import Dim, Expr, free_symbols, substitute, to_text
+from ..bounds import Bounds, require_known
 from .exported import Exported, Role, TensorType, ValueType
 
-Bounds: TypeAlias = "int | tuple[int, int]"
 INFINITE: Final = 1 << 40
 """What torch states beyond this is its infinity."""
 
@@ -21,14 +21,12 @@ def limited(
     """The program with the sizes that are fixed put in, and the inclusive bounds of the symbols that its inputs have.
 
     `symbols` gives bounds or a value by torch's name of the symbol or by `<input>_<axis>`; `most` stands for an upper
-    bound that is infinite. CallInputError for a name that is none and for bounds outside of torch's;
+    bound that is infinite. RequestError for a name that is none and for bounds outside of torch's;
     UnsupportedGraphError that lists all symbols which lack an upper bound.
     """
     places = _places(exported)
     names = {name: name for name in places} | {place: name for name, own in places.items() for place in own}
-    unknown = symbols.keys() - names.keys()
-    if unknown:
-        raise CallInputError(f"the program has no symbol {min(unknown)!r}; its symbols are {sorted(names)}")
+    require_known(symbols, names)
     given = {names[name]: bounds for name, bounds in symbols.items()}
     found: dict[str, tuple[int, int]] = {}
     fixed: dict[str, Dim] = {}
@@ -53,7 +51,8 @@ def limited(
         name = open_ended[0].partition(" ")[0]
         raise UnsupportedGraphError(
             f"torch knows no upper bound of {'; '.join(open_ended)}: give bounds as symbols={{{name!r}: (2, 64)}}, "
-            "or a size that fixes it"
+            "or a size that fixes it",
+            details={"dimension": name},
         )
     if not fixed:
         return exported, found
@@ -64,7 +63,7 @@ def limited(
 def _within(name: str, wanted: tuple[int, int], low: int, high: int | None) -> None:
     if wanted[0] < low or (high is not None and wanted[1] > high) or wanted[0] > wanted[1]:
         stated = f"at least {low}" if high is None else f"from {low} to {high}"
-        raise CallInputError(f"the symbol {name} is {stated} in torch's program, which {wanted} is not within")
+        raise RequestError(f"the symbol {name} is {stated} in torch's program, which {wanted} is not within")
 
 
 def _places(exported: Exported) -> dict[str, list[str]]:
