@@ -66,6 +66,10 @@ class Symbols:
             return self.same[name]
         if not keys:
             self.unbounded.append(name)
+        elif self.dims[keys[0]] != self.dims[keys[-1]]:
+            raise RequestError(
+                f"dims has {keys[0]} and {keys[1]}, one dimension, with other bounds.", pointers=["/dims"]
+            )
         low, high = self.dims[keys[0]] if keys else _UNBOUNDED
         if low == high:
             return low

@@ -267,13 +267,11 @@ def test_a_folder_of_all_formats_is_compiled_as_a_whole(kiln: Kiln, tmp_path: Pa
     folder.mkdir()
     (folder / "graph.json").write_text(layer.to_json())
     saved(folder / "saved.kilnmodel")
-    bounds = ["--dim", "nobody=1:4"]
+    bounds = {"nobody=1:4"}
     for suffix, make in CASES.items():
-        case = make()
-        (folder / f"{suffix[1:]}{suffix}").write_bytes(case.content)
-        bounds += [word for word in case.bounds() if word not in bounds or word == "--dim"]
-    options = [*dict.fromkeys(bounds[1::2])]
-    given = [word for option in options for word in ("--dim", option)]
+        (folder / f"{suffix[1:]}{suffix}").write_bytes(make().content)
+        bounds |= {*make().bounds()} - {"--dim"}
+    given = [word for each in sorted(bounds) for word in ("--dim", each)]
     done = kiln("compile-all", "models", "-t", "cpu:x86-64-v2", "--json", "report.json", *given)
     assert done.returncode == 0, done.stderr + done.stdout
     results = json.loads((tmp_path / "report.json").read_text())["results"]

@@ -87,6 +87,8 @@ def test_bounds_that_torchs_program_does_not_have_are_refused() -> None:
         load(program("networks", "documented"), symbols={"x_0": (1, 64)})
     with pytest.raises(RequestError, match=r"no dynamic dimension 'rows'; they are s\d+, x_0"):
         load(program("networks", "documented"), symbols={"rows": (2, 4)})
+    with pytest.raises(RequestError, match="other bounds by 'x_0' than by another name"):
+        load(program("networks", "documented"), symbols={"s77": (2, 4), "x_0": (2, 8)})
 
 
 def test_a_result_that_is_not_what_torch_says_is_refused() -> None:

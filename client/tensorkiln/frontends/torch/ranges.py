@@ -27,7 +27,10 @@ def limited(
     places = _places(exported)
     names = {name: name for name in places} | {place: name for name, own in places.items() for place in own}
     require_known(symbols, names)
-    given = {names[name]: bounds for name, bounds in symbols.items()}
+    given: dict[str, Bounds] = {}
+    for name, bounds in symbols.items():
+        if given.setdefault(names[name], bounds) != bounds:
+            raise RequestError(f"the symbol {names[name]} has other bounds by {name!r} than by another name of it")
     found: dict[str, tuple[int, int]] = {}
     fixed: dict[str, Dim] = {}
     open_ended: list[str] = []
