@@ -11,18 +11,26 @@ from tensorkiln.dtypes import DType
 
 from .op import Op
 from .table import Translator
+from .types import DTYPES
 from .value import Value
 
 
-def accumulator(op: Op, operand: DType, result: DType) -> DType:
-    """The type in which products are summed up, of which both others are converted without loss where one can be."""
-    if operand.is_bool or result.is_bool:
+def accumulator(op: Op, left: DType, right: DType, result: DType) -> DType:
+    """The type in which products are summed up: no operand loses anything by the conversion to it.
+
+    Integers wrap, so that those of the result are as good as any.
+    """
+    kinds = (left, right, result)
+    if any(kind.is_bool for kind in kinds):
         op.fail("a sum of products of bools is not supported; compare and reduce by `or`")
-    if result.is_float and operand.is_float:
-        return result if result.bits >= operand.bits else operand
-    if result.is_float or operand.is_float:
-        op.fail(f"products of {operand} are not summed up in {result}")
-    return result
+    if not any(kind.is_float for kind in kinds):
+        return result
+    if not all(kind.is_float for kind in kinds):
+        op.fail(f"products of {left} and {right} are not summed up in {result}")
+    if len({kind for kind in kinds if kind.is_half}) > 1:
+        # Neither half has all values of the other.
+        kinds = (*kinds, DType.FLOAT32)
+    return max(kinds, key=lambda kind: kind.bits)
 
 
 def _dot_general(op: Op) -> Value:
@@ -43,9 +51,22 @@ def _dot_general(op: Op) -> Value:
     out += [of_left[axis] for axis in range(left.rank) if axis not in shared]
     out += [of_right[axis] for axis in range(right.rank) if axis not in other_shared]
     result = op.result().dtype
-    inside = accumulator(op, left.dtype if left.dtype.bits >= right.dtype.bits else right.dtype, result)
+    inside = accumulator(op, left.dtype, right.dtype, result)
+    _require_algorithm(op, left.dtype, right.dtype, inside)
     subscripts = f"{''.join(of_left)},{''.join(of_right)}->{''.join(out)}"
     return build.einsum(subscripts, left.cast(inside), right.cast(inside)).cast(result)
+
+
+def _require_algorithm(op: Op, left: DType, right: DType, inside: DType) -> None:
+    """Refuse an algorithm that is not what is computed: the operands as they are, sums of halves in float32."""
+    if not op.has("algorithm"):
+        return
+    asked = stablehlo.DotAlgorithm(op.attribute("algorithm"))
+    kinds = [DTYPES.get(str(kind)) for kind in (asked.lhs_precision_type, asked.rhs_precision_type)]
+    counts = (asked.lhs_component_count, asked.rhs_component_count, asked.num_primitive_operations)
+    sums = {inside, DType.FLOAT32} if inside.is_half else {inside}
+    if kinds != [left, right] or counts != (1, 1, 1) or DTYPES.get(str(asked.accumulation_type)) not in sums:
+        op.fail(f"its algorithm is not supported; ask for one of {left} and {right} that sums up in {inside}, or none")
 
 
 OPERATORS: Final[dict[str, Translator]] = {"stablehlo.dot_general": _dot_general}

@@ -24,7 +24,7 @@ def _convolution(op: Op) -> Value:
     spatial = list(numbers.input_spatial_dimensions)
     rank = len(spatial)
     result = op.result().dtype
-    inside = accumulator(op, x.dtype if x.dtype.bits >= weight.dtype.bits else weight.dtype, result)
+    inside = accumulator(op, x.dtype, weight.dtype, result)
     x = x.permute([numbers.input_batch_dimension, numbers.input_feature_dimension, *spatial]).cast(inside)
     kernel_axes = [numbers.kernel_output_feature_dimension, numbers.kernel_input_feature_dimension]
     weight = weight.permute([*kernel_axes, *numbers.kernel_spatial_dimensions]).cast(inside)

@@ -63,14 +63,11 @@ def _select_and_scatter(op: Op) -> Value:
     is_there = padded(op, build.ones(op.builder, x.shape, DType.BOOL), edges, [0] * rank, _FALSE)
     counts = window_counts(grown, Window(tuple(size), tuple(strides), (1,) * rank))
     best, found = _winners(op, grown, is_there, _Taps(taps, counts, strides))
-    parts: list[Tensor] = []
+    total = op.whole(op.element(initial), grown.shape)
     for place, tap in enumerate(taps):
-        given = build.where(build.equal(best, place) & found, source, op.element(initial))
-        parts.append(_spread_tap(op, given, tap, strides, grown, initial))
-    total, *rest = parts
-    for part in rest:
-        (joined,) = op.lifted(1, [total, part])
-        total = op.whole(joined, grown.shape)
+        is_given = _spread_tap(op, build.equal(best, place) & found, tap, strides, grown)
+        (joined,) = op.lifted(1, [total, _spread_tap(op, source, tap, strides, grown)])
+        total = build.where(is_given, joined, total)
     return padded(op, total, [(-low, -high) for low, high in edges], [0] * rank, initial)
 
 
@@ -107,13 +104,12 @@ def _winners(op: Op, x: Tensor, is_there: Tensor, taps: _Taps) -> tuple[Tensor, 
     return best, found
 
 
-def _spread_tap(
-    op: Op, source: Tensor, tap: Sequence[int], strides: Sequence[int], grown: Tensor, initial: Value
-) -> Tensor:
-    """`source` at the elements that one tap of every window sees, and the initial value elsewhere."""
+def _spread_tap(op: Op, source: Tensor, tap: Sequence[int], strides: Sequence[int], grown: Tensor) -> Tensor:
+    """`source` at the elements that one tap of every window sees, and 0 or false elsewhere."""
     reached = [at + (count - 1) * step + 1 for at, count, step in zip(tap, source.shape, strides, strict=True)]
     edges = [(at, dim - end) for at, dim, end in zip(tap, grown.shape, reached, strict=True)]
-    return padded(op, source, edges, [step - 1 for step in strides], initial)
+    nothing = Known(np.zeros((), source.dtype.numpy), source.dtype)
+    return padded(op, source, edges, [step - 1 for step in strides], nothing)
 
 
 OPERATORS: Final[dict[str, Translator]] = {

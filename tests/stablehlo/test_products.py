@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from itertools import product
+
+import numpy as np
 import pytest
 
+from stablehlo.translate import translate
+from tensorkiln.errors import UnsupportedGraphError
+
 from .modules import module
-from .oracle import agree, arguments
+from .oracle import agree, arguments, computed
 
 DOTS = {
     "matrices": ("2x3", "3x4", "contracting_dims = [1] x [0]", "2x4"),
@@ -74,3 +80,55 @@ def test_a_convolution(name: str, kind: str, result: str) -> None:
         r,
     )
     agree(text, arguments(text))
+
+
+HALVES = [kinds for kinds in product(("f16", "bf16"), repeat=3) if len({*kinds}) > 1]
+
+
+FIRST = {"bf16": [1e5, 3.0], "f16": [1.001, 3.0]}
+SECOND = {"bf16": [1e-5, 3.0], "f16": [1e-4, 2.0]}
+
+
+@pytest.mark.parametrize(("left", "right", "result"), HALVES)
+def test_neither_half_is_made_the_other(left: str, right: str, result: str) -> None:
+    """bf16 holds what is too large for f16; the products of the numbers here fit both."""
+    a, b = f"1x2x{left}", f"2x1x{right}"
+    operations = ["dot_general %a0, %a1, contracting_dims = [1] x [0]"]
+    if left == right:
+        # No module has a convolution of two types.
+        groups = "batch_group_count = 1 : i64, feature_group_count = 1 : i64"
+        operations.append(f"convolution(%a0, %a1) dim_numbers = [b, f]x[i, o]->[b, f], window = {{}} {{{groups}}}")
+    for operation in operations:
+        line = f"%r0 = stablehlo.{operation} : (tensor<{a}>, tensor<{b}>) -> tensor<1x1x{result}>"
+        text = module([a, b], line, f"1x1x{result}")
+        first, second = arguments(text)
+        given = [
+            np.array(FIRST[left]).astype(first.dtype).reshape(first.shape),
+            np.array(SECOND[right]).astype(second.dtype).reshape(second.shape),
+        ]
+        ((found,),) = computed(text, given)[0].astype(np.float64)
+        expected = (given[0].reshape(-1).astype(np.float64) * given[1].reshape(-1).astype(np.float64)).sum()
+        np.testing.assert_allclose(found, expected, rtol=2.0**-7)
+
+
+ALGORITHM = (
+    "algorithm = <lhs_precision_type = {kind}, rhs_precision_type = {kind}, accumulation_type = {sums}, "
+    "lhs_component_count = 1, rhs_component_count = 1, num_primitive_operations = {steps}, "
+    "allow_imprecise_accumulation = false>"
+)
+
+
+def _of_algorithm(kind: str, sums: str, steps: int = 1) -> str:
+    line = "%r0 = stablehlo.dot_general %a0, %a1, contracting_dims = [0] x [0], " + ALGORITHM.format(
+        kind=kind, sums=sums, steps=steps
+    )
+    return module(["3xf32", "3xf32"], f"{line} : (tensor<3xf32>, tensor<3xf32>) -> tensor<f32>", "f32")
+
+
+def test_an_algorithm_is_honoured_or_refused() -> None:
+    plain = _of_algorithm("f32", "f32")
+    (found,) = computed(plain, [np.array([1, 2, 3], np.float32)] * 2)
+    assert found == 14
+    for text in (_of_algorithm("tf32", "f32"), _of_algorithm("bf16", "f32", 3)):
+        with pytest.raises(UnsupportedGraphError, match="its algorithm is not supported; ask for one of float32"):
+            translate(text)

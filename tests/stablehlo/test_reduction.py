@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from .modules import module
-from .oracle import agree, arguments
+from .oracle import agree, arguments, computed
 
 KINDS = ("f16", "bf16", "f32", "f64", "i8", "i32", "i64", "ui8", "ui32")
 IDENTITIES = {"add": "0", "multiply": "1", "maximum": "-9", "minimum": "9"}
@@ -178,3 +180,47 @@ def test_what_windows_select_gets_their_source(attributes: str, shape: str) -> N
         "2x6x7xf32",
     )
     agree(text, arguments(text))
+
+
+COMBINED: dict[str, Any] = {"add": np.add, "multiply": np.multiply, "maximum": np.maximum}
+
+
+@pytest.mark.parametrize(
+    ("windows", "shape"),
+    [
+        ("window_dimensions = array<i64: 2, 2>, window_strides = array<i64: 2, 2>", "2x2"),
+        ("window_dimensions = array<i64: 3, 2>, window_strides = array<i64: 1, 1>", "2x3"),
+    ],
+)
+@pytest.mark.parametrize("scatter", ["add", "multiply", "maximum"])
+@pytest.mark.parametrize("init", ["1.0", "-2.0"])
+def test_the_initial_value_counts_once_where_windows_select(init: str, scatter: str, windows: str, shape: str) -> None:
+    text = module(
+        ["4x4xf32", f"{shape}xf32"],
+        f"""
+        %c = stablehlo.constant dense<{init}> : tensor<f32>
+        %r0 = "stablehlo.select_and_scatter"(%a0, %a1, %c) <{{{windows}}}> ({{
+          ^bb0(%x: tensor<f32>, %y: tensor<f32>):
+            %z = stablehlo.compare GE, %x, %y : (tensor<f32>, tensor<f32>) -> tensor<i1>
+            stablehlo.return %z : tensor<i1>
+          }}, {{
+          ^bb0(%x: tensor<f32>, %y: tensor<f32>):
+            %z = stablehlo.{scatter} %x, %y : tensor<f32>
+            stablehlo.return %z : tensor<f32>
+          }}) : (tensor<4x4xf32>, tensor<{shape}xf32>, tensor<f32>) -> tensor<4x4xf32>""",
+        "4x4xf32",
+    )
+    extents, strides = (3, 2) if "3, 2" in windows else (2, 2), 1 if "1, 1" in windows else 2
+    for seed in range(3):
+        x, source = arguments(text, seed)
+        # As XLA does. The interpreter, which agrees for a maximum, counts it once more for each source.
+        expected = np.full((4, 4), float(init), np.float32)
+        for at in np.ndindex(source.shape):
+            begin = [place * strides for place in at]
+            window = x[begin[0] : begin[0] + extents[0], begin[1] : begin[1] + extents[1]]
+            row, column = np.unravel_index(window.argmax(), window.shape)
+            place = begin[0] + row, begin[1] + column
+            expected[place] = COMBINED[scatter](expected[place], source[at])
+        np.testing.assert_array_equal(computed(text, [x, source])[0], expected)
+        if scatter == "maximum":
+            agree(text, [x, source])
