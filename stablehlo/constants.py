@@ -12,6 +12,7 @@ from tensorkiln import build
 from tensorkiln.build import Builder, Tensor
 from tensorkiln.build.constant import MAX_TABLE_ELEMENTS
 from tensorkiln.build.dimension import dim_value
+from tensorkiln.expr import Dim
 
 from .value import Known
 
@@ -20,7 +21,8 @@ Over: TypeAlias = "Callable[[str, str, int, int], NoReturn]"
 
 MAX_CONSTANT_ELEMENTS: Final = 1 << 18
 """Elements of all tables of a graph together: each is spelled out in its text."""
-
+MAX_SIZES: Final = 1 << 10
+"""Elements of a table some of which depend on sizes: each is computed by nodes of its own."""
 
 _ADVICE: Final = "make it an argument of the module's main function"
 
@@ -40,18 +42,30 @@ class Constants:
 
     def tensor(self, value: Known, over: Over) -> Tensor:
         """A known value as one of the graph. LimitExceededError for a table that is too large."""
-        if value.is_symbolic:
-            return self._of_dims(value)
         splat = value.splat
+        if value.is_symbolic:
+            return self._of_dims(value, over) if splat is None else self._of_one(splat, value)
         if splat is not None:
             return build.full(self._builder, value.shape, splat, value.dtype)
         if not value.array.size:
             return build.zeros(self._builder, value.shape, value.dtype)
         return self._table(value, over)
 
-    def _of_dims(self, value: Known) -> Tensor:
+    def _of_one(self, dim: Dim, value: Known) -> Tensor:
+        scalar = dim_value(self._builder, dim, value.dtype)
+        return build.expand(scalar.reshape([1] * len(value.shape)), list(value.shape)) if value.shape else scalar
+
+    def _of_dims(self, value: Known, over: Over) -> Tensor:
+        size = value.array.size
+        if size > MAX_SIZES:
+            over(
+                f"a constant has {size} elements that depend on sizes of dimensions; the limit is {MAX_SIZES}",
+                "constant_sizes",
+                MAX_SIZES,
+                size,
+            )
         scalars = [dim_value(self._builder, dim, value.dtype) for dim in value.array.reshape(-1).tolist()]
-        return build.stack(scalars).reshape(list(value.shape)) if value.shape else scalars[0]
+        return build.stack(scalars).reshape(list(value.shape))
 
     def _table(self, value: Known, over: Over) -> Tensor:
         size = value.array.size

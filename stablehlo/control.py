@@ -64,7 +64,13 @@ def _case(op: Op) -> Sequence[Value]:
 
 
 def _chosen(op: Op, condition: Tensor, left: Sequence[Value], right: Sequence[Value]) -> list[Value]:
-    pairs = zip(left, right, strict=True)
+    pairs = list(zip(left, right, strict=True))
+    for a, b in pairs:
+        if a.shape != b.shape:
+            shown = [f"({', '.join(map(str, each.shape))})" for each in (a, b)]
+            op.fail(
+                f"its branches have different shapes, {shown[0]} and {shown[1]}, and a branch is chosen at run time"
+            )
     return [op.whole(build.where(condition, op.element(a), op.element(b)), a.shape) for a, b in pairs]
 
 
@@ -84,6 +90,8 @@ def _require(op: Op) -> None:
 
     SameSize when it would if one symbol were what another dimension is: then the translation begins again with that.
     """
+    if not op.operands:
+        op.invalid("an assertion about shapes has no operand")
     condition = op.operands[0]
     if isinstance(condition, Known) and not condition.is_symbolic:
         if not condition.array.all():

@@ -9,6 +9,7 @@ from typing import Final
 
 import numpy as np
 
+from tensorkiln import build
 from tensorkiln.expr import Dim
 
 from .gathering import gathered
@@ -24,7 +25,8 @@ def _dims(op: Op, position: int, what: str) -> list[Dim]:
 
 
 def _get_dimension_size(op: Op) -> Value:
-    return known_dims([op.operands[0].shape[op.integer("dimension")]], op.result().dtype, ())
+    size, dtype = op.operands[0].shape[op.integer("dimension")], op.result().dtype
+    return known_dims([size], dtype, ()) if op.holds(size, dtype) else build.dim_value(op.builder, size, dtype)
 
 
 def _broadcast(op: Op) -> Value:
@@ -52,9 +54,13 @@ def _pad(op: Op) -> Value:
 def _slice(op: Op) -> Value:
     starts, limits, steps = (_dims(op, position, "a bound of its slice") for position in (1, 2, 3))
     parts: list[slice] = []
-    for start, limit, step in zip(starts, limits, steps, strict=True):
+    for start, limit, step, dim in zip(starts, limits, steps, op.operands[0].shape, strict=True):
         if not isinstance(step, int):
             op.fail("the step of a slice depends on symbols")
+        # Not as in Python, where what is negative counts from the end, and what is too large is cut.
+        is_outside = isinstance(limit, int) and isinstance(dim, int) and limit > dim
+        if step < 1 or is_outside or any(isinstance(bound, int) and bound < 0 for bound in (start, limit)):
+            op.invalid(f"its slice from {start} to {limit} in steps of {step} is none of a dimension of {dim}")
         parts.append(slice(start, limit, step))
     return op.tensor(0)[tuple(parts)]
 

@@ -131,12 +131,10 @@ def _arctangent(op: Op) -> Value:
 
 
 def _clamp(op: Op) -> Value:
+    """Where the bounds are the wrong way round, the upper one."""
     low, x, high = op.elements()
-    return (
-        op.whole(build.maximum(build.minimum(x, high), low), op.operands[1].shape)
-        if not op.mode.is_lifted
-        else (build.maximum(build.minimum(x, high), low))
-    )
+    found = build.minimum(build.maximum(x, low), high)
+    return found if op.mode.is_lifted else op.whole(found, op.operands[1].shape)
 
 
 def _select(op: Op) -> Value:

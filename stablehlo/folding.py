@@ -1,7 +1,8 @@
 """What follows from constants and sizes alone is computed during the translation: trip counts, shapes, indices.
 
-Integers wrap. Arithmetic on what depends on symbols is arithmetic of dimensions, and a comparison of it is decided
-where the bounds of the symbols decide it. What is not decided, and all arithmetic of floats, is left to the graph.
+Integers wrap. Arithmetic on what depends on symbols is arithmetic of dimensions, which do not: where the bounds of the
+symbols leave it open whether a result would wrap, and where they do not decide a comparison, it is left to the graph.
+So is all arithmetic of floats.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from tensorkiln.dtypes import DType
 from tensorkiln.expr import Dim, add, idiv, maximum, minimum, mod, mul, neg, sub
 
 from .op import Op
@@ -47,7 +47,7 @@ def _elementwise(scalar: Scalar) -> Fold:
             return None
         lists = [np.broadcast_to(value.array, shape).reshape(-1).tolist() for value in operands]
         values = [scalar(op, *each) for each in zip(*lists, strict=True)]
-        if any(value is None for value in values):
+        if any(value is None or not (isinstance(value, int) or op.holds(value, dtype)) for value in values):
             return None
         result = np.empty(len(values), object)
         result[:] = values
@@ -134,18 +134,14 @@ def _convert(op: Op) -> Known | None:
     (value,) = _operands(op)
     dtype = op.result().dtype
     if value.is_symbolic:
-        return Known(value.array, dtype) if dtype.is_integer and _holds(op, value.array, dtype) else None
+        holds = dtype.is_integer and all(op.holds(dim, dtype) for dim in value.array.reshape(-1).tolist())
+        return Known(value.array, dtype) if holds else None
     if value.dtype.is_float:
         return None
     if dtype.is_float:
         # Rounded once, as a conversion is.
         return None if dtype.is_half else Known(_same_view(value.array, lambda a: a.astype(dtype.numpy)), dtype)
     return Known(_same_view(value.array, lambda a: a.astype(dtype.numpy)), dtype)
-
-
-def _holds(op: Op, dims: Host, dtype: DType) -> bool:
-    bounds = [op.builder.bounds(dim) for dim in dims.reshape(-1).tolist()]
-    return all(dtype.min <= low and high <= dtype.max for low, high in bounds)
 
 
 def _same_view(array: Host, change: Callable[[Host], Host]) -> Host:
@@ -166,7 +162,7 @@ def _select(op: Op) -> Known | None:
 
 
 def _clamped(op: Op, low: Dim, value: Dim, high: Dim) -> Dim:
-    return maximum(low, minimum(value, high))
+    return minimum(maximum(value, low), high)
 
 
 def _reshape(op: Op) -> Known | None:

@@ -15,8 +15,13 @@ def place(location: ir.Location) -> str:
     """The innermost file, line and column, and the outermost name; at most 200 printable characters."""
     name, file = _parts(location, _DEPTH)
     found = f"{file} ({name})" if file and name else file or name
-    shown = "".join(char if char.isprintable() else "?" for char in found)
-    return shown if len(shown) <= _MOST else f"{shown[: _MOST - 1]}…"
+    return shown(found, _MOST)
+
+
+def shown(text: str, most: int) -> str:
+    """A text of the module's as a message shows it: at most so many printable characters."""
+    part = "".join(char if char.isprintable() else "?" for char in text[: most + 1])
+    return part if len(part) <= most else f"{part[: most - 1]}…"
 
 
 def _parts(location: ir.Location, depth: int) -> tuple[str, str]:

@@ -92,7 +92,7 @@ _PADDINGS: Final = ("edge_padding_low", "edge_padding_high", "interior_padding")
 
 def padded(op: Op, x: Tensor, edges: Sequence[tuple[Dim, Dim]], between: Sequence[int], fill: Value) -> Tensor:
     """`x` with `fill` between neighbours and at its edges, where a negative width cuts elements off."""
-    if isinstance(fill, Known) and _is_plain(fill.splat):
+    if isinstance(fill, Known) and not fill.is_symbolic and _is_plain(fill.splat):
         return _padded(x, edges, between, fill.splat.item())
     inside = build.ones(op.builder, x.shape, DType.BOOL)
     return build.where(_padded(inside, edges, between, 0), _padded(x, edges, between, 0), op.element(fill))

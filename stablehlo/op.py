@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn, TypeAlias
+from math import prod
+from typing import Any, Final, NoReturn, TypeAlias
 
 import numpy as np
 
@@ -13,16 +14,19 @@ from tensorkiln import build
 from tensorkiln.build import Builder, Tensor
 from tensorkiln.dtypes import DType
 from tensorkiln.errors import InvalidGraphError, LimitExceededError, UnsupportedGraphError
-from tensorkiln.expr import Dim
+from tensorkiln.expr import Dim, free_symbols
+from tensorkiln.limits import MAX_ELEMENTS
 
 from .constants import Constants
-from .location import place
+from .location import place, shown
 from .symbols import Compared
 from .types import Typed, typed
-from .value import Host, Known, Value
+from .value import Host, Known, Value, known_dims
 
 RunRegion: TypeAlias = "Callable[[Any, Sequence[Value], Mode], list[Value]]"
 """`run(region, arguments, mode)`: the operands of the region's terminator."""
+
+_LONGEST_NAME: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +50,8 @@ class Surroundings:
     call: Callable[[Op, str, Sequence[Value]], list[Value]]
     undecided: dict[int, Compared]
     """Comparisons of dimensions that the graph makes, by the vars of their results."""
+    unbounded: Collection[str]
+    """Symbols whose bounds are not known yet: the translation is refused in the end, or begins again."""
 
 
 class Op:
@@ -56,12 +62,14 @@ class Op:
 
     def __init__(self, raw: ir.Operation, operands: Sequence[Value], mode: Mode, around: Surroundings) -> None:
         self.raw = raw
-        self.name: str = raw.name
+        # The name of what is translated is its own; that of anything else is only shown.
+        self.name = shown(raw.name, _LONGEST_NAME)
         self.operands = tuple(operands)
         self.mode = mode
         self.builder = around.builder
         self._around = around
         self.undecided = around.undecided
+        self._unbounded = around.unbounded
 
     def fail(self, message: str) -> NoReturn:
         """Refuse the operation: what it asks for is not translated."""
@@ -119,9 +127,11 @@ class Op:
         """A value as an operand of something elementwise."""
         if isinstance(value, Tensor):
             return value
-        splat = None if value.is_symbolic else value.splat
+        splat = value.splat
         if splat is None:
             return self.as_tensor(value)
+        if value.is_symbolic:
+            return self.as_tensor(known_dims([splat], value.dtype, ()))
         return self.as_tensor(Known(np.asarray(splat, value.array.dtype), value.dtype))
 
     def known(self, position: int, what: str) -> Host:
@@ -130,6 +140,17 @@ class Op:
         if isinstance(value, Tensor):
             self.fail(f"{what} is computed at run time, and has to be known when the module is compiled")
         return value.array
+
+    def is_open(self, dim: Dim) -> bool:
+        """Whether a dimension depends on a symbol whose bounds are not known yet."""
+        return not isinstance(dim, int) and not free_symbols(dim).isdisjoint(self._unbounded)
+
+    def holds(self, dim: Dim, dtype: DType) -> bool:
+        """Whether an integer type holds a dimension, whatever its symbols are within their bounds."""
+        if self.is_open(dim):
+            return True
+        low, high = self.builder.bounds(dim)
+        return dtype.min <= low and high <= dtype.max
 
     # Results
 
@@ -144,7 +165,13 @@ class Op:
     def typed(self, kind: ir.Type) -> Typed:
         """A type. UnsupportedGraphError for one that graphs do not have."""
         found = typed(kind)
-        return self.fail(found) if isinstance(found, str) else found
+        if isinstance(found, str):
+            self.fail(found)
+        # A dimension of 0 does not excuse the others: arrays are addressed by all of them.
+        size = prod(max(dim, 1) for dim in found.shape if dim is not None)
+        if size > MAX_ELEMENTS:
+            self.over(f"a value has {size} elements; the limit is {MAX_ELEMENTS}", "elements", MAX_ELEMENTS, size)
+        return found
 
     def static_shape(self, position: int = 0) -> tuple[int, ...]:
         """The shape of a result that must be static."""
@@ -223,7 +250,3 @@ class Op:
     def call(self, name: str, arguments: Sequence[Value]) -> list[Value]:
         """The results of a function of the module."""
         return self._around.call(self, name, arguments)
-
-    def constant(self, array: Host, dtype: DType) -> Tensor:
-        """An array as a constant of the graph."""
-        return self.as_tensor(Known(array, dtype))

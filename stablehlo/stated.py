@@ -19,6 +19,8 @@ class StatedShapes:
     dims: Mapping[str, tuple[int, int]]
     shapes: Sequence[Sequence[Dim]]
     used: set[str] = field(default_factory=set[str])
+    unbounded: Sequence[str] = ()
+    """None: bounds are asked for at once."""
 
     def require_fit(self, arguments: Sequence[Sequence[int | None]]) -> None:
         """RequestError where the module's arguments, None being what is open in them, have other shapes."""

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from dialect.mlir import ir
 from tensorkiln.build import Builder, Tensor
-from tensorkiln.errors import InvalidGraphError, UnsupportedGraphError
-from tensorkiln.expr import Dim
+from tensorkiln.errors import InvalidGraphError, LimitExceededError, UnsupportedGraphError
+from tensorkiln.expr import Dim, ExprError, ExprLimitError
 
 from . import reading
 from .location import place
@@ -65,19 +66,39 @@ def _translated(module: ir.Module, symbols: Sizes) -> Translated:
     if isinstance(symbols, StatedShapes):
         symbols.require_fit([_type_of(at, each).shape for at, each in enumerate(_arguments(main))])
     while True:
-        try:
-            found = _graph_of(main, functions, symbols)
-        except SameSize as same:
-            symbols.unify(same)
-        else:
-            symbols.require_bounds()
-            return found
+        with _of_arguments():
+            try:
+                found = _graph_of(main, functions, symbols)
+            except SameSize as same:
+                symbols.unify(same)
+            else:
+                symbols.require_bounds()
+                return found
+
+
+@contextmanager
+def _of_arguments() -> Generator[None]:
+    """What cannot be computed of the dimensions of arguments and results, where no operation is to be named."""
+    try:
+        yield
+    except ExprLimitError as error:
+        raise LimitExceededError(
+            f"A dimension of @main is too large an expression: {error}",
+            pointers=["/stablehlo"],
+            limit=error.limit,
+            maximum=error.maximum,
+            actual=error.actual,
+        ) from None
+    except ExprError as error:
+        raise UnsupportedGraphError(
+            f"A dimension of @main is beyond what is computed with dimensions: {error}", pointers=["/stablehlo"]
+        ) from None
 
 
 def _graph_of(main: ir.Operation, functions: Mapping[str, ir.Operation], symbols: Sizes) -> Translated:
     builder = Builder(MAIN)
     arguments = [_input(builder, at, argument, symbols) for at, argument in enumerate(_arguments(main))]
-    walk = Walk(builder, functions)
+    walk = Walk(builder, functions, symbols.unbounded)
     results, end = walk.function(main, arguments)
     if not results:
         raise InvalidGraphError("The function @main has no result.", pointers=["/stablehlo"])

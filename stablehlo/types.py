@@ -31,7 +31,8 @@ class Typed:
 def typed(kind: ir.Type) -> Typed | str:
     """The type of a value, or what is wrong with it."""
     if not isinstance(kind, ir.RankedTensorType):
-        return f"the type {_shown(kind)} is not a ranked tensor"
+        # Not the type itself: one of a few characters may spell another of any length.
+        return f"a value of {type(kind).__name__} is not a ranked tensor"
     tensor = ir.RankedTensorType(kind)
     element = str(tensor.element_type)
     if element not in DTYPES:

@@ -59,9 +59,14 @@ def settled(values: Host, dtype: DType) -> Known:
     """`values` as numbers where no element depends on symbols; integers wrap as the dtype's do."""
     if values.dtype != object:
         return Known(values, dtype)
-    if not all(isinstance(item, int) for item in values.reshape(-1).tolist()):
-        return Known(values, dtype)
-    bits = dtype.bits
-    wrapped = [item & ((1 << bits) - 1) for item in values.reshape(-1).tolist()]
-    unsigned = np.array(wrapped, np.dtype(f"u{dtype.itemsize}")).reshape(values.shape)
-    return Known(unsigned.view(dtype.numpy), dtype)
+    wrapped = [_wrapped(item, dtype) if isinstance(item, int) else item for item in values.reshape(-1).tolist()]
+    if all(isinstance(item, int) for item in wrapped):
+        return Known(np.array(wrapped, dtype.numpy).reshape(values.shape), dtype)
+    mixed = np.empty(len(wrapped), object)
+    mixed[:] = wrapped
+    return Known(mixed.reshape(values.shape), dtype)
+
+
+def _wrapped(value: int, dtype: DType) -> int:
+    rest = value & ((1 << dtype.bits) - 1)
+    return rest - (1 << dtype.bits) if dtype.is_signed and rest >> (dtype.bits - 1) else rest

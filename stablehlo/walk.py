@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
 from dialect.mlir import ir
 from tensorkiln.build import Builder, Tensor
 from tensorkiln.errors import InvalidGraphError, LimitExceededError, UnsupportedGraphError
-from tensorkiln.expr import ExprError, ExprLimitError
+from tensorkiln.expr import Dim, ExprError, ExprLimitError
 from tensorkiln.limits import MAX_NODES
 
 from .constants import Constants
@@ -23,17 +23,17 @@ MAX_DEPTH: Final = 64
 MAX_STEPS: Final = 500_000
 """Operations walked over, those of a loop once for every turn."""
 _TERMINATORS: Final = frozenset({"func.return", "stablehlo.return"})
-_PER_OP: Final = 4096
-"""An operation may add so many nodes beyond the limit of a graph before that is looked at."""
 
 
 class Walk:
-    """One translation. `functions` are those of the module by name."""
+    """One translation. `functions` are those of the module by name, `unbounded` symbols whose bounds are not known."""
 
-    def __init__(self, builder: Builder, functions: Mapping[str, ir.Operation]) -> None:
+    def __init__(
+        self, builder: Builder, functions: Mapping[str, ir.Operation], unbounded: Collection[str] = ()
+    ) -> None:
         self._builder = builder
         self._functions = functions
-        self._around = Surroundings(builder, Constants(builder), self._region, self._called, {})
+        self._around = Surroundings(builder, Constants(builder), self._region, self._called, {}, unbounded)
         self._scopes: list[dict[Any, Value]] = []
         self._depth = 0
         self._steps = 0
@@ -154,12 +154,17 @@ def _checked(op: Op, position: int, value: Value) -> Value:
     if op.mode.is_lifted:
         return value
     fits = len(value.shape) == len(wanted.shape) and all(
-        theirs is None or not isinstance(own, int) or own == theirs
+        theirs is None or op.is_open(own) or op.builder.bounds(own) == (theirs, theirs)
         for own, theirs in zip(value.shape, wanted.shape, strict=True)
     )
     if not fits:
-        op.fail(f"its translation has the shape {value.shape}, where the module says {wanted.shape}")
+        own, theirs = (_spelled(shape) for shape in (value.shape, wanted.shape))
+        op.fail(f"its translation has the shape {own}, where the module says {theirs}")
     return value
+
+
+def _spelled(shape: Sequence[Dim | None]) -> str:
+    return f"({', '.join('?' if dim is None else str(dim) for dim in shape)})"
 
 
 @contextmanager

@@ -133,3 +133,21 @@ def test_a_branch_by_condition(condition: bool) -> None:
     text = module(["i1", "4xf32"], body, "4xf32")
     flag, x = arguments(text)
     agree(text, [flag & condition | condition, x])
+
+
+def test_branches_of_different_shapes_are_refused_where_one_is_chosen_at_run_time() -> None:
+    body = """
+    %r0 = "stablehlo.if"(%a0) ({
+      stablehlo.return %a1 : tensor<?xf32>
+    }, {
+      stablehlo.return %a2 : tensor<?xf32>
+    }) : (tensor<i1>) -> tensor<?xf32>"""
+    text = module(["i1", "?xf32", "?xf32"], body, "?xf32")
+    with pytest.raises(UnsupportedGraphError, match=r"its branches have different shapes, \(d1_0\) and \(1\)"):
+        translate(text, {"1.0": (1, 8), "2.0": (1, 1)})
+    assert translate(text, {"1.0": (3, 3), "2.0": (3, 3)}).document["nodes"]
+    index = module(
+        ["i32", "?xf32", "?xf32"], body.replace("stablehlo.if", "stablehlo.case").replace("i1", "i32"), "?xf32"
+    )
+    with pytest.raises(UnsupportedGraphError, match="its branches have different shapes"):
+        translate(index, {"1.0": (1, 8), "2.0": (1, 8)})

@@ -199,3 +199,19 @@ def test_a_map_runs_its_region_on_every_element() -> None:
     }) : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x3xf32>"""
     text = module(["2x3xf32"] * 2, body, "2x3xf32")
     agree(text, arguments(text))
+
+
+@pytest.mark.parametrize("kind", ["f32", "i32", "ui8", "bf16"])
+def test_a_clamp_whose_bounds_are_the_wrong_way_round_is_the_upper_one(kind: str) -> None:
+    dot = "" if "i" in kind else ".0"
+    body = f"""
+    %low = stablehlo.constant dense<5{dot}> : tensor<{kind}>
+    %high = stablehlo.constant dense<2{dot}> : tensor<{kind}>
+    %x = stablehlo.constant dense<[1{dot}, 3{dot}, 7{dot}]> : tensor<3x{kind}>
+    %r0 = stablehlo.clamp %a0, %a1, %a2 : (tensor<{kind}>, tensor<3x{kind}>, tensor<{kind}>) -> tensor<3x{kind}>
+    %r1 = stablehlo.clamp %low, %x, %high : (tensor<{kind}>, tensor<3x{kind}>, tensor<{kind}>) -> tensor<3x{kind}>"""
+    text = module([kind, f"3x{kind}", kind], body, *[f"3x{kind}"] * 2)
+    low, x, high = arguments(text)
+    given = [np.full_like(low, 5), np.array([1, 3, 7], x.dtype), np.full_like(high, 2)]
+    agree(text, given)
+    assert [each.tolist() for each in computed(text, given)] == [[2, 2, 2]] * 2
