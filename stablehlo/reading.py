@@ -12,8 +12,9 @@ MAX_NESTING: Final = 200
 """Levels of brackets in a text: the parser of MLIR goes down one frame of the stack, or several, for each."""
 _SAID: Final = 400
 """Characters of what MLIR says about a module that is none."""
-# Strings and comments may hold brackets that open nothing.
-_TOKEN: Final = re.compile(rb'"(?:[^"\\\n]|\\.)*"|//[^\n]*|->|[({\[<]|[)}\]>]')
+# Strings and comments may hold brackets that open nothing. Of the operators, only those are passed over that seem to
+# close a bracket: to count too many levels is safe.
+_TOKEN: Final = re.compile(rb'"(?:[^"\\\n]|\\.)*"|"|//[^\n]*|->|=>|>=|[({\[<]|[)}\]>]')
 _OPENING: Final = frozenset(b"({[<")
 MAGIC: Final = b"ML\xefR"
 """How MLIR bytecode begins."""
@@ -90,12 +91,17 @@ def legalize(module: ir.Module) -> None:
 
 
 def nesting(text: bytes) -> int:
-    """The most brackets that are open at once in a text of MLIR."""
+    """The most brackets that are open at once in a text of MLIR. InvalidGraphError for a string that does not end."""
     depth = most = 0
     for match in _TOKEN.finditer(text):
         token = match[0]
         if len(token) > 1:
             continue
+        if token == b'"':
+            line = text.count(b"\n", 0, match.start()) + 1
+            raise InvalidGraphError(
+                f"A string in line {line} of the module does not end.", pointers=["/stablehlo/text"]
+            )
         depth += 1 if token[0] in _OPENING else -1
         # What closes nothing is an operator's, or wrong.
         depth = max(depth, 0)

@@ -98,3 +98,48 @@ def test_brackets_are_counted_outside_of_strings_and_comments() -> None:
 def test_what_is_no_module_of_ours_is_refused(text: str, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         translate(text)
+
+
+def test_a_value_of_too_many_elements_is_over_a_limit() -> None:
+    for kind in ("2147483648x2147483648xi64", "0x9223372036854775807x9223372036854775807xi64"):
+        body = f"""
+        %c = stablehlo.constant dense<{0 if kind[0] == "2" else ""}> : tensor<{kind}>
+        %r0 = stablehlo.negate %a0 : tensor<4xf32>"""
+        with pytest.raises(LimitExceededError) as caught:
+            translate(module(["4xf32"], body, "4xf32"))
+        assert caught.value.details["limit"] == "elements"
+        assert caught.value.details["op"] == "stablehlo.constant"
+
+
+def test_operators_close_no_bracket() -> None:
+    assert nesting(b"(a >= (b => (c -> (d >= (e") == 5
+    # What opens is counted, whatever it is.
+    assert nesting(b"(<=> (<=> (") >= 3
+
+
+def test_a_string_that_does_not_end_is_refused() -> None:
+    # Looked for from each of its quotes, its end would take hours.
+    with pytest.raises(InvalidGraphError, match="A string in line 2 of the module does not end"):
+        nesting(b"()\n" + b'"' + b'\\"' * 1_000_000)
+
+
+def test_a_type_that_is_no_tensor_is_named_by_its_class() -> None:
+    lines = ["!t0 = tuple<f32, f32>", *(f"!t{at} = tuple<!t{at - 1}, !t{at - 1}>" for at in range(1, 24))]
+    text = "\n".join([*lines, "func.func @main(%a: !t23) -> !t23 { return %a : !t23 }"])
+    with pytest.raises(UnsupportedGraphError, match="a value of TupleType is not a ranked tensor"):
+        translate(text)
+
+
+def test_the_name_of_an_operation_is_cut_and_printable() -> None:
+    with pytest.raises(UnsupportedGraphError) as caught:
+        translate(module(["f32"], f'%r0 = "x.{"y" * 10_000}\u202e"(%a0) : (tensor<f32>) -> tensor<f32>', "f32"))
+    assert caught.value.details["op"] == f"x.{'y' * 97}…"
+    assert len(caught.value.message) < 400
+
+
+def test_an_assertion_without_an_operand_is_invalid() -> None:
+    body = """
+    stablehlo.custom_call @shape_assertion() {has_side_effect = true} : () -> ()
+    %r0 = stablehlo.negate %a0 : tensor<f32>"""
+    with pytest.raises(InvalidGraphError, match="an assertion about shapes has no operand"):
+        translate(module(["f32"], body, "f32"))
