@@ -8,7 +8,7 @@ from typing import Final
 
 from tensorkiln.build import Builder
 from tensorkiln.errors import RequestError, UnsupportedGraphError
-from tensorkiln.expr import Dim, Expr, free_symbols, substitute, symbol
+from tensorkiln.expr import Dim, Expr, bounds, free_symbols, substitute, symbol
 from tensorkiln.limits import MAX_SYMBOLS
 
 _UNBOUNDED: Final = (1, (1 << 31) - 1)
@@ -42,6 +42,12 @@ def lone_symbol(dim: Dim) -> str | None:
     return name if name is not None and symbol(name) == dim else None
 
 
+def _place(name: str) -> str:
+    """Where the dimension of a symbol stands."""
+    argument, _, axis = name[1:].partition("_")
+    return f"dimension {axis} of argument {argument}"
+
+
 @dataclass(slots=True)
 class Symbols:
     """The symbols of one module. `dims` are the bounds that its caller gives, `same` what is known to be equal.
@@ -55,6 +61,8 @@ class Symbols:
     unbounded: list[str] = field(default_factory=list[str])
     used: set[str] = field(default_factory=set[str])
     dynamic: dict[str, str] = field(default_factory=dict[str, str])
+    given: dict[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])
+    """The bounds of the symbols that have some in `dims`."""
 
     def dim(self, builder: Builder, argument: int, axis: int) -> Dim:
         """The dimension of an argument, declared in `builder` if it is a symbol of its own."""
@@ -62,26 +70,57 @@ class Symbols:
         keys = [key for key in (name, f"{argument}.{axis}") if key in self.dims]
         self.used.update(keys)
         self.dynamic[f"{argument}.{axis}"] = name
+        if len(keys) == 2 and self.dims[keys[0]] != self.dims[keys[1]]:
+            raise RequestError(
+                f"dims gives {keys[0]} and {keys[1]} different bounds: both are {_place(name)}.", pointers=["/dims"]
+            )
+        if keys:
+            self.given[name] = self.dims[keys[0]]
         if name in self.same:
-            return self.same[name]
+            same = self.same[name]
+            for other in () if isinstance(same, int) else sorted(free_symbols(same)):
+                # It may be one of a later argument.
+                place, _, dimension = other[1:].partition("_")
+                self.dim(builder, int(place), int(dimension))
+            return same
+        if name in builder.symbols:
+            return symbol(name)
         if not keys:
             self.unbounded.append(name)
-        elif self.dims[keys[0]] != self.dims[keys[-1]]:
-            raise RequestError(
-                f"dims has {keys[0]} and {keys[1]}, one dimension, with other bounds.", pointers=["/dims"]
-            )
         low, high = self.dims[keys[0]] if keys else _UNBOUNDED
         if low == high:
             return low
         return builder.symbol(name, low, high)
 
     def unify(self, found: SameSize) -> None:
-        """From now on a symbol is what another dimension is. UnsupportedGraphError when that goes in circles."""
+        """From now on a symbol is what another dimension is.
+
+        UnsupportedGraphError when that goes in circles, RequestError when the bounds of both contradict each other.
+        """
         if len(self.same) >= MAX_SYMBOLS or found.name in self.same:
-            raise UnsupportedGraphError("The sizes of the arguments are not told apart.", pointers=["/stablehlo"])
+            raise UnsupportedGraphError(
+                f"The module asserts more than one size of {_place(found.name)} of @main; "
+                f"the last of them is {str(found.dim)[:100]}.",
+                pointers=["/stablehlo"],
+            )
+        self._require_agreement(found)
         self.same = {name: substitute(dim, {found.name: found.dim}) for name, dim in self.same.items()}
         self.same[found.name] = found.dim
         self.unbounded.clear()
+
+    def _require_agreement(self, found: SameSize) -> None:
+        """RequestError where a symbol's bounds exclude some value that it would have as another dimension."""
+        names = frozenset[str]() if isinstance(found.dim, int) else free_symbols(found.dim)
+        if found.name not in self.given or not self.given.keys() >= names:
+            return
+        low, high = self.given[found.name]
+        least, most = bounds(found.dim, self.given)
+        if least < low or most > high:
+            raise RequestError(
+                f"The module asserts that {_place(found.name)} of @main is {str(found.dim)[:100]}, "
+                f"which is from {least} to {most}; dims has it from {low} to {high}. Leave the latter out.",
+                pointers=["/dims"],
+            )
 
     def require_bounds(self) -> None:
         """UnsupportedGraphError for a symbol without bounds, RequestError for bounds that are nobody's."""

@@ -8,7 +8,13 @@ import numpy as np
 import pytest
 
 from stablehlo.translate import translate
-from tensorkiln.errors import InvalidGraphError, RequestError, TensorkilnError, UnsupportedGraphError
+from tensorkiln.errors import (
+    InvalidGraphError,
+    LimitExceededError,
+    RequestError,
+    TensorkilnError,
+    UnsupportedGraphError,
+)
 from tensorkiln.graph import Graph
 from tensorkiln.reference import evaluate
 from tests.compiled import run
@@ -120,6 +126,23 @@ def test_what_is_asserted_to_be_equal_is_one_symbol() -> None:
     assert found.tolist() == [-1.0] * 4
 
 
+def test_a_dimension_may_be_what_one_of_a_later_argument_is() -> None:
+    body = """
+    %n = stablehlo.get_dimension_size %a0, dim = 0 : (tensor<?xf32>) -> tensor<i32>
+    %m = stablehlo.get_dimension_size %a1, dim = 0 : (tensor<?xf32>) -> tensor<i32>
+    %k = stablehlo.add %m, %m : tensor<i32>
+    %p = stablehlo.compare EQ, %n, %k, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.custom_call @shape_assertion(%p) {has_side_effect = true} : (tensor<i1>) -> ()
+    %r0 = stablehlo.negate %a0 : tensor<?xf32>"""
+    text = module(["?xf32", "?xf32"], body, "?xf32")
+    graph = Graph.model_validate(translate(text, {"1.0": (1, 8)}).document)
+    assert dict(graph.symbols) == {"d1_0": (1, 8)}
+    (found,) = evaluate(graph, np.ones(6, np.float32), np.ones(3, np.float32), d1_0=3)
+    assert found.tolist() == [-1.0] * 6
+    with pytest.raises(UnsupportedGraphError, match=r"Dimension 0 of argument 1 .* has no bounds"):
+        translate(text)
+
+
 def test_an_assertion_that_bounds_decide_is_decided() -> None:
     dims = {**ROWS, "1.0": (2, 9)}
     assert translate(_asserted("GE", "%two"), dims).document["nodes"]
@@ -184,3 +207,36 @@ def test_bounds_are_asked_for_before_anything_else_is_wrong() -> None:
     with pytest.raises(TensorkilnError) as caught:
         translate((EXPORTED / "layer.mlirbc").read_bytes())
     assert caught.value.pointers == ("/dims",)
+
+
+def test_bounds_that_contradict_each_other_are_refused() -> None:
+    with pytest.raises(RequestError, match=r"dims gives d0_0 and 0\.0 different bounds: .* dimension 0 of argument 0"):
+        translate(SHAPED, {**ROWS, "d0_0": (1, 3)})
+    asserted = _asserted("EQ", "%k")
+    assert translate(asserted, {**ROWS, "1.0": (1, 128)}).document["nodes"]
+    with pytest.raises(RequestError, match=r"dimension 0 of argument 1 of @main is .* from 2 to 128; .* from 1 to 9"):
+        translate(asserted, {**ROWS, "1.0": (1, 9)})
+
+
+def test_sizes_that_are_asserted_to_be_too_large_an_expression_are_over_a_limit() -> None:
+    sizes = "\n".join(
+        f"%w{at} = stablehlo.get_dimension_size %a{at}, dim = 0 : (tensor<?xf32>) -> tensor<i32>\n"
+        f"%n{at} = stablehlo.convert %w{at} : (tensor<i32>) -> tensor<i64>"
+        for at in range(6)
+    )
+    powers = "\n".join(f"%p{at + 1} = stablehlo.multiply %p{at}, %p{at} : tensor<i64>" for at in range(1, 4))
+    body = f"""
+    {sizes}
+    %p1 = stablehlo.multiply %n1, %n1 : tensor<i64>
+    {powers}
+    %c = stablehlo.compare EQ, %n0, %p4, SIGNED : (tensor<i64>, tensor<i64>) -> tensor<i1>
+    stablehlo.custom_call @shape_assertion(%c) {{has_side_effect = true}} : (tensor<i1>) -> ()
+    %s1 = stablehlo.add %n2, %n3 : tensor<i64>
+    %s2 = stablehlo.add %s1, %n4 : tensor<i64>
+    %s3 = stablehlo.add %s2, %n5 : tensor<i64>
+    %d = stablehlo.compare EQ, %n1, %s3, SIGNED : (tensor<i64>, tensor<i64>) -> tensor<i1>
+    stablehlo.custom_call @shape_assertion(%d) {{has_side_effect = true}} : (tensor<i1>) -> ()
+    %r0 = stablehlo.negate %a2 : tensor<?xf32>"""
+    with pytest.raises(LimitExceededError, match="A dimension of @main is too large an expression") as caught:
+        translate(module(["?xf32"] * 6, body, "?xf32"), {f"{at}.0": (1, 4) for at in range(2, 6)})
+    assert caught.value.pointers == ("/stablehlo",)
