@@ -5,15 +5,19 @@ from __future__ import annotations
 import random
 import subprocess
 import sys
+from dataclasses import replace
 from typing import Any
 
 import flatbuffers
+import numpy as np
 import pytest
 
+from tensorkiln import Client
 from tensorkiln.errors import InvalidGraphError, LimitExceededError, TensorkilnError, UnsupportedGraphError
 from tensorkiln.expr import add, floordiv, floormod, maximum, mul, symbol
-from tensorkiln.frontends.jax import Exported, Tree, read_exported
+from tensorkiln.frontends.jax import Exported, Tree, load, read_exported
 from tensorkiln.frontends.jax.dimensions import parse_dim
+from tensorkiln.frontends.jax.exported import MOST_ARGUMENTS
 from tensorkiln.frontends.jax.flat import FlatTable
 from tensorkiln.frontends.jax.sizes import Place, size_places
 from tensorkiln.frontends.jax.tree import read_tree
@@ -153,3 +157,62 @@ def test_jax_is_not_needed() -> None:
     )
     ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert ended.stdout.split() == ["_mlp", "RequestError"]
+
+
+def _with(slot: int, vector: Any) -> bytes:
+    """The start of a function for one device that has one field more."""
+    builder: Any = flatbuffers.Builder(1024)
+    place = vector(builder)
+    builder.StartObject(24)
+    builder.PrependInt16Slot(6, 1, 0)
+    builder.PrependUint16Slot(14, 9, 0)
+    builder.PrependUOffsetTRelativeSlot(slot, place, 0)
+    builder.Finish(builder.EndObject())
+    return bytes(builder.Output())
+
+
+def _same(builder: Any, place: int, count: int) -> int:
+    builder.StartVector(4, count, 4)
+    for _ in range(count):
+        builder.PrependUOffsetTRelative(place)
+    return int(builder.EndVector())
+
+
+def test_a_text_that_is_named_again_and_again_is_over_a_limit() -> None:
+    content = _with(9, lambda builder: _same(builder, builder.CreateString("x" * (1 << 20)), 17))
+    with pytest.raises(LimitExceededError) as caught:
+        read_exported(content)
+    assert caught.value.details["limit"] == "text_bytes"
+
+
+def test_too_many_arguments_are_over_a_limit_before_any_is_read() -> None:
+    def indices(builder: Any) -> int:
+        return int(builder.CreateNumpyVector(np.zeros(MOST_ARGUMENTS + 1, np.uint32)))
+
+    with pytest.raises(LimitExceededError) as caught:
+        read_exported(_with(22, indices))
+    assert caught.value.details["limit"] == "arguments"
+
+
+def test_a_function_for_several_platforms_is_refused() -> None:
+    def platforms(builder: Any) -> int:
+        names = [builder.CreateString(name) for name in ("cuda", "cpu")]
+        builder.StartVector(4, 2, 4)
+        for name in names:
+            builder.PrependUOffsetTRelative(name)
+        return int(builder.EndVector())
+
+    with pytest.raises(UnsupportedGraphError, match=r"for several platforms \(cpu, cuda\); export it for one"):
+        read_exported(_with(9, platforms))
+
+
+def test_a_result_of_another_size_than_the_module_has_is_refused(client: Client) -> None:
+    exported = read_exported(content("networks/mlp"))
+    (aval,) = exported.out_avals
+    wrong = replace(exported, out_avals=(replace(aval, shape=(*aval.shape[:-1], "77")),))
+    with pytest.raises(InvalidGraphError, match=r"result 0 of the function's module is \(.*\), and it says \(.*77\)"):
+        load(wrong, client=client)
+
+
+def test_a_size_that_is_divided_is_read_elsewhere() -> None:
+    assert size_places([(floordiv(12, N),), (N,)], {"n": 0}) == {"n": Place(1, 0, 1, 0)}

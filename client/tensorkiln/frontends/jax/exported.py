@@ -99,6 +99,7 @@ def read_exported(content: bytes) -> Exported:
         )
     root = FlatTable.root(content)
     _require_supported(root)
+    _require_few(root)
     unique = [_aval(table) for table in root.tables(_Slot.UNIQUE_AVALS)]
     in_avals = _avals(root, unique, _Slot.IN_AVAL_INDICES, _Slot.IN_AVALS)
     out_avals = _avals(root, unique, _Slot.OUT_AVAL_INDICES, _Slot.OUT_AVALS)
@@ -133,9 +134,25 @@ def _require_supported(root: FlatTable) -> None:
         )
     if (devices := _devices(root)) != 1:
         raise UnsupportedGraphError(f"The function is for {devices} devices; export it for one.")
+    if len(platforms := root.texts(_Slot.PLATFORMS)) > 1:
+        shown = ", ".join(platforms)[:100]
+        raise UnsupportedGraphError(f"The function is exported for several platforms ({shown}); export it for one.")
     effects = [each.text(0) for slot in (_Slot.ORDERED_EFFECTS, _Slot.UNORDERED_EFFECTS) for each in root.tables(slot)]
     if effects:
         raise UnsupportedGraphError(f"The function has the side effect {effects[0]!r}; a compiled program has none.")
+
+
+def _require_few(root: FlatTable) -> None:
+    """LimitExceededError for more arguments or results than are read."""
+    lists = (*(_Slot.IN_AVALS, _Slot.OUT_AVALS, _Slot.UNIQUE_AVALS), *(_Slot.IN_AVAL_INDICES, _Slot.OUT_AVAL_INDICES))
+    most = max(root.count(slot) for slot in lists)
+    if most > MOST_ARGUMENTS:
+        raise LimitExceededError(
+            f"The exported function has {most} arguments or results, the limit is {MOST_ARGUMENTS}.",
+            limit="arguments",
+            maximum=MOST_ARGUMENTS,
+            actual=most,
+        )
 
 
 def _avals(root: FlatTable, unique: list[Aval], indices: int, whole: int) -> tuple[Aval, ...]:
@@ -147,13 +164,6 @@ def _avals(root: FlatTable, unique: list[Aval], indices: int, whole: int) -> tup
         raise InvalidGraphError(f"The exported function names aval {max(named)}, and has {len(unique)}.")
     else:
         found = [unique[index] for index in named]
-    if len(found) > MOST_ARGUMENTS:
-        raise LimitExceededError(
-            f"The exported function has {len(found)} arguments or results, the limit is {MOST_ARGUMENTS}.",
-            limit="arguments",
-            maximum=MOST_ARGUMENTS,
-            actual=len(found),
-        )
     return tuple(found)
 
 

@@ -18,6 +18,8 @@ from ...errors import InvalidGraphError, LimitExceededError
 
 MOST_TABLES: Final = 200_000
 """Tables and texts that are read of one file: a tree may name one part many times."""
+MOST_TEXT_BYTES: Final = 16 << 20
+"""Bytes of all texts that are read of one file: many may lie at one place."""
 
 _MOST_DEPTH: Final = 64
 _BROKEN: Final = (struct.error, IndexError, ValueError, TypeError, OverflowError)
@@ -30,8 +32,23 @@ class Budget:
     """What may still be read."""
 
     left: int = MOST_TABLES
+    text_bytes: int = MOST_TEXT_BYTES
+
+    def take_text(self, length: int) -> None:
+        """One text of so many bytes."""
+        self.take()
+        self.text_bytes -= length
+        if self.text_bytes < 0:
+            raise LimitExceededError(
+                f"The texts of the exported function have more than {MOST_TEXT_BYTES} bytes, each counted as often as "
+                "it is named; use shorter names.",
+                limit="text_bytes",
+                maximum=MOST_TEXT_BYTES,
+                actual=MOST_TEXT_BYTES - self.text_bytes,
+            )
 
     def take(self) -> None:
+        """One table or text."""
         self.left -= 1
         if self.left < 0:
             raise LimitExceededError(
@@ -83,6 +100,10 @@ class FlatTable:
         """The texts of a list."""
         return [self._text_at(place) for place in self._places(slot)]
 
+    def count(self, slot: int) -> int:
+        """How many entries of 4 bytes a list has."""
+        return self._vector(slot, _WIDTH)[1]
+
     def numbers(self, slot: int, flags: Any) -> list[int]:
         """The numbers of a list, of the type `flags`."""
         start, length = self._vector(slot, flags.bytewidth)
@@ -114,9 +135,9 @@ class FlatTable:
         return FlatTable(self.content, _checked(lambda: self._layout.Indirect(place)), self.depth + 1, self.budget)
 
     def _text_at(self, place: int) -> str:
-        self.budget.take()
         start = _checked(lambda: self._layout.Indirect(place))
         length = self._length(start, 1)
+        self.budget.take_text(length)
         try:
             return self.content[start + _WIDTH : start + _WIDTH + length].decode()
         except UnicodeDecodeError:

@@ -104,7 +104,7 @@ class Jitted:
         given = self._statics.apart(arguments, named)
         leaves, form = _taken_apart(jax, given)
         avals = [_aval(jax, leaf) for leaf in leaves]
-        key = (form, tuple((each.shape, each.dtype, each.weak_type) for each in avals), given.key)
+        key = (form, tuple((each.shape, each.dtype, each.weak_type) for each in avals), given.key, _mode(jax))
         found = self._programs.get(key)
         if found is None:
             with self._lock:
@@ -133,7 +133,12 @@ class Jitted:
 
     def _made(self, given: Given, form: Form, avals: Sequence[Any]) -> tuple[JaxProgram, Form]:
         specs = self._specs(form, avals)
-        key = (form, tuple((str(each.shape), each.dtype, each.weak_type) for each in specs), given.key)
+        key = (
+            form,
+            tuple((str(each.shape), each.dtype, each.weak_type) for each in specs),
+            given.key,
+            _mode(installed()),
+        )
         if key not in self._compiled:
             model, results = self._model(given, form, specs)
             self._compiled[key] = self._compile(model), results
@@ -166,6 +171,11 @@ class Jitted:
         name = getattr(self._function, "__name__", "function")
         exported, parameters = traced(name, from_leaves, specs)
         return model_of(exported, self._symbols, self._client, parameters), results[-1]
+
+
+def _mode(jax: Any) -> bool:
+    """What of JAX's settings a trace depends on: whether it has types of 64 bits."""
+    return bool(jax.config.jax_enable_x64)
 
 
 def _taken_apart(jax: Any, given: Given) -> tuple[list[Any], Form]:

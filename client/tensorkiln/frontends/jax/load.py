@@ -133,7 +133,20 @@ def _require_fit(
                     f"{what} {position} of the function's module is {found.dtype} of rank {len(found.shape)}, "
                     f"and it says {dtype} of rank {len(shape)}"
                 )
+            if what == "result" and any(
+                isinstance(own, int) and isinstance(said, int) and own != said
+                for own, said in zip(found.shape, shape, strict=True)
+            ):
+                raise InvalidGraphError(
+                    f"result {position} of the function's module is {_spelled(found.shape)}, "
+                    f"and it says {_spelled(shape)}"
+                )
             if what == "argument" and tuple(found.shape) != tuple(shape):
                 raise InvalidGraphError(
-                    f"argument {position} of the function's module is {found.shape}, and it says {tuple(shape)}"
+                    f"argument {position} of the function's module is {_spelled(found.shape)}, "
+                    f"and it says {_spelled(shape)}"
                 )
+
+
+def _spelled(shape: Sequence[Dim]) -> str:
+    return f"({', '.join(map(str, shape))})"

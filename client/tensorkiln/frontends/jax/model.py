@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from ...sdk.client import Client
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
+
+_LARGEST: Final = int(np.finfo(np.float64).max)
+"""Integers up to here are made floats."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,21 +89,40 @@ class JaxProgram:
     def run(self, leaves: Sequence[Any]) -> tuple[Any, ...]:
         """The leaves of the results for all leaves of the arguments, those that are not used included."""
         signature = self.signature
-        dtypes = iter(signature.dtypes)
-        given = [as_array(leaves[index], next(dtypes)) for index in signature.kept]
+        given = [
+            as_array(leaves[index], dtype, partial(_argument_name, signature, index))
+            for index, dtype in zip(signature.kept, signature.dtypes, strict=True)
+        ]
         return self.program(*given, **_sizes(signature.sizes, given))
 
 
-def as_array(value: Any, dtype: DType) -> Any:
+def as_array(value: Any, dtype: DType, name: Callable[[], str]) -> Any:
     """An array as a program takes it: one on a GPU as it is, anything else as a NumPy array.
 
-    A number takes the dtype of its argument, as in JAX; an array has to have it.
+    A number takes the dtype of its argument, as in JAX; an array has to have it. CallInputError, with the argument's
+    name, for a number that is of another kind: a float where integers are, an integer outside of their range.
     """
     if isinstance(value, np.ndarray) or hasattr(value, "__cuda_array_interface__"):
         return value
-    if isinstance(value, bool | int | float):
+    if not isinstance(value, bool | int | float):
+        return np.asarray(value)
+    if not _is_of(value, dtype):
+        # Python writes no integer of many thousand digits.
+        is_huge = isinstance(value, int) and value.bit_length() > 64
+        shown = f"of {value.bit_length()} bits" if is_huge else str(value)
+        raise CallInputError(f"{name()} is {dtype}, which the {type(value).__name__} {shown} is none of")
+    with np.errstate(over="ignore"):
         return np.asarray(value, dtype.numpy)
-    return np.asarray(value)
+
+
+def _is_of(value: float, dtype: DType) -> bool:
+    """Whether a number stands for one of this type: a float too large for it is infinite, an integer wraps nowhere."""
+    if isinstance(value, bool) or dtype.is_bool:
+        return isinstance(value, bool) and dtype.is_bool
+    if isinstance(value, int):
+        low, high = (dtype.min, dtype.max) if dtype.is_integer else (-_LARGEST, _LARGEST)
+        return low <= value <= high
+    return dtype.is_float
 
 
 def _sizes(places: Mapping[str, Place], given: Sequence[Any]) -> dict[str, int]:
@@ -110,6 +133,10 @@ def _sizes(places: Mapping[str, Place], given: Sequence[Any]) -> dict[str, int]:
             raise CallInputError(f"the array that the size {name} is read from has rank {len(shape)}")
         found[name] = place.value(name, shape[place.axis])
     return found
+
+
+def _argument_name(signature: Signature, index: int) -> str:
+    return argument_names(signature.arguments)[index]
 
 
 def argument_names(arguments: Tree) -> list[str]:

@@ -46,10 +46,11 @@ def size_places(shapes: Sequence[Sequence[Dim]], symbols: Mapping[str, object]) 
 
 def _linear(argument: int, axis: int, dim: Dim) -> tuple[str, Place] | None:
     names = () if isinstance(dim, int) else tuple(free_symbols(dim))
-    if len(names) != 1:
+    # A call, such as a division, is no line, and may have no value at small sizes.
+    if len(names) != 1 or "(" in str(dim):
         return None
     (name,) = names
     offset, once, twice = (evaluate(dim, {name: value}) for value in range(3))
     factor = once - offset
-    is_line = factor > 0 and twice - once == factor and "(" not in str(dim)
+    is_line = factor > 0 and twice - once == factor
     return (name, Place(argument, axis, factor, offset)) if is_line else None

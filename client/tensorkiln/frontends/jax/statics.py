@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import inspect
+import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
+
+import numpy as np
 
 from ...errors import RequestError
 
@@ -21,8 +24,8 @@ class Given:
 
     @property
     def key(self) -> tuple[Any, ...]:
-        """What of the static ones a trace depends on: 1, 1.0 and True are equal, and not the same."""
-        return tuple((place, type(value), value) for place, value in (*self.static, *self.static_named))
+        """What of the static ones a trace depends on: 1, 1.0 and True are equal, and not the same; nor 0.0 and -0.0."""
+        return tuple((place, _exact(value)) for place, value in (*self.static, *self.static_named))
 
     def call(self, function: Callable[..., Any], arrays: Sequence[Any], named: Mapping[str, Any]) -> Any:
         """`function` of these arrays, with the static arguments where they were."""
@@ -30,6 +33,22 @@ class Given:
         for place, value in self.static:
             arguments.insert(place, value)
         return function(*arguments, **named, **dict(self.static_named))
+
+
+def _exact(value: Any) -> Any:
+    """What is equal for equal values of the same types alone, in tuples and sets too."""
+    kind = type(value)
+    if isinstance(value, tuple):
+        return kind, tuple(_exact(each) for each in cast("tuple[Any, ...]", value))
+    if isinstance(value, frozenset):
+        return kind, frozenset(_exact(each) for each in cast("frozenset[Any]", value))
+    if isinstance(value, float):
+        return kind, struct.pack("<d", value)
+    if isinstance(value, complex):
+        return kind, struct.pack("<dd", value.real, value.imag)
+    if isinstance(value, np.generic):
+        return kind, value.dtype.str, value.tobytes()
+    return kind, value
 
 
 @dataclass(frozen=True, slots=True)
