@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
@@ -67,6 +68,19 @@ def test_what_was_translated_is_kept_for_offline_use(home: Path) -> None:
     kept.write_bytes(kept.read_bytes().replace(b'"add"', b'"mul"'))
     with Client(cache_dir=home, offline=True) as client, pytest.raises(NotFoundError, match="not translated"):
         client.compile(DOUBLED)
+
+
+def test_a_kept_graph_that_is_understood_no_more_is_forgotten(tmp_path: Path) -> None:
+    with Client(cache_dir=tmp_path) as client:
+        digest = client.compile(DOUBLED).compiled.digest
+    (kept,) = (tmp_path / "translations").iterdir()
+    text = b'{"schema": 0}'
+    kept.write_bytes(sha256(text).hexdigest().encode() + text)
+    with Client(cache_dir=tmp_path, offline=True) as client, pytest.raises(NotFoundError, match="not translated"):
+        client.compile(DOUBLED)
+    assert not kept.exists()
+    with Client(cache_dir=tmp_path) as client:
+        assert client.compile(DOUBLED).compiled.digest == digest
 
 
 def test_a_module_that_is_refused_says_why(home: Path) -> None:

@@ -12,13 +12,15 @@ import msgspec
 
 from ..cache import LocalCache
 from ..compiler_build import Build
-from ..errors import NotFoundError, UnavailableError
+from ..errors import NotFoundError, TensorkilnError, UnavailableError
 from ..graph import Graph
 from ..immediate import Apart
 from ..stablehlo import StableHlo
 
 _MOST_IN_MEMORY: Final = 16
 _DIGITS: Final = 64
+_MOST_SAID: Final = 400
+"""Characters of what is wrong with an answer."""
 
 
 class _Translated(msgspec.Struct):
@@ -84,7 +86,8 @@ class Translations:
         except Exception as error:
             # Whatever the answer is, it is the service's; nothing of the caller's is wrong.
             raise UnavailableError(
-                f"The service's answer is no graph that this SDK understands ({error}); use the same version of both."
+                f"The service's answer is no graph that this SDK understands ({str(error)[:_MOST_SAID]}); "
+                "use the same version of both."
             ) from None
         self._kept.write(name, sha256(text).hexdigest().encode() + text)
         return graph
@@ -95,7 +98,11 @@ class Translations:
             return None
         text = content[_DIGITS:]
         if sha256(text).hexdigest().encode() == content[:_DIGITS]:
-            return Graph.model_validate_json(text)
+            try:
+                return Graph.model_validate_json(text)
+            except TensorkilnError:
+                # Kept by another version of the SDK.
+                pass
         self._kept.remove(name)
         return None
 
