@@ -97,12 +97,6 @@ def test_bounds_of_no_dimension_are_refused() -> None:
     assert caught.value.details == {"dimensions": ["0.0", "d0_0"]}
 
 
-def test_one_dimension_has_one_pair_of_bounds_by_all_its_names() -> None:
-    assert translate(SHAPED, {"0.0": (1, 8), "d0_0": (1, 8)}) == translate(SHAPED, {"d0_0": (1, 8)})
-    with pytest.raises(RequestError, match=r"d0_0 and 0\.0, one dimension"):
-        translate(SHAPED, {"0.0": (1, 8), "d0_0": (1, 9)})
-
-
 def _asserted(direction: str, other: str) -> str:
     return module(
         ["?x3xf32", "?xf32"],
