@@ -144,8 +144,13 @@ def _require_supported(root: FlatTable) -> None:
 
 def _require_few(root: FlatTable) -> None:
     """LimitExceededError for more arguments or results than are read."""
-    lists = (*(_Slot.IN_AVALS, _Slot.OUT_AVALS, _Slot.UNIQUE_AVALS), *(_Slot.IN_AVAL_INDICES, _Slot.OUT_AVAL_INDICES))
-    most = max(root.count(slot) for slot in lists)
+    lists = (_Slot.IN_AVALS, _Slot.OUT_AVALS, _Slot.UNIQUE_AVALS)
+    indices = (_Slot.IN_AVAL_INDICES, _Slot.OUT_AVAL_INDICES)
+    most = max(
+        *(root.count(slot) for slot in lists),
+        *(root.count(slot, number_types.Uint32Flags) for slot in indices),
+        root.count(_Slot.KEPT, number_types.Uint16Flags),
+    )
     if most > MOST_ARGUMENTS:
         raise LimitExceededError(
             f"The exported function has {most} arguments or results, the limit is {MOST_ARGUMENTS}.",

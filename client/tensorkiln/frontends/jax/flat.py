@@ -100,9 +100,9 @@ class FlatTable:
         """The texts of a list."""
         return [self._text_at(place) for place in self._places(slot)]
 
-    def count(self, slot: int) -> int:
-        """How many entries of 4 bytes a list has."""
-        return self._vector(slot, _WIDTH)[1]
+    def count(self, slot: int, flags: Any = number_types.UOffsetTFlags) -> int:
+        """How many entries a list has: tables, texts, or numbers of the type `flags`."""
+        return self._vector(slot, flags.bytewidth)[1]
 
     def numbers(self, slot: int, flags: Any) -> list[int]:
         """The numbers of a list, of the type `flags`."""
