@@ -108,8 +108,8 @@ def as_array(value: Any, dtype: DType, name: Callable[[], str]) -> Any:
         return np.asarray(value)
     if not _is_of(value, dtype):
         # Python writes no integer of many thousand digits.
-        is_huge = isinstance(value, int) and value.bit_length() > 64
-        shown = f"of {value.bit_length()} bits" if is_huge else str(value)
+        bits = value.bit_length() if isinstance(value, int) else 0
+        shown = f"of {bits} bits" if bits > 64 else str(value)
         raise CallInputError(f"{name()} is {dtype}, which the {type(value).__name__} {shown} is none of")
     with np.errstate(over="ignore"):
         return np.asarray(value, dtype.numpy)
