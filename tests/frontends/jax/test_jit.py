@@ -73,6 +73,27 @@ def test_static_arguments_are_part_of_the_signature(client: Client) -> None:
         kiln_jax.jit(function, static_argnums=5)
 
 
+def test_a_signature_is_of_the_width_that_jax_computes_in(client: Client) -> None:
+    function = kiln_jax.jit(lambda x: (x * 2, jnp.arange(3)), client=client)
+    assert function(X[0])[1].dtype == np.int32
+    jax.config.update("jax_enable_x64", True)
+    try:
+        assert function(X[0])[1].dtype == np.int64
+    finally:
+        jax.config.update("jax_enable_x64", False)
+    assert function(X[0])[1].dtype == np.int32
+    assert function.signatures == 2
+
+
+def test_static_arguments_that_are_equal_and_not_the_same_are_other_signatures(client: Client) -> None:
+    whole = kiln_jax.jit(lambda x, by: x + by[0], static_argnums=1, client=client)
+    assert whole(np.ones(2, np.int32), (1,)).dtype == np.int32
+    assert whole(np.ones(2, np.int32), (1.0,)).dtype == np.float32
+    zero = kiln_jax.jit(lambda x, sign: jnp.copysign(x, sign), static_argnums=1, client=client)
+    assert zero(X[0] ** 2, 0.0).tolist() == (X[0] ** 2).tolist()
+    assert zero(X[0] ** 2, -0.0).tolist() == (-(X[0] ** 2)).tolist()
+
+
 def test_what_a_function_closes_over_is_bound_and_no_constant(client: Client) -> None:
     weight = jax.random.normal(jax.random.key(0), (4, 300))
     bias = np.arange(3, dtype=np.float32)[:, None]
