@@ -61,6 +61,8 @@ def _slice(op: Op) -> Value:
         is_outside = isinstance(limit, int) and isinstance(dim, int) and limit > dim
         if step < 1 or is_outside or any(isinstance(bound, int) and bound < 0 for bound in (start, limit)):
             op.invalid(f"its slice from {start} to {limit} in steps of {step} is none of a dimension of {dim}")
+        if isinstance(limit, int) and not op.is_open(dim) and limit > (least := op.builder.bounds(dim)[0]):
+            op.fail(f"its slice ends at {limit}, and the dimension {dim} may be {least}; give it other bounds in dims")
         parts.append(slice(start, limit, step))
     return op.tensor(0)[tuple(parts)]
 

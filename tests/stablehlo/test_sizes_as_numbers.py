@@ -7,7 +7,7 @@ import pytest
 
 from stablehlo.constants import MAX_SIZES
 from stablehlo.translate import translate
-from tensorkiln.errors import LimitExceededError, UnsupportedGraphError
+from tensorkiln.errors import InvalidGraphError, LimitExceededError, UnsupportedGraphError
 from tensorkiln.graph import Graph
 from tensorkiln.reference import evaluate
 
@@ -142,3 +142,33 @@ def test_a_slice_ends_within_a_dynamic_dimension() -> None:
         translate(text, {"0.0": (1, 9)})
     with pytest.raises(UnsupportedGraphError, match="is dynamic and has no bounds"):
         translate(text)
+
+
+def _sliced(rows: str, start: int, limit: int, step: int) -> str:
+    constants = "\n".join(
+        f"%{name} = stablehlo.constant dense<{value}> : tensor<1xi32>"
+        for name, value in (("start", start), ("limit", limit), ("step", step))
+    )
+    return module(
+        [f"{rows}xf32"],
+        f"""
+        {constants}
+        %r0 = stablehlo.real_dynamic_slice %a0, %start, %limit, %step
+          : (tensor<{rows}xf32>, tensor<1xi32>, tensor<1xi32>, tensor<1xi32>) -> tensor<?xf32>""",
+        "?xf32",
+    )
+
+
+def test_bounds_of_a_slice_that_are_values_lie_within_its_dimension() -> None:
+    x = np.arange(6, dtype=np.float32)
+    for document, sizes in (
+        (translate(_sliced("6", 1, 6, 2)).document, {}),
+        (translate(_sliced("?", 1, 6, 2), {"0.0": (6, 9)}).document, {"d0_0": 6}),
+    ):
+        (found,) = evaluate(Graph.model_validate(document), x, **sizes)
+        assert found.tolist() == [1, 3, 5]
+    for start, limit, step in ((-1, 6, 1), (0, -1, 1), (0, 7, 1), (0, 6, 0), (5, 0, -1)):
+        with pytest.raises(InvalidGraphError, match="its slice from"):
+            translate(_sliced("6", start, limit, step))
+    with pytest.raises(UnsupportedGraphError, match="its slice ends at 6, and the dimension d0_0 may be 5"):
+        translate(_sliced("?", 0, 6, 1), {"0.0": (5, 9)})
