@@ -12,7 +12,7 @@ from tensorkiln.frontends.composed import trigonometry
 from tensorkiln.reference import evaluate
 
 UNIT = np.concatenate([np.linspace(-1, 1, 2001), [-0.0, np.nan, 1e-20, -0.9999]])
-LINE = np.concatenate([np.linspace(-50, 50, 2001), np.logspace(-30, 30, 200), [np.inf, -np.inf, np.nan]])
+LINE = np.concatenate([np.linspace(-50, 50, 2001), np.logspace(-30, 30, 200), [np.inf, -np.inf, np.nan, -0.0]])
 ABOVE = np.concatenate([1 + np.logspace(-6, 30, 200), [1.0, np.inf]])
 CASES = {
     "asin": (np.arcsin, UNIT, 3),
@@ -38,3 +38,4 @@ def test_a_function_is_a_few_steps_from_the_exact_one(name: str, dtype: str) -> 
         expected: Any = exact(x.astype(np.longdouble)).astype(dtype)
     rtol = steps * float(np.finfo(dtype).eps)
     np.testing.assert_allclose(found, expected, rtol=rtol, atol=float(np.finfo(dtype).tiny))
+    np.testing.assert_array_equal(np.signbit(found[x == 0]), np.signbit(expected[x == 0]))

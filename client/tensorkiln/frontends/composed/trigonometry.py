@@ -45,8 +45,7 @@ def atan(x: Tensor) -> Tensor:
         slope = _polynomial(square, ATAN_64) / _polynomial(square, ATAN_64_BELOW)
     else:
         slope = _polynomial(square, ATAN_32)
-    result = turned + (reduced + reduced * (square * slope))
-    return build.where(x < 0.0, -result, result)
+    return _with_sign_of(x, turned + (reduced + reduced * (square * slope)))
 
 
 def asin(x: Tensor) -> Tensor:
@@ -63,8 +62,7 @@ def sinh(x: Tensor) -> Tensor:
     less = build.expm1(size)
     small = (less + less / (less + 1.0)) * 0.5
     half = (size * 0.5).exp()
-    result = build.where(size < 1.0, small, half * (half * 0.5) - 0.5 / half / half)
-    return build.where(x < 0.0, -result, result)
+    return _with_sign_of(x, build.where(size < 1.0, small, half * (half * 0.5) - 0.5 / half / half))
 
 
 def cosh(x: Tensor) -> Tensor:
@@ -76,8 +74,7 @@ def asinh(x: Tensor) -> Tensor:
     size = build.absolute(x)
     # Beyond 1e9 a square says nothing beside 1, and below it does not overflow.
     small = build.log1p(size + size * size / (1.0 + (size * size + 1.0).sqrt()))
-    result = build.where(size > 1e9, size.log() + math.log(2.0), small)
-    return build.where(x < 0.0, -result, result)
+    return _with_sign_of(x, build.where(size > 1e9, size.log() + math.log(2.0), small))
 
 
 def acosh(x: Tensor) -> Tensor:
@@ -88,8 +85,7 @@ def acosh(x: Tensor) -> Tensor:
 
 def atanh(x: Tensor) -> Tensor:
     size = build.absolute(x)
-    result = build.log1p(size * 2.0 / (1.0 - size)) * 0.5
-    return build.where(x < 0.0, -result, result)
+    return _with_sign_of(x, build.log1p(size * 2.0 / (1.0 - size)) * 0.5)
 
 
 def atan2(y: Tensor, x: Tensor) -> Tensor:
@@ -102,6 +98,11 @@ def atan2(y: Tensor, x: Tensor) -> Tensor:
     angle = build.where(up > across, math.pi / 2 - angle, angle)
     angle = build.where(_is_negative(x), math.pi - angle, angle)
     return build.where(_is_negative(y), -angle, angle)
+
+
+def _with_sign_of(x: Tensor, result: Tensor) -> Tensor:
+    """An odd function of `x` by what it is of |x|; a zero gives itself, with its sign."""
+    return build.where(build.equal(x, 0.0), x, build.where(x < 0.0, -result, result))
 
 
 def _is_negative(x: Tensor) -> Tensor:
