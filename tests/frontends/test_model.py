@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zipfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -97,5 +98,30 @@ def test_a_damaged_saved_model_is_refused(tmp_path: Path) -> None:
         with pytest.raises(RequestError, match="is not a saved model"):
             Model.load(path)
     path.write_bytes(whole.replace(b'{"x":0,"y":1}', b'{"y":1,"x":0}'))
+    with pytest.raises(RequestError, match="is not a saved model"):
+        Model.load(path)
+
+
+def test_an_encrypted_or_shortened_entry_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "model"
+    model().save(path)
+    whole = bytearray(path.read_bytes())
+    for signature, field in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        place = whole.find(signature)
+        while place >= 0:
+            whole[place + field] |= 1
+            place = whole.find(signature, place + 4)
+    path.write_bytes(whole)
+    with pytest.raises(RequestError, match=r"is not a saved model.*encrypted"):
+        Model.load(path)
+    model().save(path)
+    with zipfile.ZipFile(path) as archive:
+        last = archive.infolist()[-1]
+    whole = bytearray(path.read_bytes())
+    place = whole.rfind(b"PK\x01\x02")
+    # An entry that begins behind its bytes ends before it is whole.
+    whole[place + 42 : place + 46] = (len(whole) - 30).to_bytes(4, "little")
+    assert last.header_offset < len(whole) - 30
+    path.write_bytes(whole)
     with pytest.raises(RequestError, match="is not a saved model"):
         Model.load(path)

@@ -14,7 +14,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 import numpy as np
-from pydantic import ValidationError
 
 from ..errors import CallInputError, LimitExceededError, RequestError
 from ..graph import Graph
@@ -77,7 +76,8 @@ def read_model(path: str | os.PathLike[str]) -> Parts:
             graph = Graph.model_validate_json(_content(archive, entries, _GRAPH, MAX_BODY_BYTES, name))
             names = _Names.model_validate_json(_content(archive, entries, _NAMES, MAX_NAMES_BYTES, name))
             parameters = dict(_parameters(archive, entries, graph, name))
-    except (zipfile.BadZipFile, NotImplementedError, UnicodeDecodeError, ValidationError) as error:
+    except (zipfile.BadZipFile, RuntimeError, EOFError, ValueError) as error:
+        # An encrypted or a cut entry, a place before the file, text that is no JSON or of other fields.
         raise RequestError(f"{name} is not a saved model: {error}") from error
     free = [var for var in graph.input_vars if var not in parameters]
     if list(names.inputs.values()) != free or list(names.outputs.values()) != list(graph.output_vars):
