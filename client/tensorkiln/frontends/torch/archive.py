@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import os
+import sys
 import zipfile
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, Final, TypeAlias
+from typing import Any, BinaryIO, Final, NoReturn, TypeAlias
 
 from ...dtypes import DType
 from ...errors import InvalidGraphError, UnsupportedGraphError
 from ...expr import Dim
 from .archived_arrays import arrays_of
+from .archived_entries import check_entries, content, json_content
 from .archived_trees import tree_of
 from .element_types import BY_NUMBER, dtype_named
 from .exported import Argument, Exported, Input, Literal, Operation, Output, Ref, Role, TensorType, ValueType
@@ -44,6 +45,7 @@ def read_archive(source: Source) -> Exported:
     called = os.fspath(source) if isinstance(source, str | os.PathLike) else "the stream"
     try:
         with zipfile.ZipFile(source) as archive:
+            check_entries(archive)
             return _read(archive, called)
     except _UNREADABLE as error:
         raise InvalidGraphError(f"{called} cannot be read as an exported program: {error!r}") from error
@@ -56,9 +58,8 @@ def _read(archive: zipfile.ZipFile, called: str) -> Exported:
         found = f"{len(graphs)} programs" if graphs else "no program"
         raise InvalidGraphError(f"{called} holds {found}; one is read")
     (path,) = graphs
-    if archive.getinfo(path).file_size > MAX_GRAPH_BYTES:
-        raise UnsupportedGraphError(f"{called}: the text of the graph is longer than {MAX_GRAPH_BYTES} bytes")
-    record = json.loads(archive.read(path))
+    record = json_content(archive, path, MAX_GRAPH_BYTES)
+    _check_byte_order(archive, path.partition("/models/")[0], called)
     version = record["schema_version"]
     if version["major"] != SCHEMA_MAJOR:
         raise UnsupportedGraphError(
@@ -67,6 +68,17 @@ def _read(archive: zipfile.ZipFile, called: str) -> Exported:
         )
     root, name = path.partition("/models/")[0], Path(path).stem
     return _exported(record, name, arrays_of(archive, root, name))
+
+
+def _check_byte_order(archive: zipfile.ZipFile, root: str, called: str) -> None:
+    """UnsupportedGraphError for weights in an order of bytes that this machine does not have."""
+    path = f"{root}/byteorder"
+    if path in archive.NameToInfo:
+        order = content(archive, path).strip()
+        if order != sys.byteorder.encode():
+            raise UnsupportedGraphError(
+                f"{called} is in the byte order {order[:20]!r}, and this machine has {sys.byteorder!r}"
+            )
 
 
 def _exported(record: Json, name: str, arrays: Mapping[str, Any]) -> Exported:
@@ -82,13 +94,13 @@ def _exported(record: Json, name: str, arrays: Mapping[str, Any]) -> Exported:
         tuple(_output(spec) for spec in signature["output_specs"]),
         _types(graph),
         {
-            symbol: (bound["min_val"] if bound["min_val"] is not None else 0, bound["max_val"])
+            symbol: (_bound(bound["min_val"]) or 0, _bound(bound["max_val"]))
             for symbol, bound in record["range_constraints"].items()
             if is_symbol(symbol)
         },
         arrays,
         tree_of(top["in_spec"]),
-        tuple(top.get("forward_arg_names") or ()),
+        tuple(_text(name) for name in top.get("forward_arg_names") or ()),
         tree_of(top["out_spec"]),
         literals,
     )
@@ -103,7 +115,7 @@ def _input(spec: Json, literals: dict[str, Literal]) -> Input:
             raise UnsupportedGraphError(f"an input of the form {form} is not supported")
         return Input(name, Role.USER)
     if kind == "constant_input":
-        literals[body["name"]] = _literal(body["value"])
+        literals[_text(body["name"])] = _literal(body["value"])
         return Input(body["name"], Role.USER)
     places = {
         "parameter": (Role.PARAMETER, "parameter_name"),
@@ -113,7 +125,7 @@ def _input(spec: Json, literals: dict[str, Literal]) -> Input:
     if kind not in places:
         raise UnsupportedGraphError(f"an input that is a {kind} is not supported")
     role, field = places[kind]
-    return Input(body["arg"]["name"], role, body[field])
+    return Input(_text(body["arg"]["name"]), role, _text(body[field]))
 
 
 def _output(spec: Json) -> Output:
@@ -128,18 +140,19 @@ def _output(spec: Json) -> Output:
     if kind not in places:
         raise UnsupportedGraphError(f"an output that is a {kind} is not supported")
     role, field = places[kind]
-    return Output(Ref(body["arg"]["name"]), body[field], role)
+    return Output(_reference(body["arg"]), _text(body[field]), role)
 
 
 def _operation(node: Json) -> Operation:
-    arguments = {entry["name"]: _argument(entry["arg"]) for entry in node["inputs"]}
+    arguments = {_text(entry["name"]): _argument(entry["arg"]) for entry in node["inputs"]}
     results: list[str] = []
     for entry in node["outputs"]:
         found = _argument(entry)
         results.extend(_name(each) for each in (found if isinstance(found, tuple) else (found,)))
     line = user_line(node["metadata"].get("stack_trace"))
-    name = node.get("name") or (results[0] if results else node["target"])
-    return Operation(name, node["target"].removeprefix("torch.ops."), arguments, tuple(results), line)
+    target = _text(node["target"])
+    name = _text(node.get("name") or (results[0] if results else target))
+    return Operation(name, target.removeprefix("torch.ops."), arguments, tuple(results), line)
 
 
 def _name(result: Argument) -> str:
@@ -156,11 +169,11 @@ def _types(graph: Json) -> dict[str, ValueType]:
 def _tensor_type(meta: Json) -> TensorType:
     spelled = BY_NUMBER.get(meta["dtype"], "unknown")
     shape = tuple(_size(each) for each in meta["sizes"])
-    return TensorType(dtype_named(spelled), shape, spelled, meta["device"]["type"])
+    return TensorType(dtype_named(spelled), shape, spelled, _text(meta["device"]["type"]))
 
 
 def _size(value: Json) -> Dim:
-    return value["as_int"] if "as_int" in value else size(value["as_expr"]["expr_str"])
+    return _integer(value["as_int"]) if "as_int" in value else size(_text(value["as_expr"]["expr_str"]))
 
 
 def _argument(entry: Json) -> Argument:
@@ -187,7 +200,11 @@ def _each(read: Callable[[Any], Argument]) -> Callable[[Sequence[Any]], Argument
 
 def _symbolic(entry: Json) -> Argument:
     ((kind, value),) = entry.items()
-    return Ref(value) if kind == "as_name" else value
+    if kind == "as_name":
+        return Ref(_text(value))
+    if not isinstance(value, bool | int | float):
+        raise ValueError(f"{value!r} is no number")
+    return value
 
 
 def _dtype(number: int) -> DType | str:
@@ -195,12 +212,28 @@ def _dtype(number: int) -> DType | str:
     return dtype_named(spelled) or spelled
 
 
-def _reference(entry: Json) -> Argument:
-    return Ref(entry["name"])
+def _reference(entry: Json) -> Ref:
+    return Ref(_text(entry["name"]))
 
 
-def _plain(value: Any) -> Argument:
-    return value
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else _wrong(value, "text")
+
+
+def _integer(value: Any) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) else _wrong(value, "integer")
+
+
+def _bound(value: Any) -> int | None:
+    return None if value is None else _integer(value)
+
+
+def _truth(value: Any) -> bool:
+    return value if isinstance(value, bool) else _wrong(value, "truth value")
+
+
+def _wrong(value: Any, wanted: str) -> NoReturn:
+    raise ValueError(f"{str(value)[:80]!r} is no {wanted}")
 
 
 _READERS: dict[str, Callable[[Any], Argument]] = {
@@ -210,15 +243,15 @@ _READERS: dict[str, Callable[[Any], Argument]] = {
     "as_optional_tensor": lambda entry: _argument(entry),
     "as_optional_tensors": _each(lambda entry: _argument(entry)),
     "as_nested_tensors": _each(_each(_reference)),
-    "as_int": _plain,
-    "as_ints": _each(_plain),
-    "as_int_lists": _each(_each(_plain)),
+    "as_int": _integer,
+    "as_ints": _each(_integer),
+    "as_int_lists": _each(_each(_integer)),
     "as_float": _number,
     "as_floats": _each(_number),
-    "as_string": _plain,
-    "as_strings": _each(_plain),
-    "as_bool": _plain,
-    "as_bools": _each(_plain),
+    "as_string": _text,
+    "as_strings": _each(_text),
+    "as_bool": _truth,
+    "as_bools": _each(_truth),
     "as_sym_int": _symbolic,
     "as_sym_ints": _each(_symbolic),
     "as_sym_float": _symbolic,

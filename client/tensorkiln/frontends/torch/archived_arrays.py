@@ -2,51 +2,81 @@
 
 from __future__ import annotations
 
-import json
+import math
 import zipfile
-from typing import Any
+from collections.abc import Hashable
+from typing import Any, Final
 
 import numpy as np
 
 from ...errors import InvalidGraphError, UnsupportedGraphError
+from .archived_entries import content, json_content
 from .element_types import BY_NUMBER, dtype_named
 from .exported import Array
 
+MAX_CONFIG_BYTES: Final = 1 << 26
+"""Of the JSON text that says which tensor lies where."""
+MAX_REPEATED_BYTES: Final = 1 << 26
+"""What tensors may take beyond the bytes of the archive, by elements that lie several times in one place."""
+
 
 def arrays_of(archive: zipfile.ZipFile, root: str, name: str) -> dict[str, Array]:
-    """Every parameter, buffer and constant by its qualified name, contiguous and read-only.
+    """Every parameter, buffer and constant by its qualified name, contiguous and read-only; equal ones are one array.
 
-    UnsupportedGraphError for what is pickled and for element types that graphs lack; InvalidGraphError for a tensor
-    that lies outside of its bytes.
+    UnsupportedGraphError for what is pickled, for element types that graphs lack, and for tensors that repeat their
+    elements too often; InvalidGraphError for a tensor that lies outside of its bytes.
     """
     found: dict[str, Array] = {}
+    left = archive.start_dir + MAX_REPEATED_BYTES
     for kind in ("weights", "constants"):
         path = f"{root}/data/{kind}/{name}_{kind}_config.json"
         if path not in archive.NameToInfo:
             continue
         storages: dict[str, bytes] = {}
-        for target, entry in json.loads(archive.read(path))["config"].items():
+        known: dict[Hashable, Array] = {}
+        for target, entry in json_content(archive, path, MAX_CONFIG_BYTES)["config"].items():
             if entry["use_pickle"] or entry["tensor_meta"] is None:
                 raise UnsupportedGraphError(f"{target!r} is pickled, which only torch reads; give the ExportedProgram")
             place = entry["path_name"]
+            if not isinstance(place, str):
+                raise InvalidGraphError(f"{target!r} has no path in the archive")
             if place not in storages:
-                storages[place] = archive.read(f"{root}/data/{kind}/{place}")
-            found[target] = _array(storages[place], entry["tensor_meta"], target)
+                storages[place] = content(archive, f"{root}/data/{kind}/{place}")
+            dtype, sizes, strides, offset = _lying(entry["tensor_meta"], target)
+            key = place, dtype.str, dtype.name, sizes, strides, offset
+            if key not in known:
+                left -= math.prod(sizes) * dtype.itemsize
+                if left < 0:
+                    raise UnsupportedGraphError(
+                        f"{target!r} and those before it are by more than {MAX_REPEATED_BYTES} bytes larger than the "
+                        "archive: their elements repeat; give the ExportedProgram"
+                    )
+                known[key] = _array(storages[place], dtype, sizes, strides, offset, target)
+            found[target] = known[key]
     return found
 
 
-def _array(storage: bytes, meta: dict[str, Any], target: str) -> Array:
+def _lying(meta: dict[str, Any], target: str) -> tuple[np.dtype[Any], tuple[int, ...], tuple[int, ...], int]:
+    """Element type, sizes, strides and offset. InvalidGraphError for what no tensor has."""
     spelled = BY_NUMBER.get(meta["dtype"], "unknown")
     dtype = dtype_named(spelled)
     if dtype is None:
         raise UnsupportedGraphError(f"{target!r} is of {spelled}, an element type that is not supported")
-    sizes, strides = ([_known(each, target) for each in meta[field]] for field in ("sizes", "strides"))
+    sizes, strides = (tuple(_known(each, target) for each in meta[field]) for field in ("sizes", "strides"))
     offset = _known(meta["storage_offset"], target)
-    whole = np.frombuffer(storage, dtype.numpy)
+    if len(sizes) != len(strides) or min([offset, *sizes, *strides]) < 0:
+        raise InvalidGraphError(f"{target!r} lies outside of the archive: its sizes or strides are those of no tensor")
+    return dtype.numpy, sizes, strides, offset
+
+
+def _array(
+    storage: bytes, dtype: np.dtype[Any], sizes: tuple[int, ...], strides: tuple[int, ...], offset: int, target: str
+) -> Array:
+    whole = np.frombuffer(storage, dtype)
     if 0 in sizes:
-        return np.zeros(sizes, dtype.numpy)
+        return np.zeros(sizes, dtype)
     last = offset + sum((size - 1) * stride for size, stride in zip(sizes, strides, strict=True))
-    if min([offset, *sizes, *strides], default=0) < 0 or last >= whole.size:
+    if last >= whole.size:
         raise InvalidGraphError(f"{target!r} lies outside of the {whole.size} elements that the archive holds of it")
     steps = [stride * whole.itemsize for stride in strides]
     return np.array(np.lib.stride_tricks.as_strided(whole[offset:], sizes, steps, writeable=False), order="C")
@@ -54,6 +84,6 @@ def _array(storage: bytes, meta: dict[str, Any], target: str) -> Array:
 
 def _known(value: dict[str, Any], target: str) -> int:
     found = value.get("as_int")
-    if not isinstance(found, int):
+    if not isinstance(found, int) or isinstance(found, bool):
         raise InvalidGraphError(f"{target!r} has a size that is not known")
     return found

@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
 
+from ...errors import InvalidGraphError
 from ..bounds import Bounds
 from .archive import read_archive
 from .exported import Exported
@@ -30,13 +31,26 @@ def load(program: Source, *, symbols: Mapping[str, Bounds] | None = None) -> Tor
     symbol without an upper bound. InvalidGraphError when a file is damaged or operands do not fit, RequestError for
     bounds that torch's program does not have, OSError when a file cannot be opened.
     """
-    exported, bounds = limited(_read(program), symbols or {})
+    if not isinstance(program, str | os.PathLike) and not hasattr(program, "read"):
+        from .from_export import from_export
+
+        return _model(from_export(program), symbols or {})
+    given = read_archive(program)
+    try:
+        return _model(given, symbols or {})
+    except (
+        ValueError,
+        TypeError,
+        LookupError,
+        AttributeError,
+        AssertionError,
+        ArithmeticError,
+        RecursionError,
+    ) as error:
+        # What an archive states that no torch would, and no part of the import looks at by itself.
+        raise InvalidGraphError(f"the exported program does not fit together: {error!r}") from error
+
+
+def _model(given: Exported, symbols: Mapping[str, Bounds]) -> TorchModel:
+    exported, bounds = limited(given, symbols)
     return translated(exported, bounds)
-
-
-def _read(program: Source) -> Exported:
-    if isinstance(program, str | os.PathLike) or hasattr(program, "read"):
-        return read_archive(program)
-    from .from_export import from_export
-
-    return from_export(program)
