@@ -148,11 +148,7 @@ class Call:
             return operand.cast(dtype)
         if isinstance(operand, Expr):
             return build.dim_value(self.builder, operand, dtype)
-        if dtype.is_bool:
-            return self.builder.scalar(bool(operand), dtype)
-        if dtype.is_integer:
-            return self.builder.scalar(_wrapped(int(operand), dtype), dtype)
-        return self.builder.scalar(_rounded(float(operand), dtype), dtype)
+        return self.builder.scalar(number_in(operand, dtype), dtype)
 
     def times(self, x: Tensor, name: str) -> Tensor:
         """`x` times the number that the argument is; `x` itself where it is 1 or left out."""
@@ -168,6 +164,13 @@ class Call:
     def invalid(self, message: str) -> NoReturn:
         """InvalidGraphError: torch does not allow this either."""
         raise InvalidGraphError(message)
+
+
+def number_in(value: bool | int | float, dtype: DType) -> bool | int | float:
+    """A number in an element type, as torch converts it: an integer wraps, a float is rounded."""
+    if dtype.is_bool:
+        return bool(value)
+    return _wrapped(int(value), dtype) if dtype.is_integer else _rounded(float(value), dtype)
 
 
 def _wrapped(value: int, dtype: DType) -> int:

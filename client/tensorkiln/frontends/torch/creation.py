@@ -10,6 +10,7 @@ from ... import build
 from ...build import Tensor
 from ...dtypes import DType
 from ...expr import Dim, Expr, ceildiv, sub
+from ..composed.resampling import MAX_TABLE
 from .call import Call, Operator
 
 
@@ -104,6 +105,8 @@ def _triangle_places(is_upper: bool) -> Operator:
 
     def apply(call: Call) -> Tensor:
         rows, columns, offset = call.integer("row"), call.integer("col"), call.integer("offset", 0)
+        if rows * columns > MAX_TABLE:
+            call.fail(f"the places of {rows} by {columns} elements are more than the {MAX_TABLE} that are listed")
         found = np.triu_indices(rows, offset, columns) if is_upper else np.tril_indices(rows, offset, columns)
         return call.parameter(np.stack(found).astype(np.int64)).cast(call.dtype)
 

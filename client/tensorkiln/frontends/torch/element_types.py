@@ -31,9 +31,12 @@ BY_NUMBER: Final = {
 }
 """torch's names by the numbers of `ScalarType` in the schema of `torch.export`."""
 
-_BY_NAME: Final = {dtype.value: dtype for dtype in DType if dtype is not DType.UNIT}
+_BY_NAME: Final = {dtype.value: dtype for dtype in DType if dtype is not DType.UNIT and not dtype.is_narrow}
 
 
 def dtype_named(name: str) -> DType | None:
-    """Our element type of torch's name, with or without `torch.` before it; None where graphs have none."""
+    """Our element type of torch's name, with or without `torch.` before it; None where this importer has none.
+
+    Narrow types, such as those of float8, are left out: no operator of this importer computes with them.
+    """
     return _BY_NAME.get(name.removeprefix("torch."))

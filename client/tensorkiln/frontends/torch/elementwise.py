@@ -166,7 +166,10 @@ def _hypotenuse(call: Call) -> Tensor:
     def length(a: Tensor, b: Tensor) -> Tensor:
         most, least = build.maximum(a, b), build.minimum(a, b)
         ratio = build.where(build.equal(most, least), 1.0, least / most)
-        return build.where(build.equal(most, 0.0), 0.0, most * (ratio * ratio + 1.0).sqrt())
+        found = build.where(build.equal(most, 0.0), 0.0, most * (ratio * ratio + 1.0).sqrt())
+        # An infinite side counts, whatever the other one is: NaN too.
+        endless = build.equal(a, float("inf")) | build.equal(b, float("inf"))
+        return build.where(endless, float("inf"), found)
 
     return _pairwise(length, a, b)
 

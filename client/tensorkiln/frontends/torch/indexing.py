@@ -56,7 +56,7 @@ def _embedding_gradient(call: Call) -> Tensor:
 
 def _index(call: Call) -> Tensor:
     x, indices = call.tensor(), _indices(call, call.tensor())
-    chosen, places = _flat_places(x, indices)
+    chosen, places = _flat_places(call, x, indices)
     rest = [axis for axis in range(x.rank) if axis not in chosen]
     flat = x.permute([*chosen, *rest]).reshape(
         [product(x.shape[axis] for axis in chosen), *(x.shape[axis] for axis in rest)]
@@ -79,7 +79,7 @@ def _indices(call: Call, x: Tensor) -> list[Tensor | None]:
     return [*found, *[None] * (x.rank - len(found))]
 
 
-def _flat_places(x: Tensor, indices: Sequence[Tensor | None]) -> tuple[list[int], Tensor]:
+def _flat_places(call: Call, x: Tensor, indices: Sequence[Tensor | None]) -> tuple[list[int], Tensor]:
     """The axes that have an index, and the position in them as if they were one."""
     chosen = [axis for axis, index in enumerate(indices) if index is not None]
     given = [index for index in indices if index is not None]
@@ -92,8 +92,8 @@ def _flat_places(x: Tensor, indices: Sequence[Tensor | None]) -> tuple[list[int]
         is_in = (place >= 0) & (place < size)
         total = place if total is None else total * size + place
         inside = is_in if inside is None else inside & is_in
-    assert total is not None, "torch does not index with nothing"
-    assert inside is not None, "torch does not index with nothing"
+    if total is None or inside is None:
+        call.invalid("no axis has an index")
     # What lies outside of one axis must not be found on another row.
     places = build.where(inside, total, -1) if len(chosen) > 1 else total
     return chosen, places if places.shape == shape else places.expand(shape)
@@ -113,7 +113,7 @@ def _index_put(call: Call) -> Tensor:
     given = call.value("indices")
     if isinstance(given, tuple) and len(given) == 1 and isinstance(given[0], Tensor) and given[0].dtype.is_bool:
         return _masked_put(call, x, given[0], values, adds)
-    chosen, places = _flat_places(x, _indices(call, x))
+    chosen, places = _flat_places(call, x, _indices(call, x))
     rest = [axis for axis in range(x.rank) if axis not in chosen]
     head, tail = product(x.shape[axis] for axis in chosen), [x.shape[axis] for axis in rest]
     flat = x.permute([*chosen, *rest]).reshape([head, product(tail)])

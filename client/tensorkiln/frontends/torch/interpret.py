@@ -11,7 +11,7 @@ from ... import build
 from ...build import Builder, Tensor
 from ...dtypes import DType
 from ...errors import InvalidGraphError, UnsupportedGraphError
-from ...expr import Dim, Expr, ExprError, sub
+from ...expr import Dim, Expr, ExprError, free_symbols, sub
 from .call import Call, Operator, Value
 from .exported import Argument, Array, Exported, Operation, Ref, TensorType
 from .symbolic_numbers import NUMBERS
@@ -80,12 +80,18 @@ class Interpreter:
         if sizes and len(sizes) == len(operation.results):
             # torch keeps the size itself beside the operation that computes it.
             self.values.update(sizes)
+            free = {symbol for dim in sizes.values() if isinstance(dim, Expr) for symbol in free_symbols(dim)}
+            if not free <= self.builder.symbols.keys():
+                self._miss(operation, types, "a size that depends on the values of a tensor is not supported")
             return
         try:
             self._compute(operation, [each if isinstance(each, TensorType) else None for each in types])
         except UnsupportedGraphError as error:
             self._miss(operation, types, error.message)
         except InvalidGraphError as error:
+            if self.problems:
+                # It may be a consequence of what is not supported.
+                raise _unsupported(self.exported.name, self.problems) from error
             raise InvalidGraphError(
                 f"{operation.target} ({operation.name}): {error.message}"
                 + (f"\n  {operation.line}" * bool(operation.line)),
@@ -93,7 +99,7 @@ class Interpreter:
             ) from error
         except (ExprError, MemoryError) as error:
             self._miss(operation, types, f"this is beyond what can be computed here: {error}")
-        except (ValueError, TypeError, LookupError, ArithmeticError) as error:
+        except (ValueError, TypeError, LookupError, ArithmeticError, AttributeError, AssertionError) as error:
             # What an archive states that no torch would: axes that are none, lists of another length.
             raise InvalidGraphError(f"{operation.target} ({operation.name}): {error}") from error
 

@@ -19,19 +19,22 @@ def _added(first: str, second: str) -> Operator:
 
     def apply(call: Call) -> Tensor:
         found = build.matmul(call.tensor(first).cast(call.dtype), call.tensor(second).cast(call.dtype))
-        found = call.times(found, "alpha")
-        beta = call.value("beta")
-        if isinstance(beta, int | float) and beta == 0:
-            return found
-        return call.times(call.tensor().cast(call.dtype), "beta") + found
+        return _with_input(call, call.times(found, "alpha"))
 
     return apply
+
+
+def _with_input(call: Call, found: Tensor) -> Tensor:
+    beta = call.value("beta")
+    if isinstance(beta, int | float) and beta == 0:
+        return found
+    return call.times(call.tensor().cast(call.dtype), "beta") + found
 
 
 def _summed_batches(call: Call) -> Tensor:
     """`addbmm`: the products of a batch, added up."""
     found = call.times(build.matmul(call.tensor("batch1"), call.tensor("batch2")).sum(0), "alpha")
-    return call.times(call.tensor(), "beta") + found
+    return _with_input(call, found)
 
 
 def _linear(call: Call) -> Tensor:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from ... import build
 from ...build import Tensor
+from ...dtypes import DType
 from ...expr import Dim, mul, product, sub
-from .call import Call, Operator
+from .call import Call, Operator, number_in
 
 
 def _reshape(call: Call) -> Tensor:
@@ -114,10 +116,19 @@ def _constant_pad(call: Call) -> Tensor:
         widths[x.rank - 1 - place] = given[2 * place], given[2 * place + 1]
     cut = build.shrink(x, [_kept(call, x, dim, pair) for dim, pair in zip(x.shape, widths, strict=True)])
     added = [(_at_least_none(before), _at_least_none(after)) for before, after in widths]
-    value = call.number("value", 0.0)
-    if x.dtype.is_bool:
-        return build.pad(cut, added, bool(value))
-    return build.pad(cut, added, value if x.dtype.is_float else int(value))
+    return build.pad(cut, added, _fill(call, call.number("value", 0.0), x.dtype))
+
+
+def _fill(call: Call, value: float, dtype: DType) -> bool | int | float:
+    """The value in the tensor's element type. InvalidGraphError where it is too large for that, as torch says."""
+    found = number_in(value, dtype)
+    if dtype.is_integer:
+        overflows = not int(dtype.min) <= value <= int(dtype.max)
+    else:
+        overflows = math.isinf(found) and math.isfinite(value)
+    if overflows:
+        call.invalid(f"the value {value} overflows {dtype}")
+    return found
 
 
 def _kept(call: Call, x: Tensor, dim: Dim, widths: tuple[Dim, Dim]) -> tuple[Dim, Dim]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from typing import Final
 
 import numpy as np
 
@@ -11,9 +12,15 @@ from ... import build
 from ...build import Tensor
 from ...build.windows import plain_windows, window
 from ...dtypes import DType
+from ...errors import UnsupportedGraphError
 from ...expr import Dim, product, sub
 from ..composed.spreading import spread_spatial
 from .call import Call, Operator
+
+MAX_CELLS: Final = 1 << 16
+"""Elements of an axis of adaptive pooling, which a table lists."""
+MAX_TAPS: Final = 1 << 12
+"""Elements of a window whose parts are added up one by one."""
 
 
 def _per_axis(call: Call, name: str, rank: int, default: Sequence[int]) -> list[int]:
@@ -71,12 +78,12 @@ def _places(
     values = values.reshape([*counts, size])
     inside = plain_windows(build.pad(build.ones(x.builder, x.shape[lead:], DType.BOOL), widths[lead:]), over)
     most = values.max([-1], True)
-    found = build.equal(values, most)
-    if x.dtype.is_float:
-        found = found | build.is_nan(values)
     # Padding is never found, though it may be as great as the least element.
-    found = found & inside.reshape([*counts[lead:], size])
-    tap = build.argmax(found.cast(DType.INT32), -1)
+    found = (build.equal(values, most) & inside.reshape([*counts[lead:], size])).cast(DType.INT32)
+    if x.dtype.is_float:
+        # Of several NaN torch finds the last one.
+        found = build.where(build.is_nan(values), build.arange(x.builder, size, DType.INT32) + 2, found)
+    tap = build.argmax(found, -1)
     return _position(x, tap, counts[lead:], kernel, stride, padding, dilation)
 
 
@@ -138,6 +145,8 @@ def _cells(call: Call, x: Tensor, axis: int, size: Dim) -> tuple[Tensor, np.ndar
 def _table(call: Call, own: Dim, size: Dim) -> tuple[np.ndarray, np.ndarray]:
     if not isinstance(own, int) or not isinstance(size, int):
         call.fail(f"windows of {own} elements for {size} results must be known")
+    if size > MAX_CELLS or own > MAX_CELLS:
+        call.fail(f"{own} elements are pooled to {size}, and at most {MAX_CELLS} can be")
     starts = [place * own // size for place in range(size)]
     ends = [-(-(place + 1) * own // size) for place in range(size)]
     longest = max((end - start for start, end in zip(starts, ends, strict=True)), default=1)
@@ -209,6 +218,8 @@ def folded(
     rank, lead = len(kernel), len(shape) - len(kernel)
     whole = [dim + 2 * width for dim, width in zip(shape[lead:], padding, strict=True)]
     total: Tensor | None = None
+    if math.prod(kernel) > MAX_TAPS:
+        raise UnsupportedGraphError(f"a window of {math.prod(kernel)} elements is larger than the {MAX_TAPS} added up")
     for number in range(math.prod(kernel)):
         piece = part(number)
         flat = piece.reshape([1, product(piece.shape[:lead]), *piece.shape[lead:]])

@@ -94,8 +94,9 @@ def _spread(call: Call, x: Tensor) -> Tensor:
     squares = (centred * centred).sum(axes, keepdim)
     count = product(x.shape[axis] for axis in axes)
     if isinstance(correction, float) and not correction.is_integer():
-        return squares / (build.dim_value(x.builder, count, wide.dtype) - correction)
-    degrees = build.dim_value(x.builder, sub(count, int(correction)), wide.dtype)
+        degrees = build.dim_value(x.builder, count, wide.dtype) - correction
+    else:
+        degrees = build.dim_value(x.builder, sub(count, int(correction)), wide.dtype)
     return squares / build.maximum(degrees, 0.0)
 
 

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 
 from ... import build
 from ...build import Tensor
 from ...dtypes import DType
-from ..composed.resampling import Axis, Way, resampled
+from ..composed.resampling import CUBIC, MAX_TABLE, Axis, Way, resampled
 from .call import Call, Operator
+
+SMOOTHED_CUBIC: Final = -0.5
+"""The coefficient of cubic convolution that torch takes with antialias."""
 
 
 def _image(call: Call) -> Tensor:
@@ -33,6 +37,8 @@ def _known(call: Call, x: Tensor, rank: int) -> list[tuple[int, int, int]]:
         own, wanted = x.shape[axis], call.result_shape()[axis]
         if not isinstance(own, int) or not isinstance(wanted, int):
             call.fail(f"axis {axis} of {own} elements is resized to {wanted}, which must be known")
+        if wanted > MAX_TABLE:
+            call.fail(f"axis {axis} is resized to {wanted} elements, more than {MAX_TABLE}")
         found.append((axis, own, wanted))
     return found
 
@@ -55,7 +61,10 @@ def _nearest(rank: int, centred: bool = False) -> Operator:
 def _smooth(rank: int, mode: str, antialias: bool = False) -> Operator:
     def apply(call: Call) -> Tensor:
         x, aligns = _image(call), call.flag("align_corners")
-        way = Way(mode, "align_corners" if aligns else "half_pixel", antialias=antialias, excludes_outside=antialias)
+        if aligns and antialias:
+            call.fail("antialias with align_corners is not supported; leave align_corners out")
+        coordinates, coefficient = "align_corners" if aligns else "half_pixel", SMOOTHED_CUBIC if antialias else CUBIC
+        way = Way(mode, coordinates, cubic=coefficient, antialias=antialias, excludes_outside=antialias)
         wide = x.cast(DType.FLOAT32) if x.dtype.is_half else x
         for (axis, own, wanted), scale in zip(_known(call, x, rank), _scales(call, rank), strict=True):
             if own != wanted or (scale not in (None, 1.0) and not aligns):

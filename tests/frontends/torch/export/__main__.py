@@ -21,12 +21,17 @@ import torch
 from torch import Tensor
 from torch.utils import _pytree as pytree
 
-from . import arithmetic, arrangement, networks
+from . import arithmetic, arrangement, corners, networks
 from .case import Case
 
 FILES = Path(__file__).parents[1] / "files"
 ROOT = Path(__file__).parents[4]
-FAMILIES = {"arithmetic": arithmetic.CASES, "arrangement": arrangement.CASES, "networks": networks.CASES}
+FAMILIES = {
+    "arithmetic": arithmetic.CASES,
+    "arrangement": arrangement.CASES,
+    "corners": corners.CASES,
+    "networks": networks.CASES,
+}
 STAMP = (2026, 1, 1, 0, 0, 0)
 
 
