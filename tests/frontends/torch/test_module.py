@@ -8,8 +8,11 @@ import numpy as np
 import pytest
 
 from tensorkiln import Client
+from tensorkiln.build import Builder
 from tensorkiln.errors import CallBoundsError, CallInputError
+from tensorkiln.expr import add, mul, symbol
 from tensorkiln.frontends.torch import CompiledModule, TorchModel
+from tensorkiln.frontends.torch.calling import Calling
 
 from .exports import calls, loaded
 
@@ -108,3 +111,58 @@ def test_sizes_outside_of_torchs_ranges_are_refused(client: Client) -> None:
         documented(np.ones((65, 6), np.float32))
     with pytest.raises(CallBoundsError):
         documented(np.ones((1, 6), np.float32))
+
+
+def test_what_is_no_array_is_refused_before_anything_runs(client: Client) -> None:
+    writer, counter = module(client, "writer"), module(client, "counter")
+    with pytest.raises(CallInputError, match="must be an array; given is a list"):
+        counter([[1.0, 2.0, 3.0]])
+    assert int(counter.state["calls"]) == 0
+    fixed = np.ones((3, 2), np.float32)
+    fixed.flags.writeable = False
+    with pytest.raises(CallInputError, match="the module writes into x, which must be an array of NumPy's"):
+        writer(fixed)
+
+
+def test_results_are_the_callers_though_they_are_buffers(client: Client) -> None:
+    counter, (call, *_) = module(client, "counter"), calls("networks", "counter")
+    found = counter(*call.arguments)
+    kept = {name: array.copy() for name, array in counter.state.items()}
+    for array in (found["centred"], found["nested"][0], found["nested"][1][0]):
+        np.asarray(array)[...] = 99
+    assert all(np.array_equal(counter.state[name], array) for name, array in kept.items())
+
+
+def test_names_that_meet_are_told_apart(client: Client) -> None:
+    model = loaded("corners", "same_names")
+    assert list(model.inputs) == ["x", "bias", "x'", "output"]
+    assert list(model.outputs) == ["output", "x", "output'"]
+    same = model.compile_module(client=client)
+    for call in calls("corners", "same_names"):
+        np.testing.assert_allclose(same(*call.arguments), call.results[0], rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(same.state["x'"], call.buffers["x"], rtol=1e-5, atol=1e-6)
+
+
+def test_integers_must_be_what_the_sizes_make_them() -> None:
+    n = symbol("s0")
+    calling = Calling(("x", "n", "three", "more"), {"x": (n,)}, {"n": n, "three": 3, "more": add(n, 1)}, {}, (), {}, {})
+    x = np.zeros(5, np.float32)
+    assert calling.symbols({"x": x, "n": 5, "three": 3, "more": 6}) == {"s0": 5}
+    with pytest.raises(CallInputError, match="three must be 3; given is 4"):
+        calling.symbols({"x": x, "n": 5, "three": 4, "more": 6})
+    with pytest.raises(CallInputError, match=r"more must be .*, here 6; given is 7"):
+        calling.symbols({"x": x, "n": 5, "three": 3, "more": 7})
+    for wrong in (5.0, True, "5", None):
+        with pytest.raises(CallInputError, match="n must be an integer; given is a"):
+            calling.symbols({"x": x, "n": wrong, "three": 3, "more": 6})
+
+
+def test_a_symbol_that_no_axis_has_needs_the_modules_own_arguments() -> None:
+    builder = Builder("hidden")
+    n = builder.symbol("n", 1, 8)
+    x = builder.input("float32", (mul(n, 2),))
+    builder.output(x + 1.0)
+    calling = Calling(("x",), {"x": (mul(n, 2),)}, {}, {}, (), {}, {})
+    model = TorchModel(builder.graph(), {}, {"x": x.var}, {"output": x.var + 1}, calling, {})
+    with pytest.raises(CallInputError, match=r"the symbol n is the size of no axis as it is.*call compile_module"):
+        model.compile()

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from operator import index
 from typing import Any, TypeAlias
 
 from ...errors import CallInputError
-from ...expr import Dim, Expr, add, evaluate, free_symbols, mul, sub, substitute
+from ...expr import Dim, Expr, ExprError, add, evaluate, free_symbols, mul, sub, substitute
 from ...expr import symbol as symbol_named
 from .exported import Literal, Tree
 
@@ -53,18 +54,54 @@ class Calling:
     def symbols(self, given: Mapping[str, Any]) -> dict[str, int]:
         """The values of the symbols, by the sizes of the arrays and by the integers that are given.
 
-        A size that is a multiple of a symbol and a constant is solved. CallInputError where that leaves a fraction.
+        A size that is a multiple of a symbol and a constant is solved. CallInputError where that leaves a fraction, for
+        an integer that is not what the export or the other arguments make it, and for what is no array or no integer.
         """
-        found: dict[str, int] = {}
-        pending = [(name, dim, given[name]) for name, dim in self.sizes.items()]
+        integers = {name: _integer(name, given[name]) for name in self.sizes}
+        pending = [(name, dim, integers[name]) for name, dim in self.sizes.items()]
         for name, shape in self.shapes.items():
-            own = given[name].shape
+            own = _shape(name, given[name])
             pending += [(name, dim, size) for dim, size in zip(shape, own, strict=False)]
-        unsolved = -1
-        while pending and len(pending) != unsolved:
-            unsolved = len(pending)
-            pending = [entry for entry in pending if not _solve(*entry, found)]
+        found: dict[str, int] = {}
+        solve(pending, found)
+        for name, dim in self.sizes.items():
+            _check_integer(name, dim, integers[name], found)
         return found
+
+
+def solve(pending: Sequence[tuple[str, Dim, int]], found: dict[str, int]) -> None:
+    """Add to `found` the symbols that follow from dims whose values are known: a name for errors, a dim, its value.
+
+    CallInputError where a symbol would be a fraction.
+    """
+    rest, unsolved = list(pending), -1
+    while rest and len(rest) != unsolved:
+        unsolved = len(rest)
+        rest = [entry for entry in rest if not _solve(*entry, found)]
+
+
+def _integer(name: str, value: object) -> int:
+    try:
+        return index(value if not isinstance(value, bool) else None)  # pyright: ignore[reportArgumentType]
+    except TypeError as error:
+        raise CallInputError(f"{name} must be an integer; given is a {type(value).__name__}") from error
+
+
+def _shape(name: str, value: object) -> Sequence[int]:
+    shape = getattr(value, "shape", None)
+    if not isinstance(shape, tuple):
+        raise CallInputError(f"{name} must be an array; given is a {type(value).__name__}")
+    return shape  # pyright: ignore[reportUnknownVariableType]
+
+
+def _check_integer(name: str, dim: Dim, value: int, found: Mapping[str, int]) -> None:
+    try:
+        wanted = evaluate(dim, found)
+    except ExprError as error:
+        raise CallInputError(f"{name} is {value}, which says too little of {dim}: {error}") from error
+    if wanted != value:
+        why = f"must be {wanted}" if isinstance(dim, int) else f"must be {dim}, here {wanted}"
+        raise CallInputError(f"{name} {why}; given is {value}")
 
 
 def _solve(name: str, dim: Dim, size: int, found: dict[str, int]) -> bool:

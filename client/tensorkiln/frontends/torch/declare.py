@@ -2,25 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 import numpy as np
 
 from ...build import Builder, Tensor
+from ...dtypes import DType
 from ...errors import InvalidGraphError, UnsupportedGraphError
-from ...expr import Expr
+from ...expr import Dim, Expr
 from .call import Value
 from .exported import Array, Exported, Input, Role, TensorType
+from .naming import distinct
+
+KEY: Final = "random_key"
+"""The input of a program that draws random numbers."""
 
 
 @dataclass
 class Declared:
-    """`values` by torch's names, `inputs` of each call by theirs, `arrays` of parameters by var, `state` at first."""
+    """`values` by torch's names, `inputs` of each call by theirs, `arrays` of parameters by var, `state` at first.
+
+    `buffers` are the names of the inputs for buffers that change, by their targets.
+    """
 
     values: dict[str, Value] = field(default_factory=dict[str, Value])
     inputs: dict[str, Tensor] = field(default_factory=dict[str, Tensor])
     arrays: dict[int, Array] = field(default_factory=dict[int, Array])
     state: dict[str, Array] = field(default_factory=dict[str, Array])
+    buffers: dict[str, str] = field(default_factory=dict[str, str])
 
 
 def declare_inputs(builder: Builder, exported: Exported) -> Declared:
@@ -33,9 +44,11 @@ def declare_inputs(builder: Builder, exported: Exported) -> Declared:
     for entry in exported.inputs:
         if entry.role is not Role.USER and entry.target in changed:
             array = _array(exported, entry)
-            tensor = builder.input(_type(exported, entry).dtype or "float32", array.shape, entry.target)
-            declared.values[entry.name] = declared.inputs[entry.target] = tensor
-            declared.state[entry.target] = array
+            name = distinct([*declared.inputs, entry.target])[-1]
+            tensor = _input(builder, _type(exported, entry).dtype or DType.FLOAT32, array.shape, name)
+            declared.values[entry.name] = declared.inputs[name] = tensor
+            declared.state[name] = array
+            declared.buffers[entry.target] = name
     return declared
 
 
@@ -49,7 +62,8 @@ def declare_parameters(builder: Builder, exported: Exported, declared: Declared)
         array = _array(exported, entry)
         known = _type(exported, entry)
         if id(array) not in shared:
-            shared[id(array)] = builder.parameter(known.dtype or "float32", array.shape, entry.target)
+            name = f"parameters/{len(shared)}/{entry.target}"
+            shared[id(array)] = builder.parameter(known.dtype or DType.FLOAT32, array.shape, name)
             declared.arrays[shared[id(array)].var] = array
         declared.values[entry.name] = shared[id(array)]
 
@@ -63,8 +77,17 @@ def _declare_argument(builder: Builder, exported: Exported, entry: Input, declar
     if isinstance(known, int | Expr):
         declared.values[entry.name] = known
         return
-    tensor = builder.input(_type(exported, entry).dtype or "float32", _type(exported, entry).shape, entry.name)
+    known = _type(exported, entry)
+    tensor = _input(builder, known.dtype or DType.FLOAT32, known.shape, entry.name)
     declared.values[entry.name] = declared.inputs[entry.name] = tensor
+
+
+def _input(builder: Builder, dtype: DType, shape: Sequence[Dim], name: str) -> Tensor:
+    if name == KEY:
+        raise UnsupportedGraphError(
+            f"an input is called {KEY!r}, as the key of random numbers is: give it another name"
+        )
+    return builder.input(dtype, shape, name)
 
 
 def _type(exported: Exported, entry: Input) -> TensorType:

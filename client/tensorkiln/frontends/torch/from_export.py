@@ -94,7 +94,10 @@ def _output(spec: Any, value: Any) -> Output:
 
 
 def _arrays(program: Any) -> dict[str, np.ndarray[Any, Any]]:
-    """Parameters, buffers and constants; those that share their memory are one array."""
+    """Copies of parameters, buffers and constants; those that share their memory are one array.
+
+    The module may be trained further: what is bound must not change with it.
+    """
     found: dict[str, np.ndarray[Any, Any]] = {}
     shared: dict[tuple[Any, ...], np.ndarray[Any, Any]] = {}
     import torch
@@ -103,7 +106,7 @@ def _arrays(program: Any) -> dict[str, np.ndarray[Any, Any]]:
         if isinstance(value, torch.Tensor):
             key = (value.data_ptr(), value.dtype, value.shape, value.stride())
             if not value.numel() or key not in shared:
-                shared[key] = array_of(value)
+                shared[key] = np.array(array_of(value), order="C")
             found[name] = shared[key]
     return found
 

@@ -13,7 +13,7 @@ from ...errors import CallInputError
 from ...expr import Expr, evaluate
 from ...program import Program
 from ...sdk.asked import NATIVE, OptionsSource, TargetSource
-from ..model import Model
+from ..model import CompiledModel, Model
 from .calling import Calling, Named, Result
 from .exported import Array
 from .nesting import as_given, leaves, nested
@@ -40,6 +40,24 @@ class TorchModel(Model):
         """The plain `Model` in a file that `save` wrote, without `calling` and `state`; errors as for `Model.load`."""
         return Model.load(path)
 
+    def compile(
+        self,
+        target: TargetSource = NATIVE,
+        options: OptionsSource | None = None,
+        *,
+        client: Client | None = None,
+        threads: int | None = None,
+        device: int | Driver | None = None,
+    ) -> CompiledModel:
+        """As `Model.compile`. CallInputError when a symbol is the size of no axis: `compile_module` finds it."""
+        hidden = sorted(self.graph.symbols.keys() - self._symbol_places().keys())
+        if hidden:
+            raise CallInputError(
+                f"the symbol {hidden[0]} is the size of no axis as it is, so that arrays alone do not say it: call "
+                "compile_module, which takes the module's own arguments"
+            )
+        return Model.compile(self, target, options, client=client, threads=threads, device=device)
+
     def compile_module(
         self,
         target: TargetSource = NATIVE,
@@ -50,14 +68,17 @@ class TorchModel(Model):
         device: int | Driver | None = None,
     ) -> CompiledModule:
         """The module compiled: called with its own arguments, it gives its own results. Errors as for `compile`."""
-        compiled = self.compile(target, options, client=client, threads=threads, device=device)
+        compiled = Model.compile(self, target, options, client=client, threads=threads, device=device)
         state = {name: np.array(array) for name, array in self.state.items()}
         return CompiledModule(compiled.program, self.calling, tuple(self.inputs), tuple(self.outputs), state)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CompiledModule:
-    """A module's program. `state` holds the buffers that it changes, which each call reads and replaces."""
+    """A module's program. `state` holds the buffers that it changes, which each call reads and replaces.
+
+    Threads may call it at once where it changes neither buffers nor arguments.
+    """
 
     program: Program
     calling: Calling
@@ -69,10 +90,13 @@ class CompiledModule:
         """Run once with the module's arguments, nested as it takes them; what it returns is nested as it was.
 
         Arrays that the module changes are changed in place. CallInputError when an argument is missing, unknown or of
-        another structure, when a value that was fixed by the export differs, and when random numbers lack a
-        `random_key`; other errors as for a call of `program`.
+        another structure, when one that must be an array or an integer is none, or one that is changed cannot be, when
+        a value that was fixed by the export differs, and when random numbers lack a `random_key`; other errors as for a
+        call of `program`. Nothing has changed then.
         """
         given = self._given(args, named)
+        for name in self.calling.changed:
+            _check_writable(name, given[name])
         symbols = self.calling.symbols(given)
         arrays = {name: given[name] for name in self.inputs if name in given} | self.state
         if "random_key" in self.inputs:
@@ -80,10 +104,12 @@ class CompiledModule:
                 raise CallInputError("the module draws random numbers: give another random_key for every call")
             arrays["random_key"] = np.asarray(random_key, np.uint64)
         found = dict(zip(self.outputs, self.program(*(arrays[name] for name in self.inputs), **symbols), strict=True))
-        self.state.update({name: found[output] for name, output in self.calling.buffers.items()})
+        results = [_result(each, found, symbols) for each in self.calling.returned]
+        # A result may be the same array, and is the caller's.
+        state = {name: np.array(found[output]) for name, output in self.calling.buffers.items()}
         for name, output in self.calling.changed.items():
             np.copyto(given[name], found[output])
-        results = [_result(each, found, symbols) for each in self.calling.returned]
+        self.state.update(state)
         tree = self.calling.results
         return nested(tree, iter(results)) if tree is not None else tuple(results)
 
@@ -93,6 +119,12 @@ class CompiledModule:
             raise CallInputError("the program does not say how its module is called")
         flat = list(leaves(tree, as_given(tree, self.calling.argument_names, args, named)))
         return self.calling.checked(flat)
+
+
+def _check_writable(name: str, value: object) -> None:
+    if not isinstance(value, np.ndarray) or not value.flags.writeable:
+        kind = "a read-only array" if isinstance(value, np.ndarray) else f"a {type(value).__name__}"
+        raise CallInputError(f"the module writes into {name}, which must be an array of NumPy's; given is {kind}")
 
 
 def _result(each: Result, found: Mapping[str, Any], symbols: Mapping[str, int]) -> Any:

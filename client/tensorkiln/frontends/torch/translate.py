@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 
 from ...build import Builder, Tensor
 from ...errors import UnsupportedGraphError
 from ...expr import Expr
 from .calling import Calling, Named, Result
-from .declare import declare_inputs, declare_parameters
+from .declare import KEY, declare_inputs, declare_parameters
 from .drawing import RANDOM
 from .exported import Exported, Output, Role, TensorType
 from .interpret import Interpreter
@@ -24,13 +25,15 @@ def translated(exported: Exported, symbols: Mapping[str, tuple[int, int]]) -> To
     UnsupportedGraphError that lists every operation which is not supported, or names an input or output that is not;
     InvalidGraphError for operands that do not fit.
     """
+    # What the user's function returns comes first, and keeps its names where a buffer has the same.
+    exported = replace(exported, outputs=tuple(sorted(exported.outputs, key=lambda output: bool(output.mutates))))
     builder = Builder(_graph_name(exported.name))
     for name, (low, high) in symbols.items():
         builder.symbol(name, low, high)
     declared = declare_inputs(builder, exported)
     key: Tensor | None = None
     if any(operation.target in RANDOM for operation in exported.operations):
-        key = declared.inputs["random_key"] = builder.input("uint64", (), "random_key")
+        key = declared.inputs[KEY] = builder.input("uint64", (), KEY)
     declare_parameters(builder, exported, declared)
     interpreter = Interpreter(builder, exported, OPERATORS, declared.values, declared.arrays, key)
     interpreter.run()
@@ -43,7 +46,7 @@ def translated(exported: Exported, symbols: Mapping[str, tuple[int, int]]) -> To
         declared.arrays,
         {name: tensor.var for name, tensor in declared.inputs.items()},
         {name: tensor.var for name, tensor in zip([name for name in names if name], tensors, strict=True)},
-        _calling(exported, results, names),
+        _calling(exported, results, names, declared.buffers),
         declared.state,
     )
 
@@ -64,15 +67,19 @@ def _names(exported: Exported, results: list[Tensor | Result]) -> list[str]:
     return [next(marked) if isinstance(result, Tensor) else "" for result in results]
 
 
-def _calling(exported: Exported, results: list[Tensor | Result], names: list[str]) -> Calling:
+def _calling(
+    exported: Exported, results: list[Tensor | Result], names: list[str], states: Mapping[str, str]
+) -> Calling:
     user = [entry.name for entry in exported.inputs if entry.role is Role.USER]
     types = {name: exported.types.get(name) for name in user}
     returned: list[Result] = []
     buffers: dict[str, str] = {}
     changed: dict[str, str] = {}
     for output, result, name in zip(exported.outputs, results, names, strict=True):
-        if output.mutates:
-            (changed if output.role is Role.USER else buffers)[output.mutates] = name
+        if output.mutates and output.role is Role.USER:
+            changed[output.mutates] = name
+        elif output.mutates:
+            buffers[states[output.mutates]] = name
         else:
             returned.append(Named(name) if isinstance(result, Tensor) else result)
     return Calling(
