@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
-from ...errors import CallInputError, LimitExceededError
-from ...expr import Expr, evaluate
+from ...errors import CallInputError, LimitExceededError, UnsupportedGraphError
+from ...expr import Dim, Expr, evaluate, free_symbols, to_text
 from ...sdk.asked import NATIVE
-from .arrays import array_of, tensor_of
-from .calling import Named
+from .arrays import array_of
+from .calling import Calling, Named, solve
 from .exported import Exported, Input, Output, Role
 from .from_export import ranges_of
 from .from_fx import attribute, operations_of, output_of
+from .layout import Layout, laid_out, layout_of
 from .model import TorchModel
 from .ranges import limited
 from .translate import translated
@@ -27,6 +30,9 @@ Compiled: TypeAlias = "Callable[..., Any]"
 FIRST_BOUND: Final = 4096
 """The upper bound of a size that torch leaves open; a larger one compiles the graph again, for four times as much."""
 LAST_BOUND: Final = 1 << 28
+MAX_FIXED: Final = 64
+"""Of integers that no bounds hold, as a negative one: their values that have programs of their own."""
+INFINITE_INTEGER: Final = 1 << 63
 OPTIONS: Final = ("client", "target", "threads")
 
 
@@ -62,7 +68,8 @@ def _decompositions() -> dict[Any, Any]:
 def _compile(module: Any, inputs: Sequence[Any], options: Mapping[str, Any]) -> Compiled:
     from torch._functorch.aot_autograd import make_boxed_func
 
-    return make_boxed_func(_Compiled(_exported(module), options))
+    compiled = _Compiled(_exported(module), options, _argument_layouts(module), _result_layouts(module))
+    return make_boxed_func(compiled)
 
 
 def _exported(module: Any) -> Exported:
@@ -80,6 +87,34 @@ def _exported(module: Any) -> Exported:
     return Exported("compiled", tuple(inputs), operations, outputs, types, _ranges(nodes), arrays)
 
 
+def _result_layouts(module: Any) -> list[Layout | None]:
+    """How each result lies in memory. UnsupportedGraphError that names a result whose layout is not supported."""
+    (output,) = (node for node in module.graph.nodes if node.op == "output")
+    found: list[Layout | None] = []
+    for place, node in enumerate(output.args[0]):
+        try:
+            found.append(layout_of(node.meta.get("val")) if hasattr(node, "meta") else None)
+        except UnsupportedGraphError as error:
+            raise UnsupportedGraphError(
+                f"result {place} of the graph: how it lies in memory: {error.message}"
+            ) from error
+    return found
+
+
+def _argument_layouts(module: Any) -> list[tuple[str, Layout] | None]:
+    """Of each argument that has gaps, its name and layout: symbols may be found in that alone."""
+    found: list[tuple[str, Layout] | None] = []
+    for node in module.graph.nodes:
+        if node.op == "placeholder":
+            try:
+                own = layout_of(node.meta.get("val"))
+            except UnsupportedGraphError:
+                # Only a result that lies as this one does needs it, and is refused then.
+                own = None
+            found.append((node.name, own) if own is not None else None)
+    return found
+
+
 def _ranges(nodes: Sequence[Any]) -> dict[str, tuple[int, int | None]]:
     """What the guards of the graph say of its symbols."""
     import torch
@@ -94,54 +129,110 @@ def _ranges(nodes: Sequence[Any]) -> dict[str, tuple[int, int | None]]:
 
 
 class _Compiled:
-    """A graph as a function of tensors: its program, and another where a size outgrows its bounds."""
+    """A graph as a function of tensors: its program, and others where sizes or integers outgrow their bounds.
 
-    def __init__(self, exported: Exported, options: Mapping[str, Any]) -> None:
+    It may be called by several threads at once.
+    """
+
+    def __init__(
+        self,
+        exported: Exported,
+        options: Mapping[str, Any],
+        arguments: Sequence[tuple[str, Layout] | None],
+        results: Sequence[Layout | None],
+    ) -> None:
         self._exported = exported
         self._options = options
+        self._arguments = arguments
+        self._results = results
+        self._lock = threading.Lock()
         self._bound = FIRST_BOUND
-        self._model, self._program = self._compiled()
+        self._main = self._compiled(exported, {}, FIRST_BOUND)
+        self._calling = self._main[0].calling
+        self._numbers = _numbers(self._calling)
+        self._fixed: dict[tuple[tuple[str, int], ...], tuple[TorchModel, Program]] = {}
 
     def __call__(self, *arguments: Any) -> list[Any]:
-        names = self._model.calling.leaves
         given = {
             name: array_of(value) if hasattr(value, "detach") else value
-            for name, value in zip(names, arguments, strict=True)
+            for name, value in zip(self._calling.leaves, arguments, strict=True)
         }
-        symbols = self._model.calling.symbols(given)
-        self._grow(symbols)
-        if "random_key" in self._model.inputs:
+        symbols = self._calling.symbols(given)
+        model, program = self._fitting(symbols)
+        if "random_key" in model.inputs:
             given["random_key"] = _drawn_key()
-        arrays = [given[name] for name in self._model.inputs]
-        declared = self._model.graph.symbols
-        found = self._program(*arrays, **{name: value for name, value in symbols.items() if name in declared})
-        tensors = dict(zip(self._model.outputs, found, strict=True))
-        return [_returned(each, tensors, symbols) for each in self._model.calling.returned]
+        arrays = [given[name] for name in model.inputs]
+        declared = model.graph.symbols
+        found = program(*arrays, **{name: value for name, value in symbols.items() if name in declared})
+        tensors = dict(zip(model.outputs, found, strict=True))
+        if any(self._results):
+            solve(_memory(self._arguments, arguments), symbols)
+        returned = zip(model.calling.returned, self._results, strict=True)
+        return [_returned(each, layout, tensors, symbols) for each, layout in returned]
 
-    def _grow(self, symbols: Mapping[str, int]) -> None:
-        """Compile again for larger sizes. LimitExceededError where torch's own bounds allow what ours do not."""
-        most = max(symbols.values(), default=0)
+    def _fitting(self, symbols: Mapping[str, int]) -> tuple[TorchModel, Program]:
+        """The program for these sizes, compiled if there is none yet."""
+        fixed = {
+            name: value for name, value in symbols.items() if name in self._numbers and not 0 <= value <= LAST_BOUND
+        }
+        most = max((value for name, value in symbols.items() if name not in fixed), default=0)
         if most > LAST_BOUND:
             raise LimitExceededError(
                 f"a size is {most}, at most {LAST_BOUND} is taken", limit="size", maximum=LAST_BOUND, actual=most
             )
-        if most > self._bound:
-            while self._bound < most:
-                self._bound *= 4
-            self._model, self._program = self._compiled()
+        with self._lock:
+            if most > self._bound:
+                bound = self._bound
+                while bound < most:
+                    bound *= 4
+                self._main = self._compiled(self._exported, {}, bound)
+                # Only now: a compile that fails leaves everything as it was.
+                self._bound, self._fixed = bound, {}
+            if not fixed:
+                return self._main
+            key = tuple(sorted(fixed.items()))
+            if key not in self._fixed:
+                if len(self._fixed) == MAX_FIXED:
+                    raise LimitExceededError(
+                        f"the integer {key[0][1]} is not from 0 to {LAST_BOUND}; of such ones each has a program, and "
+                        f"{MAX_FIXED} are kept; give it as a tensor",
+                        limit="integers",
+                        maximum=MAX_FIXED,
+                        actual=MAX_FIXED + 1,
+                    )
+                ranges = {**self._exported.ranges, **dict.fromkeys(fixed, (-INFINITE_INTEGER, None))}
+                self._fixed[key] = self._compiled(replace(self._exported, ranges=ranges), fixed, self._bound)
+            return self._fixed[key]
 
-    def _compiled(self) -> tuple[TorchModel, Program]:
-        exported, bounds = limited(self._exported, {}, self._bound)
+    def _compiled(self, program: Exported, fixed: Mapping[str, int], most: int) -> tuple[TorchModel, Program]:
+        exported, bounds = limited(program, fixed, most)
         model = translated(exported, bounds)
         client: Client = self._options.get("client") or _client()
         target = self._options.get("target", NATIVE)
-        program = client.compile(model.graph, target, threads=self._options.get("threads"))
-        return model, program.bind(model.parameters) if model.parameters else program
+        compiled = client.compile(model.graph, target, threads=self._options.get("threads"))
+        return model, compiled.bind(model.parameters) if model.parameters else compiled
 
 
-def _returned(each: object, tensors: Mapping[str, Any], symbols: Mapping[str, int]) -> Any:
+def _numbers(calling: Calling) -> frozenset[str]:
+    """The symbols that are integers of the user's, and the size of no argument."""
+    sizes = {name for shape in calling.shapes.values() for dim in shape for name in free_symbols(dim)}
+    return frozenset(to_text(dim) for dim in calling.sizes.values() if isinstance(dim, Expr)) - sizes
+
+
+def _memory(layouts: Sequence[tuple[str, Layout] | None], tensors: Sequence[Any]) -> list[tuple[str, Dim, int]]:
+    """What the arguments say of symbols by how they lie in memory."""
+    found: list[tuple[str, Dim, int]] = []
+    for each, tensor in zip(layouts, tensors, strict=True):
+        if each is not None:
+            name, layout = each
+            found.append((name, layout.offset, tensor.storage_offset()))
+            found += [(name, dim, own) for dim, own in zip(layout.strides, tensor.stride(), strict=True)]
+    return found
+
+
+def _returned(each: object, layout: Layout | None, tensors: Mapping[str, Any], symbols: Mapping[str, int]) -> Any:
     if isinstance(each, Named):
-        return tensor_of(np.asarray(tensors[each.name]))
+        return laid_out(np.asarray(tensors[each.name]), layout, symbols)
     return evaluate(each, symbols) if isinstance(each, Expr) else each
 
 
@@ -154,11 +245,13 @@ def _drawn_key() -> np.ndarray[Any, Any]:
 
 def _client() -> Client:
     """One embedded service for all graphs of the process."""
-    if not _CLIENTS:
-        from ...sdk.client import Client
+    with _CLIENTS_LOCK:
+        if not _CLIENTS:
+            from ...sdk.client import Client
 
-        _CLIENTS.append(Client())
-    return _CLIENTS[0]
+            _CLIENTS.append(Client())
+        return _CLIENTS[0]
 
 
 _CLIENTS: list[Client] = []
+_CLIENTS_LOCK: Final = threading.Lock()

@@ -1,0 +1,70 @@
+"""How a tensor lies in its memory, as torch states it: what aliases memory is rebuilt from that alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ...errors import UnsupportedGraphError
+from ...expr import Dim, ExprError, evaluate, mul
+from .arrays import tensor_of
+from .exported import Array
+from .from_fx import size_of
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Elements from one to the next of each axis, and before the first one."""
+
+    strides: tuple[Dim, ...]
+    offset: Dim
+
+
+def layout_of(value: Any) -> Layout | None:
+    """The layout of one of torch's tensors; None for one that is row by row without gaps, and for what is no tensor.
+
+    UnsupportedGraphError for a layout that is no polynomial of sizes.
+    """
+    import torch
+
+    if not isinstance(value, torch.Tensor):
+        return None
+    strides, offset = tuple(map(size_of, value.stride())), size_of(value.storage_offset())
+    dense: list[Dim] = []
+    step: Dim = 1
+    for each in reversed(value.shape):
+        dense.insert(0, step)
+        step = mul(step, size_of(each))
+    return None if offset == 0 and strides == tuple(dense) else Layout(strides, offset)
+
+
+def laid_out(array: Array, layout: Layout | None, symbols: Mapping[str, int]) -> Any:
+    """A tensor of the array's elements that lies in memory of its own as the layout says.
+
+    UnsupportedGraphError where that depends on a size which no argument has.
+    """
+    found = tensor_of(array)
+    if layout is None:
+        return found
+    try:
+        strides = tuple(evaluate(stride, symbols) for stride in layout.strides)
+        offset = evaluate(layout.offset, symbols)
+    except ExprError as error:
+        raise UnsupportedGraphError(
+            f"how a result of shape {list(array.shape)} lies in memory is not known: {error}; return its .clone()"
+        ) from error
+    if offset == 0 and strides == found.stride():
+        return found
+    import torch
+
+    reach = sum((size - 1) * stride for size, stride in zip(array.shape, strides, strict=True))
+    whole = np.zeros(offset + reach + 1 if array.size else 0, array.dtype)
+    if array.size:
+        steps = [stride * whole.itemsize for stride in strides]
+        np.lib.stride_tricks.as_strided(whole[offset:], array.shape, steps)[...] = array
+    # Of the storage itself: a view would have a base, from which torch would build it once more.
+    memory = tensor_of(whole)
+    return torch.empty(0, dtype=memory.dtype).set_(memory.untyped_storage(), offset, array.shape, strides)
