@@ -98,7 +98,7 @@ def _check_integer(name: str, dim: Dim, value: int, found: Mapping[str, int]) ->
     try:
         wanted = evaluate(dim, found)
     except ExprError as error:
-        raise CallInputError(f"{name} is {value}, which says too little of {dim}: {error}") from error
+        raise CallInputError(f"{name} is {value}, and must be {dim}, which cannot be solved: {error}") from error
     if wanted != value:
         why = f"must be {wanted}" if isinstance(dim, int) else f"must be {dim}, here {wanted}"
         raise CallInputError(f"{name} {why}; given is {value}")
@@ -117,6 +117,6 @@ def _solve(name: str, dim: Dim, size: int, found: dict[str, int]) -> bool:
         return False
     value, left = divmod(size - base, slope)
     if left:
-        raise CallInputError(f"a size of {name} is {size}, and must be {dim} of a whole {symbol}")
+        raise CallInputError(f"a size of {name} is {size}, and must be {dim} for an integer {symbol}")
     found[symbol] = value
     return True

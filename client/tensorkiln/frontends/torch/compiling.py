@@ -194,8 +194,8 @@ class _Compiled:
             if key not in self._fixed:
                 if len(self._fixed) == MAX_FIXED:
                     raise LimitExceededError(
-                        f"the integer {key[0][1]} is not from 0 to {LAST_BOUND}; of such ones each has a program, and "
-                        f"{MAX_FIXED} are kept; give it as a tensor",
+                        f"the integer {key[0][1]} is not from 0 to {LAST_BOUND}; each such value needs a program, and "
+                        f"at most {MAX_FIXED} are compiled: pass it as a tensor",
                         limit="integers",
                         maximum=MAX_FIXED,
                         actual=MAX_FIXED + 1,

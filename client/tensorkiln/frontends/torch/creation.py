@@ -45,7 +45,7 @@ def _range(call: Call) -> Tensor:
     end = call.operand("end")
     step = call.operand("step") if call.has("step") else 1
     if isinstance(start, Tensor) or isinstance(end, Tensor) or isinstance(step, Tensor | Expr):
-        call.fail("the ends of a range must be known, or sizes")
+        call.fail("the ends and the step of a range must be numbers or sizes, not values of a tensor")
     count = _count(call, start, end, step)
     whole = isinstance(start, int | Expr) and isinstance(step, int)
     if not whole and call.dtype.is_integer:
@@ -57,12 +57,16 @@ def _range(call: Call) -> Tensor:
 
 
 def _known(call: Call, value: object) -> float:
-    return value if isinstance(value, int | float) else call.fail(f"{value} must be known beside fractions")
+    return (
+        value
+        if isinstance(value, int | float)
+        else call.fail(f"{value} depends on a size; a range of fractions takes numbers")
+    )
 
 
 def _count(call: Call, start: object, end: object, step: float) -> Dim:
     if step == 0:
-        call.invalid("a range has a step that is not 0")
+        call.invalid("the step of a range is 0")
     if isinstance(step, int) and isinstance(start, int | Expr) and isinstance(end, int | Expr):
         span = sub(end, start) if step > 0 else sub(start, end)
         return ceildiv(span, abs(step))
@@ -96,7 +100,7 @@ def _line(call: Call) -> Tensor:
 def _one_hot(call: Call) -> Tensor:
     x, depth = call.tensor(), call.integer("num_classes", -1)
     if depth < 0:
-        call.fail("the number of classes must be given, it would depend on values")
+        call.fail("num_classes must be given: without it the shape depends on values")
     return build.one_hot(x, depth, DType.INT64)
 
 

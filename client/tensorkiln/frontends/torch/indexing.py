@@ -41,7 +41,7 @@ def _embedding_gradient(call: Call) -> Tensor:
     gradient, indices = call.tensor("grad_output"), call.tensor("indices")
     rows, padding = call.integer("num_weights"), call.integer("padding_idx", -1)
     if call.flag("scale_grad_by_freq"):
-        call.fail("gradients that are scaled by frequency are not supported")
+        call.fail("scale_grad_by_freq is not supported")
     width, count = gradient.shape[-1], product(indices.shape)
     pairs = product([rows, count, width])
     if gradient.builder.bounds(pairs)[1] > MAX_PAIRS:

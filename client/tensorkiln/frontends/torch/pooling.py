@@ -246,7 +246,7 @@ def _fold(call: Call) -> Tensor:
     taps = math.prod(kernel)
     channels = batch.shape[1]
     if not isinstance(channels, int) or channels % taps:
-        call.fail(f"{channels} rows of columns are no whole windows of {kernel}")
+        call.fail(f"{channels} channels must be a known multiple of the {taps} elements of a window")
     counts = [
         (size + 2 * width - (length - 1) * apart - 1) // step + 1
         for size, width, length, apart, step in zip(image, padding, kernel, dilation, stride, strict=True)

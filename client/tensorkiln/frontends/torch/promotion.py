@@ -25,7 +25,7 @@ def promoted(call: Call, first: DType, second: DType) -> DType:
         return max(low, high, key=lambda dtype: dtype.bits)
     signed, unsigned = (low, high) if low.is_signed else (high, low)
     if unsigned.bits > 8:
-        call.fail(f"torch promotes {signed} and {unsigned} to none; cast one of them")
+        call.fail(f"torch has no common type of {signed} and {unsigned}; cast one of them")
     return signed if signed.bits > 8 else DType.INT16
 
 

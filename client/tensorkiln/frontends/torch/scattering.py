@@ -26,7 +26,7 @@ def _scatter_reduce(call: Call) -> Tensor:
     if how not in _REDUCTIONS:
         call.fail(f"the reduction {how!r} is not supported")
     if not call.flag("include_self", True):
-        call.fail("a reduction without the element that was there is not supported")
+        call.fail("include_self=False is not supported")
     return _put(call, _updates(call), _REDUCTIONS[how])
 
 

@@ -17,7 +17,9 @@ MAX_TEXT: Final = 1 << 16
 
 def _power(base: Dim, exponent: Dim) -> Dim:
     if not isinstance(exponent, int) or not 0 <= exponent <= 16:
-        raise UnsupportedGraphError(f"the size ({base}) ** ({exponent}) is no polynomial")
+        raise UnsupportedGraphError(
+            f"the size ({base}) ** ({exponent}) is not supported; the exponent must be an integer from 0 to 16"
+        )
     return reduce(mul, [base] * exponent, 1)
 
 
