@@ -54,7 +54,10 @@ def candidates(shared: KernelBody, machine: Machine) -> Iterator[Choice]:
 def _choice(shared: KernelBody, rows: Rows, machine: Machine) -> Choice:
     body = with_rows(shared, rows)
     sweeps = sweeps_of(body)
-    together = rows_at_once(body) if body.rows and _reduces_alone(body, 0, sweeps) else 1
+    stages = _beside(body, sweeps)
+    sums = sums_of(body, stages)
+    # A first stage that is swept with others, or summed in blocks, goes along its row in another way.
+    together = rows_at_once(body) if 0 in stages.keys() - sums.keys() else 1
     per_group = _in_whole_groups(rows_per_group(body), together, body.space.largest(extent_of(body.rows)))
     groups = expr.ceildiv(extent_of(body.rows), per_group)
     axes = placed(
@@ -68,11 +71,7 @@ def _choice(shared: KernelBody, rows: Rows, machine: Machine) -> Choice:
         axes[last] = replace(axes[last], at_once=together)
     item = kernel_item(body.function.name, axes, on_processors(groups, per_group))
     scratch = [Scratch(body.operands[number].dtype, row_size(body, number)) for number in _scratch_operands(body)]
-    scratch += [
-        Scratch(TOTAL, totals_of(body, blocks))
-        for blocks in sums_of(body, _beside(body, sweeps)).values()
-        if blocks.columns
-    ]
+    scratch += [Scratch(TOTAL, totals_of(body, blocks)) for blocks in sums.values() if blocks.columns]
 
     looked_for = frozenset[int]().union(*(sweep.looked_for for sweep in sweeps))
 
@@ -166,12 +165,6 @@ def realise(body: KernelBody, item: KernelItem, frame: Frame) -> None:
         emit_stages(here, 1)
 
     for_rows_at_once(frame, body.space, body.rows, item.context.upcasted, together, reduce, finish)
-
-
-def _reduces_alone(body: KernelBody, number: int, sweeps: Sequence[Sweep]) -> bool:
-    """Whether a stage is a reduction of a row that is neither swept with others nor summed in blocks."""
-    stages = _beside(body, sweeps)
-    return number in stages and stages[number].combine is not None and number not in sums_of(body, stages)
 
 
 def _beside(body: KernelBody, sweeps: Sequence[Sweep]) -> dict[int, Stage]:

@@ -157,8 +157,9 @@ class Generic:
         reciprocals: Reciprocals | None = None,
     ) -> None:
         self.stages, self.loops, self.rows, self.reciprocals = stages, loops, rows, reciprocals
-        self.reads = self._linear_reads(elements)
-        inputs = [self._operand(access, row) for row in rows for access in self._own(row)]
+        reads = self._linear_reads(elements)
+        self.reads = [self._own(row, reads) for row in rows]
+        inputs = [self._operand(access, row) for row, own in zip(rows, self.reads, strict=True) for access in own]
         # Every loop needs an operand that states its extent: one that nothing walks has none.
         covered = {axis for target in (*inputs, *outputs) for axis in target.axes}
         inputs += [self._extent_operand(axis) for axis in range(len(loops)) if axis not in covered]
@@ -176,11 +177,11 @@ class Generic:
         self.output_count = len(outputs)
         self.point = ir.InsertionPoint(self.block)
 
-    def _own(self, row: IndexEmitter) -> list[Access]:
-        """The reads that are not the same as those of the first row."""
+    def _own(self, row: IndexEmitter, reads: Sequence[Access]) -> list[Access]:
+        """The reads that are not the same as those of the first row; all of them for that row itself."""
         first = self.rows[0].names
         moved = {name for name, value in row.names.items() if value is not first.get(name)}
-        return [access for access in self.reads if row is self.rows[0] or not moved.isdisjoint(_names(access))]
+        return [access for access in reads if row is self.rows[0] or not moved.isdisjoint(_names(access))]
 
     def _linear_reads(self, elements: Sequence[Node]) -> list[Access]:
         names = [loop.name for loop in self.loops]
@@ -214,9 +215,8 @@ class Generic:
         arguments = list(self.block.arguments)
         given, loaded = iter(arguments), dict[int, ir.Value]()
         emitters: list[Emitter] = []
-        for row in self.rows:
-            own = {id(access.load): from_memory(access.load.dtype, next(given)) for access in self._own(row)}
-            loaded = {**loaded, **own}
+        for row, reads in zip(self.rows, self.reads, strict=True):
+            loaded = {**loaded, **{id(read.load): from_memory(read.load.dtype, next(given)) for read in reads}}
             emitters.append(self.stages.body(row.inside(names), loaded, self.reciprocals))
         return emitters, arguments[len(arguments) - self.output_count :]
 

@@ -6,7 +6,9 @@ Whether it is shows when the divisor is known, so there are two loops, and a bra
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import reduce
 from math import frexp
+from operator import and_
 from typing import Final
 
 from dialect.mlir import ir, scf
@@ -55,10 +57,7 @@ def with_reciprocals(divisors: Sequence[Node], before: Emitter, emit: Callable[[
     `before` emits what comes before the loop.
     """
     found = {id(node): Reciprocal.of(Number(before(node), form_of(node.dtype))) for node in divisors}
-    is_exact = None
-    for reciprocal in found.values():
-        is_exact = reciprocal.is_exact() if is_exact is None else is_exact & reciprocal.is_exact()
-    assert is_exact is not None, "there is a divisor"
+    is_exact = reduce(and_, (reciprocal.is_exact() for reciprocal in found.values()))
     branch = scf.IfOp(is_exact.value, has_else=True)
     for block, reciprocals in ((branch.then_block, found), (branch.else_block, {})):
         with ir.InsertionPoint(block):
