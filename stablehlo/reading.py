@@ -11,7 +11,7 @@ from tensorkiln.errors import InvalidGraphError, LimitExceededError, Unsupported
 MAX_NESTING: Final = 200
 """Levels of brackets in a text: the parser of MLIR goes down one frame of the stack, or several, for each."""
 _SAID: Final = 400
-"""Characters of what MLIR says about a module that is none."""
+"""Characters that are shown of an error message of MLIR's parser."""
 # Strings and comments may hold brackets that open nothing. Of the operators, only those are passed over that seem to
 # close a bracket: to count too many levels is safe.
 _TOKEN: Final = re.compile(rb'"(?:[^"\\\n]|\\.)*"|"|//[^\n]*|->|=>|>=|[({\[<]|[)}\]>]')

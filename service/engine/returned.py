@@ -170,7 +170,7 @@ def nodes_of(renaming: bytes) -> UserNodes:
     except ValidationError as error:
         raise _invalid(error) from None
     if found.placed and max(found.placed) >= len(found.places):
-        raise _crashed("It names a place that is none.")
+        raise _crashed("It names a place in the module that is not in its own list.")
     return UserNodes(found.nodes, [found.places[at] for at in found.placed])
 
 

@@ -25,7 +25,7 @@ router = APIRouter()
     openapi_extra=takes("TranslateBody"),
 )
 async def translate_module(request: Request, engine: EngineOf) -> Response:
-    """The graph of the module's main function. Whoever reads it can check it, and compile it like any other."""
+    """The graph of the module's main function, which is compiled like any other."""
     body = await read_body(request)
     answer = await while_wanted(request, engine.translate(body), engine.ending)
     return Response(answer, headers={"Cache-Control": "no-store"}, media_type="application/json")

@@ -32,7 +32,7 @@ def magnitudes(dtype: DType) -> Array:
 
 
 def beyond(dtype: DType) -> float:
-    """The least magnitude that is none of the dtype, were its exponents unbounded."""
+    """The least magnitude above all of the dtype: what would come next if its exponents were unbounded."""
     values = magnitudes(dtype)
     return float(values[-1] + (values[-1] - values[-2]))
 

@@ -1,4 +1,4 @@
-"""The graph that a file holds, whoever wrote it: each suffix has a reader."""
+"""The graph in a file of any format: each suffix has a reader."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ def limited(
     """The program with the sizes that are fixed put in, and the inclusive bounds of the symbols that its inputs have.
 
     `symbols` gives bounds or a value by torch's name of the symbol or by `<input>_<axis>`; `most` stands for an upper
-    bound that is infinite. RequestError for a name that is none and for bounds outside of torch's;
+    bound that is infinite. RequestError for an unknown name and for bounds outside of torch's;
     UnsupportedGraphError that lists all symbols which lack an upper bound.
     """
     places = _places(exported)
