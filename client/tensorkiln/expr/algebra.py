@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from math import prod
 from typing import Final, Self, TypeAlias
 
 from ..limits import MAX_EXPRESSION_TERMS
@@ -162,12 +161,17 @@ def symbol(name: str) -> Expr:
 
 def add(*dims: Dim) -> Dim:
     """The sum of the dims; 0 when there are none."""
-    constants, sums = _constants_and_others(dims)
-    constant = sum(constants)
+    constant = 0
+    sums: list[Expr] = []
+    for dim in dims:
+        if isinstance(dim, Expr):
+            sums.append(dim)
+        else:
+            constant += dim
     if not sums:
         return constant
-    if len(sums) == 1 and not constant:
-        return sums[0]
+    if len(sums) == 1:
+        return _plus(sums[0], constant) if constant else sums[0]
     total = dict(sums[0].terms)
     for dim in sums[1:]:
         for monomial, coefficient in dim.terms:
@@ -177,6 +181,18 @@ def add(*dims: Dim) -> Dim:
     return _from_terms(total)
 
 
+def _plus(dim: Expr, constant: int) -> Expr:
+    """Their sum. The constant is the last of the terms."""
+    terms = dim.terms
+    if not terms[-1][0]:
+        constant += terms[-1][1]
+        terms = terms[:-1]
+    if not constant:
+        return Expr(terms)
+    _check_terms(len(terms) + 1)
+    return Expr((*terms, ((), _check_coefficient(constant))))
+
+
 def neg(dim: Dim) -> Dim:
     """`-dim`."""
     return mul(-1, dim)
@@ -184,35 +200,32 @@ def neg(dim: Dim) -> Dim:
 
 def sub(left: Dim, right: Dim) -> Dim:
     """`left - right`."""
-    return add(left, neg(right))
+    return add(left, _scaled(right, -1) if isinstance(right, Expr) else -right)
 
 
 def mul(*dims: Dim) -> Dim:
     """The product of the dims; 1 when there are none."""
-    constants, factors = _constants_and_others(dims)
-    made: Dim = prod(constants)
-    for factor in factors if made else ():
+    return product(dims)
+
+
+def product(dims: Iterable[Dim]) -> Dim:
+    """The product of the dims; 1 when there are none."""
+    constant = 1
+    factors: list[Expr] = []
+    for dim in dims:
+        if isinstance(dim, Expr):
+            factors.append(dim)
+        else:
+            constant *= dim
+    if not factors or not constant:
+        return constant
+    made = _scaled(factors[0], constant)
+    for factor in factors[1:]:
         made = _mul(made, factor)
     return made
 
 
-def _constants_and_others(dims: Iterable[Dim]) -> tuple[list[int], list[Expr]]:
-    constants: list[int] = []
-    others: list[Expr] = []
-    for dim in dims:
-        if isinstance(dim, Expr):
-            others.append(dim)
-        else:
-            constants.append(dim)
-    return constants, others
-
-
-product: Callable[[Iterable[Dim]], Dim] = lambda dims: mul(*dims)  # noqa: E731 - the name reads better at call sites
-
-
-def _mul(left: Dim, right: Expr) -> Dim:
-    if not isinstance(left, Expr):
-        return _scaled(right, left)
+def _mul(left: Expr, right: Expr) -> Expr:
     _check_terms(len(left.terms) * len(right.terms))
     total: _Terms = {}
     for left_monomial, left_coefficient in left.terms:
@@ -221,7 +234,9 @@ def _mul(left: Dim, right: Expr) -> Dim:
                 raise ExprError(f"the expression has a product of more than {MAX_FACTORS} factors")
             monomial = tuple(sorted(left_monomial + right_monomial))
             total[monomial] = total.get(monomial, 0) + left_coefficient * right_coefficient
-    return _from_terms(total)
+    made = _from_terms(total)
+    assert isinstance(made, Expr), "the product of the first terms has atoms, and no other product cancels it"
+    return made
 
 
 def _scaled(dim: Expr, factor: int) -> Expr:
