@@ -31,6 +31,8 @@ class _Executor(Protocol):
 
     def run(self, arrays: tuple[Any, ...], symbols: Mapping[str, int]) -> tuple[Any, ...]: ...
 
+    def run_into(self, out: Sequence[Any], arrays: tuple[Any, ...], symbols: Mapping[str, int]) -> None: ...
+
     def bind(self, params: Mapping[int, Any]) -> _Executor: ...
 
     def on(self, stream: object) -> _Executor: ...
@@ -105,6 +107,16 @@ class Program:
         not hold. Nothing has run then.
         """
         return self._executor.run(arrays, symbols)
+
+    def run_into(self, out: Sequence[Any], /, *arrays: Any, **symbols: int) -> None:
+        """Run once and write the results to the arrays in `out`, those of the graph's `output_vars` in order.
+
+        They are NumPy arrays of exactly the dtypes and shapes of the results, contiguous, aligned and writeable, and
+        share no memory with each other nor with what the call reads. CallInputError when they are not, or as for a
+        call; CallBoundsError as for a call; DeviceError for a CUDA program, whose results stay on the GPU. Nothing has
+        run then.
+        """
+        self._executor.run_into(out, arrays, symbols)
 
     def bind(self, params: Mapping[int, Any]) -> Program:
         """The same program with some inputs fixed: `params` gives arrays by var, and calls take the others only.

@@ -16,7 +16,7 @@ from .arguments import fixed_specs, least_values
 from .blocks import BlockPool
 from .call_sizes import call_sizes
 from .frame import Frame
-from .host_arrays import accept
+from .host_arrays import accept, accept_results
 from .host_launch import HostLaunch, host_launches
 from .layout import lay_out
 from .loaded import LoadedProgram, load_program
@@ -104,12 +104,21 @@ class Executor:
         if short is not None and (made := short.run(arrays, symbols)) is not None:
             self.measured_peak_bytes = short.held_bytes
             return made
+        return self._run(arrays, symbols)
+
+    def run_into(self, out: Sequence[Any], arrays: Sequence[Any], symbols: Mapping[str, int]) -> None:
+        """Check, run, and write the outputs to the arrays in `out`."""
+        self._run(arrays, symbols, out)
+
+    def _run(
+        self, arrays: Sequence[Any], symbols: Mapping[str, int], out: Sequence[Any] | None = None
+    ) -> tuple[Array, ...]:
         plan = self._plans.find(symbols) or self._plans.make(symbols, lambda specs: accept(specs, arrays))
         held, addresses = accept(plan.inputs, arrays)
+        given = None if out is None else accept_results(plan.outputs, out, [*held, *self._resident.values()])
         block = self._pool.take(plan.block_size)
         try:
-            frame = self._frame(plan, block)
-            results = self._execute(plan, frame, block, addresses)
+            results = self._execute(plan, self._frame(plan, block), block, addresses, given)
         finally:
             self._pool.give(block)
         del held
@@ -134,7 +143,7 @@ class Executor:
         spent: list[int] = []
         try:
             frame = self._frame(plan, block)
-            self._execute(plan, frame, block, addresses, lambda step: spent.append(_timed(step)))
+            self._execute(plan, frame, block, addresses, around=lambda step: spent.append(_timed(step)))
         finally:
             self._pool.give(block)
         del held
@@ -150,12 +159,20 @@ class Executor:
         frame: Frame,
         block: Block,
         inputs: Sequence[int],
+        given: Sequence[int] | None = None,
         around: Callable[[Callable[[], object]], object] | None = None,
     ) -> tuple[Array, ...]:
+        """The results that the call makes: those that are not written to an address that was `given`."""
         results: list[Array] = []
         addresses: list[int] = []
+        copied: list[tuple[int, int, int]] = []
         held = block.nbytes
         for position, output in enumerate(plan.outputs):
+            if given is not None:
+                if output.size == output.nbytes:
+                    addresses.append(given[position])
+                    continue
+                copied.append((given[position], position, output.nbytes))
             try:
                 array, address, nbytes = self._results.array(output.shape, output.dtype, output.size)
             except MemoryError as error:
@@ -174,6 +191,8 @@ class Executor:
         for output, address in zip(plan.outputs, addresses, strict=True):
             if not output.is_fresh:
                 ctypes.memmove(address, frame.slots.locate(output.source), output.size)
+        for address, position, nbytes in copied:
+            ctypes.memmove(address, addresses[position], nbytes)
         self.measured_peak_bytes = held + frame.transient_bytes
         return tuple(results)
 

@@ -10,6 +10,7 @@ import numpy as np
 from ..errors import CallInputError
 from .arguments import InputSpec, mismatch, require_count
 from .memory import Array, address_of, no_room
+from .plan import OutputSpec
 
 
 def accept(specs: Sequence[InputSpec], arrays: Sequence[Any]) -> tuple[list[Array], list[int]]:
@@ -49,3 +50,42 @@ def as_host_array(spec: InputSpec, given: Any) -> Array:
     if hasattr(given, "__dlpack__"):
         return np.from_dlpack(given)
     raise CallInputError(f"{spec} is a {type(given).__name__}; pass an array of dtype {spec.dtype}")
+
+
+def accept_results(specs: Sequence[OutputSpec], arrays: Sequence[Any], read: Sequence[Array]) -> list[int]:
+    """The addresses of the arrays that a call is to write its results to; `read` are those that it reads.
+
+    CallInputError when there are too few or too many, one has another dtype or shape, cannot be written as it lies, or
+    shares memory with another or with one that is read.
+    """
+    if len(arrays) != len(specs):
+        raise CallInputError(f"the program has {len(specs)} outputs, got {len(arrays)} arrays for them")
+    taken = [(*_span(array), "an array that the call reads") for array in read]
+    for position, (spec, array) in enumerate(zip(specs, arrays, strict=True)):
+        _require_writable(position, spec, array)
+        start, end = _span(array)
+        for other_start, other_end, what in taken:
+            if start < other_end and other_start < end:
+                raise CallInputError(f"the array for output {position} shares memory with {what}; pass one of its own")
+        taken.append((start, end, f"that for output {position}"))
+    return [start for start, _, _ in taken[len(read) :]]
+
+
+def _require_writable(position: int, spec: OutputSpec, array: Any) -> None:
+    what = f"the array for output {position}"
+    if type(array) is not np.ndarray:
+        raise CallInputError(f"{what} is a {type(array).__name__}; pass a NumPy array of dtype {spec.dtype}")
+    if array.dtype != spec.dtype or array.shape != spec.shape:
+        stated = f"the dtype {array.dtype} and the shape {array.shape}"
+        raise CallInputError(f"{what} has {stated}, the output has {spec.dtype} and {spec.shape}")
+    flags = array.flags
+    if not (flags.c_contiguous and flags.aligned and flags.writeable):
+        wanted = {"C-contiguous": flags.c_contiguous, "aligned": flags.aligned, "writeable": flags.writeable}
+        lacks = " and ".join(name for name, there in wanted.items() if not there)
+        raise CallInputError(f"{what} is not {lacks}; pass an array as numpy.empty makes it")
+
+
+def _span(array: Array) -> tuple[int, int]:
+    """The addresses of the first byte of a contiguous array and of the one behind its last."""
+    start = address_of(array)
+    return start, start + array.nbytes

@@ -15,6 +15,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from tensorkiln.dtypes import DType
+from tensorkiln.errors import DeviceError
 from tensorkiln.expr import symbol
 from tensorkiln.program import Program
 from tensorkiln.runtime.cuda import DeviceArray, capsules
@@ -41,6 +42,13 @@ def copied(values: np.ndarray[Any, Any], **options: Any) -> tuple[DeviceArray, C
     driver = CopyDriver(sketch.ir, eager=options.get("dlpack_device") == HOST, **options)
     driver.program = sketch.gpu_program(driver)
     return driver.program(values)[0], driver
+
+
+def test_results_are_written_to_no_arrays_of_the_caller() -> None:
+    values = np.arange(3, dtype=np.float32)
+    _, driver = copied(values)
+    with pytest.raises(DeviceError, match="is for a GPU and writes no arrays of its caller; call it"):
+        driver.program.run_into([values.copy()], values)
 
 
 @pytest.mark.parametrize(

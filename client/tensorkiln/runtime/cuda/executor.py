@@ -122,6 +122,10 @@ class CudaExecutor:
 
         return self._call(arrays, symbols, start)
 
+    def run_into(self, out: Sequence[Any], arrays: Sequence[Any], symbols: Mapping[str, int]) -> None:
+        """DeviceError: the results of a GPU lie in its memory, which this executor lends."""
+        raise DeviceError("the program is for a GPU and writes no arrays of its caller; call it, and copy the results")
+
     def profile(self, arrays: Sequence[Any], symbols: Mapping[str, int]) -> tuple[ItemProfile, ...]:
         """Like `run`, timing every step on the device; the outputs are dropped."""
         profiles: list[ItemProfile] = []
