@@ -25,7 +25,6 @@ from service.settings import Settings
 
 from .bench import Bench
 from .consuming import Consuming
-from .delivered import Delivered
 
 T = TypeVar("T")
 
@@ -55,7 +54,7 @@ class Station:
         # Held by the signals weakly otherwise, and lost.
         worker_process_init.connect(self._begin, weak=False)
         worker_process_shutdown.connect(self._end, weak=False)
-        app.task(name=TASK, acks_late=True, ignore_result=True, Request=Delivered)(self._carry_out)
+        app.task(name=TASK, acks_late=True, ignore_result=True)(self._carry_out)
 
     def _begin(self, **_: Any) -> None:
         if self._settings.tracing:

@@ -18,8 +18,8 @@ import pytest
 from service.sandbox import landlock
 from tensorkiln import Client
 from tensorkiln.errors import UntrustedArtifactError
-from tests.farm.brokers import broker, missing
 from tests.farm.ports import free_port
+from tests.farm.rabbit import Rabbit, missing
 from tests.service.bodies import graph
 from tests.snippets import blocks
 from tests.trust.test_public_keys import files, holds_secrets
@@ -58,10 +58,10 @@ def status(url: str) -> int:
 @pytest.fixture(scope="module")
 def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
     """`docker compose run --rm key` and `docker compose up`: the service is there long before a key is."""
-    if missing("rabbit"):
-        pytest.skip(missing("rabbit"))
+    if missing():
+        pytest.skip(missing())
     folder = tmp_path_factory.mktemp("composed")
-    rabbit = broker("rabbit", folder / "rabbit")
+    rabbit = Rabbit(folder / "rabbit")
     port, metrics = free_port(), free_port()
     given = {"KILN_BROKER_PASSWORD": "guest"}
     # Without Landlock a compile is confined less: that is what the variable is for.

@@ -14,7 +14,7 @@ from typing import Final, NoReturn
 
 from tests.faults.requests import answered, body
 
-from .brokers import missing
+from .rabbit import missing
 from .topology import Farm
 
 # What a shell reports of a process that Ctrl-C has ended.
@@ -24,20 +24,19 @@ _INTERRUPTED: Final = 130
 def main() -> int:
     """The exit status."""
     parser = argparse.ArgumentParser(prog="python -m tests.farm", description="Run a farm on this machine.")
-    parser.add_argument("--broker", choices=("rabbit", "redis"), default="rabbit", help="default: %(default)s")
     parser.add_argument("--services", type=int, default=2, help="processes that answer HTTP (default: %(default)s)")
     parser.add_argument("--workers", type=int, default=4, help="processes that compile (default: %(default)s)")
     parser.add_argument("--home", type=Path, help="directory of store, keys, broker and logs (default: a new one)")
     parser.add_argument("--check", action="store_true", help="compile one graph by each service, and stop")
     arguments = parser.parse_args()
-    lacking = missing(arguments.broker)
+    lacking = missing()
     if lacking:
         print(lacking, file=sys.stderr)
         return 1
     with tempfile.TemporaryDirectory(prefix="kiln-farm-") as temporary:
         home: Path = arguments.home or Path(temporary)
         print("The broker, the services and the workers start; that takes some 20 s.", flush=True)
-        with Farm(home, kind=arguments.broker, services=arguments.services, workers=arguments.workers) as farm:
+        with Farm(home, services=arguments.services, workers=arguments.workers) as farm:
             return _stay(farm, arguments.check)
 
 

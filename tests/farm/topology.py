@@ -6,9 +6,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from .brokers import Broker, broker
 from .members import Member
 from .ports import free_port
+from .rabbit import Rabbit
 
 
 class Farm:
@@ -17,11 +17,11 @@ class Farm:
     A worker has one process: killing the group of one is losing one place to compile at.
     """
 
-    def __init__(self, home: Path, *, kind: str = "rabbit", services: int = 2, workers: int = 4, **settings: Any):
+    def __init__(self, home: Path, *, services: int = 2, workers: int = 4, **settings: Any):
         home.mkdir(parents=True, exist_ok=True)
         self.home = home
         self.store = home / "store"
-        self.broker: Broker = broker(kind, home / kind)
+        self.broker = Rabbit(home / "rabbit")
         shared = {"KILN_HOME": str(home), "KILN_STORE": str(self.store), "KILN_BROKER": self.broker.url}
         shared |= {f"KILN_{name.upper()}": str(value) for name, value in settings.items()}
         ports = [free_port() for _ in range(services)]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from service.engine.farm.roster import SIGN_S
-from tests.farm.brokers import missing
+from tests.farm.rabbit import missing
 from tests.farm.topology import Farm
 from tests.faults.size import FULL, sized
 
@@ -25,9 +25,9 @@ def size() -> Callable[[int, int], int]:
     return lambda small, full: full if FULL else small
 
 
-def require(kind: str) -> None:
-    """Skip where there is no broker of this kind, or fail where there has to be one."""
-    lacking = missing(kind)
+def require_broker() -> None:
+    """Skip where there is no broker, or fail where there has to be one."""
+    lacking = missing()
     if lacking and os.environ.get(REQUIRED) == "1":
         pytest.fail(lacking)
     if lacking:
@@ -37,7 +37,7 @@ def require(kind: str) -> None:
 @pytest.fixture(scope="session")
 def farm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Farm]:
     """RabbitMQ, two services and four workers, or eight, for tests that leave as many as there were."""
-    require("rabbit")
+    require_broker()
     home, workers = tmp_path_factory.mktemp("farm"), sized(4, 8)
     settings: dict[str, Any] = {"test_hooks": 1, "queue": 4000, "queue_age_s": 600, "shutdown_notice_s": NOTICE_S}
     # All that the tests ask for is at the broker, as hundreds of orders are to be there when it goes.

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.conftest import require
+from tests.faults.conftest import require_broker
 
 
 def run(module: str, *arguments: str, home: Path, **variables: str) -> subprocess.CompletedProcess[str]:
@@ -27,8 +27,8 @@ def run(module: str, *arguments: str, home: Path, **variables: str) -> subproces
 
 @pytest.mark.xdist_group("farm")
 def test_the_script_runs_a_farm_and_ends_it(tmp_path: Path) -> None:
-    require("redis")
-    arguments = ("--broker", "redis", "--services", "2", "--workers", "1", "--home", str(tmp_path / "farm"), "--check")
+    require_broker()
+    arguments = ("--services", "2", "--workers", "1", "--home", str(tmp_path / "farm"), "--check")
     done = run("tests.farm", *arguments, home=tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("compiles: 200") == 2
@@ -37,8 +37,8 @@ def test_the_script_runs_a_farm_and_ends_it(tmp_path: Path) -> None:
 
 @pytest.mark.xdist_group("farm")
 def test_the_script_ends_its_farm_however_often_it_is_told_to(tmp_path: Path) -> None:
-    require("redis")
-    arguments = ("--broker", "redis", "--services", "1", "--workers", "1", "--home", str(tmp_path / "farm"))
+    require_broker()
+    arguments = ("--services", "1", "--workers", "1", "--home", str(tmp_path / "farm"))
     command = [sys.executable, "-m", "tests.farm", *arguments]
     clean = {name: value for name, value in os.environ.items() if not name.startswith("KILN_")}
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=clean) as script:

@@ -1,6 +1,6 @@
 """A worker that gets no orders is not ready, however well it compiles, and gets them again when its broker is back.
 
-On Redis, where others have met workers that live and take nothing. One worker has no other to do its work.
+One worker has no other to do its work.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from service.engine.farm.message import queue_name
 from service.settings import Settings
 from tests.farm.ports import free_port
 from tests.farm.topology import Farm
-from tests.faults.conftest import require
+from tests.faults.conftest import require_broker
 from tests.faults.requests import HTTP, accept, begun, body, ended
 from tests.observe.readiness import await_green, failed
 
@@ -35,10 +35,10 @@ def figures() -> str:
 
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory: pytest.TempPathFactory, figures: str) -> Iterator[Farm]:
-    """Redis, a service and a worker."""
-    require("redis")
+    """A broker, a service and a worker."""
+    require_broker()
     home, settings = tmp_path_factory.mktemp("alone"), {"test_hooks": 1, "compile_deadline_s": 10}
-    with Farm(home, kind="redis", services=1, workers=1, worker_metrics=figures, **settings) as running:
+    with Farm(home, services=1, workers=1, worker_metrics=figures, **settings) as running:
         yield running
 
 
@@ -52,7 +52,7 @@ def await_status(figures: str, status: int) -> str:
 def waiting(farm: Farm) -> int:
     """How many messages are in the queue."""
     with farm_app(Settings(broker=SecretStr(farm.broker.url))).connection_for_read() as connection:
-        return connection.channel().queue_declare(queue_name()).message_count
+        return connection.channel().queue_declare(queue_name(), passive=True).message_count
 
 
 def test_a_worker_without_its_broker_is_not_ready_and_does_what_was_accepted_when_it_is_back(

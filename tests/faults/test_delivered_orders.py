@@ -17,7 +17,7 @@ from pydantic import SecretStr
 from service.engine.farm.app import farm_app
 from service.engine.farm.message import queue_name
 from service.settings import Settings
-from tests.farm.brokers import Rabbit
+from tests.farm.rabbit import Rabbit
 from tests.farm.topology import Farm
 from tests.faults.requests import HTTP, accept, body, claimers, ended, job
 from tests.service.server import children

@@ -13,7 +13,7 @@ from service.engine.farm.roster import SIGN_S
 from service.identity.keyring import Keyring
 from service.identity.scopes import Scope
 from tests.farm.topology import Farm
-from tests.faults.conftest import require
+from tests.faults.conftest import require_broker
 from tests.faults.requests import HTTP, slow_body
 from tests.faults.size import figures
 from tests.service.server import JSON
@@ -25,7 +25,7 @@ FEW = 10
 
 
 def test_an_order_is_done_soon_though_another_tenant_has_sixty_before_it(tmp_path: Path) -> None:
-    require("rabbit")
+    require_broker()
     keyring = Keyring(tmp_path / "farm" / "identity")
     flooder, other = (
         {**JSON, "Authorization": f"Bearer {keyring.make('test', tenant, list(Scope), None).text}"}

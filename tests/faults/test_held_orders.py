@@ -11,10 +11,10 @@ import pytest
 
 from service.engine.farm.message import queue_name
 from service.settings import Settings
-from tests.farm.brokers import Rabbit
 from tests.farm.members import Member
+from tests.farm.rabbit import Rabbit
 from tests.farm.topology import Farm
-from tests.faults.conftest import require
+from tests.faults.conftest import require_broker
 from tests.faults.requests import accept, begun, body, ended
 
 pytestmark = pytest.mark.xdist_group("farm")
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.xdist_group("farm")
 @pytest.fixture(scope="module")
 def rabbit(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rabbit]:
     """A RabbitMQ that workers come to and go from."""
-    require("rabbit")
+    require_broker()
     running = Rabbit(tmp_path_factory.mktemp("rabbit"))
     try:
         running.start()
@@ -50,7 +50,7 @@ def test_rabbitmq_is_told_that_an_order_may_be_held_for_as_long_as_a_worker_take
 
 
 def test_sigterm_lets_a_worker_finish_what_it_has_begun(tmp_path: Path) -> None:
-    require("rabbit")
+    require_broker()
     with Farm(tmp_path, services=1, workers=1, compile_deadline_s=10, test_hooks=1) as farm:
         held = begun(farm, body(1), "hang")
         waiting = accept(farm.urls[0], body(2))
@@ -65,7 +65,7 @@ def test_sigterm_lets_a_worker_finish_what_it_has_begun(tmp_path: Path) -> None:
 
 
 def test_sigquit_has_a_worker_give_back_what_it_has_begun(tmp_path: Path) -> None:
-    require("rabbit")
+    require_broker()
     with Farm(tmp_path, services=1, workers=1, compile_deadline_s=8, test_hooks=1) as farm:
         held = begun(farm, body(1), "hang")
         os.kill(farm.workers[0].pid, signal.SIGQUIT)

@@ -12,23 +12,22 @@ import pytest
 
 from tests.farm.relay import Relay
 from tests.farm.topology import Farm
-from tests.faults.conftest import require
+from tests.faults.conftest import require_broker
 from tests.faults.requests import body, post
 from tests.observe.readiness import await_green
 
 pytestmark = pytest.mark.xdist_group("farm")
 AT_ONCE = 6
 SOON_S = 120.0
-URLS = {"rabbit": "amqp://guest:guest@127.0.0.1:{port}//", "redis": "redis://127.0.0.1:{port}/0"}
+URL = "amqp://guest:guest@127.0.0.1:{port}//"
 
 
-@pytest.fixture(params=["rabbit", "redis"])
-def relayed(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Relay, str]]:
+@pytest.fixture
+def relayed(tmp_path: Path) -> Iterator[tuple[Relay, str]]:
     """What is between the broker of a farm and its members, and the URL of its service."""
-    kind: str = request.param
-    require(kind)
+    require_broker()
     with Relay() as relay:
-        farm = Farm(tmp_path, kind=kind, services=1, workers=1, broker=URLS[kind].format(port=relay.port))
+        farm = Farm(tmp_path, services=1, workers=1, broker=URL.format(port=relay.port))
         relay.upstream = urlsplit(farm.broker.url).port or 0
         with farm:
             yield relay, farm.urls[0]

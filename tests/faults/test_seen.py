@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 from tensorkiln.cli.app import app
 from tests.farm.topology import Farm
-from tests.faults.conftest import require
+from tests.faults.conftest import require_broker
 from tests.faults.requests import accept, body, claimers, ended
 from tests.observe.readiness import RED_WITHIN_S, await_green, await_red, failed, without_fork_server
 from tests.service.bodies import compile_body, encoded, graph
@@ -76,7 +76,7 @@ def test_what_breaks_in_a_service_is_seen(server: Server, tmp_path: Path, check:
 @pytest.fixture(scope="module")
 def small_farm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Farm]:
     """One service and one worker."""
-    require("rabbit")
+    require_broker()
     with Farm(tmp_path_factory.mktemp("small"), services=1, workers=1) as running:
         yield running
 

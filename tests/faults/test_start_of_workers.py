@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.farm.brokers import broker
 from tests.farm.members import Member
-from tests.faults.conftest import require
+from tests.farm.rabbit import Rabbit
+from tests.faults.conftest import require_broker
 from tests.faults.test_commands import run
 
 NOBODY = "amqp://127.0.0.1:1//"
@@ -37,10 +37,10 @@ def test_a_worker_that_could_not_work_ends_before_it_looks_for_orders(
 
 @pytest.mark.xdist_group("farm")
 def test_a_worker_ends_when_one_of_its_processes_cannot_begin(tmp_path: Path) -> None:
-    require("redis")
-    redis = broker("redis", tmp_path / "redis")
-    redis.start()
-    variables = {"KILN_HOME": str(tmp_path), "KILN_BROKER": redis.url, "KILN_CONCURRENCY": "1"}
+    require_broker()
+    rabbit = Rabbit(tmp_path / "rabbit")
+    rabbit.start()
+    variables = {"KILN_HOME": str(tmp_path), "KILN_BROKER": rabbit.url, "KILN_CONCURRENCY": "1"}
     worker = Member("service.worker", [], variables, tmp_path / "log")
     worker.start()
     try:
@@ -55,4 +55,4 @@ def test_a_worker_ends_when_one_of_its_processes_cannot_begin(tmp_path: Path) ->
         assert worker.lines("a process of the worker cannot begin; the worker ends")
     finally:
         worker.kill()
-        redis.close()
+        rabbit.close()

@@ -84,7 +84,7 @@ def with_rig(
         records, blobs = Records(store), Blobs(store)
         believing = Notary(Keyring(home / keys), "service", level)
         signing = Notary(Keyring(home / "keys"), "worker", "process")
-        app = farm_app(Settings(broker=SecretStr("redis://localhost")))
+        app = farm_app(Settings(broker=SecretStr("amqp://localhost")))
         app.conf.update(broker_url="memory://", broker_transport_options={})
         engine = CeleryEngine(
             ledger(store, records, Statements(believing)),

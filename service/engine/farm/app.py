@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from typing import Any, Final
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
-import structlog
 from celery import Celery
 from kombu.connection import Connection
 from kombu.entity import Exchange, Queue
@@ -23,30 +22,19 @@ _DEAD_MS: Final = 86_400_000
 # RabbitMQ closes the channel of whoever holds a message for longer than this, unless it is asked for more.
 _HELD_S: Final = 1800.0
 _AMQP: Final = frozenset({"amqp", "amqps", "pyamqp"})
-_REDIS: Final = frozenset({"redis", "rediss"})
 CONNECT_TIMEOUT_S: Final = 2.0
 # A connection on which a question has no answer for so long is lost, though nothing may say so.
 _ANSWER_S: Final = 5.0
-
-_log = structlog.get_logger()
 
 
 def farm_app(settings: Settings) -> Celery:
     """The application on KILN_BROKER. UnavailableError when the URL names no broker that is known here."""
     url = settings.broker.get_secret_value()
     scheme = _scheme(url)
-    if scheme not in _AMQP | _REDIS:
-        raise UnavailableError(
-            f"KILN_BROKER has the scheme {scheme!r}; use amqp://, amqps:// for RabbitMQ, or redis:// to develop."
-        )
-    is_redis = scheme in _REDIS
-    if is_redis:
-        _log.warning(
-            "Redis is a broker for development only: a message may be lost between the broker and a worker that "
-            "stalls. What was accepted is sent again, seconds later; use RabbitMQ."
-        )
+    if scheme not in _AMQP:
+        raise UnavailableError(f"KILN_BROKER has the scheme {scheme!r}; use amqp:// or amqps:// for RabbitMQ.")
     app = Celery("kiln", set_as_current=False)
-    app.conf.update(_settings(settings, url), **(_redis(settings) if is_redis else _rabbit(settings)))
+    app.conf.update(_settings(settings, url), **_queues(settings))
     return app
 
 
@@ -55,15 +43,12 @@ def _scheme(url: str) -> str:
     try:
         parts = urlsplit(url)
         _ = parts.port
-        scheme, database = parts.scheme, unquote(parts.path).strip("/")
     except ValueError:
         raise UnavailableError(
             "KILN_BROKER is no URL: it is written amqp://USER:PASSWORD@HOST:PORT/, with a port between 1 and 65535 and "
             "with %2F for a / in a name or password, %40 for an @, %5B for a [."
         ) from None
-    if scheme in _REDIS and database and not database.isdecimal():
-        raise UnavailableError("KILN_BROKER names a database of Redis that is no number: it is written redis://HOST/0.")
-    return scheme
+    return parts.scheme
 
 
 def _settings(settings: Settings, url: str) -> dict[str, Any]:
@@ -111,13 +96,12 @@ def declare(app: Celery, connection: Connection) -> None:
     """Have the broker know the queues: the farm's, and the one for what no worker could finish."""
     opened: Any = connection.channel()
     with opened as channel:
-        if connection.transport.driver_type == "amqp":
-            kept = {"x-message-ttl": _DEAD_MS, "x-max-length": _MAX_QUEUED}
-            Queue(_DEAD, Exchange(_DEAD, type="fanout"), queue_arguments=kept)(channel).declare()
+        kept = {"x-message-ttl": _DEAD_MS, "x-max-length": _MAX_QUEUED}
+        Queue(_DEAD, Exchange(_DEAD, type="fanout"), queue_arguments=kept)(channel).declare()
         app.amqp.queues[queue_name()](channel).declare()
 
 
-def _rabbit(settings: Settings) -> dict[str, Any]:
+def _queues(settings: Settings) -> dict[str, Any]:
     declared = {
         "x-queue-type": "quorum",
         "x-delivery-limit": 3,
@@ -141,18 +125,4 @@ def _rabbit(settings: Settings) -> dict[str, Any]:
         ],
         "task_default_exchange": "kiln",
         "task_default_routing_key": queue_name(),
-    }
-
-
-def _redis(settings: Settings) -> dict[str, Any]:
-    return {
-        "broker_transport_options": {
-            "visibility_timeout": 2 * settings.compile_deadline_s + 60,
-            "unacked_restore_interval": 1,
-            "unacked_restore_throttle": 1,
-            "socket_timeout": _ANSWER_S,
-            "socket_keepalive": True,
-            "health_check_interval": 10,
-        },
-        "task_queues": [Queue(queue_name(), routing_key=queue_name())],
     }

@@ -13,7 +13,6 @@ import structlog
 from amqp.exceptions import AMQPError
 from celery import Celery
 from kombu.exceptions import KombuError
-from redis.exceptions import RedisError
 
 from tensorkiln.errors import UnavailableError
 
@@ -25,7 +24,7 @@ _PATIENCE_S: Final = 0.6
 _ASK_EVERY_S: Final = 1.0
 _THREADS: Final = 4
 # What pyamqp does with a connection that was lost is an AttributeError now and then; kombu says so too.
-_FAILURES: Final = (KombuError, AMQPError, RedisError, OSError, AttributeError)
+_FAILURES: Final = (KombuError, AMQPError, OSError, AttributeError)
 
 T = TypeVar("T")
 
@@ -47,7 +46,7 @@ class Broker:
         self._probing = Lock()
 
     async def send(self, message: Message) -> None:
-        """Have the broker take a message: with RabbitMQ it is on its disk then."""
+        """Have the broker take a message: it is on its disk then."""
         if self._is_down:
             await self.check()
         content = message.to_json()
@@ -103,9 +102,7 @@ class Broker:
         declare(self._app, self._probe)  # a broker that is new has no queue yet
         channel: Any = self._probe.channel()
         with channel:
-            # Of Redis, an empty queue is none.
-            is_there = self._probe.transport.driver_type == "amqp"
-            return channel.queue_declare(queue=queue_name(), passive=is_there).message_count
+            return channel.queue_declare(queue=queue_name(), passive=True).message_count
 
 
 def _forget(asked: asyncio.Future[T]) -> None:

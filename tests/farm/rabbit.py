@@ -1,4 +1,4 @@
-"""Real brokers on private ports, with their data in a directory of one's own."""
+"""A real broker on private ports, with its data in a directory of its own."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import shutil
 import signal
 import subprocess
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from .ports import await_answer, await_silence, free_port
 
@@ -17,33 +17,9 @@ RABBIT = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
 _START_S = 60.0
 
 
-class Broker(Protocol):
-    """A broker that can be killed and started again with what it had."""
-
-    url: str
-
-    def start(self) -> None:
-        """Wait until it answers."""
-        ...
-
-    def kill(self) -> None:
-        """SIGKILL, as a power cut does."""
-        ...
-
-    def close(self) -> None:
-        """End everything that belongs to it."""
-        ...
-
-
-def missing(kind: str) -> str:
-    """What has to be installed for a broker of this kind; empty when it is there."""
-    there = RABBIT.exists() and shutil.which("epmd") if kind == "rabbit" else shutil.which("redis-server")
-    return "" if there else f"install {'rabbitmq-server' if kind == 'rabbit' else 'redis-server'} (apt-get install)"
-
-
-def broker(kind: str, home: Path) -> Broker:
-    """`rabbit` or `redis`, not started yet."""
-    return Rabbit(home) if kind == "rabbit" else Redis(home)
+def missing() -> str:
+    """What has to be installed for a broker; empty when it is there."""
+    return "" if RABBIT.exists() and shutil.which("epmd") else "install rabbitmq-server (apt-get install)"
 
 
 class Rabbit:
@@ -118,38 +94,6 @@ class Rabbit:
                 cwd=self._home,
                 start_new_session=True,
             )
-
-
-class Redis:
-    """Redis as its page in the documentation says that it has to run for this: every write on the disk."""
-
-    def __init__(self, home: Path) -> None:
-        home.mkdir(parents=True, exist_ok=True)
-        self._home = home
-        self._port = free_port()
-        self.url = f"redis://127.0.0.1:{self._port}/0"
-        self._server: subprocess.Popen[bytes] | None = None
-
-    def start(self) -> None:
-        """Start the server, and wait until it takes connections."""
-        options = {"port": self._port, "bind": "127.0.0.1", "dir": self._home, "save": "", "appendonly": "yes"}
-        options |= {"appendfsync": "always", "maxmemory-policy": "noeviction"}
-        arguments = [text for name, value in options.items() for text in (f"--{name}", str(value))]
-        with (self._home / "output").open("ab") as output:
-            self._server = subprocess.Popen(
-                ["redis-server", *arguments], stdin=subprocess.DEVNULL, stdout=output, stderr=output
-            )
-        await_answer(self._port, _START_S, b"PING\r\n")
-
-    def kill(self) -> None:
-        """SIGKILL."""
-        if self._server is not None:
-            self._server.kill()
-            self._server.wait()
-
-    def close(self) -> None:
-        """End it."""
-        self.kill()
 
 
 def _end(process: subprocess.Popen[bytes] | None, number: signal.Signals) -> None:
