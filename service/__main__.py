@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 
-from .command import FAILED, main
-from .leave import leave
+from .process.command import FAILED, main
+from .process.exit import end_process
 
 if __name__ == "__main__":
     status = main()
     if status == FAILED:
-        leave(status)  # the store may be at work still
+        end_process(status)  # the store may be at work still
     sys.exit(status)

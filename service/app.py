@@ -9,24 +9,24 @@ from typing import Final
 from fastapi import FastAPI
 from fastapi_offline import FastAPIOffline
 
-from . import problems
-from .admission import Admission
-from .capabilities import Capable
 from .coding.encode import Encode
-from .connections import most_connections
 from .engine.engine import Engine
 from .fairness.shares import Shares
-from .footprint import Footprint
-from .fork_servers import ForkServers
+from .http import problems
+from .http.admission import Admission
+from .http.capabilities import Capable
+from .http.connections import most_connections
+from .http.openapi import document
+from .http.request_memory import RequestMemory
+from .http.request_target import RequestTarget
+from .http.response_memory import ResponseMemory
 from .identity.authenticator import Authenticator
 from .identity.guard import Guard
 from .identity.policy import DOCS_ASSETS, PUBLIC
-from .intake import Intake
 from .observe.export import telemetry
 from .observe.requests import Requests
-from .openapi import document
-from .outflow import Outflow
-from .request_target import RequestTarget
+from .process.fork_servers import ForkServers
+from .process.memory_limit import MemoryLimit
 from .routes import (
     artifacts,
     batch,
@@ -66,13 +66,13 @@ def create_app(settings: Settings, begun: ForkServers | None = None) -> FastAPI:
     """The service with these settings. Its fork servers, which may have `begun` already, start and end with it."""
     fork_servers = begun or ForkServers()
     authenticator = Authenticator(settings)
-    footprint = Footprint(settings.memory_cap_mib)
+    memory_limit = MemoryLimit(settings.memory_cap_mib)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncGenerator[None]:
         reader, compiler = fork_servers.sandboxes(settings)
         engine = Engine(
-            settings, reader, compiler, authenticator.keyring, footprint, is_private=fork_servers.is_for_one
+            settings, reader, compiler, authenticator.keyring, memory_limit, is_private=fork_servers.is_for_one
         )
         try:
             app.state.capabilities = capable = Capable(settings, await engine.start())
@@ -94,12 +94,12 @@ def create_app(settings: Settings, begun: ForkServers | None = None) -> FastAPI:
     )
     app.state.settings = settings
     app.state.place = None
-    app.state.footprint = footprint
+    app.state.memory_limit = memory_limit
     # Each is a connection; as many are left for all else.
     app.state.streams = Shares(most_connections() // 2, "streams", "streams of events")
-    app.add_middleware(Intake, most=settings.intake_mib << 20)
+    app.add_middleware(RequestMemory, most=settings.intake_mib << 20)
     app.add_middleware(Encode)
-    app.add_middleware(Outflow, most=settings.intake_mib << 20)
+    app.add_middleware(ResponseMemory, most=settings.intake_mib << 20)
     public = PUBLIC | _also_public(settings)
     app.add_middleware(Admission, tenant=authenticator.keyring.tenant, public=public)
     app.add_middleware(Guard, authenticator=authenticator, public=public)

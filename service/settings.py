@@ -14,11 +14,11 @@ from pydantic import AfterValidator, BeforeValidator, Field, SecretStr
 from pydantic_core import PydanticUseDefault
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from .footprint import ITSELF_MIB
 from .identity.issuer import Issuer
-from .ladder import Ladder
+from .process.memory_limit import ITSELF_MIB
 from .sandbox.control import Limits
 from .sandbox.levels import Level, Wall
+from .timeouts import Timeouts
 
 
 def _home() -> Path:
@@ -210,14 +210,14 @@ class Settings(BaseSettings):
         return self.model_copy(update=shared)
 
     @property
-    def ladder(self) -> Ladder:
+    def timeouts(self) -> Timeouts:
         """How long everybody waits for whom."""
-        return Ladder.of(self.compile_deadline_s, self.queue_age_s)
+        return Timeouts.of(self.compile_deadline_s, self.queue_age_s)
 
     @property
     def grace_s(self) -> float:
         """How many seconds requests may take after SIGTERM."""
-        return self.ladder.answer_s if self.shutdown_grace_s is None else self.shutdown_grace_s
+        return self.timeouts.answer_s if self.shutdown_grace_s is None else self.shutdown_grace_s
 
     @property
     def limits(self) -> Limits:

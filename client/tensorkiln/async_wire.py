@@ -11,7 +11,7 @@ from typing import Any, Generic, Self, TypeVar
 import httpx2
 
 from .deadline import Deadline
-from .surroundings import as_surroundings_ask
+from .proxy_environment import environment_errors
 from .wire import SETTLE_S, Address, Incoming, Outgoing
 
 A = TypeVar("A")
@@ -75,7 +75,7 @@ class AsyncLine:
         self._pauses = pauses
         # No TLS runs over a socket file: without this, building the client spends its time on loading certificates.
         local = httpx2.AsyncHTTPTransport(uds=address.socket, verify=False) if address.socket is not None else None
-        with as_surroundings_ask():
+        with environment_errors():
             self._http = httpx2.AsyncClient(base_url=address.url, headers=headers, transport=local)
 
     @asynccontextmanager

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 from .connected import Connected
 from .deadline import Deadline
 from .immediate import Immediate, here, run
-from .surroundings import as_surroundings_ask
+from .proxy_environment import environment_errors
 
 if TYPE_CHECKING:
     import httpx2
@@ -155,7 +155,7 @@ class BlockingLine:
         self._headers = headers
         self._closed = closed
         # To load certificates takes most of the time of building a client, and no TLS runs over a socket file.
-        with as_surroundings_ask():
+        with environment_errors():
             self._trust = httpx2.create_ssl_context(verify=address.socket is None)
         self._lock = Lock()
         self._idle = [Connected(self._built)]
@@ -221,7 +221,7 @@ class BlockingLine:
 
         uds, url = self._address.socket, self._address.url
         local = httpx2.HTTPTransport(uds=uds, verify=self._trust) if uds is not None else None
-        with as_surroundings_ask():
+        with environment_errors():
             return httpx2.Client(base_url=url, headers=self._headers, transport=local, verify=self._trust, **more)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from service.action import Action
 from service.fairness.lane import Turn
 from service.fairness.turns import Turns
-from service.hits import SAME_ACTION
+from service.http.hit_reasons import SAME_ACTION
 from service.identity.caller import caller
 from service.identity.tenancy import Tenancy
 from service.observe.instruments import count_cache

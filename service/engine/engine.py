@@ -12,16 +12,16 @@ from typing import Any, Final, TypeAlias, TypeVar
 
 from structlog.contextvars import bind_contextvars
 
-from service.body import Body
-from service.ending import Ending
 from service.fairness.queue_time import telling_queue_time
 from service.fairness.shares import Shares
 from service.fairness.turns import Fairness
-from service.footprint import Footprint
-from service.hits import SAME_REQUEST
+from service.http.body import Body
+from service.http.hit_reasons import SAME_REQUEST
 from service.identity.keyring import Keyring as ApiKeyring
 from service.identity.tenancy import Tenancy
 from service.observe.instruments import count_cache
+from service.process.memory_limit import MemoryLimit
+from service.process.shutdown import Shutdown
 from service.readiness.readiness import Readiness
 from service.sandbox.control import Ready
 from service.sandbox.frames import Message
@@ -86,7 +86,7 @@ class Engine:
         reader: Sandbox,
         compiler: Sandbox | None,
         api_keys: ApiKeyring,
-        footprint: Footprint,
+        memory_limit: MemoryLimit,
         *,
         is_private: bool = False,
     ) -> None:
@@ -129,8 +129,8 @@ class Engine:
         job_records = JobRecords(self._store, self._records)
         most = settings.width + settings.queue
         memory = Shares(settings.intake_mib << 20)
-        bodies = Bodies(self.blobs, lambda: self.tenancy.owner, footprint)
-        work = JobWork(self._make, job_records, self.blobs, bodies, self.fairness.jobs, memory, footprint)
+        bodies = Bodies(self.blobs, lambda: self.tenancy.owner, memory_limit)
+        work = JobWork(self._make, job_records, self.blobs, bodies, self.fairness.jobs, memory, memory_limit)
         self.jobs = Jobs(work, job_records, self.blobs, bodies, most)
         self._submissions = Submissions(self.jobs, self.blobs, self._records, self.notary)
         self._readiness = Readiness(
@@ -147,7 +147,7 @@ class Engine:
         self._is_closing = False
         self.verdict: asyncio.Future[None]
         """Whether everything works, once it has started: UnavailableError when it must not go on."""
-        self.ending = Ending()
+        self.ending = Shutdown()
         """Those who wait for an answer are let go."""
 
     async def start(self) -> Ready:

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from service.action import Action
-from service.explanation import Components, Difference, ExplainedAction, Explanation
-from service.hits import SAME_ACTION, SAME_REQUEST
+from service.http.explanation import Components, Difference, ExplainedAction, Explanation
+from service.http.hit_reasons import SAME_ACTION, SAME_REQUEST
 from service.identity.tenancy import Tenancy
 from service.store.nearest import Neighbour, shown
 from service.store.programs import Miss, Programs

@@ -6,7 +6,7 @@ import json
 from hashlib import sha256
 from typing import Final
 
-from service.body import Body
+from service.http.body import Body
 from service.identity.caller import caller
 from service.store.blobs import Blobs
 from service.store.records import Records

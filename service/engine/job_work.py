@@ -9,13 +9,13 @@ from typing import Any, Final, TypeAlias, TypeVar
 import structlog
 from structlog.contextvars import bind_contextvars
 
-from service.body import Body
 from service.fairness.queue_time import begin_queue_time, queue_time
 from service.fairness.shares import Shares
 from service.fairness.turns import Turns
-from service.footprint import Footprint
+from service.http.body import Body
 from service.identity.caller import Caller, acting_as
 from service.observe.traces import continuing
+from service.process.memory_limit import MemoryLimit
 from service.store.blobs import Blobs
 from service.store.bodies import Bodies
 from service.store.job_records import JobRecords
@@ -54,7 +54,7 @@ class JobWork:
     """Does jobs by `turns`, and writes in `records` how they end.
 
     `work` turns a request into its answer; it is asked again when it raises an InfrastructureError. The requests that
-    are worked on have room in `memory`, and most often by `footprint`.
+    are worked on have room in `memory`, and most often by `memory_limit`.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class JobWork:
         bodies: Bodies,
         turns: Turns,
         memory: Shares,
-        footprint: Footprint,
+        memory_limit: MemoryLimit,
     ) -> None:
         self._work = work
         self._records = records
@@ -73,7 +73,7 @@ class JobWork:
         self._bodies = bodies
         self._turns = turns
         self._memory = memory
-        self._footprint = footprint
+        self._memory_limit = memory_limit
 
     async def see_through(self, job: Job) -> None:
         """Do a job on behalf of its caller, and conclude it."""
@@ -133,7 +133,7 @@ class JobWork:
             pause = min(2 * pause, _MAX_PAUSE_S)
 
     async def _answer(self, job: Job) -> tuple[str, dict[str, Any]]:
-        await self._footprint.room(job.record.body_bytes, ROOM_S)
+        await self._memory_limit.room(job.record.body_bytes, ROOM_S)
         body = await self._bodies.get(job.record.body)
         if body is None:
             # Not raised: that it is tried again here brings nothing back.

@@ -15,11 +15,11 @@ from typing import Any, Final
 import structlog
 from structlog.contextvars import bind_contextvars
 
-from service.body import Body
 from service.fairness.threshold import is_fair
+from service.http.body import Body
 from service.identity.caller import Caller, caller
 from service.observe.traces import traceparent
-from service.rounds import in_rounds
+from service.process.periodic import periodically
 from service.store.blobs import Blobs
 from service.store.bodies import Bodies
 from service.store.job_records import LEASE_S, Event, JobRecord, JobRecords
@@ -73,9 +73,9 @@ class Jobs:
             _log.error("the jobs that others have left have to wait", reason=error.message)
         told: dict[str, int] = {}
         rounds = (
-            in_rounds("say that it lives", BEAT_S, self._live),
-            in_rounds("look after the jobs of its store", BEAT_S, self._look_around),
-            in_rounds("tell how far its jobs are", TELL_S, lambda: self._tell_others(told)),
+            periodically("say that it lives", BEAT_S, self._live),
+            periodically("look after the jobs of its store", BEAT_S, self._look_around),
+            periodically("tell how far its jobs are", TELL_S, lambda: self._tell_others(told)),
         )
         self._watching = [asyncio.create_task(each) for each in rounds]
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from service.hits import SAME_ACTION
+from service.http.hit_reasons import SAME_ACTION
 from service.observe.instruments import count_cache
 from service.sandbox.frames import Message
 from tensorkiln.errors import InfrastructureError, RateLimitedError

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from service.body import Body
+from service.http.body import Body
 from service.sandbox.frames import Message
 from service.sandbox.sandbox import Sandbox
 from tensorkiln.compiler_build import build

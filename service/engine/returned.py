@@ -14,8 +14,8 @@ from typing import Annotated, Any, Final, Literal, Self, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from service.action import Action
-from service.body import Body
-from service.limits import MAX_BATCH, MAX_TARGETS
+from service.http.body import Body
+from service.http.limits import MAX_BATCH, MAX_TARGETS
 from service.sandbox.frames import FrameError, Message
 from service.sandbox.reply import error_of
 from tensorkiln.compiler_build import build

@@ -9,7 +9,7 @@ from hashlib import sha256
 from itertools import count
 from typing import Final
 
-from service.body import Body
+from service.http.body import Body
 from service.store.blobs import Blobs
 from service.store.records import Records
 from service.trust.notary import Notary

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from service.told import settings_or_told
+from service.process.startup_errors import read_settings
 from tensorkiln.errors import TensorkilnError
 
 from .keyring import Keyring
@@ -60,7 +60,7 @@ class _Commands:
 def main(arguments: Sequence[str] | None = None) -> int:
     """The exit status."""
     parsed = _parser().parse_args(arguments)
-    settings = settings_or_told()
+    settings = read_settings()
     if settings is None:
         return 1
     try:

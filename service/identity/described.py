@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from service.problems import documented
+from service.http.problems import documented
 from tensorkiln.errors import (
     ExpiredCredentialError,
     ForbiddenError,

@@ -12,7 +12,7 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from structlog.contextvars import bind_contextvars
 
-from service.problems import respond
+from service.http.problems import respond
 from tensorkiln.errors import TensorkilnError
 
 from .authenticator import Authenticator

@@ -7,10 +7,10 @@ from typing import Annotated, Final
 
 from fastapi import APIRouter, Header, Request, Response
 
-from service.byte_range import UnsatisfiableRange, parse_range
-from service.conditional import PreconditionFailedError, matches, require_match
+from service.http.byte_range import UnsatisfiableRange, parse_range
+from service.http.conditional import PreconditionFailedError, matches, require_match
+from service.http.problems import documented, respond
 from service.identity.caller import caller
-from service.problems import documented, respond
 from tensorkiln.errors import NotFoundError, RequestError, TensorkilnError, UnavailableError
 
 from .engine_of import Digest, EngineOf, Known, Needed

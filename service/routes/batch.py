@@ -6,10 +6,10 @@ from typing import Literal
 
 from fastapi import APIRouter, Request, Response
 
-from service.answers import Answer, Problem
-from service.body import Body, read_body
 from service.engine.engine import Engine
-from service.presence import while_wanted
+from service.http.answers import Answer, Problem
+from service.http.body import Body, read_body
+from service.http.disconnect import until_disconnect
 from tensorkiln.errors import TensorkilnError
 
 from .compile import IdempotencyKey
@@ -52,7 +52,7 @@ async def batch(request: Request, engine: EngineOf, key: IdempotencyKey = None) 
     Every job in the answer is accepted for good, also when the client leaves before it reads the answer.
     """
     body = await read_body(request)
-    wanted = await while_wanted(request, engine.split(body), engine.ending)
+    wanted = await until_disconnect(request, engine.split(body), engine.ending)
     del body  # what it was split into is as much
     keys = [None if key is None else f"{key}.{position}" for position in range(len(wanted))]
     answer = BatchAnswer(jobs=tuple([await _submitted(engine, *each) for each in zip(wanted, keys, strict=True)]))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Request
 
-from service.answers import Capabilities
-from service.capabilities import Capable
-from service.problems import documented
+from service.http.answers import Capabilities
+from service.http.capabilities import Capable
+from service.http.problems import documented
 from tensorkiln.errors import TensorkilnError
 
 from .engine_of import EngineOf

@@ -9,17 +9,17 @@ from typing import Annotated, Any, Final, TypeVar
 
 from fastapi import APIRouter, Header, Request, Response
 
-from service.answers import CompileAnswer
-from service.body import read_body
 from service.engine import idempotency
 from service.engine.engine import Engine
 from service.engine.job import Job
 from service.fairness.queue_time import begin_queue_time
-from service.intake import held_by
-from service.job_answer import JobAnswer, ended_at_once
-from service.prefer import Preference, parse_prefer
-from service.presence import while_wanted
-from service.problems import respond
+from service.http.answers import CompileAnswer
+from service.http.body import read_body
+from service.http.disconnect import until_disconnect
+from service.http.job_answer import JobAnswer, ended_at_once
+from service.http.prefer import Preference, parse_prefer
+from service.http.problems import respond
+from service.http.request_memory import held_by
 from service.settings import Settings
 from tensorkiln.errors import (
     DiagnosticError,
@@ -81,7 +81,7 @@ async def compile_graph(
     settings: Settings = request.app.state.settings
     if hook is not None and not settings.test_hooks:
         raise RequestError(f"{HOOK_HEADER} is for a service that runs with KILN_TEST_HOOKS=1.")
-    preference = parse_prefer(request.headers.getlist("prefer"), int(settings.ladder.answer_s))
+    preference = parse_prefer(request.headers.getlist("prefer"), int(settings.timeouts.answer_s))
     body = await read_body(request)
     # Who may only read has nothing stored, no job either, and need not wait: what there is, is there.
     as_job = preference is not None and engine.tenancy.may_compile
@@ -94,10 +94,10 @@ async def compile_graph(
     waited = begin_queue_time()
     again: list[Mapping[str, Any]] = []
     # Apart from what may take its time: with tasks of its own, a hit would wait for its turn among others after each.
-    answer = await in_time(engine.repeated(body, hook), settings.ladder.answer_s)
+    answer = await in_time(engine.repeated(body, hook), settings.timeouts.answer_s)
     if answer is None:
         making = engine.compile(body, hook, lambda news: again.append(news) if "attempt" in news else None)
-        answer = await in_time(while_wanted(request, making, engine.ending), settings.ladder.answer_s)
+        answer = await in_time(until_disconnect(request, making, engine.ending), settings.timeouts.answer_s)
     milliseconds = (time.perf_counter() - begin) * 1e3
     timing = f"queue;dur={waited.milliseconds:.2f}, total;dur={milliseconds:.2f}"
     headers = {"Server-Timing": timing, "Cache-Control": "no-store"}

@@ -6,9 +6,9 @@ from typing import Annotated, Any, Final
 
 from fastapi import Depends, Header, Path, Request
 
-from service.conditional import PreconditionFailedError
 from service.engine.engine import Engine
-from service.problems import LOOKUP_ERRORS, documented
+from service.http.conditional import PreconditionFailedError
+from service.http.problems import LOOKUP_ERRORS, documented
 from tensorkiln.limits import SHA256_PATTERN
 
 

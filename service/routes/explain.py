@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Request, Response
 
-from service.body import read_body
-from service.explanation import Explanation
-from service.presence import while_wanted
+from service.http.body import read_body
+from service.http.disconnect import until_disconnect
+from service.http.explanation import Explanation
 
 from .engine_of import EngineOf
 from .graph_body import refusals, takes
@@ -28,5 +28,5 @@ async def explain_request(request: Request, engine: EngineOf) -> Response:
     Nothing is compiled.
     """
     body = await read_body(request)
-    answer = await while_wanted(request, engine.explain(body), engine.ending)
+    answer = await until_disconnect(request, engine.explain(body), engine.ending)
     return Response(answer, headers={"Cache-Control": "no-store"}, media_type="application/json")

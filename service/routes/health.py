@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from service.answers import Health
-from service.problems import documented
+from service.http.answers import Health
+from service.http.problems import documented
 from tensorkiln.errors import TensorkilnError, UnavailableError
 
 from .engine_of import EngineOf

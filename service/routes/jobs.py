@@ -10,12 +10,12 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Header, Path, Request, Response
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 
-from service.conditional import PreconditionFailedError, matches, require_match
 from service.engine.engine import Engine
 from service.engine.job import Job
 from service.fairness.shares import Held
-from service.job_answer import JobAnswer, encode
-from service.problems import LOOKUP_ERRORS, documented
+from service.http.conditional import PreconditionFailedError, matches, require_match
+from service.http.job_answer import JobAnswer, encode
+from service.http.problems import LOOKUP_ERRORS, documented
 from service.store.job_records import JobRecord
 from tensorkiln.errors import NotFoundError
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from service.problems import documented
+from service.http.problems import documented
 from tensorkiln.errors import TensorkilnError, UnavailableError
 from tensorkiln.trust import KeySet
 

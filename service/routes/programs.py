@@ -8,11 +8,11 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Response
 from fastapi.responses import PlainTextResponse
 
-from service.conditional import matches, require_match
 from service.engine.engine import Engine
-from service.problems import LOOKUP_ERRORS
+from service.http.conditional import matches, require_match
+from service.http.prewritten import Prewritten
+from service.http.problems import LOOKUP_ERRORS
 from service.store.programs import Entry
-from service.written import Written
 from tensorkiln.errors import NotFoundError
 from tensorkiln.trust import SignedRecord
 
@@ -27,7 +27,7 @@ router = APIRouter()
     "/programs/{digest}",
     operation_id="program",
     summary="A program that was compiled before",
-    response_model=Annotated[Any, Written("tensorkiln.spec", "CompiledProgram")],
+    response_model=Annotated[Any, Prewritten("tensorkiln.spec", "CompiledProgram")],
     responses=CONDITIONAL,
 )
 async def program(digest: Digest, engine: EngineOf, known: Known = None, needed: Needed = None) -> Response:

@@ -6,9 +6,9 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Request, Response
 
-from service.body import read_body
-from service.presence import while_wanted
-from service.written import Written
+from service.http.body import read_body
+from service.http.disconnect import until_disconnect
+from service.http.prewritten import Prewritten
 
 from .engine_of import EngineOf
 from .graph_body import refusals, takes
@@ -20,12 +20,12 @@ router = APIRouter()
     "/translate",
     operation_id="translate",
     summary="Make a graph of a StableHLO module",
-    response_model=Annotated[Any, Written("service.translation", "Translation")],
+    response_model=Annotated[Any, Prewritten("service.http.translation", "Translation")],
     responses=refusals(),
     openapi_extra=takes("TranslateBody"),
 )
 async def translate_module(request: Request, engine: EngineOf) -> Response:
     """The graph of the module's main function, which is compiled like any other."""
     body = await read_body(request)
-    answer = await while_wanted(request, engine.translate(body), engine.ending)
+    answer = await until_disconnect(request, engine.translate(body), engine.ending)
     return Response(answer, headers={"Cache-Control": "no-store"}, media_type="application/json")

@@ -6,9 +6,9 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Request, Response
 
-from service.body import read_body
-from service.presence import while_wanted
-from service.written import Written
+from service.http.body import read_body
+from service.http.disconnect import until_disconnect
+from service.http.prewritten import Prewritten
 
 from .engine_of import EngineOf
 from .graph_body import refusals, takes
@@ -20,12 +20,12 @@ router = APIRouter()
     "/validate",
     operation_id="validate",
     summary="Check a graph without compiling it",
-    response_model=Annotated[Any, Written("service.validation", "ValidationReport")],
+    response_model=Annotated[Any, Prewritten("service.http.validation", "ValidationReport")],
     responses=refusals(),
     openapi_extra=takes("ValidateBody"),
 )
 async def validate_graph(request: Request, engine: EngineOf) -> Response:
     """What was inferred about a valid graph; an invalid one is answered with its error."""
     body = await read_body(request)
-    answer = await while_wanted(request, engine.validate(body), engine.ending)
+    answer = await until_disconnect(request, engine.validate(body), engine.ending)
     return Response(answer, headers={"Cache-Control": "no-store"}, media_type="application/json")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from service.answers import CallerAnswer
+from service.http.answers import CallerAnswer
+from service.http.problems import documented
 from service.identity.caller import caller
-from service.problems import documented
 from tensorkiln.errors import TensorkilnError
 
 router = APIRouter()

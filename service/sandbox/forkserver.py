@@ -23,7 +23,7 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import TypeAlias
 
-from service.lasting import lasting
+from service.process.frozen_heap import frozen_heap
 
 from . import confine, control, hooks, pages, probe
 from .child import Job
@@ -123,7 +123,7 @@ class ForkServer:
     def _do_more(self) -> None:
         if self._afterwards is not None:
             try:
-                with lasting():
+                with frozen_heap():
                     self._afterwards()
                 self._nursery.measure()
             except Exception:
@@ -294,7 +294,7 @@ def main(arguments: Sequence[str]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     orders = socket.socket(fileno=int(descriptor))
-    with lasting():
+    with frozen_heap():
         jobs: Mapping[str, Job] = resolve_name("service.sandbox.jobs:JOBS")
         warm_ups = {name: _loaded(name, orders) for name in names}
     begin = _told(orders)
@@ -303,7 +303,7 @@ def main(arguments: Sequence[str]) -> None:
     if begin.test_hooks:
         os.environ[hooks.VARIABLE] = "1"
     # What was loaded is frozen by now, so that to look through the garbage of the warm-ups takes no time.
-    with lasting():
+    with frozen_heap():
         for name, warm_up in warm_ups.items():
             _call(name, warm_up, orders)
         gc.collect()

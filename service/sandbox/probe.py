@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Final
 
 from . import confine, external, frames, landlock, paths, syscalls
+from .canary.findings import Findings
 from .canary.prey import Prey
-from .canary.song import Song
 from .cgroups import Cgroups
 from .child import Job
 from .confinement import Confinement
@@ -37,15 +37,15 @@ def settle(scratch: Path, jobs: Mapping[str, Job], wall: Wall, outside: tuple[st
     shortcomings = [support.reason] if support.reason else []
     cgroups = Cgroups.delegated()
     nursery = Nursery(scratch, jobs, Confinement(support.abi, paths.readable()), cgroups)
-    song = _audition(nursery, scratch)
-    if support.abi and (isinstance(song, str) or song.hindered):
-        shortcomings.append(f"Landlock is not used, as a job under it {_fault(song)}")
+    findings = _audition(nursery, scratch)
+    if support.abi and (isinstance(findings, str) or findings.hindered):
+        shortcomings.append(f"Landlock is not used, as a job under it {_fault(findings)}")
         nursery = Nursery(scratch, jobs, Confinement(0, ()), cgroups)
-        song = _audition(nursery, scratch)
-    if isinstance(song, str) or song.hindered:
-        shortcomings.append(f"a job {_fault(song)}")
-    elif song.escaped:
-        shortcomings.append(f"a job can {', '.join(song.escaped)}")
+        findings = _audition(nursery, scratch)
+    if isinstance(findings, str) or findings.hindered:
+        shortcomings.append(f"a job {_fault(findings)}")
+    elif findings.escaped:
+        shortcomings.append(f"a job can {', '.join(findings.escaped)}")
     level = Level.PROCESS if shortcomings else Level.LANDLOCK
     if level is Level.LANDLOCK:
         level, shortcoming = _outer_level(wall, outside)
@@ -75,11 +75,11 @@ def _mechanisms(confinement: Confinement, wall: Wall) -> tuple[str, ...]:
     )
 
 
-def _fault(song: Song | str) -> str:
-    return song if isinstance(song, str) else f"cannot {', '.join(song.hindered)}"
+def _fault(findings: Findings | str) -> str:
+    return findings if isinstance(findings, str) else f"cannot {', '.join(findings.hindered)}"
 
 
-def _audition(nursery: Nursery, scratch: Path) -> Song | str:
+def _audition(nursery: Nursery, scratch: Path) -> Findings | str:
     """What a canary forked here sings; how it ended when it sings nothing."""
     planted = scratch / _PLANTED
     planted.write_bytes(b"planted")
@@ -95,20 +95,20 @@ def _audition(nursery: Nursery, scratch: Path) -> Song | str:
             sizes = {"file_bytes": prey.file_bytes, "memory_bytes": prey.memory_bytes}
             for piece in frames.encode_message(Message({**header, **sizes})):
                 ours.sendall(piece)
-            song = _song(b"".join(iter(lambda: ours.recv(64 << 10), b"")))
+            findings = _song(b"".join(iter(lambda: ours.recv(64 << 10), b"")))
         except (OSError, FrameError):
-            song = None
+            findings = None
     end = forked.bury()
     remove(forked.scratch)
     planted.unlink(missing_ok=True)
-    return song or f"ends with status {end.status}: {end.stderr[-_QUOTED:].strip()}"
+    return findings or f"ends with status {end.status}: {end.stderr[-_QUOTED:].strip()}"
 
 
-def _song(said: bytes) -> Song | None:
+def _song(said: bytes) -> Findings | None:
     for kind, payload in _split(said):
         if kind == frames.DONE:
             header = frames.decode_json(payload)
-            return Song(tuple(header["escaped"]), tuple(header["refused"]), tuple(header["hindered"]))
+            return Findings(tuple(header["escaped"]), tuple(header["refused"]), tuple(header["hindered"]))
     return None
 
 

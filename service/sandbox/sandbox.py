@@ -12,9 +12,9 @@ from typing import Final, TypeAlias
 
 import structlog
 
-from service.ladder import OVERDUE_S
 from service.observe.instruments import FORK_SERVER_RESTARTS
 from service.observe.watch import Watch as Seen
+from service.timeouts import OVERDUE_S
 from tensorkiln.errors import (
     CrashedError,
     LostWorkerError,

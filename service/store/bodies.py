@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from service.body import Body
-from service.footprint import Footprint
+from service.http.body import Body
+from service.process.memory_limit import MemoryLimit
 
 from .blobs import Blobs, digest_of
 
@@ -16,17 +16,17 @@ class Bodies:
     Blobs are shared by content, and one that is there is not written again: by the time that this takes, one tenant
     could tell whether another had sent the same body.
 
-    While one is written it is in memory twice, for which there has to be room by `footprint`.
+    While one is written it is in memory twice, for which there has to be room by `memory_limit`.
     """
 
-    def __init__(self, blobs: Blobs, salt: Callable[[], str], footprint: Footprint) -> None:
+    def __init__(self, blobs: Blobs, salt: Callable[[], str], memory_limit: MemoryLimit) -> None:
         self._blobs = blobs
         self._salt = salt
-        self._footprint = footprint
+        self._memory_limit = memory_limit
 
     async def put(self, body: Body, *, durable: bool) -> str:
         """Store the body of a request by the current caller; the digest that `get` takes."""
-        self._footprint.require(len(body.content))
+        self._memory_limit.require(len(body.content))
         return await self._blobs.put(self._prefix() + body.content, durable=durable)
 
     async def get(self, digest: str) -> Body | None:

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-from service.ladder import ATTEMPTS
+from service.timeouts import ATTEMPTS
 from service.trust.notary import Notary
 from tensorkiln.errors import UnavailableError
 from tensorkiln.trust.verify import CLOCK_SKEW_S

@@ -18,11 +18,11 @@ from hashlib import sha256
 
 import structlog
 
-from service.engine.belongings import belongings
+from service.engine.tenant_data import tenant_data
 from service.identity.keyring import Keyring as Tenants
-from service.leave import leave
+from service.process.exit import end_process
+from service.process.startup_errors import read_settings
 from service.settings import Settings
-from service.told import settings_or_told
 from service.trust.keyring import Keyring
 from service.trust.notary import Notary
 from tensorkiln.errors import RequestError, UnavailableError
@@ -127,7 +127,7 @@ def main() -> int:
     )
     purged.add_argument("--purge-tenant", metavar="NAME", help="then remove all that this tenant has")
     arguments = parser.parse_args()
-    settings = settings_or_told()
+    settings = read_settings()
     if settings is None:
         return 2
     structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
@@ -165,7 +165,7 @@ async def _run(arguments: argparse.Namespace, settings: Settings, limits: Bounds
 def _mark(arguments: argparse.Namespace, settings: Settings) -> Mark | None:
     """What is to be purged, if anything. RequestError for a tenant that has nothing to itself."""
     if arguments.purge_tenant is not None:
-        return belongings(Tenants(settings.identity_directory), arguments.purge_tenant, settings.salt)
+        return tenant_data(Tenants(settings.identity_directory), arguments.purge_tenant, settings.salt)
     return OfBuild(arguments.purge_build) if arguments.purge_build is not None else None
 
 
@@ -188,4 +188,4 @@ def _build_id(text: str) -> str:
 
 
 if __name__ == "__main__":
-    leave(main())
+    end_process(main())

@@ -10,7 +10,7 @@ from typing import Final
 
 import structlog
 
-from service.rounds import in_rounds
+from service.process.periodic import periodically
 from service.settings import Settings
 
 from .evict import Bounds, evict
@@ -45,7 +45,7 @@ async def upkeep(settings: Settings, every_s: float | None = None) -> AsyncGener
             _log.info("the store was kept up", **asdict(evicted), unfinished=len(files), signs=signs)
 
     rounds_s = every_s or (UNBOUNDED_EVERY_S if limits is None else EVERY_S)
-    task = asyncio.create_task(in_rounds("keep up the store", rounds_s, once, at_once=limits is not None))
+    task = asyncio.create_task(periodically("keep up the store", rounds_s, once, at_once=limits is not None))
     try:
         yield
     finally:

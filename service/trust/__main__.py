@@ -8,7 +8,7 @@ import sys
 import time
 from pathlib import Path
 
-from service.told import settings_or_told
+from service.process.startup_errors import read_settings
 from tensorkiln.errors import UnavailableError
 from tensorkiln.trust.verify import CLOCK_SKEW_S
 
@@ -36,7 +36,7 @@ def main() -> int:
     if arguments.command == "revoke" and arguments.kid in ("-h", "--help"):
         revoke.print_help()
         return 0
-    settings = settings_or_told()
+    settings = read_settings()
     if settings is None:
         return 1
     # Keys of another place than the settings' are not those that the farm's services are to believe.

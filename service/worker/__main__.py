@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 
-from service.lasting import lasting
 from service.observe.export import require_exporter
 from service.observe.log import configure_log
+from service.process.frozen_heap import frozen_heap
+from service.process.startup_errors import read_settings
 from service.settings import Settings
-from service.told import settings_or_told
 from tensorkiln.errors import UnavailableError
 
 from .figures import figures
@@ -16,7 +16,7 @@ from .figures import figures
 
 def main() -> int:
     """The exit status."""
-    settings = settings_or_told()
+    settings = read_settings()
     if settings is None:
         return 1
     configure_log(settings.log)
@@ -35,7 +35,7 @@ def work(settings: Settings) -> int:
         require_exporter()
     with figures(settings.worker_metrics):
         try:
-            with lasting():
+            with frozen_heap():
                 from .serve import serve
         except ModuleNotFoundError as error:
             raise UnavailableError(f"{error}: install tensorkiln-server[farm].") from None

@@ -33,7 +33,7 @@ from service.trust.notary import Notary
 from tensorkiln.compiler_build import build
 from tensorkiln.errors import InfrastructureError, TensorkilnError, UnavailableError
 
-from .presence import Presence
+from .heartbeat import Heartbeat
 
 BEAT_S: Final = 0.5
 """How often a worker says that it is at an order, and looks whether that is wanted still: well below a lease."""
@@ -70,7 +70,7 @@ class Bench:
             # It is what a worker is there for: giving way would be to those that begin, which are for nobody yet.
             gives_way=False,
         )
-        self._presence = Presence(self._sandbox, Roster(store, records, statements), self._name, is_consuming)
+        self._presence = Heartbeat(self._sandbox, Roster(store, records, statements), self._name, is_consuming)
 
     async def start(self) -> None:
         """Start the fork server, and sign in. UnavailableError when the fork server or the key cannot be used."""

@@ -11,7 +11,7 @@ import signal
 import traceback
 from secrets import token_hex
 
-from service.leave import leave
+from service.process.exit import end_process
 from service.sandbox.confine import give_way
 from service.sandbox.sandbox import Sandbox
 from service.settings import Settings
@@ -29,7 +29,7 @@ def require_start(settings: Settings) -> None:
         try:
             status = _try(settings, writing)
         finally:
-            leave(status)  # before anything of the worker's own is ended that it has begun
+            end_process(status)  # before anything of the worker's own is ended that it has begun
     os.close(writing)
     try:
         with open(reading, encoding="utf-8") as told:

@@ -11,7 +11,7 @@ import pytest
 
 from passes.codegen import cubin, nvjitlink, nvptx, ptxas
 from passes.codegen.assembly import assembly_of
-from service.capabilities import Capable
+from service.http.capabilities import Capable
 from service.sandbox.control import Ready
 from service.settings import Settings
 from tensorkiln.architectures import ARCHITECTURES

@@ -15,8 +15,8 @@ from check_jsonschema import main as check_jsonschema
 from click.testing import CliRunner
 
 from service.identity.keyring import Keyring
-from service.ladder import Ladder, stop_s
 from service.settings import Settings
+from service.timeouts import Timeouts, stop_s
 from tests.snippets import ROOT
 
 from .files import DOCKER, VARIABLES, compose, stages, value
@@ -97,18 +97,18 @@ def test_workers_mount_nothing_of_the_keys_of_callers() -> None:
 
 
 @pytest.mark.parametrize(("file", "name"), OURS)
-def test_what_is_set_is_known_and_keeps_the_ladder_of_time_outs(file: str, name: str) -> None:
+def test_what_is_set_is_known_and_keeps_the_order_of_time_outs(file: str, name: str) -> None:
     ours = service(file, name)
     environment: dict[str, str] = ours["environment"]
     assert environment.keys() <= VARIABLES
     stop = float(ours["stop_grace_period"].removesuffix("s"))
-    ladder = Ladder.of(float(environment["KILN_COMPILE_DEADLINE_S"]), float(environment.get("KILN_QUEUE_AGE_S", 0)))
+    timeouts = Timeouts.of(float(environment["KILN_COMPILE_DEADLINE_S"]), float(environment.get("KILN_QUEUE_AGE_S", 0)))
     if "KILN_SHUTDOWN_GRACE_S" in environment:
         grace = float(environment["KILN_SHUTDOWN_GRACE_S"])
-        assert ladder.lets_finish(grace)
+        assert timeouts.lets_finish(grace)
         assert stop_s(float(environment.get("KILN_SHUTDOWN_NOTICE_S", 0)), grace) <= stop
     else:
-        assert ladder.worker_s < stop
+        assert timeouts.worker_s < stop
     if "KILN_COMPILE_MEMORY_MIB" in environment:
         needed_mib = int(environment["KILN_CONCURRENCY"]) * int(environment["KILN_COMPILE_MEMORY_MIB"]) + 512
         assert needed_mib <= int(ours["mem_limit"].removesuffix("g")) * 1024

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from service.app import create_app
-from service.ladder import Ladder, stop_s
 from service.settings import Settings
+from service.timeouts import Timeouts, stop_s
 from tests.snippets import ROOT
 
 from .files import KUBERNETES, VARIABLES, compose, documents, manifests, value
@@ -92,16 +92,16 @@ def test_a_service_reads_the_public_halves_of_the_keys_that_workers_sign_with_an
     assert {mount["claim"] for mount in (*signs.values(), *reads.values())} == set(of_kind("PersistentVolumeClaim"))
 
 
-def test_what_is_set_is_known_and_keeps_the_ladder_of_time_outs() -> None:
+def test_what_is_set_is_known_and_keeps_the_order_of_time_outs() -> None:
     own = {entry["name"] for name in WORKLOADS for entry in container(name).get("env", ())}
     assert own | settings().keys() <= VARIABLES
-    ladder = Ladder.of(float(settings()["KILN_COMPILE_DEADLINE_S"]), float(settings()["KILN_QUEUE_AGE_S"]))
+    timeouts = Timeouts.of(float(settings()["KILN_COMPILE_DEADLINE_S"]), float(settings()["KILN_QUEUE_AGE_S"]))
     pause = container("kiln-api")["lifecycle"]["preStop"]["sleep"]["seconds"]
     stopped = pod("kiln-api")["terminationGracePeriodSeconds"] - pause
     grace = float(settings()["KILN_SHUTDOWN_GRACE_S"])
-    assert ladder.lets_finish(grace)
+    assert timeouts.lets_finish(grace)
     assert stop_s(float(settings().get("KILN_SHUTDOWN_NOTICE_S", 0)), grace) <= stopped
-    assert ladder.worker_s < pod("kiln-worker")["terminationGracePeriodSeconds"]
+    assert timeouts.worker_s < pod("kiln-worker")["terminationGracePeriodSeconds"]
 
 
 def test_a_compile_fits_into_the_memory_of_a_worker() -> None:

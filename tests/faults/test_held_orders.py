@@ -46,7 +46,7 @@ def test_rabbitmq_is_told_that_an_order_may_be_held_for_as_long_as_a_worker_take
         worker.kill()
     assert consumer["queue_name"] == queue_name()
     arguments = {name: value for name, _, value in consumer["arguments"]}
-    assert arguments["x-consumer-timeout"] > 1000 * Settings(compile_deadline_s=deadline_s).ladder.worker_s
+    assert arguments["x-consumer-timeout"] > 1000 * Settings(compile_deadline_s=deadline_s).timeouts.worker_s
 
 
 def test_sigterm_lets_a_worker_finish_what_it_has_begun(tmp_path: Path) -> None:

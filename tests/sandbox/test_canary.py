@@ -53,7 +53,7 @@ class Surroundings:
 
 
 @pytest.fixture
-def surroundings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Surroundings]:
+def proxy_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Surroundings]:
     monkeypatch.setenv(SECRET, "do not tell")
     planted = tmp_path / "planted"
     planted.write_text("do not read")
@@ -72,30 +72,32 @@ def surroundings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Su
 @pytest.mark.parametrize(
     "wall", [pytest.param(Wall.AUTO, marks=needs_landlock), pytest.param(Wall.BWRAP, marks=needs_bwrap)]
 )
-def test_no_attempt_to_break_out_succeeds(surroundings: Surroundings, wall: Wall) -> None:
+def test_no_attempt_to_break_out_succeeds(proxy_environment: Surroundings, wall: Wall) -> None:
     async def tries(sandbox: Sandbox) -> None:
         limits = Settings().limits
         assert limits.file_mib < FILE_MIB
         assert sandbox.pid is not None
-        header = surroundings.header(sandbox.pid)
-        song = (await sandbox.run("canary", Message(header), Limits(60.0, limits.memory_mib, limits.file_mib))).header
-        assert song["escaped"] == []
-        assert song["hindered"] == []
-        assert len(song["refused"]) >= 52
-        assert surroundings.planted.read_text() == "do not read"
-        assert os.stat(surroundings.planted).st_size == len("do not read")
+        header = proxy_environment.header(sandbox.pid)
+        findings = (
+            await sandbox.run("canary", Message(header), Limits(60.0, limits.memory_mib, limits.file_mib))
+        ).header
+        assert findings["escaped"] == []
+        assert findings["hindered"] == []
+        assert len(findings["refused"]) >= 52
+        assert proxy_environment.planted.read_text() == "do not read"
+        assert os.stat(proxy_environment.planted).st_size == len("do not read")
 
     in_sandbox(tries, wall=wall)
 
 
-def test_even_without_landlock_no_process_no_network_and_no_limit_is_to_be_had(surroundings: Surroundings) -> None:
+def test_even_without_landlock_no_process_no_network_and_no_limit_is_to_be_had(proxy_environment: Surroundings) -> None:
     async def tries(sandbox: Sandbox) -> None:
         limits = Settings().limits
         assert sandbox.pid is not None
-        song = (await sandbox.run("canary", Message(surroundings.header(sandbox.pid)), limits)).header
+        findings = (await sandbox.run("canary", Message(proxy_environment.header(sandbox.pid)), limits)).header
         told = ("read", "list", "write a file that", "make", "rename", "link", "share memory", "open the memory")
-        assert [name for name in song["escaped"] if not name.startswith(told)] == []
-        assert song["hindered"] == []
+        assert [name for name in findings["escaped"] if not name.startswith(told)] == []
+        assert findings["hindered"] == []
 
     in_sandbox(tries, wall=Wall.PROCESS)
 
@@ -119,23 +121,23 @@ ELSEWHERE = (
 )
 
 
-def test_the_same_attempts_succeed_where_nothing_confines_them(surroundings: Surroundings, tmp_path: Path) -> None:
+def test_the_same_attempts_succeed_where_nothing_confines_them(proxy_environment: Surroundings, tmp_path: Path) -> None:
     with subprocess.Popen(["sleep", "60"]) as victim:
         try:
-            header = json.dumps(surroundings.header(victim.pid))
+            header = json.dumps(proxy_environment.header(victim.pid))
             done = subprocess.run(
                 [sys.executable, "-c", UNCONFINED, header], capture_output=True, text=True, cwd=tmp_path, check=True
             )
         finally:
             victim.kill()
-    song = json.loads(done.stdout)
-    assert [name for name in song["refused"] if not name.startswith(ELSEWHERE)] == []
-    assert len(song["escaped"]) >= 25
-    assert song["hindered"] == []
+    findings = json.loads(done.stdout)
+    assert [name for name in findings["refused"] if not name.startswith(ELSEWHERE)] == []
+    assert len(findings["escaped"]) >= 25
+    assert findings["hindered"] == []
 
 
 @needs_landlock
-def test_a_job_sees_no_variable_of_the_service(surroundings: Surroundings) -> None:
+def test_a_job_sees_no_variable_of_the_service(proxy_environment: Surroundings) -> None:
     async def looks(sandbox: Sandbox) -> None:
         assert sandbox.pid is not None
         assert os.environ[SECRET].encode() not in Path(f"/proc/{sandbox.pid}/environ").read_bytes()

@@ -7,7 +7,7 @@ from hashlib import sha256
 
 import pytest
 
-from service.byte_range import UnsatisfiableRange, parse_range
+from service.http.byte_range import UnsatisfiableRange, parse_range
 from tests.service.bodies import compile_body, encoded, graph
 from tests.service.server import Server
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 
-from service.body import Body
-from service.footprint import Footprint
+from service.http.body import Body
 from service.identity.caller import LOCAL, acting_as, caller
+from service.process.memory_limit import MemoryLimit
 from service.store.blobs import Blobs
 from service.store.bodies import Bodies
 from service.store.location import open_store
@@ -20,7 +20,7 @@ ONE, OTHER = (replace(LOCAL, tenant=name) for name in ("one", "other"))
 
 
 def bodies(home: Path) -> Bodies:
-    return Bodies(Blobs(open_store(str(home))), lambda: caller().tenant, Footprint(4096))
+    return Bodies(Blobs(open_store(str(home))), lambda: caller().tenant, MemoryLimit(4096))
 
 
 def test_a_body_of_two_tenants_is_stored_twice(tmp_path: Path) -> None:

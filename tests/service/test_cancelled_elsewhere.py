@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from service.body import Body
 from service.engine import jobs as engine_jobs
 from service.engine.job_work import Tell
 from service.engine.jobs import Jobs
 from service.fairness.lane import Turn
 from service.fairness.queue_time import queue_time
 from service.fairness.turns import Turns
+from service.http.body import Body
 from service.identity.caller import LOCAL, acting_as
 from service.store.job_records import Event, JobRecord, JobRecords
 from tests.service.bodies import compile_body, encoded

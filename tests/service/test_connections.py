@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from service.connections import KEPT_FILES
 from service.fairness.threshold import ALPHA, is_fair
+from service.http.connections import KEPT_FILES
 from tests.identity.guarded import Guarded
 from tests.service.bodies import compile_body, encoded, graph
 from tests.service.server import Server

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from service.body import Body
 from service.engine import job_work
 from service.engine.job import Job
 from service.engine.job_work import MAX_ATTEMPTS, Tell
 from service.fairness.lane import Turn
 from service.fairness.turns import Turns
+from service.http.body import Body
 from service.identity.caller import LOCAL, acting_as
 from service.store.blobs import Blobs
 from service.store.job_records import JobRecord

@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from service.body import Body
 from service.engine import job_work, jobs
 from service.engine.job import Job
 from service.engine.job_work import MAX_ATTEMPTS, JobWork, Tell
@@ -20,9 +19,10 @@ from service.engine.jobs import Jobs
 from service.fairness.lane import Turn
 from service.fairness.shares import Shares
 from service.fairness.turns import Fairness, Turns
-from service.footprint import Footprint
+from service.http.body import Body
 from service.identity.caller import LOCAL, acting_as, caller
 from service.identity.register import TenantRecord
+from service.process.memory_limit import MemoryLimit
 from service.settings import Settings
 from service.store.blobs import Blobs
 from service.store.bodies import Bodies
@@ -49,7 +49,7 @@ async def answered(body: Body, hook: str | None, tell: Tell) -> bytes:
 
 def bodies_in(store: ObjectStore) -> Bodies:
     """The bodies of jobs in a store."""
-    return Bodies(Blobs(store), lambda: caller().tenant, Footprint(4096))
+    return Bodies(Blobs(store), lambda: caller().tenant, MemoryLimit(4096))
 
 
 class House:
@@ -65,7 +65,7 @@ class House:
     def jobs(self) -> Jobs:
         blobs = Blobs(self.store)
         bodies = bodies_in(self.store)
-        work = JobWork(self.work, self.job_records, blobs, bodies, self.turns, Shares(MEMORY), Footprint(4096))
+        work = JobWork(self.work, self.job_records, blobs, bodies, self.turns, Shares(MEMORY), MemoryLimit(4096))
         return Jobs(work, self.job_records, blobs, bodies, most=8)
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from service.body import Body
 from service.engine.job_work import Tell
 from service.fairness.turns import Fairness
+from service.http.body import Body
 from service.identity.caller import LOCAL, acting_as
 from service.identity.register import TenantRecord
 from service.settings import Settings

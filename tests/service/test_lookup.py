@@ -16,7 +16,7 @@ from service.engine.lookup import Lookup
 from service.engine.order import Wanted
 from service.engine.protocol import Tell
 from service.engine.returned import Prepared
-from service.hits import SAME_ACTION
+from service.http.hit_reasons import SAME_ACTION
 from service.sandbox.frames import Message
 from service.sandbox.jobs.prepare import prepare
 from service.sandbox.jobs.render import render

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from service.body import Body
 from service.engine.job import Job
 from service.engine.job_work import Tell
 from service.engine.submissions import Submissions
+from service.http.body import Body
 from service.identity.caller import LOCAL, acting_as
 from service.store.blobs import Blobs
 from service.store.records import unsealed

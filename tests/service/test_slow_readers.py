@@ -13,7 +13,7 @@ from typing import Any
 
 import uvicorn
 
-from service.connections import connections
+from service.http.connections import connections
 
 HEAD_S = STALLED_S = 0.4
 BODY = bytes(32 << 20)

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from service.body import Body
 from service.engine.engine import Engine
-from service.footprint import Footprint
+from service.http.body import Body
 from service.identity.authenticator import Authenticator
 from service.identity.caller import LOCAL, acting_as
+from service.process.memory_limit import MemoryLimit
 from service.sandbox.frames import Message
 from service.sandbox.sandbox import Sandbox
 from service.sandbox.warm_ups import COMPILING, READING
@@ -43,7 +43,7 @@ def with_engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[
             await test(engine)
 
     with asyncio.Runner() as runner:
-        engine = Engine(settings, reader, compiler, Authenticator(settings).keyring, Footprint(1024))
+        engine = Engine(settings, reader, compiler, Authenticator(settings).keyring, MemoryLimit(1024))
         try:
             runner.run(engine.start())
             yield lambda test: runner.run(run(test))

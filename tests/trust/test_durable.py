@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from service.body import Body
 from service.engine.job import Job
+from service.http.body import Body
 from service.identity.caller import LOCAL, acting_as
 from service.store.blobs import FRESH_S, Blobs
 from service.store.job_records import JobRecords

@@ -15,8 +15,8 @@ import httpx2
 import pytest
 
 from service.action import Action
-from service.engine.belongings import belongings
 from service.engine.reproducer import compile_reproducer
+from service.engine.tenant_data import tenant_data
 from service.identity.access import Access
 from service.identity.caller import Caller
 from service.identity.keyring import Keyring
@@ -174,7 +174,7 @@ def test_what_is_under_way_stays(home: Home) -> None:
         assert isinstance(attempt, Attempt)
         home.age("blobs")
         before = home.snapshot()
-        assert await purge(stocked.store, belongings(home.keyring, "acme", "")) == Purged()
+        assert await purge(stocked.store, tenant_data(home.keyring, "acme", "")) == Purged()
         await evict(stocked.store, Bounds())
         assert home.snapshot() == before
 
@@ -194,7 +194,7 @@ def test_a_forged_record_takes_nothing_of_another_tenant_with_it(home: Home) -> 
         for name, strange in enumerate(("", "[]", '{"record":{"request":1,"build_id":2}}', [1], None)):
             await stocked.records.put(f"programs/ab/{name}", {"signed": strange})
         await stocked.records.put("jobs/ended/ab/x", {"caller": "acme", "answer": await stocked.blobs.put(b"[]")})
-        purged = await purge(stocked.store, belongings(home.keyring, "acme", ""))
+        purged = await purge(stocked.store, tenant_data(home.keyring, "acme", ""))
         assert purged == Purged(programs=1)
         assert await stocked.repeats.find(stocked.repeats.key(bolts.digest)) is not None
 
@@ -224,7 +224,7 @@ def test_who_has_no_part_of_the_store_alone_is_refused(ran: Ran, tmp_path: Path,
 def test_what_no_tenant_is_called_is_refused_and_not_taken_for_everybody(home: Home, name: str) -> None:
     assert len(home.keyring.secret) == 32
     with pytest.raises(RequestError, match="No tenant"):
-        belongings(home.keyring, name, "")
+        tenant_data(home.keyring, name, "")
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ import httpx2
 
 from ..embedded import embedded_service
 from ..errors import UnavailableError
+from ..proxy_environment import environment_errors
 from ..settings import Settings
-from ..surroundings import as_surroundings_ask
 from ..transport import sdk_version
 
 _TIMEOUT_S: Final = 15.0
@@ -74,7 +74,7 @@ def opened(settings: Settings) -> Generator[Line]:
     else:
         if settings.api_key is not None:
             headers["Authorization"] = f"Bearer {settings.api_key}"
-        with as_surroundings_ask():
+        with environment_errors():
             client = httpx2.Client(base_url=settings.url, headers=headers, timeout=timeout_s)
     with client:
         yield Line(client)

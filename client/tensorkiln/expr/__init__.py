@@ -5,7 +5,6 @@ remainder, maximum or minimum that no identity could remove. Two dims equal as p
 """
 
 from .algebra import (
-    CALLS,
     Atom,
     Dim,
     Expr,
@@ -25,12 +24,12 @@ from .algebra import (
     neg,
     product,
     sub,
-    substitute,
     symbol,
 )
 from .errors import ExprError, ExprLimitError
 from .evaluate import INT64_MAX, INT64_MIN, evaluate
 from .interval import bounds, is_nonnegative
+from .substitution import CALLS, substitute
 from .text import parse_text, to_text
 from .wire import WireDim, from_derived_wire, from_wire, to_wire
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final, Self, TypeAlias
 
 from ..limits import MAX_EXPRESSION_TERMS
@@ -381,31 +381,3 @@ def _depth_of_term(term: tuple[Monomial, int]) -> int:
     monomial, coefficient = term
     factors = len(monomial) + (abs(coefficient) != 1)
     return max((atom.depth for atom in monomial), default=1) + (factors > 1)
-
-
-CALLS: dict[str, Callable[..., Dim]] = {
-    "floordiv": floordiv,
-    "floormod": floormod,
-    "idiv": idiv,
-    "mod": mod,
-    "max": maximum,
-    "min": minimum,
-}
-
-
-def substitute(dim: Dim, values: Mapping[str, Dim]) -> Dim:
-    """`dim` with each named symbol replaced; names that do not occur are ignored."""
-    if isinstance(dim, int) or free_symbols(dim).isdisjoint(values):
-        return dim
-    return add(
-        *(
-            mul(coefficient, *(_substitute_atom(atom, values) for atom in monomial))
-            for monomial, coefficient in dim.terms
-        )
-    )
-
-
-def _substitute_atom(atom: Atom, values: Mapping[str, Dim]) -> Dim:
-    if atom.op == "symbol":
-        return values.get(atom.key, _from_atom(atom))
-    return CALLS[atom.op](*(substitute(arg, values) for arg in atom.args))

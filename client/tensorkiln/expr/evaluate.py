@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import reduce
 
-from .algebra import CALLS, Atom, Dim
+from .algebra import Atom, Dim
 from .errors import ExprError
+from .substitution import CALLS
 
 INT64_MIN = -(1 << 63)
 INT64_MAX = (1 << 63) - 1

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeAlias
 
-from .algebra import Atom, Dim, Expr, add, free_symbols, mul, substitute
+from .algebra import Atom, Dim, Expr, add, free_symbols, mul
+from .substitution import substitute
 
 Interval: TypeAlias = tuple[int, int]
 

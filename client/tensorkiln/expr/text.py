@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
-from .algebra import CALLS, Dim, add, mul, symbol
+from .algebra import Dim, add, mul, symbol
 from .errors import ExprError
+from .substitution import CALLS
 
 _TOKEN = re.compile(r"\s*(?:(-?\d+)|([A-Za-z_][A-Za-z0-9_.]*)|([*+(),]))")
 

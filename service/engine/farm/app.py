@@ -67,7 +67,7 @@ def _settings(settings: Settings, url: str) -> dict[str, Any]:
         "worker_prefetch_multiplier": 1,
         "worker_lost_wait": 0.5,
         # The sandbox keeps the deadline; this ends a worker process that does not.
-        "task_time_limit": settings.ladder.worker_s,
+        "task_time_limit": settings.timeouts.worker_s,
         "task_soft_time_limit": None,
         # SIGTERM lets what is begun come to its end. At SIGQUIT a worker gives its orders back at once: a soft shutdown
         # would sleep for all of its time, without a heartbeat, until the broker hangs up on the acknowledgements.
@@ -111,7 +111,7 @@ def _queues(settings: Settings) -> dict[str, Any]:
         "x-expires": _EXPIRES_MS,
     }
     # Of a consumer, not of the queue: with another deadline a worker could not declare that again.
-    consuming = {"x-consumer-timeout": round(1000 * (settings.ladder.worker_s + _HELD_S))}
+    consuming = {"x-consumer-timeout": round(1000 * (settings.timeouts.worker_s + _HELD_S))}
     return {
         "broker_transport_options": {"confirm_publish": True, "read_timeout": _ANSWER_S},
         "task_queues": [

@@ -13,7 +13,7 @@ import structlog
 from service.engine.order import Made, Order
 from service.engine.protocol import Tell
 from service.observe.traces import traceparent
-from service.rounds import in_rounds
+from service.process.periodic import periodically
 from service.store.blobs import Blobs
 from service.store.programs import Programs
 from tensorkiln.errors import (
@@ -82,7 +82,7 @@ class CeleryEngine:
             ("see who is there", SIGN_S, self._attend),
             ("remove what services left behind", _SWEEP_EVERY_S, self._sweep),
         )
-        self._watching = [asyncio.create_task(in_rounds(*each, at_once=True)) for each in rounds]
+        self._watching = [asyncio.create_task(periodically(*each, at_once=True)) for each in rounds]
         with suppress(UnavailableError):
             await self._broker.check()
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import asdict
 from pathlib import Path
 
+from service.sandbox.canary.findings import make_attempts
 from service.sandbox.canary.prey import Prey
-from service.sandbox.canary.song import sing
 from service.sandbox.child import Outlet
 from service.sandbox.frames import Message
 
 
 def canary(request: Message, outlet: Outlet) -> Message:
-    """The header has the fields of a `Prey`; the answer's header has those of a `Song`."""
+    """The header has the fields of a `Prey`; the answer's header has those of a `Findings`."""
     outlet.stage("canary")
     header = request.header
     prey = Prey(
@@ -25,4 +25,4 @@ def canary(request: Message, outlet: Outlet) -> Message:
             (kind, place if isinstance(place, str) else tuple(place)) for kind, place in header.get("addresses", ())
         ),
     )
-    return Message(asdict(sing(prey)))
+    return Message(asdict(make_attempts(prey)))

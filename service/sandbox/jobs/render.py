@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from service.hits import SAME_REQUEST
+from service.http.hit_reasons import SAME_REQUEST
 from service.sandbox.child import Outlet
 from service.sandbox.frames import Message
 from tensorkiln.spec import CacheInfo, CompiledProgram

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from pydantic import SecretStr
 
 from service.engine.farm.app import farm_app
-from service.ladder import ATTEMPTS, OVERDUE_S, Ladder, stop_s
 from service.routes.compile import in_time
 from service.settings import Settings
 from service.store.crashes import MAX_CRASHES
+from service.timeouts import ATTEMPTS, OVERDUE_S, Timeouts, stop_s
 from tensorkiln import settings as client_settings
 from tensorkiln.errors import UnavailableError
 from tensorkiln.transport import QUIET_S
@@ -36,26 +36,26 @@ def _no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @given(st.floats(1, 3600), st.floats(0.001, 86_400))
-def test_the_ladder_rises_whatever_the_deadline_and_the_queue(compile_s: float, queue_s: float) -> None:
-    ladder = Ladder.of(compile_s, queue_s)
-    assert ladder.is_rising
+def test_the_time_outs_rise_whatever_the_deadline_and_the_queue(compile_s: float, queue_s: float) -> None:
+    timeouts = Timeouts.of(compile_s, queue_s)
+    assert timeouts.is_rising
     # A compile that began as late as it may, crashes late, and is begun again, ends before its answer is given up.
-    assert queue_s + ATTEMPTS * (compile_s + OVERDUE_S) < ladder.answer_s
+    assert queue_s + ATTEMPTS * (compile_s + OVERDUE_S) < timeouts.answer_s
 
 
-def test_a_ladder_that_does_not_rise_is_seen() -> None:
-    rungs: list[Any] = list(astuple(Ladder.of(60, 60)))
+def test_time_outs_that_do_not_rise_are_seen() -> None:
+    rungs: list[Any] = list(astuple(Timeouts.of(60, 60)))
     for place in range(len(rungs) - 1):
         swapped = [*rungs[:place], rungs[place + 1], rungs[place], *rungs[place + 2 :]]
-        assert not Ladder(*swapped).is_rising
+        assert not Timeouts(*swapped).is_rising
 
 
 def test_what_stands_around_the_service_fits_the_defaults() -> None:
     settings = Settings()
-    ladder = settings.ladder
-    assert ladder.is_rising
-    assert ladder.client_s <= client_settings.TIMEOUT_S
-    assert ladder.lets_finish(settings.grace_s)
+    timeouts = settings.timeouts
+    assert timeouts.is_rising
+    assert timeouts.client_s <= client_settings.TIMEOUT_S
+    assert timeouts.lets_finish(settings.grace_s)
     assert SSE_COMMENT_S * 2 < QUIET_S
     assert ATTEMPTS == MAX_CRASHES
     compose = (ROOT / "docker" / "compose.yaml").read_text()
@@ -65,19 +65,19 @@ def test_what_stands_around_the_service_fits_the_defaults() -> None:
     assert stop is not None
     waits = re.search(r'KILN_QUEUE_AGE_S: "?(\d+)', compose)
     assert waits is not None
-    assert Ladder.of(settings.compile_deadline_s, int(waits[1])).lets_finish(int(grace[1]))
+    assert Timeouts.of(settings.compile_deadline_s, int(waits[1])).lets_finish(int(grace[1]))
     assert stop_s(0, int(grace[1])) <= int(stop[1])
 
 
 @pytest.mark.parametrize("deadline_s", [7, 60, 3600])
-def test_a_worker_is_ended_by_the_farm_where_the_ladder_says(deadline_s: int) -> None:
+def test_a_worker_is_ended_by_the_farm_at_its_time_out(deadline_s: int) -> None:
     settings = Settings(compile_deadline_s=deadline_s, broker=SecretStr("amqp://nobody@localhost"))
     conf = farm_app(settings).conf
-    assert conf.task_time_limit == settings.ladder.worker_s
+    assert conf.task_time_limit == settings.timeouts.worker_s
     # Delivered again only when no worker can still be at it.
     (queue,) = conf.task_queues
     held_ms = queue.consumer_arguments["x-consumer-timeout"]
-    assert 1000 * (settings.ladder.worker_s + conf.worker_proc_alive_timeout) < held_ms
+    assert 1000 * (settings.timeouts.worker_s + conf.worker_proc_alive_timeout) < held_ms
 
 
 def test_no_setting_changes_how_the_queue_is_declared() -> None:
@@ -86,14 +86,14 @@ def test_no_setting_changes_how_the_queue_is_declared() -> None:
     assert one[0].queue_arguments == other[0].queue_arguments
 
 
-def test_the_documents_state_the_ladder() -> None:
+def test_the_documents_state_the_time_outs() -> None:
     rows = re.findall(r"^\| .* \| .* \| (\d+) s \|$", (ROOT / "docs" / "operations.md").read_text(), re.MULTILINE)
-    assert [float(row) for row in rows] == list(astuple(Settings().ladder))
+    assert [float(row) for row in rows] == list(astuple(Settings().timeouts))
 
 
 def test_no_answer_is_held_back_longer_than_a_proxy_waits(server: Server) -> None:
     answer = server.post("/compile", encoded(compile_body(graph("exp2", rows=61))), Prefer="wait=9999")
-    longest = Settings(compile_deadline_s=10).ladder.answer_s
+    longest = Settings(compile_deadline_s=10).timeouts.answer_s
     assert answer.headers["Preference-Applied"] == f"wait={longest:g}"
 
 
@@ -114,7 +114,7 @@ def test_what_is_late_is_told_by_the_service() -> None:
 @given(st.floats(1, 3600), st.floats(0.001, 86_400))
 def test_a_shutdown_waits_by_default_for_the_longest_answer(compile_s: float, queue_s: float) -> None:
     settings = Settings(compile_deadline_s=compile_s, queue_age_s=queue_s)
-    assert settings.ladder.lets_finish(settings.grace_s)
+    assert settings.timeouts.lets_finish(settings.grace_s)
     assert settings.grace_s < stop_s(settings.shutdown_notice_s, settings.grace_s)
 
 

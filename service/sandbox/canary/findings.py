@@ -16,7 +16,7 @@ from .shared import SHARED
 
 
 @dataclass(frozen=True, slots=True)
-class Song:
+class Findings:
     """What a canary could do that it must not, what was refused to it, and what it needs and could not do."""
 
     escaped: tuple[str, ...]
@@ -24,14 +24,14 @@ class Song:
     hindered: tuple[str, ...]
 
 
-def sing(prey: Prey) -> Song:
+def make_attempts(prey: Prey) -> Findings:
     """Make every attempt, in a process that ends soon after."""
     # A file that grows too large is to be an error here, not the end.
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     hindered = tuple(name for name, need in NEEDS.items() if not _succeeds(need, prey))
     outcomes = {name: _succeeds(attempt, prey) for name, attempt in _attempts(prey).items()}
     escaped = tuple(name for name, succeeded in outcomes.items() if succeeded)
-    return Song(escaped, tuple(name for name in outcomes if name not in escaped), hindered)
+    return Findings(escaped, tuple(name for name in outcomes if name not in escaped), hindered)
 
 
 def _attempts(prey: Prey) -> Attempts:

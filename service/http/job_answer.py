@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from secrets import token_hex
 from typing import Final, Literal
 
-from service.answers import CompileAnswer, Phase, Problem
+from service.http.answers import CompileAnswer, Phase, Problem
 from service.store.job_records import JobRecord
 
 

@@ -6,6 +6,11 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Final
 
+from service.coding.decode import CODINGS
+from service.coding.limits import MAX_FRAMES, MAX_RATIO, MAX_WINDOW_BYTES
+from service.sandbox.control import Ready
+from service.sandbox.levels import Level
+from service.settings import Settings
 from tensorkiln import compile_limits, limits
 from tensorkiln.architectures import ARCHITECTURES
 from tensorkiln.compiler_build import build
@@ -14,12 +19,7 @@ from tensorkiln.target import LEVELS
 from tensorkiln.trust import KeySet
 
 from .answers import Capabilities, Isolation
-from .coding.decode import CODINGS
-from .coding.limits import MAX_FRAMES, MAX_RATIO, MAX_WINDOW_BYTES
 from .limits import MAX_BATCH, MAX_TARGETS
-from .sandbox.control import Ready
-from .sandbox.levels import Level
-from .settings import Settings
 
 SCHEMA_VERSIONS = (1,)
 _ASSEMBLER: Final = "nvidia-nvjitlink"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 MAX_WAIT_S: Final = 600
-"""Seconds that an answer is held back at most, whatever is preferred, and however long the ladder of time-outs is."""
+"""Seconds that an answer is held back at most, whatever is preferred, and however long the time-outs are."""
 
 # Nothing that was matched is given back: what is not understood costs no more than what is.
 _ELEMENT: Final = re.compile(r'(?:[^,"]++|"(?:[^"\\]++|\\.)*+"?)++')

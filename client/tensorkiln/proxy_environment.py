@@ -15,7 +15,7 @@ _HEEDED: Final = frozenset(
 
 
 @contextmanager
-def as_surroundings_ask() -> Generator[None]:
+def environment_errors() -> Generator[None]:
     """Have an HTTP client that cannot be built be a RequestError with the names of the variables that it heeds.
 
     Their values are not told: the URL of a proxy may have a password in it.

@@ -16,7 +16,9 @@ _PAUSE_S: Final = 1.0
 _log = structlog.get_logger()
 
 
-async def in_rounds(what: str, every_s: float, once: Callable[[], Awaitable[None]], *, at_once: bool = False) -> None:
+async def periodically(
+    what: str, every_s: float, once: Callable[[], Awaitable[None]], *, at_once: bool = False
+) -> None:
     """Do `once` every so many seconds, the first time after as many unless `at_once`.
 
     A round that fails is logged, and not the last.

@@ -7,10 +7,10 @@ from typing import Any, Final
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
+from service.identity.described import describe_credentials
 from tensorkiln.limits import I64_MAX, MAX_SYMBOLS
 
 from .answers import Problem
-from .identity.described import describe_credentials
 from .limits import MAX_BATCH, MAX_TARGETS
 
 _COMPONENTS: Final = "#/components/schemas/"

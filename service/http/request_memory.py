@@ -6,12 +6,12 @@ from typing import Final
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from .fairness.shares import Held, Shares
+from service.fairness.shares import Held, Shares
 
 _HELD: Final = "kiln.held"
 
 
-class Intake:
+class RequestMemory:
     """Lets the bodies of all requests take at most `most` bytes, and those of one tenant a share that leaves room."""
 
     def __init__(self, app: ASGIApp, most: int) -> None:

@@ -6,10 +6,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from service.sandbox.levels import Level
 from tensorkiln.trust import KeySet, SignedRecord
 
-from .sandbox.levels import Level
-from .written import Written
+from .prewritten import Prewritten
 
 
 class Answer(BaseModel):
@@ -21,7 +21,7 @@ class Answer(BaseModel):
 class CompileAnswer(Answer):
     """One program per target, in the order of the request, and beside them their signed records."""
 
-    programs: tuple[Annotated[Any, Written("tensorkiln.spec", "CompiledProgram")], ...]
+    programs: tuple[Annotated[Any, Prewritten("tensorkiln.spec", "CompiledProgram")], ...]
     signatures: tuple[SignedRecord | None, ...] = ()
 
 

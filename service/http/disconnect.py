@@ -22,7 +22,7 @@ class ClientLeftError(RequestError):
     status = 499
 
 
-async def while_wanted(request: Request, work: Coroutine[Any, Any, T], ending: asyncio.Event) -> T:
+async def until_disconnect(request: Request, work: Coroutine[Any, Any, T], ending: asyncio.Event) -> T:
     """The result of `work`, which is cancelled when the client leaves: ClientLeftError.
 
     It is cancelled as well when the service is `ending`: UnavailableError, so that the client asks the next one.

@@ -18,7 +18,7 @@ from service.coding.decode import codings_of, decoded
 from tensorkiln.errors import LimitExceededError, RequestError, TensorkilnError, UnavailableError
 from tensorkiln.limits import MAX_BODY_BYTES
 
-from .intake import held_by
+from .request_memory import held_by
 
 LEAST_RATE: Final = 64 << 10
 """Bytes in a second, by which a body gets more time the longer it is."""
@@ -53,7 +53,7 @@ async def read_body(request: Request, limit: int = MAX_BODY_BYTES) -> Body:
 
     MediaTypeError unless it is JSON, CodingError when it is in a content coding that the service does not read,
     SlowBodyError when it is not there KILN_ARRIVAL_S after its head, with a second more for every LEAST_RATE bytes. The
-    errors of `Held.add` when the requests under way hold too much, that of `Footprint.require` when the process does.
+    errors of `Held.add` when the requests under way hold too much, that of `MemoryLimit.require` when the process does.
     UnavailableError when the service ends first.
     """
     _check_media_type(request)
@@ -81,7 +81,7 @@ async def _read(request: Request, limit: int) -> Body:
             if arrived.tell() + len(chunk) > limit:
                 raise _too_long(arrived.tell() + len(chunk), limit)
             held.add(len(chunk))
-            request.app.state.footprint.require(arrived.tell() + len(chunk))
+            request.app.state.memory_limit.require(arrived.tell() + len(chunk))
             arrived.write(chunk)
             if not codings:
                 digest.update(chunk)

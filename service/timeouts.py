@@ -1,4 +1,4 @@
-"""The ladder of time-outs: each is longer than the one inside it, so that whoever knows most about a delay tells of it.
+"""Time-outs: each is longer than the one inside it, so that whoever knows most about a delay tells of it.
 
     compile < sandbox < worker < answer < proxy < balancer < client
 
@@ -32,7 +32,7 @@ def stop_s(notice_s: float, grace_s: float) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Ladder:
+class Timeouts:
     """Seconds, from the inside out.
 
     `compile_s` is the deadline of one compile, `sandbox_s` when its fork server is given up, `worker_s` when the worker
@@ -49,13 +49,13 @@ class Ladder:
     client_s: float
 
     @staticmethod
-    def of(compile_s: float, queue_s: float) -> Ladder:
-        """The ladder over a deadline for compiles, where one may wait `queue_s` for its turn."""
+    def of(compile_s: float, queue_s: float) -> Timeouts:
+        """The time-outs over a deadline for compiles, where one may wait `queue_s` for its turn."""
         worker = ATTEMPTS * compile_s + WORKER_S
         answer = queue_s + worker + ANSWER_S
         proxy = answer + PROXY_S
         balancer = proxy + BALANCER_S
-        return Ladder(compile_s, compile_s + OVERDUE_S, worker, answer, proxy, balancer, balancer + CLIENT_S)
+        return Timeouts(compile_s, compile_s + OVERDUE_S, worker, answer, proxy, balancer, balancer + CLIENT_S)
 
     def lets_finish(self, grace_s: float) -> bool:
         """Whether a shutdown with this grace answers all that was asked before it: the longest answer fits."""

@@ -25,7 +25,7 @@ _AGAIN_S: Final = 1.0
 _log = structlog.get_logger()
 
 
-class Presence:
+class Heartbeat:
     """Signs in `roster` as `name`, and compiles the canary in `sandbox` now and then, between orders.
 
     `is_fit` is set while the last canary was compiled: until it is, the process begins no order. While its worker gets

@@ -9,12 +9,12 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from .sandbox.spawn import Spawned
-from .sandbox.warm_ups import COMPILING, READING
+from service.sandbox.spawn import Spawned
+from service.sandbox.warm_ups import COMPILING, READING
 
 if TYPE_CHECKING:
-    from .sandbox.sandbox import Sandbox
-    from .settings import Settings
+    from service.sandbox.sandbox import Sandbox
+    from service.settings import Settings
 
 
 class ForkServers:
@@ -43,7 +43,7 @@ class ForkServers:
 
     def sandboxes(self, settings: Settings) -> tuple[Sandbox, Sandbox | None]:
         """What reads, and what compiles, None where a farm does. They may be the same."""
-        from .sandbox.sandbox import Sandbox
+        from service.sandbox.sandbox import Sandbox
 
         made = {
             warm_up: Sandbox(

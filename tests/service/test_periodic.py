@@ -9,7 +9,7 @@ from itertools import pairwise
 import pytest
 from structlog.testing import capture_logs
 
-from service import rounds
+from service.process import periodic
 from tensorkiln.errors import UnavailableError
 
 
@@ -26,7 +26,7 @@ async def seen(count: int, failing: dict[int, Exception], *, every_s: float, at_
         if len(begun) - 1 in failing:
             raise failing[len(begun) - 1]
 
-    task = asyncio.create_task(rounds.in_rounds("count", every_s, once, at_once=at_once))
+    task = asyncio.create_task(periodic.periodically("count", every_s, once, at_once=at_once))
     await enough.wait()
     task.cancel()
     with suppress(asyncio.CancelledError):
@@ -42,7 +42,7 @@ def test_the_first_round_is_after_its_time_or_at_once(at_once: bool) -> None:
 
 
 def test_a_round_that_fails_is_said_and_is_not_the_last_nor_soon_done_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rounds, "_PAUSE_S", 0.2)
+    monkeypatch.setattr(periodic, "_PAUSE_S", 0.2)
     with capture_logs() as said:
         begun = asyncio.run(seen(3, {0: UnavailableError("gone"), 1: KeyError("x")}, every_s=0.01, at_once=True))
     assert [each.get("reason") for each in said] == ["gone", None]

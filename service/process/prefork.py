@@ -17,10 +17,11 @@ from typing import Final
 
 import structlog
 
-from .identity.authenticator import require_private_address
+from service.identity.authenticator import require_private_address
+from service.observe.log import configure_log
+from service.settings import Settings
+
 from .listen import BACKLOG, READY, Listener, listen
-from .observe.log import configure_log
-from .settings import Settings
 
 _AGAIN_S: Final = 1.0
 """What dies is not started again sooner."""

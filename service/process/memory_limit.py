@@ -7,9 +7,8 @@ import ctypes
 from contextlib import suppress
 from typing import Final
 
+from service.sandbox.confine import MIB, resident_bytes
 from tensorkiln.errors import UnavailableError
-
-from .sandbox.confine import MIB, resident_bytes
 
 ITSELF_MIB: Final = 96
 """What a process of the service has before its first request."""
@@ -19,7 +18,7 @@ _LOOK_EVERY_S: Final = 0.1
 _M_MMAP_THRESHOLD: Final = -3  # malloc.h of glibc
 
 
-class Footprint:
+class MemoryLimit:
     """Refuses what would make this process larger than `most_mib`, before it is there.
 
     Nothing is reserved: what is asked for in the same moment may come to more.

@@ -7,12 +7,12 @@ import gc
 import sys
 from typing import Final
 
+from service.sandbox.cgroups import move_into_leaf
+from service.sandbox.confine import die_with_parent
 from tensorkiln.errors import TensorkilnError
 
 from .fork_servers import ForkServers
-from .lasting import lasting
-from .sandbox.cgroups import move_into_leaf
-from .sandbox.confine import die_with_parent
+from .frozen_heap import frozen_heap
 
 FAILED: Final = 1
 """The exit status of a service that has not started."""
@@ -35,9 +35,9 @@ def main() -> int:
             begun.begin_for_one()
         return _serve(arguments, begun)
     except (TensorkilnError, OSError) as error:
-        from .told import told
+        from .startup_errors import error_lines
 
-        print(*told(error), sep="\n", file=sys.stderr)
+        print(*error_lines(error), sep="\n", file=sys.stderr)
         return FAILED
     finally:
         begun.abandon()
@@ -46,20 +46,20 @@ def main() -> int:
 
 
 def _serve(arguments: argparse.Namespace, begun: ForkServers) -> int:
-    with lasting():
-        from .told import settings_or_told
-    settings = settings_or_told()
+    with frozen_heap():
+        from .startup_errors import read_settings
+    settings = read_settings()
     if settings is None:
         return FAILED
     where = (arguments.host, arguments.port, arguments.uds)
     if arguments.handed_down is None and arguments.workers > 1:
-        with lasting():
-            from .workers import serve_by_workers
+        with frozen_heap():
+            from .prefork import serve_by_workers
         return serve_by_workers(settings, *where, arguments.workers)
     if arguments.handed_down is not None:
         settings = settings.for_one_of(arguments.workers)
     begun.begin(settings)
-    with lasting():
+    with frozen_heap():
         from .serve import serve, serve_as_worker
     if arguments.handed_down is not None:
         _, socket, place = arguments.handed_down

@@ -22,7 +22,7 @@ from tensorkiln.errors import RequestError
 from .reproducer import reproduced_action
 
 
-def belongings(keyring: Keyring, tenant: str, operator_salt: str) -> Mark:
+def tenant_data(keyring: Keyring, tenant: str, operator_salt: str) -> Mark:
     """What `tenant` has that was stored while the operator's salt was this one.
 
     RequestError when it has no part of the store to itself, as what is there is that of others, too; and for what no

@@ -7,7 +7,7 @@ import sys
 from typing import NoReturn
 
 
-def leave(status: int) -> NoReturn:
+def end_process(status: int) -> NoReturn:
     """End this process with an exit status. What is registered for its exit is not run.
 
     The store's library aborts the process, now and then, when the interpreter is taken down under its threads.

@@ -8,10 +8,11 @@ from typing import Final
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from service.fairness.lane import Bounds, FairLane
+from service.fairness.turns import Turns
+from service.identity.register import TenantRecord
+
 from .connections import MOST
-from .fairness.lane import Bounds, FairLane
-from .fairness.turns import Turns
-from .identity.register import TenantRecord
 
 PER_PASS: Final = 2
 """A pass of the event loop does all that is ready before it looks at what has come: so many begin in each.

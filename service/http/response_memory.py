@@ -7,17 +7,17 @@ from typing import Final
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from service.coding.encode import UNCODED
+from service.fairness.shares import Held, Shares
 from tensorkiln.errors import RateLimitedError, UnavailableError
 
-from .coding.encode import UNCODED
-from .fairness.shares import Held, Shares
 from .problems import respond
 
 PIECE: Final = 256 << 10
 """Bytes that are handed on at a time; an answer that is longer counts."""
 
 
-class Outflow:
+class ResponseMemory:
     """Sends answers as fast as they are fetched. Large ones take `most` bytes, and a tenant leaves some of that.
 
     A tenant that fetches none yet gets one, however large.

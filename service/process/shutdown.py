@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 
-class Ending(asyncio.Event):
+class Shutdown(asyncio.Event):
     """Set when those who wait are let go."""
 
     def __init__(self) -> None:

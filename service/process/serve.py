@@ -16,15 +16,16 @@ import structlog
 import uvicorn
 from fastapi import FastAPI
 
-from .app import create_app
-from .connections import HEAD_BYTES, SAFE_HEADERS, connections
-from .footprint import give_back_large_blocks
+from service.app import create_app
+from service.http.connections import HEAD_BYTES, SAFE_HEADERS, connections
+from service.identity.authenticator import require_private_address
+from service.observe.export import require_exporter
+from service.observe.log import configure_log
+from service.settings import Settings
+
 from .fork_servers import ForkServers
-from .identity.authenticator import require_private_address
 from .listen import BACKLOG, READY, Listener, listen
-from .observe.export import require_exporter
-from .observe.log import configure_log
-from .settings import Settings
+from .memory_limit import give_back_large_blocks
 from .start import Start
 
 # The code of a process that a signal has ended, less than what a shell reports of it.
@@ -102,11 +103,11 @@ def _serve(settings: Settings, begun: ForkServers, listener: Listener, place: in
         require_exporter()
     give_back_large_blocks()
     grace_s = settings.grace_s
-    if not settings.ladder.lets_finish(grace_s):
+    if not settings.timeouts.lets_finish(grace_s):
         _log.warning(
             "an answer may take longer than KILN_SHUTDOWN_GRACE_S, and is then cut short by a shutdown",
             shutdown_grace_s=grace_s,
-            answer_s=settings.ladder.answer_s,
+            answer_s=settings.timeouts.answer_s,
         )
     app = create_app(settings, begun)
     app.state.place = place

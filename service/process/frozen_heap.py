@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def lasting() -> Generator[None]:
+def frozen_heap() -> Generator[None]:
     """Nothing made in the block is looked at for garbage, neither now nor later.
 
     A start imports a hundred thousand objects; to look through them over and over takes a fifth of it.

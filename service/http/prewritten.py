@@ -13,7 +13,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
 
-class Written:
+class Prewritten:
     """Annotates what is not validated here, and is in the OpenAPI document what the model `name` of `module` is."""
 
     def __init__(self, module: str, name: str) -> None:

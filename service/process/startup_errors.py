@@ -9,23 +9,22 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_settings import SettingsError
 
+from service.settings import Settings
 from tensorkiln.errors import TensorkilnError
-
-from .settings import Settings
 
 _FIELD = re.compile(r'field "(\w+)"')
 
 
-def settings_or_told() -> Settings | None:
-    """The settings of this process; None when they cannot be used, which standard error is told."""
+def read_settings() -> Settings | None:
+    """The settings of this process; None when they cannot be used, which is said on standard error."""
     try:
         return Settings()
     except (SettingsError, ValidationError) as error:
-        print(*told(error), sep="\n", file=sys.stderr)
+        print(*error_lines(error), sep="\n", file=sys.stderr)
         return None
 
 
-def told(error: TensorkilnError | OSError | SettingsError | ValidationError) -> list[str]:
+def error_lines(error: TensorkilnError | OSError | SettingsError | ValidationError) -> list[str]:
     """A line for each thing that is wrong."""
     if isinstance(error, ValidationError):
         return [_setting(problem["loc"], problem["msg"]) for problem in error.errors(include_url=False)]

@@ -1,0 +1,1 @@
+"""Requests and answers: bodies, headers, errors, and the memory and connections that they take."""
