@@ -16,6 +16,7 @@ from . import (
     elementwise,
     gathering,
     movement,
+    random_bits,
     reduction,
     scattering,
     sorting,
@@ -37,6 +38,7 @@ FAMILIES: Final[Mapping[str, Mapping[str, Translator]]] = MappingProxyType(
         "computed positions": {**gathering.OPERATORS, **scattering.OPERATORS},
         "shapes that are values": {**dynamic.OPERATORS},
         "order": {**sorting.OPERATORS},
+        "random numbers": {**random_bits.OPERATORS},
         "control": {**control.OPERATORS, **control.ANYWHERE},
     }
 )
