@@ -33,28 +33,32 @@ def accumulator(op: Op, left: DType, right: DType, result: DType) -> DType:
     return max(kinds, key=lambda kind: kind.bits)
 
 
-def _dot_general(op: Op) -> Value:
-    left, right = op.tensors()
+def subscripts(op: Op, left: int, right: int) -> str:
+    """The axes of operands of these ranks and of their product, as `einsum` has them."""
     numbers = stablehlo.DotDimensionNumbers(op.attribute("dot_dimension_numbers"))
     batches = list(zip(numbers.lhs_batching_dimensions, numbers.rhs_batching_dimensions, strict=True))
     summed = list(zip(numbers.lhs_contracting_dimensions, numbers.rhs_contracting_dimensions, strict=True))
-    if left.rank + right.rank > len(ascii_letters):
-        op.fail(f"operands of the ranks {left.rank} and {right.rank} are not supported")
+    if left + right > len(ascii_letters):
+        op.fail(f"operands of the ranks {left} and {right} are not supported")
     letters = iter(ascii_letters)
-    of_left = [next(letters) for _ in range(left.rank)]
-    of_right = [next(letters) for _ in range(right.rank)]
+    of_left = [next(letters) for _ in range(left)]
+    of_right = [next(letters) for _ in range(right)]
     for own, other in (*batches, *summed):
         of_right[other] = of_left[own]
     shared = {axis for axis, _ in (*batches, *summed)}
     other_shared = {axis for _, axis in (*batches, *summed)}
     out = [of_left[axis] for axis, _ in batches]
-    out += [of_left[axis] for axis in range(left.rank) if axis not in shared]
-    out += [of_right[axis] for axis in range(right.rank) if axis not in other_shared]
+    out += [of_left[axis] for axis in range(left) if axis not in shared]
+    out += [of_right[axis] for axis in range(right) if axis not in other_shared]
+    return f"{''.join(of_left)},{''.join(of_right)}->{''.join(out)}"
+
+
+def _dot_general(op: Op) -> Value:
+    left, right = op.tensors()
     result = op.result().dtype
     inside = accumulator(op, left.dtype, right.dtype, result)
     _require_algorithm(op, left.dtype, right.dtype, inside)
-    subscripts = f"{''.join(of_left)},{''.join(of_right)}->{''.join(out)}"
-    return build.einsum(subscripts, left.cast(inside), right.cast(inside)).cast(result)
+    return build.einsum(subscripts(op, left.rank, right.rank), left.cast(inside), right.cast(inside)).cast(result)
 
 
 def _require_algorithm(op: Op, left: DType, right: DType, inside: DType) -> None:

@@ -13,7 +13,7 @@ from tensorkiln.expr import free_symbols
 from .op import Op
 from .symbols import SameSize, lone_symbol
 from .table import Translator
-from .value import Known, Value
+from .value import Known, Pair, Value
 
 MAX_TURNS: Final = 1 << 12
 """Of a loop that is unrolled: each turn adds its nodes to the graph."""
@@ -48,7 +48,7 @@ def _if(op: Op) -> Sequence[Value]:
     condition = op.operands[0]
     if isinstance(condition, Known):
         return op.run(0 if condition.array.item() else 1, ())
-    return _chosen(op, condition, op.run(0, ()), op.run(1, ()))
+    return _chosen(op, op.as_tensor(condition), op.run(0, ()), op.run(1, ()))
 
 
 def _case(op: Op) -> Sequence[Value]:
@@ -71,7 +71,13 @@ def _chosen(op: Op, condition: Tensor, left: Sequence[Value], right: Sequence[Va
             op.fail(
                 f"its branches have different shapes, {shown[0]} and {shown[1]}, and a branch is chosen at run time"
             )
-    return [op.whole(build.where(condition, op.element(a), op.element(b)), a.shape) for a, b in pairs]
+    return [_one_of(op, condition, a, b) for a, b in pairs]
+
+
+def _one_of(op: Op, condition: Tensor, left: Value, right: Value) -> Value:
+    if isinstance(left, Pair) and isinstance(right, Pair):
+        return Pair(*(op.chosen(condition, *parts) for parts in ((left.real, right.real), (left.imag, right.imag))))
+    return op.chosen(condition, left, right)
 
 
 def _custom_call(op: Op) -> Sequence[Value]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .operators import FAMILIES
+from .operators import COMPLEX, FAMILIES
 
 
 def support_table() -> str:
@@ -11,7 +11,10 @@ def support_table() -> str:
         f"| {family} | {', '.join(f'`{_short(name)}`' for name in sorted(names))} |"
         for family, names in FAMILIES.items()
     ]
-    return "\n".join(["| family | operations |", "|---|---|", *rows])
+    numbers = ", ".join(f"`{_short(name)}`" for name in sorted(COMPLEX))
+    return "\n".join(
+        ["| family | operations |", "|---|---|", *rows, f"| *all that take complex numbers* | {numbers} |"]
+    )
 
 
 def _short(name: str) -> str:

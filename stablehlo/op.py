@@ -21,7 +21,7 @@ from .constants import Constants
 from .location import place, shown
 from .symbols import Compared
 from .types import Typed, typed
-from .value import Host, Known, Value, known_dims
+from .value import Host, Known, Pair, Value, known_dims
 
 RunRegion: TypeAlias = "Callable[[Any, Sequence[Value], Mode], list[Value]]"
 """`run(region, arguments, mode)`: the operands of the region's terminator."""
@@ -113,6 +113,8 @@ class Op:
         """A value as one of the graph; a known one becomes a constant."""
         if isinstance(value, Tensor):
             return value
+        if isinstance(value, Pair):
+            self.fail("complex numbers are not supported by this operation")
         return self._around.constants.tensor(value, self.over)
 
     def tensors(self) -> list[Tensor]:
@@ -125,8 +127,8 @@ class Op:
 
     def element(self, value: Value) -> Tensor:
         """A value as an operand of something elementwise."""
-        if isinstance(value, Tensor):
-            return value
+        if not isinstance(value, Known):
+            return self.as_tensor(value)
         splat = value.splat
         if splat is None:
             return self.as_tensor(value)
@@ -137,7 +139,7 @@ class Op:
     def known(self, position: int, what: str) -> Host:
         """The array of an operand that must be known; `what` says to the user what it is."""
         value = self.operands[position]
-        if isinstance(value, Tensor):
+        if not isinstance(value, Known):
             self.fail(f"{what} is computed at run time, and has to be known when the module is compiled")
         return value.array
 
@@ -151,6 +153,20 @@ class Op:
             return True
         low, high = self.builder.bounds(dim)
         return dtype.min <= low and high <= dtype.max
+
+    # Complex numbers
+
+    @property
+    def is_complex(self) -> bool:
+        """Whether an operand or a result is of complex numbers."""
+        if any(isinstance(value, Pair) for value in self.operands):
+            return True
+        found = (typed(each.type) for each in self.raw.results)
+        return any(not isinstance(kind, str) and kind.is_complex for kind in found)
+
+    def with_operands(self, operands: Sequence[Value]) -> Op:
+        """The same operation on other values."""
+        return Op(self.raw, operands, self.mode, self._around)
 
     # Results
 
@@ -182,6 +198,10 @@ class Op:
     def whole(self, tensor: Tensor, shape: Sequence[Dim]) -> Tensor:
         """`tensor`, which may be a scalar that stands for all elements, with the shape of the result."""
         return build.expand(tensor, list(shape)) if tensor.shape != tuple(shape) else tensor
+
+    def chosen(self, condition: Tensor, left: Value, right: Value) -> Tensor:
+        """One of two values of one shape, by a condition of rank 0 or of that shape."""
+        return self.whole(build.where(condition, self.element(left), self.element(right)), left.shape)
 
     # Attributes
 

@@ -8,12 +8,14 @@ from typing import Final
 
 from . import (
     comparison,
+    complex_numbers,
     contraction,
     control,
     conversion,
     convolution,
     dynamic,
     elementwise,
+    fourier,
     gathering,
     movement,
     random_bits,
@@ -39,6 +41,7 @@ FAMILIES: Final[Mapping[str, Mapping[str, Translator]]] = MappingProxyType(
         "shapes that are values": {**dynamic.OPERATORS},
         "order": {**sorting.OPERATORS},
         "random numbers": {**random_bits.OPERATORS},
+        "complex numbers": {**complex_numbers.ANYWHERE, **fourier.OPERATORS},
         "control": {**control.OPERATORS, **control.ANYWHERE},
     }
 )
@@ -58,3 +61,16 @@ ELEMENTWISE: Final[Mapping[str, Translator]] = MappingProxyType(
     }
 )
 """Those that may stand in a region for scalars that is run on whole tensors."""
+
+STRUCTURAL: Final = frozenset({*control.OPERATORS, *control.ANYWHERE, "stablehlo.optimization_barrier"})
+"""Those that only pass values on, complex ones as any."""
+
+COMPLEX: Final[Mapping[str, Translator]] = MappingProxyType(
+    {
+        **{name: complex_numbers.by_parts(OPERATORS[name]) for name in complex_numbers.BY_PARTS},
+        **complex_numbers.OPERATORS,
+        **complex_numbers.ANYWHERE,
+        **fourier.OPERATORS,
+    }
+)
+"""What is done with complex numbers."""

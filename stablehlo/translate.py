@@ -12,12 +12,15 @@ from dialect.mlir import ir
 from tensorkiln.build import Builder, Tensor
 from tensorkiln.errors import InvalidGraphError, LimitExceededError, UnsupportedGraphError
 from tensorkiln.expr import Dim, ExprError, ExprLimitError
+from tensorkiln.frontends.composed.complex_numbers import Complex, from_pairs, pairs
 
 from . import reading
 from .location import place
+from .op import Op
 from .stated import StatedShapes
 from .symbols import SameSize, Symbols
 from .types import Typed, typed
+from .value import Pair, Value
 from .walk import Walk, only_block
 
 Sizes: TypeAlias = Symbols | StatedShapes
@@ -40,6 +43,8 @@ def translate(
     shapes: Sequence[Sequence[Dim]] | None = None,
 ) -> Translated:
     """The graph of a module's main function: its arguments are the inputs, its results the outputs, in their order.
+
+    Complex numbers are real ones there, with a last axis of 2 for their parts.
 
     `source` is MLIR text or the bytes of a portable artifact; `dims` are inclusive bounds of dynamic dimensions,
     or with `shapes`, those of the arguments, of the symbols in these.
@@ -102,7 +107,7 @@ def _graph_of(main: ir.Operation, functions: Mapping[str, ir.Operation], symbols
     results, end = walk.function(main, arguments)
     if not results:
         raise InvalidGraphError("The function @main has no result.", pointers=["/stablehlo"])
-    builder.output(*(end.as_tensor(value) for value in results))
+    builder.output(*(_output(end, value) for value in results))
     return Translated(builder.document(), walk.locations())
 
 
@@ -110,10 +115,20 @@ def _arguments(main: ir.Operation) -> Sequence[Any]:
     return list(only_block(main.regions[0]).arguments)
 
 
-def _input(builder: Builder, position: int, argument: Any, symbols: Sizes) -> Tensor:
+def _input(builder: Builder, position: int, argument: Any, symbols: Sizes) -> Value:
     found = _type_of(position, argument)
     shape = [symbols.dim(builder, position, axis) if dim is None else dim for axis, dim in enumerate(found.shape)]
-    return builder.input(found.dtype, shape)
+    if not found.is_complex:
+        return builder.input(found.dtype, shape)
+    parts = from_pairs(builder.input(found.dtype, [*shape, 2]))
+    return Pair(parts.real, parts.imag)
+
+
+def _output(end: Op, value: Value) -> Tensor:
+    """A result as the graph gives it: of complex numbers, the parts beside each other."""
+    if not isinstance(value, Pair):
+        return end.as_tensor(value)
+    return pairs(Complex(end.as_tensor(value.real), end.as_tensor(value.imag)))
 
 
 def _type_of(position: int, argument: Any) -> Typed:

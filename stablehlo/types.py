@@ -19,13 +19,17 @@ DTYPES: Final = {
 }
 """The element types that are translated, by MLIR's name. Signless integers are signed."""
 
+_COMPLEX: Final = {"complex<f32>": DType.FLOAT32, "complex<f64>": DType.FLOAT64}
+"""Those whose values are pairs, and the type of each part."""
+
 
 @dataclass(frozen=True, slots=True)
 class Typed:
-    """A tensor type; a dimension that is not static is None."""
+    """A tensor type; a dimension that is not static is None. Of a complex one, `dtype` is that of each part."""
 
     dtype: DType
     shape: tuple[int | None, ...]
+    is_complex: bool = False
 
 
 def typed(kind: ir.Type) -> Typed | str:
@@ -35,10 +39,11 @@ def typed(kind: ir.Type) -> Typed | str:
         return f"a value of {type(kind).__name__} is not a ranked tensor"
     tensor = ir.RankedTensorType(kind)
     element = str(tensor.element_type)
-    if element not in DTYPES:
+    is_complex = element in _COMPLEX
+    if element not in DTYPES and not is_complex:
         return f"the element type {_shown(tensor.element_type)} is not supported"
     shape = tuple(None if tensor.is_dynamic_dim(axis) else tensor.get_dim_size(axis) for axis in range(tensor.rank))
-    return Typed(DTYPES[element], shape)
+    return Typed(_COMPLEX[element] if is_complex else DTYPES[element], shape, is_complex)
 
 
 def _shown(kind: ir.Type) -> str:

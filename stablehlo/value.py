@@ -1,4 +1,4 @@
-"""Values during a translation: known already, or computed by the graph.
+"""Values during a translation: known already, or computed by the graph; complex ones are pairs of such.
 
 A known value is an array. One that depends on symbols (a size of a dynamic tensor) is an array of objects, each an
 integer or a dimension expression.
@@ -6,7 +6,7 @@ integer or a dimension expression.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -44,7 +44,27 @@ class Known:
         return None
 
 
-Value: TypeAlias = "Tensor | Known"
+Real: TypeAlias = "Tensor | Known"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pair:
+    """Complex numbers: their real and their imaginary parts, of one shape and one float type."""
+
+    real: Real
+    imag: Real
+
+    @property
+    def shape(self) -> Sequence[Dim]:
+        return self.real.shape
+
+    @property
+    def dtype(self) -> DType:
+        """The type of each part."""
+        return self.real.dtype
+
+
+Value: TypeAlias = "Tensor | Known | Pair"
 
 
 def known_dims(dims: Iterable[Dim], dtype: DType, shape: tuple[int, ...] | None = None) -> Known:

@@ -15,8 +15,9 @@ from tensorkiln.limits import MAX_NODES
 from .constants import Constants
 from .folding import folded
 from .op import Mode, Op, Surroundings
-from .operators import ELEMENTWISE, OPERATORS
-from .value import Known, Value
+from .operators import COMPLEX, ELEMENTWISE, OPERATORS, STRUCTURAL
+from .table import Translator
+from .value import Known, Pair, Value
 
 MAX_DEPTH: Final = 64
 """Levels of calls and regions, each inside the one before."""
@@ -130,11 +131,22 @@ class Walk:
             op.fail("the operation is not supported; docs/stablehlo.md lists those that are")
         if op.mode.is_lifted and op.name not in ELEMENTWISE:
             op.fail("inside this region, operations work element by element")
-        found = OPERATORS[op.name](op)
-        results: Sequence[Value] = [found] if isinstance(found, Tensor | Known) else found
+        found = _table(op)[op.name](op)
+        results: Sequence[Value] = [found] if isinstance(found, Tensor | Known | Pair) else found
         if len(results) != op.result_count:
             op.fail(f"its translation has {len(results)} results, where the module says {op.result_count}")
         return [_checked(op, place, value) for place, value in enumerate(results)]
+
+
+def _table(op: Op) -> Mapping[str, Translator]:
+    """Where the translator of an operation is: there are others for complex numbers."""
+    if op.name in STRUCTURAL or not op.is_complex:
+        return OPERATORS
+    if op.mode.is_lifted:
+        op.fail("inside this region there are no complex numbers")
+    if op.name not in COMPLEX:
+        op.fail("complex numbers are not supported by this operation; docs/stablehlo.md lists those that take them")
+    return COMPLEX
 
 
 def only_block(region: Any) -> Any:
@@ -149,7 +161,7 @@ def only_block(region: Any) -> Any:
 def _checked(op: Op, position: int, value: Value) -> Value:
     """`value`, if it has the type that the module says; what is lifted has another shape."""
     wanted = op.result(position)
-    if value.dtype is not wanted.dtype:
+    if value.dtype is not wanted.dtype or isinstance(value, Pair) is not wanted.is_complex:
         op.fail(f"its translation is {value.dtype}, where the module says {wanted.dtype}")
     if op.mode.is_lifted:
         return value

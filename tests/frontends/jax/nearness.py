@@ -17,6 +17,9 @@ def difference(actual: Any, expected: Array) -> str:
     given = np.asarray(actual)
     if (given.shape, given.dtype) != (expected.shape, expected.dtype):
         return f"{given.dtype}{list(given.shape)} where JAX gives {expected.dtype}{list(expected.shape)}"
+    if expected.dtype.kind == "c":
+        parts = np.empty(0, expected.dtype).real.dtype
+        return difference(given.reshape(-1).view(parts), expected.reshape(-1).view(parts))
     if expected.dtype.name not in RELATIVE:
         return "" if np.array_equal(given, expected) else f"{(given != expected).sum()} elements differ"
     left, right = given.astype(np.float64), expected.astype(np.float64)

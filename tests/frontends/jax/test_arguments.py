@@ -11,6 +11,7 @@ from tensorkiln import Client
 from tensorkiln.dtypes import DType
 from tensorkiln.errors import CallInputError
 from tensorkiln.frontends.jax import load
+from tensorkiln.frontends.jax.complex_arrays import as_pairs, from_pairs
 from tensorkiln.frontends.jax.model import as_array
 from tensorkiln.frontends.jax.statics import Statics
 from tests.frontends.jax.functions import FILES
@@ -74,3 +75,22 @@ def test_a_call_names_the_argument_whose_number_is_of_another_kind(client: Clien
     program = load(FILES / "elementwise" / "integer_power.jax", client=client).compile(client=client)
     with pytest.raises(CallInputError, match=r"^args\[0\] is float32, which the bool True is none of"):
         program(True)
+
+
+def test_a_complex_array_is_taken_as_it_is_and_a_number_in_the_type_of_its_argument(client: Client) -> None:
+    program = load(FILES / "spectra" / "fft.jax", client=client).compile(client=client)
+    x = (np.arange(36).reshape(3, 12) * (1 - 2j)).astype(np.complex64)
+    whole = program(x)
+    assert whole.dtype == np.complex64
+    np.testing.assert_allclose(whole, np.fft.fft(x), rtol=1e-5)
+    assert np.array_equal(program(x[:, ::-1][:, ::-1]), whole)
+    assert np.array_equal(program(np.asfortranarray(x)), whole)
+    for other in (x.astype(np.complex128), x.real):
+        with pytest.raises(CallInputError, match=rf"args\[0\] is {other.dtype}; the function takes complex64"):
+            program(other)
+    with pytest.raises(CallInputError):
+        program(x[:, :5])
+    for number in (3, 2.5, 1 - 2j):
+        pair = as_pairs(number, DType.FLOAT64, lambda: "args[0]")
+        assert pair.tolist() == [complex(number).real, complex(number).imag]
+        assert from_pairs(pair) == number

@@ -179,3 +179,18 @@ def test_what_cannot_be_compiled_says_so(client: Client) -> None:
     printing = kiln_jax.jit(lambda x: (jax.debug.print("{}", x.sum()), x)[1], client=client)
     with pytest.raises(UnsupportedGraphError, match="side effects"):
         printing(X)
+
+
+def test_complex_arrays_are_arguments_results_and_parameters(client: Client) -> None:
+    closed_over = np.exp(1j * np.arange(160)).astype(np.complex64)
+
+    @kiln_jax.jit(client=client)
+    def function(x: Any, scale: Any) -> Any:
+        return {"whole": jnp.fft.ifft(jnp.fft.fft(x) * jnp.asarray(closed_over)) * scale, "size": jnp.abs(x)}
+
+    x = (np.arange(160) - 1j * np.arange(160)[::-1]).astype(np.complex64) / 80
+    found = function(x, 2 - 1j)
+    near(found["whole"], np.fft.ifft(np.fft.fft(x) * closed_over) * (2 - 1j))
+    near(found["size"], np.abs(x))
+    assert found["whole"].dtype == np.complex64
+    assert isinstance(function(jnp.asarray(x), 1.0)["whole"], jax.Array)

@@ -96,8 +96,8 @@ def atan2(y: Tensor, x: Tensor) -> Tensor:
     ratio = build.where(is_diagonal, build.where(build.equal(larger, 0.0), larger, 1.0), smaller / larger)
     angle = atan(ratio)
     angle = build.where(up > across, math.pi / 2 - angle, angle)
-    angle = build.where(_is_negative(x), math.pi - angle, angle)
-    return build.where(_is_negative(y), -angle, angle)
+    angle = build.where(is_negative(x), math.pi - angle, angle)
+    return build.where(is_negative(y), -angle, angle)
 
 
 def _with_sign_of(x: Tensor, result: Tensor) -> Tensor:
@@ -105,7 +105,7 @@ def _with_sign_of(x: Tensor, result: Tensor) -> Tensor:
     return build.where(build.equal(x, 0.0), x, build.where(x < 0.0, -result, result))
 
 
-def _is_negative(x: Tensor) -> Tensor:
+def is_negative(x: Tensor) -> Tensor:
     """Whether the sign of `x` is set, that of a zero too."""
     return (x < 0.0) | (build.equal(x, 0.0) & (1.0 / x < 0.0))
 

@@ -14,6 +14,7 @@ import numpy as np
 from ...dtypes import DType
 from ...errors import CallInputError
 from ...sdk.asked import NATIVE, OptionsSource, TargetSource
+from .complex_arrays import COMPLEX, numpy_of
 from .installed import installed
 from .keys import Kinds, as_keys, as_words, kinds_of
 from .load import model_of
@@ -205,4 +206,5 @@ def _plain(leaf: Any, aval: Any) -> Any:
     """A leaf as a program takes it: in the dtype that JAX traces it in."""
     if hasattr(leaf, "__cuda_array_interface__"):
         return leaf
-    return np.asarray(leaf, DType(aval.dtype.name).numpy)
+    name = aval.dtype.name
+    return np.asarray(leaf, numpy_of(COMPLEX[name]) if name in COMPLEX else DType(name).numpy)

@@ -14,6 +14,7 @@ from ...graph import Graph
 from ...stablehlo import StableHlo, SymbolicArguments
 from ..bounds import Bounds, require_known
 from ..model import Model
+from .complex_arrays import COMPLEX, as_pairs
 from .dimensions import parse_dim
 from .exported import Aval, Exported, read_exported
 from .model import Array, JaxModel, Signature, argument_names, leaf_names
@@ -56,7 +57,7 @@ def model_of(
     names, called = argument_names(exported.in_tree), [*leaf_names(exported.out_tree, "result")]
     first_parameter = len(names) - len(parameters)
     stated = [_typed(exported.in_avals[index], names[index]) for index in exported.kept]
-    results = [_typed(aval, name) for aval, name in zip(exported.out_avals, called, strict=True)]
+    results = [_in_graph(aval, *_typed(aval, name)) for aval, name in zip(exported.out_avals, called, strict=True)]
     _require_bounds([shape for _, shape in stated], symbols)
     fixed: dict[str, Dim] = {name: size for name, size in symbols.items() if isinstance(size, int)}
     ranges = {name: bounds for name, bounds in symbols.items() if not isinstance(bounds, int)}
@@ -64,10 +65,12 @@ def model_of(
     shapes = [shape for _, shape in arguments]
     module = StableHlo(exported.module, SymbolicArguments(shapes, ranges) if symbols else None)
     graph = _translated(module, client)
-    _require_fit(graph, arguments, results)
+    avals = [exported.in_avals[index] for index in exported.kept]
+    in_graph = [_in_graph(aval, *each) for aval, each in zip(avals, arguments, strict=True)]
+    _require_fit(graph, in_graph, results)
     kept = [index for index in exported.kept if index < first_parameter]
     inputs, bound = graph.input_vars[: len(kept)], graph.input_vars[len(kept) :]
-    arrays = [parameters[index - first_parameter] for index in exported.kept[len(kept) :]]
+    arrays = [_bound(parameters[index - first_parameter]) for index in exported.kept[len(kept) :]]
     model = Model(
         graph.model_copy(update={"parameter_vars": bound}),
         dict(zip(bound, arrays, strict=True)),
@@ -80,6 +83,8 @@ def model_of(
         tuple(kept),
         tuple(dtype for dtype, _ in arguments[: len(kept)]),
         size_places(shapes[: len(kept)], ranges),
+        frozenset(index for index in kept if exported.in_avals[index].dtype in COMPLEX),
+        frozenset(at for at, aval in enumerate(exported.out_avals) if aval.dtype in COMPLEX),
     )
     return JaxModel(model, signature)
 
@@ -101,9 +106,21 @@ def _typed(aval: Aval, name: str) -> tuple[DType, tuple[Dim, ...]]:
     shape = tuple(parse_dim(dim) for dim in aval.shape)
     if aval.dtype == _KEY:
         return DType.UINT32, (*shape, _KEY_WORDS)
+    if aval.dtype in COMPLEX:
+        return COMPLEX[aval.dtype], shape
     if aval.dtype not in {each.value for each in DType}:
         raise UnsupportedGraphError(f"{name} is of {aval.dtype}, which no graph has; convert it in the function")
     return DType(aval.dtype), shape
+
+
+def _in_graph(aval: Aval, dtype: DType, shape: tuple[Dim, ...]) -> tuple[DType, tuple[Dim, ...]]:
+    """Of an array, as the graph has it: complex numbers have their parts on an axis of their own."""
+    return dtype, (*shape, 2) if aval.dtype in COMPLEX else shape
+
+
+def _bound(array: Array) -> Array:
+    name = array.dtype.name
+    return as_pairs(array, COMPLEX[name], lambda: "a parameter") if name in COMPLEX else array
 
 
 def _require_bounds(shapes: Sequence[Sequence[Dim]], symbols: Mapping[str, Bounds]) -> None:

@@ -15,6 +15,7 @@ from ...graph import Graph
 from ...program import Program
 from ...sdk.asked import NATIVE, OptionsSource, TargetSource
 from ..model import Model
+from .complex_arrays import as_pairs, from_pairs
 from .sizes import Place
 from .tree import Tree
 
@@ -32,6 +33,7 @@ _LARGEST: Final = int(np.finfo(np.float64).max)
 class Signature:
     """How a function is called. Its graph takes the leaves of `arguments` at `kept`, of the element types `dtypes`.
 
+    Of complex numbers that is the type of each part, and `complex_arguments` and `complex_results` say which these are.
     `arguments` is the pair of the positional arguments and those by name. `sizes` says which leaf each symbol is read
     from.
     """
@@ -41,6 +43,8 @@ class Signature:
     kept: tuple[int, ...]
     dtypes: tuple[DType, ...]
     sizes: Mapping[str, Place]
+    complex_arguments: frozenset[int] = frozenset()
+    complex_results: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,7 +83,8 @@ class JaxProgram:
     def __call__(self, /, *arguments: Any, **named: Any) -> Any:
         """The tree of results, of NumPy arrays, or of arrays on the GPU that the program is for.
 
-        A number stands for an array of rank 0. CallInputError where an argument has another structure, dtype or shape;
+        A number stands for an array of rank 0. Complex arrays on a GPU are real ones with a last axis of 2.
+        CallInputError where an argument has another structure, dtype or shape;
         CallBoundsError where a symbolic size is out of its bounds.
         """
         by_place, by_name = self.signature.arguments.children
@@ -90,10 +95,15 @@ class JaxProgram:
         """The leaves of the results for all leaves of the arguments, those that are not used included."""
         signature = self.signature
         given = [
-            as_array(leaves[index], dtype, partial(_argument_name, signature, index))
+            (as_pairs if index in signature.complex_arguments else as_array)(
+                leaves[index], dtype, partial(_argument_name, signature, index)
+            )
             for index, dtype in zip(signature.kept, signature.dtypes, strict=True)
         ]
-        return self.program(*given, **_sizes(signature.sizes, given))
+        results = self.program(*given, **_sizes(signature.sizes, given))
+        return tuple(
+            from_pairs(value) if at in signature.complex_results else value for at, value in enumerate(results)
+        )
 
 
 def as_array(value: Any, dtype: DType, name: Callable[[], str]) -> Any:

@@ -30,13 +30,14 @@ from tests.frontends.jax.export import (
     random,
     reductions,
     shapes,
+    spectra,
     transforms,
 )
 from tests.frontends.jax.export.recipe import Draw, Function
 from tests.frontends.jax.functions import FILES
 
 _EPOCH = (1980, 1, 1, 0, 0, 0)
-_MODULES = (elementwise, shapes, reductions, linear, indexing, nn, transforms, control, random, networks)
+_MODULES = (elementwise, shapes, reductions, linear, indexing, nn, transforms, control, random, networks, spectra)
 
 
 def exported(function: Function) -> export.Exported:

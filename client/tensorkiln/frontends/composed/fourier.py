@@ -1,0 +1,159 @@
+"""Discrete Fourier transforms of static lengths, as products with small tables.
+
+A length is split into factors of at most 32, or a prime of at most 256, and each is a product of the signal with a
+table of its turns; between two of them each element is turned once (J. Cooley and J. Tukey, "An algorithm for the
+machine calculation of complex Fourier series", 1965). All of it is in float64, and rounded once. Each factor f adds an
+error of at most 2 · (f + 4) · √f · 2**-53, relative to the root of the sum of the squares of the result.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from ... import build
+from ...build import Tensor
+from ...dtypes import DType
+from ...expr import product
+from .complex_numbers import Complex
+from .refusal import Refusal
+
+LARGEST_PRIME: Final = 256
+MAX_LENGTH: Final = 1 << 20
+_FACTOR: Final = 32
+_WRITTEN: Final = 1 << 13
+"""Elements of a table that is written out; a larger one is computed."""
+
+Table: TypeAlias = "Callable[[npt.NDArray[np.float64]], Tensor]"
+"""A constant of the graph."""
+
+
+def transform(x: Complex, is_inverse: bool, table: Table, refuse: Refusal) -> Complex:
+    """Along the last axis, whose length is static. An inverse transform is divided by the length.
+
+    `refuse` is called for a length over 2**20, or with a prime factor over 256.
+    """
+    length = x.real.shape[-1]
+    if not isinstance(length, int):
+        refuse(f"a transform along a dimension of {length} is not supported; its length has to be known")
+    if length < 1:
+        return x
+    factors = _factors(length, refuse)
+    shape = list(x.real.shape)
+    rows = [product(shape[:-1]), length]
+    wide = Complex(*(part.cast(DType.FLOAT64).reshape(rows) for part in (x.real, x.imag)))
+    found = _transformed(wide, factors, 1 if is_inverse else -1, table)
+    if is_inverse:
+        found = Complex(found.real / float(length), found.imag / float(length))
+    return Complex(*(part.reshape(shape).cast(x.dtype) for part in (found.real, found.imag)))
+
+
+def half(x: Tensor, table: Table, refuse: Refusal) -> Complex:
+    """The first half of the transform of a real signal along the last axis: length / 2 + 1 elements."""
+    whole = transform(Complex(x, build.zeros(x.builder, x.shape, x.dtype)), False, table, refuse)
+    length = x.shape[-1]
+    kept = length // 2 + 1 if isinstance(length, int) else length
+    return Complex(whole.real[..., :kept], whole.imag[..., :kept])
+
+
+def from_half(x: Complex, length: int, table: Table, refuse: Refusal) -> Tensor:
+    """The real signal of `length` elements whose transform begins with `x`, length / 2 + 1 elements.
+
+    The imaginary parts of the first element, and of the last one where the length is even, are not looked at.
+    """
+    # Each of the others is there once more, as its conjugate, from the end.
+    inside = slice(1, (length + 1) // 2)
+    edges = [(0, 0)] * (x.imag.rank - 1) + [(1, 1 - length % 2)]
+    real, imag = x.real, build.pad(x.imag[..., inside], edges)
+    if length > 2:
+        real = build.cat([real, x.real[..., inside].flip([-1])], -1)
+        imag = build.cat([imag, -x.imag[..., inside].flip([-1])], -1)
+    return transform(Complex(real, imag), True, table, refuse).real
+
+
+def _factors(length: int, refuse: Refusal) -> list[int]:
+    """Factors of at most 32 where there are such, as few as are found by taking the largest first."""
+    if length > MAX_LENGTH:
+        refuse(f"a transform of {length} elements is longer than {MAX_LENGTH}")
+    primes: list[int] = []
+    rest, prime = length, 2
+    while rest > 1:
+        if rest % prime == 0:
+            primes.append(prime)
+            rest //= prime
+        else:
+            prime = prime + 1 if prime * prime <= rest else rest
+    if primes and primes[-1] > LARGEST_PRIME:
+        refuse(f"a transform of {length} elements, which has the prime factor {primes[-1]}: the largest is 256")
+    factors: list[int] = []
+    for each in reversed(primes):
+        place = next((at for at, found in enumerate(factors) if found * each <= _FACTOR), None)
+        if place is None:
+            factors.append(each)
+        else:
+            factors[place] *= each
+    return factors
+
+
+def _transformed(x: Complex, factors: list[int], sign: int, table: Table) -> Complex:
+    """Of the last axis, whose length is the product of the factors."""
+    if not factors:
+        return x
+    first, *others = factors
+    if not others:
+        return _product(x, first, sign, table)
+    rest = math.prod(others)
+    outer = x.real.shape[:-1]
+
+    def arranged(part: Tensor) -> Tensor:
+        return part.reshape([*outer, first, rest]).transpose(-1, -2)
+
+    # Element n is n1 · rest + n2, and frequency k is k1 + first · k2.
+    inner = _product(Complex(arranged(x.real), arranged(x.imag)), first, sign, table)
+    turned = inner * _turns(rest, first, first * rest, sign, x.real, table)
+    swapped = Complex(turned.real.transpose(-1, -2), turned.imag.transpose(-1, -2))
+    done = _transformed(swapped, others, sign, table)
+    return Complex(*(part.transpose(-1, -2).reshape([*outer, first * rest]) for part in (done.real, done.imag)))
+
+
+def _product(x: Complex, length: int, sign: int, table: Table) -> Complex:
+    turns = _turns(length, length, length, sign, x.real, table)
+    return Complex(
+        x.real @ turns.real - x.imag @ turns.imag,
+        x.real @ turns.imag + x.imag @ turns.real,
+    )
+
+
+def _turns(rows: int, columns: int, length: int, sign: int, x: Tensor, table: Table) -> Complex:
+    """e^(±2πi · row · column / length).
+
+    Whole quarters of a turn are taken off before anything is rounded, and put back by exchanging the parts.
+    """
+    if rows * columns <= _WRITTEN:
+        cosine, sine = _of_quarters(np.outer(np.arange(rows), np.arange(columns)), length)
+        return Complex(table(cosine), table(sign * sine))
+    down, across = (build.arange(x.builder, size, DType.INT64) for size in (rows, columns))
+    places = (down.reshape([rows, 1]) * across) * 4
+    quarters = (places + length // 2) // length
+    angle = (places - quarters * length).cast(DType.FLOAT64) * (math.pi / 2 / length)
+    cosine, sine, quarter = angle.cos(), angle.sin(), quarters & 3
+    is_odd = build.equal(quarter & 1, 1)
+    real, imag = build.where(is_odd, sine, cosine), build.where(is_odd, cosine, sine)
+    real = build.where(build.equal(quarter, 1) | build.equal(quarter, 2), -real, real)
+    imag = build.where(quarter >= 2, -imag, imag)
+    return Complex(real, imag * float(sign))
+
+
+def _of_quarters(places: npt.NDArray[np.int64], length: int) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Cosines and sines of so many parts of a turn."""
+    quarters = (4 * places + length // 2) // length
+    angle = (4 * places - quarters * length) * (np.pi / 2 / length)
+    cosine, sine = np.cos(angle), np.sin(angle)
+    return (
+        np.choose(quarters % 4, [cosine, -sine, -cosine, sine]),
+        np.choose(quarters % 4, [sine, cosine, -sine, -cosine]),
+    )
