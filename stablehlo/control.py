@@ -120,7 +120,13 @@ def _said(op: Op) -> str:
     return f": {message[:200]}"
 
 
-_IDENTITIES: Final = frozenset({"Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape"})
+def _placed(op: Op) -> Sequence[Value]:
+    return op.operands
+
+
+_IDENTITIES: Final = frozenset(
+    {"Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape", "xla.sdy.FuncResultSharding"}
+)
 """Custom calls that place values on devices, of which there is one."""
 
 
@@ -129,6 +135,7 @@ OPERATORS: Final[dict[str, Translator]] = {
     "stablehlo.custom_call": _custom_call,
     "stablehlo.if": _if,
     "stablehlo.while": _while,
+    "sdy.sharding_constraint": _placed,
 }
 
 ANYWHERE: Final[dict[str, Translator]] = {"func.call": _call, "stablehlo.composite": _composite}

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from typing import Any, Final
 
 from dialect.mlir import PassManager, ir, search_dialects_in, stablehlo
 from tensorkiln.errors import InvalidGraphError, LimitExceededError, UnsupportedGraphError
+
+from .bytecode import BytecodeError, without_attributes_of
 
 MAX_NESTING: Final = 200
 """Levels of brackets in a text: the parser of MLIR goes down one frame of the stack, or several, for each."""
@@ -18,8 +21,8 @@ _TOKEN: Final = re.compile(rb'"(?:[^"\\\n]|\\.)*"|"|//[^\n]*|->|=>|>=|[({\[<]|[)
 _OPENING: Final = frozenset(b"({[<")
 MAGIC: Final = b"ML\xefR"
 """How MLIR bytecode begins."""
-_SHARDY: Final = b"\0sdy\0"
-"""How the table of names in bytecode has that dialect."""
+_SHARDY: Final = "sdy"
+"""The dialect in which JAX says where values lie: what it says in attributes changes no value."""
 
 
 def context() -> ir.Context:
@@ -58,6 +61,11 @@ def read_artifact(artifact: bytes, within: ir.Context) -> ir.Module:
     where = "/stablehlo/artifact"
     if not artifact.startswith(MAGIC):
         raise InvalidGraphError("The artifact does not begin as MLIR bytecode does.", pointers=[where])
+    is_sharded = f"{_SHARDY}\0".encode() in artifact
+    if is_sharded:
+        # Attributes of a dialect that is not known cannot be read, where they are not text.
+        with suppress(BytecodeError):
+            artifact = without_attributes_of(_SHARDY, artifact)
     said: list[str] = []
 
     def hear(diagnostic: Any) -> bool:
@@ -68,11 +76,10 @@ def read_artifact(artifact: bytes, within: ir.Context) -> ir.Module:
     try:
         return stablehlo.deserialize_portable_artifact(within, artifact)
     except (ir.MLIRError, ValueError, RuntimeError) as error:
-        if _SHARDY in artifact:
+        if is_sharded:
             raise UnsupportedGraphError(
-                "The artifact has parts of the dialect sdy, which partitions programs and has no portable form. JAX "
-                "writes them for typed keys, for shardings, and for calls of LAPACK: give keys as jax.random.key_data, "
-                "or export with jax.config.update('jax_use_shardy_partitioner', False).",
+                "The artifact has parts of the dialect sdy, which partitions programs, that are not read here. Export "
+                "it with jax.config.update('jax_use_shardy_partitioner', False).",
                 pointers=[where],
             ) from None
         shown = "; ".join(said) or str(error)

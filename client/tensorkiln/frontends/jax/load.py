@@ -23,8 +23,8 @@ from .sizes import size_places
 if TYPE_CHECKING:
     from ...sdk.client import Client
 
-_KEY: Final = "key<fry>"
-_KEY_WORDS: Final = 2
+_KEY_WORDS: Final = {"key<fry>": 2, "key<rbg>": 4, "key<urbg>": 4}
+"""How many words a key of each generator has."""
 
 
 def load(
@@ -36,8 +36,8 @@ def load(
     """A function that `jax.export` has serialized, or a file with one, as a model.
 
     `symbols` gives each symbolic size its inclusive bounds, or one integer that fixes it. The service of `client` makes
-    the graph; without one a client of the default settings is made for this call. A threefry key is an array of its two
-    words, uint32.
+    the graph; without one a client of the default settings is made for this call. A key is an array of its words,
+    uint32: two of threefry, four of the others.
 
     InvalidGraphError where it is no such function, or where symbols are missing; RequestError where they are unknown;
     UnsupportedGraphError names the operation, dtype or structure that is not supported; LimitExceededError. OSError
@@ -104,8 +104,8 @@ def _translated(module: StableHlo, client: Client | None) -> Graph:
 
 def _typed(aval: Aval, name: str) -> tuple[DType, tuple[Dim, ...]]:
     shape = tuple(parse_dim(dim) for dim in aval.shape)
-    if aval.dtype == _KEY:
-        return DType.UINT32, (*shape, _KEY_WORDS)
+    if aval.dtype in _KEY_WORDS:
+        return DType.UINT32, (*shape, _KEY_WORDS[aval.dtype])
     if aval.dtype in COMPLEX:
         return COMPLEX[aval.dtype], shape
     if aval.dtype not in {each.value for each in DType}:
