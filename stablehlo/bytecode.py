@@ -23,8 +23,8 @@ class BytecodeError(ValueError):
 def without_attributes_of(dialect: str, bytecode: bytes) -> bytes:
     """The module with an empty list in the place of each attribute of the dialect. BytecodeError where it is damaged.
 
-    An attribute has bytes of its own in a table, and is named by its number elsewhere. The list is written as text, which
-    has as many bytes with spaces behind it.
+    An attribute has bytes of its own in a table, and is named by its number elsewhere. The list is written as text, and
+    has as many bytes by the spaces behind it.
     """
     changed = bytearray(bytecode)
     sections = _sections(bytecode)

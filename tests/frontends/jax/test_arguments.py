@@ -78,7 +78,8 @@ def test_a_call_names_the_argument_whose_number_is_of_another_kind(client: Clien
 
 
 def test_a_complex_array_is_taken_as_it_is_and_a_number_in_the_type_of_its_argument(client: Client) -> None:
-    program = load(FILES / "spectra" / "fft.jax", client=client).compile(client=client)
+    content = (FILES / "spectra" / "fft.jax").read_bytes()
+    program = load(bytearray(content), client=client).compile(client=client)
     x = (np.arange(36).reshape(3, 12) * (1 - 2j)).astype(np.complex64)
     whole = program(x)
     assert whole.dtype == np.complex64

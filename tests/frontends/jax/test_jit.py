@@ -13,6 +13,7 @@ from tensorkiln.frontends import jax as kiln_jax
 
 jax: Any = pytest.importorskip("jax")
 jnp: Any = pytest.importorskip("jax.numpy")
+pytest.importorskip("jax.export")
 
 X = np.linspace(-1, 1, 12, dtype=np.float32).reshape(3, 4)
 
@@ -194,3 +195,16 @@ def test_complex_arrays_are_arguments_results_and_parameters(client: Client) -> 
     near(found["size"], np.abs(x))
     assert found["whole"].dtype == np.complex64
     assert isinstance(function(jnp.asarray(x), 1.0)["whole"], jax.Array)
+
+
+def test_keys_of_xlas_own_generator_draw_what_they_draw_in_jax(client: Client) -> None:
+    def function(key: Any) -> Any:
+        return jax.random.normal(key, (5,)), jax.random.split(key)
+
+    key = jax.random.key(5, impl="rbg")
+    drawn, keys = function(key)
+    exported = jax.export.export(jax.jit(function))(key).serialize()
+    found = kiln_jax.load(exported, client=client).compile(client=client)(np.asarray(jax.random.key_data(key)))
+    near(found[0], drawn)
+    assert np.array_equal(found[1], jax.random.key_data(keys))
+    assert np.array_equal(jax.random.key_data(kiln_jax.jit(function, client=client)(key)[1]), jax.random.key_data(keys))

@@ -28,7 +28,7 @@ _KEY_WORDS: Final = {"key<fry>": 2, "key<rbg>": 4, "key<urbg>": 4}
 
 
 def load(
-    source: bytes | str | os.PathLike[str] | Exported,
+    source: bytes | bytearray | str | os.PathLike[str] | Exported,
     *,
     symbols: Mapping[str, Bounds] | None = None,
     client: Client | None = None,
@@ -89,8 +89,8 @@ def model_of(
     return JaxModel(model, signature)
 
 
-def _content(source: bytes | str | os.PathLike[str]) -> bytes:
-    return source if isinstance(source, bytes) else Path(source).read_bytes()
+def _content(source: bytes | bytearray | str | os.PathLike[str]) -> bytes:
+    return bytes(source) if isinstance(source, bytes | bytearray) else Path(source).read_bytes()
 
 
 def _translated(module: StableHlo, client: Client | None) -> Graph:
