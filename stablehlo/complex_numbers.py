@@ -14,6 +14,7 @@ from tensorkiln import build
 from tensorkiln.build import Tensor
 from tensorkiln.build.constant import MAX_TABLE_ELEMENTS
 from tensorkiln.dtypes import DType
+from tensorkiln.frontends.composed import complex_functions as functions
 from tensorkiln.frontends.composed import complex_numbers as arithmetic
 from tensorkiln.frontends.composed.complex_numbers import Complex
 
@@ -166,21 +167,27 @@ def _reduce(op: Op) -> Sequence[Value]:
 
 OPERATORS: Final[dict[str, Translator]] = {
     "stablehlo.abs": _absolute,
+    "stablehlo.cbrt": _unary(functions.cbrt),
     "stablehlo.compare": _compare,
     "stablehlo.constant": _constant,
     "stablehlo.convert": _convert,
-    "stablehlo.cosine": _unary(arithmetic.cos),
+    "stablehlo.cosine": _unary(functions.cos),
     "stablehlo.divide": _binary(arithmetic.divide),
     "stablehlo.dot_general": _dot_general,
-    "stablehlo.exponential": _unary(arithmetic.exp),
-    "stablehlo.log": _unary(arithmetic.log),
+    "stablehlo.exponential": _unary(functions.exp),
+    "stablehlo.exponential_minus_one": _unary(functions.expm1),
+    "stablehlo.log": _unary(functions.log),
+    "stablehlo.log_plus_one": _unary(functions.log1p),
+    "stablehlo.logistic": _unary(functions.logistic),
     "stablehlo.multiply": _binary(lambda a, b: a * b),
-    "stablehlo.power": _binary(arithmetic.power),
+    "stablehlo.power": _binary(functions.power),
     "stablehlo.reduce": _reduce,
-    "stablehlo.rsqrt": _unary(arithmetic.rsqrt),
+    "stablehlo.rsqrt": _unary(functions.rsqrt),
     "stablehlo.sign": _unary(arithmetic.sign),
-    "stablehlo.sine": _unary(arithmetic.sin),
-    "stablehlo.sqrt": _unary(arithmetic.sqrt),
+    "stablehlo.sine": _unary(functions.sin),
+    "stablehlo.sqrt": _unary(functions.sqrt),
+    "stablehlo.tan": _unary(functions.tan),
+    "stablehlo.tanh": _unary(functions.tanh),
 }
 """Where operands or results are complex."""
 

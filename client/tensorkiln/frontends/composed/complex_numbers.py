@@ -1,8 +1,7 @@
 """Complex numbers as pairs of real tensors, which is what graphs have of them.
 
-What is more than sums and products is computed in float64 and rounded once. `log`, `sqrt` and `absolute` of infinities,
-NaN and signed zeros are those of C99. Elsewhere a part may be NaN where C99 has an infinity, and a zero may have the
-other sign.
+What is more than sums and products is computed in float64 and rounded once. `absolute` of infinities and NaN is that of
+C99. Of quotients, a part may be NaN where C99 has an infinity, and a zero may have the other sign.
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ from dataclasses import dataclass
 from ... import build
 from ...build import Tensor
 from ...dtypes import DType
-from .trigonometry import atan2, cosh, is_negative, sinh
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,10 +57,11 @@ def equal(left: Complex, right: Complex) -> Tensor:
 
 def divide(left: Complex, right: Complex) -> Complex:
     """A divisor of 0 gives what its real part alone does, and an infinite one makes 0 of what is finite."""
-    return _wide(_divided, left, right)
+    return in_float64(divided, left, right)
 
 
-def _divided(left: Complex, right: Complex) -> Complex:
+def divided(left: Complex, right: Complex) -> Complex:
+    """`divide` of numbers in float64."""
     size = build.maximum(build.absolute(right.real), build.absolute(right.imag))
     is_zero, is_infinite = build.equal(size, 0.0), build.equal(size, float("inf"))
     usual = build.where(is_zero | is_infinite, 1.0, size)
@@ -85,11 +84,11 @@ def absolute(x: Complex) -> Tensor:
 
 
 def _size(x: Complex) -> Tensor:
-    larger, ratio = _parts(x)
+    larger, ratio = magnitude(x)
     return larger * (ratio * ratio + 1.0).sqrt()
 
 
-def _parts(x: Complex) -> tuple[Tensor, Tensor]:
+def magnitude(x: Complex) -> tuple[Tensor, Tensor]:
     """The size of the larger part, and that of the smaller one over it: 0 where the larger is 0 or infinite."""
     a, b = build.absolute(x.real), build.absolute(x.imag)
     larger = _with_infinity(build.maximum(a, b), a, b)
@@ -102,87 +101,9 @@ def _with_infinity(x: Tensor, a: Tensor, b: Tensor) -> Tensor:
     return build.where(build.equal(a, float("inf")) | build.equal(b, float("inf")), float("inf"), x)
 
 
-def exp(x: Complex) -> Complex:
-    """The exponential; real where its operand is."""
-    return _wide(_exponential, x)
-
-
-def _exponential(x: Complex) -> Complex:
-    # Twice the half, which overflows no sooner than the result.
-    half = (x.real * 0.5).exp()
-    is_real, is_none = build.equal(x.imag, 0.0), build.equal(x.real, -float("inf"))
-    real, imag = half * (half * x.imag.cos()), half * (half * x.imag.sin())
-    real = build.where(is_real, half * half, real)
-    return Complex(build.where(is_none, 0.0, real), build.where(is_real, x.imag, build.where(is_none, 0.0, imag)))
-
-
-def log(x: Complex) -> Complex:
-    """The principal logarithm: its imaginary part is in (-π, π]."""
-    return _wide(_logarithm, x)
-
-
-def _logarithm(x: Complex) -> Complex:
-    larger, ratio = _parts(x)
-    far = larger.log() + build.log1p(ratio * ratio) * 0.5
-    # Near 1 the square less 1, of which nothing cancels.
-    smaller = larger * ratio
-    near = build.log1p((larger - 1.0) * (larger + 1.0) + smaller * smaller) * 0.5
-    is_near = (larger > 0.5) & (larger < 2.0)
-    return Complex(build.where(is_near, near, far), atan2(x.imag, x.real))
-
-
-def sqrt(x: Complex) -> Complex:
-    """The principal root: its real part is not negative."""
-    return _wide(_root, x)
-
-
-def _root(x: Complex) -> Complex:
-    a, b = build.absolute(x.real), build.absolute(x.imag)
-    larger, ratio = _parts(x)
-    own = build.where(build.equal(larger, 0.0) | build.equal(larger, float("inf")), 1.0, a / larger)
-    long = larger.sqrt() * ((own + (ratio * ratio + 1.0).sqrt()) * 0.5).sqrt()
-    short = build.where(build.equal(long, 0.0), b, b / (long * 2.0))
-    is_infinite = build.equal(b, float("inf"))
-    is_left = is_negative(x.real)
-    real = build.where(is_infinite, float("inf"), build.where(is_left, short, long))
-    size = build.where(is_infinite, float("inf"), build.where(is_left, long, short))
-    return Complex(real, build.where(is_negative(x.imag), -size, size))
-
-
-def rsqrt(x: Complex) -> Complex:
-    """1 over the principal root."""
-    return _wide(_inverse_root, x)
-
-
-def _inverse_root(x: Complex) -> Complex:
-    one = Complex(build.ones(x.real.builder, x.real.shape, x.dtype), build.zeros(x.real.builder, x.real.shape, x.dtype))
-    return _divided(one, _root(x))
-
-
-def power(left: Complex, right: Complex) -> Complex:
-    """e^(right · log left); 0 to a power whose real part is positive is 0, and anything to the power 0 is 1."""
-    return _wide(_raised, left, right)
-
-
-def _raised(left: Complex, right: Complex) -> Complex:
-    is_one = build.equal(right.real, 0.0) & build.equal(right.imag, 0.0)
-    is_none = build.equal(left.real, 0.0) & build.equal(left.imag, 0.0) & (right.real > 0.0)
-    found = _exponential(right * _logarithm(left))
-    real = build.where(is_one, 1.0, build.where(is_none, 0.0, found.real))
-    return Complex(real, build.where(is_one | is_none, 0.0, found.imag))
-
-
-def sin(x: Complex) -> Complex:
-    return _wide(lambda z: Complex(z.real.sin() * cosh(z.imag), z.real.cos() * sinh(z.imag)), x)
-
-
-def cos(x: Complex) -> Complex:
-    return _wide(lambda z: Complex(z.real.cos() * cosh(z.imag), -(z.real.sin() * sinh(z.imag))), x)
-
-
 def sign(x: Complex) -> Complex:
     """The number over its size; 0 gives itself."""
-    return _wide(_direction, x)
+    return in_float64(_direction, x)
 
 
 def _direction(x: Complex) -> Complex:
@@ -204,6 +125,6 @@ def einsum(subscripts: str, left: Complex, right: Complex) -> Complex:
     )
 
 
-def _wide(function: Callable[..., Complex], *operands: Complex) -> Complex:
+def in_float64(function: Callable[..., Complex], *operands: Complex) -> Complex:
     """`function` of operands in float64, rounded to their own type."""
     return function(*(each.cast(DType.FLOAT64) for each in operands)).cast(operands[0].dtype)
