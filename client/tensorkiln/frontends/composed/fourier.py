@@ -131,8 +131,8 @@ def _transformed(x: Complex, factors: list[int], sign: int, table: Table) -> Com
 
 
 def _of_factor(x: Complex, length: int, sign: int, table: Table) -> Complex:
-    direct = length <= max(_LARGEST_PRODUCT, _FACTOR)
-    return _product(x, length, sign, table) if direct else _convolution(x, length, sign, table)
+    function = _product if length <= _LARGEST_PRODUCT else _convolution
+    return function(x, length, sign, table)
 
 
 def _convolution(x: Complex, length: int, sign: int, table: Table) -> Complex:
