@@ -217,7 +217,17 @@ def test_an_operation_that_is_not_translated_is_named_with_its_place(server: Ser
     assert "model.py" not in server.log()
 
 
-@pytest.mark.parametrize("kind", ["complex<f32>", "f8E4M3FN", "i4", "!quant.uniform<i8:f32, 0.1>"])
+def test_complex_numbers_are_pairs_of_real_ones_in_a_program(server: Server) -> None:
+    kind = "4xcomplex<f32>"
+    text = module([kind], f"%r0 = stablehlo.multiply %a0, %a0 : tensor<{kind}>", kind)
+    (program,) = post(server, {"text": text}).json()["programs"]
+    buffers = {each["id"]: each for each in program["buffers"]}
+    for bindings in (program["inputs"], program["outputs"]):
+        found = [buffers[each["buffer"]] for each in bindings]
+        assert [(each["dtype"], each["shape"]) for each in found] == [("float32", [4, 2])]
+
+
+@pytest.mark.parametrize("kind", ["f8E4M3FN", "i4", "!quant.uniform<i8:f32, 0.1>"])
 def test_an_element_type_that_graphs_do_not_have_is_named(server: Server, kind: str) -> None:
     problem = post(
         server, {"text": module([f"4x{kind}"], f"%r0 = stablehlo.add %a0, %a0 : tensor<4x{kind}>", f"4x{kind}")}
