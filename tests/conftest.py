@@ -11,7 +11,9 @@ import tempfile
 
 import pytest
 from hypothesis import HealthCheck, settings
+from xdist.remote import Producer
 
+from tests.distribution import Distribution
 from tests.faults.size import FULL
 
 # The compiler raises the limit when it runs; hypothesis warns of a limit that changes under a test.
@@ -45,6 +47,11 @@ gc.disable()
 def pytest_xdist_auto_num_workers() -> int:
     """One process more than processors: a third of the tests wait for services and farms to come and go."""
     return len(os.sched_getaffinity(0)) + 1
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Distribution | None:
+    """That of this suite, where tests are handed out by group."""
+    return Distribution(config, log) if config.getoption("dist") == "loadgroup" else None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

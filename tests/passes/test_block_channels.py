@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from passes.compile import CompileRequest, compile_request
+from passes.compile import Compilation, CompileRequest, compile_request
 from passes.layout import block_channels
 from tensorkiln import expr
 from tensorkiln.build import Builder, Tensor, avg_pool2d, batch_norm, cat, conv2d, max_pool2d, pad, relu, sigmoid, where
@@ -186,15 +186,15 @@ def graph_of(write: Write) -> Graph:
     return output(b, write(b))
 
 
-def check(graph: Graph, isa: str, **symbols: int) -> None:
-    """The graph against the reference, with its parameters bound and not, its memory watched."""
+def check(graph: Graph, made: Compilation, **symbols: int) -> None:
+    """What a graph was compiled to against the reference, with its parameters bound and not, its memory watched."""
     rng = np.random.default_rng(1)
     arrays: list[np.ndarray] = []
     for var in graph.input_vars:
         shape = [expr.evaluate(dim, symbols) for dim in graph.types[var].shape]
         depth = max(1.0, float(np.prod(shape[1:]))) if var in graph.parameter_vars else 1.0
         arrays.append((rng.standard_normal(shape) / np.sqrt(depth)).astype(np.float32))
-    found = checked.run(compiled(graph, isa), *arrays, threads=2, **symbols)
+    found = checked.run(made, *arrays, threads=2, **symbols)
     for one, other in zip(found, evaluate(graph, *arrays, **symbols), strict=True):
         np.testing.assert_allclose(one, other, 1e-4, 1e-4)
 
@@ -205,24 +205,26 @@ def test_a_network_in_blocks_gives_what_the_reference_gives(name: str, isa: str)
     if not runs_here(isa):
         pytest.skip(f"this processor lacks instructions of {isa}")
     graph = graph_of(CASES[name])
-    assert is_blocked(graph, isa) or (name, isa) in PLAIN
+    made = compiled(graph, isa)
+    assert is_blocked(made, isa) or (name, isa) in PLAIN
     for size in (1, 4):
         symbols = {symbol: min(max(size * 3, low), high) for symbol, (low, high) in graph.symbols.items()}
-        check(graph, isa, **symbols)
+        check(graph, made, **symbols)
         if not symbols:
             break
 
 
-def is_blocked(graph: Graph, isa: str) -> bool:
+def is_blocked(made: Compilation, isa: str) -> bool:
     """Whether a temporary of the program has a vector of channels as its last dimension, behind an image."""
     lanes = 8 if isa == AVX2 else 16
-    buffers = compiled(graph, isa).program.buffers
+    buffers = made.program.buffers
     return any(entry.role == "temp" and len(entry.shape) > 4 and entry.shape[-1] == lanes for entry in buffers)
 
 
 @pytest.mark.parametrize("seed", range(24))
 def test_any_network_of_convolutions_gives_what_the_reference_gives(seed: int) -> None:
-    check(graph_of(lambda b: composed(b, random.Random(seed))), AVX2 if seed % 3 == 0 else "cpu:native")
+    graph = graph_of(lambda b: composed(b, random.Random(seed)))
+    check(graph, compiled(graph, AVX2 if seed % 3 == 0 else "cpu:native"))
 
 
 def composed(b: Builder, choice: random.Random) -> Tensor:
