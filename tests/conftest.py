@@ -45,7 +45,7 @@ gc.disable()
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """One process more than processors: a third of the tests wait for services and farms to come and go."""
+    """One process more than processors: one of them waits for services and farms to come and go."""
     return len(os.sched_getaffinity(0)) + 1
 
 
