@@ -21,7 +21,7 @@ demo: $(STAMP) ## compile SqueezeNet, run it, and compare with the output shippe
 	$(BIN)/python -m tensorkiln.demo
 
 test: $(STAMP) ## every test
-	$(BIN)/python -m pytest -W error -n auto --dist loadgroup
+	$(BIN)/python -m pytest -W error -n auto --dist loadgroup --durations 40
 
 check: $(STAMP) ## ruff and pyright
 	$(BIN)/ruff check .

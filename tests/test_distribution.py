@@ -65,7 +65,9 @@ def ran(folder: Path, files: Mapping[str, str]) -> tuple[str, dict[str, list[str
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n3", "--dist=loadgroup", "tests"]
+    # To load the others would take longer than the tests.
+    plugins = [f"-pno:{name}" for name in ("anyio", "cacheprovider", "hypothesispytest", "schemathesis", "timeout")]
+    command = [sys.executable, "-m", "pytest", "-q", *plugins, "-n3", "--dist=loadgroup", "tests"]
     outside = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     paths = os.pathsep.join([str(ROOT), *filter(None, [outside.get("PYTHONPATH")])])
     done = subprocess.run(command, cwd=folder, env={**outside, "PYTHONPATH": paths}, capture_output=True, text=True)
