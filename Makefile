@@ -14,7 +14,7 @@ setup: $(STAMP) ## a virtual environment with both distributions and the test to
 
 $(STAMP): pyproject.toml client/pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e './client[cpu,cuda,cli,onnx,jax]' -e '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e './client[cpu,cuda,cli,onnx,jax,tinygrad]' -e '.[dev]'
 	touch $@
 
 demo: $(STAMP) ## compile SqueezeNet, run it, and compare with the output shipped beside it

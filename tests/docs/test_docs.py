@@ -26,7 +26,7 @@ README, CONTRACT, PASSES = ROOT / "README.md", ROOT / "docs" / "contract.md", RO
 PAGES = sorted(
     [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "docker").glob("*.md"), ROOT / "client" / "README.md"]
 )
-RUN_BY_OTHER_TESTS = {"sdk.md", "cli.md", "build.md", "onnx.md", "jax.md", "torch.md"}
+RUN_BY_OTHER_TESTS = {"sdk.md", "cli.md", "build.md", "onnx.md", "jax.md", "torch.md", "tinygrad.md"}
 
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)

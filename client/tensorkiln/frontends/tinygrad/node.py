@@ -1,0 +1,65 @@
+"""One operation of tinygrad's, as a family of operations translates it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from ...build import Builder, Tensor
+from ...dtypes import DType
+from .element_types import dtype_of, is_open
+from .sizes import Sizes
+
+Asked: TypeAlias = "tuple[Any, DType]"
+"""A value of tinygrad's, and the element type that it is computed in."""
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """`values` are the operands, `dtype` is the result's; `read` gives what a realized buffer holds."""
+
+    uop: Any
+    builder: Builder
+    sizes: Sizes
+    dtype: DType
+    values: Sequence[Tensor]
+    read: Callable[[Any], Tensor]
+
+    @property
+    def value(self) -> Tensor:
+        """The operand that all others say something of."""
+        return self.values[0]
+
+
+Rule: TypeAlias = "Callable[[Node], Tensor]"
+Operands: TypeAlias = "Callable[[Any, DType], Sequence[Asked]]"
+
+
+def asked(uop: Any, dtype: DType) -> Asked:
+    """A value in its own type, or in `dtype` where tinygrad leaves its type open."""
+    return uop, dtype if is_open(uop) else dtype_of(uop)
+
+
+def all_alike(uop: Any, dtype: DType) -> Sequence[Asked]:
+    """All sources are operands, in the type of the result."""
+    return [asked(source, dtype) for source in uop.src]
+
+
+def nothing(uop: Any, dtype: DType) -> Sequence[Asked]:
+    """No source is an operand."""
+    del uop, dtype
+    return []
+
+
+def the_first(uop: Any, dtype: DType) -> Sequence[Asked]:
+    """One source is an operand, in the type of the result; the others are sizes."""
+    return [asked(uop.src[0], dtype)]
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """`rule` translates it; `operands` says of which values, and in which types."""
+
+    rule: Rule
+    operands: Operands = all_alike

@@ -1,0 +1,141 @@
+"""A graph of tinygrad's on the builder, one operation after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from ...build import Builder, Tensor
+from ...errors import InvalidGraphError, UnsupportedGraphError
+from ...expr import ExprError
+from .element_types import dtype_of, is_open
+from .node import Asked, Node, Operation
+from .operations import OPERATIONS
+from .sizes import Sizes
+
+MAX_LISTED: Final = 32
+"""Problems that an error's text names; its details have all of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """An operation that is not supported. `method` is the method of `Tensor` that it comes from, or empty."""
+
+    operation: str
+    method: str
+    shape: str
+    reason: str
+
+    def __str__(self) -> str:
+        source = f" of Tensor.{self.method}" if self.method else ""
+        return f"  {self.operation}{source}, {self.shape}: {self.reason}"
+
+
+@dataclass
+class Translation:
+    """Values of tinygrad's as tensors of one builder. `given` has those that are inputs, `read` makes parameters."""
+
+    builder: Builder
+    read: Callable[[Any], Tensor]
+    given: dict[Any, Tensor] = field(default_factory=dict[Any, Tensor])
+    known: dict[Asked, Tensor] = field(default_factory=dict[Asked, Tensor])
+    problems: dict[Any, Problem] = field(default_factory=dict[Any, Problem])
+
+    def __post_init__(self) -> None:
+        self.sizes = Sizes(self.builder)
+
+    def values(self, uops: Sequence[Any]) -> list[Tensor]:
+        """The values of the graph, each in the type that tinygrad gives it when it is realized.
+
+        UnsupportedGraphError that lists all operations which are not supported.
+        """
+        found: list[Tensor | None] = []
+        for uop in uops:
+            try:
+                found.append(self._value((uop, dtype_of(uop))))
+            except UnsupportedGraphError as error:
+                self._miss(uop, error.message)
+        if self.problems:
+            raise self._unsupported()
+        return [each for each in found if each is not None]
+
+    def _value(self, wanted: Asked) -> Tensor | None:
+        """Without recursion: graphs are deeper than Python's stack. None where something below is not supported."""
+        waiting: list[tuple[Asked, Sequence[Asked] | None]] = [(wanted, None)]
+        while waiting:
+            asked, operands = waiting.pop()
+            uop, dtype = asked
+            if asked in self.known or uop in self.problems:
+                continue
+            if uop in self.given:
+                self.known[asked] = self.given[uop]
+                continue
+            try:
+                if operands is None:
+                    folded = _folded(uop)
+                    operands = self._operation(folded).operands(folded, dtype)
+                    waiting.append((asked, operands))
+                    waiting.extend((each, None) for each in reversed(operands))
+                elif all(each in self.known for each in operands):
+                    self.known[asked] = self._computed(asked, operands)
+                else:
+                    # What is below is a problem already; this one is known by its consequences alone.
+                    self.problems.setdefault(uop, _CONSEQUENCE)
+            except UnsupportedGraphError as error:
+                self._miss(uop, error.message)
+            except (InvalidGraphError, ExprError) as error:
+                self._miss(uop, str(error))
+        return self.known.get(wanted)
+
+    def _operation(self, uop: Any) -> Operation:
+        found = OPERATIONS.get(uop.op.name)
+        if found is None:
+            raise UnsupportedGraphError("this operation is not supported")
+        return found
+
+    def _computed(self, asked: Asked, operands: Sequence[Asked]) -> Tensor:
+        uop, dtype = _folded(asked[0]), asked[1]
+        values = [self.known[each] for each in operands]
+        node = Node(uop, self.builder, self.sizes, dtype, values, self.read)
+        result = OPERATIONS[uop.op.name].rule(node)
+        if result.dtype is not dtype or result.rank != len(uop.shape):
+            raise UnsupportedGraphError(
+                f"the result would be {result.dtype} of rank {result.rank}, tinygrad says {dtype} of {len(uop.shape)}"
+            )
+        return result
+
+    def _miss(self, uop: Any, reason: str) -> None:
+        method = ", ".join(str(each) for each in uop.metadata or ())
+        shape = f"{uop.dtype}{_shown(uop)}"
+        self.problems[uop] = Problem(uop.op.name, method, shape, reason)
+
+    def _unsupported(self) -> UnsupportedGraphError:
+        own = [each for each in self.problems.values() if each is not _CONSEQUENCE]
+        listed = "\n".join(map(str, own[:MAX_LISTED]))
+        more = f"\n  and {len(own) - MAX_LISTED} more" if len(own) > MAX_LISTED else ""
+        details = [
+            {"operation": each.operation, "method": each.method, "shape": each.shape, "reason": each.reason}
+            for each in own
+        ]
+        return UnsupportedGraphError(
+            f"{len(own)} of the operations of the tensor graph are not supported:\n{listed}{more}",
+            details={"operations": details},
+        )
+
+
+_CONSEQUENCE: Final = Problem("", "", "", "")
+
+
+def _folded(uop: Any) -> Any:
+    """Arithmetic on numbers alone is Python's, exact or in double precision, as tinygrad has it."""
+    if is_open(uop) and uop.src and uop.op.name not in ("CAST", "AFTER", "BUFFER") and uop.shape == ():
+        simple = uop.simplify()
+        return simple if simple.op.name == "CONST" and simple.dtype == uop.dtype else uop
+    return uop
+
+
+def _shown(uop: Any) -> str:
+    """The shape, for people."""
+    sizes = uop._shape or ()  # `shape` raises where there is none.
+    return f"[{', '.join(str(size) if isinstance(size, int) else size.render() for size in sizes)}]"

@@ -1,0 +1,138 @@
+"""`jit` beside tinygrad itself: structures, state, random numbers, and what a compiled function cannot do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tensorkiln import Client
+from tensorkiln.errors import CallInputError
+from tensorkiln.frontends.tinygrad import jit
+
+from .recipe import floats, tinygrad
+
+X = floats(4, 6)
+
+
+def tensor(array: Any) -> Any:
+    return tinygrad().Tensor(array).realize()
+
+
+def test_arguments_and_results_keep_their_structure(client: Client) -> None:
+    @jit(client=client)
+    def function(tree: Any, *, scale: float) -> Any:
+        return {"a": tree["x"] * scale, "b": (tree["y"][0].sum(), "text", None)}
+
+    found = function({"x": tensor(X), "y": [tensor(X + 1)]}, scale=2.0)
+    np.testing.assert_array_equal(found["a"].numpy(), X * 2)
+    np.testing.assert_allclose(found["b"][0].numpy(), (X + 1).sum(), rtol=1e-5)
+    assert found["b"][1:] == ("text", None)
+
+
+def test_results_are_of_the_kind_that_the_arguments_are(client: Client) -> None:
+    double = jit(lambda x: x * 2, client=client)
+    assert type(double(X)) is np.ndarray
+    half = double(tensor(X).bfloat16())
+    assert isinstance(half, tinygrad().Tensor)
+    assert half.dtype is tinygrad().dtypes.bfloat16
+
+
+def test_each_signature_is_compiled_once(client: Client) -> None:
+    traces: list[Any] = []
+
+    @jit(client=client)
+    def function(x: Any, power: Any) -> Any:
+        traces.append(power)
+        return x * power
+
+    for array, power in ((X, 1), (X + 1, 1), (X, 1.0), (X, True), (X[:2], 1), (X, 1)):
+        np.testing.assert_array_equal(function(array, power), array * power)
+    assert len(traces) == function.signatures == 4
+
+
+def test_weights_are_parameters_and_realized_once(client: Client) -> None:
+    layer = tinygrad().nn.Linear(6, 3)
+    compiled = jit(layer, client=client)
+    found = compiled(tensor(X))
+    np.testing.assert_allclose(found.numpy(), layer(tensor(X)).numpy(), rtol=1e-5, atol=1e-6)
+    made = compiled.model(tensor(X))
+    assert sorted(each.size for each in made.parameters.values()) == [3, 18]
+    assert set(made.graph.parameter_vars) == made.parameters.keys()
+
+
+def test_a_step_of_training_changes_what_tinygrad_s_changes(client: Client) -> None:
+    nn, context = tinygrad().nn, tinygrad().Context
+
+    def trained(compile_step: Callable[[Any], Any]) -> Any:
+        weights = tensor(np.ones((6, 2), np.float32))
+        optimizer = nn.optim.SGD([weights], lr=0.1, momentum=0.9)
+
+        def step(x: Any) -> Any:
+            optimizer.zero_grad()
+            loss = (x @ weights).square().mean()
+            loss.backward()
+            return loss.realize(*optimizer.schedule_step())
+
+        compiled = compile_step(step)
+        with context(TRAINING=1):
+            return [compiled(tensor(X)).item() for _ in range(3)], weights.numpy()
+
+    losses, weights = trained(lambda step: jit(step, client=client))
+    expected, expected_weights = trained(lambda step: step)
+    np.testing.assert_allclose(losses, expected, rtol=1e-5)
+    np.testing.assert_allclose(weights, expected_weights, rtol=1e-5)
+
+
+def test_calls_draw_what_tinygrad_draws_next(client: Client) -> None:
+    kind = tinygrad().Tensor
+    draw = jit(lambda: kind.rand(3), client=client)
+    kind.manual_seed(5)
+    expected = [kind.rand(3).numpy() for _ in range(3)]
+    for _ in range(2):
+        kind.manual_seed(5)
+        found = [draw().numpy(), kind.rand(3).numpy(), draw().numpy()]
+        np.testing.assert_array_equal(found, expected)
+    assert draw.signatures == 1
+
+
+def _kept(x: Any, kept: list[Any] = []) -> Any:  # noqa: B006  # the very thing that is refused
+    kept.append(x + 1)
+    return x
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (lambda x: x + x.sum().item(), "reads the value of a tensor"),
+        (lambda x: x.assign(x + 1), r"changes its argument args\[0\]"),
+        (_kept, r"keeps a tensor of the shape \(4, 6\)"),
+        (lambda x: 3, "gives no tensor"),
+    ],
+)
+def test_what_a_compiled_function_cannot_do_is_refused(client: Client, function: Any, message: str) -> None:
+    compiled = jit(function, client=client)
+    with pytest.raises(CallInputError, match=message):
+        compiled(tensor(X))
+
+
+def test_an_argument_that_cannot_be_compared_is_refused(client: Client) -> None:
+    with pytest.raises(CallInputError, match=r"args\[0\] is a set"):
+        jit(lambda x: x, client=client)({1})
+
+
+def test_a_function_that_fails_leaves_tinygrad_as_it_was(client: Client) -> None:
+    kind, weights = tinygrad().Tensor, tensor(X)
+    before, realize = weights.uop, kind.realize
+
+    def function(x: Any) -> Any:
+        weights.assign(weights + x)
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        jit(function, client=client)(tensor(X))
+    assert weights.uop is before
+    assert kind.realize is realize
+    assert (tensor(X) + 1).numpy().tolist() == (X + 1).tolist()
