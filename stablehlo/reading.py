@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from contextlib import suppress
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
 from typing import Any, Final
 
 from dialect.mlir import PassManager, ir, search_dialects_in, stablehlo
@@ -86,6 +87,24 @@ def read_artifact(artifact: bytes, within: ir.Context) -> ir.Module:
         raise _refused(where, "The artifact is no portable artifact that is read here", shown) from None
     finally:
         handler.detach()
+
+
+@contextmanager
+def of_text() -> Generator[None]:
+    """Within it InvalidGraphError for names that are no text: bytecode may have any bytes there."""
+    try:
+        yield
+    except UnicodeError as error:
+        raise _no_text() from error
+    except RuntimeError as error:
+        # What the bindings say of bytes that are not UTF-8.
+        if "str_from_cstr_and_size" not in str(error):
+            raise
+        raise _no_text() from error
+
+
+def _no_text() -> InvalidGraphError:
+    return InvalidGraphError("A name in the module is not UTF-8.", pointers=["/stablehlo"])
 
 
 def legalize(module: ir.Module) -> None:

@@ -52,7 +52,7 @@ def translate(
     is too large; each names the operation and its location. RequestError for bounds of what the module does not have.
     """
     within = reading.context()
-    with within:
+    with within, reading.of_text():
         is_text = isinstance(source, str)
         module = reading.read_text(source, within) if is_text else reading.read_artifact(source, within)
         reading.legalize(module)

@@ -11,7 +11,7 @@ import math
 import os
 import zipfile
 from collections.abc import Iterator, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, BinaryIO, Final, NamedTuple
 
 import numpy as np
 
@@ -70,13 +70,19 @@ def read_model(path: str | os.PathLike[str]) -> Parts:
     graph when its text is none; OSError when it cannot be read.
     """
     name = os.fspath(path)
+    # What cannot be opened is the caller's to hear of; what fails after that, a seek before the file, is its content.
+    with open(path, "rb") as file:
+        return _parts(file, name)
+
+
+def _parts(file: BinaryIO, name: str) -> Parts:
     try:
-        with zipfile.ZipFile(path) as archive:
+        with zipfile.ZipFile(file) as archive:
             entries = {entry.filename: entry for entry in archive.infolist()}
             graph = Graph.model_validate_json(_content(archive, entries, _GRAPH, MAX_BODY_BYTES, name))
             names = _Names.model_validate_json(_content(archive, entries, _NAMES, MAX_NAMES_BYTES, name))
             parameters = dict(_parameters(archive, entries, graph, name))
-    except (zipfile.BadZipFile, RuntimeError, EOFError, ValueError) as error:
+    except (zipfile.BadZipFile, RuntimeError, EOFError, ValueError, OSError) as error:
         # An encrypted or a cut entry, a place before the file, text that is no JSON or of other fields.
         raise RequestError(f"{name} is not a saved model: {error}") from error
     free = [var for var in graph.input_vars if var not in parameters]

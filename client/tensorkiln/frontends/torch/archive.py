@@ -42,12 +42,19 @@ def read_archive(source: Source) -> Exported:
     InvalidGraphError when this is no such archive or damaged; UnsupportedGraphError for another schema, for several
     programs in one archive, and for weights that only torch can unpickle. OSError when a file cannot be opened.
     """
-    called = os.fspath(source) if isinstance(source, str | os.PathLike) else "the stream"
+    if not isinstance(source, str | os.PathLike):
+        return _of_stream(source, "the stream")
+    # What cannot be opened is the caller's to hear of; what fails after that, a seek before the file, is its content.
+    with open(source, "rb") as file:
+        return _of_stream(file, os.fspath(source))
+
+
+def _of_stream(stream: BinaryIO, called: str) -> Exported:
     try:
-        with zipfile.ZipFile(source) as archive:
+        with zipfile.ZipFile(stream) as archive:
             check_entries(archive)
             return _read(archive, called)
-    except _UNREADABLE as error:
+    except (*_UNREADABLE, OSError) as error:
         raise InvalidGraphError(f"{called} cannot be read as an exported program: {error!r}") from error
 
 
