@@ -54,7 +54,8 @@ class Walk:
         """The location behind each node of the graph."""
         found: list[str] = []
         ends = [*(nodes for nodes, _ in self._places[1:]), self._builder.node_count]
-        for (begin, op), end in zip(self._places, ends, strict=True):
+        # Without any operation there is an end, that of the inputs.
+        for (begin, op), end in zip(self._places, ends, strict=False):
             if end > begin:
                 found += [""] * (begin - len(found)) + [f"{op.name} at {op.where}"] * (end - begin)
         return (*found, *[""] * (self._builder.node_count - len(found)))

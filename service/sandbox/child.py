@@ -35,8 +35,10 @@ EXIT_DEFECT: Final = 70
 _ASSIGNMENTS: Final = 3
 # A process ends soon and its memory with it; what a warm-up has left is frozen and looked at no more.
 _COLLECT_EVERY: Final = (50_000, 20, 100)
-_UNCOLLECTED: Final = frozenset({"answer", "prepare", "render", "split", "validate"})
-"""Jobs that read graphs and programs, whose objects have no cycles: to look for some takes a tenth of their time."""
+_UNCOLLECTED: Final = frozenset({"answer", "prepare", "render", "split", "translate", "validate"})
+"""Jobs that read graphs and programs, whose objects have no cycles: to look for some takes a tenth of their time, and a
+third of a translation's.
+"""
 RESERVE: Final = "kiln reserve"
 """What a process without a job is called; one with a job is called `kiln ` and the kind of it."""
 DONE: Final = b"done"

@@ -102,6 +102,16 @@ def test_a_damaged_saved_model_is_refused(tmp_path: Path) -> None:
         Model.load(path)
 
 
+def test_a_saved_model_without_its_middle_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "model"
+    model().save(path)
+    whole = path.read_bytes()
+    # The first entry would then begin before the file, where no system seeks.
+    path.write_bytes(whole[:100] + whole[140:])
+    with pytest.raises(RequestError, match="is not a saved model"):
+        Model.load(path)
+
+
 def test_an_encrypted_or_shortened_entry_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "model"
     model().save(path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
@@ -143,3 +144,17 @@ def test_an_assertion_without_an_operand_is_invalid() -> None:
     %r0 = stablehlo.negate %a0 : tensor<f32>"""
     with pytest.raises(InvalidGraphError, match="an assertion about shapes has no operand"):
         translate(module(["f32"], body, "f32"))
+
+
+def test_a_function_that_gives_its_argument_is_a_graph_of_it() -> None:
+    found = translate(module(["4xf32"], "", "4xf32").replace("%r0", "%a0"))
+    assert [node["node"] for node in found.document["nodes"]] == ["placeholder"]
+    assert found.document["output_vars"] == found.document["input_vars"]
+    assert found.places == ("",)
+
+
+def test_a_name_that_is_no_text_is_refused() -> None:
+    artifact = (Path(__file__).parent / "exported" / "numbers.mlirbc").read_bytes()
+    assert b"main\0" in artifact
+    with pytest.raises(InvalidGraphError, match="A name in the module is not UTF-8"):
+        translate(artifact.replace(b"main\0", b"ma\xffn\0"))

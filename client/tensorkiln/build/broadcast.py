@@ -19,6 +19,9 @@ def broadcast_shape(builder: Builder, shapes: Sequence[Sequence[Dim]]) -> tuple[
     Only a static 1 broadcasts. Two dims that differ as expressions but may be equal count as equal, and the call checks
     it; InvalidGraphError when they cannot be equal under the symbols' bounds.
     """
+    given = [shape for shape in shapes if shape]
+    if not given or given.count(given[0]) == len(given):
+        return tuple(given[0]) if given else ()
     rank = max(map(len, shapes), default=0)
     result: list[Dim] = [1] * rank
     for shape in shapes:

@@ -41,6 +41,7 @@ class Builder:
         self._outputs: list[Tensor] = []
         self._symbols: dict[str, tuple[int, int]] = {}
         self._scalars: dict[tuple[DType, str], Tensor] = {}
+        self._asked: dict[tuple[DType, str], Tensor] = {}
         self._values: dict[str, Tensor] = {}
 
     @property
@@ -101,11 +102,14 @@ class Builder:
     def scalar(self, value: Scalar, dtype: DType | None = None) -> Tensor:
         """A rank-0 constant; equal ones share a node."""
         kind = dtype or _natural_dtype(value)
-        stated = scalar_value(value, kind, self.error)
-        key = (kind, repr(stated))
-        if key not in self._scalars:
-            self._scalars[key] = self.append("const_scalar", kind, (), value=stated)
-        return self._scalars[key]
+        asked = (kind, repr(value))
+        if asked not in self._asked:
+            stated = scalar_value(value, kind, self.error)
+            key = (kind, repr(stated))
+            if key not in self._scalars:
+                self._scalars[key] = self.append("const_scalar", kind, (), value=stated)
+            self._asked[asked] = self._scalars[key]
+        return self._asked[asked]
 
     def symbol_value(self, name: str) -> Tensor:
         """The value of a declared symbol at the call, as a rank-0 int64."""

@@ -26,10 +26,11 @@ def reshape(x: Tensor, *shape: Dim | str | Sequence[Dim | str]) -> Tensor:
 def _flat(shape: Sequence[Dim | str | Sequence[Dim | str]]) -> list[Dim | str]:
     dims: list[Dim | str] = []
     for entry in shape:
-        if isinstance(entry, Sequence) and not isinstance(entry, str):
-            dims.extend(entry)
-        else:
+        # What is no sequence is tested for first: to ask for one takes long.
+        if isinstance(entry, int | str) or not isinstance(entry, Sequence):
             dims.append(entry)
+        else:
+            dims.extend(entry)
     return dims
 
 

@@ -8,6 +8,7 @@ import random
 import sys
 import zipfile
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -104,3 +105,12 @@ def test_a_config_that_is_no_object_is_refused() -> None:
     for text in (b"[]", b"7", json.dumps({"config": [1]}).encode()):
         with pytest.raises(InvalidGraphError, match="cannot be read as an exported program"):
             load(rewritten({WEIGHTS: text}))
+
+
+def test_a_file_without_its_middle_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "program.pt2"
+    whole = program("networks", "conv2d").getvalue()
+    # The first entry would then begin before the file, where no system seeks.
+    path.write_bytes(whole[:100] + whole[140:])
+    with pytest.raises(InvalidGraphError, match=r"program\.pt2 cannot be read as an exported program"):
+        load(path)
