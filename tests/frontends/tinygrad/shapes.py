@@ -27,6 +27,20 @@ def _assigned(x: Any) -> Any:
     return y.flip(0)
 
 
+def _assigned_by_views(x: Any) -> Any:
+    y = x.clone()
+    first, second = y[0:2], y[1:4]
+    first.assign(first * 2)
+    second.assign(second * 3 + first[0])
+    return y + 0
+
+
+def _assigned_turned(x: Any) -> Any:
+    y = x.zeros(4, 6).contiguous().realize()
+    y.permute(1, 0).flip(0)[1:3].assign(x.permute(1, 0)[:2])
+    return y + 1
+
+
 def _tensor(values: Any) -> Any:
     return tinygrad().Tensor(values)
 
@@ -58,6 +72,8 @@ RECIPES: Final[dict[str, Recipe]] = {
     "one_hot": Recipe(lambda i: i.one_hot(5), (ROWS,)),
     "set_items": Recipe(_filled, (X,)),
     "assign": Recipe(_assigned, (X,)),
+    "assign_views": Recipe(_assigned_by_views, (X,)),
+    "assign_turned": Recipe(_assigned_turned, (X,)),
     "cat": Recipe(_cat, (X, floats(4, 2))),
     "stack": Recipe(lambda x, y: x.stack(y, dim=1), (X, X + 1)),
     "split": Recipe(lambda x: x.split([1, 3], dim=0), (X,)),

@@ -68,7 +68,10 @@ def widened(uop: Any, target: Any) -> DType:
 
 
 def meeting(*uops: Any) -> DType:
-    """The type in which values are compared."""
+    """The type in which values are compared. UnsupportedGraphError when it lacks values of one of them."""
     settled = [uop for uop in uops if not is_open(uop)]
     module = installed("tinygrad.dtype")
-    return named(module.least_upper_dtype(*(default(uop) for uop in settled or uops)))
+    found = named(module.least_upper_dtype(*(default(uop) for uop in settled or uops)))
+    if any(dtype_of(uop).is_float for uop in uops) and not found.is_float:
+        raise UnsupportedGraphError(f"a float is compared with a value of {found}")
+    return found

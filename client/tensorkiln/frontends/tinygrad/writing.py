@@ -37,6 +37,8 @@ def _views(uop: Any) -> list[Any]:
             raise UnsupportedGraphError(f"a write through {place.op.name} is not supported")
         found.append(place)
         place = place.src[0]
+    if place is not uop.src[0] and any(view.op.name == "SHRINK" for view in found):
+        raise UnsupportedGraphError("a write to a part of a buffer has to follow all writes before it")
     return found
 
 
