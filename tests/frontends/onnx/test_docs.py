@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from tensorkiln.frontends.onnx import OPERATORS
+from tensorkiln.frontends.onnx import LEARNED_OPERATORS, OPERATORS
 
 PAGE = (Path(__file__).parents[3] / "docs" / "onnx.md").read_text()
 
@@ -14,6 +14,12 @@ def test_the_operators_on_the_page_are_those_of_the_importer():
     listed = re.search(r"## Operators\n\n(.*?)\n\n", PAGE, re.DOTALL)
     assert listed is not None
     assert listed[1].split() == sorted(OPERATORS)
+
+
+def test_the_operators_of_learned_models_on_the_page_are_those_of_the_importer():
+    listed = re.search(r"Of the domain `ai.onnx.ml`: ([^.]*)\.\n", PAGE)
+    assert listed is not None
+    assert listed[1].split() == sorted(LEARNED_OPERATORS)
 
 
 def test_the_example_runs():

@@ -26,6 +26,7 @@ REFUSED = {
     "If": SEQUENCE,
     "Identity": SEQUENCE,
     "LSTM": "lengths of sequences",
+    "LabelEncoder": TEXT,
     "Loop": SEQUENCE,
     "Not": "opset 1",
     "Scan": "opset 8",
@@ -35,16 +36,13 @@ MISSING = {
     *(
         "Adagrad",
         "Adam",
-        "ArrayFeatureExtractor",
         "Bernoulli",
-        "Binarizer",
         "DeformConv",
         "ImageDecoder",
-        "LabelEncoder",
     ),
     *("Momentum", "NonMaxSuppression", "OptionalGetElement", "OptionalHasElement", "RegexFullMatch", "RoiAlign"),
     *("SequenceInsert", "SequenceMap", "SplitToSequence", "StringConcat", "StringNormalizer", "StringSplit"),
-    *("TfIdfVectorizer", "TreeEnsemble"),
+    "TfIdfVectorizer",
 }
 """Operators that are refused."""
 COMPILED = [

@@ -14,6 +14,7 @@ from ...build import Builder, Tensor
 from ...errors import InvalidGraphError, UnsupportedGraphError
 from ..bounds import Bounds
 from ..model import Model
+from . import ml
 from .declare import declare_inputs, graph_name
 from .functions import Functions
 from .parameters import Parameters
@@ -111,4 +112,9 @@ def _opsets(proto: ModelProto) -> dict[str, int]:
     version = versions.setdefault("", newest)
     if not MIN_OPSET <= version <= newest:
         raise UnsupportedGraphError(f"the model is of opset {version}; supported are {MIN_OPSET} to {newest}")
+    learning = versions.get(ml.DOMAIN, 1)
+    if not 1 <= learning <= defs.onnx_ml_opset_version():
+        raise UnsupportedGraphError(
+            f"the model is of version {learning} of {ml.DOMAIN}; supported are 1 to {defs.onnx_ml_opset_version()}"
+        )
     return versions

@@ -42,6 +42,7 @@ class Node:
         self._proto, self._read_names, self.run = proto, read, run
         self.name = name
         self.op = proto.op_type
+        self.domain = "" if proto.domain == "ai.onnx" else proto.domain
         self.opset = opset
         self.output_count = len(proto.output)
         self._read_outputs = [bool(output) and output in read for output in proto.output]
@@ -90,7 +91,9 @@ class Node:
     def parameter(self, array: Host) -> Tensor:
         """A host array as a value of the graph."""
         if array.dtype == object:
-            self.fail("a shape that depends on symbols is used as data")
+            holds_text = any(isinstance(item, str | bytes) for item in array.reshape(-1).tolist())
+            what = "strings are used" if holds_text else "a shape that depends on symbols is used"
+            self.fail(f"{what} as data")
         return self._parameters.tensor(array)
 
     def apart(self, parameters: Parameters) -> Node:

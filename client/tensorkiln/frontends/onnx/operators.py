@@ -16,6 +16,7 @@ from . import (
     indexing,
     inference,
     linear,
+    ml,
     normalization,
     padding,
     pooling,
@@ -33,7 +34,7 @@ from . import (
     unfolding,
 )
 from .node import Node
-from .value import Value
+from .value import Absent, Value
 
 OPERATORS: Mapping[str, Callable[[Node], Value | Sequence[Value]]] = MappingProxyType(
     {
@@ -62,8 +63,13 @@ OPERATORS: Mapping[str, Callable[[Node], Value | Sequence[Value]]] = MappingProx
     }
 )
 
+DOMAINS: Mapping[str, Mapping[str, Callable[[Node], Value | Sequence[Value | Absent]]]] = MappingProxyType(
+    {"": OPERATORS, ml.DOMAIN: ml.OPERATORS}
+)
+"""The operators of each domain of ONNX that an import knows."""
 
-def results_of(node: Node) -> Sequence[Value]:
+
+def results_of(node: Node) -> Sequence[Value | Absent]:
     """The outputs of a node that an import knows, computed by the graph or here."""
-    result = OPERATORS[node.op](node)
+    result = DOMAINS[node.domain][node.op](node)
     return [result] if isinstance(result, Tensor | np.ndarray) else result

@@ -18,10 +18,10 @@ from .folding import fold, is_foldable
 from .functions import MAX_DEPTH, Body, Functions, bound
 from .naming import named
 from .node import Node
-from .operators import OPERATORS, results_of
+from .operators import DOMAINS, results_of
 from .parameters import Parameters
 from .signature import check_inputs
-from .value import Host, Value
+from .value import Absent, Host, Value
 
 OWN_DOMAINS = ("", "ai.onnx")
 UNREADABLE = (
@@ -31,13 +31,6 @@ UNREADABLE = (
 """What protobuf and onnx raise on bytes that are no model, or no tensor of a known type."""
 MAX_RUN = 2 * MAX_NODES
 """Nodes, of which many compute what is known and leave none in the graph."""
-
-
-@dataclass(frozen=True, slots=True)
-class Absent:
-    """An output that we do not compute; only reading it is an error."""
-
-    reason: str
 
 
 @dataclass
@@ -136,8 +129,9 @@ class Scope:
     def _run(self, proto: NodeProto, name: str) -> None:
         self.work.one_more(name)
         inputs = [self._input(entry, f"{proto.op_type} {name}") for entry in proto.input]
-        opset = self.opsets.get(proto.domain if proto.domain not in OWN_DOMAINS else "", 1)
-        is_own = proto.domain in OWN_DOMAINS and proto.op_type in OPERATORS and proto not in self.functions
+        domain = proto.domain if proto.domain not in OWN_DOMAINS else ""
+        opset = self.opsets.get(domain, 1)
+        is_own = proto.op_type in DOMAINS.get(domain, ()) and proto not in self.functions
         node = Node(proto, name, opset, inputs, self.parameters, self.read, self.run_subgraph)
         results: Sequence[Value | Absent]
         if is_own:

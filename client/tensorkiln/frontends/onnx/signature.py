@@ -26,7 +26,7 @@ class _Input:
 
 def check_inputs(node: Node) -> None:
     """InvalidGraphError for a wrong number of inputs or a wrong type; UnsupportedGraphError outside the opset."""
-    formal = _inputs(node.op, node.opset)
+    formal = _inputs(node.op, node.opset, node.domain)
     if formal is None:
         node.fail(f"opset {node.opset} does not have this operator")
     if formal and formal[-1].repeats:
@@ -46,8 +46,8 @@ def check_inputs(node: Node) -> None:
 
 
 @cache
-def _inputs(op: str, opset: int) -> list[_Input] | None:
-    if not defs.has(op, opset):
+def _inputs(op: str, opset: int, domain: str) -> list[_Input] | None:
+    if not defs.has(op, opset, domain):
         return None
     option = defs.OpSchema.FormalParameterOption
     return [
@@ -58,7 +58,7 @@ def _inputs(op: str, opset: int) -> list[_Input] | None:
             each.option != option.Optional,
             each.option == option.Variadic,
         )
-        for each in defs.get_schema(op, opset).inputs
+        for each in defs.get_schema(op, opset, domain).inputs
     ]
 
 

@@ -7,6 +7,7 @@ integer or a dimension expression; arithmetic on it is arithmetic of dimensions.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -18,6 +19,13 @@ Host: TypeAlias = "np.ndarray[Any, Any]"
 Value: TypeAlias = "Tensor | Host"
 MAX_GROWN_ELEMENTS = 1 << 28
 """Elements of a host value that is made of smaller ones; the graph computes what would be larger."""
+
+
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """An output that we do not compute; only reading it is an error."""
+
+    reason: str
 
 
 def host_dims(dims: Iterable[Dim]) -> Host:

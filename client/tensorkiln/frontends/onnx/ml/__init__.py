@@ -1,0 +1,25 @@
+"""The domain ai.onnx.ml: what scikit-learn's estimators become."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Final
+
+from ..node import Node
+from ..value import Absent, Value
+from . import categories, features, linear, scaling, support_vectors, trees
+
+DOMAIN: Final = "ai.onnx.ml"
+
+OPERATORS: Mapping[str, Callable[[Node], Value | Sequence[Value | Absent]]] = MappingProxyType(
+    {
+        **categories.OPERATORS,
+        **features.OPERATORS,
+        **linear.OPERATORS,
+        **scaling.OPERATORS,
+        **support_vectors.OPERATORS,
+        **trees.OPERATORS,
+    }
+)
+"""By ONNX's name."""
