@@ -37,10 +37,14 @@ MISSING = {
         "Adagrad",
         "Adam",
         "Bernoulli",
-        "DeformConv",
         "ImageDecoder",
     ),
-    *("Momentum", "NonMaxSuppression", "OptionalGetElement", "OptionalHasElement", "RegexFullMatch", "RoiAlign"),
+    *(
+        "Momentum",
+        "OptionalGetElement",
+        "OptionalHasElement",
+        "RegexFullMatch",
+    ),
     *("SequenceInsert", "SequenceMap", "SplitToSequence", "StringConcat", "StringNormalizer", "StringSplit"),
     "TfIdfVectorizer",
 }

@@ -41,7 +41,7 @@ def grid_sample(node: Node) -> Value:
     parts: list[Tensor] = []
     for chosen in combinations(*taps):
         weight = reduce(mul, (weight for _, weight in chosen))
-        value = _read(x, flat, [place for place, _ in chosen], sizes, points, padding, aligns)
+        value = read_at(x, flat, [place for place, _ in chosen], sizes, points, padding, aligns)
         parts.append(value * weight.reshape([grid.shape[0], 1, points]).cast(x.dtype))
     return reduce(add, parts).reshape([*x.shape[:2], *grid.shape[1:-1]])
 
@@ -66,7 +66,7 @@ def _nearest(place: Tensor) -> list[tuple[Tensor, Tensor]]:
     return [(build.rint(place), build.ones(place.builder, place.shape, place.dtype))]
 
 
-def _linear(place: Tensor) -> list[tuple[Tensor, Tensor]]:
+def linear_taps(place: Tensor) -> list[tuple[Tensor, Tensor]]:
     first = build.floor(place)
     after = place - first
     return [(first, 1.0 - after), (first + 1.0, after)]
@@ -85,12 +85,12 @@ def _cubic(place: Tensor) -> list[tuple[Tensor, Tensor]]:
 
 _TAPS: dict[str, Callable[[Tensor], list[tuple[Tensor, Tensor]]]] = {
     "nearest": _nearest,
-    "linear": _linear,
+    "linear": linear_taps,
     "cubic": _cubic,
 }
 
 
-def _read(
+def read_at(
     x: Tensor,
     flat: Tensor,
     places: Sequence[Tensor],
