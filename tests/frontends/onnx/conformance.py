@@ -23,8 +23,11 @@ from onnx.backend.test.case.test_case import TestCase
 from tensorkiln.errors import TensorkilnError, UnsupportedGraphError
 from tensorkiln.frontends.model import Model
 from tensorkiln.frontends.onnx import load
+from tensorkiln.frontends.onnx.load import KEY
 from tensorkiln.reference import evaluate
 
+DRAWN = re.compile(r"test_bernoulli|test_training_dropout(?!_zero_ratio)")
+"""Cases whose expected numbers are those of NumPy's generator: any of the same shape and type will do."""
 Array = np.ndarray[Any, Any]
 STEPS = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23}
 """Of floats at 1. Two steps of 16 bits may lie between results that were rounded at other places."""
@@ -64,6 +67,8 @@ def outcome(case: TestCase) -> Outcome:
     try:
         inputs, expected = arrays_of(case)
         model, free = imported(case, inputs)
+        if KEY in model.inputs:
+            free[KEY] = np.asarray(0, np.uint64)
         actual = evaluate(model.graph, *model.arguments(**free))
         problem = difference(actual, expected, case)
     except TensorkilnError as error:
@@ -95,6 +100,8 @@ def difference(actual: Any, expected: list[Any], case: TestCase) -> str:
         ours, theirs = np.asarray(ours), np.asarray(theirs)
         if ours.dtype != theirs.dtype or ours.shape != theirs.shape:
             return f"output {place} is {ours.dtype}{list(ours.shape)}, expected {theirs.dtype}{list(theirs.shape)}"
+        if DRAWN.match(case.name):
+            continue
         mine, other = (array.astype(np.float64) if array.dtype.kind in "fV" else array for array in (ours, theirs))
         step = STEPS.get(ours.dtype.name, 0)
         # A sum of large numbers is not nearer to 0 than a step of these.

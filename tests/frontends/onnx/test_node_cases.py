@@ -21,7 +21,6 @@ TEXT = r"element type object|string"
 SEQUENCE = r"no tensor of a known rank|(Sequence|Optional)\w+ is not supported"
 REFUSED = {
     "Cast": NARROW,
-    "Dropout": "training",
     "Equal": TEXT,
     "If": SEQUENCE,
     "Identity": SEQUENCE,
@@ -36,7 +35,6 @@ MISSING = {
     *(
         "Adagrad",
         "Adam",
-        "Bernoulli",
         "ImageDecoder",
     ),
     *(

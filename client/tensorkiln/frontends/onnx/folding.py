@@ -15,7 +15,7 @@ from ...build import Builder, Tensor
 from ...expr import add, idiv, mul, product, sub
 from ...reference import evaluate
 from ...reference.conversion import cast
-from . import axes, dimensions, reshaping
+from . import axes, dimensions, drawing, reshaping
 from .elementwise import cast_target, saturates
 from .node import Node
 from .operators import results_of
@@ -147,8 +147,8 @@ MAX_EVALUATED_ELEMENTS = 1 << 12
 """Of an input of a node that the reference evaluator computes: shapes and tables are small, weights need not be."""
 MAX_EVALUATED_RESULT = 1 << 20
 """Of what such a node computes, on the way too."""
-_NOT_EVALUATED = frozenset({"Constant", "ConstantOfShape", "Shape", "Size", "If", "Loop", "Scan"})
-"""What gives known values by itself, or runs other nodes."""
+_NOT_EVALUATED = frozenset({"Constant", "ConstantOfShape", "Shape", "Size", "If", "Loop", "Scan", *drawing.OPERATORS})
+"""What gives known values by itself, runs other nodes, or draws at every call."""
 
 _GROWN: dict[str, Callable[[Node], int]] = {
     **dict.fromkeys(("Add", "Div", "Mul", "Sub", "Sum"), _broadcast_size),

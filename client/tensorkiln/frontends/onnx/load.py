@@ -11,17 +11,20 @@ import onnx
 from onnx import GraphProto, ModelProto, TensorProto, defs
 
 from ...build import Builder, Tensor
+from ...dtypes import DType
 from ...errors import InvalidGraphError, UnsupportedGraphError
 from ..bounds import Bounds
 from ..model import Model
 from . import ml
 from .declare import declare_inputs, graph_name
 from .functions import Functions
-from .parameters import Parameters
+from .parameters import KeyMissingError, Parameters
 from .scope import UNREADABLE, Scope, initializer
 from .value import Host, Value
 
 MIN_OPSET = 6
+KEY = "random_key"
+"""The input of a graph that draws random numbers."""
 _ELEMENT_TYPES = frozenset(TensorProto.DataType.values()) - {TensorProto.UNDEFINED}
 Source: TypeAlias = "ModelProto | bytes | str | os.PathLike[str]"
 
@@ -36,7 +39,8 @@ def load(
 
     `symbols` gives each symbolic dimension its inclusive bounds, or one integer that fixes it. `constants` fixes inputs
     that shapes depend on. Initializers become parameters: inputs of the graph with an array to bind. What depends on
-    neither inputs nor symbols is computed here, in NumPy.
+    neither inputs nor symbols is computed here, in NumPy. A model that draws random numbers without a seed has one more
+    input, the uint64 `random_key` of rank 0: the same key gives the same numbers.
 
     UnsupportedGraphError names the node and the operator, attribute, type or opset that is not supported;
     InvalidGraphError names the node whose shapes or types do not fit, or says why these bytes are no model.
@@ -44,24 +48,41 @@ def load(
     """
     proto = _read(model)
     _refuse_damage(proto)
-    opsets = _opsets(proto)
-    builder = Builder(graph_name(proto.graph.name))
-    weights = {tensor.name: initializer(tensor) for tensor in proto.graph.initializer}
     if proto.graph.sparse_initializer:
         raise UnsupportedGraphError("sparse initializers are not supported")
-    inputs, known = declare_inputs(builder, proto.graph, weights, symbols or {}, constants or {})
-    parameters = Parameters(builder, weights.values())
+    weights = {tensor.name: initializer(tensor) for tensor in proto.graph.initializer}
+    try:
+        return _imported(proto, weights, symbols or {}, constants or {}, draws=False)
+    except KeyMissingError:
+        # Inputs stand before parameters, and that a node draws is only known when it is run.
+        return _imported(proto, weights, symbols or {}, constants or {}, draws=True)
+
+
+def _imported(
+    proto: ModelProto,
+    weights: Mapping[str, Host],
+    symbols: Mapping[str, Bounds],
+    constants: Mapping[str, Host],
+    *,
+    draws: bool,
+) -> Model:
+    opsets = _opsets(proto)
+    builder = Builder(graph_name(proto.graph.name))
+    inputs, known = declare_inputs(builder, proto.graph, weights, symbols, constants)
+    given = {name: tensor.var for name, tensor in inputs.items()}
+    key = None
+    if draws:
+        if KEY in inputs:
+            raise UnsupportedGraphError(f"an input is called {KEY!r}, as the key of random numbers is; rename it")
+        key = builder.input(DType.UINT64, (), KEY)
+        given[KEY] = key.var
+    parameters = Parameters(builder, weights.values(), key)
     scope = Scope(parameters, Functions(proto), opsets, {**weights, **known, **inputs})
     names = [output.name for output in proto.graph.output]
     scope.run(proto.graph.node, names)
     outputs = {name: _tensor(scope.output(name), parameters) for name in names}
     builder.output(*outputs.values())
-    return Model(
-        builder.graph(),
-        parameters.arrays,
-        {name: tensor.var for name, tensor in inputs.items()},
-        {name: tensor.var for name, tensor in outputs.items()},
-    )
+    return Model(builder.graph(), parameters.arrays, given, {name: tensor.var for name, tensor in outputs.items()})
 
 
 def _tensor(value: Value, parameters: Parameters) -> Tensor:

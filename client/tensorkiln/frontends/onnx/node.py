@@ -96,6 +96,10 @@ class Node:
             self.fail(f"{what} as data")
         return self._parameters.tensor(array)
 
+    def next_key(self) -> Tensor:
+        """A key of random numbers, rank-0 uint64, which no other node has."""
+        return self._parameters.next_key()
+
     def apart(self, parameters: Parameters) -> Node:
         """The same node of another graph. All its inputs must be known."""
         return Node(self._proto, self.name, self.opset, self.inputs, parameters, self._read_names, self.run)

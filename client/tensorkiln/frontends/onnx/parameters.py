@@ -7,10 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from ...build import Builder, Tensor, pack_array, unpack
+from ...build import Builder, Tensor, pack_array, threefry, unpack
 from ...dtypes import DType
 from ...errors import UnsupportedGraphError
 from .value import Host
+
+
+class KeyMissingError(Exception):
+    """A model draws random numbers, and its graph has no key for them."""
 
 
 class Parameters:
@@ -18,11 +22,12 @@ class Parameters:
 
     Weights are inputs, so that a model with other weights is the same graph. A scalar that the model computes or spells
     as a node is a constant; a scalar initializer is a weight. A weight of less than 8 bits is a parameter of packed
-    bytes, which the graph unpacks.
+    bytes, which the graph unpacks. Random numbers are drawn under `random_key`, a graph input of rank 0.
     """
 
-    def __init__(self, builder: Builder, weights: Iterable[Host]) -> None:
+    def __init__(self, builder: Builder, weights: Iterable[Host], random_key: Tensor | None = None) -> None:
         self.builder = builder
+        self._random_key, self._drawn = random_key, 0
         self.arrays: dict[int, Host] = {}
         self._weights = {id(array) for array in weights}
         self._tensors: dict[int, tuple[Host, Tensor]] = {}
@@ -33,6 +38,13 @@ class Parameters:
             # The array is kept beside its tensor: an id means nothing once its array is gone.
             self._tensors[id(array)] = (array, self._declare(array))
         return self._tensors[id(array)][1]
+
+    def next_key(self) -> Tensor:
+        """Another key for each node that draws: what the key of the call makes of their number."""
+        if self._random_key is None:
+            raise KeyMissingError
+        self._drawn += 1
+        return threefry(self.builder.scalar(self._drawn, DType.UINT64), self._random_key)
 
     def _declare(self, array: Host) -> Tensor:
         dtype = element_type(array.dtype)
