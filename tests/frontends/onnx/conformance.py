@@ -81,19 +81,33 @@ def outcome(case: TestCase) -> Outcome:
 def imported(case: TestCase, inputs: dict[str, Any]) -> tuple[Model, dict[str, Any]]:
     """The model and the inputs left to pass: those that shapes depend on are fixed."""
     assert case.model is not None
-    kept, fixed = dict(inputs), dict[str, Any]()
+    kept, fixed, symbols = dict(inputs), dict[str, Any](), dict[str, int]()
     while True:
         try:
-            return load(case.model, constants=fixed), kept
+            return load(case.model, symbols=symbols, constants=fixed), kept
         except UnsupportedGraphError as error:
+            if (dynamic := error.details.get("dimension")) is not None:
+                symbols |= _sizes(case.model, inputs, dynamic)
+                continue
             advised = [name for name in re.findall(r"'([^']*)'", error.message.partition("; pass ")[2]) if name in kept]
             if not advised:
                 raise
             fixed |= {name: kept.pop(name) for name in advised}
 
 
+def _sizes(model: ModelProto, inputs: Mapping[str, Any], dimension: str) -> dict[str, int]:
+    """What the arrays of the case say of a dimension."""
+    found: dict[str, int] = {}
+    for entry in model.graph.input:
+        for axis, dim in enumerate(entry.type.tensor_type.shape.dim):
+            if dimension in (dim.dim_param, f"{entry.name}_{axis}"):
+                found[dimension] = inputs[entry.name].shape[axis]
+    return found
+
+
 def difference(actual: Any, expected: list[Any], case: TestCase) -> str:
-    """What differs, or nothing."""
+    """What differs, or nothing. A sequence counts as its elements."""
+    actual, expected = _flat(actual), _flat(expected)
     if len(actual) != len(expected):
         return f"{len(actual)} outputs, expected {len(expected)}"
     for place, (ours, theirs) in enumerate(zip(actual, expected, strict=True)):
@@ -110,6 +124,10 @@ def difference(actual: Any, expected: list[Any], case: TestCase) -> str:
         if not np.allclose(mine, other, rtol=rtol, atol=atol, equal_nan=True):
             return f"output {place} differs"
     return ""
+
+
+def _flat(results: Any) -> list[Any]:
+    return [each for result in results for each in (result if isinstance(result, list) else [result])]
 
 
 def arrays_of(case: TestCase) -> tuple[dict[str, Any], list[Any]]:

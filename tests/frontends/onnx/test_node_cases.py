@@ -18,15 +18,11 @@ NETWORK_OPERATORS = [
 ]
 NARROW = r"element type float8_e8m0fnu"
 TEXT = r"element type object|string"
-SEQUENCE = r"no tensor of a known rank|(Sequence|Optional)\w+ is not supported"
 REFUSED = {
     "Cast": NARROW,
     "Equal": TEXT,
-    "If": SEQUENCE,
-    "Identity": SEQUENCE,
     "LSTM": "lengths of sequences",
     "LabelEncoder": TEXT,
-    "Loop": SEQUENCE,
     "Not": "opset 1",
     "Scan": "opset 8",
 }
@@ -39,11 +35,9 @@ MISSING = {
     ),
     *(
         "Momentum",
-        "OptionalGetElement",
-        "OptionalHasElement",
         "RegexFullMatch",
     ),
-    *("SequenceInsert", "SequenceMap", "SplitToSequence", "StringConcat", "StringNormalizer", "StringSplit"),
+    *("StringConcat", "StringNormalizer", "StringSplit"),
     "TfIdfVectorizer",
 }
 """Operators that are refused."""

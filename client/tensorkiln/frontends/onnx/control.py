@@ -8,13 +8,13 @@ import numpy as np
 
 from ...build import Tensor, stack
 from .node import Node
-from .value import Host, Value
+from .value import Held, Host, Value
 
 MAX_TURNS = 1 << 12
 """Of a loop that is unrolled: each turn adds its nodes to the graph."""
 
 
-def if_(node: Node) -> list[Value]:
+def if_(node: Node) -> list[Held]:
     """The branch that a known condition chooses."""
     condition = node.host(0)
     chosen, other = ("then_branch", "else_branch") if _flag(node, condition) else ("else_branch", "then_branch")
@@ -22,10 +22,10 @@ def if_(node: Node) -> list[Value]:
     return node.run(node.subgraph(chosen), (), f"{node.name}/{chosen}")
 
 
-def loop(node: Node) -> list[Value]:
+def loop(node: Node) -> list[Held]:
     """The body, unrolled: the number of turns and every condition must be known."""
     body = node.subgraph("body")
-    carried = [node.value(place) for place in range(2, len(node.inputs))]
+    carried = [node.held(place) for place in range(2, len(node.inputs))]
     most = node.known_integer(0) if node.has(0) else MAX_TURNS + 1
     # Without a condition to begin with, those of the turns say nothing.
     is_asked = node.has(1)
@@ -35,24 +35,26 @@ def loop(node: Node) -> list[Value]:
     while goes_on and turn < most:
         if turn == MAX_TURNS:
             node.fail(f"it takes more than {MAX_TURNS} turns, or has no end")
-        given = [np.asarray(turn, np.int64), np.asarray(True), *carried]
-        condition, *results = node.run(body, given, f"{node.name}/{turn}")
+        given: list[Held] = [np.asarray(turn, np.int64), np.asarray(True), *carried]
+        first, *results = node.run(body, given, f"{node.name}/{turn}")
         if is_asked:
+            condition = node.as_value(first, "the condition of a turn")
             if isinstance(condition, Tensor):
                 node.fail("whether another turn follows is computed at run time")
             goes_on = _flag(node, condition)
-        carried = _collected(scanned, carried, results)
+        carried = _collected(node, scanned, carried, results)
         turn += 1
     return [*carried, *(_stacked(node, collected, 0) for collected in scanned)]
 
 
-def scan(node: Node) -> list[Value]:
+def scan(node: Node) -> list[Held]:
     """The body for every element along the scanned axes, unrolled: their extent must be known."""
     if node.opset < 9:
         node.fail("the batches of opset 8 are not supported")
     body, count = node.subgraph("body"), node.integer("num_scan_inputs")
     values = [node.value(place) for place in range(len(node.inputs))]
-    carried, inputs = values[: len(values) - count], values[len(values) - count :]
+    inputs = values[len(values) - count :]
+    carried: list[Held] = [*values[: len(values) - count]]
     outputs = len(body.output) - len(carried)
     axes = node.integers("scan_input_axes", [0] * count)
     backwards = node.integers("scan_input_directions", [0] * count)
@@ -73,15 +75,17 @@ def scan(node: Node) -> list[Value]:
             for value, axis, back in zip(inputs, axes, backwards, strict=True)
         ]
         results = node.run(body, [*carried, *here], f"{node.name}/{turn}")
-        carried = _collected(scanned, carried, results)
+        carried = _collected(node, scanned, carried, results)
     ordered = [list(reversed(each)) if back else each for each, back in zip(scanned, output_backwards, strict=True)]
     return [*carried, *(_stacked(node, each, axis) for each, axis in zip(ordered, output_axes, strict=True))]
 
 
-def _collected(scanned: Sequence[list[Value]], carried: Sequence[Value], results: Sequence[Value]) -> list[Value]:
+def _collected(
+    node: Node, scanned: Sequence[list[Value]], carried: Sequence[Held], results: Sequence[Held]
+) -> list[Held]:
     """What a turn hands to the next; what it gives beside that is collected."""
     for collected, result in zip(scanned, results[len(carried) :], strict=True):
-        collected.append(result)
+        collected.append(node.as_value(result, "what is collected of a turn"))
     return list(results[: len(carried)])
 
 
@@ -108,4 +112,4 @@ def _stacked(node: Node, values: Sequence[Value], axis: int) -> Value:
     return stack(tensors, axis)
 
 
-OPERATORS: dict[str, Callable[[Node], Sequence[Value]]] = {"If": if_, "Loop": loop, "Scan": scan}
+OPERATORS: dict[str, Callable[[Node], Sequence[Held]]] = {"If": if_, "Loop": loop, "Scan": scan}

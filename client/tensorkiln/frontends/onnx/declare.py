@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
 
 import numpy as np
-from onnx import GraphProto, TensorShapeProto, ValueInfoProto
+from onnx import GraphProto, TensorShapeProto, TypeProto, ValueInfoProto
 from onnx.helper import tensor_dtype_to_np_dtype
 
 from ...build import Builder, Tensor
@@ -14,7 +15,10 @@ from ...errors import CallInputError, UnsupportedGraphError
 from ...expr import Dim
 from ..bounds import Bounds, require_known
 from .parameters import element_type
-from .value import Host
+from .value import Held, Host, Items, Nothing
+
+Fixed: TypeAlias = "Host | Sequence[Host] | None"
+"""What an input is fixed to: a sequence to arrays, an optional value to None where it is not there."""
 
 
 def declare_inputs(
@@ -22,31 +26,45 @@ def declare_inputs(
     graph: GraphProto,
     weights: Mapping[str, Host],
     symbols: Mapping[str, Bounds],
-    constants: Mapping[str, Host],
-) -> tuple[dict[str, Tensor], dict[str, Host]]:
-    """The inputs as tensors, and those that `constants` fixes as arrays. Old models list weights as inputs, too."""
+    constants: Mapping[str, Fixed],
+) -> tuple[dict[str, Tensor], dict[str, Held]]:
+    """The inputs as tensors, and what `constants` fixes others to. Old models list weights as inputs, too."""
     named = {entry.name: entry for entry in graph.input if entry.name not in weights}
     unknown = constants.keys() - named.keys()
     if unknown:
         raise CallInputError(f"the model has no input {min(unknown)!r} to fix; its inputs are {sorted(named)}")
     dims = _Dims(builder, symbols)
-    untyped = next((name for name in constants if not named[name].type.HasField("tensor_type")), None)
-    if untyped is not None:
-        raise UnsupportedGraphError(f"the input {untyped!r} is no tensor")
     inputs = {name: _declare(builder, entry, dims) for name, entry in named.items() if name not in constants}
     dims.require_used()
-    return inputs, {name: _fixed(named[name], np.asarray(array)) for name, array in constants.items()}
+    return inputs, {name: _fixed(name, named[name].type, given) for name, given in constants.items()}
 
 
-def _fixed(entry: ValueInfoProto, array: Host) -> Host:
-    """The array in the input's element type. CallInputError when it may not fit that."""
-    kind = tensor_dtype_to_np_dtype(entry.type.tensor_type.elem_type)
+def _fixed(name: str, kind: TypeProto, given: Fixed) -> Held:
+    """Arrays in the input's element type. CallInputError when they may not fit that, or are not what it takes."""
+    form = kind.WhichOneof("value")
+    if form == "optional_type":
+        return Nothing() if given is None else _fixed(name, kind.optional_type.elem_type, given)
+    if form == "sequence_type" and isinstance(given, Sequence):
+        element = kind.sequence_type.elem_type
+        return Items(tuple(_fixed_array(name, element, np.asarray(array)) for array in given))
+    if form != "tensor_type" or given is None:
+        takes = {"sequence_type": "a sequence of arrays", "tensor_type": "an array"}.get(form or "", "what graphs lack")
+        raise CallInputError(f"the input {name!r} takes {takes}; what fixes it is {type(given).__name__}")
+    return _fixed_array(name, kind, np.asarray(given))
+
+
+def _fixed_array(name: str, type_: TypeProto, array: Host) -> Host:
+    kind = tensor_dtype_to_np_dtype(type_.tensor_type.elem_type)
     if not np.can_cast(array.dtype, kind):
-        raise CallInputError(f"the input {entry.name!r} is of {kind}; the array that fixes it is of {array.dtype}")
+        raise CallInputError(f"the input {name!r} is of {kind}; the array that fixes it is of {array.dtype}")
     return array.astype(kind, copy=False)
 
 
 def _declare(builder: Builder, entry: ValueInfoProto, dims: _Dims) -> Tensor:
+    form = entry.type.WhichOneof("value")
+    if form in ("sequence_type", "optional_type"):
+        what = "a sequence, of which graphs know the length" if form == "sequence_type" else "an optional value"
+        raise UnsupportedGraphError(f"the input {entry.name!r} is {what}; pass {entry.name!r} in `constants`")
     kind = entry.type.tensor_type
     if not entry.type.HasField("tensor_type") or not kind.HasField("shape"):
         raise UnsupportedGraphError(f"the input {entry.name!r} is no tensor of a known rank")

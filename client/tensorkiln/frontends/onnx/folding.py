@@ -20,7 +20,7 @@ from .elementwise import cast_target, saturates
 from .node import Node
 from .operators import results_of
 from .parameters import Parameters, element_type
-from .value import MAX_GROWN_ELEMENTS, Absent, Host, Value, as_objects, dims_of, settled
+from .value import MAX_GROWN_ELEMENTS, Absent, Held, Host, as_objects, dims_of, settled
 
 Fold: TypeAlias = Callable[[Node], Host]
 
@@ -171,14 +171,14 @@ def is_foldable(node: Node) -> bool:
     return most <= MAX_EVALUATED_ELEMENTS and node.op not in _NOT_EVALUATED
 
 
-def fold(node: Node) -> Sequence[Value | Absent]:
+def fold(node: Node) -> Sequence[Held | Absent]:
     """The results of a node that is foldable."""
     if node.op in _FOLDS:
         return [_FOLDS[node.op](node)]
     return [dimensions.FOLDS[node.op](node)] if dimensions.is_symbolic(node) else _evaluated(node)
 
 
-def _evaluated(node: Node) -> Sequence[Value | Absent]:
+def _evaluated(node: Node) -> Sequence[Held | Absent]:
     """As a graph of its own would compute the node; where that would take much, the model's graph computes it."""
     builder = Builder("fold")
     parameters = Parameters(builder, ())

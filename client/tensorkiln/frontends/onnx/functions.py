@@ -11,7 +11,7 @@ from onnx.helper import np_dtype_to_tensor_dtype
 
 from ...build import Tensor
 from ...errors import InvalidGraphError
-from .value import Value
+from .value import Held, Items, Nothing
 
 MAX_DEPTH = 64
 """Functions within one another: a body that calls itself would never end."""
@@ -45,7 +45,7 @@ class Functions:
         """Whether the model itself says what the node computes."""
         return _key(node) in self._own
 
-    def body(self, node: NodeProto, opsets: Mapping[str, int], inputs: Sequence[Value | None]) -> Body | None:
+    def body(self, node: NodeProto, opsets: Mapping[str, int], inputs: Sequence[Held | None]) -> Body | None:
         """What the node computes, of these inputs; None where neither the model nor ONNX says it in other nodes."""
         own = self._own.get(_key(node))
         if own is None:
@@ -57,7 +57,7 @@ def _key(node: NodeProto) -> _Key:
     return node.domain, node.op_type, node.overload
 
 
-def _by_schema(node: NodeProto, opsets: Mapping[str, int], inputs: Sequence[Value | None]) -> Body | None:
+def _by_schema(node: NodeProto, opsets: Mapping[str, int], inputs: Sequence[Held | None]) -> Body | None:
     domain = "" if node.domain == "ai.onnx" else node.domain
     opset = opsets.get(domain, 1)
     if not defs.has(node.op_type, opset, domain):
@@ -95,10 +95,14 @@ def _body(
     return Body(function.node, {**opsets, **own}, function.input, function.output, defaults, frozenset(known))
 
 
-def _type_of(value: Value | None) -> TypeProto:
+def _type_of(value: Held | None) -> TypeProto:
     """The type as ONNX has it; a dimension that depends on symbols has none."""
     kind = TypeProto()
-    if value is None:
+    if value is None or isinstance(value, Nothing):
+        return kind
+    if isinstance(value, Items):
+        if value.values:
+            kind.sequence_type.elem_type.CopyFrom(_type_of(value.values[0]))
         return kind
     if isinstance(value, Tensor):
         kind.tensor_type.elem_type = np_dtype_to_tensor_dtype(value.dtype.numpy)

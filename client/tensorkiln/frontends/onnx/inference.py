@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from .node import Node
-from .value import Value
+from .value import Held
 
 
-def identity(node: Node) -> Value:
-    return node.value(0)
+def identity(node: Node) -> Held:
+    return node.held(0)
 
 
-OPERATORS: dict[str, Callable[[Node], Value | Sequence[Value]]] = {"Identity": identity}
+OPERATORS: dict[str, Callable[[Node], Held]] = {"Identity": identity}

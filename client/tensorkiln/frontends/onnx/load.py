@@ -16,11 +16,11 @@ from ...errors import InvalidGraphError, UnsupportedGraphError
 from ..bounds import Bounds
 from ..model import Model
 from . import ml
-from .declare import declare_inputs, graph_name
+from .declare import Fixed, declare_inputs, graph_name
 from .functions import Functions
 from .parameters import KeyMissingError, Parameters
 from .scope import UNREADABLE, Scope, initializer
-from .value import Host, Value
+from .value import Held, Host, Items, Nothing, Value
 
 MIN_OPSET = 6
 KEY = "random_key"
@@ -33,14 +33,16 @@ def load(
     model: Source,
     *,
     symbols: Mapping[str, Bounds] | None = None,
-    constants: Mapping[str, Host] | None = None,
+    constants: Mapping[str, Fixed] | None = None,
 ) -> Model:
     """Import a model, a serialized model, or a file with its external data.
 
     `symbols` gives each symbolic dimension its inclusive bounds, or one integer that fixes it. `constants` fixes inputs
-    that shapes depend on. Initializers become parameters: inputs of the graph with an array to bind. What depends on
-    neither inputs nor symbols is computed here, in NumPy. A model that draws random numbers without a seed has one more
-    input, the uint64 `random_key` of rank 0: the same key gives the same numbers.
+    that shapes depend on, sequences to lists of arrays, and optional values to these, or to None for nothing. An output
+    that is a sequence is one output for each element, `<name>/0` and so on. Initializers become parameters: inputs of
+    the graph with an array to bind. What depends on neither inputs nor symbols is computed here, in NumPy. A model that
+    draws random numbers without a seed has one more input, the uint64 `random_key` of rank 0: the same key gives the
+    same numbers.
 
     UnsupportedGraphError names the node and the operator, attribute, type or opset that is not supported;
     InvalidGraphError names the node whose shapes or types do not fit, or says why these bytes are no model.
@@ -62,7 +64,7 @@ def _imported(
     proto: ModelProto,
     weights: Mapping[str, Host],
     symbols: Mapping[str, Bounds],
-    constants: Mapping[str, Host],
+    constants: Mapping[str, Fixed],
     *,
     draws: bool,
 ) -> Model:
@@ -80,13 +82,25 @@ def _imported(
     scope = Scope(parameters, Functions(proto), opsets, {**weights, **known, **inputs})
     names = [output.name for output in proto.graph.output]
     scope.run(proto.graph.node, names)
-    outputs = {name: _tensor(scope.output(name), parameters) for name in names}
+    outputs = _outputs({name: scope.output(name) for name in names}, parameters)
     builder.output(*outputs.values())
     return Model(builder.graph(), parameters.arrays, given, {name: tensor.var for name, tensor in outputs.items()})
 
 
-def _tensor(value: Value, parameters: Parameters) -> Tensor:
-    return value if isinstance(value, Tensor) else parameters.tensor(value)
+def _outputs(results: Mapping[str, Held], parameters: Parameters) -> dict[str, Tensor]:
+    """A sequence as one output for each element, called `<name>/0` and so on."""
+    named: list[tuple[str, Value]] = []
+    for name, held in results.items():
+        if isinstance(held, Nothing):
+            raise UnsupportedGraphError(f"the output {name!r} is an optional value that is not there")
+        if isinstance(held, Items):
+            named.extend((f"{name}/{place}", value) for place, value in enumerate(held.values))
+        else:
+            named.append((name, held))
+    outputs = {name: value if isinstance(value, Tensor) else parameters.tensor(value) for name, value in named}
+    if len(outputs) != len(named):
+        raise UnsupportedGraphError("an output is called as an element of another, which is a sequence; rename it")
+    return outputs
 
 
 def _read(model: Source) -> ModelProto:

@@ -12,13 +12,13 @@ from onnx.helper import get_attribute_value
 from ...build import Builder, Tensor
 from ...errors import InvalidGraphError, UnsupportedGraphError
 from ...expr import Dim, Expr
-from .value import Host, Value
+from .value import Held, Host, Items, Nothing, Value
 
 if TYPE_CHECKING:
     from .parameters import Parameters
 
 
-RunSubgraph = Callable[[GraphProto, Sequence[Value], str], "list[Value]"]
+RunSubgraph = Callable[[GraphProto, Sequence[Held], str], "list[Held]"]
 """`run(graph, inputs, path)`: the outputs of a subgraph, whose nodes are called after the path."""
 
 
@@ -34,7 +34,7 @@ class Node:
         proto: NodeProto,
         name: str,
         opset: int,
-        inputs: Sequence[Value | None],
+        inputs: Sequence[Held | None],
         parameters: Parameters,
         read: Collection[str],
         run: RunSubgraph,
@@ -68,10 +68,26 @@ class Node:
         """Whether any node, or the model's caller, reads an optional output."""
         return output < self.output_count and self._read_outputs[output]
 
-    def value(self, position: int) -> Value:
-        """An input that must be given."""
+    def held(self, position: int) -> Held:
+        """An input that must be given: a value, a sequence, or nothing where it is optional."""
         found = self.inputs[position] if position < len(self.inputs) else None
         return self.fail(f"input {position} is missing") if found is None else found
+
+    def value(self, position: int) -> Value:
+        """An input that must be given, and be a tensor."""
+        return self.as_value(self.held(position), f"input {position}")
+
+    def as_value(self, held: Held, what: str) -> Value:
+        """What must be a tensor. UnsupportedGraphError that begins with `what` where it is none."""
+        if isinstance(held, Items | Nothing):
+            kind = "a sequence" if isinstance(held, Items) else "an optional value that is not there"
+            self.fail(f"{what} is {kind}, and a tensor is taken")
+        return held
+
+    def items(self, position: int) -> tuple[Value, ...]:
+        """The elements of a sequence, which is given."""
+        found = self.held(position)
+        return found.values if isinstance(found, Items) else self.fail(f"input {position} is no sequence")
 
     def tensor(self, position: int) -> Tensor:
         """An input as a value of the graph; a host array becomes a parameter, a host scalar a constant."""
@@ -133,7 +149,7 @@ class Node:
 
     def is_known(self) -> bool:
         """Whether every input that is given is known when the model is imported."""
-        return not any(isinstance(value, Tensor) for value in self.inputs)
+        return all(value is None or isinstance(value, np.ndarray) for value in self.inputs)
 
     def integer(self, name: str, default: int | None = None) -> int:
         """An integer attribute."""

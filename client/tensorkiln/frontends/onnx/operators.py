@@ -31,6 +31,7 @@ from . import (
     resizing,
     sampling,
     scattering,
+    sequences,
     sorting,
     suppression,
     transposed_convolution,
@@ -38,9 +39,9 @@ from . import (
     unfolding,
 )
 from .node import Node
-from .value import Absent, Value
+from .value import Absent, Held, Items, Nothing
 
-OPERATORS: Mapping[str, Callable[[Node], Value | Sequence[Value]]] = MappingProxyType(
+OPERATORS: Mapping[str, Callable[[Node], Held | Sequence[Held]]] = MappingProxyType(
     {
         **control.OPERATORS,
         **convolution.OPERATORS,
@@ -63,6 +64,7 @@ OPERATORS: Mapping[str, Callable[[Node], Value | Sequence[Value]]] = MappingProx
         **resizing.OPERATORS,
         **sampling.OPERATORS,
         **scattering.OPERATORS,
+        **sequences.OPERATORS,
         **sorting.OPERATORS,
         **suppression.OPERATORS,
         **transposed_convolution.OPERATORS,
@@ -71,13 +73,13 @@ OPERATORS: Mapping[str, Callable[[Node], Value | Sequence[Value]]] = MappingProx
     }
 )
 
-DOMAINS: Mapping[str, Mapping[str, Callable[[Node], Value | Sequence[Value | Absent]]]] = MappingProxyType(
+DOMAINS: Mapping[str, Mapping[str, Callable[[Node], Held | Sequence[Held | Absent]]]] = MappingProxyType(
     {"": OPERATORS, ml.DOMAIN: ml.OPERATORS}
 )
 """The operators of each domain of ONNX that an import knows."""
 
 
-def results_of(node: Node) -> Sequence[Value | Absent]:
+def results_of(node: Node) -> Sequence[Held | Absent]:
     """The outputs of a node that an import knows, computed by the graph or here."""
     result = DOMAINS[node.domain][node.op](node)
-    return [result] if isinstance(result, Tensor | np.ndarray) else result
+    return [result] if isinstance(result, Tensor | np.ndarray | Items | Nothing) else result

@@ -21,7 +21,7 @@ from .node import Node
 from .operators import DOMAINS, results_of
 from .parameters import Parameters
 from .signature import check_inputs
-from .value import Absent, Host, Value
+from .value import Absent, Held, Host
 
 OWN_DOMAINS = ("", "ai.onnx")
 UNREADABLE = (
@@ -38,11 +38,11 @@ class Work:
     """How many nodes have been run, those of all turns and calls counted."""
 
     nodes: int = 0
-    kept: dict[int, tuple[object, Mapping[str, Value]]] = field(
-        default_factory=dict[int, tuple[object, Mapping[str, Value]]]
+    kept: dict[int, tuple[object, Mapping[str, Held]]] = field(
+        default_factory=dict[int, tuple[object, Mapping[str, Held]]]
     )
 
-    def once(self, proto: object, values: Callable[[], Mapping[str, Value]]) -> Mapping[str, Value]:
+    def once(self, proto: object, values: Callable[[], Mapping[str, Held]]) -> Mapping[str, Held]:
         """What a part of the model holds, read once: weights of a body that runs often are the same parameters."""
         if id(proto) not in self.kept:
             # Kept beside what it holds: an id means nothing once its object is gone.
@@ -72,7 +72,7 @@ class Scope:
     parameters: Parameters
     functions: Functions
     opsets: Mapping[str, int]
-    values: dict[str, Value | Absent]
+    values: dict[str, Held | Absent]
     around: Scope | None = None
     attributes: Mapping[str, AttributeProto] = field(default_factory=dict[str, AttributeProto])
     path: str = ""
@@ -90,25 +90,25 @@ class Scope:
             else:
                 self._run(bound(proto, self.attributes), name)
 
-    def value(self, name: str) -> Value | Absent | None:
+    def value(self, name: str) -> Held | Absent | None:
         """The value of that name, here or around."""
         found = self.values.get(name)
         return self.around.value(name) if found is None and self.around is not None else found
 
-    def output(self, name: str) -> Value:
+    def output(self, name: str) -> Held:
         """The value of an output. UnsupportedGraphError where there is none."""
         found = self.value(name)
         if found is None or isinstance(found, Absent):
             raise UnsupportedGraphError(found.reason if found is not None else f"no node writes the output {name!r}")
         return found
 
-    def run_subgraph(self, graph: GraphProto, inputs: Sequence[Value], path: str) -> list[Value]:
+    def run_subgraph(self, graph: GraphProto, inputs: Sequence[Held], path: str) -> list[Held]:
         """The outputs of a subgraph of a node."""
         if self.depth >= MAX_DEPTH:
             raise UnsupportedGraphError(f"{path}: more than {MAX_DEPTH} graphs and functions lie within one another")
         if len(inputs) != len(graph.input):
             raise InvalidGraphError(f"{path}: the subgraph takes {len(graph.input)} inputs, {len(inputs)} are given")
-        values: dict[str, Value | Absent] = {
+        values: dict[str, Held | Absent] = {
             **self.work.once(graph, lambda: {tensor.name: initializer(tensor) for tensor in graph.initializer})
         }
         values |= {entry.name: value for entry, value in zip(graph.input, inputs, strict=True)}
@@ -122,7 +122,7 @@ class Scope:
         is_own = proto.op_type == "Constant" and proto.domain in OWN_DOMAINS and proto not in self.functions
         return is_own and not any(attribute.ref_attr_name for attribute in proto.attribute)
 
-    def _constant(self, proto: NodeProto, name: str) -> Mapping[str, Value]:
+    def _constant(self, proto: NodeProto, name: str) -> Mapping[str, Held]:
         self._run(proto, name)
         return {output: self.output(output) for output in proto.output}
 
@@ -133,7 +133,7 @@ class Scope:
         opset = self.opsets.get(domain, 1)
         is_own = proto.op_type in DOMAINS.get(domain, ()) and proto not in self.functions
         node = Node(proto, name, opset, inputs, self.parameters, self.read, self.run_subgraph)
-        results: Sequence[Value | Absent]
+        results: Sequence[Held | Absent]
         if is_own:
             # What a fold overflows or divides by zero is what the operator would give, and no matter for warnings.
             with named(node), np.errstate(all="ignore"):
@@ -149,7 +149,7 @@ class Scope:
             elif output:
                 self.values[output] = Absent(f"output {place} of {node.op} {node.name} is not supported")
 
-    def _call(self, proto: NodeProto, node: Node) -> Sequence[Value | Absent]:
+    def _call(self, proto: NodeProto, node: Node) -> Sequence[Held | Absent]:
         with named(node):
             body = self.functions.body(proto, self.opsets, node.inputs)
         if body is None:
@@ -163,7 +163,7 @@ class Scope:
         if unknown:
             node.fail(f"the attribute {min(unknown)} is not supported in opset {node.opset}")
         # What the caller leaves out is an empty name in the body.
-        values: dict[str, Value | Absent] = dict.fromkeys(body.inputs, _NOTHING)
+        values: dict[str, Held | Absent] = dict.fromkeys(body.inputs, _NOTHING)
         values |= {name: value for name, value in zip(body.inputs, node.inputs, strict=False) if value is not None}
         inner = replace(
             self,
@@ -178,7 +178,7 @@ class Scope:
         inner.run(body.nodes, [name for place, name in enumerate(body.outputs) if node.is_read(place)])
         return _outputs(body, node, inner)
 
-    def _input(self, name: str, reader: str) -> Value | None:
+    def _input(self, name: str, reader: str) -> Held | None:
         found = self.value(name) if name else None
         if not name or found is _NOTHING:
             return None
@@ -192,7 +192,7 @@ class Scope:
 _NOTHING = Absent("an input is missing")
 
 
-def _refuse_deep(node: Node, results: Sequence[Value | Absent]) -> None:
+def _refuse_deep(node: Node, results: Sequence[Held | Absent]) -> None:
     """Refuse dimensions that loops have nested too deep for the graph to have."""
     for result in results:
         if isinstance(result, np.ndarray) and result.dtype == object:
@@ -201,7 +201,7 @@ def _refuse_deep(node: Node, results: Sequence[Value | Absent]) -> None:
                 node.fail(f"a dimension is an expression of more than {MAX_EXPRESSION_DEPTH} levels")
 
 
-def _outputs(body: Body, node: Node, inner: Scope) -> list[Value | Absent]:
+def _outputs(body: Body, node: Node, inner: Scope) -> list[Held | Absent]:
     """What the body gives of what is read."""
     unread = Absent("nothing reads it")
     return [inner.output(name) if node.is_read(place) else unread for place, name in enumerate(body.outputs)]

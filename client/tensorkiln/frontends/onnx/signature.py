@@ -11,7 +11,7 @@ from onnx.helper import np_dtype_to_tensor_dtype
 from ...build import Tensor
 from ...expr import Expr
 from .node import Node
-from .value import Value
+from .value import Held, Items, Nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +36,10 @@ def check_inputs(node: Node) -> None:
     bound: dict[str, str] = {}
     for place, wanted in enumerate(formal):
         if node.has(place):
-            found = _type_of(node.value(place))
-            if found not in wanted.types:
+            found = _type_of(node.held(place))
+            if found is None:
+                continue
+            if found not in wanted.types and f"optional({found})" not in wanted.types:
                 node.invalid(f"input {place} is a {found}; taken are {', '.join(sorted(wanted.types))}")
             if wanted.parameter and bound.setdefault(wanted.parameter, found) != found:
                 node.invalid(f"input {place} is a {found} beside a {bound[wanted.parameter]}; cast one of them")
@@ -49,21 +51,28 @@ def check_inputs(node: Node) -> None:
 def _inputs(op: str, opset: int, domain: str) -> list[_Input] | None:
     if not defs.has(op, opset, domain):
         return None
-    option = defs.OpSchema.FormalParameterOption
+    option, schema = defs.OpSchema.FormalParameterOption, defs.get_schema(op, opset, domain)
     return [
         _Input(
             # Inputs of one formal parameter have one type, unless it says that they need not.
             each.type_str if each.is_homogeneous else "",
             frozenset(each.types),
-            each.option != option.Optional,
+            each.option != option.Optional and place < schema.min_input,
             each.option == option.Variadic,
         )
-        for each in defs.get_schema(op, opset, domain).inputs
+        for place, each in enumerate(schema.inputs)
     ]
 
 
-def _type_of(value: Value) -> str:
-    """As ONNX spells it. An array of objects holds dimensions, which are int64, or strings."""
+def _type_of(value: Held) -> str | None:
+    """As ONNX spells it. An array of objects holds dimensions, which are int64, or strings.
+
+    None for an optional value that is not there and for a sequence of nothing, which may be of any type.
+    """
+    if isinstance(value, Nothing):
+        return None
+    if isinstance(value, Items):
+        return f"seq({_type_of(value.values[0])})" if value.values else None
     if isinstance(value, Tensor):
         dtype = value.dtype.numpy
     elif value.dtype != object:

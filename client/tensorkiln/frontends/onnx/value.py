@@ -1,4 +1,4 @@
-"""Values during an import: known on the host, or computed by the graph.
+"""Values during an import: known on the host, or computed by the graph; and what is made of several, or of none.
 
 A host value is an array. One that depends on symbols (from the shape of a tensor) is an array of objects, each an
 integer or a dimension expression; arithmetic on it is arithmetic of dimensions.
@@ -17,8 +17,22 @@ from ...expr import Dim
 
 Host: TypeAlias = "np.ndarray[Any, Any]"
 Value: TypeAlias = "Tensor | Host"
+Held: TypeAlias = "Value | Items | Nothing"
+"""What a name stands for: graphs have tensors only, so that of the others everything is known at the import."""
 MAX_GROWN_ELEMENTS = 1 << 28
 """Elements of a host value that is made of smaller ones; the graph computes what would be larger."""
+
+
+@dataclass(frozen=True, slots=True)
+class Items:
+    """A sequence: as many values as are known."""
+
+    values: tuple[Value, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Nothing:
+    """An optional value that is not there. One that is, is the value itself."""
 
 
 @dataclass(frozen=True, slots=True)
