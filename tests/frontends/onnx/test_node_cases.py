@@ -21,7 +21,6 @@ TEXT = r"element type object|string"
 REFUSED = {
     "Cast": NARROW,
     "Equal": TEXT,
-    "LSTM": "lengths of sequences",
     "LabelEncoder": TEXT,
     "Not": "opset 1",
     "Scan": "opset 8",

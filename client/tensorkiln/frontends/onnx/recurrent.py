@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from ... import build
 from ...build import Tensor
+from ...dtypes import DType
 from .control import MAX_TURNS
 from .node import Node
 
@@ -119,14 +120,13 @@ def _known(node: Node, dim: object) -> int:
 
 
 def _run(node: Node, directions: Sequence[_Direction], step: Callable[[_Direction], Step], states: int) -> list[Tensor]:
-    """Y, then the last states, in the node's layout."""
-    if node.has(4):
-        node.fail("lengths of sequences are not supported")
+    """Y, then the last states, in the node's layout. What lies behind the end of a shorter sequence is zeros."""
     by_batch = node.opset >= 14 and node.integer("layout", 0) == 1
     x = build.moveaxis(node.tensor(0), 0, 1) if by_batch else node.tensor(0)
     length, batch = _known(node, x.shape[0]), x.shape[1]
     if length > MAX_TURNS or not length:
         node.fail(f"a sequence of {length} steps is not unrolled")
+    lengths = node.tensor(4).cast(DType.INT64).unsqueeze(1) if node.has(4) else None
     outputs: list[Tensor] = []
     last: list[list[Tensor]] = [[] for _ in range(states)]
     for place, direction in enumerate(directions):
@@ -140,8 +140,15 @@ def _run(node: Node, directions: Sequence[_Direction], step: Callable[[_Directio
         run, steps = step(direction), range(length)
         given_out: list[Tensor] = []
         for position in reversed(steps) if direction.is_reversed else steps:
-            state = run(x[position], state)
-            given_out.append(state[0])
+            after = run(x[position], state)
+            if lengths is None:
+                state = after
+                given_out.append(state[0])
+            else:
+                # Behind its end a sequence keeps its state, or backwards has not begun.
+                is_within = position < lengths
+                state = [build.where(is_within, new, old) for new, old in zip(after, state, strict=True)]
+                given_out.append(build.where(is_within, after[0], 0.0))
         if direction.is_reversed:
             given_out.reverse()
         outputs.append(build.stack(given_out, 0))
