@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from tensorkiln.frontends.onnx import LEARNED_OPERATORS, OPERATORS
+import pytest
+
+from tensorkiln.frontends.onnx import DOMAINS, OPERATORS
 
 PAGE = (Path(__file__).parents[3] / "docs" / "onnx.md").read_text()
 
@@ -16,10 +18,11 @@ def test_the_operators_on_the_page_are_those_of_the_importer():
     assert listed[1].split() == sorted(OPERATORS)
 
 
-def test_the_operators_of_learned_models_on_the_page_are_those_of_the_importer():
-    listed = re.search(r"Of the domain `ai.onnx.ml`: ([^.]*)\.\n", PAGE)
+@pytest.mark.parametrize("domain", sorted(DOMAINS.keys() - {""}))
+def test_the_operators_of_a_domain_on_the_page_are_those_of_the_importer(domain: str):
+    listed = re.search(rf"Of the domain `{re.escape(domain)}`: ([^.]*)\.\n", PAGE)
     assert listed is not None
-    assert listed[1].split() == sorted(LEARNED_OPERATORS)
+    assert listed[1].split() == sorted(DOMAINS[domain])
 
 
 def test_the_example_runs():

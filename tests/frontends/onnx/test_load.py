@@ -192,8 +192,8 @@ def test_auto_padding_gives_one_window_a_stride(mode: str, stride: int, width: i
     ("proto", "message"),
     [
         (
-            model(node("TfIdfVectorizer")),
-            "TfIdfVectorizer the_TfIdfVectorizer: the operator ai.onnx.TfIdfVectorizer is not supported",
+            model(node("StringNormalizer")),
+            "StringNormalizer the_StringNormalizer: the operator ai.onnx.StringNormalizer is not supported",
         ),
         (model(helper.make_node("Relu", ["x"], ["y"], domain="com.example")), r"Relu #0: .*com\.example\.Relu"),
         (model(node("Relu", secret=1)), "Relu the_Relu: the attribute secret is not supported in opset 9"),

@@ -26,19 +26,7 @@ REFUSED = {
     "Scan": "opset 8",
 }
 """What operators that an import knows refuse of their cases."""
-MISSING = {
-    *(
-        "Adagrad",
-        "Adam",
-        "ImageDecoder",
-    ),
-    *(
-        "Momentum",
-        "RegexFullMatch",
-    ),
-    *("StringConcat", "StringNormalizer", "StringSplit"),
-    "TfIdfVectorizer",
-}
+MISSING = {"ImageDecoder", "RegexFullMatch", "StringConcat", "StringNormalizer", "StringSplit"}
 """Operators that are refused."""
 COMPILED = [
     *(

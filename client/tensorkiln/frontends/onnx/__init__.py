@@ -1,7 +1,6 @@
 """ONNX models as graphs. Needs the `onnx` package: install `tensorkiln[onnx]`."""
 
 from .load import load
-from .ml import OPERATORS as LEARNED_OPERATORS
-from .operators import OPERATORS
+from .operators import DOMAINS, OPERATORS
 
-__all__ = ["LEARNED_OPERATORS", "OPERATORS", "load"]
+__all__ = ["DOMAINS", "OPERATORS", "load"]

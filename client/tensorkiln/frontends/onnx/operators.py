@@ -11,6 +11,7 @@ from ...build import Tensor
 from . import (
     control,
     convolution,
+    counting,
     deformable,
     drawing,
     elementwise,
@@ -20,6 +21,7 @@ from . import (
     linear,
     ml,
     normalization,
+    optimizers,
     padding,
     pooling,
     positions,
@@ -45,6 +47,7 @@ OPERATORS: Mapping[str, Callable[[Node], Held | Sequence[Held]]] = MappingProxyT
     {
         **control.OPERATORS,
         **convolution.OPERATORS,
+        **counting.OPERATORS,
         **deformable.OPERATORS,
         **drawing.OPERATORS,
         **elementwise.OPERATORS,
@@ -74,7 +77,7 @@ OPERATORS: Mapping[str, Callable[[Node], Held | Sequence[Held]]] = MappingProxyT
 )
 
 DOMAINS: Mapping[str, Mapping[str, Callable[[Node], Held | Sequence[Held | Absent]]]] = MappingProxyType(
-    {"": OPERATORS, ml.DOMAIN: ml.OPERATORS}
+    {"": OPERATORS, ml.DOMAIN: ml.OPERATORS, optimizers.DOMAIN: optimizers.OPERATORS}
 )
 """The operators of each domain of ONNX that an import knows."""
 

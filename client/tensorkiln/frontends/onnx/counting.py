@@ -1,0 +1,99 @@
+"""TfIdfVectorizer: how often each of some short sequences of integers is in a row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import reduce
+from operator import add, and_
+
+import numpy as np
+
+from ... import build
+from ...build import Tensor
+from ...dtypes import DType
+from .node import Node
+from .value import Host, Value
+
+
+def tf_idf_vectorizer(node: Node) -> Value:
+    """Counts, weights of what is there at all, or both multiplied; elements may be skipped between those of one."""
+    x = node.tensor(0)
+    if node.is_set("pool_strings"):
+        node.fail("strings are no data of graphs")
+    if x.rank not in (1, 2):
+        node.invalid(f"rows are of rank 1 or 2, not {x.rank}")
+    row = x if x.rank == 2 else x.unsqueeze(0)
+    mode = node.choice("mode", ("TF", "IDF", "TFIDF"))
+    skips = node.integer("max_skip_count")
+    counted: list[tuple[Tensor, range]] = []
+    for size, numbers, grams in _pools(node):
+        # Skipping makes no difference to a single element.
+        found = [_counts(row, grams, skip + 1) for skip in range(skips + 1 if size > 1 else 1)]
+        counted.append((reduce(add, found), numbers))
+    total = _placed(node, row, counted)
+    if mode != "TF":
+        weights = node.numbers("weights", [])
+        total = (total > 0.0).cast(DType.FLOAT32) if mode == "IDF" else total
+        total = total * node.parameter(_by_column(node, weights)) if weights else total
+    else:
+        node.ignore("weights")
+    return total if x.rank == 2 else total[0]
+
+
+def _pools(node: Node) -> Iterator[tuple[int, range, Host]]:
+    """The size of each pool that is asked for, the numbers of its members, and these as (members, size)."""
+    pool, starts = np.asarray(node.integers("pool_int64s"), np.int64), node.integers("ngram_counts")
+    least, most = node.integer("min_gram_length"), node.integer("max_gram_length")
+    number = 0
+    for size, (start, end) in enumerate(zip(starts, [*starts[1:], pool.size], strict=True), 1):
+        if not 0 <= start <= end <= pool.size or (end - start) % size:
+            node.invalid(f"ngram_counts {starts} do not divide a pool of {pool.size}")
+        count = (end - start) // size
+        if least <= size <= most and count:
+            yield size, range(number, number + count), pool[start:end].reshape(count, size)
+        number += count
+
+
+def _counts(row: Tensor, grams: Host, distance: int) -> Tensor:
+    """(rows, members): at how many places the elements follow each other at this distance."""
+    builder, extent = row.builder, row.shape[1]
+    start = build.arange(builder, extent)
+    size = grams.shape[1]
+    values = row.cast(DType.INT64)
+    same = [
+        build.equal(
+            build.take(values, start + place * distance, 1).unsqueeze(2), builder.constant(grams[:, place], DType.INT64)
+        )
+        for place in range(size)
+    ]
+    is_inside = (start + (size - 1) * distance < build.dim_value(builder, extent)).unsqueeze(1)
+    return (reduce(and_, same) & is_inside).cast(DType.FLOAT32).sum([1])
+
+
+def _placed(node: Node, row: Tensor, counted: list[tuple[Tensor, range]]) -> Tensor:
+    """The counts at the columns that the node names, zeros elsewhere."""
+    columns = node.integers("ngram_indexes")
+    width = max(columns, default=-1) + 1
+    if len(set(columns)) != len(columns):
+        node.fail("two members of the pool have one column")
+    if not counted:
+        return build.zeros(row.builder, (row.shape[0], width), DType.FLOAT32)
+    sources = np.full(width, -1, np.int64)
+    place = 0
+    for _, numbers in counted:
+        for number in numbers:
+            sources[columns[number]] = place
+            place += 1
+    return build.take(build.cat([counts for counts, _ in counted], 1), node.parameter(sources), 1)
+
+
+def _by_column(node: Node, weights: list[float]) -> Host:
+    columns = node.integers("ngram_indexes")
+    if len(weights) != len(columns):
+        node.invalid(f"{len(weights)} weights do not fit {len(columns)} members of the pool")
+    found = np.zeros(max(columns) + 1, np.float32)
+    found[columns] = weights
+    return found
+
+
+OPERATORS: dict[str, Callable[[Node], Value]] = {"TfIdfVectorizer": tf_idf_vectorizer}
