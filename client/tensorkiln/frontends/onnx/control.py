@@ -6,8 +6,10 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from ... import build
 from ...build import Tensor, stack
 from .node import Node
+from .turns_at_once import at_once
 from .value import Held, Host, Value
 
 MAX_TURNS = 1 << 12
@@ -48,7 +50,7 @@ def loop(node: Node) -> list[Held]:
 
 
 def scan(node: Node) -> list[Held]:
-    """The body for every element along the scanned axes, unrolled: their extent must be known."""
+    """The body for every element along the scanned axes: all at once, or unrolled where their extent is known."""
     if node.opset < 9:
         node.fail("the batches of opset 8 are not supported")
     body, count = node.subgraph("body"), node.integer("num_scan_inputs")
@@ -66,6 +68,11 @@ def scan(node: Node) -> list[Held]:
     extent = extents.pop()
     if extents:
         node.invalid(f"the scanned axes have the extents {sorted(map(str, {extent, *extents}))}")
+    if not any((*axes, *backwards, *output_backwards)):
+        found = at_once(node, body, values[: len(values) - count], inputs)
+        if found is not None:
+            moved = [build.moveaxis(value, -1, axis) for value, axis in zip(found, output_axes, strict=True)]
+            return [*carried, *moved]
     if not isinstance(extent, int) or extent > MAX_TURNS:
         node.fail(f"the scanned axis has {extent} elements, which depends on symbols, or is more than {MAX_TURNS}")
     scanned: list[list[Value]] = [[] for _ in range(outputs)]
