@@ -11,7 +11,7 @@ import pytest
 
 from tensorkiln import Client
 from tensorkiln.errors import CallBoundsError, LimitExceededError
-from tensorkiln.frontends.torch import backend, compiling
+from tensorkiln.frontends.torch import backend, growing
 
 torch = pytest.importorskip("torch", reason="torch is no dependency of the project; these tests run where it is")
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -113,10 +113,10 @@ def test_a_compile_that_fails_leaves_the_bounds_as_they_were(
     compiled: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = compiled(lambda x: x * x.shape[0], dynamic=True)
-    x = torch.ones(compiling.FIRST_BOUND + 1)
+    x = torch.ones(growing.FIRST_BOUND + 1)
     assert run(x[:3]).tolist() == [3, 3, 3]
     with monkeypatch.context() as patched:
-        patched.setattr(compiling, "LAST_BOUND", compiling.FIRST_BOUND)
+        patched.setattr(growing, "LAST_BOUND", growing.FIRST_BOUND)
         with pytest.raises(LimitExceededError, match="a size is 4097, at most 4096 is taken"):
             run(x)
 
@@ -124,11 +124,11 @@ def test_a_compile_that_fails_leaves_the_bounds_as_they_were(
         raise CallBoundsError("no")
 
     with monkeypatch.context() as patched:
-        patched.setattr(compiling, "translated", refuse)
+        patched.setattr(growing, "translated", refuse)
         with pytest.raises(CallBoundsError):
             run(x)
     assert run(x[:2]).tolist() == [2, 2]
-    assert run(x)[0].item() == compiling.FIRST_BOUND + 1
+    assert run(x)[0].item() == growing.FIRST_BOUND + 1
 
 
 def test_threads_share_a_graph_that_grows(compiled: Callable[..., Any]) -> None:

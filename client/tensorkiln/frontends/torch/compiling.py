@@ -3,56 +3,65 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
-from ...errors import CallInputError, LimitExceededError, UnsupportedGraphError
-from ...expr import Dim, Expr, evaluate, free_symbols, to_text
+from ...errors import CallInputError, UnsupportedGraphError
+from ...expr import Dim, Expr, evaluate
 from ...sdk.asked import NATIVE
 from .arrays import array_of
-from .calling import Calling, Named, solve
+from .calling import Named, solve
 from .exported import Exported, Input, Output, Role
 from .from_export import ranges_of
-from .from_fx import attribute, operations_of, output_of
+from .from_fx import attribute, operations_of, output_of, size_of
+from .growing import Programs
 from .layout import Layout, laid_out, layout_of
 from .model import TorchModel
-from .ranges import limited
-from .translate import translated
+from .weights import Weighed, staying
 
 if TYPE_CHECKING:
-    from ...program import Program
     from ...sdk.client import Client
 
 Compiled: TypeAlias = "Callable[..., Any]"
-FIRST_BOUND: Final = 4096
-"""The upper bound of a size that torch leaves open; a larger one compiles the graph again, for four times as much."""
-LAST_BOUND: Final = 1 << 28
-MAX_FIXED: Final = 64
-"""Of integers that no bounds hold, as a negative one: their values that have programs of their own."""
-INFINITE_INTEGER: Final = 1 << 63
-OPTIONS: Final = ("client", "target", "threads")
+OPTIONS: Final = ("client", "target", "threads", "weights")
+WEIGHTS: Final = ("read", "bound")
 
 
 def backend(graph: Any, example_inputs: Sequence[Any], *, options: Mapping[str, Any] | None = None) -> Compiled:
     """A backend of `torch.compile`: what dynamo traced, with its gradients, by programs of the CPU.
 
-    `options` may have a `client`, a `target` and `threads`; without a client one of the default settings is made, and
-    kept while the process lives. UnsupportedGraphError lists every operation of a graph that is not supported, with the
-    line of the user's Python; nothing falls back to torch.
+    `options` may have a `client`, a `target`, `threads` and `weights`; without a client one of the default settings is
+    made, and kept while the process lives. Weights are "read" at each call, or "bound" while their versions stay, which
+    writes through `.data` do not change. UnsupportedGraphError lists every operation of a graph that is not supported,
+    with the line of the user's Python; nothing falls back to torch. CallInputError for an option that there is not.
     """
     given = dict(options or {})
     unknown = given.keys() - set(OPTIONS)
     if unknown:
         raise CallInputError(f"the backend has no option {min(unknown)!r}; its options are {', '.join(OPTIONS)}")
+    if given.get("weights", "read") not in WEIGHTS:
+        raise CallInputError(f"weights are {given['weights']!r}; they may be {' or '.join(map(repr, WEIGHTS))}")
     from torch._dynamo.backends.common import aot_autograd
 
-    def compile_graph(module: Any, inputs: Sequence[Any]) -> Compiled:
-        return _compile(module, inputs, given)
+    is_bound = given.get("weights") == "bound"
 
-    compiler = aot_autograd(fw_compiler=compile_graph, bw_compiler=compile_graph, decompositions=_decompositions())
+    def training(module: Any, inputs: Sequence[Any]) -> Compiled:
+        del inputs
+        return _compile(module, given, staying(_arguments(module), trains=True) if is_bound else [])
+
+    def inference(module: Any, inputs: Sequence[Any]) -> Compiled:
+        del inputs
+        return _compile(module, given, staying(_arguments(module), trains=False) if is_bound else [])
+
+    def backward(module: Any, inputs: Sequence[Any]) -> Compiled:
+        del inputs
+        return _compile(module, given, [])
+
+    compiler = aot_autograd(
+        fw_compiler=training, inference_compiler=inference, bw_compiler=backward, decompositions=_decompositions()
+    )
     return compiler(graph, example_inputs)
 
 
@@ -65,14 +74,23 @@ def _decompositions() -> dict[Any, Any]:
     return {op: rule for op, rule in core_aten_decompositions().items() if str(op) not in OPERATORS}
 
 
-def _compile(module: Any, inputs: Sequence[Any], options: Mapping[str, Any]) -> Compiled:
+def _compile(module: Any, options: Mapping[str, Any], stays: Collection[str]) -> Compiled:
     from torch._functorch.aot_autograd import make_boxed_func
 
-    compiled = _Compiled(_exported(module), options, _argument_layouts(module), _result_layouts(module))
-    return make_boxed_func(compiled)
+    def load(model: TorchModel) -> Weighed:
+        client: Client = options.get("client") or _client()
+        target = options.get("target", NATIVE)
+        return Weighed(model, client.compile(model.graph, target, threads=options.get("threads")), stays)
+
+    programs = Programs(_exported(module, stays), _traced(module), load)
+    return make_boxed_func(_Compiled(programs, _argument_layouts(module), _result_layouts(module), stays))
 
 
-def _exported(module: Any) -> Exported:
+def _arguments(module: Any) -> list[str]:
+    return [node.name for node in module.graph.nodes if node.op == "placeholder"]
+
+
+def _exported(module: Any, stays: Collection[str]) -> Exported:
     from torch._subclasses.fake_tensor import unset_fake_temporarily
 
     nodes = list(module.graph.nodes)
@@ -81,10 +99,26 @@ def _exported(module: Any) -> Exported:
     # Torch compiles under a mode in which tensors have no values; these have.
     with unset_fake_temporarily():
         arrays = {name: array_of(value) for name, value in constants.items() if hasattr(value, "detach")}
-    inputs = [Input(node.name, Role.USER) for node in nodes if node.op == "placeholder"]
+    inputs = [Input(node.name, Role.USER, stays=node.name in stays) for node in nodes if node.op == "placeholder"]
     inputs += [Input(name, Role.CONSTANT, name) for name in arrays]
     outputs = tuple(Output(value) for value in output_of(nodes))
     return Exported("compiled", tuple(inputs), operations, outputs, types, _ranges(nodes), arrays)
+
+
+def _traced(module: Any) -> dict[str, int]:
+    """The values that symbols had when the graph was traced, as far as its arguments have them."""
+    import torch
+
+    pending: list[tuple[str, Dim, int]] = []
+    for node in module.graph.nodes:
+        value: Any = node.meta.get("val") if node.op == "placeholder" else None
+        sizes: list[Any] = [value, *getattr(value, "shape", ())]
+        for size in sizes:
+            if isinstance(size, torch.SymInt) and size.node.hint is not None:
+                pending.append((node.name, size_of(size), int(size.node.hint)))
+    found: dict[str, int] = {}
+    solve(pending, found)
+    return found
 
 
 def _result_layouts(module: Any) -> list[Layout | None]:
@@ -129,94 +163,37 @@ def _ranges(nodes: Sequence[Any]) -> dict[str, tuple[int, int | None]]:
 
 
 class _Compiled:
-    """A graph as a function of tensors: its program, and others where sizes or integers outgrow their bounds.
-
-    It may be called by several threads at once.
-    """
+    """A graph as a function of tensors. It may be called by several threads at once."""
 
     def __init__(
         self,
-        exported: Exported,
-        options: Mapping[str, Any],
+        programs: Programs,
         arguments: Sequence[tuple[str, Layout] | None],
         results: Sequence[Layout | None],
+        stays: Collection[str],
     ) -> None:
-        self._exported = exported
-        self._options = options
+        self._programs = programs
+        self._calling = programs.calling
         self._arguments = arguments
         self._results = results
-        self._lock = threading.Lock()
-        self._bound = FIRST_BOUND
-        self._main = self._compiled(exported, {}, FIRST_BOUND)
-        self._calling = self._main[0].calling
-        self._numbers = _numbers(self._calling)
-        self._fixed: dict[tuple[tuple[str, int], ...], tuple[TorchModel, Program]] = {}
+        self._stays = stays
 
     def __call__(self, *arguments: Any) -> list[Any]:
-        given = {
-            name: array_of(value) if hasattr(value, "detach") else value
-            for name, value in zip(self._calling.leaves, arguments, strict=True)
-        }
+        named = dict(zip(self._calling.leaves, arguments, strict=True))
+        given = {name: array_of(value) if hasattr(value, "detach") else value for name, value in named.items()}
         symbols = self._calling.symbols(given)
-        model, program = self._fitting(symbols)
+        held = self._programs.fitting(symbols)
+        model = held.model
         if "random_key" in model.inputs:
             given["random_key"] = _drawn_key()
-        arrays = [given[name] for name in model.inputs]
         declared = model.graph.symbols
-        found = program(*arrays, **{name: value for name, value in symbols.items() if name in declared})
+        sizes = {name: value for name, value in symbols.items() if name in declared}
+        found = held.run(given, {name: named[name] for name in self._stays}, sizes)
         tensors = dict(zip(model.outputs, found, strict=True))
         if any(self._results):
             solve(_memory(self._arguments, arguments), symbols)
         returned = zip(model.calling.returned, self._results, strict=True)
         return [_returned(each, layout, tensors, symbols) for each, layout in returned]
-
-    def _fitting(self, symbols: Mapping[str, int]) -> tuple[TorchModel, Program]:
-        """The program for these sizes, compiled if there is none yet."""
-        fixed = {
-            name: value for name, value in symbols.items() if name in self._numbers and not 0 <= value <= LAST_BOUND
-        }
-        most = max((value for name, value in symbols.items() if name not in fixed), default=0)
-        if most > LAST_BOUND:
-            raise LimitExceededError(
-                f"a size is {most}, at most {LAST_BOUND} is taken", limit="size", maximum=LAST_BOUND, actual=most
-            )
-        with self._lock:
-            if most > self._bound:
-                bound = self._bound
-                while bound < most:
-                    bound *= 4
-                self._main = self._compiled(self._exported, {}, bound)
-                # Only now: a compile that fails leaves everything as it was.
-                self._bound, self._fixed = bound, {}
-            if not fixed:
-                return self._main
-            key = tuple(sorted(fixed.items()))
-            if key not in self._fixed:
-                if len(self._fixed) == MAX_FIXED:
-                    raise LimitExceededError(
-                        f"the integer {key[0][1]} is not from 0 to {LAST_BOUND}; each such value needs a program, and "
-                        f"at most {MAX_FIXED} are compiled: pass it as a tensor",
-                        limit="integers",
-                        maximum=MAX_FIXED,
-                        actual=MAX_FIXED + 1,
-                    )
-                ranges = {**self._exported.ranges, **dict.fromkeys(fixed, (-INFINITE_INTEGER, None))}
-                self._fixed[key] = self._compiled(replace(self._exported, ranges=ranges), fixed, self._bound)
-            return self._fixed[key]
-
-    def _compiled(self, program: Exported, fixed: Mapping[str, int], most: int) -> tuple[TorchModel, Program]:
-        exported, bounds = limited(program, fixed, most)
-        model = translated(exported, bounds)
-        client: Client = self._options.get("client") or _client()
-        target = self._options.get("target", NATIVE)
-        compiled = client.compile(model.graph, target, threads=self._options.get("threads"))
-        return model, compiled.bind(model.parameters) if model.parameters else compiled
-
-
-def _numbers(calling: Calling) -> frozenset[str]:
-    """The symbols that are integers of the user's, and the size of no argument."""
-    sizes = {name for shape in calling.shapes.values() for dim in shape for name in free_symbols(dim)}
-    return frozenset(to_text(dim) for dim in calling.sizes.values() if isinstance(dim, Expr)) - sizes
 
 
 def _memory(layouts: Sequence[tuple[str, Layout] | None], tensors: Sequence[Any]) -> list[tuple[str, Dim, int]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -11,7 +10,7 @@ import numpy as np
 from ...build import Builder, Tensor
 from ...dtypes import DType
 from ...errors import InvalidGraphError, UnsupportedGraphError
-from ...expr import Dim, Expr
+from ...expr import Expr
 from .call import Value
 from .exported import Array, Exported, Input, Role, TensorType
 from .naming import distinct
@@ -45,7 +44,7 @@ def declare_inputs(builder: Builder, exported: Exported) -> Declared:
         if entry.role is not Role.USER and entry.target in changed:
             array = _array(exported, entry)
             name = distinct([*declared.inputs, entry.target])[-1]
-            tensor = _input(builder, _type(exported, entry).dtype or DType.FLOAT32, array.shape, name)
+            tensor = builder.input(_type(exported, entry).dtype or DType.FLOAT32, array.shape, _checked(name))
             declared.values[entry.name] = declared.inputs[name] = tensor
             declared.state[name] = array
             declared.buffers[entry.target] = name
@@ -78,16 +77,17 @@ def _declare_argument(builder: Builder, exported: Exported, entry: Input, declar
         declared.values[entry.name] = known
         return
     known = _type(exported, entry)
-    tensor = _input(builder, known.dtype or DType.FLOAT32, known.shape, entry.name)
+    make = builder.parameter if entry.stays else builder.input
+    tensor = make(known.dtype or DType.FLOAT32, known.shape, _checked(entry.name))
     declared.values[entry.name] = declared.inputs[entry.name] = tensor
 
 
-def _input(builder: Builder, dtype: DType, shape: Sequence[Dim], name: str) -> Tensor:
+def _checked(name: str) -> str:
     if name == KEY:
         raise UnsupportedGraphError(
             f"an input is called {KEY!r}, as the key of random numbers is: give it another name"
         )
-    return builder.input(dtype, shape, name)
+    return name
 
 
 def _type(exported: Exported, entry: Input) -> TensorType:

@@ -289,5 +289,7 @@ OPERATORS: dict[str, Operator] = {
     "aten.sub.Scalar": _subtract,
     "aten.sub.Tensor": _subtract,
     "aten.tan.default": unary(build.tan),
+    "aten.true_divide.Scalar": _rounding_divide,
+    "aten.true_divide.Tensor": _rounding_divide,
     "aten.trunc.default": _rounded(build.trunc),
 }

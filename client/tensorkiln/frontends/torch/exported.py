@@ -63,11 +63,15 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """An input of the graph; `target` is the qualified name of the parameter, buffer or constant in its module."""
+    """An input of the graph; `target` is the qualified name of the parameter, buffer or constant in its module.
+
+    `stays` says of an argument that it may be bound once.
+    """
 
     name: str
     role: Role
     target: str = ""
+    stays: bool = False
 
 
 @dataclass(frozen=True, slots=True)

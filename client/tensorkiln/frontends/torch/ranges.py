@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -16,12 +16,12 @@ INFINITE: Final = 1 << 40
 
 
 def limited(
-    exported: Exported, symbols: Mapping[str, Bounds], most: int | None = None
+    exported: Exported, symbols: Mapping[str, Bounds], most: Callable[[str], int] | None = None
 ) -> tuple[Exported, dict[str, tuple[int, int]]]:
     """The program with the sizes that are fixed put in, and the inclusive bounds of the symbols that its inputs have.
 
-    `symbols` gives bounds or a value by torch's name of the symbol or by `<input>_<axis>`; `most` stands for an upper
-    bound that is infinite. RequestError for an unknown name and for bounds outside of torch's;
+    `symbols` gives bounds or a value by torch's name of the symbol or by `<input>_<axis>`; `most` gives an upper
+    bound where torch's is infinite. RequestError for an unknown name and for bounds outside of torch's;
     UnsupportedGraphError that lists all symbols which lack an upper bound.
     """
     places = _places(exported)
@@ -47,7 +47,7 @@ def limited(
         elif high is not None:
             found[name] = low, high
         elif most is not None:
-            found[name] = low, max(low, most)
+            found[name] = low, max(low, most(name))
         else:
             open_ended.append(f"{name} (at least {low}; the size of {', '.join(own) or 'no input'})")
     if open_ended:

@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 from torch.utils import _pytree as pytree
 
-from . import arithmetic, arrangement, corners, networks
+from . import arithmetic, arrangement, corners, models, networks
 from .case import Case
 
 FILES = Path(__file__).parents[1] / "files"
@@ -30,6 +30,7 @@ FAMILIES = {
     "arithmetic": arithmetic.CASES,
     "arrangement": arrangement.CASES,
     "corners": corners.CASES,
+    "models": models.CASES,
     "networks": networks.CASES,
 }
 STAMP = (2026, 1, 1, 0, 0, 0)
@@ -51,7 +52,7 @@ def written(name: str, case: Case) -> Iterator[tuple[str, bytes]]:
     module = copy.deepcopy(case.module).train(case.training)
     for parameter in module.parameters():
         parameter.data = torch.randn(parameter.shape) * 0.5
-    shapes = _dynamic(case)
+    shapes = dynamic_shapes(case)
     try:
         exported = torch.export.export(module, case.calls[0], dynamic_shapes=shapes, strict=False)
         exported = exported.run_decompositions()
@@ -76,14 +77,20 @@ def written(name: str, case: Case) -> Iterator[tuple[str, bytes]]:
     yield ".npz", npz.getvalue()
 
 
-def _dynamic(case: Case) -> Any:
+def dynamic_shapes(case: Case) -> Any:
+    """What `torch.export` takes for the axes that vary."""
     if not case.dynamic:
         return None
     found = tuple(
-        {axis: torch.export.Dim(f"d{place}_{axis}", min=low, max=high) for axis, (low, high) in axes.items()} or None
+        {axis: _dim(f"d{place}_{axis}", *bounds) for axis, bounds in axes.items()} or None
         for place, axes in enumerate(case.dynamic)
     )
     return (found,) if type(case.module).__name__ == "Function" else found
+
+
+def _dim(name: str, *bounds: Any) -> Any:
+    own, low, high = bounds if len(bounds) == 3 else (name, *bounds)
+    return torch.export.Dim(own, min=low, max=high)
 
 
 def _array(leaf: Any) -> np.ndarray[Any, Any]:

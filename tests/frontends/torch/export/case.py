@@ -25,12 +25,12 @@ class Function(nn.Module):
 class Case:
     """`calls` are the arguments of each call that is compared, the first of which is exported.
 
-    `dynamic` says of each argument which axes vary, and between which sizes.
+    `dynamic` says of each argument which axes vary, and between which sizes; axes with one name vary together.
     """
 
     module: nn.Module
     calls: Sequence[tuple[Any, ...]]
-    dynamic: tuple[dict[int, tuple[int, int]], ...] = ()
+    dynamic: tuple[dict[int, tuple[int, int] | tuple[str, int, int]], ...] = ()
     training: bool = False
 
 
