@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from ...errors import CallInputError, DeviceError
@@ -18,13 +19,13 @@ def array_of(tensor: Any) -> np.ndarray[Any, Any]:
     import torch
 
     dtype = dtype_named(str(tensor.dtype))
-    if dtype is None:
+    if dtype is None and tensor.dtype not in (torch.complex64, torch.complex128):
         raise CallInputError(f"a tensor of {tensor.dtype} is given, an element type that is not supported")
     if tensor.device.type != "cpu":
         raise DeviceError(f"a tensor on {tensor.device} is given; these programs take those of the CPU: use .cpu()")
     plain = tensor.detach().resolve_conj().resolve_neg().contiguous()
     if plain.dtype is torch.bfloat16:
-        return plain.view(torch.int16).numpy().view(dtype.numpy)
+        return plain.view(torch.int16).numpy().view(ml_dtypes.bfloat16)
     return plain.numpy()
 
 

@@ -13,10 +13,11 @@ from ...build import Builder, Tensor
 from ...dtypes import DType
 from ...errors import InvalidGraphError, UnsupportedGraphError
 from ...expr import Dim, Expr
+from ..composed.complex_numbers import Complex
 from .exported import Argument, Array, Operation, TensorType
 
-Value: TypeAlias = "Tensor | Dim | Argument"
-"""What a name or an argument stands for: a tensor, a size, a literal, or a tuple of these."""
+Value: TypeAlias = "Tensor | Complex | Dim | Argument"
+"""What a name or an argument stands for: a tensor, complex or not, a size, a literal, or a tuple of these."""
 Scalar: TypeAlias = "bool | int | float | Expr"
 Operand: TypeAlias = "Tensor | Scalar"
 Results: TypeAlias = "Tensor | Sequence[Tensor]"
@@ -50,6 +51,26 @@ class Call:
         """A tensor. UnsupportedGraphError where the argument is none; a number becomes a scalar of its natural type."""
         found = self.value(name)
         return found if isinstance(found, Tensor) else self.fail(f"the argument {name} is {found!r}, and no tensor")
+
+    def pair(self, name: str = "self") -> Complex:
+        """A complex number; what is real has an imaginary part of 0."""
+        return self.as_pair(self.value(name), name)
+
+    def as_pair(self, value: object, name: str) -> Complex:
+        """A value of the argument `name` as a complex number."""
+        if isinstance(value, Complex):
+            return value
+        if isinstance(value, bool | int | float):
+            value = self.builder.scalar(float(value), DType.FLOAT64)
+        if not isinstance(value, Tensor):
+            self.fail(f"the argument {name} is {value!r}, and no complex number")
+        real = value if value.dtype.is_float else value.cast(DType.FLOAT64)
+        return Complex(real, build.zeros(self.builder, real.shape, real.dtype))
+
+    def is_complex(self, place: int = 0) -> bool:
+        """Whether torch says that a result is complex; its element type here is that of its parts."""
+        found = self.results[place] if place < len(self.results) else None
+        return found is not None and found.is_complex
 
     def optional(self, name: str) -> Tensor | None:
         return self.tensor(name) if self.has(name) else None

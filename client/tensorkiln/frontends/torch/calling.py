@@ -15,9 +15,10 @@ from .exported import Literal, Tree
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """A tensor among the results, by the name of its output."""
+    """A tensor among the results, by the name of its output; a complex one has its parts on the last axis there."""
 
     name: str
+    is_complex: bool = False
 
 
 Result: TypeAlias = "Named | Dim | Literal"

@@ -102,7 +102,9 @@ def _exported(module: Any, stays: Collection[str]) -> Exported:
     inputs = [Input(node.name, Role.USER, stays=node.name in stays) for node in nodes if node.op == "placeholder"]
     inputs += [Input(name, Role.CONSTANT, name) for name in arrays]
     outputs = tuple(Output(value) for value in output_of(nodes))
-    return Exported("compiled", tuple(inputs), operations, outputs, types, _ranges(nodes), arrays)
+    return Exported(
+        "compiled", tuple(inputs), operations, outputs, types, _ranges(nodes), arrays, complex_as_pairs=True
+    )
 
 
 def _traced(module: Any) -> dict[str, int]:
@@ -182,6 +184,7 @@ class _Compiled:
         named = dict(zip(self._calling.leaves, arguments, strict=True))
         given = {name: array_of(value) if hasattr(value, "detach") else value for name, value in named.items()}
         symbols = self._calling.symbols(given)
+        given = {name: _as_pairs(value) for name, value in given.items()}
         held = self._programs.fitting(symbols)
         model = held.model
         if "random_key" in model.inputs:
@@ -207,9 +210,19 @@ def _memory(layouts: Sequence[tuple[str, Layout] | None], tensors: Sequence[Any]
     return found
 
 
+def _as_pairs(value: Any) -> Any:
+    """A complex array with its parts on a last axis; what else there is as it is."""
+    if not isinstance(value, np.ndarray) or value.dtype.kind != "c":
+        return value
+    return value[..., np.newaxis].view(value.real.dtype)
+
+
 def _returned(each: object, layout: Layout | None, tensors: Mapping[str, Any], symbols: Mapping[str, int]) -> Any:
     if isinstance(each, Named):
-        return laid_out(np.asarray(tensors[each.name]), layout, symbols)
+        found = np.asarray(tensors[each.name])
+        if each.is_complex:
+            found = found.view(np.result_type(found.dtype, np.complex64))[..., 0]
+        return laid_out(found, layout, symbols)
     return evaluate(each, symbols) if isinstance(each, Expr) else each
 
 

@@ -11,8 +11,9 @@ from ...build import Builder, Tensor
 from ...dtypes import DType
 from ...errors import InvalidGraphError, UnsupportedGraphError
 from ...expr import Expr
+from ..composed.complex_numbers import from_pairs
 from .call import Value
-from .exported import Array, Exported, Input, Role, TensorType
+from .exported import COMPLEX_PARTS, Array, Exported, Input, Role, TensorType
 from .naming import distinct
 
 KEY: Final = "random_key"
@@ -76,8 +77,13 @@ def _declare_argument(builder: Builder, exported: Exported, entry: Input, declar
     if isinstance(known, int | Expr):
         declared.values[entry.name] = known
         return
-    known = _type(exported, entry)
     make = builder.parameter if entry.stays else builder.input
+    if isinstance(known, TensorType) and known.is_complex and exported.complex_as_pairs:
+        tensor = make(COMPLEX_PARTS[known.spelled], [*known.shape, 2], _checked(entry.name))
+        declared.inputs[entry.name] = tensor
+        declared.values[entry.name] = from_pairs(tensor)
+        return
+    known = _type(exported, entry)
     tensor = make(known.dtype or DType.FLOAT32, known.shape, _checked(entry.name))
     declared.values[entry.name] = declared.inputs[entry.name] = tensor
 
@@ -95,7 +101,8 @@ def _type(exported: Exported, entry: Input) -> TensorType:
     if not isinstance(known, TensorType):
         raise UnsupportedGraphError(f"the input {entry.name!r} is no tensor")
     if known.dtype is None:
-        raise UnsupportedGraphError(f"the input {entry.name!r} is of {known.spelled}, which is not supported")
+        advice = ": give it as torch.view_as_real, and take torch.view_as_complex of that" * known.is_complex
+        raise UnsupportedGraphError(f"the input {entry.name!r} is of {known.spelled}, which is not supported{advice}")
     return known
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
@@ -13,6 +13,10 @@ from ...dtypes import DType
 from ...expr import Dim
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
+
+
+COMPLEX_PARTS: Final = {"complex64": DType.FLOAT32, "complex128": DType.FLOAT64}
+"""The element types of both parts of complex numbers, by torch's names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +34,11 @@ class TensorType:
     shape: tuple[Dim, ...]
     spelled: str
     device: str = "cpu"
+
+    @property
+    def is_complex(self) -> bool:
+        """Whether its elements are complex numbers."""
+        return self.spelled in COMPLEX_PARTS
 
 
 Literal: TypeAlias = "bool | int | float | str | DType | None"
@@ -107,7 +116,8 @@ class Exported:
 
     `ranges` are torch's bounds of symbols, the upper one None where it is infinite; `arrays` holds parameters, buffers
     and constants by their targets. `arguments` is the tree of positional and keyword arguments, `returned` that of the
-    results; both are None where the program is none of a module's, as in `torch.compile`.
+    results; both are None where the program is none of a module's, as in `torch.compile`. `complex_as_pairs` says that
+    arguments and results may be complex, and have a last axis of their parts.
     """
 
     name: str
@@ -121,6 +131,7 @@ class Exported:
     argument_names: tuple[str, ...] = ()
     returned: Tree | None = None
     literals: Mapping[str, Literal] = field(default_factory=dict[str, "Literal"])
+    complex_as_pairs: bool = False
 
     def references(self) -> Iterator[str]:
         """The names of all values that an operation or an output reads."""

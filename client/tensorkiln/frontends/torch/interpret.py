@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -12,8 +12,10 @@ from ...build import Builder, Tensor
 from ...dtypes import DType
 from ...errors import InvalidGraphError, UnsupportedGraphError
 from ...expr import Dim, Expr, ExprError, free_symbols, sub
+from ..composed.complex_numbers import Complex
 from .call import Call, Operator, Value
-from .exported import Argument, Array, Exported, Operation, Ref, TensorType
+from .complex_operators import COMPLEX
+from .exported import COMPLEX_PARTS, Argument, Array, Exported, Operation, Ref, TensorType
 from .symbolic_numbers import NUMBERS
 
 MAX_LISTED = 50
@@ -109,24 +111,41 @@ class Interpreter:
             for name in operation.results:
                 self.values[name] = NUMBERS[operation.target](self.builder, arguments)
             return
-        if operation.target not in self.operators:
+        arguments = {name: self.resolve(argument) for name, argument in operation.arguments.items()}
+        if any(each is not None and each.is_complex for each in types) or any(map(_is_complex, arguments.values())):
+            run, types = self._complex(operation, types)
+        elif operation.target in self.operators:
+            run = self.operators[operation.target]
+        else:
             raise UnsupportedGraphError("this operator is not supported")
         for each in types:
             if each is not None and each.dtype is None:
                 raise UnsupportedGraphError(f"the element type {each.spelled} is not supported")
-        arguments = {name: self.resolve(argument) for name, argument in operation.arguments.items()}
         call = Call(operation, self.builder, arguments, tuple(types), self._key, self._parameter)
         with np.errstate(all="ignore"):
-            found = self.operators[operation.target](call)
-        results = [found] if isinstance(found, Tensor) else list(found)
+            found = run(call)
+        results = [found] if isinstance(found, Tensor | Complex) else list(found)
         for place, name in enumerate(operation.results):
             if name:
                 known = types[place]
                 result = results[place] if place < len(results) else None
                 if result is None or known is None:
                     raise UnsupportedGraphError(f"result {place} is not supported")
-                _check(self.builder, result, known)
+                for part in (result.real, result.imag) if isinstance(result, Complex) else (result,):
+                    _check(self.builder, part, known)
                 self.values[name] = result
+
+    def _complex(
+        self, operation: Operation, types: Sequence[TensorType | None]
+    ) -> tuple[Callable[[Call], Tensor | Complex | Sequence[Tensor | Complex]], list[TensorType | None]]:
+        """The operator of complex numbers, and the types of results, whose element types are those of both parts."""
+        if operation.target not in COMPLEX:
+            raise UnsupportedGraphError("this operator is not supported of complex numbers")
+        parts = [
+            replace(each, dtype=COMPLEX_PARTS[each.spelled]) if each is not None and each.is_complex else each
+            for each in types
+        ]
+        return COMPLEX[operation.target], parts
 
     def _miss(self, operation: Operation, types: Sequence[object], reason: str) -> None:
         """Note the problem, and go on with inputs in the place of its results, to find all problems."""
@@ -154,6 +173,10 @@ class Interpreter:
             raise UnsupportedGraphError("random numbers need a key")
         self._drawn += 1
         return build.threefry(self.builder.scalar(self._drawn, DType.UINT64), self.random_key)
+
+
+def _is_complex(value: object) -> bool:
+    return isinstance(value, Complex) or (isinstance(value, tuple) and any(map(_is_complex, value)))  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
 
 
 def _check(builder: Builder, result: Tensor, known: TensorType) -> None:

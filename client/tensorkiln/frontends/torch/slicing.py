@@ -135,6 +135,18 @@ def _diagonal_scatter(call: Call) -> Tensor:
     return build.where(hit, spread, moved).permute([order.index(axis) for axis in range(x.rank)])
 
 
+def _unfold(call: Call) -> Tensor:
+    """Windows along an axis, one every `step` elements; the elements of a window lie on a new last axis."""
+    x, size, step = call.tensor(), call.integer("size"), call.integer("step")
+    if not x.shape:
+        return x.reshape([1])
+    axis = call.axis(x, "dimension")
+    count = call.result_shape()[axis]
+    starts = build.arange(x.builder, count) * step
+    found = build.take(x, starts.unsqueeze(1) + build.arange(x.builder, size), axis)
+    return build.moveaxis(found, axis + 1, -1)
+
+
 OPERATORS: dict[str, Operator] = {
     "aten.diagonal_scatter.default": _diagonal_scatter,
     "aten.select.int": _select,
@@ -148,4 +160,6 @@ OPERATORS: dict[str, Operator] = {
     "aten.split_with_sizes_copy.default": _split_sizes,
     "aten.unbind.int": _unbind,
     "aten.unbind_copy.int": _unbind,
+    "aten.unfold.default": _unfold,
+    "aten.unfold_copy.default": _unfold,
 }

@@ -9,10 +9,11 @@ from dataclasses import replace
 from ...build import Builder, Tensor
 from ...errors import UnsupportedGraphError
 from ...expr import Expr
+from ..composed.complex_numbers import Complex, pairs
 from .calling import Calling, Named, Result
 from .declare import KEY, declare_inputs, declare_parameters
 from .drawing import RANDOM
-from .exported import Exported, Output, Role, TensorType
+from .exported import Exported, Output, Ref, Role, TensorType
 from .interpret import Interpreter
 from .model import TorchModel
 from .naming import distinct, leaf_names
@@ -55,6 +56,13 @@ def _result(interpreter: Interpreter, output: Output) -> Tensor | Result:
     found = interpreter.resolve(output.value)
     if isinstance(found, Tensor | Expr | bool | int | float | str) or found is None:
         return found
+    if isinstance(found, Complex) and interpreter.exported.complex_as_pairs:
+        return pairs(found)
+    if isinstance(found, Complex):
+        name = output.value.name if isinstance(output.value, Ref) else "a result"
+        raise UnsupportedGraphError(
+            f"the result {name!r} is complex, which no output may be: return torch.view_as_real of it"
+        )
     raise UnsupportedGraphError(f"the result {found!r} is neither a tensor nor a number")
 
 
@@ -81,7 +89,9 @@ def _calling(
         elif output.mutates:
             buffers[states[output.mutates]] = name
         else:
-            returned.append(Named(name) if isinstance(result, Tensor) else result)
+            known = exported.types.get(output.value.name) if isinstance(output.value, Ref) else None
+            is_complex = isinstance(known, TensorType) and known.is_complex
+            returned.append(Named(name, is_complex) if isinstance(result, Tensor) else result)
     return Calling(
         tuple(user),
         {name: known.shape for name, known in types.items() if isinstance(known, TensorType)},
