@@ -11,8 +11,8 @@ from ... import build
 from ...build import Tensor
 from ...dtypes import DType
 from ...expr import Dim, product
+from ..composed.sampling import linear_taps, read_at
 from .node import Node
-from .sampling import linear_taps, read_at
 from .value import Value
 from .window import WindowAttributes, window_attributes
 

@@ -19,7 +19,7 @@ from .archived_trees import tree_of
 from .element_types import BY_NUMBER, dtype_named
 from .exported import Argument, Exported, Input, Literal, Operation, Output, Ref, Role, TensorType, ValueType
 from .lines import user_line
-from .sizes import is_symbol, size
+from .sizes import is_dense, is_symbol, size
 
 SCHEMA_MAJOR: Final = 8
 """The major version of the schema of `torch.export` that is read: what torch 2.13 writes is 8.20."""
@@ -176,7 +176,8 @@ def _types(graph: Json) -> dict[str, ValueType]:
 def _tensor_type(meta: Json) -> TensorType:
     spelled = BY_NUMBER.get(meta["dtype"], "unknown")
     shape = tuple(_size(each) for each in meta["sizes"])
-    return TensorType(dtype_named(spelled), shape, spelled, _text(meta["device"]["type"]))
+    lies = is_dense(shape, [_size(each) for each in meta["strides"]], _size(meta["storage_offset"]))
+    return TensorType(dtype_named(spelled), shape, spelled, _text(meta["device"]["type"]), lies)
 
 
 def _size(value: Json) -> Dim:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NoReturn, TypeAlias
 
 import numpy as np
@@ -14,7 +14,7 @@ from ...dtypes import DType
 from ...errors import InvalidGraphError, UnsupportedGraphError
 from ...expr import Dim, Expr
 from ..composed.complex_numbers import Complex
-from .exported import Argument, Array, Operation, TensorType
+from .exported import Argument, Array, Operation, TensorType, ValueType
 
 Value: TypeAlias = "Tensor | Complex | Dim | Argument"
 """What a name or an argument stands for: a tensor, complex or not, a size, a literal, or a tuple of these."""
@@ -29,8 +29,8 @@ class Call:
     """An operation whose references are resolved; arguments are asked for by the names of ATen's schema.
 
     `results` are the types that torch gives what comes out, None for a result that nothing reads. `key` draws another
-    key for random numbers whenever it is called,
-    `parameter` makes a bound input of an array.
+    key for random numbers whenever it is called, `parameter` makes a bound input of an array. `types` says what torch
+    knows of all values.
     """
 
     operation: Operation
@@ -39,6 +39,7 @@ class Call:
     results: tuple[TensorType | None, ...]
     key: Callable[[], Tensor]
     parameter: Callable[[Array], Tensor]
+    types: Mapping[str, ValueType] = field(default_factory=dict[str, "ValueType"])
 
     def value(self, name: str) -> Value:
         """The argument as it is; None where it is left out."""

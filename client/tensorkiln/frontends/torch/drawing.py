@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from ... import build
 from ...build import Tensor
+from ...dtypes import DType
+from ..composed.ranking import first_in_order
 from .call import Call, Operator
 
 
@@ -51,6 +53,12 @@ def _inference_dropout(call: Call) -> Tensor:
     return call.tensor("input")
 
 
+def _permutation(call: Call) -> Tensor:
+    """The order of as many random numbers."""
+    drawn = build.random_uniform(call.builder, call.result_shape(), call.key(), DType.FLOAT64)
+    return first_in_order(drawn, 0, drawn.shape[0], False, call.fail)[1].cast(call.dtype)
+
+
 OPERATORS: dict[str, Operator] = {
     "aten.bernoulli.default": _chance,
     "aten.bernoulli.p": _chance,
@@ -61,6 +69,7 @@ OPERATORS: dict[str, Operator] = {
     "aten.rand_like.default": _uniform,
     "aten.randn.default": _normal,
     "aten.randn_like.default": _normal,
+    "aten.randperm.default": _permutation,
     "aten.uniform.default": _uniform_between,
 }
 RANDOM = frozenset(OPERATORS) - {"aten.dropout.default"}

@@ -28,12 +28,16 @@ class Ref:
 
 @dataclass(frozen=True, slots=True)
 class TensorType:
-    """What torch says that a tensor is. `dtype` is None for an element type that graphs lack, which `spelled` names."""
+    """What torch says that a tensor is. `dtype` is None for an element type that graphs lack, which `spelled` names.
+
+    `is_dense` says that its elements are known to lie row by row without gaps from the start of their memory.
+    """
 
     dtype: DType | None
     shape: tuple[Dim, ...]
     spelled: str
     device: str = "cpu"
+    is_dense: bool = False
 
     @property
     def is_complex(self) -> bool:

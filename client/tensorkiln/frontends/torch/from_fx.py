@@ -11,7 +11,7 @@ from ...expr import Dim
 from .element_types import dtype_named
 from .exported import Argument, Operation, Ref, TensorType, ValueType
 from .lines import user_line
-from .sizes import size
+from .sizes import is_dense, size
 
 _PLAIN: Final = (bool, int, float, str)
 
@@ -112,10 +112,22 @@ def _typed(name: str, value: Any) -> dict[str, ValueType]:
     if isinstance(value, torch.Tensor):
         spelled = str(value.dtype).removeprefix("torch.")
         shape = tuple(size_of(each) for each in value.shape)
-        return {name: TensorType(dtype_named(spelled), shape, spelled, value.device.type)}
+        return {name: TensorType(dtype_named(spelled), shape, spelled, value.device.type, _is_dense(value, shape))}
     if isinstance(value, torch.SymInt) or (isinstance(value, int) and not isinstance(value, bool)):
         return {name: size_of(value)}
     return {}
+
+
+def _is_dense(value: Any, shape: Sequence[Dim]) -> bool:
+    import torch
+
+    if value.layout is not torch.strided:
+        return False
+    try:
+        return is_dense(shape, [size_of(each) for each in value.stride()], size_of(value.storage_offset()))
+    except UnsupportedGraphError:
+        # Strides that are no polynomials of sizes.
+        return False
 
 
 def size_of(value: Any) -> Dim:

@@ -121,7 +121,7 @@ class Interpreter:
         for each in types:
             if each is not None and each.dtype is None:
                 raise UnsupportedGraphError(f"the element type {each.spelled} is not supported")
-        call = Call(operation, self.builder, arguments, tuple(types), self._key, self._parameter)
+        call = Call(operation, self.builder, arguments, tuple(types), self._key, self._parameter, self.exported.types)
         with np.errstate(all="ignore"):
             found = run(call)
         results = [found] if isinstance(found, Tensor | Complex) else list(found)

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from ... import build
 from ...build import Tensor
 from ...dtypes import DType
 from .call import Call, Operator
+
+MAX_ROWS = 1 << 10
+"""Vectors of which all pairs are listed."""
 
 
 def _product(first: str, second: str) -> Operator:
@@ -150,8 +155,22 @@ def _trace(call: Call) -> Tensor:
 
 def _cross_distances(call: Call) -> Tensor:
     """`cdist` of two sets of vectors, by the differences of all pairs."""
-    x1, x2, power = call.tensor("x1"), call.tensor("x2"), call.number("p")
-    away = build.absolute(x1.unsqueeze(-2) - x2.unsqueeze(-3))
+    x1, x2 = call.tensor("x1"), call.tensor("x2")
+    return _length(build.absolute(x1.unsqueeze(-2) - x2.unsqueeze(-3)), call.number("p"))
+
+
+def _distances_within(call: Call) -> Tensor:
+    """`pdist`: of each vector and those after it."""
+    x = call.tensor()
+    rows = x.shape[0]
+    if not isinstance(rows, int) or rows > MAX_ROWS:
+        call.fail(f"the pairs of {rows} vectors must be known, and of at most {MAX_ROWS} of them")
+    first, second = (call.parameter(places) for places in np.triu_indices(rows, 1))
+    return _length(build.absolute(build.take(x, first, 0) - build.take(x, second, 0)), call.number("p", 2.0))
+
+
+def _length(away: Tensor, power: float) -> Tensor:
+    """Of differences along the last axis."""
     if power == 2:
         return (away * away).sum([-1]).sqrt()
     if power == 1:
@@ -165,6 +184,7 @@ def _cross_distances(call: Call) -> Tensor:
 
 OPERATORS: dict[str, Operator] = {
     "aten._cdist_forward.default": _cross_distances,
+    "aten._pdist_forward.default": _distances_within,
     "aten._scaled_dot_product_flash_attention_for_cpu.default": _attention,
     "aten._scaled_dot_product_flash_attention_for_cpu_backward.default": _attention_gradient,
     "aten.addbmm.default": _summed_batches,

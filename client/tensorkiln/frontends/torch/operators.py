@@ -8,6 +8,7 @@ from typing import Final
 
 from . import (
     activation,
+    bags,
     casting,
     comparison,
     convolution,
@@ -26,6 +27,7 @@ from . import (
     resizing,
     scattering,
     slicing,
+    strided,
 )
 from .call import Call, Operator, Results
 
@@ -45,8 +47,10 @@ FAMILIES: Final[Mapping[str, Mapping[str, Operator]]] = MappingProxyType(
         "order and running totals": ordering.OPERATORS,
         "movement": movement.OPERATORS,
         "slices": slicing.OPERATORS,
+        "strides": strided.OPERATORS,
         "joining": joining.OPERATORS,
         "indexing": indexing.OPERATORS,
+        "bags": bags.OPERATORS,
         "scattering": scattering.OPERATORS,
         "products and attention": linear.OPERATORS,
         "convolution": convolution.OPERATORS,

@@ -136,6 +136,35 @@ def _averaged(call: Call, x: Tensor, axis: int, size: Dim) -> Tensor:
     return (total / x.builder.constant(counts.astype(wide.dtype.numpy), wide.dtype)).cast(x.dtype)
 
 
+def _adaptive_average_gradient(call: Call) -> Tensor:
+    """Each element gets the gradients of all windows that it is in, by their sizes."""
+    gradient, x = call.tensor("grad_output"), call.tensor()
+    wide = gradient.cast(DType.FLOAT32) if gradient.dtype.is_half else gradient
+    for axis in (x.rank - 2, x.rank - 1):
+        wide = _spread(call, wide, axis, x.shape[axis])
+    return wide.cast(call.dtype)
+
+
+def _spread(call: Call, gradient: Tensor, axis: int, own: Dim) -> Tensor:
+    size = gradient.shape[axis]
+    if size == own:
+        return gradient
+    if size == 1:
+        shape = [own if place == axis else dim for place, dim in enumerate(gradient.shape)]
+        return (gradient / build.dim_value(call.builder, own, gradient.dtype)).expand(shape)
+    table, inside = _table(call, own, size)
+    if not isinstance(own, int) or table.shape[0] * own > MAX_CELLS:
+        call.fail(f"windows of {own} elements for {size} gradients are more than the {MAX_CELLS} that are listed")
+    is_in = np.zeros((table.shape[0], own), bool)
+    for row, (places, used) in enumerate(zip(table, inside, strict=True)):
+        is_in[row, places[used]] = True
+    counts = is_in.sum(1).astype(gradient.dtype.numpy)
+    moved = build.moveaxis(gradient, axis, -1) / call.builder.constant(counts, gradient.dtype)
+    # A product with ones and zeros would make NaN of a gradient that is infinite.
+    spread = build.where(call.builder.constant(is_in), moved.unsqueeze(-1), 0.0).sum([-2])
+    return build.moveaxis(spread, -1, axis)
+
+
 def _cells(call: Call, x: Tensor, axis: int, size: Dim) -> tuple[Tensor, np.ndarray]:
     """The elements of each window on a new axis behind, and which of them are in it."""
     table, inside = _table(call, x.shape[axis], size)
@@ -279,6 +308,7 @@ def _unfold(call: Call) -> Tensor:
 
 OPERATORS: dict[str, Operator] = {
     "aten._adaptive_avg_pool2d.default": _adaptive_average(2),
+    "aten._adaptive_avg_pool2d_backward.default": _adaptive_average_gradient,
     "aten._adaptive_avg_pool3d.default": _adaptive_average(3),
     "aten.adaptive_avg_pool1d.default": _adaptive_average(1),
     "aten.adaptive_avg_pool2d.default": _adaptive_average(2),

@@ -11,6 +11,7 @@ from ... import build
 from ...build import Tensor
 from ...dtypes import DType
 from ..composed.resampling import CUBIC, MAX_TABLE, Axis, Way, resampled
+from ..composed.sampling import sampled
 from .call import Call, Operator
 
 SMOOTHED_CUBIC: Final = -0.5
@@ -76,7 +77,20 @@ def _smooth(rank: int, mode: str, antialias: bool = False) -> Operator:
     return apply
 
 
+def _sampled(call: Call) -> Tensor:
+    modes, paddings = ("linear", "nearest", "cubic"), ("zeros", "border", "reflection")
+    mode, padding = (
+        names[place] if 0 <= place < len(names) else call.fail(f"the mode {place} is not known")
+        for names, place in ((modes, call.integer("interpolation_mode")), (paddings, call.integer("padding_mode")))
+    )
+    return sampled(
+        call.tensor("input"), call.tensor("grid"), mode, padding, call.flag("align_corners"), refuse=call.fail
+    )
+
+
 OPERATORS: dict[str, Operator] = {
+    "aten.grid_sampler_2d.default": _sampled,
+    "aten.grid_sampler_3d.default": _sampled,
     "aten._upsample_bicubic2d_aa.default": _smooth(2, "cubic", True),
     "aten._upsample_bilinear2d_aa.default": _smooth(2, "linear", True),
     "aten._upsample_nearest_exact1d.vec": _nearest(1, True),

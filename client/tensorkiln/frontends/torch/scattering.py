@@ -5,7 +5,9 @@ from __future__ import annotations
 from ... import build
 from ...build import Tensor
 from ...dtypes import DType
+from ...expr import product
 from ..composed.placing import put
+from ..composed.running import running
 from .call import Call, Operator
 
 _REDUCTIONS = {"sum": "add", "prod": "mul", "amax": "max", "amin": "min", "add": "add", "multiply": "mul"}
@@ -58,8 +60,20 @@ def _index_add(call: Call) -> Tensor:
     return put(x, column, scaled.cast(x.dtype), axis, "add", refuse=call.fail)
 
 
+def _masked_scatter(call: Call) -> Tensor:
+    """The elements of the source one after the other, where the mask says so."""
+    x, source = call.tensor(), call.tensor("source").cast(call.tensor().dtype)
+    shape = call.result_shape()
+    mask, count = call.tensor("mask").expand(shape), product(shape)
+    hits = mask.reshape([count]).cast(DType.INT64)
+    number = running(hits, 0, lambda table: table.sum([-1]), 0, is_exclusive=True, refuse=call.fail)
+    found = build.take(source.reshape([product(source.shape)]), number, 0).reshape(shape)
+    return build.where(mask, found, x.expand(shape))
+
+
 OPERATORS: dict[str, Operator] = {
     "aten.index_add.default": _index_add,
+    "aten.masked_scatter.default": _masked_scatter,
     "aten.scatter.reduce": _scatter,
     "aten.scatter.src": _scatter,
     "aten.scatter.value": _scatter,

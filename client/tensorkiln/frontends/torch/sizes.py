@@ -89,3 +89,13 @@ def _leaf(name: str, args: Sequence[ast.expr]) -> Dim:
 def is_symbol(text: str) -> bool:
     """Whether a name is one that a symbol may have here."""
     return text.isidentifier() and text.isascii() and len(text) <= 64
+
+
+def is_dense(sizes: Sequence[Dim], strides: Sequence[Dim], offset: Dim = 0) -> bool:
+    """Whether elements lie row by row without gaps from the start of the memory, as far as sizes say without values."""
+    step: Dim = 1
+    for size, stride in zip(reversed(sizes), reversed(strides), strict=True):
+        if size != 1 and stride != step:
+            return False
+        step = mul(step, size)
+    return offset == 0

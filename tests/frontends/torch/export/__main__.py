@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 from torch.utils import _pytree as pytree
 
-from . import arithmetic, arrangement, corners, models, networks, spectra
+from . import arithmetic, arrangement, corners, models, networks, spectra, uncommon
 from .case import Case
 
 FILES = Path(__file__).parents[1] / "files"
@@ -33,6 +33,7 @@ FAMILIES = {
     "models": models.CASES,
     "networks": networks.CASES,
     "spectra": spectra.CASES,
+    "uncommon": uncommon.CASES,
 }
 STAMP = (2026, 1, 1, 0, 0, 0)
 

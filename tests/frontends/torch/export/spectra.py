@@ -59,7 +59,19 @@ CASES: dict[str, Case] = {
         lambda a, b: tuple(
             real(each)
             for x, y in [(whole_numbers(a), whole_numbers(b))]
-            for each in (x + y, x - y, x * y, x / y, -x, x.conj(), 2 * x, x + 1.5, 1 / x, x**2, torch.add(x, y, alpha=2))
+            for each in (
+                x + y,
+                x - y,
+                x * y,
+                x / y,
+                -x,
+                x.conj(),
+                2 * x,
+                x + 1.5,
+                1 / x,
+                x**2,
+                torch.add(x, y, alpha=2),
+            )
         ),
         PAIRS,
         OTHERS,
@@ -76,7 +88,16 @@ CASES: dict[str, Case] = {
         lambda a, b, n: tuple(
             real(each)
             for x, y in [(whole_numbers(a), whole_numbers(b))]
-            for each in (x.t(), x[1:, ::2], torch.cat([x, y, b[..., 0]], 1), x[n], x.sum(1), x.mean(), x @ y.mT, x.flip(0))
+            for each in (
+                x.t(),
+                x[1:, ::2],
+                torch.cat([x, y], 1),
+                x[n],
+                x.sum(1),
+                x.mean(),
+                x @ y.mT,
+                x.flip(0),
+            )
         ),
         PAIRS,
         OTHERS,
