@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tensorkiln.frontends.torch import FAMILIES
+from tensorkiln.frontends.torch import FAMILIES, OPERATORS, REFUSED
+from tensorkiln.frontends.torch.complex_operators import COMPLEX
 from tests.snippets import ROOT, blocks
 
 from .exports import program
@@ -15,10 +16,35 @@ PAGE = ROOT / "docs" / "torch.md"
 
 
 def test_the_operators_on_the_page_are_those_of_the_importer() -> None:
-    listed = PAGE.read_text("utf-8").partition("## Operators")[2].strip().splitlines()[2:]
+    listed = PAGE.read_text("utf-8").partition("## Operators")[2].partition("## ")[0].strip().splitlines()[2:]
     assert listed == [
         f"| {family} | {' '.join(sorted(f'`{name}`' for name in table))} |" for family, table in FAMILIES.items()
     ]
+
+
+def test_the_refusals_on_the_page_are_those_of_the_importer() -> None:
+    listed = PAGE.read_text("utf-8").partition("## Refused operators")[2].partition("## ")[0].strip().splitlines()
+    by_reason: dict[str, list[str]] = {}
+    for name, reason in REFUSED.items():
+        by_reason.setdefault(reason, []).append(f"`{name}`")
+    wanted = [f"| {reason} | {' '.join(names)} |" for reason, names in by_reason.items()]
+    assert [line for line in listed if "`aten." in line and line.startswith("|")] == wanted
+    assert not REFUSED.keys() & OPERATORS.keys()
+
+
+def test_no_operator_of_the_core_is_missing() -> None:
+    torch = pytest.importorskip("torch", reason="torch is no dependency of the project; this test runs where it is")
+    core: set[str] = set()
+    for schema in torch._C._jit_get_all_schemas():
+        space, _, name = schema.name.partition("::")
+        packet = getattr(torch.ops.aten, name, None) if space == "aten" else None
+        overload = getattr(packet, schema.overload_name or "default", None)
+        if overload is not None and torch.Tag.core in overload.tags:
+            core.add(str(overload))
+    assert len(core) > 180
+    # Sizes are read from torch's types.
+    left = {name for name in core if not name.startswith("aten.sym_")}
+    assert left <= OPERATORS.keys() | COMPLEX.keys() | REFUSED.keys()
 
 
 def test_no_operator_is_in_two_families() -> None:

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from .model import TorchModel as TorchModel
     from .operators import FAMILIES as FAMILIES
     from .operators import OPERATORS as OPERATORS
+    from .refused import REFUSED as REFUSED
 
 __getattr__ = on_first_use(
     __name__,
@@ -19,7 +20,8 @@ __getattr__ = on_first_use(
         "loading": "load",
         "model": "CompiledModule TorchModel",
         "operators": "FAMILIES OPERATORS",
+        "refused": "REFUSED",
     },
 )
 
-__all__ = ["FAMILIES", "OPERATORS", "CompiledModule", "TorchModel", "backend", "load"]
+__all__ = ["FAMILIES", "OPERATORS", "REFUSED", "CompiledModule", "TorchModel", "backend", "load"]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
-from ...errors import CallInputError, UnsupportedGraphError
+from ...errors import CallInputError, DeviceError, UnsupportedGraphError
 from ...expr import Dim, Expr, evaluate
 from ...sdk.asked import NATIVE
 from .arrays import array_of
@@ -43,6 +43,7 @@ def backend(graph: Any, example_inputs: Sequence[Any], *, options: Mapping[str, 
         raise CallInputError(f"the backend has no option {min(unknown)!r}; its options are {', '.join(OPTIONS)}")
     if given.get("weights", "read") not in WEIGHTS:
         raise CallInputError(f"weights are {given['weights']!r}; they may be {' or '.join(map(repr, WEIGHTS))}")
+    _check_devices(graph, example_inputs)
     from torch._dynamo.backends.common import aot_autograd
 
     is_bound = given.get("weights") == "bound"
@@ -63,6 +64,21 @@ def backend(graph: Any, example_inputs: Sequence[Any], *, options: Mapping[str, 
         fw_compiler=training, inference_compiler=inference, bw_compiler=backward, decompositions=_decompositions()
     )
     return compiler(graph, example_inputs)
+
+
+def _check_devices(graph: Any, examples: Sequence[Any]) -> None:
+    """DeviceError that names the first argument which is not in the memory of the CPU."""
+    nodes = [node for node in graph.graph.nodes if node.op == "placeholder"]
+    for node, value in zip(nodes, examples, strict=True):
+        _check_device(f"the argument {node.name}", getattr(value, "device", None))
+
+
+def _check_device(what: str, device: Any) -> None:
+    if device is not None and device.type != "cpu":
+        raise DeviceError(
+            f"{what} is a tensor on {device}, and programs of torch.compile take those of the CPU: move the module and "
+            "its arguments by .cpu(), or torch.export the module, load it and compile it for a GPU as a target"
+        )
 
 
 def _decompositions() -> dict[Any, Any]:
@@ -95,6 +111,8 @@ def _exported(module: Any, stays: Collection[str]) -> Exported:
 
     nodes = list(module.graph.nodes)
     operations, types = operations_of(nodes)
+    for node in nodes:
+        _check_device(f"what {node.name} gives", getattr(node.meta.get("val"), "device", None))
     constants = {node.name: attribute(node) for node in nodes if node.op == "get_attr"}
     # Torch compiles under a mode in which tensors have no values; these have.
     with unset_fake_temporarily():

@@ -16,6 +16,7 @@ from ..composed.complex_numbers import Complex
 from .call import Call, Operator, Value
 from .complex_operators import COMPLEX
 from .exported import COMPLEX_PARTS, Argument, Array, Exported, Operation, Ref, TensorType
+from .refused import REFUSED
 from .symbolic_numbers import NUMBERS
 
 MAX_LISTED = 50
@@ -117,7 +118,7 @@ class Interpreter:
         elif operation.target in self.operators:
             run = self.operators[operation.target]
         else:
-            raise UnsupportedGraphError("this operator is not supported")
+            raise UnsupportedGraphError(REFUSED.get(operation.target, "this operator is not supported"))
         for each in types:
             if each is not None and each.dtype is None:
                 raise UnsupportedGraphError(f"the element type {each.spelled} is not supported")
