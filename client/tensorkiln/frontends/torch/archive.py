@@ -202,6 +202,10 @@ def _number(value: Any) -> float:
     return float(value)
 
 
+def _complex(entry: Json) -> complex:
+    return complex(_number(entry["real"]), _number(entry["imag"]))
+
+
 def _each(read: Callable[[Any], Argument]) -> Callable[[Sequence[Any]], Argument]:
     return lambda values: tuple(read(value) for value in values)
 
@@ -256,6 +260,7 @@ _READERS: dict[str, Callable[[Any], Argument]] = {
     "as_int_lists": _each(_each(_integer)),
     "as_float": _number,
     "as_floats": _each(_number),
+    "as_complex": _complex,
     "as_string": _text,
     "as_strings": _each(_text),
     "as_bool": _truth,

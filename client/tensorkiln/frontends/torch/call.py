@@ -61,6 +61,8 @@ class Call:
         """A value of the argument `name` as a complex number."""
         if isinstance(value, Complex):
             return value
+        if isinstance(value, complex):
+            return Complex(*(self.builder.scalar(part, DType.FLOAT64) for part in (value.real, value.imag)))
         if isinstance(value, bool | int | float):
             value = self.builder.scalar(float(value), DType.FLOAT64)
         if not isinstance(value, Tensor):

@@ -37,7 +37,7 @@ def _listed(found: object) -> list[Tensor]:
 
 def _of_part(call: Call, is_real: bool) -> Call:
     def part(value: Value) -> Value:
-        if isinstance(value, Complex):
+        if isinstance(value, Complex | complex):
             return value.real if is_real else value.imag
         if isinstance(value, Tensor) and value.dtype.is_float and not is_real:
             return build.zeros(call.builder, value.shape, value.dtype)
@@ -67,12 +67,12 @@ def _joined(operator: Operator) -> ComplexOperator:
 
 
 def _made(operator: Operator) -> ComplexOperator:
-    """A tensor made of a real number."""
+    """A tensor made of a number, complex or real."""
 
     def apply(call: Call) -> Found:
-        real = operator(_of_part(call, True))
-        if not isinstance(real, Tensor):
-            call.fail("the numbers of a complex tensor must be real")
+        if any(isinstance(value, complex) for value in call.arguments.values()):
+            return _by_parts(operator)(call)
+        (real,) = _listed(operator(call))
         return Complex(real, build.zeros(call.builder, real.shape, real.dtype))
 
     return apply
@@ -143,6 +143,11 @@ def _compared(is_equal: bool) -> ComplexOperator:
     return apply
 
 
+def _masked_fill(call: Call) -> Complex:
+    x, mask, value = call.pair(), call.tensor("mask"), call.pair("value").cast(call.dtype)
+    return Complex(build.where(mask, value.real, x.real), build.where(mask, value.imag, x.imag))
+
+
 def _where(call: Call) -> Complex:
     condition, a, b = call.tensor("condition"), call.pair(), call.pair("other")
     return Complex(build.where(condition, a.real, b.real), build.where(condition, a.imag, b.imag))
@@ -167,7 +172,7 @@ _LINEAR = ("aten.sum.", "aten.mean.")
 _MOVED = {
     **{name: operator for name, operator in movement.OPERATORS.items() if name != "aten.view.dtype"},
     **slicing.OPERATORS,
-    **indexing.READING,
+    **indexing.MOVING,
     **{
         name: operator for name, operator in reduction.OPERATORS.items() if name.startswith(("aten.sum.", "aten.mean."))
     },
@@ -201,6 +206,8 @@ COMPLEX: Final[Mapping[str, ComplexOperator]] = MappingProxyType(
         "aten.exp.default": _unary(complex_numbers.exp),
         "aten.imag.default": lambda call: call.pair().imag,
         "aten.log.default": _unary(complex_numbers.log),
+        "aten.masked_fill.Scalar": _masked_fill,
+        "aten.masked_fill.Tensor": _masked_fill,
         "aten.mm.default": _product("self", "mat2"),
         "aten.mul.Scalar": _binary(lambda a, b: a * b),
         "aten.mul.Tensor": _binary(lambda a, b: a * b),

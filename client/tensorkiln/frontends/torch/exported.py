@@ -45,7 +45,7 @@ class TensorType:
         return self.spelled in COMPLEX_PARTS
 
 
-Literal: TypeAlias = "bool | int | float | str | DType | None"
+Literal: TypeAlias = "bool | int | float | complex | str | DType | None"
 Argument: TypeAlias = "Literal | Ref | tuple[Argument, ...]"
 ValueType: TypeAlias = "TensorType | Dim"
 

@@ -13,7 +13,7 @@ from .exported import Argument, Operation, Ref, TensorType, ValueType
 from .lines import user_line
 from .sizes import is_dense, size
 
-_PLAIN: Final = (bool, int, float, str)
+_PLAIN: Final = (bool, int, float, complex, str)
 
 
 def operations_of(nodes: Iterable[Any]) -> tuple[tuple[Operation, ...], dict[str, ValueType]]:

@@ -150,16 +150,17 @@ def _masked_put(call: Call, x: Tensor, mask: Tensor, values: Tensor, adds: bool)
     return build.where(aligned, x + one if adds else one, x)
 
 
-READING: dict[str, Operator] = {
+MOVING: dict[str, Operator] = {
     "aten._unsafe_index.Tensor": _index,
     "aten.gather.default": _gather,
     "aten.index.Tensor": _index,
+    "aten.index_put.default": _index_put,
     "aten.index_select.default": _index_select,
 }
 OPERATORS: dict[str, Operator] = {
-    **READING,
+    **MOVING,
     "aten._unsafe_index_put.default": _index_put,
     "aten.embedding.default": _embedding,
     "aten.embedding_dense_backward.default": _embedding_gradient,
-    "aten.index_put.default": _index_put,
 }
+"""Those that move elements are `MOVING`: of complex numbers both parts alike."""

@@ -76,6 +76,7 @@ CASES: dict[str, Case] = {
         PAIRS,
         OTHERS,
     ),
+    "complex_scalars": of(lambda a: real((whole_numbers(a) * 1j + (2 - 1j)).masked_fill(a[..., 0] > 0, 3j)), PAIRS),
     "complex_functions": of(
         lambda a: tuple(
             real(each)
