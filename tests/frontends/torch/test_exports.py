@@ -11,8 +11,8 @@ from .exports import arguments, calls, cases, check, loaded, run_reference
 
 CASES = [case for case in cases() if case != ("networks", "drawing")]
 """Random numbers are not those that torch draws."""
-COMPILED = CASES[::5]
-"""Of which the programs are compiled and run as well: a part of each family."""
+COMPILED = [*(case for case in CASES[::5] if case[0] != "models"), ("models", "selective_scan")]
+"""Of which the programs are compiled and run as well: a part of each family, and one of the larger models."""
 
 
 def test_there_are_enough_cases() -> None:
