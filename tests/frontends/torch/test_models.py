@@ -36,10 +36,10 @@ def prepared(name: str) -> Prepared:
     (family,) = (family for family in FAMILIES if family.name == name)
     recipe = import_module(f"tests.models.export.{name}").RECIPE
     bounds = family.bounds(family.forms[-1])
-    # Of fewer frames torch says that they are no case of the same program.
-    dims = {
-        dim: torch.export.Dim(dim, min=3 if dim == "frames" else low, max=high) for dim, (low, high) in bounds.items()
-    }
+    dims = {dim: torch.export.Dim(dim, min=low, max=high) for dim, (low, high) in bounds.items()}
+    if "frames" in dims:
+        # A guard of torch's own holds for all sizes, which it cannot prove.
+        dims["frames"] = torch.export.Dim.AUTO
     model = with_drawn_weights(recipe.model(), seed=0)
     torch.manual_seed(1)
     given = [recipe.inputs(**size) for size in family.sizes]
@@ -57,7 +57,8 @@ def test_an_exported_model_computes_what_torch_does(name: str, client: Client) -
     # What torch sees of an axis of one element is fixed.
     widest = max(calls, key=lambda call: min(dim for each in call for dim in each.shape))
     exported = torch.export.export(model, widest, dynamic_shapes=shapes, strict=False)
-    module = load(exported).compile_module(client=client)
+    bounds = {"spectrogram_2": (3, 96)} if name == "whisper" else {}
+    module = load(exported, symbols=bounds).compile_module(client=client)
     for call in calls:
         with torch.no_grad():
             wanted = leaves(model(*call))
