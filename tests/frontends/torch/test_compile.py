@@ -264,6 +264,21 @@ def test_complex_tensors_come_and_go_and_are_kept_for_gradients(compiled: Callab
     assert results[0][0].stride() == results[1][0].stride()
 
 
+@pytest.mark.parametrize("heads", [1, 2])
+def test_heads_of_keys_that_are_shared_get_the_gradients_of_all(heads: int, compiled: Callable[..., Any]) -> None:
+    def function(q: Any, k: Any, v: Any) -> Any:
+        return F.scaled_dot_product_attention(q, k, v, scale=0.3, enable_gqa=True), torch.vdot(k[0, 0, 0], v[0, 0, 0])
+
+    given = [torch.randn(2, count, 5, 8) for count in (4, heads, heads)]
+    results: list[list[Any]] = []
+    for run in (compiled(function), function):
+        own = [each.clone().requires_grad_() for each in given]
+        found = run(*own)
+        (found[0].square().mean() + found[1]).backward()
+        results.append([*found, *(each.grad for each in own)])
+    torch.testing.assert_close(results[0], results[1], rtol=1e-3, atol=1e-5)
+
+
 def test_sizes_are_bounded_by_what_the_graph_can_be_compiled_for(compiled: Callable[..., Any]) -> None:
     def function(x: Any, n: Any) -> Any:
         return torch.zeros(x.shape[0], 8).index_add(0, n, x[n])

@@ -9,6 +9,7 @@ import numpy as np
 from ... import build
 from ...build import Tensor
 from ...dtypes import DType
+from ...expr import Dim
 from .call import Call, Operator
 
 MAX_ROWS = 1 << 10
@@ -83,7 +84,7 @@ def _attention(call: Call) -> list[Tensor]:
     query, key, value = (_wide(call.tensor(name)) for name in ("query", "key", "value"))
     if call.number("dropout_p", 0.0) > 0:
         call.fail("attention with dropout is not supported")
-    if key.shape[-3] != query.shape[-3] and call.flag("enable_gqa"):
+    if _shares_heads(query, key):
         key, value = (_repeated(call, each, query) for each in (key, value))
     scores = _scores(call, query, key)
     most = scores.max([-1], True)
@@ -101,6 +102,14 @@ def _wide(x: Tensor) -> Tensor:
     return x.cast(DType.FLOAT32) if x.dtype.is_half else x
 
 
+def _shares_heads(query: Tensor, key: Tensor) -> bool:
+    """Whether several heads of queries share one of keys."""
+    if min(query.rank, key.rank) < 4:
+        return False
+    wanted, own = query.shape[-3], key.shape[-3]
+    return isinstance(wanted, int) and isinstance(own, int) and wanted != own
+
+
 def _repeated(call: Call, x: Tensor, query: Tensor) -> Tensor:
     """Each head of keys or values for the several heads of queries that share it."""
     own, wanted = x.shape[-3], query.shape[-3]
@@ -116,6 +125,10 @@ def _attention_gradient(call: Call) -> list[Tensor]:
     gradient, query, key, value, out = (
         _wide(call.tensor(name)) for name in ("grad_out", "query", "key", "value", "out")
     )
+    heads = key.shape[-3]
+    is_shared = _shares_heads(query, key)
+    if is_shared:
+        key, value = (_repeated(call, each, query) for each in (key, value))
     logarithms = _wide(call.tensor("logsumexp")).unsqueeze(-1)
     scores = _scores(call, query, key)
     weights = build.where(build.equal(scores, float("-inf")), 0.0, (scores - logarithms).exp())
@@ -123,12 +136,20 @@ def _attention_gradient(call: Call) -> list[Tensor]:
     scale = call.number("scale") if call.has("scale") else 1 / math.sqrt(width) if isinstance(width, int) else 1.0
     away = build.matmul(gradient, value.transpose()) - (gradient * out).sum([-1], True)
     inner = weights * away * scale
-    found = (
+    found = [
         build.matmul(inner, key),
         build.matmul(inner.transpose(), query),
         build.matmul(weights.transpose(), gradient),
-    )
+    ]
+    if is_shared:
+        found[1:] = [_summed_heads(each, heads) for each in found[1:]]
     return [each.cast(call.dtype_of(place, each.dtype)) for place, each in enumerate(found)]
+
+
+def _summed_heads(x: Tensor, heads: Dim) -> Tensor:
+    """Gradients of the heads of keys or values, each from all heads of queries that share it."""
+    *batch, _, rows, width = x.shape
+    return x.reshape([*batch, heads, -1, rows, width]).sum([-3])
 
 
 def _only_result(call: Call) -> Tensor:
@@ -202,5 +223,5 @@ OPERATORS: dict[str, Operator] = {
     "aten.trace.default": _trace,
     "aten.tril.default": _triangle(False),
     "aten.triu.default": _triangle(True),
-    "aten.vdot.default": _dot,
+    "aten.vdot.default": lambda call: (call.tensor() * call.tensor("other")).sum(dtype=call.dtype),
 }
