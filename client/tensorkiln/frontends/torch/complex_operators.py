@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 from ... import build
 from ...build import Tensor
 from ...dtypes import DType
-from ..composed import complex_numbers
+from ..composed import complex_functions, complex_numbers
 from ..composed.complex_numbers import Complex
 from ..composed.trigonometry import atan2
 from . import casting, creation, indexing, joining, movement, reduction, slicing, spectra
@@ -87,7 +87,7 @@ def _binary(function: Callable[[Complex, Complex], Complex]) -> ComplexOperator:
 
 
 def _power(call: Call) -> Complex:
-    return complex_numbers.power(call.pair().cast(call.dtype), call.pair("exponent").cast(call.dtype))
+    return complex_functions.power(call.pair().cast(call.dtype), call.pair("exponent").cast(call.dtype))
 
 
 def _sum(sign: int) -> ComplexOperator:
@@ -198,14 +198,14 @@ COMPLEX: Final[Mapping[str, ComplexOperator]] = MappingProxyType(
         "aten.complex.default": _of_parts,
         "aten.conj_physical.default": _unary(_conjugate),
         "aten.constant_pad_nd.default": _pad,
-        "aten.cos.default": _unary(complex_numbers.cos),
+        "aten.cos.default": _unary(complex_functions.cos),
         "aten.div.Scalar": _binary(complex_numbers.divide),
         "aten.div.Tensor": _binary(complex_numbers.divide),
         "aten.eq.Scalar": _compared(True),
         "aten.eq.Tensor": _compared(True),
-        "aten.exp.default": _unary(complex_numbers.exp),
+        "aten.exp.default": _unary(complex_functions.exp),
         "aten.imag.default": lambda call: call.pair().imag,
-        "aten.log.default": _unary(complex_numbers.log),
+        "aten.log.default": _unary(complex_functions.log),
         "aten.masked_fill.Scalar": _masked_fill,
         "aten.masked_fill.Tensor": _masked_fill,
         "aten.mm.default": _product("self", "mat2"),
@@ -221,10 +221,10 @@ COMPLEX: Final[Mapping[str, ComplexOperator]] = MappingProxyType(
         "aten.real.default": lambda call: call.pair().real,
         "aten.reciprocal.default": _unary(_reciprocal),
         "aten.resolve_conj.default": _unary(_same),
-        "aten.rsqrt.default": _unary(complex_numbers.rsqrt),
+        "aten.rsqrt.default": _unary(complex_functions.rsqrt),
         "aten.sgn.default": _unary(complex_numbers.sign),
-        "aten.sin.default": _unary(complex_numbers.sin),
-        "aten.sqrt.default": _unary(complex_numbers.sqrt),
+        "aten.sin.default": _unary(complex_functions.sin),
+        "aten.sqrt.default": _unary(complex_functions.sqrt),
         "aten.sub.Scalar": _sum(-1),
         "aten.sub.Tensor": _sum(-1),
         "aten.view_as_complex.default": lambda call: complex_numbers.from_pairs(call.tensor()),
