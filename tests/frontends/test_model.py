@@ -11,7 +11,8 @@ import pytest
 
 from tensorkiln import Client
 from tensorkiln.build import Builder
-from tensorkiln.errors import CallInputError, RequestError
+from tensorkiln.errors import CallBoundsError, CallInputError, RequestError, UnsupportedGraphError
+from tensorkiln.expr import maximum, mul
 from tensorkiln.frontends.model import CompiledModel, Model, in_order
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
@@ -57,8 +58,39 @@ def test_a_compiled_models_symbols_are_read_from_the_arrays(compiled: CompiledMo
 
 
 def test_rows_that_differ_are_refused(compiled: CompiledModel) -> None:
-    with pytest.raises(CallInputError, match="input 1"):
+    with pytest.raises(CallInputError, match="axis 0 of y has the size 1, and must be n, here 2, since axis 0 of x"):
         compiled(X, Y[:1])
+
+
+def test_symbols_are_read_from_sizes_that_are_linear_in_them_or_given_by_name(client: Client) -> None:
+    builder = Builder("pairs")
+    n, m = builder.symbol("n", 1, 8), builder.symbol("m", 1, 8)
+    x, y = builder.input("float32", (mul(2, n), 3)), builder.input("float32", (maximum(m, 4),))
+    total, pairs = y + 1.0, x.reshape(n, 2, 3)
+    builder.output(pairs, total)
+    inputs = {"x": x.var, "y": y.var}
+    both = Model(builder.graph(), {}, inputs, {"pairs": pairs.var, "total": total.var}).compile(client=client)
+    for rows in (1, 4):
+        x_given = np.arange(6 * rows, dtype=np.float32).reshape(2 * rows, 3)
+        results = both(x_given, np.ones(4, np.float32), m=2)
+        assert np.array_equal(results["pairs"], x_given.reshape(rows, 2, 3))
+        assert results["total"].tolist() == [2] * 4
+    with pytest.raises(CallInputError, match=r"axis 0 of x has the size 3, and must be 2\*n"):
+        both(np.ones((3, 3), np.float32), np.ones(4, np.float32), m=2)
+    with pytest.raises(CallBoundsError, match="the symbol m is missing"):
+        both(np.ones((2, 3), np.float32), np.ones(4, np.float32))
+    with pytest.raises(CallInputError, match="the model takes the inputs"):
+        both(np.ones((2, 3), np.float32), np.ones(4, np.float32), m=2, n=1)
+
+
+def test_a_symbol_that_a_call_cannot_name_is_refused() -> None:
+    builder = Builder("same")
+    n = builder.symbol("n", 1, 8)
+    x = builder.input("float32", (maximum(n, 4),))
+    y = x + 1.0
+    builder.output(y)
+    with pytest.raises(UnsupportedGraphError, match="no input has an axis that gives the symbol n"):
+        Model(builder.graph(), {}, {"n": x.var}, {"y": y.var}).symbols()
 
 
 @pytest.mark.parametrize(

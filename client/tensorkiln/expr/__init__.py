@@ -28,7 +28,7 @@ from .algebra import (
 )
 from .errors import ExprError, ExprLimitError
 from .evaluate import INT64_MAX, INT64_MIN, evaluate
-from .interval import bounds, is_nonnegative
+from .interval import bounds, is_nonnegative, slope
 from .substitution import CALLS, substitute
 from .text import parse_text, to_text
 from .wire import WireDim, from_derived_wire, from_wire, to_wire
@@ -64,6 +64,7 @@ __all__ = [
     "neg",
     "parse_text",
     "product",
+    "slope",
     "sub",
     "substitute",
     "symbol",

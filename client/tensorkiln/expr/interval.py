@@ -83,10 +83,10 @@ def _proven(dim: Dim, ranges: Mapping[str, Interval], extents: Mapping[str, Dim]
     if not indices:
         return bounds(dim, _with_index_ranges(dim, ranges, extents))[0] >= 0
     index, rest = indices[0], indices[1:]
-    slope = _slope(dim, index)
-    if slope is None:
+    factor = slope(dim, index)
+    if factor is None:
         return bounds(dim, _with_index_ranges(dim, ranges, extents))[0] >= 0
-    low, high = bounds(slope, _with_index_ranges(slope, ranges, extents))
+    low, high = bounds(factor, _with_index_ranges(factor, ranges, extents))
     if low >= 0:
         return _proven(substitute(dim, {index: 0}), ranges, extents, rest)
     last = add(extents[index], -1)
@@ -104,14 +104,14 @@ def _with_index_ranges(dim: Dim, ranges: Mapping[str, Interval], extents: Mappin
     return known
 
 
-def _slope(dim: Expr, index: str) -> Dim | None:
-    """The coefficient of `index` in `dim`, or None when `dim` is not linear in it."""
-    slope: Dim = 0
+def slope(dim: Expr, name: str) -> Dim | None:
+    """The coefficient of the symbol `name` in `dim`, without it; None where `dim` is not linear in it."""
+    found: Dim = 0
     for monomial, coefficient in dim.terms:
-        with_index = [atom for atom in monomial if index in atom.symbols]
-        if not with_index:
+        with_it = [atom for atom in monomial if name in atom.symbols]
+        if not with_it:
             continue
-        if len(with_index) > 1 or with_index[0].op != "symbol":
+        if len(with_it) > 1 or with_it[0].op != "symbol":
             return None
-        slope = add(slope, mul(coefficient, *(Expr((((atom,), 1),)) for atom in monomial if atom is not with_index[0])))
-    return slope
+        found = add(found, mul(coefficient, *(Expr((((atom,), 1),)) for atom in monomial if atom is not with_it[0])))
+    return found

@@ -7,11 +7,12 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..errors import CallInputError
+from ..errors import CallInputError, UnsupportedGraphError
 from ..graph import Graph
 from ..program import Program
 from ..sdk.asked import NATIVE, OptionsSource, TargetSource
 from .model_file import Array, Parts, read_model, write_model
+from .solve_symbols import ArgumentSymbols
 
 if TYPE_CHECKING:
     from ..runtime.cuda import Driver
@@ -75,42 +76,49 @@ class Model:
             with Client() as own:
                 program = own.compile(self.graph, target, options, threads=threads, device=device)
         bound = program.bind(self.parameters) if self.parameters else program
-        return CompiledModel(bound, tuple(self.inputs), tuple(self.outputs), self._symbol_places())
+        return CompiledModel(bound, tuple(self.inputs), tuple(self.outputs), self.symbols())
 
-    def _symbol_places(self) -> Mapping[str, tuple[int, int]]:
-        """Where each symbol is read from a call: the position of an input, and an axis whose size is the symbol."""
-        places: dict[str, tuple[int, int]] = {}
-        for position, var in enumerate(self.inputs.values()):
-            for axis, dim in enumerate(self.graph.types[var].shape):
-                if (name := str(dim)) in self.graph.symbols:
-                    places.setdefault(name, (position, axis))
-        return places
+    def symbols(self) -> ArgumentSymbols:
+        """How the values of the symbols follow from the shapes of the inputs.
+
+        UnsupportedGraphError for one that follows from none, and has the name of an input, so that no call can say it.
+        """
+        shapes = {name: self.graph.types[var].shape for name, var in self.inputs.items()}
+        found = ArgumentSymbols(shapes, self.graph.symbols)
+        for name in found.unsolved:
+            if name in self.inputs:
+                raise UnsupportedGraphError(
+                    f"no input has an axis that gives the symbol {name}, and a call cannot name it, since an input is "
+                    f"called {name}, too: rename the dimension, or fix its size"
+                )
+        return found
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CompiledModel:
     """A program that takes a model's inputs by position or name, and gives its outputs by name.
 
-    `program` has the model's parameters bound. `symbol_places` says which axis of which input has the size of a symbol.
+    `program` has the model's parameters bound. `symbols` says how the values of its symbols follow from the arrays.
     """
 
     program: Program
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
-    symbol_places: Mapping[str, tuple[int, int]]
+    symbols: ArgumentSymbols
 
     def __call__(self, /, *arrays: Any, **named: Any) -> dict[str, Any]:
         """Run once: positions first, then names. Symbols have the values that the shapes of the arrays give them.
 
-        CallInputError when an input is missing, given twice or unknown; other errors as for a call of `program`.
+        A symbol that no axis gives, as one of an axis of `max(n, 4)`, is an integer by name, as in `model(x, n=3)`.
+
+        CallInputError when an input is missing, given twice or unknown, and for a shape that fits no symbols or not
+        those of another input; CallBoundsError when a symbol is missing or out of its bounds; other errors as for a
+        call of `program`.
         """
+        known = {name: named.pop(name) for name in self.symbols.unsolved if name in named}
         ordered = in_order(self.inputs, arrays, named)
-        symbols = {
-            name: ordered[position].shape[axis]
-            for name, (position, axis) in self.symbol_places.items()
-            if axis < ordered[position].ndim
-        }
-        return dict(zip(self.outputs, self.program(*ordered, **symbols), strict=True))
+        values = self.symbols.of_arrays(ordered, known)
+        return dict(zip(self.outputs, self.program(*ordered, **values), strict=True))
 
 
 def in_order(names: Collection[str], arrays: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Any, ...]:

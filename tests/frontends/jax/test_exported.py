@@ -19,7 +19,6 @@ from tensorkiln.frontends.jax import Exported, Tree, load, read_exported
 from tensorkiln.frontends.jax.dimensions import parse_dim
 from tensorkiln.frontends.jax.exported import MOST_ARGUMENTS
 from tensorkiln.frontends.jax.flat import FlatTable
-from tensorkiln.frontends.jax.sizes import Place, size_places
 from tensorkiln.frontends.jax.tree import read_tree
 from tests.frontends.jax.functions import EXPORTED, FILES
 
@@ -138,15 +137,6 @@ def test_what_is_no_dim_is_refused(text: str) -> None:
         parse_dim(text)
 
 
-def test_a_size_is_read_from_an_axis_that_gives_it() -> None:
-    assert size_places([(4, mul(2, N)), (add(N, M), N, add(M, -1))], {"n": 0, "m": 0}) == {
-        "n": Place(1, 1, 1, 0),
-        "m": Place(1, 2, 1, -1),
-    }
-    with pytest.raises(UnsupportedGraphError, match="size m"):
-        size_places([(add(N, M), N)], {"n": 0, "m": 0})
-
-
 def test_jax_is_not_needed() -> None:
     script = (
         "import sys; sys.modules['jax'] = None; sys.modules['jaxlib'] = None\n"
@@ -212,7 +202,3 @@ def test_a_result_of_another_size_than_the_module_has_is_refused(client: Client)
     wrong = replace(exported, out_avals=(replace(aval, shape=(*aval.shape[:-1], "77")),))
     with pytest.raises(InvalidGraphError, match=r"result 0 of the function's module is \(.*\), and it says \(.*77\)"):
         load(wrong, client=client)
-
-
-def test_a_size_that_is_divided_is_read_elsewhere() -> None:
-    assert size_places([(floordiv(12, N),), (N,)], {"n": 0}) == {"n": Place(1, 0, 1, 0)}

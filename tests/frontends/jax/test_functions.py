@@ -58,10 +58,7 @@ def test_the_reference_gives_what_jax_gave(name: str, client: Client) -> None:
     exported, model = loaded(function, client)
     for given, expected in function.samples():
         arguments = [given[index] for index in exported.kept]
-        sizes = {
-            symbol: place.value(symbol, arguments[place.argument].shape[place.axis])
-            for symbol, place in model.signature.sizes.items()
-        }
+        sizes = model.signature.symbols.of_arrays(arguments)
         found = [difference(*pair) for pair in zip(evaluate(model.graph, *arguments, **sizes), expected, strict=True)]
         assert found == [""] * len(expected)
 

@@ -14,11 +14,11 @@ from ...graph import Graph
 from ...stablehlo import StableHlo, SymbolicArguments
 from ..bounds import Bounds, require_known
 from ..model import Model
+from ..solve_symbols import ArgumentSymbols
 from .complex_arrays import COMPLEX, as_pairs
 from .dimensions import parse_dim
 from .exported import Aval, Exported, read_exported
 from .model import Array, JaxModel, Signature, argument_names, leaf_names
-from .sizes import size_places
 
 if TYPE_CHECKING:
     from ...sdk.client import Client
@@ -82,7 +82,7 @@ def model_of(
         exported.out_tree,
         tuple(kept),
         tuple(dtype for dtype, _ in arguments[: len(kept)]),
-        size_places(shapes[: len(kept)], ranges),
+        _symbols({names[index]: shape for index, shape in zip(kept, shapes, strict=False)}, ranges),
         frozenset(index for index in kept if exported.in_avals[index].dtype in COMPLEX),
         frozenset(at for at, aval in enumerate(exported.out_avals) if aval.dtype in COMPLEX),
     )
@@ -131,6 +131,17 @@ def _require_bounds(shapes: Sequence[Sequence[Dim]], symbols: Mapping[str, Bound
             details={"dimension": missing[0]},
         )
     require_known(symbols, used)
+
+
+def _symbols(shapes: Mapping[str, Sequence[Dim]], ranges: Mapping[str, tuple[int, int]]) -> ArgumentSymbols:
+    found = ArgumentSymbols(shapes, ranges)
+    for name in found.unsolved:
+        raise UnsupportedGraphError(
+            f"no argument has an axis that gives the size {name} by itself, as `{name}` or `2*{name}`: fix it, as "
+            f"symbols={{{name!r}: 64}}, or pass an array that has it",
+            details={"dimension": name},
+        )
+    return found
 
 
 def _require_fit(

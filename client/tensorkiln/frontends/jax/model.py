@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -15,8 +15,8 @@ from ...graph import Graph
 from ...program import Program
 from ...sdk.asked import NATIVE, OptionsSource, TargetSource
 from ..model import Model
+from ..solve_symbols import ArgumentSymbols
 from .complex_arrays import as_pairs, from_pairs
-from .sizes import Place
 from .tree import Tree
 
 if TYPE_CHECKING:
@@ -34,15 +34,15 @@ class Signature:
     """How a function is called. Its graph takes the leaves of `arguments` at `kept`, of the element types `dtypes`.
 
     Of complex numbers that is the type of each part, and `complex_arguments` and `complex_results` say which these are.
-    `arguments` is the pair of the positional arguments and those by name. `sizes` says which leaf each symbol is read
-    from.
+    `arguments` is the pair of the positional arguments and those by name. `symbols` reads the values of symbols from
+    the leaves at `kept`.
     """
 
     arguments: Tree
     results: Tree
     kept: tuple[int, ...]
     dtypes: tuple[DType, ...]
-    sizes: Mapping[str, Place]
+    symbols: ArgumentSymbols
     complex_arguments: frozenset[int] = frozenset()
     complex_results: frozenset[int] = frozenset()
 
@@ -100,7 +100,7 @@ class JaxProgram:
             )
             for index, dtype in zip(signature.kept, signature.dtypes, strict=True)
         ]
-        results = self.program(*given, **_sizes(signature.sizes, given))
+        results = self.program(*given, **signature.symbols.of_arrays(given))
         return tuple(
             from_pairs(value) if at in signature.complex_results else value for at, value in enumerate(results)
         )
@@ -133,16 +133,6 @@ def _is_of(value: float, dtype: DType) -> bool:
         low, high = (dtype.min, dtype.max) if dtype.is_integer else (-_LARGEST, _LARGEST)
         return low <= value <= high
     return dtype.is_float
-
-
-def _sizes(places: Mapping[str, Place], given: Sequence[Any]) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for name, place in places.items():
-        shape = given[place.argument].shape
-        if place.axis >= len(shape):
-            raise CallInputError(f"the array that the size {name} is read from has rank {len(shape)}")
-        found[name] = place.value(name, shape[place.axis])
-    return found
 
 
 def _argument_name(signature: Signature, index: int) -> str:

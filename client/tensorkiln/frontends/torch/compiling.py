@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import numpy as np
 
 from ...errors import CallInputError, DeviceError, UnsupportedGraphError
-from ...expr import Dim, Expr, evaluate
+from ...expr import Expr, evaluate
 from ...sdk.asked import NATIVE
+from ..solve_symbols import ArgumentSymbols, Place, SymbolSolver
 from .arrays import array_of
-from .calling import Named, solve
+from .calling import Named
 from .exported import Exported, Input, Output, Role
 from .from_export import ranges_of
 from .from_fx import attribute, operations_of, output_of, size_of
@@ -129,16 +130,16 @@ def _traced(module: Any) -> dict[str, int]:
     """The values that symbols had when the graph was traced, as far as its arguments have them."""
     import torch
 
-    pending: list[tuple[str, Dim, int]] = []
+    places: list[Place] = []
+    values: list[int] = []
     for node in module.graph.nodes:
         value: Any = node.meta.get("val") if node.op == "placeholder" else None
         sizes: list[Any] = [value, *getattr(value, "shape", ())]
         for size in sizes:
             if isinstance(size, torch.SymInt) and size.node.hint is not None:
-                pending.append((node.name, size_of(size), int(size.node.hint)))
-    found: dict[str, int] = {}
-    solve(pending, found)
-    return found
+                places.append(Place(f"{node.name} has the size", size_of(size)))
+                values.append(int(size.node.hint))
+    return SymbolSolver(places).solve(values)
 
 
 def _result_layouts(module: Any) -> list[Layout | None]:
@@ -198,10 +199,14 @@ class _Compiled:
         self._results = results
         self._stays = stays
 
+        # Sizes that outgrow their bounds compile the graph again.
+        self._symbols = ArgumentSymbols(self._calling.shapes, None, self._calling.sizes)
+        self._memory = SymbolSolver(_memory_places(arguments), known=self._symbols.solved)
+
     def __call__(self, *arguments: Any) -> list[Any]:
         named = dict(zip(self._calling.leaves, arguments, strict=True))
         given = {name: array_of(value) if hasattr(value, "detach") else value for name, value in named.items()}
-        symbols = self._calling.symbols(given)
+        symbols = self._symbols.values(given)
         given = {name: _as_pairs(value) for name, value in given.items()}
         held = self._programs.fitting(symbols)
         model = held.model
@@ -212,19 +217,26 @@ class _Compiled:
         found = held.run(given, {name: named[name] for name in self._stays}, sizes)
         tensors = dict(zip(model.outputs, found, strict=True))
         if any(self._results):
-            solve(_memory(self._arguments, arguments), symbols)
+            symbols = self._memory.solve(_memory_values(self._arguments, arguments), symbols)
         returned = zip(model.calling.returned, self._results, strict=True)
         return [_returned(each, layout, tensors, symbols) for each, layout in returned]
 
 
-def _memory(layouts: Sequence[tuple[str, Layout] | None], tensors: Sequence[Any]) -> list[tuple[str, Dim, int]]:
+def _memory_places(layouts: Sequence[tuple[str, Layout] | None]) -> list[Place]:
     """What the arguments say of symbols by how they lie in memory."""
-    found: list[tuple[str, Dim, int]] = []
-    for each, tensor in zip(layouts, tensors, strict=True):
-        if each is not None:
-            name, layout = each
-            found.append((name, layout.offset, tensor.storage_offset()))
-            found += [(name, dim, own) for dim, own in zip(layout.strides, tensor.stride(), strict=True)]
+    found: list[Place] = []
+    for name, layout in filter(None, layouts):
+        found.append(Place(f"{name} begins at the element", layout.offset))
+        found += [Place(f"axis {axis} of {name} has the stride", dim) for axis, dim in enumerate(layout.strides)]
+    return found
+
+
+def _memory_values(layouts: Sequence[tuple[str, Layout] | None], tensors: Sequence[Any]) -> list[int]:
+    """The values of those places."""
+    found: list[int] = []
+    for layout, tensor in zip(layouts, tensors, strict=True):
+        if layout is not None:
+            found += [tensor.storage_offset(), *tensor.stride()]
     return found
 
 

@@ -13,7 +13,7 @@ from ...errors import CallInputError
 from ...expr import Expr, evaluate
 from ...program import Program
 from ...sdk.asked import NATIVE, OptionsSource, TargetSource
-from ..model import CompiledModel, Model
+from ..model import Model
 from .calling import Calling, Named, Result
 from .exported import Array
 from .nesting import as_given, leaves, nested
@@ -39,24 +39,6 @@ class TorchModel(Model):
     def load(cls, path: str | os.PathLike[str]) -> Model:
         """The plain `Model` in a file that `save` wrote, without `calling` and `state`; errors as for `Model.load`."""
         return Model.load(path)
-
-    def compile(
-        self,
-        target: TargetSource = NATIVE,
-        options: OptionsSource | None = None,
-        *,
-        client: Client | None = None,
-        threads: int | None = None,
-        device: int | Driver | None = None,
-    ) -> CompiledModel:
-        """As `Model.compile`. CallInputError when a symbol is the size of no axis: `compile_module` finds it."""
-        hidden = sorted(self.graph.symbols.keys() - self._symbol_places().keys())
-        if hidden:
-            raise CallInputError(
-                f"the symbol {hidden[0]} is the size of no axis as it is, so that arrays alone do not say it: call "
-                "compile_module, which takes the module's own arguments"
-            )
-        return Model.compile(self, target, options, client=client, threads=threads, device=device)
 
     def compile_module(
         self,

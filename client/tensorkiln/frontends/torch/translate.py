@@ -47,7 +47,7 @@ def translated(exported: Exported, symbols: Mapping[str, tuple[int, int]]) -> To
         declared.arrays,
         {name: tensor.var for name, tensor in declared.inputs.items()},
         {name: tensor.var for name, tensor in zip([name for name in names if name], tensors, strict=True)},
-        _calling(exported, results, names, declared.buffers),
+        _calling(exported, results, names, declared.buffers, symbols),
         declared.state,
     )
 
@@ -76,7 +76,11 @@ def _names(exported: Exported, results: list[Tensor | Result]) -> list[str]:
 
 
 def _calling(
-    exported: Exported, results: list[Tensor | Result], names: list[str], states: Mapping[str, str]
+    exported: Exported,
+    results: list[Tensor | Result],
+    names: list[str],
+    states: Mapping[str, str],
+    symbols: Mapping[str, tuple[int, int]],
 ) -> Calling:
     user = [entry.name for entry in exported.inputs if entry.role is Role.USER]
     types = {name: exported.types.get(name) for name in user}
@@ -103,6 +107,7 @@ def _calling(
         exported.arguments,
         exported.argument_names,
         exported.returned,
+        symbols,
     )
 
 
