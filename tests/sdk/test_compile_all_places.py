@@ -8,6 +8,7 @@ import pytest
 
 from tensorkiln import Client
 from tensorkiln.cli.compile_all.files import find_graphs
+from tensorkiln.cli.kiln_toml import ModelSettings
 from tensorkiln.errors import RequestError
 
 
@@ -43,4 +44,4 @@ def test_a_link_to_nothing_is_a_graph_that_cannot_be_read(folder: Path, tmp_path
     found = {graph.name: graph for graph in find_graphs(folder, tmp_path / "dist", [])}
     assert found.keys() == {"one", "deep/two", "gone"}
     with pytest.raises(RequestError, match=r"gone\.json cannot be read"):
-        found["gone"].read({}, Client)
+        found["gone"].read(ModelSettings(), Client)

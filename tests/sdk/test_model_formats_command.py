@@ -13,7 +13,7 @@ import pytest
 
 from tensorkiln import Client, Graph, reference
 from tensorkiln.cli.dims import parse_dims
-from tensorkiln.cli.model import SUFFIXES, read_model
+from tensorkiln.cli.model import SUFFIXES, Given, read_model
 from tensorkiln.errors import RequestError
 from tensorkiln.frontends.model import Model
 from tensorkiln.stablehlo import StableHlo
@@ -244,7 +244,7 @@ def test_a_package_that_is_not_installed_is_named_with_its_command(
 
     monkeypatch.setattr("tensorkiln.cli.model.find_spec", lambda name: None)
     with pytest.raises(RequestError) as caught:
-        read_model(Path(f"model{suffix}"), {}, no_client)
+        read_model(Path(f"model{suffix}"), Given(), no_client)
     assert f"model{suffix}" in caught.value.message
     assert f"`pip install '{command}'`" in caught.value.message
 

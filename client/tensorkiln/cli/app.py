@@ -19,6 +19,7 @@ _COMMANDS: Final = {
     "run": "run:run",
     "tune": "tune:tune",
     "validate": "validate:validate",
+    "explain": "explain:explain",
     "doctor": "doctor:doctor",
 }
 """The module and the function of each command."""

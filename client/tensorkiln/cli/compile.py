@@ -11,11 +11,13 @@ import typer
 from rich.table import Table
 
 from ..bundle import SUFFIX, is_bundle
+from ..errors import RequestError
 from ..sdk import NATIVE, Client
 from ..spec import CompiledProgram
 from .dims import parse_dims
-from .model import read_model
-from .options import Cubin, Dim, FastMath, GraphFile, NoFusion, NoSchedule, TimeoutS, Tuned, Url
+from .kiln_toml import FILE
+from .model import read_given
+from .options import Cubin, Dim, FastMath, Fusion, GraphFile, Schedule, TimeoutS, Tuned, Url, compile_options
 from .out_file import out_file
 from .report import output, reported, shown
 
@@ -47,32 +49,28 @@ def compile_graph(
         Path | None, typer.Option("--dump-stages", help="Write the IR after every stage into this folder.")
     ] = None,
     dim: Dim = None,
-    fast_math: FastMath = False,
-    cubin: Cubin = False,
-    no_fusion: NoFusion = False,
-    no_schedule: NoSchedule = False,
-    tuned: Tuned = "off",
+    fast_math: FastMath = None,
+    cubin: Cubin = None,
+    fusion: Fusion = None,
+    schedule: Schedule = None,
+    tuned: Tuned = None,
     url: Url = None,
     timeout: TimeoutS = None,
 ) -> None:
     """Compile a graph and print what came of it."""
-    targets = target or [NATIVE]
-    if bundle is not None and (len(targets) != 1 or not is_bundle(bundle)):
+    if bundle is not None and (len(target or [NATIVE]) != 1 or not is_bundle(bundle)):
         raise typer.BadParameter(f"{bundle} holds one program: give one target, and a name that ends with {SUFFIX}.")
+    given = compile_options(fast_math=fast_math, cubin=cubin, fusion=fusion, schedule=schedule, tuned=tuned)
     with reported() as step, Client(url, timeout_s=timeout) as client:
         step(f"reading {graph}")
-        model = read_model(graph, parse_dims(dim or []), lambda: client)
+        model, settings = read_given(graph, parse_dims(dim or []), lambda: client)
+        settings = settings.with_flags({}, target, {**given, "dump_stages": dump_stages is not None})
+        targets = settings.targets or (NATIVE,)
+        if bundle is not None and len(targets) != 1:
+            raise RequestError(f"{bundle} holds one program, and {FILE} names {len(targets)} targets: give --target.")
         step(f"compiling {graph.name} for {', '.join(targets)}")
-        options = {
-            "fast_math": fast_math,
-            "dump_stages": dump_stages is not None,
-            "cubin": cubin,
-            "fusion": not no_fusion,
-            "schedule": "none" if no_schedule else "auto",
-            "tuned": tuned,
-        }
         programs = client.compile_for(
-            model.graph, targets, options, on_progress=shown(step, f"compiling {graph.name}", targets)
+            model.graph, targets, settings.options, on_progress=shown(step, f"compiling {graph.name}", targets)
         )
         if out is not None:
             _write(out, json.dumps({"programs": [program.model_dump(mode="json") for program in programs]}).encode())

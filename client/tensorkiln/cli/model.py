@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 from shlex import quote
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from ..errors import InvalidGraphError, LimitExceededError, RequestError, TensorkilnError, UnsupportedGraphError
+from ..errors import (
+    CallInputError,
+    InvalidGraphError,
+    LimitExceededError,
+    RequestError,
+    TensorkilnError,
+    UnsupportedGraphError,
+)
+from ..frontends.bounds import Bounds
 from ..graph import Graph
 from ..request import WrittenGraph, graph_json
 from ..sdk import Client
 from ..stablehlo import StableHlo
 from .dims import Dims
+from .kiln_toml import ModelSettings, settings_of
 
 Connect: TypeAlias = Callable[[], Client]
 """Gives a client, for the formats that a service translates."""
-_OF_FILES: Final = (InvalidGraphError, UnsupportedGraphError, LimitExceededError, RequestError)
+Constants: TypeAlias = Mapping[str, Any]
+_OF_FILES: Final = (InvalidGraphError, UnsupportedGraphError, LimitExceededError, RequestError, CallInputError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +45,35 @@ class Model:
 class _Format:
     """`package` is what the reader needs, and `extra` what of tensorkiln installs it."""
 
-    read: Callable[[Path, Dims, Connect], Model]
+    read: Callable[[Path, Dims, Constants, Connect], Model]
     package: str | None = None
     extra: str | None = None
 
 
-def read_model(path: Path, dims: Dims, connect: Connect) -> Model:
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What is said of a model: bounds of dimensions, of which only those that it has count where they are `lenient`.
+
+    `constants` fixes inputs of ONNX models.
+    """
+
+    dims: Dims = field(default_factory=dict[str, Bounds])
+    lenient: Dims = field(default_factory=dict[str, Bounds])
+    constants: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    @staticmethod
+    def of(settings: ModelSettings, dims: Dims) -> Given:
+        """The settings of a file, which hold for many models, below what the command line says of this one."""
+        return Given(dims, {name: each for name, each in settings.dims.items() if name not in dims}, settings.constants)
+
+
+def read_given(path: Path, dims: Dims, connect: Connect) -> tuple[Model, ModelSettings]:
+    """The model in a file by its `kiln.toml` and by `dims`, which win, and what that says; errors of `read_model`."""
+    settings = settings_of(path)
+    return read_model(path, Given.of(settings, dims), connect), settings
+
+
+def read_model(path: Path, given: Given, connect: Connect) -> Model:
     """The model in a file, by its suffix; one of another suffix is JSON, which the service checks.
 
     RequestError where a package is not installed, and for bounds of a dimension that is not there; errors of the graph
@@ -53,21 +86,24 @@ def read_model(path: Path, dims: Dims, connect: Connect) -> Model:
             f"{path}: reading {suffix} files needs the package {form.package}: "
             f"run `pip install 'tensorkiln[{form.extra}]'`."
         )
+    if given.constants and suffix != ".onnx":
+        raise RequestError(f"{path}: constants fix inputs of ONNX models, and this is none; leave them out.")
     try:
-        return form.read(path, dims, connect)
+        return _with_known(form, path, given, connect)
     except _OF_FILES as error:
         raise _of(path, error) from error
 
 
-def read_with_known(path: Path, dims: Dims, connect: Connect) -> Model:
-    """`read_model`, with the bounds of those dimensions that the file has."""
+def _with_known(form: _Format, path: Path, given: Given, connect: Connect) -> Model:
+    """The model with the lenient bounds of those dimensions that the file has."""
     try:
-        return read_model(path, dims, connect)
+        return form.read(path, {**given.lenient, **given.dims}, given.constants, connect)
     except RequestError as error:
         known = error.details.get("dimensions")
-        if not isinstance(known, list):
+        if not isinstance(known, list) or given.lenient.keys() <= set(known):
             raise
-    return read_model(path, {name: bounds for name, bounds in dims.items() if name in known}, connect)
+    kept = {name: bounds for name, bounds in given.lenient.items() if name in known}
+    return form.read(path, {**kept, **given.dims}, given.constants, connect)
 
 
 def _of(path: Path, error: TensorkilnError) -> TensorkilnError:
@@ -79,14 +115,14 @@ def _of(path: Path, error: TensorkilnError) -> TensorkilnError:
     return type(error)(named, pointers=error.pointers, details=error.details)
 
 
-def _json(path: Path, dims: Dims, connect: Connect) -> Model:
+def _json(path: Path, dims: Dims, constants: Constants, connect: Connect) -> Model:
     content = path.read_bytes()
     if dims:
         _refuse(dims, Graph.model_validate_json(graph_json(content)))
     return Model(content)
 
 
-def _saved(path: Path, dims: Dims, connect: Connect) -> Model:
+def _saved(path: Path, dims: Dims, constants: Constants, connect: Connect) -> Model:
     from ..frontends.model import Model as SavedModel
 
     loaded = SavedModel.load(path)
@@ -104,28 +140,28 @@ def _refuse(dims: Dims, graph: Graph) -> None:
         )
 
 
-def _onnx(path: Path, dims: Dims, connect: Connect) -> Model:
+def _onnx(path: Path, dims: Dims, constants: Constants, connect: Connect) -> Model:
     from ..frontends import onnx
 
-    loaded = onnx.load(path, symbols=dims)
+    loaded = onnx.load(path, symbols=dims, constants=constants)
     return Model(loaded.graph, dict(loaded.parameters))
 
 
-def _torch(path: Path, dims: Dims, connect: Connect) -> Model:
+def _torch(path: Path, dims: Dims, constants: Constants, connect: Connect) -> Model:
     from ..frontends import torch
 
     loaded = torch.load(path, symbols=dims)
     return Model(loaded.graph, dict(loaded.parameters))
 
 
-def _jax(path: Path, dims: Dims, connect: Connect) -> Model:
+def _jax(path: Path, dims: Dims, constants: Constants, connect: Connect) -> Model:
     from ..frontends import jax
 
     loaded = jax.load(path, symbols=dims, client=connect()).model
     return Model(loaded.graph, dict(loaded.parameters))
 
 
-def _module_text(path: Path, dims: Dims, connect: Connect) -> Model:
+def _module_text(path: Path, dims: Dims, constants: Constants, connect: Connect) -> Model:
     try:
         text = path.read_text("utf-8")
     except UnicodeDecodeError as error:
@@ -133,7 +169,7 @@ def _module_text(path: Path, dims: Dims, connect: Connect) -> Model:
     return _translated(text, dims, connect)
 
 
-def _artifact(path: Path, dims: Dims, connect: Connect) -> Model:
+def _artifact(path: Path, dims: Dims, constants: Constants, connect: Connect) -> Model:
     return _translated(path.read_bytes(), dims, connect)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -31,22 +31,56 @@ TimeoutS = Annotated[
     float | None, typer.Option("--timeout", envvar="KILN_TIMEOUT_S", help="Seconds that one request may take.")
 ]
 Cubin = Annotated[
-    bool, typer.Option("--cubin", help="Assemble the code of CUDA targets too, by nvJitLink of the server.")
+    bool | None,
+    typer.Option(
+        "--cubin/--no-cubin",
+        show_default=False,
+        help="Assemble the code of CUDA targets too, by nvJitLink of the server.",
+    ),
 ]
-NoFusion = Annotated[
-    bool, typer.Option("--no-fusion", help="Run every op in a kernel of its own: slow, and a second opinion.")
+Fusion = Annotated[
+    bool | None,
+    typer.Option(
+        "--fusion/--no-fusion",
+        show_default=False,
+        help="Without: every op in a kernel of its own, which is slow, and a second opinion.",
+    ),
 ]
-NoSchedule = Annotated[
-    bool, typer.Option("--no-schedule", help="Lower every kernel by MLIR's own passes: slower still, another opinion.")
+Schedule = Annotated[
+    bool | None,
+    typer.Option(
+        "--schedule/--no-schedule",
+        show_default=False,
+        help="Without: kernels by MLIR's own passes, which is slower still, another opinion.",
+    ),
 ]
 Tuned = Annotated[
-    str,
+    str | None,
     typer.Option(
         "--tuned",
         help="Pick schedules by what `kiln tune` has measured of this graph: off, prefer (where there is something), "
-        "or require.",
+        "or require; off where nothing says.",
     ),
 ]
 FastMath = Annotated[
-    bool, typer.Option("--fast-math", help="Allow other results in the last bits and for non-finite values.")
+    bool | None,
+    typer.Option(
+        "--fast-math/--no-fast-math",
+        show_default=False,
+        help="Allow other results in the last bits and for non-finite values.",
+    ),
 ]
+
+
+def compile_options(
+    *,
+    fast_math: bool | None = None,
+    cubin: bool | None = None,
+    fusion: bool | None = None,
+    schedule: bool | None = None,
+    tuned: str | None = None,
+) -> dict[str, Any]:
+    """The options of a compile that a command line states."""
+    named = None if schedule is None else "auto" if schedule else "none"
+    stated = {"fast_math": fast_math, "cubin": cubin, "fusion": fusion, "schedule": named, "tuned": tuned}
+    return {name: value for name, value in stated.items() if value is not None}

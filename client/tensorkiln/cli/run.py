@@ -14,13 +14,14 @@ from ..buffers import Binding
 from ..bundle import is_bundle
 from ..errors import CallInputError, RequestError
 from ..expr import evaluate
+from ..frontends.solve_symbols import ArgumentSymbols
 from ..program import Program
 from ..runtime.random_arrays import random_array
 from ..sdk import NATIVE, Client
 from .arrays import as_dtype, read_arrays, write_arrays
 from .dims import parse_dims
-from .model import read_model
-from .options import FORMATS, Dim, FastMath, NoFusion, NoSchedule, TimeoutS, Tuned, Url
+from .model import read_given
+from .options import FORMATS, Dim, FastMath, Fusion, Schedule, TimeoutS, Tuned, Url, compile_options
 from .profile_table import output_table, profile_table
 from .report import output, reported, shown
 
@@ -35,7 +36,8 @@ def run(
         typer.Option("--input", "-i", help="A .npy or .npz file; repeatable, in the order of the graph's inputs."),
     ] = None,
     symbols: Annotated[
-        list[str] | None, typer.Option("--symbol", "-s", help="The value of a symbol, as n=4; repeatable.")
+        list[str] | None,
+        typer.Option("--symbol", "-s", help="The value of a symbol that no input says, as n=4; repeatable."),
     ] = None,
     dim: Dim = None,
     seed: Annotated[
@@ -46,10 +48,10 @@ def run(
     ] = None,
     repeat: Annotated[int, typer.Option(min=1, help="Runs to time; the table shows the median.")] = 1,
     threads: Annotated[int | None, typer.Option(min=1, help="Threads of one kernel; default: all processors.")] = None,
-    fast_math: FastMath = False,
-    no_fusion: NoFusion = False,
-    no_schedule: NoSchedule = False,
-    tuned: Tuned = "off",
+    fast_math: FastMath = None,
+    fusion: Fusion = None,
+    schedule: Schedule = None,
+    tuned: Tuned = None,
     url: Url = None,
     timeout: TimeoutS = None,
 ) -> None:
@@ -62,20 +64,28 @@ def run(
         step(f"reading {graph}")
         given = read_arrays(inputs or [])
         if is_bundle(graph):
-            given_options = {"--fast-math": fast_math, "--no-fusion": no_fusion, "--no-schedule": no_schedule}
-            _require_compiled({**given_options, "--tuned": tuned != "off", "--dim": bool(dim)})
+            _require_compiled(
+                {
+                    "--fast-math": fast_math is not None,
+                    "--no-fusion": fusion is not None,
+                    "--no-schedule": schedule is not None,
+                    "--tuned": tuned is not None,
+                    "--dim": bool(dim),
+                }
+            )
             program, parameters = Program.from_bundle(graph, threads=threads), {}
         else:
             client = stack.enter_context(Client(url, timeout_s=timeout))
-            model = read_model(graph, parse_dims(dim or []), lambda: client)
+            model, settings = read_given(graph, parse_dims(dim or []), lambda: client)
+            options = compile_options(fast_math=fast_math, fusion=fusion, schedule=schedule, tuned=tuned)
+            settings = settings.with_flags({}, None, options)
             progress = shown(step, f"compiling {graph.name}", [NATIVE])
-            schedule = "none" if no_schedule else "auto"
-            options = {"fast_math": fast_math, "fusion": not no_fusion, "schedule": schedule, "tuned": tuned}
-            program = client.compile(model.graph, NATIVE, options, threads=threads, on_progress=progress)
+            program = client.compile(model.graph, NATIVE, settings.options, threads=threads, on_progress=progress)
             parameters = model.parameters
         free = [binding for binding in program.compiled.inputs if binding.var not in parameters]
         if parameters:
             program = program.bind(parameters)
+        values = _read_symbols(program, free, given, values)
         arrays = _arguments(program, free, given, values, seed)
         step("running")
         results = [np.asarray(result) for result in program(*arrays, **values)]
@@ -106,6 +116,20 @@ def _symbols(written: Sequence[str]) -> dict[str, int]:
         except ValueError:
             raise RequestError(f"--symbol {text}: write it as name=integer.") from None
     return values
+
+
+def _read_symbols(
+    program: Program, free: Sequence[Binding], given: Sequence[np.ndarray], stated: Mapping[str, int]
+) -> dict[str, int]:
+    """The values of symbols that are stated, and of those that the given arrays say."""
+    shapes = {f"input {number}": binding.shape for number, binding in zip(range(len(given)), free, strict=False)}
+    symbols = ArgumentSymbols(shapes, program.compiled.symbol_ranges)
+    known = {name: value for name, value in stated.items() if name in symbols.unsolved}
+    found = symbols.of_arrays(given[: len(shapes)], known)
+    for name, value in stated.items():
+        if found.setdefault(name, value) != value:
+            raise CallInputError(f"--symbol {name}={value}: the inputs make it {found[name]}; leave the option out.")
+    return found
 
 
 def _arguments(

@@ -13,8 +13,8 @@ from ..schedule import KernelItem
 from ..sdk import NATIVE, Client
 from ..spec import CompiledProgram, Timing, Tuning
 from .dims import parse_dims
-from .model import read_model
-from .options import Dim, FastMath, GraphFile, TimeoutS, Url
+from .model import read_given
+from .options import Dim, FastMath, GraphFile, TimeoutS, Url, compile_options
 from .profile_table import duration
 from .report import output, reported, shown
 
@@ -28,7 +28,7 @@ def tune(
         Path | None, typer.Option(help="Write the program and its code into one .kiln file, and its signature beside.")
     ] = None,
     dim: Dim = None,
-    fast_math: FastMath = False,
+    fast_math: FastMath = None,
     url: Url = None,
     timeout: TimeoutS = None,
 ) -> None:
@@ -40,9 +40,10 @@ def tune(
         raise typer.BadParameter(f"{bundle} is no bundle: give a name that ends with {SUFFIX}.")
     with reported() as step, Client(url, timeout_s=timeout) as client:
         step(f"reading {graph}")
-        model = read_model(graph, parse_dims(dim or []), lambda: client)
+        model, settings = read_given(graph, parse_dims(dim or []), lambda: client)
+        settings = settings.with_flags({}, None, compile_options(fast_math=fast_math))
         progress = shown(step, f"tuning {graph.name}", [target])
-        program = client.tune(model.graph, target, {"fast_math": fast_math}, on_progress=progress)
+        program = client.tune(model.graph, target, settings.options, on_progress=progress)
         if bundle is not None:
             step(f"writing {bundle}")
             client.save(program, bundle)

@@ -13,7 +13,7 @@ from ..graph import Graph
 from ..request import graph_json
 from ..sdk import Client
 from .dims import parse_dims
-from .model import read_model
+from .model import read_given
 from .options import Dim, GraphFile, TimeoutS, Url
 from .report import output, reported
 
@@ -30,7 +30,7 @@ def validate(graph: GraphFile, dim: Dim = None, url: Url = None, timeout: Timeou
             return stack.enter_context(Client(url, timeout_s=timeout))
 
         step(f"reading {graph}")
-        source = read_model(graph, parse_dims(dim or []), connect).graph
+        source = read_given(graph, parse_dims(dim or []), connect)[0].graph
         step("checking")
         checked = source if isinstance(source, Graph) else Graph.model_validate_json(graph_json(source))
         if url:

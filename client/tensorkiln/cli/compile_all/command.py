@@ -5,25 +5,27 @@ from __future__ import annotations
 import json
 import os
 import signal
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import Annotated, Any, Final, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 from rich.table import Table
 
-from ...errors import TensorkilnError
+from ...errors import RequestError, TensorkilnError
 from ...options import CompileOptions
 from ...sdk import Client
 from ...target import Target
-from ..dims import parse_dims
-from ..options import FORMATS, Cubin, FastMath, TimeoutS, Url
+from ..dims import Dims, parse_dims
+from ..kiln_toml import FILE, ModelSettings, require_matches, settings_of
+from ..options import FORMATS, Cubin, FastMath, TimeoutS, Url, compile_options
 from ..report import output, reported
+from ..targets import full_names
 from .escape import escaped
 from .farm import Wanted, compile_all
-from .files import find_graphs, noted, write_whole, written
+from .files import GraphFile, find_graphs, noted, write_whole, written
 from .github import summary, workflow_commands
 from .junit import junit
 from .lock import Lock, other_options, read_lock, renewed
@@ -32,17 +34,17 @@ from .progress import Progress
 from .result import Result, counts
 from .verdict import Check, FailOn, Verdict, judge
 
-_KINDS: Final = {"sm_": "cuda:", "gfx": "rocm:", "x86-64": "cpu:", "aarch64": "cpu:"}
-
 
 def compile_folder(
     folder: Annotated[
         Path, typer.Argument(metavar="DIR", help=f"A folder of graphs: {FORMATS}.", exists=True, file_okay=False)
     ],
     targets: Annotated[
-        list[str],
-        typer.Option("--targets", "-t", help="x86-64-v3, cpu:aarch64, sm_90 and others, by commas."),
-    ],
+        list[str] | None,
+        typer.Option(
+            "--targets", "-t", help=f"x86-64-v3, cpu:aarch64, sm_90 and others, by commas; else those of {FILE}."
+        ),
+    ] = None,
     out: Annotated[Path, typer.Option("--out", "-o", help="Where the programs are written.")] = Path("dist"),
     lock: Annotated[Path | None, typer.Option("--lock", help="The lock file to compare with and to renew.")] = None,
     junit_file: Annotated[Path | None, typer.Option("--junit", help="Write a report as JUnit's XML.")] = None,
@@ -63,8 +65,8 @@ def compile_folder(
         list[str] | None,
         typer.Option("--dim", help="Bounds, n=1:64, or the size, n=8, of a dimension, for the graphs that have it."),
     ] = None,
-    fast_math: FastMath = False,
-    cubin: Cubin = False,
+    fast_math: FastMath = None,
+    cubin: Cubin = None,
     url: Url = None,
     timeout: TimeoutS = None,
 ) -> None:
@@ -81,11 +83,12 @@ def compile_folder(
     policies = (*_policies(fail_on or []), *([FailOn.CACHE_MISS] if read_only_cache else []))
     if FailOn.SIZE_REGRESSION in policies and lock is None:
         raise typer.BadParameter("--fail-on size-regression compares with a lock file: name it with --lock.")
-    names = tuple(dict.fromkeys(_target(name) for text in targets for name in text.split(",") if name.strip()))
+    names = full_names(targets or [])
     with reported() as step, _ended_by_signal():
         for name in names:
             Target.parse(name)
-        options = CompileOptions(fast_math=fast_math, cubin=cubin)
+        given = compile_options(fast_math=fast_math, cubin=cubin)
+        options = CompileOptions.model_validate(given)
         reports = [path for path in (lock, junit_file, json_file) if path is not None]
         files = find_graphs(folder, out, [out / MANIFEST, out / SUMS, *reports])
         before = read_lock(lock) if lock is not None else None
@@ -93,8 +96,8 @@ def compile_folder(
         known = Lock(options=options) if before is None or others else before
         if not check:
             read_manifest(out)
-        dims, to = parse_dims(dim or []), None if check else out
-        wanted = Wanted(files, names, options, known, dims, to, jobs, read_only_cache)
+        settings = _settings(files, folder, parse_dims(dim or []), names, given)
+        wanted = Wanted(files, settings, known, None if check else out, jobs, read_only_cache)
         results, ended_by = wanted.results(), None
         progress = Progress(len(results), step, is_annotated=_is_github())
         with Client(url, timeout_s=timeout, offline=offline or None) as client:
@@ -136,11 +139,18 @@ def compile_folder(
     raise typer.Exit(verdict.code)
 
 
-def _target(text: str) -> str:
-    """A target by its name, or by the part of it that says enough."""
-    name = text.strip()
-    prefix = next((kind for begin, kind in _KINDS.items() if name.startswith(begin)), "")
-    return prefix + name
+def _settings(
+    files: Sequence[GraphFile], folder: Path, dims: Dims, targets: Sequence[str], options: Mapping[str, Any]
+) -> tuple[ModelSettings, ...]:
+    """How each graph is compiled. RequestError for one without a target, and for a file that cannot be used."""
+    require_matches([file.path for file in files], folder)
+    found: list[ModelSettings] = []
+    for file in files:
+        settings = settings_of(file.path, folder).with_flags(dims, targets, options)
+        if not settings.targets:
+            raise RequestError(f"{escaped(str(file.path))} has no target: name some by --targets, or in {FILE}.")
+        found.append(settings.model_copy(update={"targets": full_names(settings.targets)}))
+    return tuple(found)
 
 
 def _policies(texts: Sequence[str]) -> tuple[FailOn, ...]:

@@ -13,7 +13,7 @@ from ...options import CompileOptions
 from ...sdk import Client, Outcome
 from ...spec import CacheInfo
 from ...target import Target
-from ..dims import Dims
+from ..kiln_toml import ModelSettings
 from .files import GraphFile, written
 from .lock import Lock
 from .manifest import place
@@ -24,14 +24,12 @@ from .result import Result, locked
 class Wanted:
     """What a run is to do. `out` is None for one that only looks; `from_store` is for one that compiles nothing.
 
-    `dims` are the bounds of dimensions, for the graphs that have them.
+    `settings` says of each file how it is compiled, and has targets.
     """
 
     files: tuple[GraphFile, ...]
-    targets: tuple[str, ...]
-    options: CompileOptions
+    settings: tuple[ModelSettings, ...]
     lock: Lock
-    dims: Dims
     out: Path | None
     jobs: int
     from_store: bool = False
@@ -40,9 +38,16 @@ class Wanted:
         """The results before anything has run, by the positions of file and target."""
         return {
             (number, position): Result(file, target, locked=self.lock.find(file.name, target))
-            for number, file in enumerate(self.files)
-            for position, target in enumerate(self.targets)
+            for number, (file, settings) in enumerate(zip(self.files, self.settings, strict=True))
+            for position, target in enumerate(settings.targets or ())
         }
+
+    def alike(self) -> list[list[int]]:
+        """The positions of the files, those together that have the same targets and options."""
+        found: dict[tuple[tuple[str, ...], CompileOptions], list[int]] = {}
+        for number, each in enumerate(self.settings):
+            found.setdefault((each.targets or (), each.options), []).append(number)
+        return list(found.values())
 
 
 def compile_all(
@@ -52,14 +57,16 @@ def compile_all(
 
     KeyboardInterrupt, and an error that concerns the whole run, leave those that are there.
     """
-    parsed = [Target.parse(target) for target in wanted.targets]
-    graphs = [partial(file.read, wanted.dims, lambda: client) for file in wanted.files]
-    run = client.compile_many(graphs, parsed, wanted.options, concurrency=wanted.jobs, from_store=wanted.from_store)
-    with closing(run) as outcomes:
-        for outcome in outcomes:
-            which = (outcome.graph, outcome.target)
-            results[which] = _kept(client, wanted, results[which], outcome)
-            tell(results[which])
+    for numbers in wanted.alike():
+        first = wanted.settings[numbers[0]]
+        parsed = [Target.parse(target) for target in first.targets or ()]
+        graphs = [partial(wanted.files[each].read, wanted.settings[each], lambda: client) for each in numbers]
+        run = client.compile_many(graphs, parsed, first.options, concurrency=wanted.jobs, from_store=wanted.from_store)
+        with closing(run) as outcomes:
+            for outcome in outcomes:
+                which = (numbers[outcome.graph], outcome.target)
+                results[which] = _kept(client, wanted, results[which], outcome)
+                tell(results[which])
 
 
 def _kept(client: Client, wanted: Wanted, result: Result, outcome: Outcome) -> Result:

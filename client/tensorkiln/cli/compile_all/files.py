@@ -11,8 +11,8 @@ from typing import Final
 from ...errors import RequestError, TensorkilnError
 from ...request import WrittenGraph
 from ...whole_file import whole_file
-from ..dims import Dims
-from ..model import SUFFIXES, Connect, read_with_known
+from ..kiln_toml import ModelSettings
+from ..model import SUFFIXES, Connect, Given, read_model
 from ..printable import as_unicode
 from .escape import escaped
 
@@ -30,15 +30,15 @@ class GraphFile:
     path: Path
     fault: str | None = None
 
-    def read(self, dims: Dims, connect: Connect) -> WrittenGraph:
-        """Its graph, with those of `dims` that it has.
+    def read(self, settings: ModelSettings, connect: Connect) -> WrittenGraph:
+        """Its graph, with those of the bounds that it has.
 
         RequestError when it cannot be read or has a fault, an error of the graph when it holds none.
         """
         if self.fault is not None:
             raise RequestError(self.fault)
         try:
-            return read_with_known(self.path, dims, connect).graph
+            return read_model(self.path, Given.of(settings, {}), connect).graph
         except OSError as error:
             raise RequestError(f"{self.path} cannot be read: {error}.") from None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from onnx import GraphProto, TensorShapeProto, TypeProto, ValueInfoProto
@@ -17,8 +17,10 @@ from ..bounds import Bounds, require_known
 from .parameters import element_type
 from .value import Held, Host, Items, Nothing
 
-Fixed: TypeAlias = "Host | Sequence[Host] | None"
-"""What an input is fixed to: a sequence to arrays, an optional value to None where it is not there."""
+Fixed: TypeAlias = "Host | np.generic | float | Sequence[Any] | None"
+"""What an input is fixed to: an array, or plain numbers, which take the input's element type; a sequence to arrays; an
+optional value to None where it is not there.
+"""
 
 
 def declare_inputs(
@@ -46,18 +48,43 @@ def _fixed(name: str, kind: TypeProto, given: Fixed) -> Held:
         return Nothing() if given is None else _fixed(name, kind.optional_type.elem_type, given)
     if form == "sequence_type" and isinstance(given, Sequence):
         element = kind.sequence_type.elem_type
-        return Items(tuple(_fixed_array(name, element, np.asarray(array)) for array in given))
+        return Items(tuple(_fixed_array(name, element, array) for array in given))
     if form != "tensor_type" or given is None:
         takes = {"sequence_type": "a sequence of arrays", "tensor_type": "an array"}.get(form or "", "what graphs lack")
         raise CallInputError(f"the input {name!r} takes {takes}; what fixes it is {type(given).__name__}")
-    return _fixed_array(name, kind, np.asarray(given))
+    return _fixed_array(name, kind, given)
 
 
-def _fixed_array(name: str, type_: TypeProto, array: Host) -> Host:
+def _fixed_array(name: str, type_: TypeProto, value: object) -> Host:
+    """The array in the input's element type, which plain numbers take. CallInputError when it may not fit that."""
     kind = tensor_dtype_to_np_dtype(type_.tensor_type.elem_type)
-    if not np.can_cast(array.dtype, kind):
+    if isinstance(value, np.ndarray | np.generic):
+        array = np.asarray(value)
+        fits = np.can_cast(array.dtype, kind)
+    else:
+        array = _plain(name, value)
+        is_bool = array.dtype.kind == "b"
+        fits = is_bool == (kind.kind == "b") and (kind.kind in "bf" or (kind.kind in "iu" and _holds(kind, array)))
+    if not fits:
         raise CallInputError(f"the input {name!r} is of {kind}; the array that fixes it is of {array.dtype}")
     return array.astype(kind, copy=False)
+
+
+def _plain(name: str, value: object) -> Host:
+    try:
+        array = np.asarray(value)
+    except (ValueError, OverflowError) as error:
+        raise CallInputError(f"the input {name!r} is no array: {error}") from error
+    if array.dtype.kind not in "biuf":
+        raise CallInputError(f"the input {name!r} is fixed at what are no numbers")
+    return array
+
+
+def _holds(kind: np.dtype[Any], array: Host) -> bool:
+    limits = np.iinfo(kind)
+    return array.size == 0 or (
+        array.dtype.kind in "iu" and limits.min <= int(array.min()) and int(array.max()) <= limits.max
+    )
 
 
 def _declare(builder: Builder, entry: ValueInfoProto, dims: _Dims) -> Tensor:
