@@ -11,6 +11,7 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
+from ..canonical.one_spelling import one_spelling
 from ..errors import (
     CallInputError,
     InvalidGraphError,
@@ -175,7 +176,7 @@ def _artifact(path: Path, dims: Dims, constants: Constants, connect: Connect) ->
 
 def _translated(module: str | bytes, dims: Dims, connect: Connect) -> Model:
     ranges = {name: (bounds, bounds) if isinstance(bounds, int) else bounds for name, bounds in dims.items()}
-    return Model(connect().translate(StableHlo(module, ranges or None)))
+    return Model(one_spelling(connect().translate(StableHlo(module, ranges or None))))
 
 
 _JSON: Final = _Format(_json)

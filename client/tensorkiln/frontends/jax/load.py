@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from ...canonical.one_spelling import one_spelling
 from ...dtypes import DType
 from ...errors import InvalidGraphError, UnsupportedGraphError
 from ...expr import Dim, free_symbols, substitute
@@ -64,7 +65,7 @@ def model_of(
     arguments = [(dtype, tuple(substitute(dim, fixed) for dim in shape)) for dtype, shape in stated]
     shapes = [shape for _, shape in arguments]
     module = StableHlo(exported.module, SymbolicArguments(shapes, ranges) if symbols else None)
-    graph = _translated(module, client)
+    graph = one_spelling(_translated(module, client))
     avals = [exported.in_avals[index] for index in exported.kept]
     in_graph = [_in_graph(aval, *each) for aval, each in zip(avals, arguments, strict=True)]
     _require_fit(graph, in_graph, results)
@@ -82,7 +83,7 @@ def model_of(
         exported.out_tree,
         tuple(kept),
         tuple(dtype for dtype, _ in arguments[: len(kept)]),
-        _symbols({names[index]: shape for index, shape in zip(kept, shapes, strict=False)}, ranges),
+        _symbols({names[index]: shape for index, (_, shape) in zip(kept, in_graph, strict=False)}, ranges),
         frozenset(index for index in kept if exported.in_avals[index].dtype in COMPLEX),
         frozenset(at for at, aval in enumerate(exported.out_avals) if aval.dtype in COMPLEX),
     )

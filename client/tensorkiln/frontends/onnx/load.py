@@ -11,6 +11,7 @@ import onnx
 from onnx import GraphProto, ModelProto, TensorProto, defs
 
 from ...build import Builder, Tensor
+from ...canonical.one_spelling import one_spelling
 from ...dtypes import DType
 from ...errors import InvalidGraphError, UnsupportedGraphError
 from ..bounds import Bounds
@@ -84,7 +85,8 @@ def _imported(
     scope.run(proto.graph.node, names)
     outputs = _outputs({name: scope.output(name) for name in names}, parameters)
     builder.output(*outputs.values())
-    return Model(builder.graph(), parameters.arrays, given, {name: tensor.var for name, tensor in outputs.items()})
+    named = {name: tensor.var for name, tensor in outputs.items()}
+    return Model(one_spelling(builder.graph()), parameters.arrays, given, named)
 
 
 def _outputs(results: Mapping[str, Held], parameters: Parameters) -> dict[str, Tensor]:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from ...build import Builder, Tensor
+from ...canonical.one_spelling import one_spelling
 from ...errors import UnsupportedGraphError
 from ...expr import Expr
 from ..composed.complex_numbers import Complex, pairs
@@ -43,7 +44,7 @@ def translated(exported: Exported, symbols: Mapping[str, tuple[int, int]]) -> To
     tensors = [result for result in results if isinstance(result, Tensor)]
     builder.output(*tensors)
     return TorchModel(
-        builder.graph(),
+        one_spelling(builder.graph()),
         declared.arrays,
         {name: tensor.var for name, tensor in declared.inputs.items()},
         {name: tensor.var for name, tensor in zip([name for name in names if name], tensors, strict=True)},
