@@ -9,20 +9,17 @@ A graph with conditions on its calls, with storage that is written to, or with d
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from math import inf
-from typing import Any, Final, TypeAlias
+from typing import Final
 
-from ..dtypes import DType
-from ..expr import Dim
 from ..graph import Graph, VarMetadata
 from ..nodes import (
     AnyNode,
     Assign,
     Binop,
-    BinopKind,
     Bitcast,
     Buffer,
     BufferView,
@@ -37,18 +34,17 @@ from ..nodes import (
     Placeholder,
     ReduceAxis,
     Reshape,
-    ShapeTracker,
     Shrink,
     Sink,
     Ternary,
     Unary,
     Vconst,
     View,
-    ViewSpec,
     out_vars,
 )
 from ..types import TensorType
 from .rename import renamed_fields
+from .spelling_rules import RULES, Rank
 
 _WRITTEN: Final = (Assign, Buffer, BufferView, Kernel, Sink)
 _MOVES: Final = (Cat, Expand, Flip, Pad, Permute, Reshape, Shrink, View)
@@ -61,15 +57,8 @@ _PLAIN: Final = {
     for kind in _PURE
 }
 """The fields that hold no vars."""
-_SWAPPED: Final = frozenset(
-    {BinopKind.ADD, BinopKind.MUL, BinopKind.MAX, BinopKind.MIN, BinopKind.AND, BinopKind.OR, BinopKind.XOR}
-)
 _MOST_PASSES: Final = 8
 """What a pass leaves out may let another leave out more; the second one seldom finds anything."""
-
-Made: TypeAlias = "AnyNode | int"
-"""A node in another spelling, or the var that has its value."""
-Shape: TypeAlias = tuple[Dim, ...]
 
 
 def one_spelling(graph: Graph) -> Graph:
@@ -94,7 +83,7 @@ class _Spelling:
     nodes: dict[int, AnyNode] = field(init=False, default_factory=dict[int, AnyNode])
     types: dict[int, TensorType] = field(init=False)
     same: dict[int, int] = field(init=False)
-    ranks: dict[int, tuple[int, float, bytes]] = field(init=False, default_factory=dict[int, tuple[int, float, bytes]])
+    ranks: dict[int, Rank] = field(init=False, default_factory=dict[int, Rank])
     known: dict[bytes, int] = field(init=False, default_factory=dict[bytes, int])
     order: list[AnyNode] = field(init=False, default_factory=list[AnyNode])
     readers: dict[int, int] = field(init=False, default_factory=dict[int, int])
@@ -131,7 +120,7 @@ class _Spelling:
 
     def _enter(self, node: AnyNode, outputs: frozenset[int]) -> None:
         (out,) = out_vars(node)
-        rule = _RULES.get(type(node))
+        rule = RULES.get(type(node))
         made = node if rule is None else rule(self, node)
         if isinstance(made, int):
             if out not in outputs:
@@ -229,120 +218,3 @@ class _Spelling:
         )
         # What followed from two steps by themselves may be a condition of one.
         return self.graph if made.constraints else made
-
-
-def _permute(spelling: _Spelling, node: Permute) -> Made:
-    source = spelling.nodes.get(node.in_var)
-    if isinstance(source, Permute):
-        axes = tuple(source.axes_permutation[axis] for axis in node.axes_permutation)
-        node = node.model_copy(update={"in_var": source.in_var, "axes_permutation": axes})
-    return node.in_var if node.axes_permutation == tuple(range(len(node.axes_permutation))) else node
-
-
-def _reshape(spelling: _Spelling, node: Reshape) -> Made:
-    source = spelling.nodes.get(node.in_var)
-    if isinstance(source, Reshape):
-        node = node.model_copy(update={"in_var": source.in_var})
-        source = spelling.nodes.get(node.in_var)
-    if node.new_shape == spelling.types[node.in_var].shape:
-        return node.in_var
-    if isinstance(source, ReduceAxis) and spelling.readers.get(source.out_var) == 1:
-        before = spelling.types[source.in_var].shape
-        if node.new_shape == tuple(1 if axis in source.axes else dim for axis, dim in enumerate(before)):
-            # The metadata of the result says that the reduced axes stay.
-            return source.model_copy(update={"out_var": node.out_var})
-    return node
-
-
-def _expand(spelling: _Spelling, node: Expand) -> Made:
-    source = spelling.nodes.get(node.in_var)
-    if isinstance(source, Expand):
-        node = node.model_copy(update={"in_var": source.in_var})
-    return node.in_var if node.new_target_shape == spelling.types[node.in_var].shape else node
-
-
-def _cast(spelling: _Spelling, node: Cast) -> Made:
-    return node.in_var if spelling.types[node.in_var].dtype is node.dtype else node
-
-
-def _reduce(spelling: _Spelling, node: ReduceAxis) -> Made:
-    """Windows of one element along an axis are none: the axis goes, from the view and from what is reduced."""
-    source, result = spelling.nodes.get(node.in_var), spelling.types[node.out_var]
-    if not isinstance(source, View) or len(source.shape_tracker.views) != 1 or spelling.readers[node.in_var] != 1:
-        return node
-    (view,), kind = source.shape_tracker.views, spelling.types[node.in_var]
-    if view.mask is not None or len(result.shape) == len(view.shape):
-        return node
-    kept = [axis for axis, dim in enumerate(view.shape) if dim != 1 or axis not in node.axes]
-    axes = tuple(position for position, axis in enumerate(kept) if axis in node.axes)
-    if len(kept) == len(view.shape) or not axes:
-        return node
-    shape = tuple(view.shape[axis] for axis in kept)
-    spec = ViewSpec.model_construct(
-        shape=shape, strides=tuple(view.strides[axis] for axis in kept), offset=view.offset, mask=None
-    )
-    tracker = ShapeTracker.model_construct(views=(spec,), shape=shape)
-    smaller = spelling.new(
-        lambda out: source.model_copy(update={"shape_tracker": tracker, "out_var": out}),
-        TensorType(kind.dtype, shape, None),
-    )
-    return node.model_copy(update={"in_var": smaller, "axes": axes})
-
-
-def _binop(spelling: _Spelling, node: Binop) -> Made:
-    result, dtype = spelling.types[node.out_var], spelling.types[node.a_var].dtype
-    for var, other in ((node.a_var, node.b_var), (node.b_var, node.a_var)):
-        neutral = _NEUTRAL.get(node.op)
-        value = spelling.constant(other)
-        if neutral is None or value is None or spelling.types[var] != result or (var == node.b_var and not neutral[1]):
-            continue
-        if neutral[0](value, dtype):
-            return var
-    if node.op in _SWAPPED:
-        a, b = sorted((node.a_var, node.b_var), key=lambda var: _operand_order(spelling.ranks[var]))
-        if a != node.a_var:
-            return node.model_copy(update={"a_var": a, "b_var": b})
-    return node
-
-
-def _operand_order(rank: tuple[int, float, bytes]) -> tuple[int, float, bytes]:
-    """What is computed from more comes first, then what is computed from an earlier input; constants are last."""
-    depth, position, digest = rank
-    return -depth, position, digest
-
-
-def _is_one(value: float, dtype: DType) -> bool:
-    return value == 1
-
-
-def _is_no_summand(value: float, dtype: DType) -> bool:
-    # A sum of -0 and +0 is +0.
-    return dtype.is_integer and value == 0
-
-
-def _is_least(value: float, dtype: DType) -> bool:
-    return value == (dtype.min if dtype.is_integer else -inf)
-
-
-def _is_greatest(value: float, dtype: DType) -> bool:
-    return value == (dtype.max if dtype.is_integer else inf)
-
-
-_NEUTRAL: Final[Mapping[BinopKind, tuple[Callable[[float, DType], bool], bool]]] = {
-    BinopKind.MUL: (_is_one, True),
-    BinopKind.FDIV: (_is_one, False),
-    BinopKind.ADD: (_is_no_summand, True),
-    BinopKind.SUB: (_is_no_summand, False),
-    BinopKind.MAX: (_is_least, True),
-    BinopKind.MIN: (_is_greatest, True),
-}
-"""With which operand an operation gives the other, and whether it may be the first."""
-
-_RULES: Final[Mapping[type[AnyNode], Callable[[_Spelling, Any], Made]]] = {
-    Permute: _permute,
-    Reshape: _reshape,
-    Expand: _expand,
-    Cast: _cast,
-    ReduceAxis: _reduce,
-    Binop: _binop,
-}

@@ -19,15 +19,15 @@ from tests.frontends.onnx.small_networks import residual_network, shuffled_netwo
 DATA = Path(onnx.__file__).parent / "backend" / "test" / "data"
 
 NODES_AND_PARAMETERS = {
-    "bvlc_alexnet": (150, 16),
-    "densenet121": (3231, 606),
-    "inception_v1": (991, 116),
-    "inception_v2": (1957, 347),
-    "resnet50": (997, 161),
-    "shufflenet": (992, 150),
-    "squeezenet": (417, 52),
-    "vgg19": (291, 38),
-    "zfnet512": (142, 16),
+    "bvlc_alexnet": (144, 16),
+    "densenet121": (3230, 606),
+    "inception_v1": (879, 116),
+    "inception_v2": (1871, 347),
+    "resnet50": (994, 161),
+    "shufflenet": (987, 150),
+    "squeezenet": (391, 52),
+    "vgg19": (274, 38),
+    "zfnet512": (136, 16),
 }
 
 

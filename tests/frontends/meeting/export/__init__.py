@@ -1,0 +1,1 @@
+"""What writes the files, by hand: JAX and torch are no dependencies."""
