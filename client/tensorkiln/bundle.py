@@ -19,11 +19,12 @@ from typing import IO, Annotated, BinaryIO, Final, Literal
 
 from pydantic import Field, ValidationError
 
-from .errors import LimitExceededError, RequestError, UnavailableError
+from .errors import RequestError, UnavailableError
 from .limits import SHA256_PATTERN
 from .nodes.base import Record
 from .spec import CompiledProgram
 from .spec.names import Names
+from .stored_entries import UNREADABLE, DamagedEntryError, EntryError, StoredEntries, add_entry
 from .whole_file import whole_file
 
 VERSION: Final = 2
@@ -37,10 +38,7 @@ _MANIFEST: Final = "manifest.json"
 _PROGRAM: Final = "program.json"
 _NAMES: Final = "names.json"
 _ARTIFACTS: Final = "artifacts/"
-_DATE: Final = (1980, 1, 1, 0, 0, 0)
-"""The earliest that a zip archive can say."""
-_MODE: Final = 0o100644 << 16
-_UNIX: Final = 3
+_LIMIT: Final = "bundle_entry_bytes"
 _CHUNK_BYTES: Final = 1 << 20
 
 
@@ -121,22 +119,24 @@ def read_bundle(path: str | os.PathLike[str]) -> Bundle:
         try:
             with zipfile.ZipFile(file) as archive:
                 return _read(file, archive, name)
-        # The last two: an entry has a version, a flag or a name that zipfile does not read.
-        except (zipfile.BadZipFile, NotImplementedError, UnicodeDecodeError) as error:
+        except DamagedEntryError as error:
+            raise UnavailableError(str(error)) from error
+        except (*UNREADABLE, EntryError) as error:
             raise RequestError(f"{name} is not a bundle: {error}") from error
 
 
 def _read(file: BinaryIO, archive: zipfile.ZipFile, name: str) -> Bundle:
-    entries = _entries(archive, name)
-    manifest = _parse_manifest(_content(archive, entries, _MANIFEST, MAX_MANIFEST_BYTES, name), name)
+    entries = StoredEntries(archive, name, MAX_TOTAL_BYTES, "bundle_bytes")
+    # What a bundle's writer never makes, compression for one, is refused before anything is read.
+    for path in entries.paths:
+        entries.require_stored(path)
+    manifest = _parse_manifest(entries.content(_MANIFEST, MAX_MANIFEST_BYTES, _LIMIT), name)
     stated = {_PROGRAM: manifest.program, **({_NAMES: manifest.names} if manifest.names is not None else {})}
-    if sorted(entries) != sorted([_MANIFEST, *stated, *(_ARTIFACTS + digest for digest in manifest.artifacts)]):
+    if sorted(entries.paths) != sorted([_MANIFEST, *stated, *(_ARTIFACTS + digest for digest in manifest.artifacts)]):
         raise RequestError(f"{name} is not a bundle: its entries are not those that its manifest lists")
-    parts = {
-        part: _verified(archive, entries, part, digest, MAX_PROGRAM_BYTES, name) for part, digest in stated.items()
-    }
+    parts = {part: _verified(entries, part, digest, MAX_PROGRAM_BYTES, name) for part, digest in stated.items()}
     artifacts = {
-        digest: _verified(archive, entries, _ARTIFACTS + digest, digest, MAX_ARTIFACT_BYTES, name)
+        digest: _verified(entries, _ARTIFACTS + digest, digest, MAX_ARTIFACT_BYTES, name)
         for digest in manifest.artifacts
     }
     program = _program(parts[_PROGRAM], parts.get(_NAMES), name)
@@ -170,19 +170,6 @@ def _program(record: bytes, names: bytes | None, name: str) -> CompiledProgram:
         raise RequestError(f"the program in {name} cannot be read: {error}") from error
 
 
-def _entries(archive: zipfile.ZipFile, name: str) -> dict[str, zipfile.ZipInfo]:
-    """The entries by name. What a bundle's writer never makes, compression for one, is refused before it is read."""
-    entries: dict[str, zipfile.ZipInfo] = {}
-    for entry in archive.infolist():
-        if entry.filename in entries or entry.is_dir():
-            raise RequestError(f"{name} is not a bundle: the entry {entry.filename!r} stands twice or is a folder")
-        if entry.compress_type != zipfile.ZIP_STORED or entry.flag_bits & 1 or entry.compress_size != entry.file_size:
-            raise RequestError(f"{name} is not a bundle: the entry {entry.filename!r} is compressed or encrypted")
-        entries[entry.filename] = entry
-    _limit(sum(entry.file_size for entry in entries.values()), MAX_TOTAL_BYTES, "bundle_bytes", name)
-    return entries
-
-
 def _parse_manifest(content: bytes, name: str) -> _Manifest:
     try:
         stated = json.loads(content)
@@ -199,24 +186,8 @@ def _parse_manifest(content: bytes, name: str) -> _Manifest:
         raise RequestError(f"{name} is not a bundle: its manifest cannot be read") from error
 
 
-def _content(
-    archive: zipfile.ZipFile, entries: Mapping[str, zipfile.ZipInfo], path: str, most: int, name: str
-) -> bytes:
-    entry = entries.get(path)
-    if entry is None:
-        raise RequestError(f"{name} is not a bundle: it has no {path}")
-    _limit(entry.file_size, most, "bundle_entry_bytes", f"{path} in {name}")
-    try:
-        return archive.read(entry)
-    # OSError: the place that the file states for it lies before the file's begin.
-    except (zipfile.BadZipFile, EOFError, OSError) as error:
-        raise UnavailableError(f"{path} in {name} is corrupt: {error}") from error
-
-
-def _verified(
-    archive: zipfile.ZipFile, entries: Mapping[str, zipfile.ZipInfo], path: str, digest: str, most: int, name: str
-) -> bytes:
-    content = _content(archive, entries, path, most, name)
+def _verified(entries: StoredEntries, path: str, digest: str, most: int, name: str) -> bytes:
+    content = entries.content(path, most, _LIMIT)
     _require_digest(f"{path} in {name}", content, digest)
     return content
 
@@ -229,23 +200,10 @@ def _require_digest(what: str, content: bytes, expected: str) -> None:
         )
 
 
-def _limit(actual: int, maximum: int, limit: str, what: str) -> None:
-    if actual > maximum:
-        raise LimitExceededError(
-            f"{what} has {actual} bytes; {maximum} are allowed", limit=limit, maximum=maximum, actual=actual
-        )
-
-
 def _write(file: IO[bytes], manifest: _Manifest, parts: Mapping[str, bytes], artifacts: Mapping[str, bytes]) -> None:
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
-        _add(archive, _MANIFEST, manifest.model_dump_json(indent=1, exclude_none=True).encode())
+        add_entry(archive, _MANIFEST, manifest.model_dump_json(indent=1, exclude_none=True).encode())
         for path, content in parts.items():
-            _add(archive, path, content)
+            add_entry(archive, path, content)
         for digest, content in artifacts.items():
-            _add(archive, _ARTIFACTS + digest, content)
-
-
-def _add(archive: zipfile.ZipFile, path: str, content: bytes) -> None:
-    info = zipfile.ZipInfo(path, _DATE)
-    info.compress_type, info.create_system, info.external_attr = zipfile.ZIP_STORED, _UNIX, _MODE
-    archive.writestr(info, content)
+            add_entry(archive, _ARTIFACTS + digest, content)

@@ -15,10 +15,11 @@ from typing import Any, BinaryIO, Final, NamedTuple
 
 import numpy as np
 
-from ..errors import CallInputError, LimitExceededError, RequestError
+from ..errors import CallInputError, RequestError
 from ..graph import Graph
 from ..limits import MAX_BODY_BYTES
 from ..nodes.base import Record
+from ..stored_entries import UNREADABLE, StoredEntries, add_entry
 from ..whole_file import whole_file
 
 SUFFIX: Final = ".kilnmodel"
@@ -26,9 +27,7 @@ MAX_NAMES_BYTES: Final = 16 << 20
 _GRAPH: Final = "graph.json"
 _NAMES: Final = "names.json"
 _PARAMETERS: Final = "parameters/"
-_DATE: Final = (1980, 1, 1, 0, 0, 0)
-"""The earliest that a zip archive can say."""
-
+_LIMIT: Final = "model_bytes"
 
 Array = np.ndarray[Any, Any]
 
@@ -59,8 +58,7 @@ def write_model(model: Parts, path: str | os.PathLike[str]) -> None:
     parameters = {f"{_PARAMETERS}{var}": _elements(model, var) for var in sorted(model.parameters)}
     with whole_file(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
         for name, content in {**entries, **parameters}.items():
-            with archive.open(zipfile.ZipInfo(name, _DATE), "w", force_zip64=True) as entry:
-                entry.write(content)
+            add_entry(archive, name, content)
 
 
 def read_model(path: str | os.PathLike[str]) -> Parts:
@@ -78,11 +76,11 @@ def read_model(path: str | os.PathLike[str]) -> Parts:
 def _parts(file: BinaryIO, name: str) -> Parts:
     try:
         with zipfile.ZipFile(file) as archive:
-            entries = {entry.filename: entry for entry in archive.infolist()}
-            graph = Graph.model_validate_json(_content(archive, entries, _GRAPH, MAX_BODY_BYTES, name))
-            names = _Names.model_validate_json(_content(archive, entries, _NAMES, MAX_NAMES_BYTES, name))
-            parameters = dict(_parameters(archive, entries, graph, name))
-    except (zipfile.BadZipFile, RuntimeError, EOFError, ValueError, OSError) as error:
+            entries = StoredEntries(archive, name)
+            graph = Graph.model_validate_json(entries.content(_GRAPH, MAX_BODY_BYTES, _LIMIT))
+            names = _Names.model_validate_json(entries.content(_NAMES, MAX_NAMES_BYTES, _LIMIT))
+            parameters = dict(_parameters(entries, graph, name))
+    except (*UNREADABLE, ValueError, OSError) as error:
         # An encrypted or a cut entry, a place before the file, text that is no JSON or of other fields.
         raise RequestError(f"{name} is not a saved model: {error}") from error
     free = [var for var in graph.input_vars if var not in parameters]
@@ -100,32 +98,15 @@ def _elements(model: Parts, var: int) -> bytes:
     return np.ascontiguousarray(array).tobytes()
 
 
-def _parameters(
-    archive: zipfile.ZipFile, entries: Mapping[str, zipfile.ZipInfo], graph: Graph, name: str
-) -> Iterator[tuple[int, Array]]:
+def _parameters(entries: StoredEntries, graph: Graph, name: str) -> Iterator[tuple[int, Array]]:
     for var in graph.input_vars:
         if (entry := f"{_PARAMETERS}{var}") not in entries:
             continue
         stated = graph.types[var]
         shape = [int(dim) for dim in stated.shape if isinstance(dim, int)]
         size = math.prod(shape) * stated.dtype.itemsize
-        content = _content(archive, entries, entry, size, name)
+        content = entries.content(entry, size, _LIMIT)
         if len(shape) != len(stated.shape) or len(content) != size:
             raise RequestError(f"{name} is not a saved model: parameter {var} has not the size of its input")
         array: Array = np.frombuffer(content, stated.dtype.numpy)
         yield var, array.reshape(shape)
-
-
-def _content(
-    archive: zipfile.ZipFile, entries: Mapping[str, zipfile.ZipInfo], part: str, maximum: int, name: str
-) -> bytes:
-    if part not in entries or entries[part].compress_type != zipfile.ZIP_STORED:
-        raise RequestError(f"{name} is not a saved model: it has no stored entry {part}")
-    if entries[part].file_size > maximum:
-        raise LimitExceededError(
-            f"{part} in {name} has {entries[part].file_size} bytes; the limit is {maximum}",
-            limit="model_bytes",
-            maximum=maximum,
-            actual=entries[part].file_size,
-        )
-    return archive.read(part)

@@ -216,5 +216,5 @@ def test_a_symbol_is_solved_from_a_size_that_is_a_multiple() -> None:
     dim = mul(2, symbol("s0"))
     calling = Calling(("x",), {"x": (dim + 1,)}, {}, {}, (), {}, {})
     assert calling.symbols({"x": np.zeros(9)}) == {"s0": 4}
-    with pytest.raises(CallInputError, match="a size of x is 8, and must be"):
+    with pytest.raises(CallInputError, match="axis 0 of x has the size 8, and must be"):
         calling.symbols({"x": np.zeros(8)})

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 import zipfile
-import zlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, Final, NoReturn, TypeAlias
@@ -13,8 +12,8 @@ from typing import Any, BinaryIO, Final, NoReturn, TypeAlias
 from ...dtypes import DType
 from ...errors import InvalidGraphError, UnsupportedGraphError
 from ...expr import Dim
+from ...stored_entries import UNREADABLE, StoredEntries
 from .archived_arrays import arrays_of
-from .archived_entries import check_entries, content, json_content
 from .archived_trees import tree_of
 from .element_types import BY_NUMBER, dtype_named
 from .exported import Argument, Exported, Input, Literal, Operation, Output, Ref, Role, TensorType, ValueType
@@ -27,8 +26,8 @@ MAX_GRAPH_BYTES: Final = 1 << 28
 """Of the JSON text of a graph."""
 
 _UNREADABLE: Final = (
-    *(zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, OverflowError),
-    *(ValueError, TypeError, LookupError, AttributeError, StopIteration),
+    *UNREADABLE,
+    *(OverflowError, ValueError, TypeError, LookupError, AttributeError, StopIteration),
 )
 """What the standard library raises on bytes that are no archive, or whose records are not those of the schema."""
 
@@ -52,20 +51,19 @@ def read_archive(source: Source) -> Exported:
 def _of_stream(stream: BinaryIO, called: str) -> Exported:
     try:
         with zipfile.ZipFile(stream) as archive:
-            check_entries(archive)
-            return _read(archive, called)
+            return _read(StoredEntries(archive, called), called)
     except (*_UNREADABLE, OSError) as error:
         raise InvalidGraphError(f"{called} cannot be read as an exported program: {error!r}") from error
 
 
-def _read(archive: zipfile.ZipFile, called: str) -> Exported:
-    paths = [name for name in archive.namelist() if name.rpartition("/")[0].endswith("/models")]
+def _read(archive: StoredEntries, called: str) -> Exported:
+    paths = [name for name in archive.paths if name.rpartition("/")[0].endswith("/models")]
     graphs = [name for name in paths if name.endswith(".json")]
     if len(graphs) != 1:
         found = f"{len(graphs)} programs" if graphs else "no program"
         raise InvalidGraphError(f"{called} holds {found}; one is read")
     (path,) = graphs
-    record = json_content(archive, path, MAX_GRAPH_BYTES)
+    record = archive.json_object(path, MAX_GRAPH_BYTES, "graph_bytes")
     _check_byte_order(archive, path.partition("/models/")[0], called)
     version = record["schema_version"]
     if version["major"] != SCHEMA_MAJOR:
@@ -77,11 +75,11 @@ def _read(archive: zipfile.ZipFile, called: str) -> Exported:
     return _exported(record, name, arrays_of(archive, root, name))
 
 
-def _check_byte_order(archive: zipfile.ZipFile, root: str, called: str) -> None:
+def _check_byte_order(archive: StoredEntries, root: str, called: str) -> None:
     """UnsupportedGraphError for weights in an order of bytes that this machine does not have."""
     path = f"{root}/byteorder"
-    if path in archive.NameToInfo:
-        order = content(archive, path).strip()
+    if path in archive:
+        order = archive.content(path).strip()
         if order != sys.byteorder.encode():
             raise UnsupportedGraphError(
                 f"{called} is in the byte order {order[:20]!r}, and this machine has {sys.byteorder!r}"

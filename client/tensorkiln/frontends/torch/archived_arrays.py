@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-import zipfile
 from collections.abc import Hashable
 from typing import Any, Final
 
 import numpy as np
 
 from ...errors import InvalidGraphError, UnsupportedGraphError
-from .archived_entries import content, json_content
+from ...stored_entries import StoredEntries
 from .element_types import BY_NUMBER, dtype_named
 from .exported import Array
 
@@ -20,28 +19,28 @@ MAX_REPEATED_BYTES: Final = 1 << 26
 """What tensors may take beyond the bytes of the archive, by elements that lie several times in one place."""
 
 
-def arrays_of(archive: zipfile.ZipFile, root: str, name: str) -> dict[str, Array]:
+def arrays_of(archive: StoredEntries, root: str, name: str) -> dict[str, Array]:
     """Every parameter, buffer and constant by its qualified name, contiguous and read-only; equal ones are one array.
 
     UnsupportedGraphError for what is pickled, for element types that graphs lack, and for tensors that repeat their
     elements too often; InvalidGraphError for a tensor that lies outside of its bytes.
     """
     found: dict[str, Array] = {}
-    left = archive.start_dir + MAX_REPEATED_BYTES
+    left = archive.size + MAX_REPEATED_BYTES
     for kind in ("weights", "constants"):
         path = f"{root}/data/{kind}/{name}_{kind}_config.json"
-        if path not in archive.NameToInfo:
+        if path not in archive:
             continue
         storages: dict[str, bytes] = {}
         known: dict[Hashable, Array] = {}
-        for target, entry in json_content(archive, path, MAX_CONFIG_BYTES)["config"].items():
+        for target, entry in archive.json_object(path, MAX_CONFIG_BYTES, "config_bytes")["config"].items():
             if entry["use_pickle"] or entry["tensor_meta"] is None:
                 raise UnsupportedGraphError(f"{target!r} is pickled, which only torch reads; give the ExportedProgram")
             place = entry["path_name"]
             if not isinstance(place, str):
                 raise InvalidGraphError(f"{target!r} has no path in the archive")
             if place not in storages:
-                storages[place] = content(archive, f"{root}/data/{kind}/{place}")
+                storages[place] = archive.content(f"{root}/data/{kind}/{place}")
             dtype, sizes, strides, offset = _lying(entry["tensor_meta"], target)
             key = place, dtype.str, dtype.name, sizes, strides, offset
             if key not in known:

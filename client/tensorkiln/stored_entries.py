@@ -1,0 +1,117 @@
+"""The entries of a zip archive of a stranger's: stored as they are, and never more bytes than the file holds.
+
+Bundles, saved models and the archives of `torch.export` are read by this alone. Nothing is extracted to a path, and
+nothing is unpacked, so that what is read is bounded by the file and by a limit for each entry.
+"""
+
+from __future__ import annotations
+
+import json
+import zipfile
+import zlib
+from typing import Any, Final
+
+from .errors import LimitExceededError
+
+DATE: Final = (1980, 1, 1, 0, 0, 0)
+"""The earliest that a zip archive can say: what is written says it, so that the same content is the same bytes."""
+
+UNREADABLE: Final = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, UnicodeDecodeError)
+"""What `zipfile` raises on bytes that are no archive, or have a version, a flag or a name that it does not read."""
+
+
+class EntryError(ValueError):
+    """An archive or an entry is not as its writer makes them."""
+
+
+class DamagedEntryError(EntryError):
+    """The bytes of an entry are not those that the archive states of it."""
+
+
+class StoredEntries:
+    """The entries by path. EntryError when one stands twice, or they state more bytes than the file has before its end.
+
+    `name` is what errors call the archive. `most` are the bytes that all may have together; LimitExceededError with
+    this `limit` for more.
+    """
+
+    def __init__(
+        self, archive: zipfile.ZipFile, name: str, most: int | None = None, limit: str = "archive_bytes"
+    ) -> None:
+        self._archive, self._name = archive, name
+        self._entries: dict[str, zipfile.ZipInfo] = {}
+        for entry in archive.infolist():
+            if entry.filename in self._entries:
+                raise EntryError(f"the entry {entry.filename!r} stands twice")
+            self._entries[entry.filename] = entry
+        total = sum(entry.compress_size for entry in self._entries.values())
+        # Entries that overlap could be read for more bytes than there are.
+        if total > archive.start_dir:
+            raise EntryError(f"the entries of the archive state {total} bytes, and it has {archive.start_dir}")
+        stated = sum(entry.file_size for entry in self._entries.values())
+        if most is not None and stated > most:
+            raise LimitExceededError(
+                f"{name} has {stated} bytes; {most} are allowed", limit=limit, maximum=most, actual=stated
+            )
+
+    def __contains__(self, path: str) -> bool:
+        return path in self._entries
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The paths of all entries, in the archive's order."""
+        return tuple(self._entries)
+
+    @property
+    def size(self) -> int:
+        """Bytes of the file up to its directory, which are those that the entries can have."""
+        return self._archive.start_dir
+
+    def require_stored(self, path: str) -> None:
+        """EntryError for an entry that is missing, a folder, compressed or encrypted."""
+        entry = self._entries.get(path)
+        if entry is None:
+            raise EntryError(f"it has no entry {path!r}")
+        if entry.is_dir():
+            raise EntryError(f"the entry {path!r} is a folder")
+        if entry.compress_type != zipfile.ZIP_STORED or entry.flag_bits & 1 or entry.compress_size != entry.file_size:
+            raise EntryError(f"the entry {path!r} is compressed or encrypted")
+
+    def content(self, path: str, most: int | None = None, limit: str = "entry_bytes") -> bytes:
+        """The bytes of an entry.
+
+        EntryError as for `require_stored`, DamagedEntryError where its bytes are others than the archive states, and
+        LimitExceededError with this `limit` where they are more than `most`.
+        """
+        self.require_stored(path)
+        size = self._entries[path].file_size
+        if most is not None and size > most:
+            raise LimitExceededError(
+                f"{path} in {self._name} has {size} bytes; {most} are allowed", limit=limit, maximum=most, actual=size
+            )
+        try:
+            return self._archive.read(path)
+        # OSError: the place that the archive states for it lies before the file's begin.
+        except (*UNREADABLE, OSError) as error:
+            raise DamagedEntryError(f"{path} in {self._name} is corrupt: {error}") from error
+
+    def json_object(self, path: str, most: int, limit: str = "entry_bytes") -> dict[str, Any]:
+        """The object that the JSON text of an entry spells. EntryError where it spells none; errors of `content`."""
+        text = self.content(path, most, limit)
+        try:
+            record = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise EntryError(f"{path!r} is no JSON: {error}") from error
+        if not isinstance(record, dict):
+            raise EntryError(f"{path!r} holds no object")
+        return record  # pyright: ignore[reportUnknownVariableType]
+
+
+def add_entry(archive: zipfile.ZipFile, path: str, content: bytes, *, mode: int = 0o100644) -> None:
+    """Write an entry that says nothing of when and where it was written."""
+    info = zipfile.ZipInfo(path, DATE)
+    info.compress_type, info.create_system, info.external_attr = zipfile.ZIP_STORED, _UNIX, mode << 16
+    archive.writestr(info, content)
+
+
+_UNIX: Final = 3
