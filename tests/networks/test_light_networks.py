@@ -45,15 +45,15 @@ class Size:
 
 
 SIZES = {
-    "bvlc_alexnet": Size(150, 21, 0.8),
-    "densenet121": Size(3231, 250, 0.2),
-    "inception_v1": Size(991, 105, 0.3),
-    "inception_v2": Size(1957, 130, 0.25),
-    "resnet50": Size(997, 78, 0.25),
-    "shufflenet": Size(992, 76, 0.25),
-    "squeezenet": Size(417, 40, 0.4),
-    "vgg19": Size(291, 41, 0.35),
-    "zfnet512": Size(142, 20, 0.8),
+    "bvlc_alexnet": Size(144, 21, 0.8),
+    "densenet121": Size(3230, 250, 0.2),
+    "inception_v1": Size(879, 105, 0.3),
+    "inception_v2": Size(1871, 130, 0.25),
+    "resnet50": Size(994, 78, 0.25),
+    "shufflenet": Size(987, 76, 0.25),
+    "squeezenet": Size(391, 40, 0.4),
+    "vgg19": Size(274, 41, 0.35),
+    "zfnet512": Size(136, 20, 0.8),
 }
 
 

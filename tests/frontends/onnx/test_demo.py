@@ -111,6 +111,6 @@ def test_an_unreachable_service_ends_with_exit_code_2(
 def test_squeezenet_is_compiled_run_and_close(capsys: pytest.CaptureFixture[str]):
     assert demo.main(["--repeats", "2"]) == 0
     printed = capsys.readouterr().out
-    assert "417 nodes, 52 parameters" in printed
+    assert "391 nodes, 52 parameters" in printed
     assert "largest error" in printed
     assert "close" in printed
