@@ -139,8 +139,7 @@ def _symbols(shapes: Mapping[str, Sequence[Dim]], ranges: Mapping[str, tuple[int
     for name in found.unsolved:
         raise UnsupportedGraphError(
             f"no argument has an axis that gives the size {name} by itself, as `{name}` or `2*{name}`: fix it, as "
-            f"symbols={{{name!r}: 64}}, or pass an array that has it",
-            details={"dimension": name},
+            f"symbols={{{name!r}: 64}}, or pass an array that has it"
         )
     return found
 
