@@ -127,7 +127,9 @@ def _constant(op: Op) -> Value:
     if size == 0:
         nothing = np.zeros(shape, wanted.dtype.numpy)
         return Pair(Known(nothing, wanted.dtype), Known(nothing, wanted.dtype))
-    text = str(op.raw).partition("dense<")[2].partition(">")[0]
+    # The generic form begins with what belongs to the operation: other attributes may hold anything, and come behind.
+    spelled = op.raw.get_asm(print_generic_op_form=True, enable_debug_info=False)
+    text = spelled.partition("<{value = dense<")[2].partition(">")[0]
     if text.startswith('"'):
         found = np.frombuffer(bytes.fromhex(text.strip('"')[2:]), wanted.dtype.numpy)
     else:

@@ -110,6 +110,17 @@ def test_near_0_nothing_is_lost(name: str) -> None:
         np.testing.assert_allclose(part, expected, rtol=1e-11, atol=1e-23)
 
 
+def test_a_small_part_beside_a_large_one_keeps_its_digits() -> None:
+    real = np.array([12.0, -15.0, 20.0, 300.0])
+    expected = np.tanh(real + 1j)
+    whole, rest = computed(elementwise("tanh", "f64", 1, 4), [real, np.ones(4)])
+    np.testing.assert_allclose(whole, np.real(expected), rtol=1e-14)
+    np.testing.assert_allclose(rest, 4 * np.exp(-2 * np.abs(real)) * np.sin(1) * np.cos(1), rtol=1e-9)
+    rest, whole = computed(elementwise("tan", "f64", 1, 4), [np.ones(4), real])
+    np.testing.assert_allclose(rest, 4 * np.exp(-2 * np.abs(real)) * np.sin(1) * np.cos(1), rtol=1e-9)
+    np.testing.assert_allclose(whole, np.real(expected), rtol=1e-14)
+
+
 def test_large_numbers_do_not_overflow() -> None:
     real = np.array([800.0, -800.0, 30.0, -400.0])
     for name, expected in (("tanh", [1, -1, 1, -1]), ("logistic", [1, 0, 1, 0])):
@@ -184,7 +195,7 @@ def test_conversions() -> None:
 
 MOVED = """
     %c = stablehlo.constant dense<[[(1.5,-2.0),(0.25,0x7F800000),(3.0,4.0)]]> : {1x3x}
-    %s = stablehlo.constant dense<(0.5,-0.125)> : {}
+    %s = stablehlo.constant {note = "dense<(9.0,9.0)>"} dense<(0.5,-0.125)> : {}
     %i = stablehlo.constant dense<1> : tensor<i32>
     %p = stablehlo.constant dense<[[true, false, true], [false, true, true]]> : tensor<2x3xi1>
     %b = stablehlo.broadcast_in_dim %c, dims = [0, 1] : ({1x3x}) -> {2x3x}

@@ -99,8 +99,8 @@ def tanh(x: Complex) -> Complex:
 def _hyperbolic_tangent(x: Complex) -> Complex:
     """(sinh a cosh a + i sin b cos b) / (sinh² a + cos² b), all by 4 e^-2|a|, so that nothing overflows."""
     size = build.absolute(x.real)
-    less = -build.expm1(size * -2.0)
-    rest = 1.0 - less
+    # Each by itself: one less the other has no digits of what is small.
+    less, rest = -build.expm1(size * -2.0), (size * -2.0).exp()
     sine, cosine = x.imag.sin(), x.imag.cos()
     whole = less * less + rest * (cosine * cosine) * 4.0
     real, imag = less * (2.0 - less) / whole, rest * (sine * cosine) * 4.0 / whole

@@ -20,10 +20,16 @@ Found: TypeAlias = "Tensor | Complex | list[Complex]"
 ComplexOperator: TypeAlias = "Callable[[Call], Found]"
 
 
+_PLACES: Final = frozenset({"condition", "index", "indices", "mask"})
+"""Arguments that are no elements: they are the same for both parts."""
+
+
 def _by_parts(operator: Operator) -> ComplexOperator:
-    """What moves elements, or is linear, does so to both parts alike."""
+    """What moves elements, or is linear, does so to both parts alike; the real part is a result that is real."""
 
     def apply(call: Call) -> Found:
+        if not call.is_complex():
+            return operator(_of_part(call, is_real=True))  # pyright: ignore[reportReturnType]
         parts = [_listed(operator(_of_part(call, is_real))) for is_real in (True, False)]
         pairs = [Complex(real, imag) for real, imag in zip(*parts, strict=True)]
         return pairs[0] if len(pairs) == 1 else pairs
@@ -39,13 +45,14 @@ def _of_part(call: Call, is_real: bool) -> Call:
     def part(value: Value) -> Value:
         if isinstance(value, Complex | complex):
             return value.real if is_real else value.imag
-        if isinstance(value, Tensor) and value.dtype.is_float and not is_real:
+        if isinstance(value, Tensor) and not is_real:
             return build.zeros(call.builder, value.shape, value.dtype)
         if isinstance(value, tuple):
             return tuple(map(part, value))  # pyright: ignore[reportReturnType]
         return value
 
-    return replace(call, arguments={name: part(value) for name, value in call.arguments.items()})
+    arguments = {name: value if name in _PLACES else part(value) for name, value in call.arguments.items()}
+    return replace(call, arguments=arguments)
 
 
 def _pad(call: Call) -> Found:
@@ -73,6 +80,8 @@ def _made(operator: Operator) -> ComplexOperator:
         if any(isinstance(value, complex) for value in call.arguments.values()):
             return _by_parts(operator)(call)
         (real,) = _listed(operator(call))
+        if not call.is_complex():
+            return real
         return Complex(real, build.zeros(call.builder, real.shape, real.dtype))
 
     return apply
@@ -137,26 +146,43 @@ def _angle(call: Call) -> Tensor:
 
 def _compared(is_equal: bool) -> ComplexOperator:
     def apply(call: Call) -> Tensor:
-        found = complex_numbers.equal(call.pair(), call.pair("other"))
+        dtype = _wider(call, "self", "other")
+        found = complex_numbers.equal(call.pair().cast(dtype), call.pair("other").cast(dtype))
         return found if is_equal else ~found
 
     return apply
 
 
+def _wider(call: Call, *names: str) -> DType:
+    """The type of the parts of what is compared: numbers and integers take that of the others."""
+    values = [call.value(name) for name in names]
+    floats = [
+        each.dtype for each in values if isinstance(each, Complex) or (isinstance(each, Tensor) and each.dtype.is_float)
+    ]
+    return DType.FLOAT64 if DType.FLOAT64 in floats else DType.FLOAT32
+
+
 def _masked_fill(call: Call) -> Complex:
-    x, mask, value = call.pair(), call.tensor("mask"), call.pair("value").cast(call.dtype)
+    x, mask, value = call.pair().cast(call.dtype), call.tensor("mask"), call.pair("value").cast(call.dtype)
     return Complex(build.where(mask, value.real, x.real), build.where(mask, value.imag, x.imag))
 
 
 def _where(call: Call) -> Complex:
-    condition, a, b = call.tensor("condition"), call.pair(), call.pair("other")
+    condition, a, b = call.tensor("condition"), call.pair().cast(call.dtype), call.pair("other").cast(call.dtype)
     return Complex(build.where(condition, a.real, b.real), build.where(condition, a.imag, b.imag))
 
 
 def _converted(call: Call) -> Found:
-    """Between complex types and from real ones; to a real one the imaginary part is dropped, as torch does."""
+    """Between complex types and from real ones; to a real one the imaginary part is dropped, as torch does.
+
+    True is what has a part that is not 0.
+    """
     x = call.pair()
-    return x.cast(call.dtype) if call.is_complex() else x.real.cast(call.dtype)
+    if call.is_complex():
+        return x.cast(call.dtype)
+    if call.dtype is DType.BOOL:
+        return ~(build.equal(x.real, 0.0) & build.equal(x.imag, 0.0))
+    return x.real.cast(call.dtype)
 
 
 def _of_parts(call: Call) -> Complex:
@@ -168,7 +194,6 @@ def _of_size_and_angle(call: Call) -> Complex:
     return Complex(size * angle.cos(), size * angle.sin())
 
 
-_LINEAR = ("aten.sum.", "aten.mean.")
 _MOVED = {
     **{name: operator for name, operator in movement.OPERATORS.items() if name != "aten.view.dtype"},
     **slicing.OPERATORS,
@@ -185,6 +210,7 @@ COMPLEX: Final[Mapping[str, ComplexOperator]] = MappingProxyType(
         **{name: _joined(operator) for name, operator in joining.OPERATORS.items()},
         **{name: _made(operator) for name, operator in creation.OPERATORS.items() if name.startswith(_FILLED)},
         **dict.fromkeys(casting.OPERATORS, _converted),
+        "aten._assert_tensor_metadata.default": lambda call: [],
         "aten._conj.default": _unary(_conjugate),
         "aten._conj_physical.default": _unary(_conjugate),
         "aten._fft_c2c.default": spectra.of_complex,

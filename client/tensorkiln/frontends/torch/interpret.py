@@ -132,6 +132,8 @@ class Interpreter:
                 result = results[place] if place < len(results) else None
                 if result is None or known is None:
                     raise UnsupportedGraphError(f"result {place} is not supported")
+                if isinstance(result, Complex) is not known.is_complex:
+                    raise UnsupportedGraphError(f"result {place} has the type {known.spelled}, which is not supported")
                 for part in (result.real, result.imag) if isinstance(result, Complex) else (result,):
                     _check(self.builder, part, known)
                 self.values[name] = result

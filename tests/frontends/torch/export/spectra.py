@@ -104,6 +104,28 @@ CASES: dict[str, Case] = {
         OTHERS,
         whole(3, low=0, high=4),
     ),
+    "complex_and_real": of(
+        lambda a, n: tuple(
+            each
+            for z in [torch.where(n > 1, whole_numbers(a), 0)]
+            for each in (
+                real(torch.sum(n, 0, dtype=torch.complex64)),
+                real(torch.mean(n, 0, dtype=torch.complex64)),
+                real(z.clone().copy_(n)),
+                a.mean(-1).copy_(z).abs(),
+                z.to(torch.bool),
+                (1j * n).to(torch.bool),
+                z.to(torch.float32),
+                z == 0,
+                z != n,
+                real(torch.where(n > 2, z, n)),
+                real(torch.gather(z, 0, n)),
+                real(z[n[0], n[1]]),
+            )
+        ),
+        PAIRS,
+        whole(4, 6, low=0, high=4),
+    ),
     "complex_choice": of(
         lambda a, b: (
             real(torch.where(a[..., 0] > 0, whole_numbers(a), whole_numbers(b))),
