@@ -29,6 +29,13 @@ def array_of(tensor: Any) -> np.ndarray[Any, Any]:
     return plain.numpy()
 
 
+def as_pairs(value: Any) -> Any:
+    """A complex array with its parts on a last axis; what else there is as it is."""
+    if not isinstance(value, np.ndarray) or value.dtype.kind != "c":
+        return value
+    return value[..., np.newaxis].view(value.real.dtype)
+
+
 def tensor_of(array: np.ndarray[Any, Any]) -> Any:
     """A tensor over the array's memory."""
     import torch

@@ -12,7 +12,7 @@ from ...errors import CallInputError, DeviceError, UnsupportedGraphError
 from ...expr import Expr, evaluate
 from ...sdk.asked import NATIVE
 from ..solve_symbols import ArgumentSymbols, Place, SymbolSolver
-from .arrays import array_of
+from .arrays import array_of, as_pairs
 from .calling import Named
 from .exported import Exported, Input, Output, Role
 from .from_export import ranges_of
@@ -207,7 +207,7 @@ class _Compiled:
         named = dict(zip(self._calling.leaves, arguments, strict=True))
         given = {name: array_of(value) if hasattr(value, "detach") else value for name, value in named.items()}
         symbols = self._symbols.values(given)
-        given = {name: _as_pairs(value) for name, value in given.items()}
+        given = {name: as_pairs(value) for name, value in given.items()}
         held = self._programs.fitting(symbols)
         model = held.model
         if "random_key" in model.inputs:
@@ -238,13 +238,6 @@ def _memory_values(layouts: Sequence[tuple[str, Layout] | None], tensors: Sequen
         if layout is not None:
             found += [tensor.storage_offset(), *tensor.stride()]
     return found
-
-
-def _as_pairs(value: Any) -> Any:
-    """A complex array with its parts on a last axis; what else there is as it is."""
-    if not isinstance(value, np.ndarray) or value.dtype.kind != "c":
-        return value
-    return value[..., np.newaxis].view(value.real.dtype)
 
 
 def _returned(each: object, layout: Layout | None, tensors: Mapping[str, Any], symbols: Mapping[str, int]) -> Any:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from ...program import Program
+from .arrays import array_of, as_pairs
 from .exported import Array
 from .model import TorchModel
 
@@ -69,17 +70,17 @@ class Weighed:
         self, given: Mapping[str, Array], tensors: Mapping[str, Any], symbols: Mapping[str, int]
     ) -> tuple[Array, ...]:
         """The outputs. `given` has all inputs as arrays, `tensors` the weights as torch has them."""
-        bound = self._bound_to(given, tensors) if self._stays else None
+        bound = self._bound_to(tensors) if self._stays else None
         if bound is None:
             return self._program(*(given[name] for name in self.model.inputs), **symbols)
         return bound.program(*(given[name] for name in self._rest), **symbols)
 
-    def _bound_to(self, given: Mapping[str, Array], tensors: Mapping[str, Any]) -> _Bound | None:
+    def _bound_to(self, tensors: Mapping[str, Any]) -> _Bound | None:
         """The program that has these weights; None where they have changed just now, or torch does not count writes."""
         listed = tuple(tensors[name] for name in self._stays)
         if any(tensor.is_inference() for tensor in listed):
             return None
-        marks = tuple((tensor.data_ptr(), tensor._version, tensor.stride()) for tensor in listed)
+        marks = _marks(listed)
         with self._lock:
             if self._bound is not None and self._bound.marks == marks:
                 return self._bound
@@ -90,6 +91,12 @@ class Weighed:
                 self._calm, self._changes = 0, self._changes + 1
             self._last = marks
             if self._calm > self._changes:
-                weights = {self.model.inputs[name]: given[name] for name in self._stays}
-                self._bound = _Bound(marks, self._program.bind(weights), tuple(each.detach() for each in listed))
+                # Read again: what the call was given may be a copy that is older than the marks.
+                weights = {self.model.inputs[name]: as_pairs(array_of(tensors[name])) for name in self._stays}
+                made = _Bound(marks, self._program.bind(weights), tuple(each.detach() for each in listed))
+                self._bound = made if _marks(listed) == marks else None
             return self._bound
+
+
+def _marks(tensors: Sequence[Any]) -> tuple[Mark, ...]:
+    return tuple((tensor.data_ptr(), tensor._version, tensor.stride()) for tensor in tensors)
