@@ -19,10 +19,10 @@ def exp(x: Complex) -> Complex:
 def _exponential(x: Complex) -> Complex:
     # Twice the half, which overflows no sooner than the result.
     half = (x.real * 0.5).exp()
-    is_real, is_none = build.equal(x.imag, 0.0), build.equal(x.real, -float("inf"))
+    is_real, is_zero = build.equal(x.imag, 0.0), build.equal(x.real, -float("inf"))
     real, imag = half * (half * x.imag.cos()), half * (half * x.imag.sin())
     real = build.where(is_real, half * half, real)
-    return Complex(build.where(is_none, 0.0, real), build.where(is_real, x.imag, build.where(is_none, 0.0, imag)))
+    return Complex(build.where(is_zero, 0.0, real), build.where(is_real, x.imag, build.where(is_zero, 0.0, imag)))
 
 
 def log(x: Complex) -> Complex:
@@ -75,10 +75,10 @@ def power(left: Complex, right: Complex) -> Complex:
 
 def _raised(left: Complex, right: Complex) -> Complex:
     is_one = build.equal(right.real, 0.0) & build.equal(right.imag, 0.0)
-    is_none = build.equal(left.real, 0.0) & build.equal(left.imag, 0.0) & (right.real > 0.0)
+    is_zero_power = build.equal(left.real, 0.0) & build.equal(left.imag, 0.0) & (right.real > 0.0)
     found = _exponential(right * _logarithm(left))
-    real = build.where(is_one, 1.0, build.where(is_none, 0.0, found.real))
-    return Complex(real, build.where(is_one | is_none, 0.0, found.imag))
+    real = build.where(is_one, 1.0, build.where(is_zero_power, 0.0, found.real))
+    return Complex(real, build.where(is_one | is_zero_power, 0.0, found.imag))
 
 
 def sin(x: Complex) -> Complex:

@@ -20,7 +20,7 @@ from .from_fx import attribute, operations_of, output_of, size_of
 from .growing import Programs
 from .layout import Layout, laid_out, layout_of
 from .model import TorchModel
-from .weights import Weighed, staying
+from .weights import BoundWeights, weights_of
 
 if TYPE_CHECKING:
     from ...sdk.client import Client
@@ -51,11 +51,11 @@ def backend(graph: Any, example_inputs: Sequence[Any], *, options: Mapping[str, 
 
     def training(module: Any, inputs: Sequence[Any]) -> Compiled:
         del inputs
-        return _compile(module, given, staying(_arguments(module), trains=True) if is_bound else [])
+        return _compile(module, given, weights_of(_arguments(module), trains=True) if is_bound else [])
 
     def inference(module: Any, inputs: Sequence[Any]) -> Compiled:
         del inputs
-        return _compile(module, given, staying(_arguments(module), trains=False) if is_bound else [])
+        return _compile(module, given, weights_of(_arguments(module), trains=False) if is_bound else [])
 
     def backward(module: Any, inputs: Sequence[Any]) -> Compiled:
         del inputs
@@ -91,23 +91,23 @@ def _decompositions() -> dict[Any, Any]:
     return {op: rule for op, rule in core_aten_decompositions().items() if str(op) not in OPERATORS}
 
 
-def _compile(module: Any, options: Mapping[str, Any], stays: Collection[str]) -> Compiled:
+def _compile(module: Any, options: Mapping[str, Any], weights: Collection[str]) -> Compiled:
     from torch._functorch.aot_autograd import make_boxed_func
 
-    def load(model: TorchModel) -> Weighed:
+    def load(model: TorchModel) -> BoundWeights:
         client: Client = options.get("client") or _client()
         target = options.get("target", NATIVE)
-        return Weighed(model, client.compile(model.graph, target, threads=options.get("threads")), stays)
+        return BoundWeights(model, client.compile(model.graph, target, threads=options.get("threads")), weights)
 
-    programs = Programs(_exported(module, stays), _traced(module), load)
-    return make_boxed_func(_Compiled(programs, _argument_layouts(module), _result_layouts(module), stays))
+    programs = Programs(_exported(module, weights), _traced(module), load)
+    return make_boxed_func(_Compiled(programs, _argument_layouts(module), _result_layouts(module), weights))
 
 
 def _arguments(module: Any) -> list[str]:
     return [node.name for node in module.graph.nodes if node.op == "placeholder"]
 
 
-def _exported(module: Any, stays: Collection[str]) -> Exported:
+def _exported(module: Any, weights: Collection[str]) -> Exported:
     from torch._subclasses.fake_tensor import unset_fake_temporarily
 
     nodes = list(module.graph.nodes)
@@ -118,7 +118,7 @@ def _exported(module: Any, stays: Collection[str]) -> Exported:
     # Torch compiles under a mode in which tensors have no values; these have.
     with unset_fake_temporarily():
         arrays = {name: array_of(value) for name, value in constants.items() if hasattr(value, "detach")}
-    inputs = [Input(node.name, Role.USER, stays=node.name in stays) for node in nodes if node.op == "placeholder"]
+    inputs = [Input(node.name, Role.USER, is_weight=node.name in weights) for node in nodes if node.op == "placeholder"]
     inputs += [Input(name, Role.CONSTANT, name) for name in arrays]
     outputs = tuple(Output(value) for value in output_of(nodes))
     return Exported(
@@ -191,13 +191,13 @@ class _Compiled:
         programs: Programs,
         arguments: Sequence[tuple[str, Layout] | None],
         results: Sequence[Layout | None],
-        stays: Collection[str],
+        weights: Collection[str],
     ) -> None:
         self._programs = programs
         self._calling = programs.calling
         self._arguments = arguments
         self._results = results
-        self._stays = stays
+        self._weights = weights
 
         # Sizes that outgrow their bounds compile the graph again.
         self._symbols = ArgumentSymbols(self._calling.shapes, None, self._calling.sizes)
@@ -214,7 +214,7 @@ class _Compiled:
             given["random_key"] = _drawn_key()
         declared = model.graph.symbols
         sizes = {name: value for name, value in symbols.items() if name in declared}
-        found = held.run(given, {name: named[name] for name in self._stays}, sizes)
+        found = held.run(given, {name: named[name] for name in self._weights}, sizes)
         tensors = dict(zip(model.outputs, found, strict=True))
         if any(self._results):
             symbols = self._memory.solve(_memory_values(self._arguments, arguments), symbols)

@@ -77,7 +77,7 @@ def _declare_argument(builder: Builder, exported: Exported, entry: Input, declar
     if isinstance(known, int | Expr):
         declared.values[entry.name] = known
         return
-    make = builder.parameter if entry.stays else builder.input
+    make = builder.parameter if entry.is_weight else builder.input
     if isinstance(known, TensorType) and known.is_complex and exported.complex_as_pairs:
         tensor = make(COMPLEX_PARTS[known.spelled], [*known.shape, 2], _checked(entry.name))
         declared.inputs[entry.name] = tensor

@@ -78,13 +78,13 @@ class Role(StrEnum):
 class Input:
     """An input of the graph; `target` is the qualified name of the parameter, buffer or constant in its module.
 
-    `stays` says of an argument that it may be bound once.
+    `is_weight` says of an argument that it may be bound once.
     """
 
     name: str
     role: Role
     target: str = ""
-    stays: bool = False
+    is_weight: bool = False
 
 
 @dataclass(frozen=True, slots=True)

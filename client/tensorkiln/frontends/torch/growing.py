@@ -14,7 +14,7 @@ from .exported import Exported
 from .model import TorchModel
 from .ranges import limited
 from .translate import translated
-from .weights import Weighed
+from .weights import BoundWeights
 
 FIRST_BOUND: Final = 4096
 """The upper bound of a size that torch leaves open, where the graph can be compiled for so many."""
@@ -32,7 +32,7 @@ class Bounded:
     """A program and the greatest value that each symbol may have."""
 
     most: Mapping[str, int]
-    program: Weighed
+    program: BoundWeights
 
 
 class Programs:
@@ -41,17 +41,17 @@ class Programs:
     `seen` are the sizes that the graph was traced with. `load` makes a program of a model. Threads may ask at once.
     """
 
-    def __init__(self, exported: Exported, seen: Mapping[str, int], load: Callable[[TorchModel], Weighed]) -> None:
+    def __init__(self, exported: Exported, seen: Mapping[str, int], load: Callable[[TorchModel], BoundWeights]) -> None:
         self._exported = exported
         self._load = load
         self._lock = threading.Lock()
-        self._fixed: dict[tuple[tuple[str, int], ...], Weighed] = {}
+        self._fixed: dict[tuple[tuple[str, int], ...], BoundWeights] = {}
         self._needed = {name: value for name, value in seen.items() if 0 <= value <= LAST_BOUND}
         self._main = self._compiled({}, self._needed)
         self.calling = self._main.program.model.calling
         self._numbers = _numbers(self.calling)
 
-    def fitting(self, symbols: Mapping[str, int]) -> Weighed:
+    def fitting(self, symbols: Mapping[str, int]) -> BoundWeights:
         """The program for these sizes, compiled if there is none yet.
 
         LimitExceededError for a size beyond the last bound, and for too many integers that no bounds hold;
@@ -75,7 +75,7 @@ class Programs:
                 self._needed, self._fixed = needed, {}
             return self._fixed_at(fixed) if fixed else self._main.program
 
-    def _fixed_at(self, fixed: Mapping[str, int]) -> Weighed:
+    def _fixed_at(self, fixed: Mapping[str, int]) -> BoundWeights:
         key = tuple(sorted(fixed.items()))
         if key not in self._fixed:
             if len(self._fixed) == MAX_FIXED:
