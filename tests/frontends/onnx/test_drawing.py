@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -89,6 +90,28 @@ def test_flags_and_classes_come_as_often_as_they_should():
     (classes,) = _drawn(model, 3, p=logits)
     assert (classes.dtype, classes.shape) == (np.int64, (1, MANY))
     assert np.abs(np.bincount(classes[0], minlength=4) / MANY - shares).max() < 0.03
+
+
+@pytest.mark.parametrize("least", [-1000.0, -math.inf])
+def test_a_class_that_cannot_be_is_not_drawn_by_the_greatest_number_below_one(least: float):
+    # The 90173rd number under this seed is 1 - 2^-24.
+    logits = np.full((1, 1000), least, np.float32)
+    logits[0, 0] = 0
+    model = _model([helper.make_node("Multinomial", ["p"], ["y"], sample_size=91, seed=12.0)], {"p": logits})
+    arguments = model.arguments(p=logits)
+    assert not evaluate(model.graph, *arguments, n=1)[0].any()
+    if least == -1000:
+        assert not checked.run(compiled(model.graph), *arguments, n=1)[0].any()
+
+
+def test_uniform_numbers_stay_below_the_end_that_is_left_out():
+    nodes = [
+        helper.make_node(*("RandomUniform", [], [name]), shape=[3 * MANY], low=2.0, high=high, seed=1.0, dtype=kind)
+        for name, high, kind in (("a", 4.0, TensorProto.FLOAT16), ("b", 2.0009, TensorProto.FLOAT16))
+    ]
+    first, second = evaluate(_model(nodes).graph)
+    assert 2 <= first.min() < 2.01 < 3.99 < first.max() < 4
+    assert set(second.tolist()) == {2.0}
 
 
 @pytest.mark.parametrize("ratio", [0.25, None])

@@ -22,7 +22,7 @@ from .parameters import element_type
 from .value import Value
 
 HALF_STEP: Final = 2.0**-25
-"""Half of what uniform float32 numbers are multiples of: it moves them off 0, whose logarithm is infinite."""
+"""Half of what uniform float32 numbers are multiples of: it stands for 0, whose logarithm is infinite."""
 
 
 def _key(node: Node) -> int | Tensor:
@@ -46,7 +46,16 @@ def _shape(node: Node) -> tuple[Sequence[Dim], DType]:
 def uniform(node: Node) -> Value:
     low, high = node.number("low", 0.0), node.number("high", 1.0)
     shape, own = _shape(node)
-    return build.random_uniform(node.builder, shape, _key(node), _dtype(node, own)) * (high - low) + low
+    drawn = build.random_uniform(node.builder, shape, _key(node), _dtype(node, own)) * (high - low) + low
+    return build.minimum(drawn, _last_below(high, low, drawn.dtype)) if low < high else drawn
+
+
+def _last_below(high: float, low: float, dtype: DType) -> float:
+    """The greatest number of the type below `high`, to which a sum may be rounded up; not less than `low`."""
+    last = np.asarray(high, dtype.numpy)
+    if float(last) >= high:
+        last = np.nextafter(last, np.asarray(-np.inf, dtype.numpy))
+    return max(float(last), float(np.asarray(low, dtype.numpy)))
 
 
 def normal(node: Node) -> Value:
@@ -68,8 +77,9 @@ def multinomial(node: Node) -> Value:
     logits, count = node.tensor(0), node.integer("sample_size", 1)
     if logits.rank != 2:
         node.invalid(f"log-probabilities are the rows of a matrix, not of rank {logits.rank}")
-    drawn = build.random_uniform(node.builder, [logits.shape[0], count, logits.shape[1]], _key(node)) + HALF_STEP
-    noise = -build.log(-build.log(drawn))
+    drawn = build.random_uniform(node.builder, [logits.shape[0], count, logits.shape[1]], _key(node))
+    # A sum would be rounded to 1, whose noise is infinite; so every noise is finite, and -inf is never chosen.
+    noise = -build.log(-build.log(build.maximum(drawn, HALF_STEP)))
     chosen = build.argmax(logits.cast(DType.FLOAT32).unsqueeze(1) + noise, -1)
     return chosen.cast(_dtype(node, DType.INT32))
 
