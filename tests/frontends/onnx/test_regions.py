@@ -69,6 +69,21 @@ def test_the_greatest_element_of_each_cell_is_found():
     np.testing.assert_array_equal(actual, expected)
 
 
+def _pooled(x: Array, *region: float) -> Array:
+    node = helper.make_node("MaxRoiPool", ["x", "r"], ["y"], pooled_shape=[1, 1])
+    given = {"x": x, "r": np.array([[0, *region]], x.dtype)}
+    model = load(of_nodes([node], given))
+    (found,) = evaluate(model.graph, *model.arguments(**given))
+    assert found.dtype == x.dtype
+    return found.reshape(-1)
+
+
+def test_places_that_float16_does_not_have_are_told_apart():
+    x = np.zeros((1, 1, 1, 4100), np.float16)
+    x[..., 2048] = 7
+    assert _pooled(x, 0, 0, 2048, 0) == 7
+
+
 def test_boxes_that_are_computed_are_refused_because_their_number_is_the_shape():
     boxes, scores = np.zeros((1, 4, 4), np.float32), np.zeros((1, 1, 4), np.float32)
     node = helper.make_node("NonMaxSuppression", ["b", "s"], ["y"])

@@ -121,17 +121,19 @@ def max_roi_pool(node: Node) -> Value:
     if x.rank != 4 or len(sizes) != 2:
         node.invalid(f"images of rank {x.rank} and a pooled_shape of {len(sizes)} are not those of two spatial axes")
     own = build.take(x, rois[:, 0].cast(DType.INT64), 0)
-    corners = rois[:, 1:] * scale
+    # Whole numbers beyond 2048 are no float16.
+    wide = DType.FLOAT64 if x.dtype is DType.FLOAT64 else DType.FLOAT32
+    corners = rois[:, 1:].cast(wide) * scale
     # Halves are rounded away from 0.
     whole = build.where(corners < 0.0, build.ceil(corners - 0.5), build.floor(corners + 0.5))
     for axis in (3, 2):
         # In (regions, channels, rows, columns): the columns become cells first.
         start, end = whole[:, 3 - axis], whole[:, 5 - axis]
         step = build.maximum(end - start + 1.0, 1.0) / float(sizes[axis - 2])
-        cell = build.arange(x.builder, sizes[axis - 2]).cast(x.dtype)
+        cell = build.arange(x.builder, sizes[axis - 2]).cast(wide)
         low = build.floor(cell * step.unsqueeze(1)) + start.unsqueeze(1)
         high = build.ceil((cell + 1.0) * step.unsqueeze(1)) + start.unsqueeze(1)
-        place = build.arange(x.builder, x.shape[axis]).cast(x.dtype)
+        place = build.arange(x.builder, x.shape[axis]).cast(wide)
         is_in = (place >= low.unsqueeze(2)) & (place < high.unsqueeze(2))
         moved = build.moveaxis(own, axis, -1).unsqueeze(3)
         found = build.where(is_in.unsqueeze([1, 2]), moved, float("-inf")).max([-1])
