@@ -84,6 +84,13 @@ def test_places_that_float16_does_not_have_are_told_apart():
     assert _pooled(x, 0, 0, 2048, 0) == 7
 
 
+def test_the_greatest_of_elements_that_are_all_minus_infinity_is_that():
+    x = np.full((1, 1, 3, 4), -np.inf, np.float32)
+    assert _pooled(x, 0, 0, 2, 1) == -np.inf
+    assert _pooled(x, 10, 0, 12, 1) == 0
+    assert _pooled(x, 0, 10, 2, 12) == 0
+
+
 def test_boxes_that_are_computed_are_refused_because_their_number_is_the_shape():
     boxes, scores = np.zeros((1, 4, 4), np.float32), np.zeros((1, 1, 4), np.float32)
     node = helper.make_node("NonMaxSuppression", ["b", "s"], ["y"])

@@ -126,6 +126,8 @@ def max_roi_pool(node: Node) -> Value:
     corners = rois[:, 1:].cast(wide) * scale
     # Halves are rounded away from 0.
     whole = build.where(corners < 0.0, build.ceil(corners - 0.5), build.floor(corners + 0.5))
+    # An element may be -inf, so that a value does not say whether its cell has any.
+    has_any: list[Tensor] = []
     for axis in (3, 2):
         # In (regions, channels, rows, columns): the columns become cells first.
         start, end = whole[:, 3 - axis], whole[:, 5 - axis]
@@ -138,7 +140,9 @@ def max_roi_pool(node: Node) -> Value:
         moved = build.moveaxis(own, axis, -1).unsqueeze(3)
         found = build.where(is_in.unsqueeze([1, 2]), moved, float("-inf")).max([-1])
         own = build.moveaxis(found, -1, axis)
-    return build.where(build.equal(own, float("-inf")), 0.0, own)
+        has_any.append(is_in.any([-1]))
+    columns, rows = has_any
+    return build.where(rows.unsqueeze([1, 3]) & columns.unsqueeze([1, 2]), own, 0.0)
 
 
 OPERATORS: dict[str, Callable[[Node], Value]] = {"MaxRoiPool": max_roi_pool, "RoiAlign": roi_align}
