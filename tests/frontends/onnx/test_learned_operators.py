@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from onnx import ModelProto, TensorProto, defs, helper
+from onnx import ModelProto, TensorProto, defs, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 from tensorkiln.errors import TensorkilnError, UnsupportedGraphError
@@ -28,6 +28,11 @@ NODES = {
 }
 """Two trees of five leaves."""
 LEAVES = ([4, 4, 4, 9, 9], [2, 3, 7, 1, 2])
+CYCLE: dict[str, Any] = {
+    "nodes_modes": ["BRANCH_LEQ", "BRANCH_GT", "LEAF", "LEAF", "LEAF", "BRANCH_LT", "BRANCH_LT", "LEAF"],
+    "nodes_truenodeids": [2, 2, 0, 0, 0, 1, 0, 0],
+    "nodes_falsenodeids": [7, 3, 0, 0, 0, 2, 2, 0],
+}
 WEIGHTS = [-0.1, 0.2, -0.3, 0.4, -0.5]
 REGRESSION: dict[str, Any] = {
     **NODES,
@@ -59,6 +64,18 @@ LINE: dict[str, Any] = {
     "coefficients": [0.5, 0.6, 0.7, 0.1, 0.2, 0.3, 0.0, 0.1, 0.4],
     "intercepts": [0.1, 0.2, 0.3],
     "classlabels_ints": [5, 7, 9],
+}
+SINGLE: dict[str, Any] = {
+    "tree_roots": [0],
+    "nodes_featureids": [0],
+    "nodes_splits": numpy_helper.from_array(np.array([0.3], np.float32)),
+    "nodes_modes": numpy_helper.from_array(np.array([0], np.uint8)),
+    "nodes_truenodeids": [0],
+    "nodes_trueleafs": [1],
+    "nodes_falsenodeids": [1],
+    "nodes_falseleafs": [1],
+    "leaf_targetids": [0, 0],
+    "leaf_weights": numpy_helper.from_array(np.array([1, 2], np.float32)),
 }
 TRANSFORMS = ["NONE", "LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO"]
 CASES: list[tuple[str, list[Array], int, dict[str, Any]]] = [
@@ -162,6 +179,10 @@ def test_an_operator_agrees_with_the_evaluator_of_onnx(
         ("TreeEnsembleRegressor", {**REGRESSION, "nodes_featureids": [9] * 8}, "asks for the feature 9"),
         ("TreeEnsembleRegressor", {**REGRESSION, "nodes_truenodeids": [0, 2, 0, 0, 0, 1, 0, 0]}, "leads to itself"),
         ("TreeEnsembleRegressor", {**REGRESSION, "nodes_modes": ["BRANCH"] * 8}, "'BRANCH' is not one of"),
+        # The second tree is a cycle, the first has two roots: as many as there are trees.
+        ("TreeEnsembleRegressor", {**REGRESSION, **CYCLE}, "no root, or more than one"),
+        ("TreeEnsemble", {**SINGLE, "tree_roots": [1]}, "tree_roots has 1, and the nodes are 0 to 0"),
+        ("TreeEnsemble", {**SINGLE, "tree_roots": [0, -1]}, "tree_roots has -1"),
         (
             "SVMRegressor",
             {"coefficients": [1.0] * 3, "rho": [0.0], "post_transform": "SOFTMAX"},
@@ -173,8 +194,9 @@ def test_an_operator_agrees_with_the_evaluator_of_onnx(
 )
 def test_what_does_not_fit_is_refused_by_name(op: str, attributes: dict[str, Any], message: str):
     x = np.array([[1]], np.int64) if op == "LabelEncoder" else X
+    version = 5 if op == "TreeEnsemble" else 1
     with pytest.raises(TensorkilnError, match=message) as caught:
-        load(_model(op, {"x": x}, 1, attributes), symbols={"n": (1, 8)})
+        load(_model(op, {"x": x}, version, attributes), symbols={"n": (1, 8)})
     assert f"{op} #0" in caught.value.message
 
 

@@ -148,10 +148,10 @@ def listed(node: Node, prefix: str, targets: int) -> Forest:
     ids = zip(node.integers(f"{prefix}_treeids"), node.integers(f"{prefix}_nodeids"), strict=True)
     for name, target, weight in zip(ids, node.integers(f"{prefix}_ids"), weights.tolist(), strict=True):
         growing.weigh(numbers[name], target, weight)
-    roots = [number for number in numbers.values() if number not in led_to]
-    if len(roots) != len({tree for tree, _ in names}):
+    roots = {name: number for name, number in numbers.items() if number not in led_to}
+    if sorted(tree for tree, _ in roots) != sorted({tree for tree, _ in names}):
         node.invalid("a tree has no root, or more than one")
-    return growing.forest(roots)
+    return growing.forest(list(roots.values()))
 
 
 def floats(node: Node, name: str) -> Host:

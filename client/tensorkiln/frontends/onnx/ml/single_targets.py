@@ -20,6 +20,10 @@ def single_targets(node: Node) -> Forest:
     splits, weights = node.array("nodes_splits").reshape(-1), node.array("leaf_weights").reshape(-1)
     targets = node.integers("leaf_targetids")
     modes = node.array("nodes_modes").reshape(-1).tolist()
+    roots = node.integers("tree_roots")
+    for root in roots:
+        if not 0 <= root < len(modes):
+            node.invalid(f"tree_roots has {root}, and the nodes are 0 to {len(modes) - 1}")
     growing = Growing(node, splits.dtype, weights.dtype, node.integer("n_targets", 1))
     numbers = [growing.add() for _ in modes]
     leaves = [growing.add() for _ in targets]
@@ -46,7 +50,7 @@ def single_targets(node: Node) -> Forest:
             growing.branch(number, feature, member, "BRANCH_EQ", False, (true, following))
             number = following
         growing.branch(number, feature, members[-1], "BRANCH_EQ", False, (true, false))
-    return growing.forest(node.integers("tree_roots"))
+    return growing.forest(roots)
 
 
 def _sides(node: Node, side: str, numbers: list[int], leaves: list[int]) -> list[int]:
