@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -183,6 +184,10 @@ def test_an_operator_agrees_with_the_evaluator_of_onnx(
         ("TreeEnsembleRegressor", {**REGRESSION, **CYCLE}, "no root, or more than one"),
         ("TreeEnsemble", {**SINGLE, "tree_roots": [1]}, "tree_roots has 1, and the nodes are 0 to 0"),
         ("TreeEnsemble", {**SINGLE, "tree_roots": [0, -1]}, "tree_roots has -1"),
+        *(
+            ("SVMClassifier", {**MACHINE, "kernel_type": "POLY", "kernel_params": [0.5, 0.1, degree]}, f"degree {degree}")
+            for degree in (2.5, math.inf)
+        ),
         (
             "SVMRegressor",
             {"coefficients": [1.0] * 3, "rho": [0.0], "post_transform": "SOFTMAX"},

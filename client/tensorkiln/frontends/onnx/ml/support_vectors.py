@@ -23,6 +23,8 @@ def _kernels(node: Node, x: Tensor, vectors: Host) -> Tensor:
     """(rows, vectors): the kernel of each row with each vector, one in each row of `vectors`."""
     kind = node.choice("kernel_type", ("LINEAR", "POLY", "RBF", "SIGMOID"), "LINEAR")
     gamma, constant, degree = node.numbers("kernel_params", [0.0, 0.0, 0.0])
+    if kind == "POLY" and not degree.is_integer():
+        node.fail(f"kernel_params have the degree {degree} of a polynomial, and only whole ones are supported")
     dtype = x.dtype.numpy
     if kind == "RBF":
         away = x.unsqueeze(1) - node.parameter(vectors.astype(dtype))
