@@ -205,6 +205,30 @@ def test_what_does_not_fit_is_refused_by_name(op: str, attributes: dict[str, Any
     assert f"{op} #0" in caught.value.message
 
 
+def test_nodes_that_several_others_lead_to_are_looked_at_once():
+    # Two nodes a level, each of which leads to both of the next: 2^100 ways to the leaves.
+    count = 201
+    levels = [(number + 1) // 2 for number in range(count)]
+    attributes: dict[str, Any] = {
+        "nodes_treeids": [0] * count,
+        "nodes_nodeids": list(range(count)),
+        "nodes_featureids": [level % 3 for level in levels],
+        "nodes_modes": ["BRANCH_LEQ"] * (count - 2) + ["LEAF"] * 2,
+        "nodes_values": [0.1] * count,
+        "nodes_truenodeids": [2 * level + 1 for level in levels[:-2]] + [0, 0],
+        "nodes_falsenodeids": [2 * level + 2 for level in levels[:-2]] + [0, 0],
+        "target_treeids": [0, 0],
+        "target_nodeids": [count - 2, count - 1],
+        "target_ids": [0, 0],
+        "target_weights": [1.0, 2.0],
+        "base_values": [0.5],
+        "n_targets": 1,
+    }
+    model = load(_model("TreeEnsembleRegressor", {"x": X}, 1, attributes), symbols={"n": 4})
+    (found,) = evaluate(model.graph, *model.arguments(x=X))
+    np.testing.assert_array_equal(found[:, 0], np.where(X[:, levels[-3] % 3] <= 0.1, 1.5, 2.5))
+
+
 def test_a_category_that_is_unknown_is_nan_where_onnx_has_the_operator_fail():
     x = np.array([5, 6])
     model = load(_model("OneHotEncoder", {"x": x}, 1, {"cats_int64s": [1, 5], "zeros": 0}), symbols={"n": 2})

@@ -45,15 +45,15 @@ class Forest:
     depth: int
 
     def leaves(self, root: int) -> list[int]:
-        """All leaves of a tree."""
-        found, waiting = set[int](), [root]
+        """All leaves of a tree, whose nodes may be led to from several."""
+        found, seen, waiting = set[int](), {root}, [root]
         while waiting:
             number = waiting.pop()
             below = set(self.children[number * OUTCOMES : (number + 1) * OUTCOMES].tolist())
             if below == {number}:
                 found.add(number)
-            else:
-                waiting.extend(below)
+            waiting.extend(below - seen)
+            seen |= below
         return sorted(found)
 
 
