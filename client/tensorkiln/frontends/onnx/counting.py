@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import reduce
 from operator import add, and_
+from typing import Final
 
 import numpy as np
 
@@ -12,7 +13,10 @@ from ... import build
 from ...build import Tensor
 from ...dtypes import DType
 from .node import Node
-from .value import Host, Value
+from .value import MAX_GROWN_ELEMENTS, Host, Value
+
+MAX_COMPARED: Final = 1 << 10
+"""Of all pools, elements of a member at each distance between them: each adds its nodes to the graph."""
 
 
 def tf_idf_vectorizer(node: Node) -> Value:
@@ -25,11 +29,17 @@ def tf_idf_vectorizer(node: Node) -> Value:
     row = x if x.rank == 2 else x.unsqueeze(0)
     mode = node.choice("mode", ("TF", "IDF", "TFIDF"))
     skips = node.integer("max_skip_count")
+    if skips < 0:
+        node.invalid(f"max_skip_count {skips} is negative")
+    pools = list(_pools(node))
+    longest = row.builder.bounds(row.shape[1])[1]
+    distances = [_distance_count(size, skips, longest) for size, _, _ in pools]
+    compared = sum(size * count for (size, _, _), count in zip(pools, distances, strict=True))
+    if compared > MAX_COMPARED:
+        node.fail(f"{compared} comparisons of rows with elements of the pool are more than {MAX_COMPARED}")
     counted: list[tuple[Tensor, range]] = []
-    for size, numbers, grams in _pools(node):
-        # Skipping makes no difference to a single element.
-        found = [_counts(row, grams, skip + 1) for skip in range(skips + 1 if size > 1 else 1)]
-        counted.append((reduce(add, found), numbers))
+    for (_, numbers, grams), count in zip(pools, distances, strict=True):
+        counted.append((reduce(add, [_counts(row, grams, distance) for distance in range(1, count + 1)]), numbers))
     total = _placed(node, row, counted)
     if mode != "TF":
         weights = node.numbers("weights", [])
@@ -38,6 +48,12 @@ def tf_idf_vectorizer(node: Node) -> Value:
     else:
         node.ignore("weights")
     return total if x.rank == 2 else total[0]
+
+
+def _distance_count(size: int, skips: int, longest: int) -> int:
+    """How many distances between the elements of a member may be in a row: 1, 2 and so on; 1 is always looked at."""
+    # Skipping makes no difference to a single element.
+    return 1 if size == 1 else min(skips + 1, max((longest - 1) // (size - 1), 1))
 
 
 def _pools(node: Node) -> Iterator[tuple[int, range, Host]]:
@@ -74,6 +90,10 @@ def _placed(node: Node, row: Tensor, counted: list[tuple[Tensor, range]]) -> Ten
     """The counts at the columns that the node names, zeros elsewhere."""
     columns = node.integers("ngram_indexes")
     width = max(columns, default=-1) + 1
+    if min(columns, default=0) < 0:
+        node.invalid(f"ngram_indexes has the negative {min(columns)}")
+    if width > MAX_GROWN_ELEMENTS:
+        node.fail(f"ngram_indexes needs {width} columns, more than {MAX_GROWN_ELEMENTS}")
     if len(set(columns)) != len(columns):
         node.fail("two members of the pool have one column")
     if not counted:
