@@ -182,6 +182,10 @@ def test_an_operator_agrees_with_the_evaluator_of_onnx(
         ("TreeEnsembleRegressor", {**REGRESSION, "nodes_modes": ["BRANCH"] * 8}, "'BRANCH' is not one of"),
         # The second tree is a cycle, the first has two roots: as many as there are trees.
         ("TreeEnsembleRegressor", {**REGRESSION, **CYCLE}, "no root, or more than one"),
+        (
+            *("TreeEnsembleRegressor", {**REGRESSION, "n_targets": 1 << 40}),
+            "8 nodes of 1099511627776 targets are more than 268435456 weights",
+        ),
         ("TreeEnsemble", {**SINGLE, "tree_roots": [1]}, "tree_roots has 1, and the nodes are 0 to 0"),
         ("TreeEnsemble", {**SINGLE, "tree_roots": [0, -1]}, "tree_roots has -1"),
         *(

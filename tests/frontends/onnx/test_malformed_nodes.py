@@ -93,16 +93,19 @@ def test_a_constant_beyond_the_limits_is_refused_before_it_is_made():
         loaded(node("ConstantOfShape", "huge"))
 
 
-@pytest.mark.parametrize("op", ["Add", "Gather", "Concat"])
+@pytest.mark.parametrize("op", ["Add", "Gather", "Concat", "ConcatFromSequence"])
 def test_what_small_weights_would_make_large_is_left_to_the_graph(op: str):
     weights: dict[str, Array] = {
         "Add": {"a": np.ones((1 << 15, 1), np.int8), "b": np.ones((1, 1 << 15), np.int8)},
         "Gather": {"a": np.ones((1, 1 << 15), np.int8), "b": np.zeros(1 << 15, np.int32)},
         "Concat": {"a": np.ones(1 << 25, np.int8), "b": np.ones(1, np.int8)},
-    }[op]
-    attributes: dict[str, Any] = {"axis": 0} if op == "Concat" else {}
-    inputs = ["a", "b"] if op != "Concat" else ["a"] * 9
-    proto = of_nodes([helper.make_node(op, inputs, ["y"], **attributes)], {"x": ARRAYS["x"]}, weights)
+    }[op.removesuffix("FromSequence")]
+    attributes: dict[str, Any] = {"axis": 0} if "Concat" in op else {}
+    inputs = ["a", "b"] if "Concat" not in op else ["a"] * 9
+    nodes = [helper.make_node(op, inputs, ["y"], **attributes)]
+    if op == "ConcatFromSequence":
+        nodes = [helper.make_node("SequenceConstruct", inputs, ["s"]), helper.make_node(op, ["s"], ["y"], **attributes)]
+    proto = of_nodes(nodes, {"x": ARRAYS["x"]}, weights)
     model = load(proto)
     assert {array.size for array in model.parameters.values()} <= {array.size for array in weights.values()}
     assert model.graph.types[model.outputs["y"]].shape[0] in (1 << 15, 9 << 25)

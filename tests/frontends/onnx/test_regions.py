@@ -98,6 +98,22 @@ def test_boxes_that_are_computed_are_refused_because_their_number_is_the_shape()
         load(of_nodes([node], {"b": boxes, "s": scores}))
 
 
+@pytest.mark.parametrize(
+    ("classes", "most", "message"),
+    [
+        (1, 1 << 15, "32768 boxes, of which up to 32768 are left, are more than 268435456 pairs"),
+        (16, 1, "524288 boxes of all images and classes are more than 262144"),
+    ],
+)
+def test_more_boxes_than_are_compared_here_are_refused(classes: int, most: int, message: str):
+    count = 1 << 15
+    corners = np.arange(count, dtype=np.float32)[None, :, None] * 2 + np.array([0, 0, 1, 1], np.float32)
+    weights = {"b": corners, "s": np.ones((1, classes, count), np.float32), "m": np.array([most])}
+    node = helper.make_node("NonMaxSuppression", ["b", "s", "m"], ["y"])
+    with pytest.raises(UnsupportedGraphError, match=f"NonMaxSuppression #0: {message}"):
+        load(of_nodes([node], {"x": IMAGES}, weights))
+
+
 def test_a_moved_kernel_of_groups_is_compiled_for_any_number_of_images():
     x, weight = RANDOM.normal(size=(2, 4, 6, 5)).astype(np.float32), RANDOM.normal(size=(6, 2, 3, 2)).astype(np.float32)
     offset = RANDOM.normal(size=(2, 2 * 6 * 2, 3, 6)).astype(np.float32)

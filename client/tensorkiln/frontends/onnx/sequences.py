@@ -13,7 +13,7 @@ from ...build import Tensor
 from ...expr import Dim
 from .control import MAX_TURNS
 from .node import Node
-from .value import Held, Host, Items, Nothing, Value, settled
+from .value import MAX_GROWN_ELEMENTS, Held, Host, Items, Nothing, Value, settled
 
 
 def construct(node: Node) -> Held:
@@ -98,7 +98,7 @@ def concat(node: Node) -> Held:
     values, axis, is_new = node.items(0), node.integer("axis"), node.integer("new_axis", 0) == 1
     if not values:
         node.invalid("the sequence has no element to join")
-    if _are_known(values):
+    if _are_known(values) and _are_few(values):
         joined: Any = np.stack(values, axis) if is_new else np.concatenate(values, axis)
         return settled(joined)
     tensors = [value if isinstance(value, Tensor) else node.parameter(value) for value in values]
@@ -107,6 +107,12 @@ def concat(node: Node) -> Held:
 
 def _are_known(values: Sequence[Value]) -> TypeGuard[Sequence[Host]]:
     return not any(isinstance(value, Tensor) for value in values)
+
+
+def _are_few(values: Sequence[Host]) -> bool:
+    """Whether they are joined here; the graph joins small ones whose result is large."""
+    sizes = [value.size for value in values]
+    return sum(sizes) <= max(MAX_GROWN_ELEMENTS, *sizes)
 
 
 def sequence_map(node: Node) -> Sequence[Held]:

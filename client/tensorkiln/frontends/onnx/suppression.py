@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
 import numpy as np
 
 from .node import Node
 from .value import Host, Value
+
+MAX_BOXES: Final = 1 << 18
+"""Of all images and classes: each is looked at by itself."""
+MAX_COMPARED: Final = 1 << 28
+"""Pairs of boxes: each box may be compared with all that are left."""
 
 
 def non_max_suppression(node: Node) -> Value:
@@ -24,6 +30,11 @@ def non_max_suppression(node: Node) -> Value:
     most = node.known_integer(2) if node.has(2) else 0
     overlap = float(node.host(3).reshape(-1)[0]) if node.has(3) else 0.0
     least = float(node.host(4).reshape(-1)[0]) if node.has(4) else float("-inf")
+    left = max(min(most, scores.shape[2]), 0)
+    if left and scores.size > MAX_BOXES:
+        node.fail(f"{scores.size} boxes of all images and classes are more than {MAX_BOXES}")
+    if scores.size * left > MAX_COMPARED:
+        node.fail(f"{scores.size} boxes, of which up to {left} are left, are more than {MAX_COMPARED} pairs")
     found = [
         (image, kind, box)
         for image in range(scores.shape[0])

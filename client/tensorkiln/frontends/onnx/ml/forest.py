@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from ..node import Node
-from ..value import Host
+from ..value import MAX_GROWN_ELEMENTS, Host
 
 LESS, SAME, MORE, MISSING = range(4)
 """The outcomes of a comparison of a feature with a node's value; a missing feature is NaN."""
@@ -95,8 +95,10 @@ class Growing:
         self._weights.append((number, target, weight))
 
     def forest(self, roots: Sequence[int]) -> Forest:
-        """All of it. UnsupportedGraphError for a deep tree."""
+        """All of it. UnsupportedGraphError for a deep tree, or many weights."""
         shape = (len(self._features), self._targets)
+        if shape[0] * shape[1] > MAX_GROWN_ELEMENTS:
+            self._node.fail(f"{shape[0]} nodes of {shape[1]} targets are more than {MAX_GROWN_ELEMENTS} weights")
         weights, is_given = np.zeros(shape, self._weight_dtype), np.zeros(shape, np.bool_)
         for number, target, weight in self._weights:
             weights[number, target] += weight
