@@ -53,6 +53,7 @@ CLASSES: dict[str, Any] = {
     "classlabels_int64s": [5, 7, 9],
     "base_values": [0.2, 0.3, 0.1],
 }
+UNBASED = {name: CLASSES[name] for name in CLASSES if name != "base_values"}
 MACHINE: dict[str, Any] = {
     "support_vectors": [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9],
     "coefficients": [0.5, -0.6, 0.7, 0.1, 0.2, -0.3],
@@ -171,10 +172,11 @@ def test_an_operator_agrees_with_the_evaluator_of_onnx(
         ("LinearClassifier", {"coefficients": [1.0] * 8, "classlabels_ints": [0, 1]}, "do not fit rows of 3 features"),
         ("LinearRegressor", {"coefficients": [1.0] * 3, "post_transform": "LOGISTIC"}, "LOGISTIC of one target"),
         ("TreeEnsembleClassifier", {**CLASSES, "base_values": [0.1, 0.2]}, "2 base_values do not fit 3 targets"),
+        ("TreeEnsembleClassifier", UNBASED, "do not count for all of them"),
         (
             "TreeEnsembleClassifier",
-            {name: CLASSES[name] for name in CLASSES if name != "base_values"},
-            "do not count for all of them",
+            {**UNBASED, "class_weights": [0.1, 0.0, 0.3, 0.0, 0.5]},
+            "count 0 or less for classes, and do not count for all of them",
         ),
         ("TreeEnsembleClassifier", {**CLASSES, "class_ids": [0, 1, 3, 1, 2]}, "counts for the target 3 of 3"),
         ("TreeEnsembleRegressor", {**REGRESSION, "nodes_featureids": [9] * 8}, "asks for the feature 9"),

@@ -83,8 +83,10 @@ def tree_classifier(node: Node) -> Sequence[Value | Absent]:
     if count < 3:
         found = np.flatnonzero(counted).tolist()
         node.fail(f"of {count} classes the leaves count for {found}, not for the first of two alone")
-    if (forest.weights < 0).any() and not floats(node, "base_values").size and not _counts_for_all(forest):
-        node.fail("leaves take from classes, and do not count for all of them; give base_values")
+    # A class without a score counts as 0 here, and not at all in ONNX Runtime: it must not be the first of the best.
+    may_be_least = (forest.weights[forest.is_given] <= 0).any()
+    if may_be_least and not floats(node, "base_values").size and not _counts_for_all(forest):
+        node.fail("leaves count 0 or less for classes, and do not count for all of them; give base_values")
     total = _based(node, total, count)
     found = labels(node, "classlabels_int64s", best(total))
     return [found, transformed(node, total).cast(DType.FLOAT32)]
