@@ -191,7 +191,11 @@ def test_an_operator_agrees_with_the_evaluator_of_onnx(
         ("TreeEnsemble", {**SINGLE, "tree_roots": [1]}, "tree_roots has 1, and the nodes are 0 to 0"),
         ("TreeEnsemble", {**SINGLE, "tree_roots": [0, -1]}, "tree_roots has -1"),
         *(
-            ("SVMClassifier", {**MACHINE, "kernel_type": "POLY", "kernel_params": [0.5, 0.1, degree]}, f"degree {degree}")
+            (
+                "SVMClassifier",
+                {**MACHINE, "kernel_type": "POLY", "kernel_params": [0.5, 0.1, degree]},
+                f"degree {degree}",
+            )
             for degree in (2.5, math.inf)
         ),
         (
