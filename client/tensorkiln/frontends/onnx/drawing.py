@@ -52,7 +52,8 @@ def uniform(node: Node) -> Value:
 
 def _last_below(high: float, low: float, dtype: DType) -> float:
     """The greatest number of the type below `high`, to which a sum may be rounded up; not less than `low`."""
-    last = np.asarray(high, dtype.numpy)
+    with np.errstate(over="ignore"):
+        last = np.asarray(high, dtype.numpy)
     if float(last) >= high:
         last = np.nextafter(last, np.asarray(-np.inf, dtype.numpy))
     return max(float(last), float(np.asarray(low, dtype.numpy)))
