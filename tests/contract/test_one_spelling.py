@@ -11,8 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tensorkiln import reference
-from tensorkiln.build import Builder, Tensor, maximum, minimum
+from tensorkiln.build import Builder, Tensor, max_pool, maximum, minimum
+from tensorkiln.build.windows import axis_windows
 from tensorkiln.canonical import canonicalize, graph_digest
+from tensorkiln.canonical import one_spelling as spelling_module
 from tensorkiln.canonical.one_spelling import one_spelling
 from tensorkiln.graph import Graph
 from tests.contract.random_graphs import random_graph
@@ -147,8 +149,10 @@ def spelled(*write: Any) -> set[str]:
         [lambda x, y: maximum(x, y), lambda x, y: maximum(y, x)],
         [lambda x, y: x.sum([2], True) + y, lambda x, y: y + x.sum([2]).reshape(2, 3, 1)],
         [lambda x, y: (x + 1) * (x + 1), lambda x, y: (lambda z: z * z)(x + 1)],
-        [lambda x, y: x.permute((2, 0, 1)).permute((2, 0, 1)), lambda x, y: x.permute((1, 2, 0))][:0]
-        or [lambda x, y: x],
+        [
+            lambda x, y: maximum(x.permute((2, 0, 1)).permute((2, 0, 1)), 0.5).permute((2, 0, 1)),
+            lambda x, y: maximum(x.permute((1, 2, 0)), 0.5).permute((2, 0, 1)),
+        ],
     ],
 )
 def test_several_ways_to_write_it_meet(ways: list[Any]) -> None:
@@ -168,3 +172,24 @@ def test_what_is_not_the_same_does_not_meet() -> None:
         lambda x, y: maximum(x, -0.0),
     ]
     assert len(spelled(*ways)) == len(ways)
+
+
+def test_windows_that_are_those_of_another_pooling_are_read_twice() -> None:
+    b = Builder("windows")
+    x = b.input("float32", (1, 1, 6, 6))
+    b.output(max_pool(x, (3, 1), 1, rank=2), axis_windows(x, 2, 3).max([-1]))
+    graph = b.graph()
+    spelled = require_same(graph, [np.random.default_rng(3).choice(EDGES, (1, 1, 6, 6))], {})
+    assert sum(node.node == "view" for node in spelled.nodes) == 1
+
+
+def test_a_spelling_beyond_the_limit_of_nodes_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    b = Builder("rows")
+    x, w = b.input("float32", (2, 3, 4)), b.parameter("float32", (4, 5))
+    rows = x.reshape(6, 4)
+    b.output((rows @ w).exp(), rows.exp())
+    graph = b.graph()
+    longer = len(one_spelling(graph).nodes)
+    assert longer > len(graph.nodes)
+    monkeypatch.setattr(spelling_module, "MAX_NODES", longer - 1)
+    assert one_spelling(graph) is graph

@@ -9,6 +9,7 @@ A graph with conditions on its calls, with storage that is written to, or with d
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from hashlib import blake2b
@@ -16,6 +17,7 @@ from math import inf
 from typing import Final
 
 from ..graph import Graph, VarMetadata
+from ..limits import MAX_NODES
 from ..nodes import (
     AnyNode,
     Assign,
@@ -86,15 +88,16 @@ class _Spelling:
     ranks: dict[int, Rank] = field(init=False, default_factory=dict[int, Rank])
     known: dict[bytes, int] = field(init=False, default_factory=dict[bytes, int])
     order: list[AnyNode] = field(init=False, default_factory=list[AnyNode])
-    readers: dict[int, int] = field(init=False, default_factory=dict[int, int])
+    readers: dict[int, int] = field(init=False, default_factory=Counter[int])
+    unused: int = field(init=False)
     opaque: int = field(init=False, default=0)
 
     def __post_init__(self) -> None:
         self.types = dict(self.graph.types)
         self.same = {var: var for var in self.types}
+        self.unused = max(self.types, default=-1) + 1
         for node in self.graph.nodes:
-            for var in node.operands:
-                self.readers[var] = self.readers.get(var, 0) + 1
+            self._count(node, 1)
 
     def result(self) -> Graph:
         inputs = {var: float(position) for position, var in enumerate(self.graph.input_vars)}
@@ -124,15 +127,28 @@ class _Spelling:
         made = node if rule is None else rule(self, node)
         if isinstance(made, int):
             if out not in outputs:
-                self.same[out] = made
+                self._merge(node, out, made)
                 return
             made = node
+        if made is not node:
+            self._count(made, 1)
+            self._count(node, -1)
         digest = self._digest(made, out)
         first = self.known.setdefault(digest, out)
         if first != out and out not in outputs:
-            self.same[out] = first
+            self._merge(made, out, first)
             return
         self._add(made, out, digest)
+
+    def _merge(self, node: AnyNode, out: int, var: int) -> None:
+        """Leave out the node of `out`: who reads that reads `var`."""
+        self._count(node, -1)
+        self.same[out] = var
+        self.readers[var] += self.readers[out]
+
+    def _count(self, node: AnyNode, times: int) -> None:
+        for var in node.operands:
+            self.readers[var] += times
 
     def _add(self, node: AnyNode, out: int, digest: bytes) -> None:
         depth = 1 + max((self.ranks[var][0] for var in node.operands), default=-1)
@@ -143,7 +159,7 @@ class _Spelling:
 
     def new(self, make: Callable[[int], AnyNode], kind: TensorType) -> int:
         """The var of one more node, or of one that is there and the same."""
-        out = max(self.types) + 1
+        out = self.unused
         node = make(out)
         self.types[out] = kind
         digest = self._digest(node, out)
@@ -151,7 +167,9 @@ class _Spelling:
         if first != out:
             del self.types[out]
             return first
+        self.unused += 1
         self.same[out] = out
+        self._count(node, 1)
         self._add(node, out, digest)
         return out
 
@@ -198,6 +216,9 @@ class _Spelling:
         if len(nodes) == len(self.graph.nodes) and all(
             one is other for one, other in zip(nodes, self.graph.nodes, strict=True)
         ):
+            return self.graph
+        if len(nodes) > MAX_NODES:
+            # Rows that stay apart take one node more.
             return self.graph
         stated: dict[int, VarMetadata] = {}
         for node in nodes:

@@ -119,7 +119,7 @@ def _reduce(spelling: Spelling, node: ReduceAxis) -> Made:
 def _without_windows_of_one(spelling: Spelling, node: ReduceAxis) -> ReduceAxis:
     """Windows of one element along an axis are none: the axis goes, from the view and from what is reduced."""
     source, result = spelling.nodes.get(node.in_var), spelling.types[node.out_var]
-    if not isinstance(source, View) or len(source.shape_tracker.views) != 1 or spelling.readers[node.in_var] != 1:
+    if not isinstance(source, View) or len(source.shape_tracker.views) != 1 or spelling.readers.get(node.in_var) != 1:
         return node
     (view,), kind = source.shape_tracker.views, spelling.types[node.in_var]
     if view.mask is not None or len(result.shape) == len(view.shape):
