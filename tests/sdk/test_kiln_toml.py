@@ -82,6 +82,22 @@ def test_the_nearest_file_counts_up_to_the_folder_of_the_command(
     assert nearest(tmp_path / "a.onnx") == above
 
 
+def test_a_model_that_is_reached_by_two_dots_is_outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    inner = written(tmp_path / "here", "options = { fast_math = true }\n[models.'inner/*']\ndims = { n = 4 }")
+    (tmp_path / "here" / "inner").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    outside = Path("../other/m.onnx")
+    assert nearest(outside) is None
+    assert settings_of(outside) == ModelSettings()
+    assert nearest(Path("inner/../../other/m.onnx"), Path("inner/..")) is None
+    assert nearest(Path("inner/../m.onnx"), Path("../here")) == inner
+    assert settings_of(Path("inner/../m.onnx")).dims == {}
+    assert settings_of(Path("../here/inner/m.onnx")).dims == {"n": 4}
+    require_matches([Path("../here/inner/m.onnx"), outside], Path("inner/.."))
+    with pytest.raises(RequestError, match=r"no model matches \[models.'inner/\*'\]"):
+        require_matches([Path("inner/../m.onnx")], Path.cwd())
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

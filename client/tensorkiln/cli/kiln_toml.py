@@ -6,6 +6,7 @@ command is given or runs in.
 
 from __future__ import annotations
 
+import os
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
@@ -92,7 +93,7 @@ def settings_of(model: Path, top: Path | None = None) -> ModelSettings:
 
 def nearest(model: Path, top: Path | None = None) -> Path | None:
     """The file that counts for a model, None where there is none."""
-    folder, last = model.absolute().parent, (top or Path.cwd()).absolute()
+    folder, last = _absolute(model).parent, _absolute(top or Path.cwd())
     inside = [folder, *folder.parents] if folder.is_relative_to(last) else [folder]
     for each in inside:
         if (each / FILE).is_file():
@@ -105,7 +106,7 @@ def nearest(model: Path, top: Path | None = None) -> Path | None:
 def require_matches(models: Sequence[Path], top: Path) -> None:
     """RequestError for a glob of a file under `top` that matches none of the models, as a misspelled one does."""
     for file in sorted({each for model in models if (each := nearest(model, top)) is not None}):
-        below = [_inside(model, file) for model in models if model.absolute().is_relative_to(file.parent)]
+        below = [_inside(model, file) for model in models if _absolute(model).is_relative_to(file.parent)]
         for glob in read_kiln_toml(file).models:
             if not any(fnmatchcase(path, glob) for path in below):
                 near = _near(glob, below)
@@ -179,7 +180,12 @@ def _key(keys: Sequence[str]) -> str:
 
 
 def _inside(model: Path, file: Path) -> str:
-    return model.absolute().relative_to(file.parent).as_posix()
+    return _absolute(model).relative_to(file.parent).as_posix()
+
+
+def _absolute(path: Path) -> Path:
+    # Path.absolute keeps `..`, which would count a model outside of a folder as one inside.
+    return Path(os.path.abspath(path))
 
 
 def _with(options: CompileOptions, stated: Mapping[str, Any]) -> CompileOptions:
