@@ -91,8 +91,8 @@ class StoredEntries:
             )
         try:
             return self._archive.read(path)
-        # OSError: the place that the archive states for it lies before the file's begin.
-        except (*UNREADABLE, OSError) as error:
+        # The place that the archive states for it may lie before the file's begin, or beyond what a file can have.
+        except (*UNREADABLE, OSError, ValueError, OverflowError) as error:
             raise DamagedEntryError(f"{path} in {self._name} is corrupt: {error}") from error
 
     def json_object(self, path: str, most: int, limit: str = "entry_bytes") -> dict[str, Any]:

@@ -275,6 +275,24 @@ def test_a_size_that_the_file_does_not_have_is_refused(written: Path) -> None:
         read_bundle(written)
 
 
+@pytest.mark.parametrize("place", [(1 << 63) + 5, (1 << 64) - 1, (1 << 63) - 1])
+def test_a_place_that_no_file_has_is_refused(written: Path, place: int) -> None:
+    whole = bytearray(written.read_bytes())
+    with zipfile.ZipFile(io.BytesIO(whole)) as archive:
+        directory = archive.start_dir
+    # The 64-bit place of an entry stands in a field behind its path.
+    name = whole.index(b"manifest.json", directory)
+    whole[name - 46 + 42 : name] = b"\xff" * 4
+    whole[name - 46 + 30 : name - 46 + 32] = (12).to_bytes(2, "little")
+    whole[name + 13 : name + 13] = b"\1\0\x08\0" + place.to_bytes(8, "little")
+    end = whole.rindex(b"PK\5\6")
+    size = int.from_bytes(whole[end + 12 : end + 16], "little")
+    whole[end + 12 : end + 16] = (size + 12).to_bytes(4, "little")
+    written.write_bytes(whole)
+    with pytest.raises(UnavailableError, match=r"manifest\.json in .* is corrupt"):
+        read_bundle(written)
+
+
 def test_a_file_that_is_not_there_is_an_error_of_the_system(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         read_bundle(tmp_path / "missing.kiln")
