@@ -238,7 +238,11 @@ def test_constants_are_for_inputs_of_onnx_models_and_fit_them(kiln: Kiln, tmp_pa
     (tmp_path / "layer.json").write_text(layer.to_json())
     refused = kiln("validate", "layer.json")
     assert refused.returncode == 2
-    assert "constants fix inputs of ONNX models" in refused.stderr
+    said = " ".join(refused.stderr.split())
+    assert f"the constants in {tmp_path / FILE} fix inputs of ONNX models" in said
+    assert 'as under [models."*.onnx"]' in said
+    written(tmp_path, "[models.'*.onnx']\nconstants = { shape = [1, 3], scale = 1 }")
+    assert kiln("validate", "layer.json").returncode == 0
 
 
 def test_the_file_of_the_manual_is_one(tmp_path: Path) -> None:

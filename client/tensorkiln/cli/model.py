@@ -26,7 +26,7 @@ from ..request import WrittenGraph, graph_json
 from ..sdk import Client
 from ..stablehlo import StableHlo
 from .dims import Dims
-from .kiln_toml import ModelSettings, settings_of
+from .kiln_toml import FILE, ModelSettings, nearest, settings_of
 
 Connect: TypeAlias = Callable[[], Client]
 """Gives a client, for the formats that a service translates."""
@@ -55,7 +55,7 @@ class _Format:
 class Given:
     """What is said of a model: bounds of dimensions, of which only those that it has count where they are `lenient`.
 
-    `constants` fixes inputs of ONNX models.
+    `constants` fixes inputs of ONNX models, and stands in `kiln.toml` alone.
     """
 
     dims: Dims = field(default_factory=dict[str, Bounds])
@@ -88,7 +88,10 @@ def read_model(path: Path, given: Given, connect: Connect) -> Model:
             f"run `pip install 'tensorkiln[{form.extra}]'`."
         )
     if given.constants and suffix != ".onnx":
-        raise RequestError(f"{path}: constants fix inputs of ONNX models, and this is none; leave them out.")
+        raise RequestError(
+            f"{path}: the constants in {nearest(path) or FILE} fix inputs of ONNX models, and this is none; "
+            """state them for those alone, as under [models."*.onnx"]."""
+        )
     try:
         return _with_known(form, path, given, connect)
     except _OF_FILES as error:
