@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -121,6 +123,87 @@ def test_what_a_compiled_function_cannot_do_is_refused(client: Client, function:
 def test_an_argument_that_cannot_be_compared_is_refused(client: Client) -> None:
     with pytest.raises(CallInputError, match=r"args\[0\] is a set"):
         jit(lambda x: x, client=client)({1})
+
+
+class Pair(NamedTuple):
+    w: Any
+    scale: float = 1.0
+
+
+@dataclass
+class Layer:
+    w: Any
+    scale: float = 1.0
+    doubled: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.doubled = 2 * self.scale
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    scale: Any
+
+
+@pytest.mark.parametrize("kind", [Pair, Layer])
+def test_named_tuples_and_dataclasses_are_taken_apart(client: Client, kind: Any) -> None:
+    @jit(client=client)
+    def function(p: Any, x: Any) -> Any:
+        return kind(p.w * x, p.scale) if kind is Pair else Layer(p.w * x * p.doubled, p.scale)
+
+    for value in (1, 5):
+        found = function(kind(tensor(X + value)), tensor(X))
+        assert type(found) is kind
+        np.testing.assert_allclose(found.w.numpy(), (X + value) * X * (1 if kind is Pair else 2), rtol=1e-6)
+    assert function.signatures == 1
+
+
+def test_equal_arguments_that_are_not_the_same_are_told_apart(client: Client) -> None:
+    seen: list[Any] = []
+
+    @jit(client=client)
+    def function(x: Any, setting: Any) -> Any:
+        seen.append(setting)
+        return x + 1
+
+    settings = [
+        Config(1), Config(1.0), Config(True), Config(0.0), Config(-0.0), Config(Config(1)), Config(Config(1.0)),
+        np.float32(0.0), np.float32(-0.0), np.float64(0.0), 0.0, -0.0, 0j, complex(0.0, -0.0),
+        frozenset({1}), frozenset({1.0}), {1: 2}, {1.0: 2}, Pair(1), Pair(1.0), float("nan"), tinygrad().dtypes.half,
+    ]  # fmt: skip
+    for _ in range(2):
+        for each in settings:
+            function(X[:1, :1], each)
+    assert len(seen) == function.signatures == len(settings)
+    assert seen[-1] is tinygrad().dtypes.half
+
+
+class Slotted:
+    __slots__ = ("w",)
+
+    def __init__(self, w: Any) -> None:
+        self.w = w
+
+
+def test_an_object_that_holds_tensors_is_no_argument(client: Client) -> None:
+    linear = tinygrad().nn.Linear(6, 3)
+    compiled = jit(lambda layer, x: x, client=client)
+    for each in (linear, Slotted(tensor(X)), Slotted([{"w": X}]), partial(max, tensor(X)), frozenset([tensor(X)])):
+        with pytest.raises(CallInputError, match=r"args\[0\] is a \w+ that holds arrays"):
+            compiled(each, tensor(X))
+
+
+def test_a_method_closes_over_its_object(client: Client) -> None:
+    class Model:
+        def __init__(self) -> None:
+            self.w = tensor(X + 1)
+
+        @jit(client=client)
+        def scaled(self, x: Any) -> Any:
+            return self.w * x
+
+    made = Model()
+    np.testing.assert_array_equal(made.scaled(tensor(X)).numpy(), (X + 1) * X)
 
 
 def test_a_function_that_fails_leaves_tinygrad_as_it_was(client: Client) -> None:

@@ -37,9 +37,10 @@ def jit(
 ) -> Any:
     """`function`, compiled once for each signature: shapes, dtypes, structure, and arguments that are no arrays.
 
-    Arguments and results are tensors of tinygrad's or arrays of NumPy's, in tuples, lists and dicts. Results are
-    tensors where an argument is one or none is an array, and NumPy arrays otherwise. A Variable is bound to another
-    value at each call, by itself or in shapes, without a new compile. `realize` within the function does nothing.
+    Arguments and results are tensors of tinygrad's or arrays of NumPy's, in tuples, named tuples, lists, dicts and
+    dataclasses. Results are tensors where an argument is one or none is an array, and NumPy arrays otherwise. A
+    Variable is bound to another value at each call, by itself or in shapes, without a new compile. `realize` within the
+    function does nothing.
 
     Tensors that the function closes over are bound as parameters when a signature is compiled, and later changes of
     them are not seen; but those that it assigns to are read and written at each call, and so is the counter of random
@@ -100,7 +101,7 @@ class Jitted:
 
     def __call__(self, /, *arguments: Any, **named: Any) -> Any:
         """The function's results; the first call of a signature compiles it."""
-        structure, leaves = call_apart(arguments, named)
+        structure, leaves = self._apart(arguments, named)
         key = (structure, tuple(map(_form, leaves.values())), _mode())
         found = self._programs.get(key)
         if found is None:
@@ -118,8 +119,13 @@ class Jitted:
         """The model that a call with these arguments compiles. Its inputs are the arrays, such as `args[0]['w']`, and
         `state/0` and so on for what the function changes; its outputs `result` and the new states.
         """
-        structure, leaves = call_apart(arguments, named)
+        structure, leaves = self._apart(arguments, named)
         return _model(self._name, traced(self._function, structure, leaves))
+
+    def _apart(self, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Structure, dict[str, Any]]:
+        first = type(arguments[0]).__mro__ if arguments else ()
+        is_method = any(self is each for owner in first for each in vars(owner).values())
+        return call_apart(arguments, named, is_method=is_method)
 
     @property
     def signatures(self) -> int:

@@ -1,10 +1,11 @@
-"""Arguments and results: arrays in tuples, lists and dicts, and beside them what a trace is made for."""
+"""Arguments and results: arrays in tuples, lists, dicts and dataclasses, and beside them what a trace is made for."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, cast
+from dataclasses import dataclass, field, fields, is_dataclass
+from typing import Any, Final, Literal, TypeAlias, cast
 
 import numpy as np
 
@@ -12,45 +13,72 @@ from ...errors import CallInputError
 from .installed import installed
 from .sizes import variable_of
 
-Kind: TypeAlias = Literal["array", "variable", "fixed", "tuple", "list", "dict"]
+Kind: TypeAlias = Literal["array", "variable", "fixed", "tuple", "list", "dict", "named tuple", "dataclass"]
 
 
 @dataclass(frozen=True, slots=True)
 class Structure:
-    """What a value is made of; equal for values that one trace stands for. `names` are the keys of a dict.
+    """What a value is made of; equal for values that one trace stands for. `names` are the keys of a dict, or fields.
 
-    `fixed` has a value that is neither an array nor a variable, with its type: 1, 1.0 and True are equal, and not the
-    same.
+    `exact` tells values apart that are equal and not the same, such as 1, 1.0 and True, or 0.0 and -0.0. `kept` is a
+    value that is neither an array nor made of some.
     """
 
     kind: Kind
     children: tuple[Structure, ...] = ()
     names: tuple[Any, ...] = ()
-    fixed: tuple[Any, ...] = ()
+    exact: tuple[Any, ...] = ()
+    kept: Any = field(default=None, compare=False)
 
     def rebuilt(self, leaves: Iterator[Any]) -> Any:
         """The value with other arrays and variables, in their order."""
         if self.kind in ("array", "variable"):
             return next(leaves)
         if self.kind == "fixed":
-            return self.fixed[-1]
+            return self.kept
         parts = [child.rebuilt(leaves) for child in self.children]
         if self.kind == "dict":
             return dict(zip(self.names, parts, strict=True))
+        if self.kind == "named tuple":
+            return tuple.__new__(self.exact[0], parts)
+        if self.kind == "dataclass":
+            made = object.__new__(self.exact[0])
+            for name, part in zip(self.names, parts, strict=True):
+                # What is frozen, and what `__init__` does not take, has its values too.
+                object.__setattr__(made, name, part)
+            return made
         return tuple(parts) if self.kind == "tuple" else parts
 
 
 def taken_apart(value: Any, where: str) -> tuple[Structure, dict[str, Any]]:
-    """The structure of a value, and its arrays and variables by where they stand, such as `args[0]['w']`."""
+    """The structure of a value, and its arrays and variables by where they stand, such as `args[0]['w']`.
+
+    CallInputError for a value that cannot be compared, and for an object that is none of those and holds arrays.
+    """
     leaves: dict[str, Any] = {}
     return _structure(value, where, leaves), leaves
 
 
-def call_apart(arguments: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Structure, dict[str, Any]]:
-    """As `taken_apart`, of the pair of the arguments of a call, `args` and `kwargs`."""
+def call_apart(
+    arguments: tuple[Any, ...], named: Mapping[str, Any], *, is_method: bool = False
+) -> tuple[Structure, dict[str, Any]]:
+    """As `taken_apart`, of the pair of the arguments of a call, `args` and `kwargs`.
+
+    The first argument of a method is what it closes over: it may hold arrays.
+    """
     leaves: dict[str, Any] = {}
-    children = (_structure(arguments, "args", leaves), _structure(dict(named), "kwargs", leaves))
+    owner = [_owner(arguments[0], "args[0]", leaves)] if is_method else []
+    rest = tuple(
+        _structure(each, f"args[{place}]", leaves) for place, each in enumerate(arguments) if place >= len(owner)
+    )
+    children = (Structure("tuple", (*owner, *rest)), _structure(dict(named), "kwargs", leaves))
     return Structure("tuple", children), leaves
+
+
+def _owner(value: Any, where: str, leaves: dict[str, Any]) -> Structure:
+    if _is_itself(value):
+        return Structure("fixed", exact=(type(value), value), kept=value)
+    return _structure(value, where, leaves)
 
 
 def _structure(value: Any, where: str, leaves: dict[str, Any]) -> Structure:
@@ -69,12 +97,91 @@ def _structure(value: Any, where: str, leaves: dict[str, Any]) -> Structure:
     if type(value) is dict:
         named = cast("Mapping[Any, Any]", value)
         children = tuple(_structure(each, f"{where}[{name!r}]", leaves) for name, each in named.items())
-        return Structure("dict", children, tuple(named))
+        return Structure("dict", children, tuple(named), tuple(map(type, named)))
+    if isinstance(value, tuple) and hasattr(cast("Any", type(value)), "_fields"):
+        return _of_fields(
+            "named tuple", value, dict(zip(cast("Any", value)._fields, value, strict=True)), where, leaves
+        )
+    if is_dataclass(value) and not isinstance(value, type) and (not _is_itself(value) or _has_array(value)):
+        return _of_fields("dataclass", value, _fields(value), where, leaves)
+    return _fixed(value, where)
+
+
+def _is_itself(value: Any) -> bool:
+    """Whether no other object is equal to it."""
+    return type(value).__eq__ is object.__eq__
+
+
+def _fields(value: Any) -> dict[str, Any]:
+    """The attributes of a dataclass, those included that are no fields."""
+    stated = {each.name: getattr(value, each.name) for each in fields(value) if hasattr(value, each.name)}
+    return {**stated, **getattr(value, "__dict__", {})}
+
+
+def _of_fields(kind: Kind, value: Any, parts: Mapping[str, Any], where: str, leaves: dict[str, Any]) -> Structure:
+    """An object by its fields; it is itself where none of them holds an array."""
+    before = len(leaves)
+    children = tuple(_structure(each, f"{where}.{name}", leaves) for name, each in parts.items())
+    if len(leaves) > before:
+        return Structure(kind, children, tuple(parts), (type(value),))
+    return Structure("fixed", children, tuple(parts), (type(value),), value)
+
+
+def _fixed(value: Any, where: str) -> Structure:
     try:
         hash(value)
     except TypeError:
         raise CallInputError(
             f"{where} is a {type(value).__name__}, which is no array and cannot be hashed; give a tuple instead"
         ) from None
-    exact = value.hex() if isinstance(value, float) else value
-    return Structure("fixed", fixed=(type(value), exact, value) if isinstance(value, float) else (type(value), value))
+    if any(map(_has_array, _held(value))):
+        raise CallInputError(
+            f"{where} is a {type(value).__name__} that holds arrays, which would be fixed: give them in a tuple, list, "
+            f"dict, NamedTuple or dataclass, or have the function close over it"
+        )
+    return Structure("fixed", exact=(type(value), _exact(value)), kept=value)
+
+
+def _exact(value: Any) -> Any:
+    """What tells a value from others that are equal to it."""
+    if isinstance(value, np.generic):
+        return value.dtype.str, value.tobytes()
+    if isinstance(value, float):
+        return value.hex()
+    if isinstance(value, complex):
+        return value.real.hex(), value.imag.hex()
+    if isinstance(value, frozenset):
+        return frozenset((type(each), _exact(each)) for each in cast("frozenset[Any]", value))
+    return value
+
+
+def _held(value: Any) -> Iterator[Any]:
+    """The attributes of an object, and what a subclass of a container holds."""
+    if isinstance(value, _PLAIN):
+        return
+    if isinstance(value, tuple | frozenset):
+        yield from cast("tuple[Any, ...]", value)
+    if isinstance(value, functools.partial):
+        yield from (value.args, value.keywords)
+    yield from getattr(value, "__dict__", {}).values()
+    for each in type(value).__mro__:
+        slots = each.__dict__.get("__slots__", ())
+        for name in (slots,) if isinstance(slots, str) else slots:
+            yield getattr(value, name, None)
+
+
+def _has_array(value: Any) -> bool:
+    """Whether a value is, or a container or a dataclass holds, what a call takes anew."""
+    if isinstance(value, installed().Tensor | np.ndarray):
+        return True
+    if isinstance(value, dict):
+        return any(map(_has_array, cast("dict[Any, Any]", value).values()))
+    if isinstance(value, tuple | list | set | frozenset):
+        return any(map(_has_array, cast("tuple[Any, ...]", value)))
+    if isinstance(value, installed("tinygrad.uop.ops").UOp):
+        return variable_of(value) is not None
+    return is_dataclass(value) and not isinstance(value, type) and any(map(_has_array, _fields(value).values()))
+
+
+_PLAIN: Final = (bool, int, float, complex, str, bytes, type(None), type, np.generic)
+"""What holds nothing else."""
