@@ -42,6 +42,19 @@ def test_an_error_names_the_method_and_the_shape() -> None:
         model(given + tinygrad().Tensor(X).shard(("PYTHON:0", "PYTHON:1"), axis=0).to("PYTHON"), {"x": given})
 
 
+def test_numbers_that_no_element_has_are_refused_by_the_operation() -> None:
+    given, kind = tensor(X.astype(np.int32)), tinygrad().Tensor
+    infinite = given + kind(float("inf")).cast(tinygrad().dtypes.int32)
+    large = given + kind(2) ** 2000 * 2.5
+    shifted = given + (kind(1) << kind(-1))
+    with pytest.raises(UnsupportedGraphError) as caught:
+        model([infinite, large, shifted], {"x": given})
+    reasons = {each["reason"] for each in caught.value.details["operations"]}
+    for said in ("cannot convert float infinity to integer", "int too large to convert", "negative shift count"):
+        assert any(said in each for each in reasons), reasons
+    assert "this is beyond what can be computed here" in caught.value.message
+
+
 @pytest.mark.parametrize(
     ("inputs", "message"),
     [

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -52,10 +53,8 @@ class Translation:
         """
         found: list[Tensor | None] = []
         for uop in uops:
-            try:
+            with self._missing(uop):
                 found.append(self._value((uop, dtype_of(uop))))
-            except UnsupportedGraphError as error:
-                self._miss(uop, error.message)
         if self.problems:
             raise self._unsupported()
         return [each for each in found if each is not None]
@@ -71,7 +70,7 @@ class Translation:
             if uop in self.given:
                 self.known[asked] = self.given[uop]
                 continue
-            try:
+            with self._missing(uop):
                 if operands is None:
                     folded = _folded(uop)
                     operands = self._operation(folded).operands(folded, dtype)
@@ -82,11 +81,20 @@ class Translation:
                 else:
                     # What is below is a problem already; this one is known by its consequences alone.
                     self.problems.setdefault(uop, _CONSEQUENCE)
-            except UnsupportedGraphError as error:
-                self._miss(uop, error.message)
-            except (InvalidGraphError, ExprError) as error:
-                self._miss(uop, str(error))
         return self.known.get(wanted)
+
+    @contextmanager
+    def _missing(self, uop: Any) -> Generator[None]:
+        """What is not supported within it becomes a problem of the operation."""
+        try:
+            yield
+        except UnsupportedGraphError as error:
+            self._miss(uop, error.message)
+        except (InvalidGraphError, ExprError) as error:
+            self._miss(uop, str(error))
+        except _BEYOND as error:
+            # Numbers of Python's that no element has, and what tinygrad's own simplifier makes of them.
+            self._miss(uop, f"this is beyond what can be computed here: {error}")
 
     def _operation(self, uop: Any) -> Operation:
         found = OPERATIONS.get(uop.op.name)
@@ -107,7 +115,10 @@ class Translation:
 
     def _miss(self, uop: Any, reason: str) -> None:
         method = ", ".join(str(each) for each in uop.metadata or ())
-        shape = f"{uop.dtype}{_shown(uop)}"
+        try:
+            shape = f"{uop.dtype}{_shown(uop)}"
+        except _BEYOND:
+            shape = str(uop.dtype)
         self.problems[uop] = Problem(uop.op.name, method, shape, reason)
 
     def _unsupported(self) -> UnsupportedGraphError:
@@ -124,6 +135,7 @@ class Translation:
         )
 
 
+_BEYOND: Final = (ValueError, TypeError, ArithmeticError, LookupError, AssertionError, RuntimeError, MemoryError)
 _CONSEQUENCE: Final = Problem("", "", "", "")
 
 
