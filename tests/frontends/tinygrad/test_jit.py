@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
+from threading import Event, Thread
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -204,6 +205,36 @@ def test_a_method_closes_over_its_object(client: Client) -> None:
 
     made = Model()
     np.testing.assert_array_equal(made.scaled(tensor(X)).numpy(), (X + 1) * X)
+
+
+def test_one_thread_traces_at_a_time(client: Client) -> None:
+    inner = Event()
+    started: list[Thread] = []
+
+    @jit(client=client)
+    def second(x: Any) -> Any:
+        inner.set()
+        return x + 2
+
+    @jit(client=client)
+    def first(x: Any) -> Any:
+        started.append(Thread(target=second.model, args=(X,)))
+        started[0].start()
+        # Were it let in, it would be in by then; it comes when this one is done.
+        assert not inner.wait(0.2)
+        return x + 1
+
+    first.model(X)
+    started[0].join(60)
+    assert inner.is_set()
+
+
+def test_tensors_that_a_function_closes_over_are_fixed(client: Client) -> None:
+    weights = tensor(X)
+    compiled = jit(lambda x: x + weights, client=client)
+    for _ in range(2):
+        np.testing.assert_array_equal(compiled(X), X + X)
+        weights.assign(tensor(X + 1)).realize()
 
 
 def test_a_function_that_fails_leaves_tinygrad_as_it_was(client: Client) -> None:

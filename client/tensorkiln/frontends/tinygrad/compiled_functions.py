@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from threading import RLock
 from types import MethodType
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +18,7 @@ from .from_tensors import model_of
 from .installed import installed
 from .nesting import Structure, call_apart
 from .sizes import values_of, variable_of
-from .tracing import State, Trace, traced
+from .tracing import TRACING, State, Trace, traced
 
 if TYPE_CHECKING:
     from ...runtime.cuda import Driver
@@ -87,13 +86,17 @@ class _Compiled:
 
 
 class Jitted:
-    """A function that is compiled as it is called. Threads may call it at once where it changes no tensor."""
+    """A function that is compiled as it is called: one signature of all such functions after the other.
+
+    While one is traced no other thread may work with tensors of tinygrad's, nor call such a function with some: graphs,
+    gradients and `Tensor.realize` of the process are put back as they were. Threads may call signatures that are
+    compiled at once where these change no tensor.
+    """
 
     def __init__(self, function: Callable[..., Any], compile_model: Callable[[Model], CompiledModel]) -> None:
         functools.update_wrapper(self, function)
         self._function = function
         self._compile = compile_model
-        self._lock = RLock()
         self._programs: dict[Any, _Compiled] = {}
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
@@ -105,7 +108,7 @@ class Jitted:
         key = (structure, tuple(map(_form, leaves.values())), _mode())
         found = self._programs.get(key)
         if found is None:
-            with self._lock:
+            with TRACING:
                 found = self._programs.get(key) or self._made(structure, leaves)
                 self._programs[key] = found
         outputs: Sequence[Any] = found(leaves)

@@ -6,6 +6,7 @@ import gc
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from threading import RLock
 from typing import Any, Final
 
 from ...errors import CallInputError, UnsupportedGraphError
@@ -14,6 +15,8 @@ from .installed import installed
 from .nesting import Structure, taken_apart
 
 _ATTEMPTS: Final = 4
+TRACING: Final = RLock()
+"""Held while a function is traced, which changes `Tensor.realize` and all tensors of the process for that time."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,12 +62,15 @@ def traced(function: Callable[..., Any], structure: Structure, leaves: Mapping[s
 
     Tensors that the function closes over and that are not realized yet, such as new weights, are realized by tinygrad
     first. CallInputError for what a compiled function cannot do: change its arguments, keep what it computes.
+
+    One thread traces at a time; meanwhile no other may work with tensors.
     """
-    for _ in range(_ATTEMPTS):
-        found = _attempt(function, structure, leaves)
-        if isinstance(found, Trace):
-            return found
-        installed().Tensor.realize(*found)
+    with TRACING:
+        for _ in range(_ATTEMPTS):
+            found = _attempt(function, structure, leaves)
+            if isinstance(found, Trace):
+                return found
+            installed().Tensor.realize(*found)
     raise UnsupportedGraphError("the function makes tensors at each call that it changes and keeps")
 
 
