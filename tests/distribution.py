@@ -6,7 +6,7 @@ Tests of one file share what is compiled, drawn or started for them. Those of se
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Mapping, Sized
 from typing import Final, TypeAlias
 
 from xdist.scheduler import LoadGroupScheduling
@@ -69,9 +69,14 @@ def waiting(test: str) -> bool:
     return test.startswith(tuple(f"tests/{folder}/" for folder in WAITING))
 
 
-def files_of(units: Iterable[str]) -> list[File]:
-    """The units by file, in the order of their first ones; a group is by itself, as its tests are of several files."""
+def files_of(units: Mapping[str, Sized]) -> list[File]:
+    """The units by file, in the order of their first ones; a group is by itself, as its tests are of several files.
+
+    Groups come first, the largest before: one process does all of a group, and nobody can help it at the end.
+    """
     files: dict[str, File] = {}
     for scope in units:
         files.setdefault(scope.split("::", 1)[0], deque()).append(scope)
-    return list(files.values())
+    groups = [file for name, file in files.items() if name in units]
+    groups.sort(key=lambda group: len(units[group[0]]), reverse=True)
+    return [*groups, *(file for name, file in files.items() if name not in units)]

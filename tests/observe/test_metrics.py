@@ -120,6 +120,8 @@ def test_what_waits_is_seen_with_its_age(narrow: Server) -> None:
     while not (figures := Figures(narrow))("kiln_queue_depth", lane="compiles"):
         time.sleep(0.01)
     assert figures("kiln_queue_running", lane="compiles") == 1
+    while not narrow.jobs("compile"):  # its turn has begun, and its process may not be there yet
+        time.sleep(0.01)
     while (later := Figures(narrow)("kiln_queue_age_seconds", lane="compiles")) < 0.2:
         assert narrow.jobs("compile")
     assert later > figures("kiln_queue_age_seconds", lane="compiles")
