@@ -17,21 +17,14 @@ from ..spec import CompiledProgram
 from .dims import parse_dims
 from .kiln_toml import FILE
 from .model import read_given
-from .options import Cubin, Dim, FastMath, Fusion, GraphFile, Schedule, TimeoutS, Tuned, Url, compile_options
+from .options import Cubin, Dim, FastMath, Fusion, GraphFile, Schedule, Targets, TimeoutS, Tuned, Url, compile_options
 from .out_file import out_file
 from .report import output, reported, shown
 
 
 def compile_graph(
     graph: GraphFile,
-    target: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--target",
-            "-t",
-            help="cpu:native (default), cpu:x86-64-v3, cpu:aarch64, cuda:sm_90 and others; repeatable.",
-        ),
-    ] = None,
+    target: Targets = None,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help='Write {"programs": [...]}, one program per target.')
     ] = None,

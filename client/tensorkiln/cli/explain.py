@@ -14,17 +14,14 @@ from ..sdk import NATIVE, Client
 from ..sdk.answers import Explained, Explanation, read
 from .dims import parse_dims
 from .model import read_given
-from .options import Cubin, Dim, FastMath, Fusion, GraphFile, Schedule, TimeoutS, Tuned, Url, compile_options
+from .options import Cubin, Dim, FastMath, Fusion, GraphFile, Schedule, Targets, TimeoutS, Tuned, Url, compile_options
 from .out_file import out_file
 from .report import output, reported
 
 
 def explain(
     graph: GraphFile,
-    target: Annotated[
-        list[str] | None,
-        typer.Option("--target", "-t", help="cpu:native (default), cpu:x86-64-v3, cuda:sm_90 and others; repeatable."),
-    ] = None,
+    target: Targets = None,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Write the whole answer of the service.")] = None,
     dim: Dim = None,
     fast_math: FastMath = None,

@@ -15,6 +15,14 @@ GraphFile = Annotated[
     Path,
     typer.Argument(help=f"A graph: {FORMATS}.", exists=True, dir_okay=False, readable=True),
 ]
+Targets = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--target",
+        "-t",
+        help="cpu:native (default), cpu:x86-64-v3, cpu:aarch64, cuda:sm_90 and others; repeatable.",
+    ),
+]
 Dim = Annotated[
     list[str] | None,
     typer.Option(
