@@ -7,11 +7,9 @@ from typing import Any, Final
 import numpy.typing as npt
 
 from dialect.mlir import stablehlo
-from tensorkiln import build
 from tensorkiln.build import Tensor
 from tensorkiln.dtypes import DType
 from tensorkiln.frontends.composed import fourier
-from tensorkiln.frontends.composed.complex_numbers import Complex
 
 from .complex_numbers import as_pair, complex_operand
 from .op import Op
@@ -29,20 +27,15 @@ def _fft(op: Op) -> Value:
     def table(array: npt.NDArray[Any]) -> Tensor:
         return op.as_tensor(Known(array, DType.FLOAT64))
 
-    def along(x: Complex, axis: int, is_inverse: bool) -> Complex:
-        moved = Complex(*(build.moveaxis(part, axis, -1) for part in (x.real, x.imag)))
-        done = fourier.transform(moved, is_inverse, table, op.fail)
-        return Complex(*(build.moveaxis(part, -1, axis) for part in (done.real, done.imag)))
-
     # Rounded once, after all axes.
     x = complex_operand(op, 0).cast(DType.FLOAT64)
     others = [-place for place in range(2, len(lengths) + 1)]
     if kind == "RFFT":
         x = fourier.half(x.real, table, op.fail)
     elif kind in ("FFT", "IFFT"):
-        x = along(x, -1, kind == "IFFT")
+        x = fourier.along(x, -1, kind == "IFFT", table, op.fail)
     for axis in others:
-        x = along(x, axis, kind in ("IFFT", "IRFFT"))
+        x = fourier.along(x, axis, kind in ("IFFT", "IRFFT"), table, op.fail)
     if kind == "IRFFT":
         return fourier.from_half(x, lengths[-1], table, op.fail).cast(wanted.dtype)
     return as_pair(x.cast(wanted.dtype))

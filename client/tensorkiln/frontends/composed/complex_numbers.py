@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from operator import matmul, mul
 
 from ... import build
 from ...build import Tensor
@@ -37,7 +39,18 @@ class Complex:
         return Complex(self.real - other.real, self.imag - other.imag)
 
     def __mul__(self, other: Complex) -> Complex:
-        return Complex(self.real * other.real - self.imag * other.imag, self.real * other.imag + self.imag * other.real)
+        return product(self, other, mul)
+
+    def __matmul__(self, other: Complex) -> Complex:
+        return product(self, other, matmul)
+
+
+def product(left: Complex, right: Complex, multiply: Callable[[Tensor, Tensor], Tensor]) -> Complex:
+    """A product of complex numbers by what `multiply` is of their parts: of elements, matrices, or any axes."""
+    return Complex(
+        multiply(left.real, right.real) - multiply(left.imag, right.imag),
+        multiply(left.real, right.imag) + multiply(left.imag, right.real),
+    )
 
 
 def from_pairs(x: Tensor) -> Complex:
@@ -115,14 +128,7 @@ def _direction(x: Complex) -> Complex:
 
 def einsum(subscripts: str, left: Complex, right: Complex) -> Complex:
     """A sum of products over any axes."""
-
-    def summed(a: Tensor, b: Tensor) -> Tensor:
-        return build.einsum(subscripts, a, b)
-
-    return Complex(
-        summed(left.real, right.real) - summed(left.imag, right.imag),
-        summed(left.real, right.imag) + summed(left.imag, right.real),
-    )
+    return product(left, right, partial(build.einsum, subscripts))
 
 
 def in_float64(function: Callable[..., Complex], *operands: Complex) -> Complex:

@@ -55,6 +55,13 @@ def transform(x: Complex, is_inverse: bool, table: Table, refuse: Refusal) -> Co
     return Complex(*(part.reshape(shape).cast(x.dtype) for part in (found.real, found.imag)))
 
 
+def along(x: Complex, axis: int, is_inverse: bool, table: Table, refuse: Refusal) -> Complex:
+    """`transform` along any axis."""
+    moved = Complex(*(build.moveaxis(part, axis, -1) for part in (x.real, x.imag)))
+    found = transform(moved, is_inverse, table, refuse)
+    return Complex(*(build.moveaxis(part, -1, axis) for part in (found.real, found.imag)))
+
+
 def half(x: Tensor, table: Table, refuse: Refusal) -> Complex:
     """The first half of the transform of a real signal along the last axis: length / 2 + 1 elements."""
     whole = transform(Complex(x, build.zeros(x.builder, x.shape, x.dtype)), False, table, refuse)
@@ -158,11 +165,7 @@ def _convolution(x: Complex, length: int, sign: int, table: Table) -> Complex:
 
 
 def _product(x: Complex, length: int, sign: int, table: Table) -> Complex:
-    turns = _turns(length, length, length, sign, x.real, table)
-    return Complex(
-        x.real @ turns.real - x.imag @ turns.imag,
-        x.real @ turns.imag + x.imag @ turns.real,
-    )
+    return x @ _turns(length, length, length, sign, x.real, table)
 
 
 def _turns(rows: int, columns: int, length: int, sign: int, x: Tensor, table: Table) -> Complex:

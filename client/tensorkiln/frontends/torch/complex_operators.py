@@ -112,14 +112,7 @@ def _sum(sign: int) -> ComplexOperator:
 
 
 def _product(first: str, second: str) -> ComplexOperator:
-    def apply(call: Call) -> Complex:
-        a, b = call.pair(first), call.pair(second)
-        product = build.matmul
-        return Complex(
-            product(a.real, b.real) - product(a.imag, b.imag), product(a.real, b.imag) + product(a.imag, b.real)
-        )
-
-    return apply
+    return lambda call: call.pair(first) @ call.pair(second)
 
 
 def _conjugate(x: Complex) -> Complex:

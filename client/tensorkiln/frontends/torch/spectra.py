@@ -9,7 +9,7 @@ from ... import build
 from ...build import Tensor
 from ...dtypes import DType
 from ..composed.complex_numbers import Complex
-from ..composed.fourier import from_half, half, transform
+from ..composed.fourier import along, from_half, half
 from .call import Call
 
 _POWERS = {0: 0.0, 1: -0.5, 2: -1.0}
@@ -54,9 +54,7 @@ def _axes(call: Call, x: Tensor) -> list[int]:
 
 def _along(call: Call, x: Complex, axes: Sequence[int], is_inverse: bool) -> Complex:
     for axis in axes:
-        moved = Complex(*(build.moveaxis(part, axis, -1) for part in (x.real, x.imag)))
-        found = transform(moved, is_inverse, call.parameter, call.fail)
-        x = Complex(*(build.moveaxis(part, -1, axis) for part in (found.real, found.imag)))
+        x = along(x, axis, is_inverse, call.parameter, call.fail)
     return x
 
 
