@@ -111,7 +111,8 @@ class BlockProduct:
     """Emits products of blocks, for a kernel whose operands are at `bases`; `scratch` gives what was asked for.
 
     The block begins at `first_row` and `first_column`, and has so many `rows` and `columns`: names in the index. What
-    is known of names is in `space`.
+    is known of names is in `space`. The memory of the block has room for whole tiles, or
+    the block `is_exact`: what is behind it belongs to others.
     """
 
     def __init__(
@@ -122,8 +123,11 @@ class BlockProduct:
         scratch: Iterator[ir.Value],
         space: IndexSpace,
         frame: Frame,
+        *,
+        is_exact: bool = False,
     ) -> None:
         self.factors, self.blocking, self.bases, self.space = factors, blocking, bases, space
+        self.is_exact = is_exact
         left, right, dtype = factors.left, factors.right, factors.parts.dtype
         self.left, self.right = (
             next(scratch) if isinstance(source, Source) else bases[source.operand] for source in (left, right)
@@ -145,7 +149,8 @@ class BlockProduct:
 
         def kernel(rows: int) -> str:
             tiled = replace(blocking, tile_rows=rows)
-            return micro_kernel(self.module, product, tiled, steps, tile, narrows=0 < rest <= blocking.lanes)
+            narrows = 0 < rest <= blocking.lanes
+            return micro_kernel(self.module, product, tiled, steps, tile, narrows=narrows, is_exact=is_exact)
 
         self.kernels = {rows: kernel(rows) for rows in self._heights()}
 
@@ -237,6 +242,7 @@ class BlockProduct:
             (symbol("rows"), symbol("columns"), symbol("steps"), symbol("first_column"), first, stride),
             self.starts(index),
             index,
+            is_exact=self.is_exact,
         )
 
     def _multiply(self, result: ir.Value, first: Dim, stride: Dim, here: IndexEmitter) -> None:
@@ -267,7 +273,8 @@ class BlockProduct:
             *self._panels(left, "first_row", rows),
             *self._panels(right, "first_column", self.blocking.tile_columns),
         )
-        sizes = [here(dim) for dim in (tiles, symbol("columns"), symbol("steps"), *panels, first, stride)]
+        block = (symbol("rows"), symbol("columns"))
+        sizes = [here(dim) for dim in (tiles, *block, symbol("steps"), *panels, first, stride)]
         tables = self.left_tables if isinstance(left, InPlace) else []
         func.CallOp([], self.kernels[rows], [self.left, self.right, result, *tables, *sizes, self.starts(here)])
 

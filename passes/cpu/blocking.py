@@ -23,12 +23,13 @@ from .machine import VectorUnit
 
 DEPTH_BYTES = 1024
 """Of a packed row or column: a panel of the right operand then fills half to all of a 32 KiB L1 cache."""
-BLOCK_ROWS = 224
+BLOCK_ROWS, COLUMN_BYTES = 224, 1024
+"""Rows of the result block, and bytes of one: it waits in the cache for the maps behind the product."""
+STORED_ROWS, STORED_COLUMN_BYTES = 350, 2048
+"""Of a result block that is stored where it belongs: the packed operands have the cache to themselves."""
 MIN_GROUPS = 4
 MIN_TILES = 4
 """Of rows in a block: packing the right operand again for fewer costs more than another thread saves."""
-COLUMN_BYTES = 1024
-"""Of a row of the result block."""
 RESULT_BYTES = 512 * 1024
 """Of the result block, where the left operand is packed before: only the right operand is beside it in the cache."""
 VECTORS_PER_TILE = 2
@@ -47,24 +48,27 @@ class Blocking:
     block_depth: int
 
 
-def blockings(contraction: Contraction, unit: VectorUnit) -> Iterator[Blocking]:
-    """Blocks of the tallest tiles that the registers hold, and of those that just as many take to hold the rows."""
-    yield choose_blocking(contraction, unit)
+def blockings(contraction: Contraction, unit: VectorUnit, *, is_stored: bool) -> Iterator[Blocking]:
+    """Blocks of the tallest tiles that the registers hold, and of those that just as many take to hold the rows.
+
+    The result `is_stored` where it belongs, or waits in the cache.
+    """
+    yield choose_blocking(contraction, unit, is_stored=is_stored)
     rows, most = extent_of(contraction.rows), tallest_tile(unit)
     if isinstance(rows, int) and contraction.left.panels is None:
         fitted = ceil(rows / ceil(rows / most))
         if fitted < min(rows, most):
-            yield choose_blocking(contraction, unit, fitted)
+            yield choose_blocking(contraction, unit, fitted, is_stored=is_stored)
 
 
-def whole_tiles(contraction: Contraction, unit: VectorUnit) -> Iterator[Blocking]:
+def whole_tiles(contraction: Contraction, unit: VectorUnit, *, is_stored: bool) -> Iterator[Blocking]:
     """Blocks of the tallest tiles of which a row of the innermost loop is made up, if those are at least half as
     tall as registers allow.
     """
     inner, most = contraction.rows[-1].extent, tallest_tile(unit)
     if isinstance(inner, int) and contraction.left.panels is None:
         heights = (height for height in range(most, most // 2 - 1, -1) if inner % height == 0)
-        yield from (choose_blocking(contraction, unit, height) for height in islice(heights, 1))
+        yield from (choose_blocking(contraction, unit, height, is_stored=is_stored) for height in islice(heights, 1))
 
 
 def tallest_tile(unit: VectorUnit) -> int:
@@ -72,21 +76,26 @@ def tallest_tile(unit: VectorUnit) -> int:
     return (unit.registers - VECTORS_PER_TILE - 2) // VECTORS_PER_TILE
 
 
-def choose_blocking(contraction: Contraction, unit: VectorUnit, tile_rows: int | None = None) -> Blocking:
+def choose_blocking(
+    contraction: Contraction, unit: VectorUnit, tile_rows: int | None = None, *, is_stored: bool = False
+) -> Blocking:
     """The blocks for a contraction, no larger than its extents ask for, of tiles of so many rows, or the tallest."""
     dtype = contraction.dtype
     lanes = unit.lanes(dtype)
     tile_rows = tile_rows or tallest_tile(unit)
     tile_columns = lanes * VECTORS_PER_TILE
     rows, columns, batch = (extent_of(loops) for loops in (contraction.rows, contraction.columns, contraction.batch))
-    block_columns, most_rows = COLUMN_BYTES // dtype.itemsize, BLOCK_ROWS
+    most_rows, block_columns = BLOCK_ROWS, COLUMN_BYTES // dtype.itemsize
+    unit_columns = max(tile_columns, contraction.run)
     if contraction.left.panels is not None:
         tile_rows = contraction.left.panels.tile
-        block_columns = _narrowed(columns, batch, max(tile_columns, contraction.run), block_columns)
+        block_columns = _narrowed(columns, batch, unit_columns, block_columns)
         most_rows = RESULT_BYTES // dtype.itemsize // block_columns
-    elif isinstance(rows, int) and rows < tile_rows:
-        tile_rows = rows
-    most_rows = min(most_rows, _row_limit(rows, columns, batch, tile_rows, block_columns))
+    elif isinstance(rows, int):
+        tile_rows = min(tile_rows, max(rows, 1))
+        if isinstance(columns, int) and isinstance(batch, int):
+            most = (STORED_ROWS, STORED_COLUMN_BYTES // dtype.itemsize) if is_stored else (most_rows, block_columns)
+            most_rows, block_columns = _shared_out((rows, columns, batch), (tile_rows, unit_columns), most)
     return Blocking(
         lanes=lanes,
         tile_rows=tile_rows,
@@ -105,12 +114,32 @@ def _narrowed(columns: Dim, batch: Dim, tile: int, most: int) -> int:
     return min(most, max(share, tile))
 
 
-def _row_limit(rows: Dim, columns: Dim, batch: Dim, tile_rows: int, block_columns: int) -> int:
-    """Rows of a block: fewer where columns and batch alone would leave threads without a work-group."""
-    others = expr.mul(batch, expr.ceildiv(columns, block_columns))
-    if not isinstance(rows, int) or not isinstance(others, int) or others >= MIN_GROUPS:
-        return NO_LIMIT
-    return max(ceil(rows * max(others, 1) / MIN_GROUPS), MIN_TILES * tile_rows)
+def _shared_out(extents: tuple[int, int, int], tile: tuple[int, int], most: tuple[int, int]) -> tuple[int, int]:
+    """Rows and columns of a block, no more than `most`, and so few that threads have a work-group each.
+
+    `extents` are rows, columns and batch. Each block of columns packs all rows on the left, and each block of rows all
+    columns on the right: of the ways to share out, one that packs least is taken.
+    """
+    rows, columns, batch = extents
+    down, across = (max(ceil(extent / limit), 1) for extent, limit in zip(extents[:2], most, strict=True))
+    shares = [
+        (row_blocks, column_blocks)
+        for row_blocks in range(down, down + MIN_GROUPS)
+        for column_blocks in range(across, across + MIN_GROUPS)
+        if (row_blocks == down or rows >= row_blocks * MIN_TILES * tile[0])
+        and (column_blocks == across or columns >= column_blocks * tile[1])
+    ]
+    groups = max(batch, 1)
+    enough = [each for each in shares if each[0] * each[1] * groups >= MIN_GROUPS]
+    if not enough:
+        enough = [max(shares, key=lambda share: share[0] * share[1])]
+    row_blocks, column_blocks = min(enough, key=lambda share: rows * share[1] + columns * share[0])
+    return _in_tiles(rows, row_blocks, tile[0]), _in_tiles(columns, column_blocks, tile[1])
+
+
+def _in_tiles(extent: int, blocks: int, tile: int) -> int:
+    """Elements of each of so many blocks, whole tiles."""
+    return max(ceil(extent / blocks / tile), 1) * tile
 
 
 def balanced(extent: Dim, tile: int, limit: int) -> int:

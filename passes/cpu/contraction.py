@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from dialect.mlir import arith, ir, scf
 from passes.emit.index_emission import IndexEmitter
@@ -21,11 +22,19 @@ from passes.schedule.panels import Tiling, tiling_of
 from passes.schedule.record import kernel_item, on_processors, placed
 from passes.schedule.work import moved_bytes
 from tensorkiln import expr
+from tensorkiln.expr import Dim, symbol
 from tensorkiln.schedule import KernelItem
 
 from .block_maps import emit_maps
 from .block_product import BlockProduct, Factors, factors_of, left_in_place, product_scratch
-from .blocking import Blocking, blockings, group_counts, recorded_blocking, tiles_of_blocking, whole_tiles
+from .blocking import (
+    Blocking,
+    blockings,
+    group_counts,
+    recorded_blocking,
+    tiles_of_blocking,
+    whole_tiles,
+)
 from .cost import product_cycles, stage_cycles
 from .frame import Frame
 from .machine import Machine
@@ -92,8 +101,10 @@ def candidates(problem: Problem, machine: Machine) -> Iterator[Choice]:
 
 def _blockings(problem: Problem, machine: Machine) -> Iterator[Blocking]:
     """Those that pack the left operand, then those that read it where it lies."""
-    known = list(blockings(problem.parts, machine.vectors))
-    others = (each for each in whole_tiles(problem.parts, machine.vectors) if each not in known)
+    is_stored = _result(problem, machine) is not None
+    known = list(blockings(problem.parts, machine.vectors, is_stored=is_stored))
+    tall = whole_tiles(problem.parts, machine.vectors, is_stored=is_stored)
+    others = (each for each in tall if each not in known)
     yield from known
     yield from (each for each in others if isinstance(problem.factors(each).left, InPlace))
 
@@ -105,13 +116,44 @@ def _choice(problem: Problem, blocking: Blocking, machine: Machine) -> Choice:
     outer = (*parts.batch, *parts.rows)
     axes = placed(outer, [(*parts.depth, *parts.columns)], tiles, blocking.lanes)
     item = kernel_item(body.function.name, axes, on_processors(groups))
-    result = Scratch(parts.dtype, blocking.block_rows * blocking.block_columns)
+    block = Scratch(parts.dtype, blocking.block_rows * blocking.block_columns)
+    result = () if _result(problem, machine) else (block,)
 
     def cost(at: Evaluate) -> Cost:
         maps = sum(stage_cycles(body, stage, parts.columns, machine, at) for stage in body.stages[1:])
         return Cost(product_cycles(factors, blocking, machine, at) + maps, moved_bytes(body, at))
 
-    return Choice(NAME, item, (result, *product_scratch(factors, blocking)), cost)
+    return Choice(NAME, item, (*result, *product_scratch(factors, blocking)), cost)
+
+
+class Result(NamedTuple):
+    """Where the block of a work-group is in the result: the operand, its first element, and what rows are apart."""
+
+    operand: int
+    first: Dim
+    stride: Dim
+
+
+def _result(problem: Problem, machine: Machine) -> Result | None:
+    """The result that tiles are stored to as they are; None where maps follow, it is not made up of such rows, or the
+    machine stores no part of a vector at once. Without steps there are no tiles.
+    """
+    body, parts = problem.body, problem.parts
+    (stage, *maps), rows = body.stages, parts.rows
+    if maps or len(stage.stores) != 1 or parts.run or not machine.vectors.masked_lanes or not _are_linear(rows, stage):
+        return None
+    (store,) = stage.stores
+    if body.operands[store.operand].dtype is not parts.dtype or not body.space.is_positive(extent_of(parts.depth)):
+        return None
+    loops = (*parts.batch, rows[-1], parts.columns[-1])
+    form = linear_form(stage.domain.address, [loop.name for loop in (*loops, *rows[:-1], *parts.columns[:-1])])
+    assert form is not None, "a stage stores at the row-major address of its own loops"
+    base, (*of_batch, stride, step) = form[0], form[1][: len(loops)]
+    if step != 1:
+        return None
+    starts = [expr.mul(symbol(loop.name), each) for loop, each in zip(parts.batch, of_batch, strict=True)]
+    first = expr.add(base, *starts, expr.mul(symbol("first_row"), stride), symbol("first_column"))
+    return Result(store.operand, first, stride)
 
 
 def tilings(body: KernelBody, problem: Problem, machine: Machine) -> Sequence[Tiling]:
@@ -150,9 +192,12 @@ class _Emission:
         self.problem, self.blocking, self.frame = problem, blocking, frame
         shared = problem.body.local_from
         self.bases = dict(enumerate(frame.buffers[:shared]))
-        self.block, *scratch = frame.buffers[shared:]
+        self.result = _result(problem, frame.machine)
+        scratch = iter(frame.buffers[shared:])
+        self.block = self.bases[self.result.operand] if self.result else next(scratch)
+        factors, space = problem.factors(blocking), problem.body.space
         self.product = BlockProduct(
-            problem.factors(blocking), blocking, self.bases, iter(scratch), problem.body.space, frame
+            factors, blocking, self.bases, scratch, space, frame, is_exact=self.result is not None
         )
 
     def groups(self) -> None:
@@ -186,6 +231,9 @@ class _Emission:
             scf.YieldOp([])
 
     def _group(self, index: IndexEmitter) -> None:
+        if self.result:
+            self.product.add(self.block, self.result.first, self.result.stride, index)
+            return
         stride = self.blocking.block_columns
         self.product.clear(self.block, expr.mul(self.product.padded_rows, stride), index)
         self.product.add(self.block, 0, stride, index)

@@ -43,32 +43,43 @@ def multiply_few_rows(
     sizes: Sequence[Dim],
     starts: ir.Value,
     index: IndexEmitter,
+    *,
+    is_exact: bool,
 ) -> None:
     """Add the product of a block to its result, or store it there where it `starts`.
 
     `operands` are the left one, the right one, memory for the sums of the block, and the result; rows of the first and
     of the third are `strides` elements apart. The columns of a step of the depth lie side by side in the right one,
     from `first_column` after the place that `table` has for it. `sizes` are those of SIZES. Vectors of the result are
-    stored whole.
+    stored whole, unless the block `is_exact`: then the last one of a row is stored under a mask.
     """
-    name = f"multiply_few_{product}_{lanes}_{strides[0]}_{strides[1]}"
+    name = f"multiply_few_{product}_{lanes}_{strides[0]}_{strides[1]}" + ("_exact" if is_exact else "")
     pointer = ir.MemRefType.get([], mlir_scalar(product.dtype))
     word = ir.MemRefType.get([], ir.IntegerType.get_signless(32))
     types = [*[pointer] * 4, word, *[ir.IndexType.get()] * len(SIZES), ir.IntegerType.get_signless(1)]
 
     def define(arguments: Sequence[ir.Value]) -> None:
-        _FewRows(product, lanes, strides, arguments).define()
+        _FewRows(product, lanes, strides, arguments, is_exact).define()
 
     shared_function(module, name, types, define)
     func.CallOp([], name, [*operands, table, *(index(dim) for dim in sizes), starts])
 
 
 class _FewRows:
-    def __init__(self, product: Product, lanes: int, strides: tuple[int, int], arguments: Sequence[ir.Value]) -> None:
+    def __init__(
+        self,
+        product: Product,
+        lanes: int,
+        strides: tuple[int, int],
+        arguments: Sequence[ir.Value],
+        is_exact: bool,
+    ) -> None:
+        self.is_exact = is_exact
         self.product, self.lanes, (self.left_stride, self.sums_stride) = product, lanes, strides
         self.left, self.right, self.sums, self.result, self.table, *sizes, self.starts = arguments
         self.add = arith.addf if product.dtype.is_float else arith.addi
         self.vectors = ir.VectorType.get([lanes], mlir_scalar(product.dtype))
+        self.masks = ir.VectorType.get([lanes], ir.IntegerType.get_signless(1))
         self.nothing = vector.BroadcastOp(self.vectors, zero(product.dtype)).result
         known = {name: (0, 1 << 40) for name in SIZES}
         self.index = IndexEmitter(IndexSpace(known), dict(zip(SIZES, sizes, strict=True)))
@@ -93,7 +104,14 @@ class _FewRows:
     def _finish(self, is_first: bool, index: IndexEmitter) -> None:
         """From zero and added once: a sum over a long depth then loses as much as one over its blocks."""
         total, view = self._load(self._of_sums(index), index), self._of_result(index)
-        self._store(total if is_first else self.add(self._load(view, index), total), view, index)
+        if not self.is_exact:
+            self._store(total if is_first else self.add(self._load(view, index), total), view, index)
+            return
+        mask = vector.create_mask(self.masks, [index(symbol("columns") - symbol("column"))])
+        if not is_first:
+            before = vector.MaskedLoadOp(self.vectors, view, [index(0)], mask, self.nothing).result
+            total = self.add(before, total)
+        vector.MaskedStoreOp(view, [index(0)], mask, total)
 
     def _load(self, view: ir.Value, index: IndexEmitter) -> ir.Value:
         return vector.LoadOp(self.vectors, view, [index(0)]).result
@@ -133,8 +151,7 @@ class _FewRows:
                 self._vector(steps, None, inside.inside({}))
                 scf.YieldOp([])
             with ir.InsertionPoint(choice.else_block):
-                lanes = ir.VectorType.get([self.lanes], ir.IntegerType.get_signless(1))
-                self._vector(steps, vector.create_mask(lanes, [left_over]), inside.inside({}))
+                self._vector(steps, vector.create_mask(self.masks, [left_over]), inside.inside({}))
                 scf.YieldOp([])
             scf.YieldOp([])
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from dialect.mlir import arith, ir, memref, scf, vector
@@ -32,27 +33,34 @@ class LeftSteps(NamedTuple):
 
 
 def micro_kernel(
-    module: ir.Operation, product: Product, blocking: Blocking, left: LeftSteps, right: int, *, narrows: bool
+    module: ir.Operation,
+    product: Product,
+    blocking: Blocking,
+    left: LeftSteps,
+    right: int,
+    *,
+    narrows: bool,
+    is_exact: bool,
 ) -> str:
     """The name of the function for these sizes in `module`, which is added when it is not there.
 
-    `f(left, right, result, row tiles, columns, depth, left first, left panel, right first, right panel, result first,
-    stride, starts)` adds the product of panels to the result block, whose rows are `stride` elements apart, or stores
-    it there where it `starts`. What is addressed begins `first` elements into its memory, and each panel has `panel`
-    elements. One on the left holds the `tile_rows` rows of a tile, one on the right `right` columns for each step,
-    whole vectors, of one tile, several, or a part of one. Where it `narrows`, no more than one vector is computed of a
-    last tile that needs no other. A left operand in place takes two tables behind the result: where rows are, and from
-    there the steps.
+    `f(left, right, result, row tiles, rows, columns, depth, left first, left panel, right first, right panel, result
+    first, stride, starts)` adds the product of panels to the result block, whose rows are `stride` elements apart, or
+    stores it there where it `starts`. Tiles are stored whole; of a block that `is_exact`, just what is inside. What is
+    addressed begins `first` elements into its memory, and each panel has `panel` elements. One on the left holds the
+    `tile_rows` rows of a tile, one on the right `right` columns for each step, whole vectors, of one tile, several, or
+    a part of one. Where it `narrows`, no more than one vector is computed of a last tile that needs no other. A left
+    operand in place takes two tables behind the result: where rows are, and from there the steps.
     """
-    kind = f"_{left.step}_{left.row}_{left.run}_{right}" + ("_narrow" if narrows else "")
+    kind = f"_{left.step}_{left.row}_{left.run}_{right}" + "_narrow" * narrows + "_exact" * is_exact
     name = f"multiply_{product}_{blocking.tile_rows}x{blocking.tile_columns}_{blocking.lanes}{kind}"
     pointer, index = ir.MemRefType.get([], mlir_scalar(product.dtype)), ir.IndexType.get()
 
     def define(arguments: Sequence[ir.Value]) -> None:
-        _define(arguments, product, blocking, left, right, narrows)
+        _define(arguments, product, blocking, left, right, narrows, is_exact)
 
     tables = [ir.MemRefType.get([], ir.IntegerType.get_signless(32))] * (2 if left.run else 0)
-    types = [*[pointer] * 3, *tables, *[index] * 9, ir.IntegerType.get_signless(1)]
+    types = [*[pointer] * 3, *tables, *[index] * 10, ir.IntegerType.get_signless(1)]
     return shared_function(module, name, types, define)
 
 
@@ -66,12 +74,14 @@ def _define(
     of_left: LeftSteps,
     of_right: int,
     narrows: bool,
+    is_exact: bool,
 ) -> None:
     left, right, result, *rest = arguments
     tables, rest = (rest[:2], rest[2:]) if of_left.run else ([], rest)
-    row_tiles, columns, depth, *sizes, starts = rest
-    known = {name: (0, 1 << 40) for name in ("columns", *SIZES)}
-    emit = IndexEmitter(IndexSpace(known), dict(zip(("columns", *SIZES), (columns, *sizes), strict=True)))
+    row_tiles, rows, columns, depth, *sizes, starts = rest
+    names = ("rows", "columns", *SIZES)
+    known = {name: (0, 1 << 40) for name in names}
+    emit = IndexEmitter(IndexSpace(known), dict(zip(names, (rows, columns, *sizes), strict=True)))
     over_columns = scf.ForOp(emit(0), columns, emit(blocking.tile_columns))
     with ir.InsertionPoint(over_columns.body):
         emit.space.bound("column", 0, 1 << 40)
@@ -79,12 +89,11 @@ def _define(
 
         def tiles(vectors: int) -> None:
             inside = here.inside({})
-            rows = scf.ForOp(inside(0), row_tiles, inside(1))
-            with ir.InsertionPoint(rows.body):
-                inside = inside.inside({"row": rows.induction_variable})
-                _tile(
-                    product, blocking, vectors, (left, right, result), tables, depth, of_left, of_right, starts, inside
-                )
+            over_rows = scf.ForOp(inside(0), row_tiles, inside(1))
+            with ir.InsertionPoint(over_rows.body):
+                inside = inside.inside({"row": over_rows.induction_variable})
+                operands = (left, right, result)
+                _tile(product, blocking, vectors, operands, tables, depth, of_left, of_right, starts, is_exact, inside)
                 scf.YieldOp([])
 
         if narrows:
@@ -110,6 +119,7 @@ def _tile(
     of_left: LeftSteps,
     of_right: int,
     starts: ir.Value,
+    is_exact: bool,
     index: IndexEmitter,
 ) -> None:
     """One register tile, of so many vectors of columns, over the whole packed depth."""
@@ -150,16 +160,69 @@ def _tile(
             place = arith.addi(first, entry_of(tables[1], symbol("begin"), here))
             made = _run(step, over_depth, of_left.run, here.inside({"place": place}))
         scf.YieldOp(made)
-    # From zero and added once: a sum over a long depth then loses as much as one over its blocks, not over its steps.
-    add = arith.addf if product.dtype.is_float else arith.addi
-    choice = scf.IfOp(starts, has_else=True)
-    for block, is_first in ((choice.then_block, True), (choice.else_block, False)):
+    tile = _Tile(product, blocking, over_depth.results, views, starts)
+    if not is_exact:
+        tile.store(index)
+        return
+    rows, columns = symbol("row") * blocking.tile_rows + blocking.tile_rows, symbol("column") + vectors * lanes
+    fits = (index(dim) for dim in (symbol("rows") - rows, symbol("columns") - columns))
+    is_whole = arith.andi(*(arith.cmpi(arith.CmpIPredicate.sge, rest, index(0)) for rest in fits))
+    choice = scf.IfOp(is_whole, has_else=True)
+    for block, store in ((choice.then_block, tile.store), (choice.else_block, tile.store_inside)):
         with ir.InsertionPoint(block):
-            none = index.inside({})(0)
-            for value, view in zip(over_depth.results, views, strict=True):
-                total = value if is_first else add(vector.LoadOp(kind, view, [none]).result, value)
-                vector.StoreOp(total, view, [none])
+            store(index.inside({}))
             scf.YieldOp([])
+
+
+@dataclass(frozen=True, slots=True)
+class _Tile:
+    """The accumulators of a register tile, row by row, and where they go. They are stored where the tile `starts`, and
+    added to what is there where not.
+
+    From zero and added once: a sum over a long depth then loses as much as one over its blocks, not over its steps.
+    """
+
+    product: Product
+    blocking: Blocking
+    sums: Sequence[ir.Value]
+    views: Sequence[ir.Value]
+    starts: ir.Value
+
+    def store(self, index: IndexEmitter) -> None:
+        """All of it."""
+        choice = scf.IfOp(self.starts, has_else=True)
+        for block, is_first in ((choice.then_block, True), (choice.else_block, False)):
+            with ir.InsertionPoint(block):
+                none = index.inside({})(0)
+                for value, view in zip(self.sums, self.views, strict=True):
+                    total = value if is_first else self._added(vector.LoadOp(value.type, view, [none]).result, value)
+                    vector.StoreOp(total, view, [none])
+                scf.YieldOp([])
+
+    def store_inside(self, index: IndexEmitter) -> None:
+        """What is inside of the block."""
+        lanes, height = self.blocking.lanes, self.blocking.tile_rows
+        kind, flags = self.sums[0].type, ir.VectorType.get([lanes], ir.IntegerType.get_signless(1))
+        masks: list[ir.Value] = []
+        for part in range(len(self.sums) // height):
+            masks.append(vector.create_mask(flags, [index(symbol("columns") - symbol("column") - part * lanes)]))
+        nothing = vector.BroadcastOp(kind, zero(self.product.dtype)).result
+        # A sum from zero is never -0, so that zero can be added to it.
+        is_added = vector.BroadcastOp(flags, arith.xori(self.starts, arith.constant(self.starts.type, 1))).result
+        added = [arith.andi(mask, is_added) for mask in masks]
+        for row in range(height):
+            place = index(symbol("row") * height + row)
+            is_in = scf.IfOp(arith.cmpi(arith.CmpIPredicate.slt, place, index(symbol("rows"))))
+            with ir.InsertionPoint(is_in.then_block):
+                none = index.inside({})(0)
+                for part, mask in enumerate(masks):
+                    value, view = (each[row * len(masks) + part] for each in (self.sums, self.views))
+                    before = vector.MaskedLoadOp(kind, view, [none], added[part], nothing).result
+                    vector.MaskedStoreOp(view, [none], mask, self._added(before, value))
+                scf.YieldOp([])
+
+    def _added(self, before: ir.Value, value: ir.Value) -> ir.Value:
+        return arith.addf(before, value) if self.product.dtype.is_float else arith.addi(before, value)
 
 
 def _run(
