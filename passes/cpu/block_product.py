@@ -140,6 +140,7 @@ class BlockProduct:
         self.of = product = Product(dtype, factors.parts.rounding, self.traits)
         columns = extent_of(factors.parts.columns)
         rest = columns % blocking.tile_columns if isinstance(columns, int) else 1
+        last = -(-rest // blocking.lanes) or blocking.vectors
         steps = LeftSteps(1, left.stride if isinstance(left, InRows) else blocking.block_depth)
         if isinstance(left, Packed):
             steps = LeftSteps(blocking.tile_rows, 1)
@@ -149,8 +150,7 @@ class BlockProduct:
 
         def kernel(rows: int) -> str:
             tiled = replace(blocking, tile_rows=rows)
-            narrows = 0 < rest <= blocking.lanes
-            return micro_kernel(self.module, product, tiled, steps, tile, narrows=narrows, is_exact=is_exact)
+            return micro_kernel(self.module, product, tiled, steps, tile, last=last, is_exact=is_exact)
 
         self.kernels = {rows: kernel(rows) for rows in self._heights()}
 

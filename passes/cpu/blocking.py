@@ -28,11 +28,16 @@ BLOCK_ROWS, COLUMN_BYTES = 224, 1024
 STORED_ROWS, STORED_COLUMN_BYTES = 350, 2048
 """Of a result block that is stored where it belongs: the packed operands have the cache to themselves."""
 MIN_GROUPS = 4
-MIN_TILES = 4
-"""Of rows in a block: packing the right operand again for fewer costs more than another thread saves."""
+MIN_ROWS = 56
+"""In a block: packing the right operand again for fewer costs more than another thread saves."""
 RESULT_BYTES = 512 * 1024
 """Of the result block, where the left operand is packed before: only the right operand is beside it in the cache."""
+PANEL_BYTES = 32 * 1024
+"""Of a panel of the right operand that stays in an L1 cache."""
 VECTORS_PER_TILE = 2
+WIDE_TILE, WIDE_REGISTERS = 4, 32
+"""Vectors of a tile that loads less for each product, but of whose rows fewer inner loops are made up; and registers
+that it takes."""
 NO_LIMIT = 1 << 30
 
 
@@ -47,43 +52,71 @@ class Blocking:
     block_columns: int
     block_depth: int
 
+    @property
+    def vectors(self) -> int:
+        """Of a row of a tile."""
+        return self.tile_columns // self.lanes
+
 
 def blockings(contraction: Contraction, unit: VectorUnit, *, is_stored: bool) -> Iterator[Blocking]:
     """Blocks of the tallest tiles that the registers hold, and of those that just as many take to hold the rows.
 
     The result `is_stored` where it belongs, or waits in the cache.
     """
-    yield choose_blocking(contraction, unit, is_stored=is_stored)
-    rows, most = extent_of(contraction.rows), tallest_tile(unit)
-    if isinstance(rows, int) and contraction.left.panels is None:
-        fitted = ceil(rows / ceil(rows / most))
-        if fitted < min(rows, most):
-            yield choose_blocking(contraction, unit, fitted, is_stored=is_stored)
+    rows, panels = extent_of(contraction.rows), contraction.left.panels
+    for vectors in _widths(contraction, unit):
+        most = tallest_tile(unit, vectors)
+        if panels is not None and panels.tile > most:
+            continue
+        yield choose_blocking(contraction, unit, vectors=vectors, is_stored=is_stored)
+        if isinstance(rows, int) and panels is None:
+            fitted = ceil(rows / ceil(rows / most))
+            if fitted < min(rows, most):
+                yield choose_blocking(contraction, unit, fitted, vectors=vectors, is_stored=is_stored)
+
+
+def _widths(contraction: Contraction, unit: VectorUnit) -> Iterator[int]:
+    """Vectors of a tile. Of the last wide one as many are computed as there are columns: that has to be known."""
+    rows, columns = extent_of(contraction.rows), extent_of(contraction.columns)
+    narrow = VECTORS_PER_TILE * unit.lanes(contraction.dtype)
+    is_tall = not isinstance(rows, int) or rows > tallest_tile(unit)
+    if unit.registers >= WIDE_REGISTERS and is_tall and isinstance(columns, int) and columns > narrow:
+        yield WIDE_TILE
+    yield VECTORS_PER_TILE
 
 
 def whole_tiles(contraction: Contraction, unit: VectorUnit, *, is_stored: bool) -> Iterator[Blocking]:
     """Blocks of the tallest tiles of which a row of the innermost loop is made up, if those are at least half as
     tall as registers allow.
     """
-    inner, most = contraction.rows[-1].extent, tallest_tile(unit)
-    if isinstance(inner, int) and contraction.left.panels is None:
+    inner = contraction.rows[-1].extent
+    if not isinstance(inner, int) or contraction.left.panels is not None:
+        return
+    for vectors in _widths(contraction, unit):
+        most = tallest_tile(unit, vectors)
         heights = (height for height in range(most, most // 2 - 1, -1) if inner % height == 0)
-        yield from (choose_blocking(contraction, unit, height, is_stored=is_stored) for height in islice(heights, 1))
+        for height in islice(heights, 1):
+            yield choose_blocking(contraction, unit, height, vectors=vectors, is_stored=is_stored)
 
 
-def tallest_tile(unit: VectorUnit) -> int:
+def tallest_tile(unit: VectorUnit, vectors: int = VECTORS_PER_TILE) -> int:
     """Rows of accumulators in the registers, but for the vectors of the right operand, a broadcast, and one to spare"""
-    return (unit.registers - VECTORS_PER_TILE - 2) // VECTORS_PER_TILE
+    return (unit.registers - vectors - 2) // vectors
 
 
 def choose_blocking(
-    contraction: Contraction, unit: VectorUnit, tile_rows: int | None = None, *, is_stored: bool = False
+    contraction: Contraction,
+    unit: VectorUnit,
+    tile_rows: int | None = None,
+    *,
+    vectors: int = VECTORS_PER_TILE,
+    is_stored: bool = False,
 ) -> Blocking:
     """The blocks for a contraction, no larger than its extents ask for, of tiles of so many rows, or the tallest."""
     dtype = contraction.dtype
     lanes = unit.lanes(dtype)
-    tile_rows = tile_rows or tallest_tile(unit)
-    tile_columns = lanes * VECTORS_PER_TILE
+    tile_rows = tile_rows or tallest_tile(unit, vectors)
+    tile_columns = lanes * vectors
     rows, columns, batch = (extent_of(loops) for loops in (contraction.rows, contraction.columns, contraction.batch))
     most_rows, block_columns = BLOCK_ROWS, COLUMN_BYTES // dtype.itemsize
     unit_columns = max(tile_columns, contraction.run)
@@ -102,7 +135,7 @@ def choose_blocking(
         tile_columns=tile_columns,
         block_rows=balanced(rows, tile_rows, most_rows),
         block_columns=block_columns,
-        block_depth=DEPTH_BYTES // dtype.itemsize,
+        block_depth=min(DEPTH_BYTES, PANEL_BYTES // tile_columns) // dtype.itemsize,
     )
 
 
@@ -126,7 +159,7 @@ def _shared_out(extents: tuple[int, int, int], tile: tuple[int, int], most: tupl
         (row_blocks, column_blocks)
         for row_blocks in range(down, down + MIN_GROUPS)
         for column_blocks in range(across, across + MIN_GROUPS)
-        if (row_blocks == down or rows >= row_blocks * MIN_TILES * tile[0])
+        if (row_blocks == down or rows >= row_blocks * MIN_ROWS)
         and (column_blocks == across or columns >= column_blocks * tile[1])
     ]
     groups = max(batch, 1)

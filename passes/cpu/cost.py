@@ -48,6 +48,8 @@ ENTRY: Final = 4.5
 """Beginning an innermost loop."""
 ROW_SUM: Final = 9.0
 """Combining the vectors in which a row is reduced."""
+LOADED: Final = 0.15
+"""An element or a vector that is loaded for the products of a register tile, beside these."""
 PACK_VECTOR: Final = 2.6
 PACK_ELEMENT: Final = 1.2
 PACK_SQUARE: Final = 0.6
@@ -135,12 +137,14 @@ def product_cycles(factors: Factors, blocking: Blocking, machine: Machine, at: E
         packed = _packing(factors.left, batch * rows * depth * ceil(columns / blocking.block_columns), blocking)
         return packed + steps * (1 / machine.core.products + 2 * ACCESS / STEPS)
     row_tiles, column_tiles = ceil(rows / blocking.tile_rows), ceil(columns / blocking.tile_columns)
-    vectors = blocking.tile_rows * blocking.tile_columns / blocking.lanes
-    products = batch * row_tiles * column_tiles * depth * vectors / machine.core.products
+    vectors = ceil(columns / blocking.lanes)
+    steps = batch * row_tiles * depth
+    products = steps * vectors * blocking.tile_rows / machine.core.products
+    products += steps * (column_tiles * blocking.tile_rows + vectors) * LOADED
     row_blocks, column_blocks = ceil(rows / blocking.block_rows), ceil(columns / blocking.block_columns)
     packed = _packing(factors.left, batch * row_tiles * blocking.tile_rows * depth * column_blocks, blocking)
     packed += _packing(factors.right, batch * columns * depth * row_blocks, blocking)
-    stores = batch * rows * column_tiles * ceil(depth / blocking.block_depth) * 2
+    stores = batch * rows * vectors * ceil(depth / blocking.block_depth)
     return products + packed + stores * ACCESS
 
 

@@ -16,7 +16,7 @@ from passes.scalar.registers import zero
 from tensorkiln import expr
 from tensorkiln.expr import Dim, symbol
 
-from .blocking import VECTORS_PER_TILE, Blocking
+from .blocking import Blocking
 from .offset_table import entry_of
 from .shared_functions import shared_function
 
@@ -39,7 +39,7 @@ def micro_kernel(
     left: LeftSteps,
     right: int,
     *,
-    narrows: bool,
+    last: int,
     is_exact: bool,
 ) -> str:
     """The name of the function for these sizes in `module`, which is added when it is not there.
@@ -49,15 +49,19 @@ def micro_kernel(
     stores it there where it `starts`. Tiles are stored whole; of a block that `is_exact`, just what is inside. What is
     addressed begins `first` elements into its memory, and each panel has `panel` elements. One on the left holds the
     `tile_rows` rows of a tile, one on the right `right` columns for each step, whole vectors, of one tile, several, or
-    a part of one. Where it `narrows`, no more than one vector is computed of a last tile that needs no other. A left
+    a part of one. No more than `last` vectors are computed of a last tile that needs no other. A left
     operand in place takes two tables behind the result: where rows are, and from there the steps.
     """
-    kind = f"_{left.step}_{left.row}_{left.run}_{right}" + "_narrow" * narrows + "_exact" * is_exact
+    kind = (
+        f"_{left.step}_{left.row}_{left.run}_{right}"
+        + (f"_{last}" if last < blocking.vectors else "")
+        + "_exact" * is_exact
+    )
     name = f"multiply_{product}_{blocking.tile_rows}x{blocking.tile_columns}_{blocking.lanes}{kind}"
     pointer, index = ir.MemRefType.get([], mlir_scalar(product.dtype)), ir.IndexType.get()
 
     def define(arguments: Sequence[ir.Value]) -> None:
-        _define(arguments, product, blocking, left, right, narrows, is_exact)
+        _define(arguments, product, blocking, left, right, last, is_exact)
 
     tables = [ir.MemRefType.get([], ir.IntegerType.get_signless(32))] * (2 if left.run else 0)
     types = [*[pointer] * 3, *tables, *[index] * 10, ir.IntegerType.get_signless(1)]
@@ -73,7 +77,7 @@ def _define(
     blocking: Blocking,
     of_left: LeftSteps,
     of_right: int,
-    narrows: bool,
+    last: int,
     is_exact: bool,
 ) -> None:
     left, right, result, *rest = arguments
@@ -96,16 +100,16 @@ def _define(
                 _tile(product, blocking, vectors, operands, tables, depth, of_left, of_right, starts, is_exact, inside)
                 scf.YieldOp([])
 
-        if narrows:
+        if last < blocking.vectors:
             left_over = here(symbol("columns") - symbol("column"))
-            is_wide = arith.cmpi(arith.CmpIPredicate.sgt, left_over, here(blocking.lanes))
+            is_wide = arith.cmpi(arith.CmpIPredicate.sgt, left_over, here(last * blocking.lanes))
             choice = scf.IfOp(is_wide, has_else=True)
-            for block, vectors in ((choice.then_block, VECTORS_PER_TILE), (choice.else_block, 1)):
+            for block, vectors in ((choice.then_block, blocking.vectors), (choice.else_block, last)):
                 with ir.InsertionPoint(block):
                     tiles(vectors)
                     scf.YieldOp([])
         else:
-            tiles(VECTORS_PER_TILE)
+            tiles(blocking.vectors)
         scf.YieldOp([])
 
 
