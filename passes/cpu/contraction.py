@@ -28,6 +28,7 @@ from tensorkiln.schedule import KernelItem
 from .block_maps import emit_maps
 from .block_product import BlockProduct, Factors, factors_of, left_in_place, product_scratch
 from .blocking import (
+    VECTORS_PER_TILE,
     Blocking,
     blockings,
     group_counts,
@@ -169,9 +170,11 @@ def tilings(body: KernelBody, problem: Problem, machine: Machine) -> Sequence[Ti
     )
     read = [load.operand for each in body.stages for load in loads(each.elements, body.nodes)]
     found: list[Tiling] = []
+    # Narrow ones, of which a wide tile takes two: kernels with tiles of either width share what is packed.
+    panel = VECTORS_PER_TILE * blocking.lanes
     for access, tiled, tile in (
         (parts.left, parts.rows, blocking.tile_rows),
-        (parts.right, parts.columns, problem.parts.run or blocking.tile_columns),
+        (parts.right, parts.columns, problem.parts.run or panel),
     ):
         load = access.load
         # What is widened as it is packed takes less memory as it is.

@@ -19,8 +19,9 @@ EDGES = (
     (36, 64, 128),
     (23, 40, 81),
 )
-"""Rows, depth and columns: parts of tiles of two and of four vectors, more than a block of the depth and of columns, and
-whole tiles only."""
+"""Rows, depth and columns: parts of tiles of two and of four vectors, more than a block of the depth and of columns,
+and whole tiles only.
+"""
 
 
 def product(rows: int, depth: int, columns: int, dtype: str, *, symbolic: str = "", batch: int = 1) -> Graph:
