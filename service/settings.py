@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
-from pydantic import AfterValidator, BeforeValidator, Field, SecretStr
+from pydantic import AfterValidator, BeforeValidator, Field
 from pydantic_core import PydanticUseDefault
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
@@ -94,9 +94,7 @@ class Settings(BaseSettings):
     )
     queue: int = Field(default=256, ge=0, description="Compiles that may wait; more are answered 503.")
     queue_age_s: float = Field(default=60.0, gt=0, description="Seconds that a compile may wait before it is refused.")
-    broker: SecretStr = Field(
-        default=SecretStr(""), description="amqp:// URL of the broker of a farm, whose workers compile; empty: no farm."
-    )
+    farm: bool = Field(default=False, description="Compile nothing here: workers do that, which have the same store.")
     farm_width: int = Field(
         default=64, ge=1, le=10_000, description="Compiles of this service that the farm has at a time, at most."
     )
@@ -185,7 +183,7 @@ class Settings(BaseSettings):
     @property
     def width(self) -> int:
         """How many compiles this service has under way at a time, here or in a farm."""
-        return self.farm_width if self.broker.get_secret_value() else self.concurrency
+        return self.farm_width if self.farm else self.concurrency
 
     @property
     def memory_cap_mib(self) -> int:

@@ -16,7 +16,7 @@ OVERDUE_S: Final = 5.0
 ATTEMPTS: Final = 2
 """A compile that crashes is begun so many times in one attempt of a worker."""
 WORKER_S: Final = 15.0
-"""What a worker's process may take beyond its compiles before the farm ends it."""
+"""What a worker may take beyond its compiles, to take an order, and to sign and store what it made."""
 ANSWER_S: Final = 5.0
 """What reading a request and writing its answer may take beside queue and compile."""
 PROXY_S: Final = 5.0

@@ -159,8 +159,6 @@ class Compiles:
         self._tenancy.require_compile()
         # What a test hook leaves behind is for nobody.
         owner = self._tenancy.compile_owner if wanted.hook is None else ""
-        # Who has to be refused has not to wait for that.
-        await self._engine.check()
         async with turns as turn:
             count_cache(cache["status"], cache["reason"])
             self.started += 1

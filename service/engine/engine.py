@@ -47,7 +47,7 @@ from tensorkiln.trust import SignedRecord
 
 from .compiles import Compiled, Compiles
 from .explain import explain
-from .farm.make import farm_engine
+from .farm.engine import FarmEngine
 from .flights import Flights
 from .job import Job
 from .job_work import JobWork, Tell
@@ -110,7 +110,8 @@ class Engine:
         self._engine: CompileEngine
         if compiler is None:
             self.notary.isolation = settings.require_isolation
-            self._engine = farm_engine(settings, self._store, self._records, self.blobs, self.programs, self.notary)
+            farm = (self._store, self._records, self.blobs, self.programs, self.notary)
+            self._engine = FarmEngine.on(settings, *farm)
         else:
             self._engine = LocalEngine(
                 compiler,
@@ -141,7 +142,6 @@ class Engine:
             disk_floor_mib=settings.disk_floor_mib,
             queue_age_s=settings.ready_queue_age_s,
             oldest_s=lambda: self.fairness.compiles.load().oldest_s,
-            takes_orders=self._engine.check,
             lacks_workers=self._engine.lacks_workers,
         )
         self._is_closing = False
@@ -232,12 +232,6 @@ class Engine:
 
     async def _submitted(self, body: Body, hook: str | None, identifier: str | None = None) -> Job:
         answer = await self.repeated(body, hook)
-        if answer is None:
-            try:
-                await self._engine.check()
-            except UnavailableError:
-                # What is stored in other words needs no compile; what is not is refused with this very error.
-                answer = await self.compile(body, hook)
         if answer is not None:
             return await self._submissions.answered(body, hook, answer)
         with ExitStack() as counted:

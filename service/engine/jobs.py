@@ -18,11 +18,12 @@ from structlog.contextvars import bind_contextvars
 from service.fairness.threshold import is_fair
 from service.http.body import Body
 from service.identity.caller import Caller, caller
+from service.lease import BEAT_S, LEASE_S
 from service.observe.traces import traceparent
 from service.process.periodic import periodically
 from service.store.blobs import Blobs
 from service.store.bodies import Bodies
-from service.store.job_records import LEASE_S, Event, JobRecord, JobRecords
+from service.store.job_records import Event, JobRecord, JobRecords
 from service.store.location import FullStoreError
 from tensorkiln.errors import LostWorkerError, NotFoundError, RateLimitedError, UnavailableError
 
@@ -30,7 +31,6 @@ from .job import Job, follow
 from .job_outcome import kept
 from .job_work import DEFECT, MAX_ATTEMPTS, JobWork
 
-BEAT_S: Final = 1.5
 TELL_S: Final = 0.5
 """How often other services hear how far a job is."""
 CANCEL_S: Final = 10.0

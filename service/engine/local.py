@@ -10,10 +10,11 @@ from typing import Any, Final
 
 import structlog
 
+from service.lease import LEASE_S
 from service.sandbox.control import Limits
 from service.sandbox.frames import Message
 from service.sandbox.sandbox import Sandbox
-from service.store.attempts import LEASE_S, Attempts
+from service.store.attempts import Attempts
 from service.store.blobs import Blobs
 from service.store.crashes import MAX_CRASHES, Crash, Crashes
 from service.store.programs import MEASURE, Entry, Programs
@@ -57,9 +58,6 @@ class LocalEngine:
 
     async def start(self) -> None:
         """The sandbox is started by whoever made it."""
-
-    async def check(self) -> None:
-        """An order that can be forked can be taken, and that is seen to elsewhere."""
 
     def lacks_workers(self) -> str:
         """It does not: what compiles is the sandbox."""

@@ -1,4 +1,4 @@
-"""What an engine is: somewhere that compiles. `LocalEngine` is this machine, `CeleryEngine` a farm of workers."""
+"""What an engine is: somewhere that compiles. `LocalEngine` is this machine, `FarmEngine` a farm of workers."""
 
 from __future__ import annotations
 
@@ -21,10 +21,6 @@ class CompileEngine(Protocol):
 
     async def start(self) -> None:
         """Be ready for orders."""
-        ...
-
-    async def check(self) -> None:
-        """UnavailableError when an order could not be taken now."""
         ...
 
     def lacks_workers(self) -> str:

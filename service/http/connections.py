@@ -42,7 +42,7 @@ _LENGTHS: Final = frozenset({b"content-length", b"transfer-encoding"})
 _LAX_LINE: Final = re.compile(rb"(?<!\r)\n|\r\n[ \t]")
 """A line feed without a carriage return, and a field that is folded: h11 takes both, and a proxy may not."""
 KEPT_FILES: Final = 256
-"""File descriptors that are for other things than connections: the store, the sandbox, the broker."""
+"""File descriptors that are for other things than connections: the store and the sandbox."""
 
 
 def most_connections() -> int:

@@ -74,6 +74,6 @@ class ForkServers:
             self._spawned.pop(warm_up).abandon()
 
     def _wanted(self, settings: Settings) -> tuple[str, ...]:
-        if settings.broker.get_secret_value():
+        if settings.farm:
             return (READING,)
         return (COMPILING,) if self.is_for_one else (COMPILING, READING)

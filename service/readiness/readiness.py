@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from secrets import token_hex
 from typing import Final
 
@@ -17,20 +17,20 @@ from tensorkiln.errors import TensorkilnError, UnavailableError
 from .canary import AT_START, LIMITS, Canary, Ping
 from .check import Check, Failure
 
-CHECKS: Final = ("canary", "store", "engine", "disk", "queue")
+CHECKS: Final = ("canary", "store", "disk", "queue")
 EVERY_S: Final = 10.0
-"""The compiler, the store and the engine are tried at most this often."""
+"""The compiler and the store are tried at most this often."""
 _START_S: Final = AT_START.deadline_s + 10.0
 _MIB: Final = 1 << 20
 
 
 class Readiness:
-    """The checks `canary`, `store`, `engine`, `disk` and `queue`.
+    """The checks `canary`, `store`, `disk` and `queue`.
 
     `disk_floor_mib` MiB have to be free where a store in a directory lies, and no compile may have waited longer than
-    `queue_age_s` seconds; `oldest_s` says how long one has. `takes_orders` raises a TensorkilnError when the engine
-    would not take one. The canary is a small graph that `compiler` compiles, and a process forked by `reader` that does
-    nothing. Without a compiler `lacks_workers` says why no worker compiles it; that is no reason not to start.
+    `queue_age_s` seconds; `oldest_s` says how long one has. The canary is a small graph that `compiler` compiles, and a
+    process forked by `reader` that does nothing. Without a compiler `lacks_workers` says why no worker compiles it;
+    that is no reason not to start.
     """
 
     def __init__(
@@ -43,18 +43,10 @@ class Readiness:
         disk_floor_mib: int,
         queue_age_s: float,
         oldest_s: Callable[[], float],
-        takes_orders: Callable[[], Awaitable[None]],
         lacks_workers: Callable[[], str],
     ) -> None:
         async def disk() -> Failure | None:
             return await _disk(store, disk_floor_mib)
-
-        async def engine() -> Failure | None:
-            try:
-                await takes_orders()
-            except TensorkilnError as error:
-                return Failure.of("the engine takes no orders", error)
-            return None
 
         async def queue() -> Failure | None:
             return _queue(oldest_s(), queue_age_s)
@@ -73,10 +65,10 @@ class Readiness:
             lack = lacks_workers()
             return await here.failure() or (Failure(lack, lack) if lack else None)
 
-        stored = Check("store", _StoreLook(records).look, EVERY_S)
+        stored = Check("store", StoreLook(records).look, EVERY_S)
         self._vital = (here, stored)
         canary = Check("canary", there) if compiler is None else here
-        self._checks = (canary, stored, Check("engine", engine, EVERY_S), Check("disk", disk), Check("queue", queue))
+        self._checks = (canary, stored, Check("disk", disk), Check("queue", queue))
         assert tuple(check.name for check in self._checks) == CHECKS
 
     def begin(self) -> asyncio.Future[None]:
@@ -117,13 +109,16 @@ class Readiness:
             await check.close()
 
 
-class _StoreLook:
+class StoreLook:
+    """Looks whether the store takes what is written, and keeps it."""
+
     def __init__(self, records: Records) -> None:
         self._records = records
         # Services that share a store do not read each other's.
         self._path = f"{READINESS}{token_hex(8)}"
 
     async def look(self) -> Failure | None:
+        """Why the store is of no use now; None when it is."""
         written = {"value": token_hex(16)}
         try:
             await self._records.put(self._path, written)

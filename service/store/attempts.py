@@ -15,13 +15,11 @@ from secrets import token_hex
 from types import TracebackType
 from typing import Any, Final, Self
 
+from service.lease import BEAT_S, LEASE_S
 from tensorkiln.errors import UnavailableError
 
 from .crashes import FOLDER, MAX_CRASHES, Crash, Crashes
 
-LEASE_S: Final = 5.0
-"""Whoever has a place and has not said for so long that it lives has lost it."""
-BEAT_S: Final = 1.5
 _TRIES: Final = 5
 _HOLDER: Final = "holder"
 

@@ -19,6 +19,7 @@ import structlog
 from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
 from service.http.answers import Phase, Problem
+from service.lease import LEASE_S
 from tensorkiln.errors import UnavailableError
 from tensorkiln.limits import MAX_BODY_BYTES
 from tensorkiln.trust.record import Sha256
@@ -30,8 +31,6 @@ from .records import DamagedRecord, Records
 State = Literal["queued", "running", "done", "failed", "cancelled"]
 ENDED: Final[frozenset[State]] = frozenset({"done", "failed", "cancelled"})
 MAX_OPEN: Final = 100_000
-LEASE_S: Final = 5.0
-"""A service that has not said for so long that it lives has lost its jobs to the others."""
 CLOCKS_S: Final = 1.0
 """So far apart the clocks of the services of a store may be."""
 

@@ -1,31 +1,33 @@
-"""Where one process of a worker works: its sandbox, the store, and a key to sign with."""
+"""Where a worker works: its sandbox, the store, and a key to sign with."""
 
 from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
+from itertools import count
 from secrets import token_hex
 from typing import Any, Final
 
 import structlog
 
 from service.action import Action
+from service.engine.farm.engine import LOOK_EVERY_S
 from service.engine.farm.ledger import Ledger, Result, State, Task
-from service.engine.farm.message import MAX_ATTEMPTS, Message
 from service.engine.farm.roster import Roster
 from service.engine.farm.statements import Statements
 from service.engine.local import LocalEngine
 from service.engine.order import Cost, Made, Order, Wanted
 from service.observe.traces import continuing
+from service.readiness.readiness import StoreLook
 from service.sandbox import warm_ups
 from service.sandbox.sandbox import Sandbox
 from service.settings import Settings
 from service.store.blobs import Blobs
 from service.store.crashes import Crashes
-from service.store.location import open_store
+from service.store.location import directory_of, open_store
 from service.store.programs import Entry, Programs
 from service.store.records import Records
 from service.trust.keyring import Keyring
@@ -35,24 +37,25 @@ from tensorkiln.errors import InfrastructureError, TensorkilnError, UnavailableE
 
 from .heartbeat import Heartbeat
 
-BEAT_S: Final = 0.5
-"""How often a worker says that it is at an order, and looks whether that is wanted still: well below a lease."""
+_TELL_S: Final = 0.5
+"""How often a worker says how far an order is, and looks whether that is wanted still: well within a lease."""
 _END_S: Final = 2.0
 """So long the process of a compile may take to go; then it is taken to have had a processor all along."""
+_PAUSE_S: Final = 1.0
+"""A store that fails is not asked for orders again sooner."""
 
 _log = structlog.get_logger()
 
 
 class Bench:
-    """Carries orders out with these settings. Only what is signed here is believed by the services of the farm.
+    """Carries orders out with these settings. Only what is signed here is believed by the services of the farm."""
 
-    `is_consuming` is whether the worker gets orders from the broker now.
-    """
-
-    def __init__(self, settings: Settings, is_consuming: Callable[[], bool] = lambda: True) -> None:
+    def __init__(self, settings: Settings) -> None:
         self._settings = settings
         store = open_store(settings.store_location)
         records = Records(store)
+        self._store_look = StoreLook(records)
+        self._look_every_s = LOOK_EVERY_S[directory_of(store) is not None]
         self._blobs = Blobs(store)
         self._keyring = Keyring(settings.keys_directory, public_directory=settings.public_keys)
         self._notary = Notary(self._keyring, settings.worker, "process")
@@ -70,12 +73,18 @@ class Bench:
             # It is what a worker is there for: giving way would be to those that begin, which are for nobody yet.
             gives_way=False,
         )
-        self._presence = Heartbeat(self._sandbox, Roster(store, records, statements), self._name, is_consuming)
+        roster = Roster(store, records, statements)
+        self._presence = Heartbeat(self._sandbox, roster, self._name, settings.concurrency)
+        self.is_ready = self._presence.is_ready
 
     async def start(self) -> None:
-        """Start the fork server, and sign in. UnavailableError when the fork server or the key cannot be used."""
-        self._notary.isolation = (await self._sandbox.start()).level
+        """Try the key and the store, start the fork server, and sign in. UnavailableError with what cannot be used."""
+        self._keyring.publish()
         self._keyring.signer()
+        failure = await self._store_look.look()
+        if failure is not None and not failure.in_part:
+            raise UnavailableError(failure.reason)
+        self._notary.isolation = (await self._sandbox.start()).level
         await self._presence.start()
 
     async def close(self) -> None:
@@ -83,65 +92,98 @@ class Bench:
         await self._presence.close()
         await self._sandbox.close()
 
-    async def work(self, message: Message) -> str:
-        """What became of the attempt that a message announces.
+    async def work(self, ending: asyncio.Event) -> None:
+        """Take orders until `ending`, and see those through that are begun. Cancelled, it gives them back."""
+        end = asyncio.create_task(ending.wait())
+        working: set[asyncio.Task[str]] = set()
+        try:
+            while not ending.is_set():
+                await self._presence.is_fit.wait()
+                task = await self._take() if len(working) < self._settings.concurrency else None
+                if task is not None:
+                    working.add(asyncio.create_task(self.carry_out(task)))
+                    continue
+                is_full = len(working) >= self._settings.concurrency
+                pause = None if is_full else self._look_every_s
+                await asyncio.wait({end, *working}, timeout=pause, return_when=asyncio.FIRST_COMPLETED)
+                working = {each for each in working if not each.done()}
+            if working:
+                await asyncio.wait(working)
+        finally:
+            end.cancel()
+            for each in working:
+                each.cancel()
+            await asyncio.gather(*working, return_exceptions=True)
 
-        TensorkilnError when the store fails: then the service that announced it does so again.
+    async def _take(self) -> Task | None:
+        try:
+            return await self._ledger.take(self._name)
+        except InfrastructureError as error:
+            _log.error("no order can be taken", reason=error.message)
+            await asyncio.sleep(_PAUSE_S)
+            return None
+
+    async def carry_out(self, task: Task) -> str:
+        """What became of an order that is this worker's.
+
+        One that the store keeps from its end is begun again when the lease is over, and so is one that meets a defect.
         """
-        await self._presence.is_fit.wait()
-        with continuing(message.trace), self._presence.at_work():
+        outcome = "lost"
+        with continuing(task.trace), self._presence.at_work():
             try:
-                return await self._work(message)
+                outcome = await self._carry_out(task)
+            except asyncio.CancelledError:
+                outcome = "given back"
+                await asyncio.shield(self._ledger.release(task.id))
+                raise
+            except TensorkilnError as error:
+                _log.error("an order could not be seen through", reason=error.message)
+            except Exception as error:
+                _log.error("an order met a defect of the worker", exc_info=error)
             finally:
                 await self._crashes.settle()
+                _log.info("an order is over", outcome=outcome, order=task.id, attempt=task.attempt)
+        return outcome
 
-    async def _work(self, message: Message) -> str:
-        task = await self._ledger.find(message.owner, message.task)
-        if task is None:
-            return "not wanted any more"
+    async def _carry_out(self, task: Task) -> str:
         action = Action.from_components(task.action)
-        if action.digest != message.action or not 1 <= message.attempt <= MAX_ATTEMPTS:
-            # Whichever of them is forged: the service that waits says again what it wants, and so often and no more.
-            _log.error("an order is not what its message says", digest=message.action)
-            return "refused"
         if action.build_id != build().build_id:
-            _log.error("an order is for another build", digest=message.action)
-            # Left without a result, it would be announced again; every worker here would refuse it.
+            _log.error("an order is for another build", digest=action.digest)
+            # Left without a result, it would be begun again; every worker here would refuse it.
             refusal = TensorkilnError(
                 "A worker of the farm refused an order that is for another build of the compiler."
             )
-            await self._ledger.finish(task, Result(message.attempt, self._name, problem=refusal.to_problem()))
+            await self._ledger.finish(task, Result(self._name, problem=refusal.to_problem()))
             return "refused"
-        if not await self._ledger.claim(task, message.attempt, self._name):
-            return "begun by another"
         news: list[Mapping[str, Any]] = []
         cost = Cost()
         making = asyncio.create_task(self._make(task, action, cost, news.append))
         over = asyncio.Event()
-        beating = asyncio.create_task(self._beat(task, message.attempt, news, making, over))
+        telling = asyncio.create_task(self._tell(task, news, making, over))
         try:
             await asyncio.wait({making})
         finally:
             making.cancel()
             over.set()
-            # A beat that is broken off may be written all the same, after everything else.
-            await asyncio.wait({beating}, timeout=_END_S)
-            beating.cancel()
-        is_known, wanted = await asyncio.gather(cost.spending.settled(_END_S), self._ledger.find(task.owner, task.id))
-        if making.cancelled() or wanted is None:
-            await self._ledger.withdraw(task, message.attempt)
+            # What is told and broken off may be written all the same, after everything else.
+            await asyncio.wait({telling}, timeout=_END_S)
+            telling.cancel()
+        is_known, wanted = await asyncio.gather(cost.spending.settled(_END_S), self._ledger.find(task.id))
+        if making.cancelled() or wanted != task:
+            # Not what others say of it, who are at another attempt.
+            if wanted is None:
+                await self._ledger.release(task.id)
             return "given up"
         error = making.exception()
         if error is not None and not isinstance(error, TensorkilnError):
             raise error
         cpu_s = cost.spending.seconds if is_known else max(cost.spending.seconds, cost.seconds)
-        about = Result(message.attempt, self._name, news, cost.seconds, cpu_s)
+        about = Result(self._name, news, cost.seconds, cpu_s)
         if error is not None:
             await self._ledger.finish(task, replace(about, problem=error.to_problem()))
             return error.code
         made = making.result()
-        done = replace(about, entry=made.entry, attempts=made.attempts)
-        await self._ledger.finish(task, done)
+        await self._ledger.finish(task, replace(about, entry=made.entry, attempts=made.attempts))
         return "done"
 
     async def _make(self, task: Task, action: Action, cost: Cost, tell: Any) -> Made:
@@ -157,26 +199,19 @@ class Bench:
         wanted = Wanted(action, graph, task.with_dumps, task.hook, None, task.is_poison)
         return await engine.make(Order(wanted, {}, task.replaces, cost), tell)
 
-    async def _beat(
-        self,
-        task: Task,
-        attempt: int,
-        news: list[Mapping[str, Any]],
-        making: asyncio.Task[Made],
-        over: asyncio.Event,
+    async def _tell(
+        self, task: Task, news: list[Mapping[str, Any]], making: asyncio.Task[Made], over: asyncio.Event
     ) -> None:
-        """Say that the worker lives, until the order is given up or `over`. What ends before a beat needs none."""
-        beat = 0
-        while True:
+        """Say that the worker lives, until the order is given up or `over`. What ends before that needs none."""
+        for beat in count(1):
             with suppress(TimeoutError):
-                async with asyncio.timeout(BEAT_S):
+                async with asyncio.timeout(_TELL_S):
                     await over.wait()
                     return
-            beat += 1
             try:
-                if await self._ledger.find(task.owner, task.id) is None:
+                if await self._ledger.find(task.id) != task:
                     making.cancel()
                     return
-                await self._ledger.beat(task, State(attempt, self._name, beat, tuple(news)))
+                await self._ledger.beat(task, State(self._name, beat, tuple(news)))
             except InfrastructureError as error:
                 _log.error("a sign of life could not be given", reason=error.message)

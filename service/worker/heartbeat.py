@@ -1,21 +1,21 @@
-"""A process of a worker as the services see it: that it lives, that it compiles, and that its worker gets orders."""
+"""A worker as the services see it: that it lives, and that it compiles."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Generator
+import time
+from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from typing import Final
 
 import structlog
 
-from service.engine.farm.roster import SIGN_S, Role, Roster
+from service.engine.farm.roster import Role, Roster
+from service.lease import BEAT_S, LEASE_S
 from service.readiness.canary import Canary
 from service.readiness.check import Check
 from service.sandbox.sandbox import Sandbox
 from tensorkiln.errors import UnavailableError
-
-from .probe import tell
 
 TRY_EVERY_S: Final = 6.0
 """With the patience of a check, and the time until a service looks, what breaks is seen within 15 s."""
@@ -26,16 +26,18 @@ _log = structlog.get_logger()
 
 
 class Heartbeat:
-    """Signs in `roster` as `name`, and compiles the canary in `sandbox` now and then, between orders.
+    """Signs in `roster` as `name`, and compiles the canary in `sandbox` now and then, while it has a place for it.
 
-    `is_fit` is set while the last canary was compiled: until it is, the process begins no order. While its worker gets
-    none, which `is_consuming` says, it signs as one that is not fit.
+    `places` is how many orders it does at a time. `is_fit` is set while the last canary was compiled: until it is, the
+    worker begins no order.
     """
 
-    def __init__(self, sandbox: Sandbox, roster: Roster, name: str, is_consuming: Callable[[], bool]) -> None:
+    def __init__(self, sandbox: Sandbox, roster: Roster, name: str, places: int) -> None:
         self._roster = roster
         self._name = name
-        self._is_consuming = is_consuming
+        self._places = places
+        self._busy = 0
+        self._signed_at = float("-inf")
         self._canary = Check("canary", Canary(sandbox).look)
         self._role: Role | None = None
         self._attending: list[asyncio.Task[None]] = []
@@ -62,12 +64,19 @@ class Heartbeat:
 
     @contextmanager
     def at_work(self) -> Generator[None]:
-        """No canary is begun inside the block: the order may use all that there is."""
-        self._idle.clear()
+        """An order has a place inside the block; no canary is begun while orders have all of them."""
+        self._busy += 1
+        if self._busy >= self._places:
+            self._idle.clear()
         try:
             yield
         finally:
+            self._busy -= 1
             self._idle.set()
+
+    def is_ready(self) -> bool:
+        """Whether it has signed within a lease as one that compiles."""
+        return self._role == "worker" and time.monotonic() - self._signed_at < LEASE_S
 
     async def _look(self) -> None:
         while True:
@@ -82,7 +91,7 @@ class Heartbeat:
         if failure is None:
             self._become(is_fit=True)
         elif self.is_fit.is_set():
-            _log.error("a process of the worker does not compile, and begins no order until it does")
+            _log.error("the worker does not compile, and begins no order until it does")
             self._become(is_fit=False)
 
     def _become(self, *, is_fit: bool) -> None:
@@ -93,14 +102,13 @@ class Heartbeat:
     async def _sign(self) -> None:
         while True:
             self._changed.clear()
-            role: Role = "worker" if self.is_fit.is_set() and self._is_consuming() else "unfit"
+            role: Role = "worker" if self.is_fit.is_set() else "unfit"
             try:
-                await self._roster.sign(role, self._name)
+                await self._roster.sign(role, self._name, self._places)
                 if self._role is not None and self._role != role:
                     await self._roster.leave(self._role, self._name)
-                self._role = role
-                tell(is_fit=role == "worker")
-            except (UnavailableError, OSError) as error:
-                _log.error("a sign of life could not be given", reason=str(error))
+                self._role, self._signed_at = role, time.monotonic()
+            except UnavailableError as error:
+                _log.error("a sign of life could not be given", reason=error.message)
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._changed.wait(), SIGN_S)
+                await asyncio.wait_for(self._changed.wait(), BEAT_S)

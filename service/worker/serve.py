@@ -1,52 +1,48 @@
-"""A Celery worker with its processes."""
+"""A worker as a process: its start, its signals and its end."""
 
 from __future__ import annotations
 
-import os
+import asyncio
+import signal
+from typing import Final
 
-from celery.signals import worker_ready
-
-from service.engine.farm.app import declare, farm_app
-from service.engine.farm.message import queue_name
+from service.observe.export import record_spans
 from service.sandbox.cgroups import move_into_leaf
 from service.settings import Settings
 
-from .check import require_start
-from .consuming import Consuming
-from .station import Station
+from .bench import Bench
+from .figures import figures
+
+_ENDS: Final = (signal.SIGTERM, signal.SIGINT)
 
 
-def serve(settings: Settings) -> int:
-    """Work in `settings.concurrency` processes until SIGTERM, which lets what is begun come to its end.
+def serve(settings: Settings) -> None:
+    """Work until SIGTERM, which lets what is begun come to its end, or SIGQUIT, which does not.
 
-    1 when one of the processes could not begin. UnavailableError when none could.
+    UnavailableError when the isolation, the key or the store is not what a worker needs.
     """
-    app = farm_app(settings)
-    require_start(settings)
+    end_spans = record_spans() if settings.tracing else None
+    try:
+        asyncio.run(_work(settings))
+    finally:
+        if end_spans is not None:
+            end_spans()
+
+
+async def _work(settings: Settings) -> None:
     move_into_leaf()
-    with app.connection_for_write() as connection:
-        connection.ensure_connection(interval_start=0.2, interval_step=0.2, interval_max=5)
-        declare(app, connection)
-    consuming = Consuming()
-    consuming.install(app)
-    station = Station(settings, consuming)
-    station.install(app)
-    worker_ready.connect(lambda **_: _ready(station), weak=False)
-    worker = app.Worker(
-        hostname=f"{settings.worker}.{os.getpid()}",
-        pool="prefork",
-        concurrency=settings.concurrency,
-        queues=[queue_name()],
-        loglevel="WARNING",
-        without_gossip=True,
-        without_mingle=True,
-        without_heartbeat=True,
-        quiet=True,
-    )
-    worker.start()
-    return 1 if station.has_failed else worker.exitcode or 0
-
-
-def _ready(station: Station) -> None:
-    if not station.has_failed:
-        print("tensorkiln worker is ready", flush=True)
+    bench, ending = Bench(settings), asyncio.Event()
+    loop = asyncio.get_running_loop()
+    try:
+        await bench.start()
+        with figures(settings.worker_metrics, bench.is_ready):
+            working = asyncio.create_task(bench.work(ending))
+            for number in _ENDS:
+                loop.add_signal_handler(number, ending.set)
+            loop.add_signal_handler(signal.SIGQUIT, working.cancel)
+            print("tensorkiln worker is ready", flush=True)
+            await asyncio.wait({working})
+    finally:
+        await bench.close()
+    if not working.cancelled():
+        working.result()

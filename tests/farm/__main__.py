@@ -14,7 +14,6 @@ from typing import Final, NoReturn
 
 from tests.faults.requests import answered, body
 
-from .rabbit import missing
 from .topology import Farm
 
 # What a shell reports of a process that Ctrl-C has ended.
@@ -26,16 +25,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.farm", description="Run a farm on this machine.")
     parser.add_argument("--services", type=int, default=2, help="processes that answer HTTP (default: %(default)s)")
     parser.add_argument("--workers", type=int, default=4, help="processes that compile (default: %(default)s)")
-    parser.add_argument("--home", type=Path, help="directory of store, keys, broker and logs (default: a new one)")
+    parser.add_argument("--home", type=Path, help="directory of store, keys and logs (default: a new one)")
     parser.add_argument("--check", action="store_true", help="compile one graph by each service, and stop")
     arguments = parser.parse_args()
-    lacking = missing()
-    if lacking:
-        print(lacking, file=sys.stderr)
-        return 1
     with tempfile.TemporaryDirectory(prefix="kiln-farm-") as temporary:
         home: Path = arguments.home or Path(temporary)
-        print("The broker, the services and the workers start; that takes some 20 s.", flush=True)
+        print("The services and the workers start; that takes some 10 s.", flush=True)
         with Farm(home, services=arguments.services, workers=arguments.workers) as farm:
             return _stay(farm, arguments.check)
 
@@ -48,7 +43,7 @@ def _stay(farm: Farm, only_check: bool) -> int:
         if answer.status_code != 200:
             print(answer.text, file=sys.stderr)
             return 1
-    print(f"broker {farm.broker.url}, {len(farm.workers)} workers, store {farm.store}, logs {farm.home}/*.log")
+    print(f"{len(farm.workers)} workers, store {farm.store}, logs {farm.home}/*.log")
     if not only_check:
         with suppress(KeyboardInterrupt):
             print("Ctrl-C stops it.", flush=True)

@@ -1,4 +1,4 @@
-"""A farm: a broker, services, workers, and a store on a disk that they share."""
+"""A farm: services, workers, and a store on a disk that they share."""
 
 from __future__ import annotations
 
@@ -8,21 +8,19 @@ from typing import Any, Self
 
 from .members import Member
 from .ports import free_port
-from .rabbit import Rabbit
 
 
 class Farm:
     """Started by `start`, or as a context. `settings` are KILN_* variables of all, by their names in lower case.
 
-    A worker has one process: killing the group of one is losing one place to compile at.
+    A worker does one order at a time: killing the group of one is losing one place to compile at.
     """
 
     def __init__(self, home: Path, *, services: int = 2, workers: int = 4, **settings: Any):
         home.mkdir(parents=True, exist_ok=True)
         self.home = home
         self.store = home / "store"
-        self.broker = Rabbit(home / "rabbit")
-        shared = {"KILN_HOME": str(home), "KILN_STORE": str(self.store), "KILN_BROKER": self.broker.url}
+        shared = {"KILN_HOME": str(home), "KILN_STORE": str(self.store), "KILN_FARM": "1"}
         shared |= {f"KILN_{name.upper()}": str(value) for name, value in settings.items()}
         ports = [free_port() for _ in range(services)]
         self.urls = [f"http://127.0.0.1:{port}" for port in ports]
@@ -42,7 +40,6 @@ class Farm:
 
     def start(self) -> None:
         """Start everything, and wait until it is ready."""
-        self.broker.start()
         for member in (*self.services, *self.workers):
             member.start()
         for member in (*self.services, *self.workers):
@@ -52,13 +49,10 @@ class Farm:
         """End everything at once."""
         for member in (*self.services, *self.workers):
             member.kill()
-        self.broker.close()
 
     def stop(self) -> list[int]:
         """Stop everything as an orchestrator does; the exit statuses of services and workers."""
-        statuses = [member.stop() for member in (*self.services, *self.workers)]
-        self.broker.close()
-        return statuses
+        return [member.stop() for member in (*self.services, *self.workers)]
 
     def __enter__(self) -> Self:
         try:

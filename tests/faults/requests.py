@@ -37,7 +37,7 @@ def post(url: str, content: bytes, hook: str | None = None, **headers: str) -> h
 
 
 def answered(url: str, content: bytes, hook: str | None = None, **headers: str) -> httpx2.Response:
-    """As `post`; as a client does, this comes again when the service is busy, or does not hear from its broker."""
+    """As `post`; as a client does, this comes again when the service is busy."""
     end = time.monotonic() + 60
     while (answer := post(url, content, hook, **headers)).status_code == 503 and time.monotonic() < end:
         time.sleep(int(answer.headers["Retry-After"]))

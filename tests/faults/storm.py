@@ -17,12 +17,10 @@ from service.store.records import unsealed
 from tests.farm.members import Member
 from tests.farm.topology import Farm
 from tests.faults.size import sized
-from tests.service.server import children
 
 EVERY_S = sized(4.0, 2.0)
 """At the small size there are half as many workers, which take as long to begin again."""
 _FROZEN_S = 1.0
-_SENT_AGAIN = "a message was lost and is sent again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,14 +92,14 @@ class Storm:
         return any(action not in known for _, action in self._lost(self._processes(place)))
 
     def _processes(self, place: int) -> tuple[str, ...]:
-        """How the names begin of the processes that a worker has now."""
-        return tuple(f"worker-{place + 1}.{child}." for child in children(self.farm.workers[place].pid))
+        """How the name begins that a worker has now."""
+        return (f"worker-{place + 1}.{self.farm.workers[place].pid}.",)
 
     def _lost(self, processes: tuple[str, ...]) -> list[tuple[str, str]]:
         """What they have begun and not ended, by what the store has: who, and the digest of the action."""
         found: list[tuple[str, str]] = []
         for claim in self.farm.store.glob("farm/*/claims/*"):
-            owner, task = claim.parent.parent, claim.name.partition(".")[0]
+            owner, task = claim.parent.parent, claim.name
             begun, order = _record(claim), _record(owner / "open" / task)
             if begun and order and begun["worker"].startswith(processes) and not (owner / "done" / task).exists():
                 found.append((begun["worker"], Action.from_components(order["action"]).digest))
@@ -113,21 +111,12 @@ class Storm:
         lines = [line for service in self.farm.services for line in service.lines("a worker was lost")]
         return [line["at"] - struck[line["worker"]] for line in lines if line["worker"] in struck]
 
-    def sent_again(self) -> list[tuple[str, float]]:
-        """The actions whose message was lost with a worker that had not begun it, and when it was sent again."""
-        lines = [line for service in self.farm.services for line in service.lines(_SENT_AGAIN)]
-        return [(line["digest"], line["at"]) for line in lines]
-
     def recoveries(self, ended: Mapping[str, float]) -> list[float]:
         """Seconds from a strike to the end of what was lost by it; `ended` has the ends, by the digest of the action.
 
-        What was struck again, or met the end of a service as well, is counted from the last of it; and what a worker
-        had taken and not begun when it was struck, which no claim tells, from when its message was sent again.
+        What was struck again, or met the end of a service as well, is counted from the last of it.
         """
         last = {each.action: each.at for each in self.strikes if each.action in ended}
-        for action, at in self.sent_again():
-            if action in last and at < ended[action]:
-                last[action] = max(last[action], at)
         begun = {
             action: max([at, *(killed for killed in self.services_killed if killed < ended[action])])
             for action, at in last.items()

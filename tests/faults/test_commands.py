@@ -11,8 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.conftest import require_broker
-
 
 def run(module: str, *arguments: str, home: Path, **variables: str) -> subprocess.CompletedProcess[str]:
     clean = {name: value for name, value in os.environ.items() if not name.startswith("KILN_")}
@@ -27,7 +25,6 @@ def run(module: str, *arguments: str, home: Path, **variables: str) -> subproces
 
 @pytest.mark.xdist_group("farm")
 def test_the_script_runs_a_farm_and_ends_it(tmp_path: Path) -> None:
-    require_broker()
     arguments = ("--services", "2", "--workers", "1", "--home", str(tmp_path / "farm"), "--check")
     done = run("tests.farm", *arguments, home=tmp_path)
     assert done.returncode == 0, done.stderr
@@ -37,7 +34,6 @@ def test_the_script_runs_a_farm_and_ends_it(tmp_path: Path) -> None:
 
 @pytest.mark.xdist_group("farm")
 def test_the_script_ends_its_farm_however_often_it_is_told_to(tmp_path: Path) -> None:
-    require_broker()
     arguments = ("--services", "1", "--workers", "1", "--home", str(tmp_path / "farm"))
     command = [sys.executable, "-m", "tests.farm", *arguments]
     clean = {name: value for name, value in os.environ.items() if not name.startswith("KILN_")}
@@ -52,20 +48,6 @@ def test_the_script_ends_its_farm_however_often_it_is_told_to(tmp_path: Path) ->
         assert "stopped with [0, 0]" in script.stdout.read()
         assert script.stderr.read() == ""
     assert script.returncode == 0
-
-
-def test_a_worker_without_a_broker_says_what_it_needs(tmp_path: Path) -> None:
-    done = run("service.worker", home=tmp_path)
-    assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == "A worker takes its orders from a broker: set KILN_BROKER to an amqp:// URL.\n"
-
-
-@pytest.mark.parametrize("command", [("service", "--port", "0"), ("service.worker",)])
-def test_a_broker_of_an_unknown_kind_is_refused_without_its_password(tmp_path: Path, command: tuple[str, ...]) -> None:
-    done = run(*command, home=tmp_path, KILN_BROKER="sqs://me:secret@queue")
-    assert done.returncode != 0
-    assert "KILN_BROKER has the scheme 'sqs'" in done.stderr
-    assert "secret" not in done.stderr
 
 
 def test_a_worker_says_which_setting_it_cannot_read(tmp_path: Path) -> None:

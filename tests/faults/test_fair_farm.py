@@ -1,4 +1,4 @@
-"""A tenant that floods a farm has no more orders at the broker than the farm can soon do; others take turns with it."""
+"""A tenant that floods a farm has no more orders in the store than the farm can soon do; others take turns with it."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ from typing import Any
 
 import pytest
 
-from service.engine.farm.roster import SIGN_S
 from service.identity.keyring import Keyring
 from service.identity.scopes import Scope
+from service.lease import BEAT_S
 from tests.farm.topology import Farm
-from tests.faults.conftest import require_broker
 from tests.faults.requests import HTTP, slow_body
 from tests.faults.size import figures
 from tests.service.server import JSON
@@ -25,7 +24,6 @@ FEW = 10
 
 
 def test_an_order_is_done_soon_though_another_tenant_has_sixty_before_it(tmp_path: Path) -> None:
-    require_broker()
     keyring = Keyring(tmp_path / "farm" / "identity")
     flooder, other = (
         {**JSON, "Authorization": f"Bearer {keyring.make('test', tenant, list(Scope), None).text}"}
@@ -33,7 +31,7 @@ def test_an_order_is_done_soon_though_another_tenant_has_sixty_before_it(tmp_pat
     )
     with Farm(tmp_path / "farm", services=1, workers=1) as farm, ThreadPoolExecutor(4) as pool:
         (url,) = farm.urls
-        time.sleep(2 * SIGN_S)  # until the service has seen the worker
+        time.sleep(2 * BEAT_S)  # until the service has seen the worker
 
         def accept(headers: dict[str, str], number: int) -> str:
             wanted = {**headers, "Prefer": "respond-async"}

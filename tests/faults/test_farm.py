@@ -103,8 +103,8 @@ def test_what_somebody_without_a_key_writes_is_as_if_it_were_not_there(farm: Far
                 owner, task = path.parts[-3], path.name
                 if task not in forged and "#" not in task:  # that is being written
                     forged.add(task)
-                    done = asdict(Result(1, "forged"))
-                    asyncio.run(records.put(f"farm/{owner}/claims/{task}.1", {"worker": "forged"}))
+                    done = asdict(Result("forged"))
+                    asyncio.run(records.put(f"farm/{owner}/claims/{task}", {"worker": "forged"}))
                     asyncio.run(records.put(f"farm/{owner}/done/{task}", {**done, "problem": problem}))
 
     assert left_of_orders(farm) == []

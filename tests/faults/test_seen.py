@@ -17,11 +17,10 @@ from typer.testing import CliRunner
 
 from tensorkiln.cli.app import app
 from tests.farm.topology import Farm
-from tests.faults.conftest import require_broker
 from tests.faults.requests import accept, body, claimers, ended
 from tests.observe.readiness import RED_WITHIN_S, await_green, await_red, failed, without_fork_server
 from tests.service.bodies import compile_body, encoded, graph
-from tests.service.server import Server, children
+from tests.service.server import Server
 
 
 @contextmanager
@@ -76,18 +75,8 @@ def test_what_breaks_in_a_service_is_seen(server: Server, tmp_path: Path, check:
 @pytest.fixture(scope="module")
 def small_farm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Farm]:
     """One service and one worker."""
-    require_broker()
     with Farm(tmp_path_factory.mktemp("small"), services=1, workers=1) as running:
         yield running
-
-
-@contextmanager
-def without_broker(farm: Farm) -> Any:
-    farm.broker.kill()
-    try:
-        yield
-    finally:
-        farm.broker.start()
 
 
 @contextmanager
@@ -103,13 +92,11 @@ def without_worker(farm: Farm) -> Any:
 @contextmanager
 def without_compiler(farm: Farm) -> Any:
     """The worker lives, and its fork server does not for long."""
-    (process,) = children(farm.workers[0].pid)
-    with without_fork_server(process):
+    with without_fork_server(farm.workers[0].pid):
         yield
 
 
 FARM_BREAKS: dict[str, tuple[str, str, Callable[[Farm], AbstractContextManager[Any]]]] = {
-    "broker": ("engine", "takes no orders", without_broker),
     "worker": ("canary", "no worker of the farm says that it lives", without_worker),
     "compiler": ("canary", "none of them compiles", without_compiler),
     "store": ("store", "does not take", lambda farm: without_store(farm.home)),

@@ -11,7 +11,6 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.farm.ports import free_port
-from tests.farm.rabbit import missing
 from tests.farm.topology import Farm
 from tests.faults.requests import answered
 from tests.observe.collector import collector
@@ -20,7 +19,6 @@ from tests.service.bodies import compile_body, encoded
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 
 
-@pytest.mark.skipif(missing() != "", reason=missing())
 def test_a_worker_tells_its_figures_and_sends_the_spans_of_its_compiles(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from service.store.attempts import LEASE_S, Attempt, Attempts
+from service.lease import LEASE_S
+from service.store.attempts import Attempt, Attempts
 from service.store.crashes import MAX_CRASHES, REMEMBERED_S, Crash, Crashes
 from service.store.records import Records
 from tensorkiln.errors import UnavailableError

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from service.engine.farm.ledger import Ledger, State, Task
-from service.engine.farm.message import Message
 from service.engine.farm.statements import Statements
 from service.settings import Settings
 from service.store.blobs import Blobs
@@ -30,12 +29,12 @@ def test_an_order_of_another_build_comes_to_an_error_that_stays(tmp_path: Path) 
         notary = Notary(Keyring(settings.keys_directory), "service", "process")
         ledger = Ledger(store, Records(store), Statements(notary))
         other = action(1)  # its build is none
-        task = Task("service", "task", other.components, False, None, False, False, 5.0)
+        task = Task("task", 1, other.components, False, None, False, False, 5.0)
         await ledger.open(task)
         bench = Bench(settings)
-        assert await bench.work(Message("service", "task", 1, other.digest, 5.0)) == "refused"
+        assert await bench.carry_out(task) == "refused"
         await bench.close()
-        assert await ledger.finished("service") == ["task"]
+        assert await ledger.finished() == ["task"]
         result = await ledger.result(task)
         assert result is not None
         assert result.problem is not None
@@ -52,7 +51,7 @@ def test_nothing_is_left_of_an_order_that_is_taken_back_as_the_worker_writes(
     beat = Ledger.beat
 
     async def late(self: Ledger, task: Task, state: State) -> None:
-        await self.close(task.owner, task.id, state.attempt)
+        await self.close(task.id)
         await beat(self, task, state)
 
     monkeypatch.setattr(Ledger, "beat", late)
@@ -64,12 +63,12 @@ def test_nothing_is_left_of_an_order_that_is_taken_back_as_the_worker_writes(
         ledger = Ledger(store, Records(store), Statements(notary))
         graph = await Blobs(store).put(b"a graph that the hook does not read")
         wanted = replace(action(1), build_id=build().build_id, graph=graph)
-        task = Task("service", "task", wanted.components, False, "hang", False, False, 60.0)
+        task = Task("task", 1, wanted.components, False, "hang", False, False, 60.0)
         await ledger.open(task)
         bench = Bench(settings)
         await bench.start()
-        assert await bench.work(Message("service", "task", 1, wanted.digest, 60.0)) == "given up"
+        assert await bench.carry_out(task) == "given up"
         await bench.close()
-        assert [path for path in (tmp_path / "store" / "farm" / "service").rglob("*") if path.is_file()] == []
+        assert [path for path in (tmp_path / "store" / "farm").rglob("*") if path.is_file()] == []
 
     asyncio.run(run())

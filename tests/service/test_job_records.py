@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from service.identity.caller import LOCAL
-from service.store.job_records import LEASE_S, Event, JobRecord, JobRecords
+from service.lease import LEASE_S
+from service.store.job_records import Event, JobRecord, JobRecords
 from service.store.location import open_store
 from service.store.records import Records
 from tensorkiln.errors import UnavailableError

@@ -8,20 +8,18 @@ import time
 import pytest
 
 from service.engine.farm.ledger import State, Task
-from service.engine.farm.message import Message
-from service.engine.farm.pending import LEASE_S, Pending
+from service.engine.farm.pending import Pending
 from service.engine.order import Order, Wanted
+from service.lease import LEASE_S
 from tests.trust.stores import action
-
-OWNER, NAME = "owner", "order"
 
 
 def pending() -> Pending:
-    """An order that was announced for the first time."""
+    """An order that was offered for the first time."""
     wanted = Wanted(action(1), b"graph", with_dumps=False)
     components = wanted.action.components
-    task = Task(OWNER, NAME, components, with_dumps=False, hook=None, is_poison=False, replaces=False, deadline_s=60.0)
-    return Pending(Order(wanted), task, Message(OWNER, NAME, 1, wanted.action.digest, 60.0), lambda _: None)
+    task = Task("order", 1, components, with_dumps=False, hook=None, is_poison=False, replaces=False, deadline_s=60.0)
+    return Pending(Order(wanted), task, lambda _: None)
 
 
 def test_a_lost_attempt_costs_the_time_until_its_worker_was_heard_of_and_a_lease(
@@ -32,10 +30,10 @@ def test_a_lost_attempt_costs_the_time_until_its_worker_was_heard_of_and_a_lease
     async def test() -> None:
         lost = pending()
         begin = time.monotonic()
-        lost.claim()
-        lost.see(State(1, "worker", 1))
+        lost.begins("worker")
+        lost.see(State("worker", 1))
         heard = time.monotonic()
-        await asyncio.sleep(5 * lease_s)  # the broker is away, and nobody is told that it is lost
+        await asyncio.sleep(5 * lease_s)  # the store is away, and nobody is told that it is lost
         lost.next_attempt(None)
         assert lease_s <= lost.order.cost.seconds <= heard - begin + lease_s
 
@@ -45,10 +43,10 @@ def test_a_lost_attempt_costs_the_time_until_its_worker_was_heard_of_and_a_lease
 def test_an_attempt_that_goes_on_has_cost_what_it_took_so_far() -> None:
     async def test() -> None:
         running = pending()
-        assert running.claimed_s() == 0
+        assert running.run_s == 0
         begin = time.monotonic()
-        running.claim()
+        running.begins("worker")
         await asyncio.sleep(0.1)
-        assert 0 < running.claimed_s() <= time.monotonic() - begin
+        assert 0 < running.run_s <= time.monotonic() - begin
 
     asyncio.run(test())

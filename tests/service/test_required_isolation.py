@@ -12,7 +12,6 @@ from tests.service.server import Server, cache
 
 pytestmark = needs_landlock
 
-NO_BROKER = "amqp://127.0.0.1:1//"
 BODY = encoded(compile_body(graph("sin")))
 # The first is answered as a repeated request, the second by its program.
 SPELLINGS = (BODY, BODY + b" ")
@@ -21,7 +20,7 @@ STRONG: dict[str, Any] = {"require_isolation": Level.LANDLOCK.value}
 
 
 def test_an_answer_of_weaker_days_is_believed_by_nobody_who_requires_more(tmp_path: Path) -> None:
-    """The broker of the farm is away: what its service answers is what it believes of the store."""
+    """The farm has no worker: what its service answers is what it believes of the store."""
     home = tmp_path / "kiln"
     shared = {name: home / name for name in ("store", "keys", "identity")}
     with Server(home, **WEAK) as server:
@@ -29,11 +28,14 @@ def test_an_answer_of_weaker_days_is_believed_by_nobody_who_requires_more(tmp_pa
         assert weak["signatures"][0]["record"]["isolation"] == Level.PROCESS
         assert cache(server.compile(BODY)) == ("hit", "same request")
     path = f"/programs/{weak['programs'][0]['digest']}"
-    farm_settings: dict[str, Any] = {"broker": NO_BROKER, **STRONG, **shared}
+    farm_settings: dict[str, Any] = {"farm": 1, **STRONG, **shared}
     with Server(tmp_path / "farm", **farm_settings) as farm:
         isolation = farm.http.get("/capabilities").json()["isolation"]
         assert isolation == {"level": Level.LANDLOCK, "mechanisms": [], "shortcomings": []}
-        assert [farm.compile(body).status_code for body in SPELLINGS] == [503, 503]
+        waiting = [farm.post("/compile", body, Prefer="respond-async") for body in SPELLINGS]
+        assert [each.status_code for each in waiting] == [202, 202]
+        for each in waiting:
+            farm.http.delete(each.headers["Location"])
         assert farm.http.get(path).status_code == 404
         with Server(home, **STRONG) as server:
             again = server.compile(BODY)

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from service.engine.farm.roster import LEASE_S, Roster
+from service.engine.farm.roster import Roster
 from service.engine.farm.statements import Statements
+from service.lease import LEASE_S
 from service.store.location import open_store
 from service.store.records import Records
 from service.trust.keyring import Keyring
@@ -54,23 +55,24 @@ def test_whoever_does_not_sign_again_is_no_more_after_a_lease(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("workers", "services", "ahead", "most", "width"),
+    ("workers", "places", "services", "ahead", "most", "width"),
     [
-        (0, 1, 2.0, 64, 64),
-        (0, 0, 2.0, 1, 1),
-        (1, 1, 2.0, 64, 4),
-        (8, 2, 2.0, 64, 10),
-        (8, 0, 2.0, 64, 18),
-        (8, 1, 10_000.0, 600, 600),
-        (100, 1, 2.0, 64, 64),
+        (0, 1, 1, 2.0, 64, 64),
+        (0, 1, 0, 2.0, 1, 1),
+        (1, 1, 1, 2.0, 64, 4),
+        (8, 1, 2, 2.0, 64, 10),
+        (2, 4, 2, 2.0, 64, 10),
+        (8, 1, 0, 2.0, 64, 18),
+        (8, 1, 1, 10_000.0, 600, 600),
+        (100, 1, 1, 2.0, 64, 64),
     ],
 )
 def test_a_service_hands_out_its_share_of_what_workers_can_soon_do(
-    tmp_path: Path, workers: int, services: int, ahead: float, most: int, width: int
+    tmp_path: Path, workers: int, places: int, services: int, ahead: float, most: int, width: int
 ) -> None:
     async def test(roster: Roster, _: Clock) -> None:
         for number in range(workers):
-            await roster.sign("worker", str(number))
+            await roster.sign("worker", str(number), places)
         for number in range(services):
             await roster.sign("service", str(number))
         await roster.look()

@@ -73,7 +73,6 @@ def test_a_setting_that_does_not_do_is_named_in_one_line(
         ("KILN_STORE", "s4://bucket", "KILN_STORE"),
         ("KILN_IDENTITY", "{home}/file", "Not a directory"),
         ("KILN_REQUIRE_ISOLATION", "external", "KILN_ISOLATION=bwrap"),
-        ("KILN_BROKER", "nonsense", "amqp://"),
         ("KILN_TRACING", "1", "set OTEL_EXPORTER_OTLP_ENDPOINT"),
     ],
 )

@@ -11,9 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import SecretStr
 
-from service.engine.farm.app import farm_app
 from service.routes.compile import in_time
 from service.settings import Settings
 from service.store.crashes import MAX_CRASHES
@@ -67,23 +65,6 @@ def test_what_stands_around_the_service_fits_the_defaults() -> None:
     assert waits is not None
     assert Timeouts.of(settings.compile_deadline_s, int(waits[1])).lets_finish(int(grace[1]))
     assert stop_s(0, int(grace[1])) <= int(stop[1])
-
-
-@pytest.mark.parametrize("deadline_s", [7, 60, 3600])
-def test_a_worker_is_ended_by_the_farm_at_its_time_out(deadline_s: int) -> None:
-    settings = Settings(compile_deadline_s=deadline_s, broker=SecretStr("amqp://nobody@localhost"))
-    conf = farm_app(settings).conf
-    assert conf.task_time_limit == settings.timeouts.worker_s
-    # Delivered again only when no worker can still be at it.
-    (queue,) = conf.task_queues
-    held_ms = queue.consumer_arguments["x-consumer-timeout"]
-    assert 1000 * (settings.timeouts.worker_s + conf.worker_proc_alive_timeout) < held_ms
-
-
-def test_no_setting_changes_how_the_queue_is_declared() -> None:
-    url = SecretStr("amqp://nobody@localhost")
-    one, other = (farm_app(Settings(broker=url, compile_deadline_s=seconds)).conf.task_queues for seconds in (1, 3600))
-    assert one[0].queue_arguments == other[0].queue_arguments
 
 
 def test_the_documents_state_the_time_outs() -> None:

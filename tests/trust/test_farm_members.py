@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 
-from service.engine.farm.message import generation
-from service.engine.farm.roster import LEASE_S, Role, Roster
+from service.engine.farm.generation import generation
+from service.engine.farm.roster import Role, Roster
 from service.engine.farm.statements import FRESH_S, Statements
+from service.lease import LEASE_S
 from service.observe.instruments import REGISTRY
 from service.store.location import ObjectStore, open_store
 from service.store.records import Records

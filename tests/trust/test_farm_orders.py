@@ -12,18 +12,16 @@ from typing import Any
 
 import pytest
 
+from service.engine.farm.generation import generation
 from service.engine.farm.ledger import Ledger, Result, State, Task
-from service.engine.farm.message import MAX_ATTEMPTS, Message
 from service.engine.farm.statements import FRESH_S, Statements
 from service.engine.order import Made, Order
-from service.settings import Settings
 from service.store.location import ObjectStore, open_store
 from service.store.records import Records
 from service.trust.keyring import Keyring
 from service.trust.notary import Notary
-from service.worker.bench import Bench
 from tensorkiln.errors import DiagnosticError, LostWorkerError, UnavailableError
-from tests.service.test_farm_engine import WANTED, Rig, takes_in_vain, with_rig
+from tests.service.test_farm_engine import WANTED, Rig, with_rig
 from tests.trust.stores import action
 
 REFUSED = DiagnosticError("The graph is refused.").to_problem()
@@ -31,7 +29,12 @@ PASSING = UnavailableError("The store was away.").to_problem()
 
 
 def order(number: int = 1, task: str = "task", **changes: Any) -> Task:
-    return replace(Task("service", task, action(number).components, False, None, False, False, 5.0), **changes)
+    return replace(Task(task, 1, action(number).components, False, None, False, False, 5.0), **changes)
+
+
+def path(what: str, task: str = "task") -> str:
+    """Where the store has this about an order."""
+    return f"farm/{generation()}/{what}/{task}"
 
 
 class Ledgers:
@@ -50,24 +53,24 @@ class Ledgers:
 
     async def copy(self, what: str, source: str, target: str) -> None:
         """Have what is stated at one path at another."""
-        content = await self.records.get(f"farm/service/{what}/{source}")
+        content = await self.records.get(path(what, source))
         assert content is not None
-        await self.records.put(f"farm/service/{what}/{target}", content)
+        await self.records.put(path(what, target), content)
 
 
 Forge = Callable[[Ledgers], Awaitable[None]]
 
 
 async def unsigned(ledgers: Ledgers) -> None:
-    await ledgers.records.put("farm/service/claims/task.1", {"worker": "forged"})
-    await ledgers.records.put("farm/service/state/task", {"attempt": 1, "worker": "forged", "beat": 1, "news": []})
-    await ledgers.records.put("farm/service/done/task", {"attempt": 1, "worker": "forged", "problem": REFUSED})
+    await ledgers.records.put(path("claims"), {"worker": "forged"})
+    await ledgers.records.put(path("state"), {"worker": "forged", "beat": 1, "news": []})
+    await ledgers.records.put(path("done"), {"worker": "forged", "problem": REFUSED})
 
 
-async def by(ledger: Ledger, task: Task, attempt: int = 1) -> None:
-    await ledger.claim(task, attempt, "forged")
-    await ledger.beat(task, State(attempt, "forged", 1))
-    await ledger.finish(task, Result(attempt, "forged", problem=REFUSED))
+async def by(ledger: Ledger, task: Task) -> None:
+    await ledger.claim(task, "forged")
+    await ledger.beat(task, State("forged", 1))
+    await ledger.finish(task, Result("forged", problem=REFUSED))
 
 
 async def by_another_key(ledgers: Ledgers) -> None:
@@ -83,8 +86,7 @@ async def by_a_key_that_has_ended(ledgers: Ledgers) -> None:
 
 async def about_another_task(ledgers: Ledgers) -> None:
     await by(ledgers.worker, order(task="another"))
-    await ledgers.copy("claims", "another.1", "task.1")
-    for what in ("state", "done"):
+    for what in ("claims", "state", "done"):
         await ledgers.copy(what, "another", "task")
 
 
@@ -92,18 +94,22 @@ async def about_an_order_that_was_changed(ledgers: Ledgers) -> None:
     await by(ledgers.worker, order(deadline_s=0.001))
 
 
+async def about_another_attempt(ledgers: Ledgers) -> None:
+    await by(ledgers.worker, order(attempt=2))
+
+
 async def as_something_else(ledgers: Ledgers) -> None:
     """A worker's claim where its sign of life and its result are looked for."""
     await by(ledgers.worker, order(task="another"))
-    for target in ("state/task", "done/task"):
-        content = await ledgers.records.get("farm/service/claims/another.1")
-        assert content is not None
-        await ledgers.records.put(f"farm/service/{target}", content)
+    content = await ledgers.records.get(path("claims", "another"))
+    assert content is not None
+    for what in ("state", "done"):
+        await ledgers.records.put(path(what), content)
     await unsigned_claim(ledgers)
 
 
 async def unsigned_claim(ledgers: Ledgers) -> None:
-    await ledgers.records.put("farm/service/claims/task.1", {"worker": "forged", "seal": {"key": [], "signature": 1}})
+    await ledgers.records.put(path("claims"), {"worker": "forged", "seal": {"key": [], "signature": 1}})
 
 
 @pytest.mark.parametrize(
@@ -114,6 +120,7 @@ async def unsigned_claim(ledgers: Ledgers) -> None:
         by_a_key_that_has_ended,
         about_another_task,
         about_an_order_that_was_changed,
+        about_another_attempt,
         as_something_else,
     ],
 )
@@ -122,17 +129,17 @@ def test_what_no_worker_states_of_the_order_is_as_if_it_were_not_there(tmp_path:
         ledgers, task = Ledgers(tmp_path), order()
         await forge(ledgers)
         service = ledgers.of("shown")
-        assert await service.worker(task, 1) == ""
+        assert await service.worker(task) == ""
         assert await service.state(task) is None
         assert await service.result(task) is None
         # It keeps no worker from the order.
-        assert await ledgers.worker.claim(task, 1, "one")
-        assert not await ledgers.worker.claim(task, 1, "two")
-        await ledgers.worker.beat(task, State(1, "one", 1))
-        assert await ledgers.worker.finish(task, Result(1, "one", problem=PASSING))
-        assert not await ledgers.worker.finish(task, Result(1, "two", problem=REFUSED))
-        assert await service.worker(task, 1) == "one"
-        assert await service.state(task) == State(1, "one", 1, [])
+        assert await ledgers.worker.claim(task, "one")
+        assert not await ledgers.worker.claim(task, "two")
+        await ledgers.worker.beat(task, State("one", 1))
+        assert await ledgers.worker.finish(task, Result("one", problem=PASSING))
+        assert not await ledgers.worker.finish(task, Result("two", problem=REFUSED))
+        assert await service.worker(task) == "one"
+        assert await service.state(task) == State("one", 1, [])
         result = await service.result(task)
         assert result is not None
         assert result.problem == PASSING
@@ -140,37 +147,14 @@ def test_what_no_worker_states_of_the_order_is_as_if_it_were_not_there(tmp_path:
     asyncio.run(run())
 
 
-def test_a_claim_is_that_of_its_attempt(tmp_path: Path) -> None:
-    async def run() -> None:
-        ledgers, task = Ledgers(tmp_path), order()
-        await ledgers.worker.claim(task, 1, "one")
-        await ledgers.copy("claims", "task.1", "task.2")
-        assert await ledgers.service.worker(task, 2) == ""
-        assert await ledgers.worker.claim(task, 2, "two")
-
-    asyncio.run(run())
-
-
 def test_a_sign_of_life_is_good_for_minutes(tmp_path: Path) -> None:
     async def run() -> None:
         ledgers, task = Ledgers(tmp_path), order()
-        await ledgers.of("keys", behind_s=FRESH_S + 10).beat(task, State(1, "one", 1))
+        await ledgers.of("keys", behind_s=FRESH_S + 10).beat(task, State("one", 1))
         assert await ledgers.service.state(task) is None
         # How an order has ended is so for good.
-        await ledgers.of("keys", behind_s=FRESH_S + 10).finish(task, Result(1, "one", problem=REFUSED))
+        await ledgers.of("keys", behind_s=FRESH_S + 10).finish(task, Result("one", problem=REFUSED))
         assert await ledgers.service.result(task) is not None
-
-    asyncio.run(run())
-
-
-def test_a_result_of_an_earlier_attempt_that_is_there_again_gives_way(tmp_path: Path) -> None:
-    async def run() -> None:
-        ledgers, task = Ledgers(tmp_path), order()
-        await ledgers.worker.finish(task, Result(1, "one", problem=PASSING))
-        assert await ledgers.worker.finish(task, Result(2, "two", problem=REFUSED))
-        result = await ledgers.service.result(task)
-        assert result is not None
-        assert (result.attempt, result.problem) == (2, REFUSED)
 
     asyncio.run(run())
 
@@ -180,26 +164,12 @@ def test_an_order_is_at_its_place_only(tmp_path: Path) -> None:
         ledgers = Ledgers(tmp_path)
         await ledgers.worker.open(order())
         await ledgers.copy("open", "task", "copied")
-        await ledgers.records.put("farm/service/open/strange", {"action": 1})
-        assert await ledgers.worker.find("service", "task") == order()
-        assert await ledgers.worker.find("service", "copied") is None
-        assert await ledgers.worker.find("service", "strange") is None
-
-    asyncio.run(run())
-
-
-@pytest.mark.parametrize(("number", "attempt"), [(2, 1), (1, 0), (1, MAX_ATTEMPTS + 1)])
-def test_a_message_that_is_not_about_the_order_has_no_worker_end_it(tmp_path: Path, number: int, attempt: int) -> None:
-    async def run() -> None:
-        settings = Settings(home=tmp_path)
-        ledgers, task = Ledgers(tmp_path), order()
-        await ledgers.service.open(task)
-        bench = Bench(settings)
-        message = Message("service", "task", attempt, action(number).digest, 5.0)
-        assert await bench.work(message) == "refused"
-        await bench.close()
-        assert await ledgers.service.finished("service") == []
-        assert await ledgers.service.claimed("service") == set()
+        await ledgers.records.put(path("open", "strange"), {"action": 1})
+        assert await ledgers.worker.find("task") == order()
+        assert await ledgers.worker.find("copied") is None
+        assert await ledgers.worker.find("strange") is None
+        assert await ledgers.worker.take("one") == order()
+        assert await ledgers.worker.take("one") is None
 
     asyncio.run(run())
 
@@ -215,7 +185,7 @@ class Scene:
         self.ticket = ticket
         self.task = task
         self.news = news
-        self.folder = home / "store" / "farm" / task.owner
+        self.folder = home / "store" / "farm" / generation()
         notary = Notary(Keyring(home / "others"), "", "process")
         self.records = Records(open_store(str(home / "store")))
         self.stranger = Ledger(open_store(str(home / "store")), self.records, Statements(notary))
@@ -223,28 +193,22 @@ class Scene:
     async def outcome(self) -> Made:
         return await asyncio.wait_for(self.rig.engine.wait(self.ticket), 30)
 
-    async def attempt(self, number: int) -> None:
-        """Wait until the service has announced this attempt."""
-        while {"stage": "retry", "attempt": number} not in self.news:
-            await asyncio.sleep(0.02)
+    async def attempt(self, number: int) -> Task:
+        """This attempt, once the service has offered it."""
+        return await asyncio.wait_for(self.rig.attempt(self.ticket, number), 10)
 
 
 def with_order(
     home: Path, monkeypatch: pytest.MonkeyPatch, test: Callable[[Scene], Awaitable[None]], lease_s: float = 0.5
 ) -> None:
-    """Run a test about an order whose message somebody takes and drops, again and again."""
-    monkeypatch.setattr("service.engine.farm.reaper.LEASE_S", lease_s)
+    """Run a test about an order of a service with such leases."""
+    monkeypatch.setattr("service.engine.farm.pending.LEASE_S", lease_s)
     Keyring(home / "keys").signer()
 
     async def run(rig: Rig) -> None:
-        taking = asyncio.create_task(takes_in_vain(rig.app))
         news: list[Any] = []
         ticket = await rig.engine.submit(Order(WANTED), news.append)
-        (opened,) = (home / "store" / "farm").glob(f"*/open/{ticket}")
-        try:
-            await test(Scene(rig, home, news, ticket, await rig.task(opened)))
-        finally:
-            taking.cancel()
+        await test(Scene(rig, home, news, ticket, await rig.task(ticket)))
 
     with_rig(home, run)
 
@@ -253,7 +217,7 @@ def test_forged_files_neither_end_an_order_nor_keep_it(tmp_path: Path, monkeypat
     async def test(scene: Scene) -> None:
         await by(scene.stranger, scene.task)
         for name in ("strange", "a.b.c", f"{scene.ticket}.x"):
-            await scene.records.put(f"farm/{scene.task.owner}/claims/{name}", {})
+            await scene.records.put(path("claims", name), {})
         (scene.folder / "state" / scene.ticket).write_bytes(b"[")
         waiting = asyncio.create_task(scene.outcome())
         await asyncio.sleep(1.0)
@@ -271,11 +235,8 @@ def test_an_order_that_is_forged_all_over_again_and_again_ends(
     async def test(scene: Scene) -> None:
         async def forge() -> None:
             while True:
-                for attempt in range(1, MAX_ATTEMPTS + 1):
-                    await scene.records.put(
-                        f"farm/{scene.task.owner}/claims/{scene.ticket}.{attempt}", {"worker": "forged"}
-                    )
-                await scene.records.put(f"farm/{scene.task.owner}/done/{scene.ticket}", {"problem": REFUSED})
+                await scene.records.put(path("claims", scene.ticket), {"worker": "forged"})
+                await scene.records.put(path("done", scene.ticket), {"problem": REFUSED})
                 await asyncio.sleep(0.01)
 
         forging = asyncio.create_task(forge())
@@ -296,10 +257,10 @@ def test_old_signs_of_life_do_not_keep_the_order_of_a_worker_that_is_lost(
 ) -> None:
     async def test(scene: Scene) -> None:
         ledger, task = scene.rig.ledger, scene.task
-        assert await ledger.claim(task, 1, "one")
+        assert await ledger.claim(task, "one")
         recorded: list[bytes] = []
         for beat in (1, 2):
-            await ledger.beat(task, State(1, "one", beat))
+            await ledger.beat(task, State("one", beat))
             recorded.append((scene.folder / "state" / scene.ticket).read_bytes())
             await asyncio.sleep(0.3)
 
@@ -310,11 +271,11 @@ def test_old_signs_of_life_do_not_keep_the_order_of_a_worker_that_is_lost(
                     await asyncio.sleep(0.05)
 
         replaying = asyncio.create_task(replay())
-        await asyncio.wait_for(scene.attempt(2), 10)
+        again = await scene.attempt(2)
         replaying.cancel()
         with suppress(asyncio.CancelledError):
             await replaying
-        await scene.rig.makes(task, 2)
+        await scene.rig.makes(again)
         assert (await scene.outcome()).program == b"program"
 
     with_order(tmp_path, monkeypatch, test)
@@ -322,38 +283,38 @@ def test_old_signs_of_life_do_not_keep_the_order_of_a_worker_that_is_lost(
 
 def test_what_has_passed_is_not_made_to_pass_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def test(scene: Scene) -> None:
-        ledger, task, path = scene.rig.ledger, scene.task, scene.folder / "done" / scene.ticket
-        assert await ledger.claim(task, 1, "one")
-        await ledger.finish(task, Result(1, "one", problem=PASSING))
-        old = path.read_bytes()
+        ledger, task, done = scene.rig.ledger, scene.task, scene.folder / "done" / scene.ticket
+        assert await ledger.claim(task, "one")
+        await ledger.finish(task, Result("one", problem=PASSING))
+        old = done.read_bytes()
         waiting = asyncio.create_task(scene.outcome())
-        await asyncio.wait_for(scene.attempt(2), 10)
-        assert await ledger.claim(task, 2, "two")
+        again = await scene.attempt(2)
+        assert await ledger.claim(again, "two")
         for beat in range(1, 20):
-            await ledger.beat(task, State(2, "two", beat))
-            path.write_bytes(old)
+            await ledger.beat(again, State("two", beat))
+            done.write_bytes(old)
             await asyncio.sleep(0.05)
         assert not waiting.done()
         assert {"stage": "retry", "attempt": 3} not in scene.news
-        await ledger.finish(task, Result(2, "two", problem=REFUSED))
+        await ledger.finish(again, Result("two", problem=REFUSED))
         with pytest.raises(DiagnosticError):
             await waiting
 
     with_order(tmp_path, monkeypatch, test, lease_s=3.0)
 
 
-def test_an_order_that_somebody_changed_is_announced_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_order_that_somebody_changed_is_offered_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def test(scene: Scene) -> None:
         changed = replace(scene.task, deadline_s=0.001)
         ledger = scene.rig.ledger
         await ledger.open(changed)
-        assert await ledger.claim(changed, 1, "one")
-        await ledger.finish(changed, Result(1, "one", problem=REFUSED))
+        assert await ledger.claim(changed, "one")
+        await ledger.finish(changed, Result("one", problem=REFUSED))
         waiting = asyncio.create_task(scene.outcome())
-        while await ledger.find(changed.owner, changed.id) == changed:
+        while await ledger.find(changed.id) == changed:
             assert not waiting.done()
             await asyncio.sleep(0.05)
-        assert await ledger.find(changed.owner, changed.id) == scene.task
+        assert await ledger.find(changed.id) == scene.task
         await scene.rig.makes(scene.task)
         assert (await waiting).program == b"program"
 
@@ -365,14 +326,14 @@ def test_a_worker_whose_claim_was_overwritten_is_known_by_its_signs_of_life(
 ) -> None:
     async def test(scene: Scene) -> None:
         ledger, task = scene.rig.ledger, scene.task
-        assert await ledger.claim(task, 1, "one")
-        await scene.records.put(f"farm/{task.owner}/claims/{scene.ticket}.1", {"worker": "forged"})
+        assert await ledger.claim(task, "one")
+        await scene.records.put(path("claims", scene.ticket), {"worker": "forged"})
         for beat in range(1, 10):
-            await ledger.beat(task, State(1, "one", beat, ({"stage": f"stage {beat}"},) * beat))
+            await ledger.beat(task, State("one", beat, ({"stage": f"stage {beat}"},) * beat))
             await asyncio.sleep(0.5)
         assert {"stage": "stage 9"} in scene.news
         assert not [each for each in scene.news if each["stage"] == "retry"]
-        await ledger.finish(task, Result(1, "one", problem=REFUSED))
+        await ledger.finish(task, Result("one", problem=REFUSED))
         with pytest.raises(DiagnosticError):
             await scene.outcome()
 

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from service.store.attempts import LEASE_S, Attempt, Attempts
+from service.lease import LEASE_S
+from service.store.attempts import Attempt, Attempts
 from service.store.crashes import Crashes
 from service.trust.keyring import Keyring
 from service.trust.notary import Notary

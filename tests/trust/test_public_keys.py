@@ -18,7 +18,6 @@ from service.trust.keyring import Keyring
 from tensorkiln.errors import UnavailableError
 from tests.farm.members import Member
 from tests.farm.ports import free_port
-from tests.farm.rabbit import Rabbit, missing
 from tests.service.bodies import compile_body, encoded, graph
 from tests.service.server import JSON
 
@@ -85,13 +84,10 @@ def test_the_command_line_copies_the_keys_of_the_settings_alone(tmp_path: Path) 
 
 
 @pytest.mark.xdist_group("farm")
-@pytest.mark.skipif(missing() != "", reason=missing())
 def test_a_service_of_a_farm_does_with_the_public_halves_alone(tmp_path: Path) -> None:
-    rabbit = Rabbit(tmp_path / "rabbit")
-    rabbit.start()
     port = free_port()
     shown = tmp_path / "shown"
-    shared = {"KILN_BROKER": rabbit.url, "KILN_STORE": str(tmp_path / "store")}
+    shared = {"KILN_FARM": "1", "KILN_STORE": str(tmp_path / "store")}
     own = {"KILN_HOME": str(tmp_path / "service"), "KILN_KEYS": str(shown)}
     signs = {
         "KILN_HOME": str(tmp_path / "worker"),
@@ -130,4 +126,3 @@ def test_a_service_of_a_farm_does_with_the_public_halves_alone(tmp_path: Path) -
     finally:
         service.kill()
         worker.kill()
-        rabbit.close()

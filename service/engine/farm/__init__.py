@@ -1,1 +1,1 @@
-"""The engine that is a farm: orders are written to the store and announced over Celery, workers carry them out."""
+"""The engine that is a farm: a service writes orders into the store, and workers take them from there."""

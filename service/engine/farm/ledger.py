@@ -1,8 +1,8 @@
-"""The orders of a farm as the store has them. A message about one may be lost or come twice: this is what counts.
+"""The orders of a farm as the store has them.
 
-Each service of a farm, its owner, has a folder: `open` with what it wants done, `claims` with who has begun which
-attempt (a file that only one worker can create), `state` with the signs of life of those that take long, and `done`.
-What workers write is signed, and bound to the order as they have read it: a service believes what is about its own.
+`open` has what services want done, `claims` who is at it (a file that only one worker can create), `state` the signs of
+life of orders that take long, and `done` how they have ended. What workers write is signed, and bound to the attempt at
+the order as they have read it: a service believes what is about its own, and nothing of an attempt that it gave up.
 """
 
 from __future__ import annotations
@@ -12,14 +12,18 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
+from secrets import token_hex
 from typing import Any, Final
 
+from service.lease import LEASE_S
 from service.store.inventory import items
 from service.store.location import ObjectStore
 from service.store.programs import Entry
 from service.store.records import Records
+from tensorkiln.errors import InfrastructureError, error_from_problem
 from tensorkiln.trust.encoding import canonical_json
 
+from .generation import generation
 from .statements import Kind, Statements
 
 _FARM: Final = "farm"
@@ -28,25 +32,37 @@ SWEPT_AFTER_S: Final = 86_400.0
 """Seconds after which what a service left behind that is no more is removed."""
 
 
+def new_id(owner: str) -> str:
+    """An id for an order of the service `owner`. Those of orders that were given earlier come before it."""
+    return f"{time.time_ns():016x}-{owner}-{token_hex(8)}"
+
+
+def is_of(owner: str, task: str) -> bool:
+    """Whether an order is of the service `owner`, by its id."""
+    return f"-{owner}-" in task
+
+
 @dataclass(frozen=True, slots=True)
 class Task:
-    """An order: the components of its action, whose graph is a blob. `id` is unique, `owner` the service it is of.
+    """An attempt at an order: the components of its action, whose graph is a blob. `id` is that of the order.
 
-    `deadline_s` is what one attempt of the compile may take.
+    `deadline_s` is what one attempt of the compile may take. `trace` is the trace context of whoever asked, as the
+    header `traceparent`.
     """
 
-    owner: str
     id: str
+    attempt: int
     action: Mapping[str, Any]
     with_dumps: bool
     hook: str | None
     is_poison: bool
     replaces: bool
     deadline_s: float
+    trace: str = ""
 
     @property
     def digest(self) -> str:
-        """SHA-256 of all that was ordered: no two orders have the same."""
+        """SHA-256 of all that was ordered: no two attempts have the same."""
         return sha256(canonical_json(asdict(self))).hexdigest()
 
 
@@ -54,7 +70,6 @@ class Task:
 class State:
     """A sign of life of a worker: `beat` is above the one before. `news` are all of this attempt."""
 
-    attempt: int
     worker: str
     beat: int
     news: Sequence[Mapping[str, Any]] = ()
@@ -68,7 +83,6 @@ class Result:
     `attempts` are those of the compile within it.
     """
 
-    attempt: int
     worker: str
     news: Sequence[Mapping[str, Any]] = ()
     run_s: float = 0.0
@@ -77,98 +91,119 @@ class Result:
     entry: Entry | None = None
     problem: Mapping[str, Any] | None = None
 
+    @property
+    def may_pass(self) -> bool:
+        """Whether it is nothing of the order's own, and another attempt may come to something else."""
+        return self.problem is not None and isinstance(error_from_problem(self.problem), InfrastructureError)
+
 
 class Ledger:
-    """The orders in a store. A task is named by its owner and its id."""
+    """The orders in a store, each named by its id: those of this generation of services and workers."""
 
     def __init__(self, store: ObjectStore, records: Records, statements: Statements) -> None:
         self._store = store
         self._records = records
         self._statements = statements
+        # When a claim was last believed.
+        self._believed_at: dict[str, float] = {}
 
     async def open(self, task: Task) -> None:
         """Have a task there is, as it is here."""
-        await self._records.put(_path("open", task.owner, task.id), asdict(task))
+        await self._records.put(_path("open", task.id), asdict(task))
 
-    async def find(self, owner: str, task: str) -> Task | None:
+    async def opened(self) -> list[str]:
+        """The tasks that are wanted, those that were given first before others."""
+        return await self._records.names(_path("open"), _MOST)
+
+    async def find(self, task: str) -> Task | None:
         """A task that is wanted still."""
-        content = await self._records.get(_path("open", owner, task))
-        with suppress(TypeError):
+        content = await self._records.get(_path("open", task))
+        with suppress(TypeError, ValueError):
             found = Task(**content) if content is not None else None
-            if found is not None and (found.owner, found.id) == (owner, task):
+            if found is not None and found.id == task and found.digest:
                 return found
         return None
 
-    async def close(self, owner: str, task: str, attempts: int) -> None:
-        """A task is wanted no more; `attempts` were announced."""
-        paths = [_path(what, owner, task) for what in ("open", "state", "done")]
-        for path in (*paths, *(_path("claims", owner, f"{task}.{attempt + 1}") for attempt in range(attempts))):
-            await self._records.delete(path)
+    async def close(self, task: str) -> None:
+        """A task is wanted no more."""
+        await self._records.delete(_path("open", task))
+        await self.release(task)
 
-    async def claim(self, task: Task, attempt: int, worker: str) -> bool:
-        """Whether `worker` is the one that makes this attempt.
+    async def take(self, worker: str) -> Task | None:
+        """A task that nobody is at, and `worker` is from now on; None when there is none.
 
-        The claim of somebody who is no worker keeps none from it. Two who meet one at once both begin: that ends once.
+        The claim of somebody who is no worker keeps none from it; who has claimed what is looked at once in a lease.
         """
-        path = _claim(task, attempt)
-        claim = self._statements.signed("claim", _about(task, attempt), {"worker": worker})
+        opened = await self.opened()
+        claimed = set(await self.claimed()) if opened else set[str]()
+        now = time.monotonic()
+        self._believed_at = {name: at for name, at in self._believed_at.items() if name in claimed}
+        for name in opened:
+            if name in claimed and now - self._believed_at.get(name, -LEASE_S) < LEASE_S:
+                continue
+            task = await self.find(name)
+            if task is None:
+                continue
+            if name in claimed and await self.worker(task):
+                self._believed_at[name] = now
+            elif await self.claim(task, worker):
+                return task
+        return None
+
+    async def claim(self, task: Task, worker: str) -> bool:
+        """Whether `worker` is the one that is at this task. Two who meet a forged claim both are: that ends once."""
+        path = _path("claims", task.id)
+        claim = self._statements.signed("claim", _about(task), {"worker": worker})
         if not await self._records.create(path, claim):
-            if await self.worker(task, attempt):
+            if await self.worker(task):
                 return False
             await self._records.put(path, claim)
         return True
 
-    async def worker(self, task: Task, attempt: int) -> str:
-        """Who makes this attempt; empty when nobody does."""
-        content = await self._believed("claim", _about(task, attempt), _claim(task, attempt))
+    async def worker(self, task: Task) -> str:
+        """Who is at a task; empty when nobody is."""
+        content = await self._believed("claim", task, _path("claims", task.id))
         return content["worker"] if content is not None else ""
 
-    async def claimed(self, owner: str) -> set[tuple[str, str]]:
-        """The tasks and numbers of attempts that somebody, worker or not, says to have begun."""
-        names = await self._records.names(_path("claims", owner), _MOST)
-        return {(task, attempt) for task, _, attempt in (name.partition(".") for name in names)}
+    async def claimed(self) -> list[str]:
+        """The tasks that somebody, worker or not, says to be at."""
+        return await self._records.names(_path("claims"), _MOST)
+
+    async def release(self, task: str) -> None:
+        """Have nobody be at a task, and forget what was said of it: whoever was is lost, or gives it back."""
+        for what in ("state", "done", "claims"):
+            await self._records.delete(_path(what, task))
 
     async def beat(self, task: Task, state: State) -> None:
         """Say that an attempt is being made."""
-        path = _path("state", task.owner, task.id)
-        await self._records.put(path, self._statements.signed("beat", _about(task), asdict(state)))
-
-    async def withdraw(self, task: Task, attempt: int) -> None:
-        """Take back what was said of an attempt that is given up: it may have been written after `close`."""
-        for path in (_path("state", task.owner, task.id), _claim(task, attempt)):
-            await self._records.delete(path)
+        await self._records.put(_path("state", task.id), self._statements.signed("beat", _about(task), asdict(state)))
 
     async def state(self, task: Task) -> State | None:
         """The last sign of life; there is none of what is over soon."""
-        content = await self._believed("beat", _about(task), _path("state", task.owner, task.id))
+        content = await self._believed("beat", task, _path("state", task.id))
         return State(**content) if content is not None else None
 
     async def finish(self, task: Task, result: Result) -> bool:
-        """Say how a task has ended, unless that is known of this attempt or a later one; whether it was not."""
-        path = _path("done", task.owner, task.id)
+        """Say how a task has ended, unless that is known; whether it was not."""
+        path = _path("done", task.id)
         done = self._statements.signed("result", _about(task), asdict(result))
         if not await self._records.create(path, done):
-            earlier = await self.result(task)
-            if earlier is not None and earlier.attempt >= result.attempt:
+            if await self.result(task) is not None:
                 return False
             await self._records.put(path, done)
         return True
 
-    async def finished(self, owner: str) -> list[str]:
+    async def finished(self) -> list[str]:
         """The tasks of which somebody, worker or not, says how they have ended."""
-        return await self._records.names(_path("done", owner), _MOST)
+        return await self._records.names(_path("done"), _MOST)
 
     async def result(self, task: Task) -> Result | None:
         """How a task has ended."""
-        content = await self._believed("result", _about(task), _path("done", task.owner, task.id))
+        content = await self._believed("result", task, _path("done", task.id))
         if content is None:
             return None
         entry = content.pop("entry")
         return replace(Result(**content), entry=_entry(entry) if entry is not None else None)
-
-    async def reopen(self, owner: str, task: str) -> None:
-        """Forget how a task has ended: another attempt is to be made."""
-        await self._records.delete(_path("done", owner, task))
 
     async def sweep(self, older_than_s: float = SWEPT_AFTER_S) -> None:
         """Remove what nobody has touched for so long."""
@@ -177,20 +212,16 @@ class Ledger:
             if item.used < before:
                 await self._records.delete(item.path)
 
-    async def _believed(self, kind: Kind, about: Mapping[str, Any], path: str) -> dict[str, Any] | None:
-        content = self._statements.believed(kind, about, path, await self._records.get(path))
+    async def _believed(self, kind: Kind, task: Task, path: str) -> dict[str, Any] | None:
+        content = self._statements.believed(kind, _about(task), path, await self._records.get(path))
         if content is not None:
             del content["at"]
         return content
 
 
-def _about(task: Task, attempt: int | None = None) -> dict[str, Any]:
-    """What is stated about is the whole order: one that somebody has changed is another."""
-    return {"order": task.digest} if attempt is None else {"order": task.digest, "attempt": attempt}
-
-
-def _claim(task: Task, attempt: int) -> str:
-    return _path("claims", task.owner, f"{task.id}.{attempt}")
+def _about(task: Task) -> dict[str, Any]:
+    """What is stated about is the whole order with its attempt: one that somebody has changed is another."""
+    return {"order": task.digest}
 
 
 def _entry(content: Mapping[str, Any]) -> Entry:
@@ -198,5 +229,5 @@ def _entry(content: Mapping[str, Any]) -> Entry:
     return Entry(content["program"], artifacts, stages, seconds, content["signature"])
 
 
-def _path(what: str, owner: str, name: str = "") -> str:
-    return f"{_FARM}/{owner}/{what}/{name}".removesuffix("/")
+def _path(what: str, name: str = "") -> str:
+    return f"{_FARM}/{generation()}/{what}/{name}".removesuffix("/")

@@ -11,57 +11,70 @@ from typing import Any, Final
 from service.engine.order import Order
 from service.engine.protocol import Tell
 from service.fairness.queue_time import queue_time
+from service.lease import LEASE_S
 
 from .ledger import Result, State, Task
-from .message import Message
 
-LEASE_S: Final = 5.0
-"""A worker that has not been heard of for so long has lost its order; a message so old may have been lost."""
+MAX_ATTEMPTS: Final = 5
+"""How many workers may be lost over an order."""
 
 
 class Pending:
-    """`message` announced the present attempt, at `sent_at`; `result` is set at the end. Times are monotonic, in s.
+    """`task` is the present attempt at `order`, as it is to be in the store; `result` is set at the end.
 
-    `task` is the order as it is to be in the store. `vain` counts the messages about it that workers took without
-    beginning it, `passed` is the last attempt that has ended with what may pass.
+    `worker` is at it, empty while nobody is known to be. `heard_at` is when something was heard of it, in s of the
+    monotonic clock, and `refused` counts the leases for which it was somebody's who is not believed.
     """
 
-    def __init__(self, order: Order, task: Task, message: Message, tell: Tell) -> None:
+    def __init__(self, order: Order, task: Task, tell: Tell) -> None:
         self.order = order
         self.task = task
-        self.message = message
-        self.passed = 0
         self.result: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
-        self.sent_at = time.monotonic()
-        self.is_claimed = False
         self._queue_time, self._is_waiting = queue_time(), False
         self._waits(True)
-        self.vain = 0
-        self.claimed_at = self.sent_at
-        self.seen_at = self.sent_at
         self._tell = tell
-        self._beats: dict[str, int] = {}
-        self._told = 0
+        self._renew()
 
-    def claim(self) -> None:
-        """A worker has begun the attempt."""
-        if not self.is_claimed:
+    def _renew(self) -> None:
+        self.worker = ""
+        self.refused = self._beat = self._told = 0
+        self.heard_at = self._begun_at = time.monotonic()
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether nothing was heard of it for a lease."""
+        return time.monotonic() - self.heard_at > LEASE_S
+
+    def waits(self) -> None:
+        """Nobody is at it."""
+        self.heard_at = time.monotonic()
+        self.refused = 0
+
+    def waited_in_vain(self) -> None:
+        """For a lease it was somebody's who is not believed."""
+        self.heard_at = time.monotonic()
+        self.refused += 1
+
+    def begins(self, worker: str) -> None:
+        """A worker is at the attempt."""
+        if not self.worker:
             self._waits(False)
-            self.is_claimed = True
-            self.claimed_at = self.seen_at = time.monotonic()
+            self.worker = worker
+            self.heard_at = self._begun_at = time.monotonic()
 
-    def claimed_s(self) -> float:
+    @property
+    def run_s(self) -> float:
         """Seconds for which a worker has been at the present attempt.
 
         One that is lost was at it for a lease after it was last heard of at most, however late its loss is found.
         """
-        return min(time.monotonic(), self.seen_at + LEASE_S) - self.claimed_at if self.is_claimed else 0.0
+        return min(time.monotonic(), self.heard_at + LEASE_S) - self._begun_at if self.worker else 0.0
 
     def see(self, state: State) -> None:
         """A worker gave a sign of life, maybe one that is known already, which somebody may have put there again."""
-        if state.attempt == self.message.attempt and state.beat > self._beats.get(state.worker, -1):
-            self._beats[state.worker] = state.beat
-            self.seen_at = time.monotonic()
+        if state.beat > self._beat:
+            self._beat = state.beat
+            self.heard_at = time.monotonic()
             self.hear(state.news)
 
     def hear(self, news: Sequence[Mapping[str, Any]]) -> None:
@@ -89,14 +102,13 @@ class Pending:
     def next_attempt(self, result: Result | None) -> None:
         """The present one came to a result that is not the order's, or is lost; it is paid for all the same."""
         if result is None:
-            self.order.cost.lose(self.claimed_s())
+            self.order.cost.lose(self.run_s)
         else:
             self.charge(result)
         self._waits(True)
-        self.message = replace(self.message, attempt=self.message.attempt + 1)
-        self.is_claimed, self.vain, self._beats, self._told = False, 0, {}, 0
-        self.sent_at = self.seen_at = time.monotonic()
-        self._tell({"stage": "retry", "attempt": self.message.attempt})
+        self.task = replace(self.task, attempt=self.task.attempt + 1)
+        self._renew()
+        self._tell({"stage": "retry", "attempt": self.task.attempt})
 
     def _waits(self, yes: bool) -> None:
         """Whether it waits for a worker, while it has its turn here."""

@@ -1,4 +1,4 @@
-"""Who takes part in a farm, as the store has it: processes of workers, and services that have orders.
+"""Who takes part in a farm, as the store has it: workers, and services that have orders.
 
 Each writes a file of its own again and again. Of a service it is seen only whether it has been written since. What a
 worker writes is signed with its key, for its role and its name, and counts once: what is put there again is no sign.
@@ -13,22 +13,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
+from service.lease import LEASE_S
 from service.store.inventory import Item, items
 from service.store.location import ObjectStore
 from service.store.records import Records
 from tensorkiln.compiler_build import build
 
-from .message import generation
+from .generation import generation
 from .statements import FRESH_S, Statements
 
 Role: TypeAlias = Literal["worker", "unfit", "service"]
-"""`worker` is a process that compiles, `unfit` one whose canary fails or whose worker gets no orders from the broker,
-`service` one that has orders."""
+"""`worker` is one that compiles, `unfit` one whose canary fails, `service` a service that has orders."""
 
-SIGN_S: Final = 1.5
-"""How often everybody says that it lives."""
-LEASE_S: Final = 8.0
-"""Whoever has not said so for so long is no more."""
 _FOLDER: Final = "members/"
 _SIGNED: Final = frozenset({"worker", "unfit"})
 _LONG_GONE_S: Final = 3600.0
@@ -40,11 +36,13 @@ _LEAST: Final = 2
 class _Sign:
     """A file as it was `written`, and when it was last `seen_at` to say something new.
 
-    `is_left` is what a worker left behind that went before this process came.
+    `places` is how many orders its writer does at a time. `is_left` is what a worker left behind that went before this
+    process came.
     """
 
     written: float
     seen_at: float
+    places: int = 0
     is_left: bool = False
 
 
@@ -72,10 +70,10 @@ class Roster:
         self._unbelieved = 0
         self._made = 0
 
-    async def sign(self, role: Role, name: str) -> None:
-        """Say that `name` lives as `role`."""
+    async def sign(self, role: Role, name: str, places: int = 0) -> None:
+        """Say that `name` lives as `role`, a worker that does so many orders at a time."""
         self._made += 1
-        content = {"number": self._made}
+        content = {"number": self._made, "places": places}
         if role in _SIGNED:
             content = self._statements.signed("member", _about(role, name), content)
         await self._records.put(self._path(role, name), content)
@@ -108,10 +106,14 @@ class Roster:
                 return _Sign(item.used, -math.inf, is_left=True)
             stated = self._statements.believed("member", _about(role, name), item.path, record)
             is_new = stated is not None and self._is_new(name, stated["number"])
+            if stated is not None and is_new:
+                return _Sign(item.used, self._now(), stated["places"])
         else:
             # Of one that went long before this process came.
             is_new = before is not None or time.time() - item.used < _LONG_GONE_S
-        return _Sign(item.used, self._now() if is_new else before.seen_at if before is not None else -math.inf)
+        if is_new:
+            return _Sign(item.used, self._now())
+        return _Sign(item.used, -math.inf) if before is None else _Sign(item.used, before.seen_at, before.places)
 
     def _is_new(self, name: str, number: int) -> bool:
         """Whether a worker has signed this after all that is known of it, in whatever role."""
@@ -128,8 +130,11 @@ class Roster:
 
     def count(self, role: Role) -> int:
         """How many have signed as `role` within a lease, as it was last seen."""
+        return len(self._living(role))
+
+    def _living(self, role: Role) -> list[_Sign]:
         since, beginning = self._now() - LEASE_S, self._path(role, "")
-        return sum(sign.seen_at >= since for path, sign in self._signs.items() if path.startswith(beginning))
+        return [sign for path, sign in self._signs.items() if path.startswith(beginning) and sign.seen_at >= since]
 
     def lacks_workers(self) -> str:
         """Why nobody would begin an order; empty where somebody would."""
@@ -137,27 +142,24 @@ class Roster:
             return ""
         unfit = self.count("unfit")
         if unfit:
-            return (
-                f"of the farm's workers {unfit} processes live, and none of them compiles a small graph and gets "
-                "orders from the broker"
-            )
+            return f"of the farm's workers {unfit} live, and none of them compiles a small graph"
         if self._unbelieved:
             return (
-                f"{self._unbelieved} processes say that they are workers of the farm, and are not believed: KILN_KEYS "
-                "has no key that they sign with, or their clocks are not those of this machine"
+                f"{self._unbelieved} say that they are workers of the farm, and are not believed: KILN_KEYS has no key "
+                "that they sign with, or their clocks are not those of this machine"
             )
         return "no worker of the farm says that it lives"
 
     def width(self, most: int, ahead: float) -> int:
-        """How many orders a service best has at the broker: its share of `ahead` for each process of a worker.
+        """How many orders a service best hands out: its share of `ahead` for each that workers do at a time.
 
-        What is in the broker's queue has its turn before everything that comes later, whosesoever it is: the rest is
-        better off where tenants take turns. `most` at most, and where no worker signs: what is handed out is refused
-        at once when the broker is gone, with which workers go too, and what waits for its turn is not.
+        What is handed out has its turn before everything that comes later, whosesoever it is: the rest is better off
+        where tenants take turns. `most` at most, and where no worker signs.
         """
-        if not self.count("worker"):
+        workers = self._living("worker")
+        if not workers:
             return most
-        share = ahead * self.count("worker") / max(1, self.count("service"))
+        share = ahead * sum(each.places for each in workers) / max(1, self.count("service"))
         return min(most, _LEAST + math.ceil(share))
 
     def _role_and_name(self, path: str) -> tuple[str, str]:
