@@ -54,7 +54,7 @@ conformance: $(STAMP) ## the node cases of the onnx package: how many pass, and 
 serve: $(STAMP) ## the service on http://127.0.0.1:8080
 	$(BIN)/kiln serve
 
-farm: $(STAMP) ## RabbitMQ, two services and four workers on this machine, until Ctrl-C
+farm: $(STAMP) ## two services and four workers on this machine, until Ctrl-C
 	$(BIN)/python -m tests.farm
 
 faults: $(STAMP) ## what the service and a farm survive, at full size, with the figures

@@ -22,7 +22,7 @@ _VARIABLE = re.compile(r"\$\{(\w+)(?::([-?])([^}]*))?\}")
 class Composed:
     """Volumes are folders of `folder`; what a service does not mount is its own. `given` is the caller's environment.
 
-    `instead` has what a process of this machine needs otherwise, as the address of the broker.
+    `instead` has what a process of this machine needs otherwise, as a port.
     """
 
     def __init__(self, file: str, folder: Path, given: dict[str, str], **instead: str) -> None:

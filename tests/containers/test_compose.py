@@ -122,14 +122,11 @@ def test_the_service_is_published_on_this_machine_alone(file: str, name: str) ->
     assert f"127.0.0.1:{port}/readyz" in " ".join(service(file, name)["healthcheck"]["test"])
 
 
-def test_services_and_workers_meet_at_the_broker() -> None:
-    urls = {service("compose.farm.yaml", name)["environment"]["KILN_BROKER"] for name in ("api", "worker")}
-    (url,) = urls
-    broker = service("compose.farm.yaml", "broker")
-    assert url.startswith(f"amqp://{broker['environment']['RABBITMQ_DEFAULT_USER']}:${{KILN_BROKER_PASSWORD:?")
-    assert broker["environment"]["RABBITMQ_DEFAULT_PASS"].startswith("${KILN_BROKER_PASSWORD:?")
-    for name in ("api", "worker"):
-        assert service("compose.farm.yaml", name)["depends_on"] == {"broker": {"condition": "service_healthy"}}
+def test_services_have_workers_compile_from_the_store_that_they_share() -> None:
+    file = "compose.farm.yaml"
+    assert service(file, "api")["environment"]["KILN_FARM"] == "1"
+    home = value("api", "VOLUME")
+    assert mounts(file, "api")[home] == mounts(file, "worker")[home]
 
 
 @pytest.mark.parametrize(("file", "name"), OURS[:2])

@@ -19,7 +19,6 @@ from service.sandbox import landlock
 from tensorkiln import Client
 from tensorkiln.errors import UntrustedArtifactError
 from tests.farm.ports import free_port
-from tests.farm.rabbit import Rabbit, missing
 from tests.service.bodies import graph
 from tests.snippets import blocks
 from tests.trust.test_public_keys import files, holds_secrets
@@ -58,22 +57,15 @@ def status(url: str) -> int:
 @pytest.fixture(scope="module")
 def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
     """`docker compose run --rm key` and `docker compose up`: the service is there long before a key is."""
-    if missing():
-        pytest.skip(missing())
     folder = tmp_path_factory.mktemp("composed")
-    rabbit = Rabbit(folder / "rabbit")
     port, metrics = free_port(), free_port()
-    given = {"KILN_BROKER_PASSWORD": "guest"}
     # Without Landlock a compile is confined less: that is what the variable is for.
-    given |= {} if landlock.support().abi else {"KILN_REQUIRE_ISOLATION": "process"}
-    composed = Composed(
-        FILE, folder, given, KILN_BROKER=rabbit.url, KILN_WORKER_METRICS=f"127.0.0.1:{metrics}", KILN_DISK_FLOOR_MIB="0"
-    )
+    given = {} if landlock.support().abi else {"KILN_REQUIRE_ISOLATION": "process"}
+    composed = Composed(FILE, folder, given, KILN_WORKER_METRICS=f"127.0.0.1:{metrics}", KILN_DISK_FLOOR_MIB="0")
     api_key = composed.run("key")
     service, worker = composed.member("api", "--port", str(port)), composed.member("worker")
     url = f"http://127.0.0.1:{port}"
     try:
-        rabbit.start()
         service.start()
         service.await_ready()
         before = [status(url)]
@@ -87,7 +79,6 @@ def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
     finally:
         service.kill()
         worker.kill()
-        rabbit.close()
 
 
 def shown(up: Up) -> Path:

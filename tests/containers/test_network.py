@@ -31,7 +31,6 @@ class Place:
 
 
 DNS = Place(pod={"k8s-app": "kube-dns"})
-BROKER = Place(pod={"app.kubernetes.io/component": "rabbitmq"})
 STORE = Place("203.0.113.7")
 STORE_POD = Place(pod={"kiln-store": "true"}, namespace={"kiln-store": "true"})
 ELSEWHERE = [
@@ -40,7 +39,7 @@ ELSEWHERE = [
     *(Place(pod={"app.kubernetes.io/name": name}) for name in PODS),
     *(Place(pod=pod) for pod in ({}, {"app": "anything"}, STORE_POD.pod)),
 ]
-PORTS = (22, 53, 80, 443, 2379, 5671, 5672, 6443, 8080, 9000, 9090, 9100, 10250)
+PORTS = (22, 53, 80, 443, 2379, 6443, 8080, 9000, 9090, 9100, 10250)
 
 
 def selects(selector: dict[str, Any], labels: dict[str, str]) -> bool:
@@ -84,10 +83,9 @@ def with_all(folder: Path) -> list[Manifest]:
 
 
 @pytest.mark.parametrize("pod", WORKLOADS)
-def test_the_base_reaches_names_and_the_broker_alone(pod: str) -> None:
+def test_the_base_reaches_names_alone(pod: str) -> None:
     base = manifests()
     assert reached(base, pod, DNS) == [53]
-    assert reached(base, pod, BROKER) == [5671, 5672]
     for place in (*ELSEWHERE, STORE, STORE_POD):
         assert reached(base, pod, place) == [], place
 
@@ -97,7 +95,6 @@ def test_an_overlay_reaches_the_store_that_it_names_besides(pod: str) -> None:
     example = built(KUBERNETES / EXAMPLE)
     assert reached(example, pod, STORE) == [443]
     assert reached(example, pod, DNS) == [53]
-    assert reached(example, pod, BROKER) == [5671, 5672]
     for place in (*ELSEWHERE, STORE_POD):
         assert reached(example, pod, place) == [], place
 
@@ -112,7 +109,7 @@ def test_a_store_in_the_cluster_is_reached_by_the_labels_of_pod_and_namespace(tm
 
 def test_what_makes_a_key_reaches_nothing(tmp_path: Path) -> None:
     made = with_all(tmp_path / "kubernetes")
-    for place in (*ELSEWHERE, DNS, BROKER, STORE, STORE_POD):
+    for place in (*ELSEWHERE, DNS, STORE, STORE_POD):
         assert reached(made, "kiln-first-key", place) == [], place
 
 

@@ -36,5 +36,6 @@ def test_sigquit_has_a_worker_give_back_what_it_has_begun(tmp_path: Path) -> Non
         farm.workers[0].start()
         farm.workers[0].await_ready()
         found = ended(farm.urls, held)
+        assert farm.services[0].lines("a worker was lost") == [], "nobody had to wait for the end of a lease"
     assert (found["state"], found["error"]["code"]) == ("failed", "compile.deadline_exceeded")
-    assert found["attempt"] == 2
+    assert next(line["outcome"] for line in farm.workers[0].lines("an order is over")) == "given back"

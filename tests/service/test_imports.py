@@ -26,7 +26,7 @@ from service.process.serve import create_app
 from service.settings import Settings
 create_app(Settings(auth="off"))
 """
-    assert loaded(script, ("joserfc", "httpx2", "celery")) == []
+    assert loaded(script, ("joserfc", "httpx2")) == []
 
 
 def test_what_compiles_for_gpus_and_what_translates_is_loaded_once_a_fork_server_is_ready() -> None:

@@ -105,13 +105,10 @@ class Roster:
             if before is None and self._statements.has_lived("member", _about(role, name), record, item.used):
                 return _Sign(item.used, -math.inf, is_left=True)
             stated = self._statements.believed("member", _about(role, name), item.path, record)
-            is_new = stated is not None and self._is_new(name, stated["number"])
-            if stated is not None and is_new:
+            if stated is not None and self._is_new(name, stated["number"]):
                 return _Sign(item.used, self._now(), stated["places"])
-        else:
-            # Of one that went long before this process came.
-            is_new = before is not None or time.time() - item.used < _LONG_GONE_S
-        if is_new:
+        # Not of one that went long before this process came.
+        elif before is not None or time.time() - item.used < _LONG_GONE_S:
             return _Sign(item.used, self._now())
         return _Sign(item.used, -math.inf) if before is None else _Sign(item.used, before.seen_at, before.places)
 
