@@ -98,17 +98,15 @@ class Bench:
         working: set[asyncio.Task[str]] = set()
         try:
             while not ending.is_set():
-                await self._presence.is_fit.wait()
-                task = await self._take() if len(working) < self._settings.concurrency else None
+                has_place = self._presence.is_fit and len(working) < self._settings.concurrency
+                task = await self._take() if has_place else None
                 if task is not None:
                     working.add(asyncio.create_task(self.carry_out(task)))
                     continue
-                is_full = len(working) >= self._settings.concurrency
-                pause = None if is_full else self._look_every_s
-                await asyncio.wait({end, *working}, timeout=pause, return_when=asyncio.FIRST_COMPLETED)
+                await asyncio.wait({end, *working}, timeout=self._look_every_s, return_when=asyncio.FIRST_COMPLETED)
                 working = {each for each in working if not each.done()}
-            if working:
-                await asyncio.wait(working)
+            await self._presence.close()
+            await asyncio.gather(*working)
         finally:
             end.cancel()
             for each in working:

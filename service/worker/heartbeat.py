@@ -28,8 +28,8 @@ _log = structlog.get_logger()
 class Heartbeat:
     """Signs in `roster` as `name`, and compiles the canary in `sandbox` now and then, while it has a place for it.
 
-    `places` is how many orders it does at a time. `is_fit` is set while the last canary was compiled: until it is, the
-    worker begins no order.
+    `places` is how many orders it does at a time. It `is_fit` while the last canary was compiled: until it is, the worker
+    begins no order.
     """
 
     def __init__(self, sandbox: Sandbox, roster: Roster, name: str, places: int) -> None:
@@ -44,8 +44,7 @@ class Heartbeat:
         self._idle = asyncio.Event()
         self._idle.set()
         self._changed = asyncio.Event()
-        self.is_fit = asyncio.Event()
-        self.is_fit.set()
+        self.is_fit = True
 
     async def start(self) -> None:
         """Compile the first canary, and sign from now on."""
@@ -58,9 +57,10 @@ class Heartbeat:
             each.cancel()
         await asyncio.gather(*self._attending, return_exceptions=True)
         await self._canary.close()
-        if self._role is not None:
+        role, self._role = self._role, None
+        if role is not None:
             with suppress(UnavailableError):  # the lease ends
-                await self._roster.leave(self._role, self._name)
+                await self._roster.leave(role, self._name)
 
     @contextmanager
     def at_work(self) -> Generator[None]:
@@ -80,7 +80,7 @@ class Heartbeat:
 
     async def _look(self) -> None:
         while True:
-            await asyncio.sleep(TRY_EVERY_S if self.is_fit.is_set() else _AGAIN_S)
+            await asyncio.sleep(TRY_EVERY_S if self.is_fit else _AGAIN_S)
             await self._idle.wait()
             await self._try()
 
@@ -88,21 +88,17 @@ class Heartbeat:
         (failure,) = await asyncio.gather(self._canary.failure(), return_exceptions=True)
         if isinstance(failure, BaseException):
             _log.error("the canary met a defect of the worker", exc_info=failure)
-        if failure is None:
-            self._become(is_fit=True)
-        elif self.is_fit.is_set():
-            _log.error("the worker does not compile, and begins no order until it does")
-            self._become(is_fit=False)
-
-    def _become(self, *, is_fit: bool) -> None:
-        if is_fit != self.is_fit.is_set():
+        is_fit = failure is None
+        if is_fit != self.is_fit:
+            if not is_fit:
+                _log.error("the worker does not compile, and begins no order until it does")
+            self.is_fit = is_fit
             self._changed.set()
-        (self.is_fit.set if is_fit else self.is_fit.clear)()
 
     async def _sign(self) -> None:
         while True:
             self._changed.clear()
-            role: Role = "worker" if self.is_fit.is_set() else "unfit"
+            role: Role = "worker" if self.is_fit else "unfit"
             try:
                 await self._roster.sign(role, self._name, self._places)
                 if self._role is not None and self._role != role:
