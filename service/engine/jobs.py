@@ -18,7 +18,7 @@ from structlog.contextvars import bind_contextvars
 from service.fairness.threshold import is_fair
 from service.http.body import Body
 from service.identity.caller import Caller, caller
-from service.lease import BEAT_S, LEASE_S
+from service.lease import BEAT_S
 from service.observe.traces import traceparent
 from service.process.periodic import periodically
 from service.store.blobs import Blobs
@@ -126,7 +126,7 @@ class Jobs:
             job.settle(await self._records.end(job.record))
             return job
         if not self._jobs:
-            await self._records.beat(self._owner, time.time() + LEASE_S)
+            await self._records.beat(self._owner)
         await self._records.write(job.record)
         self._begin(job)
         return job
@@ -275,7 +275,7 @@ class Jobs:
     async def _live(self) -> None:
         """Say that this service lives while it has jobs; apart from all that may take its time."""
         if self._jobs:
-            await self._records.beat(self._owner, time.time() + LEASE_S)
+            await self._records.beat(self._owner)
 
     async def _tell_others(self, told: dict[str, int]) -> None:
         """Tell how far the jobs are of which more is known than was `told`, a count of events by job."""
@@ -294,14 +294,13 @@ class Jobs:
     async def _look_around(self) -> None:
         """Give up jobs that somebody has cancelled, and take up those that nobody has."""
         opened = set(await self._records.opened())
-        now = time.time()
-        await self._records.beat(self._owner, now + LEASE_S)
+        await self._records.beat(self._owner)
         alive: dict[str, bool] = {}
         self._others = {each: owner for each, owner in self._others.items() if each in opened}
         gone = [each for each, job in self._jobs.items() if each not in opened and not job.is_over]
         left = opened - self._jobs.keys() - self._accepting.keys()
         looks = {each: partial(self._give_up, each) for each in gone}
-        looks |= {each: partial(self._take_up, each, alive, now) for each in left}
+        looks |= {each: partial(self._take_up, each, alive) for each in left}
         self._put_off &= looks.keys()
         for identifier in sorted(looks, key=self._put_off.__contains__):
             (error,) = await asyncio.gather(looks[identifier](), return_exceptions=True)
@@ -314,10 +313,10 @@ class Jobs:
             if error is not None:  # The others are not to wait for it.
                 _log.error("a job cannot be looked after", job=identifier, exc_info=error)
 
-    async def _take_up(self, identifier: str, alive: dict[str, bool], now: float) -> None:
-        if len(self._jobs) >= self._most or await self._has_living_owner(identifier, alive, now):
+    async def _take_up(self, identifier: str, alive: dict[str, bool]) -> None:
+        if len(self._jobs) >= self._most or await self._has_living_owner(identifier, alive):
             return  # It is for others, or for later.
-        record = await self._records.orphan(identifier, self._owner, now)
+        record = await self._records.orphan(identifier, self._owner)
         if record is None:
             return
         if record.lost >= MAX_ATTEMPTS:
@@ -327,13 +326,13 @@ class Jobs:
             _log.warning("a job that was left is taken up", job=identifier, attempt=record.attempt)
             self._begin(Job(record))
 
-    async def _has_living_owner(self, identifier: str, alive: dict[str, bool], now: float) -> bool:
+    async def _has_living_owner(self, identifier: str, alive: dict[str, bool]) -> bool:
         """Whether a job is in good hands. `alive` is what is known of owners in this round."""
         owner = self._others.get(identifier) or await self._records.owner(identifier)
         if owner == self._owner:
             return False  # This service has lost hold of it.
         if owner not in alive:
-            alive[owner] = await self._records.lives(owner, now)
+            alive[owner] = await self._records.lives(owner)
         self._others[identifier] = owner
         if not alive[owner]:
             del self._others[identifier]

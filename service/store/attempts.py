@@ -15,7 +15,7 @@ from secrets import token_hex
 from types import TracebackType
 from typing import Any, Final, Self
 
-from service.lease import BEAT_S, LEASE_S
+from service.lease import BEAT_S, LEASE_S, Leases
 from tensorkiln.errors import UnavailableError
 
 from .crashes import FOLDER, MAX_CRASHES, Crash, Crashes
@@ -30,8 +30,7 @@ class Attempts:
     def __init__(self, crashes: Crashes, key: str) -> None:
         self._crashes = crashes
         self._key = key
-        # The last beat of each holder of a place, and when it was met.
-        self._seen: dict[tuple[str, str], tuple[int, float]] = {}
+        self._leases = Leases(crashes.now)
         self._locked: dict[str, float] = {}
 
     async def begin(self) -> Attempt | Crash | None:
@@ -66,12 +65,7 @@ class Attempts:
             return True  # a crash that is forgotten, or that nobody believes
         if not self._crashes.is_holding(path, record):
             return True
-        met = path, record[_HOLDER]
-        before, since = self._seen.get(met, (-1, 0.0))
-        if record["beat"] > before:
-            self._seen[met] = record["beat"], self._crashes.now()
-            return False
-        return self._crashes.now() - since > LEASE_S
+        return not self._leases.hear(f"{path} {record[_HOLDER]}", record["beat"])
 
     async def _clear(self, path: str, record: Mapping[str, Any]) -> bool:
         """Whether a place is free that was as in `record`. Of several who clear it one does: others would meet the

@@ -1,6 +1,6 @@
 """Jobs as the store has them: an accepted job is there until it has ended, whatever becomes of the service.
 
-`jobs/open` has what is to be done, `jobs/ended` what is over, `jobs/owners` until when each service is known to live,
+`jobs/open` has what is to be done, `jobs/ended` what is over, `jobs/owners` the signs of life of services, and
 `jobs/claims` who took up a job that somebody left: a file that only one service can create. `jobs/progress` has how far
 a job is, for services that do not have it; nothing depends on it. A job whose record cannot be read has failed by that.
 What is in the first two survives a power failure: the rest is found out anew.
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from itertools import count
 from typing import Annotated, Any, Final, Literal
@@ -19,7 +19,7 @@ import structlog
 from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
 from service.http.answers import Phase, Problem
-from service.lease import LEASE_S
+from service.lease import Leases
 from tensorkiln.errors import UnavailableError
 from tensorkiln.limits import MAX_BODY_BYTES
 from tensorkiln.trust.record import Sha256
@@ -31,9 +31,6 @@ from .records import DamagedRecord, Records
 State = Literal["queued", "running", "done", "failed", "cancelled"]
 ENDED: Final[frozenset[State]] = frozenset({"done", "failed", "cancelled"})
 MAX_OPEN: Final = 100_000
-CLOCKS_S: Final = 1.0
-"""So far apart the clocks of the services of a store may be."""
-
 ENDED_FOLDER: Final = "jobs/ended/"
 OPEN_FOLDER: Final = "jobs/open/"
 PROGRESS_FOLDER: Final = "jobs/progress/"
@@ -138,9 +135,11 @@ def programs_of(record: Mapping[str, Any] | None) -> tuple[str, ...]:
 class JobRecords:
     """The job records in a store."""
 
-    def __init__(self, store: ObjectStore, records: Records) -> None:
+    def __init__(self, store: ObjectStore, records: Records, now: Callable[[], float] = time.monotonic) -> None:
         self._objects = objects_of(store)
         self._records = records
+        self._leases = Leases(now)
+        self._beats = 0
 
     async def find(self, job: str) -> JobRecord | None:
         """The record of a job, ended or open."""
@@ -194,7 +193,7 @@ class JobRecords:
         """The ids of the open jobs."""
         return await self._records.names(OPEN_FOLDER.removesuffix("/"), MAX_OPEN)
 
-    async def orphan(self, job: str, owner: str, now: float) -> JobRecord | None:
+    async def orphan(self, job: str, owner: str) -> JobRecord | None:
         """An open job whose owner is no more, taken over by `owner`; None when there is nothing to take.
 
         A job that is `owner`'s already is one that it has lost hold of.
@@ -205,8 +204,8 @@ class JobRecords:
         if await self._read(_ended(job)) is not None:
             await self._close(record)  # the service that ended it was gone before it could
             return None
-        is_anothers = record.owner != owner and await self.lives(record.owner, now)
-        if is_anothers or not await self._claim(record, owner, now):
+        is_anothers = record.owner != owner and await self.lives(record.owner)
+        if is_anothers or not await self._claim(record, owner):
             return None
         # A compile that was begun again has a number, too, and events that somebody may have seen by it.
         told = await self._read(f"{PROGRESS_FOLDER}{job}")
@@ -215,9 +214,10 @@ class JobRecords:
         taken = replace(record, owner=owner, attempt=attempt, lost=lost, state="queued", events=())
         return taken if await self.renew(taken) is None else None
 
-    async def beat(self, owner: str, until: float) -> None:
-        """Other services leave the jobs of `owner` alone until then, in seconds since the epoch."""
-        await self._records.put(f"{OWNERS_FOLDER}{owner}", {"until": until})
+    async def beat(self, owner: str) -> None:
+        """Other services leave the jobs of `owner` alone for a lease."""
+        self._beats += 1
+        await self._records.put(f"{OWNERS_FOLDER}{owner}", {"beat": self._beats})
 
     async def leave(self, owner: str, jobs: Iterable[str]) -> None:
         """What `owner` still has is for others from now on; over `jobs`, which it has begun, it was not lost."""
@@ -229,14 +229,14 @@ class JobRecords:
         record = await self._open(job)
         return record.owner if record is not None else ""
 
-    async def lives(self, owner: str, now: float) -> bool:
-        """Whether a service said that it lives at this time, which may be a while ago.
-
-        It did not when it said so for longer than anybody does: then its clock was wrong.
-        """
+    async def lives(self, owner: str) -> bool:
+        """Whether a service has said within a lease that it lives, as far as is known since it was first asked for."""
         found = await self._records.get(f"{OWNERS_FOLDER}{owner}") if owner else None
-        until = found.get("until") if found is not None else None
-        return isinstance(until, int | float) and now < until <= time.time() + LEASE_S + CLOCKS_S
+        beat = found.get("beat") if found is not None else None
+        if isinstance(beat, int):
+            return self._leases.hear(owner, beat)
+        self._leases.forget(owner)
+        return False
 
     async def _lay_down(self, job: str, owner: str) -> None:
         record = await self._open(job)
@@ -262,13 +262,13 @@ class JobRecords:
         except (DamagedRecord, ValidationError):
             _log.error("the record of an open job cannot be read", path=path)
         told = await self._read(f"{PROGRESS_FOLDER}{job}")
-        if told is not None and await self.lives(told.owner, time.time()):
+        if told is not None and await self.lives(told.owner):
             return told
         lost = UnavailableError("The record of this job was damaged in the store; send its request again.")
         await self.end((told or JobRecord(job, "", time.time(), {})).failed(lost.to_problem()))
         return None
 
-    async def _claim(self, record: JobRecord, owner: str, now: float) -> bool:
+    async def _claim(self, record: JobRecord, owner: str) -> bool:
         """Whether `owner` is the one that takes up a job; a claim of one that died before it did so is passed over."""
         for number in count():
             path = f"{_CLAIMS}/{record.id}.{record.attempt}.{number}"
@@ -278,7 +278,7 @@ class JobRecords:
                 claimer = await self._claimer(path)
             if claimer == owner:
                 return True  # it could not write that it had the job
-            if claimer is None or await self.lives(claimer, now):
+            if claimer is None or await self.lives(claimer):
                 return False
         raise AssertionError("count() has no end")
 

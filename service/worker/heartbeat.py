@@ -28,8 +28,8 @@ _log = structlog.get_logger()
 class Heartbeat:
     """Signs in `roster` as `name`, and compiles the canary in `sandbox` now and then, while it has a place for it.
 
-    `places` is how many orders it does at a time. It `is_fit` while the last canary was compiled: until it is, the worker
-    begins no order.
+    `places` is how many orders it does at a time. It `is_fit` while the last canary was compiled: until it is, no order
+    is begun.
     """
 
     def __init__(self, sandbox: Sandbox, roster: Roster, name: str, places: int) -> None:

@@ -334,11 +334,11 @@ def test_a_job_that_the_store_does_not_give_holds_up_no_other(tmp_path: Path, lo
     class Refusing(JobRecords):
         refused = 0
 
-        async def orphan(self, job: str, owner: str, now: float) -> JobRecord | None:
+        async def orphan(self, job: str, owner: str) -> JobRecord | None:
             if job.startswith(lost):
                 self.refused += 1
                 raise UnavailableError("The store does not give this.")
-            return await super().orphan(job, owner, now)
+            return await super().orphan(job, owner)
 
     async def run() -> None:
         house = House(tmp_path)

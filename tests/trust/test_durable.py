@@ -108,7 +108,7 @@ def test_a_job_that_is_taken_up_is_still_there_when_the_power_fails_meanwhile(
         house = House(power.root)
         job = await accepted(house)
         power.cuts = []
-        assert await house.job_records.orphan(job.record.id, "another", 0.0) is not None
+        assert await house.job_records.orphan(job.record.id, "another") is not None
         cuts, power.cuts = power.cuts, None
         attempts: set[int] = set()
         for number, left in enumerate(cuts):

@@ -29,7 +29,7 @@ async def stock(root: Path) -> tuple[Stocked, JobRecords]:
     await jobs.write(record)
     await jobs.tell(record)
     await jobs.end(JobRecord(ENDED, "", time.time(), {}, state="cancelled"))
-    await jobs.beat("somebody", time.time() + 5)
+    await jobs.beat("somebody")
     await stocked.store.put_async(f"jobs/claims/{JOB}.1.0", b"somebody")
     attempt = await Attempts(Crashes(stocked.records, stocked.notary), "key").begin()
     assert isinstance(attempt, Attempt)
@@ -61,7 +61,7 @@ def test_what_is_damaged_of_them_is_told_and_removed_but_for_open_jobs(tmp_path:
         assert not any(path.exists() for path in damaged)
         assert opened.exists()
         # Whoever asked hears of it: a service ends the job when it comes to it.
-        assert await jobs.orphan(JOB, "another", time.time()) is None
+        assert await jobs.orphan(JOB, "another") is None
         ended = await jobs.find(JOB)
         assert ended is not None
         assert ended.state == "failed"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from pathlib import Path
 
 import pytest
@@ -36,7 +35,7 @@ def test_upkeep_removes_what_kills_have_left_and_nothing_else(
         for is_old in (True, False):
             named = left if is_old else staying
             before = set(stocked.files())
-            await jobs.beat(f"owner{is_old}", time.time())
+            await jobs.beat(f"owner{is_old}")
             await stocked.records.put(f"{READINESS}look{is_old}", {})
             await stocked.blobs.put(b"the body of a job that was never written down, %d" % is_old)
             named += set(stocked.files()) - before
