@@ -86,15 +86,15 @@ class Reaper:
             pending.see(state)
 
     async def _reap(self, pending: Pending) -> None:
-        digest, attempt = pending.order.wanted.action.digest, pending.task.attempt
+        about = {"order": pending.task.id, "digest": pending.order.wanted.action.digest}
         if pending.worker:
-            _log.warning("a worker was lost", worker=pending.worker, attempt=attempt, digest=digest)
+            _log.warning("a worker was lost", worker=pending.worker, attempt=pending.task.attempt, **about)
             await self.again(pending)
             return
         # It is claimed by nobody who is believed, and workers that are will not mind that.
         pending.waited_in_vain()
         if pending.refused >= MAX_ATTEMPTS and not self._roster.count("worker"):
-            _log.error("an order is taken by nobody who is believed", digest=digest)
+            _log.error("an order is taken by nobody who is believed", **about)
             pending.settle(_given_up("Nobody took this compile whom this service believes to be a worker of its farm"))
         else:
             await self.offer(pending)
