@@ -7,6 +7,7 @@ the order as they have read it: a service believes what is about its own, and no
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -118,7 +119,7 @@ class Ledger:
     async def find(self, task: str) -> Task | None:
         """A task that is wanted still."""
         content = await self._records.get(_path("open", task))
-        with suppress(TypeError, ValueError):
+        with suppress(TypeError, ValueError):  # it is no order, or nothing can be stated about it
             found = Task(**content) if content is not None else None
             if found is not None and found.id == task and found.digest:
                 return found
@@ -139,7 +140,7 @@ class Ledger:
         now = time.monotonic()
         self._believed_at = {name: at for name, at in self._believed_at.items() if name in claimed}
         for name in opened:
-            if name in claimed and now - self._believed_at.get(name, -LEASE_S) < LEASE_S:
+            if name in claimed and now - self._believed_at.get(name, -math.inf) < LEASE_S:
                 continue
             task = await self.find(name)
             if task is None:
@@ -170,7 +171,7 @@ class Ledger:
         return await self._records.names(_path("claims"), _MOST)
 
     async def release(self, task: str) -> None:
-        """Have nobody be at a task, and forget what was said of it: whoever was is lost, or gives it back."""
+        """Have nobody be at a task, and forget what was said of it."""
         for what in ("state", "done", "claims"):
             await self._records.delete(_path(what, task))
 

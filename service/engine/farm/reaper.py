@@ -69,8 +69,9 @@ class Reaper:
             return  # nobody waits for it since, and what it took is paid for
         if pending.task.attempt < MAX_ATTEMPTS:
             pending.next_attempt(result)
+            # What is not open is taken by nobody, as long as the claim is there of who was at it.
+            await self._ledger.close(pending.task.id)
             await self.offer(pending)
-            await self._ledger.release(pending.task.id)
             return
         if result is None:
             pending.order.cost.lose(pending.run_s)
