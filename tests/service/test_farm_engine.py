@@ -57,8 +57,8 @@ class Rig:
         return task
 
     async def attempt(self, ticket: str, number: int) -> Task:
-        """This attempt, once it is offered and nobody is at it."""
-        while (task := await self.task(ticket)).attempt < number or await self.ledger.claimed():
+        """This attempt, once it is offered."""
+        while (task := await self.ledger.find(ticket)) is None or task.attempt < number:
             await asyncio.sleep(0.01)
         return task
 
