@@ -1,4 +1,4 @@
-"""What becomes of an order at the bench of a worker: it is refused for good, or taken back while it is made."""
+"""What becomes of orders at the bench of a worker: taken, refused for good, or taken back while they are made."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ import pytest
 
 from service.engine.farm.ledger import Ledger, State, Task
 from service.engine.farm.statements import Statements
+from service.engine.order import Made
 from service.settings import Settings
 from service.store.blobs import Blobs
 from service.store.location import open_store
+from service.store.programs import Entry
 from service.store.records import Records
 from service.trust.keyring import Keyring
 from service.trust.notary import Notary
@@ -70,5 +72,44 @@ def test_nothing_is_left_of_an_order_that_is_taken_back_as_the_worker_writes(
         assert await bench.carry_out(task) == "given up"
         await bench.close()
         assert [path for path in (tmp_path / "store" / "farm").rglob("*") if path.is_file()] == []
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("is_told_to_end", [True, False])
+def test_a_worker_has_as_many_orders_as_places_and_sees_them_through_or_gives_them_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_told_to_end: bool
+) -> None:
+    may_end = asyncio.Event()
+
+    async def made(*_: object) -> Made:
+        await may_end.wait()
+        return Made(b"", Entry("0" * 64, ()), None)
+
+    monkeypatch.setattr(Bench, "_make", made)
+
+    async def run() -> None:
+        settings = Settings(home=tmp_path, concurrency=2)
+        store = open_store(settings.store_location)
+        notary = Notary(Keyring(settings.keys_directory), "service", "process")
+        ledger = Ledger(store, Records(store), Statements(notary))
+        components = replace(action(1), build_id=build().build_id).components
+        for name in ("first", "second", "third"):
+            await ledger.open(Task(name, 1, components, False, None, False, False, 60.0))
+        bench, ending = Bench(settings), asyncio.Event()
+        working = asyncio.create_task(bench.work(ending))
+        while len(await ledger.claimed()) < 2:
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(0.2)
+        assert await ledger.claimed() == ["first", "second"]
+        if is_told_to_end:
+            ending.set()
+            may_end.set()
+        else:
+            working.cancel()
+        await asyncio.wait({working})
+        await bench.close()
+        assert await ledger.finished() == (["first", "second"] if is_told_to_end else [])
+        assert await ledger.claimed() == (["first", "second"] if is_told_to_end else [])
 
     asyncio.run(run())
