@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format lock bench bench-peers conformance serve farm faults fuzz clean
+.PHONY: help setup demo test check format report-page browser lock bench bench-peers conformance serve farm faults fuzz clean
 
 help: ## what the targets do
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -31,6 +31,14 @@ check: $(STAMP) ## ruff and pyright
 format: $(STAMP) ## let ruff rewrite the files
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+report-page: ## the page of `kiln report`, out of its source: needs npm
+	cd client/report && npm ci --silent && npm run --silent build
+	cp client/report/dist/index.html client/tensorkiln/report/page.html
+
+browser: $(STAMP) ## the tests of that page in Chromium, where that is installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check playwright
+	$(BIN)/python -m pytest -W error tests/report
 
 # The oldest glibc that the base image may have. `make lock UPGRADE=--upgrade` takes newer versions of everything.
 LOCK = $(BIN)/uv pip compile --quiet --generate-hashes --no-build --no-annotate --custom-compile-command 'make lock' \

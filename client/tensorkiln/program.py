@@ -15,6 +15,8 @@ from .spec import CompiledProgram
 from .uncollected import uncollected
 
 if TYPE_CHECKING:
+    from .report import Report
+    from .request import WrittenGraph
     from .runtime.cuda import Driver
 
 Array = np.ndarray[Any, Any]
@@ -147,6 +149,26 @@ class Program:
         Needs no GPU. CallBoundsError as for a call.
         """
         return self._executor.planned_peak_bytes(symbols)
+
+    def report(
+        self,
+        path: str | PathLike[str] | None = None,
+        *,
+        graph: WrittenGraph | None = None,
+        profile: Sequence[ItemProfile] = (),
+    ) -> Report:
+        """A page about the program, as one HTML file that needs no network; written to `path` if that is given.
+
+        `graph` is what it was compiled from, whose nodes the page shows then, `profile` what `profile` gave.
+        `Client.report` adds the texts of the stages and the signature. RequestError when one of these is of another
+        program; OSError when the file cannot be written.
+        """
+        from .report import Report
+
+        made = Report.of(self.compiled, graph=graph, profile=profile)
+        if path is not None:
+            made.save(path)
+        return made
 
     @property
     def measured_peak_bytes(self) -> int:

@@ -20,6 +20,7 @@ _COMMANDS: Final = {
     "tune": "tune:tune",
     "validate": "validate:validate",
     "explain": "explain:explain",
+    "report": "report_page:report",
     "doctor": "doctor:doctor",
 }
 """The module and the function of each command."""

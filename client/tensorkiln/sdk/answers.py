@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, RootModel, ValidationError
@@ -9,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, RootModel, ValidationError
 from ..errors import UnavailableError
 from ..trust.programs import Answered
 from ..trust.record import SignedRecord
+from .asked import Asked
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -51,3 +53,16 @@ def read(model: type[Model], answer: bytes) -> Model:
             f"The service's answer is not one that this SDK understands (at {where}: {first['msg']}); "
             "use the same version of both."
         ) from None
+
+
+def fields(answer: bytes) -> dict[str, Any]:
+    """The object that an answer is."""
+    return read(Fields, answer).root
+
+
+def require_each(answered: Sequence[object], asked: Asked) -> None:
+    """UnavailableError unless there is an answer for each target that was asked for."""
+    if len(answered) != len(asked.targets):
+        raise UnavailableError(
+            f"The service answered for {len(answered)} targets and was asked for {len(asked.targets)}."
+        )

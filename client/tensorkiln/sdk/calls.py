@@ -15,7 +15,7 @@ from ..cache import LocalCache
 from ..compiler_build import build
 from ..deadline import Deadline
 from ..embedded import EmbeddedService, embedded_service
-from ..errors import NotFoundError, RequestError, TensorkilnError, UnavailableError
+from ..errors import NotFoundError, RequestError, TensorkilnError
 from ..graph import Graph
 from ..request import GraphSource, WrittenGraph, validate_body
 from ..settings import resolve_settings
@@ -31,7 +31,9 @@ from .needed_later import load_early
 if TYPE_CHECKING:
     from ..artifacts import ArtifactCache
     from ..program import Program
+    from ..report import Report
     from ..runtime.cuda import Driver
+    from ..runtime.profile import ItemProfile
     from ..spec import CompiledProgram
     from ..trust.policy import Policy
     from ..trust.programs import TrustedPrograms
@@ -67,11 +69,7 @@ class Calls:
         )
 
         policy = resolve_policy(
-            settings.home,
-            cache_dir=cache_dir,
-            trusted_keys=trusted_keys,
-            min_isolation=min_isolation,
-            offline=offline,
+            settings.home, cache_dir=cache_dir, trusted_keys=trusted_keys, min_isolation=min_isolation, offline=offline
         )
 
         def locate() -> Address:
@@ -269,8 +267,10 @@ class Calls:
         target: TargetSource | Sequence[TargetSource] = NATIVE,
         options: OptionsSource | None = None,
     ) -> dict[str, Any]:
+        from .answers import fields
+
         asked = await self._asked(graph, target, options)
-        return _fields(await self._transport.post("/explain", asked.body))
+        return fields(await self._transport.post("/explain", asked.body))
 
     async def stored(
         self,
@@ -282,11 +282,11 @@ class Calls:
         question = await self._question(asked)
         if self._offline:
             return await self._trusted.kept(question)
-        from .answers import Explanation, read
+        from .answers import Explanation, read, require_each
 
         # From here on, everything is read by its digest: a program that is evicted meanwhile is not compiled again.
         actions = read(Explanation, await self._transport.post("/explain", asked.body)).actions
-        _require_each(actions, asked)
+        require_each(actions, asked)
         for each, wanted in zip(actions, asked.targets, strict=True):
             if not each.stored or each.cache.status != "hit":
                 raise NotFoundError(
@@ -321,16 +321,29 @@ class Calls:
         path = f"/programs/{quote(digest, safe='')}/stages/{quote(name, safe='')}"
         return (await self._transport.get(path)).decode()
 
+    async def report(
+        self, program: CompiledProgram | str, *, graph: GraphSource | None = None, profile: Sequence[ItemProfile] = ()
+    ) -> Report:
+        from .reports import report_of
+
+        written = None if graph is None else await self._written(graph)
+        texts = None if self._offline else self.artifact
+        return await report_of(self._trusted, program, texts, self._wire, graph=written, profile=profile)
+
     async def artifact(self, digest: str) -> bytes:
         return await self._artifacts.get(digest)
 
     async def validate(self, graph: GraphSource) -> dict[str, Any]:
+        from .answers import fields
+
         written = await self._written(graph)
         body = await self._wire.apart(lambda: validate_body(written))
-        return _fields(await self._transport.post("/validate", body))
+        return fields(await self._transport.post("/validate", body))
 
     async def capabilities(self) -> dict[str, Any]:
-        return _fields(await self._transport.get("/capabilities"))
+        from .answers import fields
+
+        return fields(await self._transport.get("/capabilities"))
 
     async def close(self) -> None:
         await self._transport.close()
@@ -377,24 +390,11 @@ class Calls:
 
     async def _believed(self, asked: Asked, content: bytes) -> tuple[CompiledProgram, ...]:
         """The programs of an answer, if they are signed and those that were asked for."""
-        from .answers import Programs, read
+        from .answers import Programs, read, require_each
 
         answer = await self._wire.apart(lambda: read(Programs, content))
-        _require_each(answer.programs, asked)
+        require_each(answer.programs, asked)
         return await self._trusted.answers(await self._question(asked), answer.programs, answer.signatures)
 
     async def _question(self, asked: Asked) -> Question:
         return await self._trusted.question(asked.body, asked.graph, asked.targets, asked.options)
-
-
-def _fields(answer: bytes) -> dict[str, Any]:
-    from .answers import Fields, read
-
-    return read(Fields, answer).root
-
-
-def _require_each(answered: Sequence[object], asked: Asked) -> None:
-    if len(answered) != len(asked.targets):
-        raise UnavailableError(
-            f"The service answered for {len(answered)} targets and was asked for {len(asked.targets)}."
-        )

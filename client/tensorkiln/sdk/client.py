@@ -17,7 +17,9 @@ from .calls import Calls
 if TYPE_CHECKING:
     from ..graph import Graph
     from ..program import Program
+    from ..report import Report
     from ..runtime.cuda import Driver
+    from ..runtime.profile import ItemProfile
     from ..spec import CompiledProgram
     from ..stablehlo import StableHlo
     from ..trust.record import SignedRecord
@@ -211,6 +213,17 @@ class Client:
     def stage(self, digest: str, name: str) -> str:
         """The IR text of one stage of a program that was compiled with `dump_stages`."""
         return run(self._calls.stage(digest, name))
+
+    def report(
+        self, program: CompiledProgram | str, *, graph: GraphSource | None = None, profile: Sequence[ItemProfile] = ()
+    ) -> Report:
+        """A page about a compiled program, or one that is named by its digest: `save` writes it as one HTML file.
+
+        It has the texts of the stages if the program was compiled with `dump_stages`, and its signature. `graph` is
+        what it was compiled from, whose nodes the page shows then, `profile` what `Program.profile` gave. RequestError
+        when one of these is of another program.
+        """
+        return run(self._calls.report(program, graph=graph, profile=profile))
 
     def artifact(self, digest: str) -> bytes:
         """The bytes with this SHA-256."""

@@ -63,7 +63,7 @@ def read_trusted(
         raise RequestError("Whom to believe about the isolation of a bundle is not said: give its trusted keys.")
     bundle = read_bundle(path)
     if pins:
-        program, signed = bundle.program, _signature(path)
+        program, signed = bundle.program, signature_of(path)
         keys = {key.kid: key for key in pins}
         record = verify(signed, keys, action=program.digest, now=time(), minimum_isolation=minimum)
         if record.program != bundle.signed:
@@ -74,7 +74,7 @@ def read_trusted(
     return bundle
 
 
-def _signature(path: str | os.PathLike[str]) -> SignedRecord | None:
+def signature_of(path: str | os.PathLike[str]) -> SignedRecord | None:
     """The record beside a bundle; None where there is none that can be read."""
     try:
         with open(signature_path(path), "rb") as file:

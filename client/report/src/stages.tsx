@@ -1,0 +1,153 @@
+// The texts of two stages side by side; what is selected is marked in both.
+
+import { useComputed, useSignal } from "@preact/signals";
+import { useEffect, useMemo } from "preact/hooks";
+
+import { type Difference, difference } from "./difference";
+import type { Report } from "./report";
+import { Rows } from "./rows";
+import type { State } from "./state";
+import { StageText } from "./texts";
+import { tinted } from "./tint";
+
+interface Shown {
+  readonly report: Report;
+  readonly side: "this" | "other";
+  readonly name: string;
+}
+
+export function Stages({ state }: { state: State }) {
+  const { report, other } = state;
+  const kept = useMemo(() => new Map<string, Promise<StageText>>(), []);
+  const read = (of: Report, name: string): Promise<StageText> => {
+    const key = `${of === report ? "this" : "other"} ${name}`;
+    let text = kept.get(key);
+    if (text === undefined) kept.set(key, (text = of.stage(name).then((found) => new StageText(found, of))));
+    return text;
+  };
+  const first = report.stages[0] ?? "";
+  const left = useSignal(report.stages.includes("form-kernels") ? "form-kernels" : first);
+  const right = useSignal(other ? left.value : (report.stages.at(-1) ?? first));
+  const texts = useSignal<readonly [StageText | null, StageText | null]>([null, null]);
+  const theirs = other ?? report;
+  useEffect(() => {
+    let isCurrent = true;
+    void Promise.all([read(report, left.value), read(theirs, right.value)]).then((found) => {
+      if (isCurrent) texts.value = found;
+    });
+    return () => {
+      isCurrent = false;
+    };
+  }, [left.value, right.value]);
+  const changed = useComputed<Difference | undefined>(() => {
+    const [mine, their] = texts.value;
+    return other && mine && their ? difference(mine.lines, their.lines) : undefined;
+  });
+  if (report.stages.length === 0 && (other?.stages.length ?? 0) === 0) {
+    return (
+      <section class="panel stages" aria-label="Stages">
+        <header><h2>Stages</h2></header>
+        <div class="none">
+          <p>This program was compiled without the texts of its stages.</p>
+          <p>
+            Compile it with the option <code>dump_stages</code>, or run <code>kiln report</code> on the model itself.
+          </p>
+        </div>
+      </section>
+    );
+  }
+  return (
+    <section class="panel stages" aria-label="Stages">
+      <Pane state={state} shown={{ report, side: "this", name: left.value }} text={texts.value[0]} marked={changed.value?.mine} onPick={(name) => {
+        left.value = name;
+        if (other?.stages.includes(name)) right.value = name;
+      }} title={other ? "this" : "Stage"} />
+      <Pane state={state} shown={{ report: theirs, side: other ? "other" : "this", name: right.value }} text={texts.value[1]} marked={changed.value?.theirs} onPick={(name) => (right.value = name)} title={other ? "other" : "Stage"} />
+    </section>
+  );
+}
+
+interface PaneProps {
+  readonly state: State;
+  readonly shown: Shown;
+  readonly text: StageText | null;
+  readonly marked: ReadonlySet<number> | undefined;
+  readonly title: string;
+  readonly onPick: (name: string) => void;
+}
+
+interface Marks {
+  readonly nodes: ReadonlySet<number>;
+  readonly own: readonly (readonly [number, number])[];
+  readonly called: readonly (readonly [number, number])[];
+  readonly first: number;
+}
+
+function marksOf(text: StageText, report: Report, item: number, node: number): Marks {
+  const view = report.items[item];
+  const wanted = node >= 0 ? [node] : (view?.nodes ?? []);
+  const nodes = new Set(wanted.flatMap((each) => text.linesOf(each)));
+  const { own, called } = view ? text.rangesOf(view) : { own: [], called: [] };
+  // A node's own line where it has one, then the code of its kernel.
+  const exact = node >= 0 ? Math.min(...nodes) : Number.POSITIVE_INFINITY;
+  const first = Number.isFinite(exact) ? exact : (own[0]?.[0] ?? Math.min(...nodes));
+  return { nodes, own, called, first: Number.isFinite(first) ? first : -1 };
+}
+
+function isIn(ranges: readonly (readonly [number, number])[], line: number): boolean {
+  return ranges.some(([first, last]) => line >= first && line <= last);
+}
+
+function Pane({ state, shown, text, marked, title, onPick }: PaneProps) {
+  const isTheirs = shown.side === "other";
+  const { item, node } = state.selection.value;
+  const here = isTheirs ? (state.matches.get(item) ?? -1) : item;
+  const marks = useMemo(() => (text ? marksOf(text, shown.report, here, node) : undefined), [text, here, node]);
+  const widest = useMemo(() => (text ? Math.min(4000, text.lines.reduce((most, line) => Math.max(most, line.length), 0)) : 0), [text]);
+  const choose = (line: number): void => {
+    if (text === null || isTheirs) return;
+    const nodes = text.nodesAt(line);
+    const only = nodes.length === 1 ? nodes[0] : undefined;
+    const home = only === undefined ? undefined : shown.report.nodes.find((each) => each.index === only)?.item;
+    if (only !== undefined && home !== undefined) state.select(home, only);
+    else if (nodes.length > 1) state.select(shown.report.items.find((each) => each.nodes.includes(nodes[0] ?? -1))?.id ?? -1);
+    else {
+      const [run] = text.itemsAt(line);
+      if (run !== undefined) state.select(run);
+    }
+  };
+  return (
+    <div class="pane">
+      <header>
+        <h2>{title}</h2>
+        <select aria-label={`Stage in the ${title === "Stage" ? "pane" : title}`} value={shown.name} onChange={(event) => onPick(event.currentTarget.value)}>
+          {shown.report.stages.map((name) => (
+            <option key={name} value={name}>{name}</option>
+          ))}
+        </select>
+        <span class="note">{text ? `${text.lines.length} lines` : "reading…"}</span>
+      </header>
+      {text && (
+        <Rows
+          count={text.lines.length}
+          height={17}
+          label={`Text of ${shown.name}`}
+          role="document"
+          class="code"
+          width={`${widest + 8}ch`}
+          shown={marks?.first}
+          align="center"
+          row={(line) => {
+            const mark = marks === undefined ? "" : marks.nodes.has(line) ? "node" : isIn(marks.own, line) ? "own" : isIn(marks.called, line) ? "called" : "";
+            return (
+              <div class={`line ${mark}${marked?.has(line) ? " changed" : ""}`} data-line={line + 1} onClick={() => choose(line)}>
+                <span class="gutter">{line + 1}</span>
+                {tinted(text.lines[line] ?? "")}
+              </div>
+            );
+          }}
+        />
+      )}
+    </div>
+  );
+}

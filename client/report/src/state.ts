@@ -1,0 +1,129 @@
+// What the reader of the page has chosen, and what follows from it.
+
+import { batch, computed, signal } from "@preact/signals";
+
+import type { Values } from "./expression";
+import { Evaluator, type Numbers } from "./numbers";
+import type { ItemView, Report } from "./report";
+
+export interface Selection {
+  /** A schedule item; -1 where the node is in none. */
+  readonly item: number;
+  /** A node of the user's graph; -1 where a whole item is chosen. */
+  readonly node: number;
+}
+
+const NOTHING: Selection = { item: -1, node: -1 };
+
+/** The sliders reach both ends of a range, and stand where schedules are compared: at 256, or as near as may be. */
+const TYPICAL = 256n;
+
+
+export class State {
+  readonly values;
+  readonly selection = signal<Selection>(NOTHING);
+  readonly search = signal("");
+  readonly expanded = signal<ReadonlySet<number>>(new Set());
+  /** Whether the time of what is prepared once is left out. */
+  readonly bound;
+  readonly numbers;
+  readonly otherNumbers;
+  readonly evaluator: Evaluator;
+  /** The item of the other program that does what an item of this one does. */
+  readonly matches: ReadonlyMap<number, number>;
+
+  constructor(
+    readonly report: Report,
+    readonly other: Report | undefined,
+  ) {
+    this.evaluator = new Evaluator(report);
+    this.bound = signal(report.program.prepare.length > 0);
+    const start = new Map(
+      report.program.symbols.map(({ name, min_val, max_val }) => {
+        const [least, most] = [BigInt(min_val), BigInt(max_val)];
+        return [name, TYPICAL < least ? least : TYPICAL > most ? most : TYPICAL];
+      }),
+    );
+    this.values = signal<Values>(start);
+    this.numbers = computed<Numbers>(() => this.evaluator.at(this.values.value, this.bound.value));
+    const against = other && new Evaluator(other);
+    this.otherNumbers = computed<Numbers | undefined>(() => against?.at(this.valuesOfOther(), this.bound.value));
+    this.matches = other ? matched(report, other) : new Map();
+  }
+
+  set(symbol: string, value: bigint): void {
+    this.values.value = new Map(this.values.value).set(symbol, value);
+  }
+
+  select(item: number, node = -1): void {
+    const before = this.selection.value;
+    if (before.item === item && before.node === node) return;
+    batch(() => {
+      this.selection.value = { item, node };
+      if (node >= 0 && !this.expanded.value.has(item)) this.toggle(item);
+    });
+  }
+
+  clear(): void {
+    this.selection.value = NOTHING;
+  }
+
+  toggle(item: number): void {
+    const next = new Set(this.expanded.value);
+    if (!next.delete(item)) next.add(item);
+    this.expanded.value = next;
+  }
+
+  /** The item before or after the selected one in the order of execution. */
+  step(by: number): void {
+    const { order } = this.report;
+    const at = order.indexOf(this.selection.value.item);
+    const next = order[at < 0 ? (by > 0 ? 0 : order.length - 1) : Math.min(order.length - 1, Math.max(0, at + by))];
+    if (next !== undefined) this.select(next);
+  }
+
+  get selectedItem(): ItemView | undefined {
+    return this.report.items[this.selection.value.item];
+  }
+
+  /** Symbols of the same names have the same values; others of the other program follow their order. */
+  private valuesOfOther(): Values {
+    const mine = [...this.values.value];
+    const values = new Map<string, bigint>();
+    this.other?.program.symbols.forEach(({ name, min_val, max_val }, index) => {
+      const value = this.values.value.get(name) ?? mine[index]?.[1] ?? BigInt(min_val);
+      const [least, most] = [BigInt(min_val), BigInt(max_val)];
+      values.set(name, value < least ? least : value > most ? most : value);
+    });
+    return values;
+  }
+}
+
+/** Items that hold the same nodes, and of the others those of the same kinds in order. */
+function matched(mine: Report, theirs: Report): Map<number, number> {
+  const found = new Map<number, number>();
+  const taken = new Set<number>();
+  const keys: ((item: ItemView) => string)[] = [
+    (item) => (item.nodes.length > 0 ? `${item.kinds}|${[...item.nodes].sort((a, b) => a - b).join(" ")}` : ""),
+    (item) => item.kinds,
+  ];
+  for (const keyOf of keys) {
+    const free = new Map<string, number[]>();
+    for (const item of theirs.items) {
+      if (taken.has(item.id)) continue;
+      const key = keyOf(item);
+      const known = free.get(key);
+      if (known) known.push(item.id);
+      else free.set(key, [item.id]);
+    }
+    for (const item of mine.items) {
+      if (found.has(item.id)) continue;
+      const key = keyOf(item);
+      const their = key === "" ? undefined : free.get(key)?.shift();
+      if (their === undefined) continue;
+      found.set(item.id, their);
+      taken.add(their);
+    }
+  }
+  return found;
+}

@@ -1,0 +1,70 @@
+"""The page of a report: the built one, with the data of one program or two in elements that no browser runs.
+
+It imports nothing but the standard library, so that whatever answers requests can make pages of stored records.
+"""
+
+from __future__ import annotations
+
+import gzip
+import re
+from base64 import b64encode
+from collections.abc import Iterator, Mapping
+from functools import cache
+from html import escape
+from importlib.resources import files
+from typing import Final
+
+PLAIN_BYTES: Final = 64 << 10
+"""Of JSON that is left as it is, to be read by people and tools. What is larger is compressed."""
+_DATA: Final = b"<!--data-->"
+_RULE: Final = re.compile(rb'<meta http-equiv="Content-Security-Policy" content="([^"]*)"')
+_ESCAPES: Final = {
+    b"<": b"\\u003c",
+    b">": b"\\u003e",
+    b"&": b"\\u0026",
+    "\u2028".encode(): b"\\u2028",
+    "\u2029".encode(): b"\\u2029",
+}
+"""Outside of strings, JSON has none of these characters."""
+
+Parts = Mapping[str, bytes]
+"""The JSON of each part of a program's data, by name: `program`, `graph`, `names`, `signature`, `profile`, `about`, and
+`stage:<name>` for the text of a stage.
+"""
+
+
+def page(program: Parts, against: Parts | None = None) -> bytes:
+    """The report of a program as HTML that needs nothing else; with `against`, beside that of another."""
+    template = _template()
+    elements = [*_elements("this", program), *_elements("against", against or {})]
+    return template.replace(_DATA, b"\n".join(elements), 1)
+
+
+@cache
+def content_security_policy() -> str:
+    """What a browser may do with the page: run its own script and style, and fetch nothing."""
+    found = _RULE.search(_template())
+    assert found is not None, "the page states its policy"
+    return found[1].decode()
+
+
+@cache
+def _template() -> bytes:
+    return files(__name__.rpartition(".")[0]).joinpath("page.html").read_bytes()
+
+
+def _elements(side: str, parts: Parts) -> Iterator[bytes]:
+    for name, json in parts.items():
+        named = f'<script type="application/json" data-side="{side}" data-part="{escape(name)}"'.encode()
+        if len(json) <= PLAIN_BYTES:
+            yield b"%b>%b</script>" % (named, _inert(json))
+        else:
+            # The same data is the same page: without the time, which `compress` writes otherwise.
+            packed = b64encode(gzip.compress(json, 6, mtime=0))
+            yield b'%b data-encoding="gzip">%b</script>' % (named, packed)
+
+
+def _inert(json: bytes) -> bytes:
+    for character, escaped in _ESCAPES.items():
+        json = json.replace(character, escaped)
+    return json

@@ -1,0 +1,107 @@
+"""What is known of one program, as the parts of a page."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import TYPE_CHECKING, Final
+
+from ..canonical import canonicalize
+from ..errors import RequestError
+from ..graph import Graph
+from ..request import WrittenGraph, graph_json
+from ..schedule import KernelItem
+from ..spec import CompiledProgram
+from ..trust.record import SignedRecord
+from ..whole_file import whole_file
+from .code import code_of
+from .page import Parts, page
+
+if TYPE_CHECKING:
+    from ..runtime.profile import ItemProfile
+
+_FRAME_PIXELS: Final = 760
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """A report of a program; `html` is the page, and a notebook shows it."""
+
+    parts: Parts
+
+    @classmethod
+    def of(
+        cls,
+        program: CompiledProgram,
+        *,
+        graph: WrittenGraph | None = None,
+        stages: Mapping[str, str] | None = None,
+        artifacts: Mapping[str, bytes] | None = None,
+        signature: SignedRecord | None = None,
+        profile: Sequence[ItemProfile] = (),
+        about: Mapping[str, str] | None = None,
+    ) -> Report:
+        """The report of `program`, in the names of `graph` if that is what it was compiled from.
+
+        `stages` are the texts of its stages by name, `artifacts` its code by SHA-256, of which text is shown. `profile`
+        is what a run of it took, `about` whatever else the page is to say, by name. RequestError when `graph` or
+        `profile` are those of another program; errors of the graph when that is none.
+        """
+        parts: dict[str, bytes] = {"program": program.model_dump_json().encode()}
+        if graph is not None:
+            parts |= _graph_parts(program, graph)
+        texts = {**(stages or {}), **code_of(program, artifacts or {})}
+        parts |= {f"stage:{name}": _json(text) for name, text in texts.items()}
+        if signature is not None:
+            parts["signature"] = signature.to_json()
+        if profile:
+            parts["profile"] = _json(_profile(program, profile))
+        if about:
+            parts["about"] = _json(dict(about))
+        return cls(parts)
+
+    def html(self, against: Report | None = None) -> str:
+        """The page; with `against`, beside another program."""
+        return self._page(against).decode()
+
+    def save(self, path: str | os.PathLike[str], against: Report | None = None) -> None:
+        """Write the page to a file, which appears complete or not at all. OSError when it cannot be written."""
+        with whole_file(path) as file:
+            file.write(self._page(against))
+
+    def _page(self, against: Report | None) -> bytes:
+        return page(self.parts, None if against is None else against.parts)
+
+    def _repr_html_(self) -> str:
+        # A frame of its own: neither its style nor its script are the notebook's.
+        sandbox = 'sandbox="allow-scripts"'
+        return f'<iframe {sandbox} width="100%" height="{_FRAME_PIXELS}" srcdoc="{escape(self.html())}"></iframe>'
+
+
+def _graph_parts(program: CompiledProgram, graph: WrittenGraph) -> dict[str, bytes]:
+    read = graph if isinstance(graph, Graph) else Graph.model_validate_json(graph_json(graph))
+    kinds = [node.node for node in read.nodes]
+    for item in program.schedule.items:
+        for op in item.operation.ops if isinstance(item.operation, KernelItem) else ():
+            if op.node >= len(kinds) or kinds[op.node] != op.kind:
+                raise RequestError(
+                    f"the program was not compiled from this graph: its item {item.item_id} holds a {op.kind} as node "
+                    f"{op.node}; give the graph that it was compiled from, or none"
+                )
+    # Texts of stages name the nodes of the canonical graph.
+    return {"graph": read.to_json().encode(), "names": _json({"nodes": canonicalize(read).nodes})}
+
+
+def _profile(program: CompiledProgram, profile: Sequence[ItemProfile]) -> list[dict[str, int]]:
+    count = len(program.schedule.items)
+    for each in profile:
+        if not 0 <= each.item_id < count:
+            raise RequestError(f"the profile is of another program: it has an item {each.item_id} of {count}")
+    return [{"item_id": each.item_id, "ns": each.ns, "threads": each.threads} for each in profile]
+
+
+def _json(value: object) -> bytes:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()

@@ -1,0 +1,221 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tensorkiln.report.page import page as page_of
+from tests.report.browser.chromium import Page, opened
+from tests.report.programs import HOSTILE, hostile, long_chain, report_of_layer
+
+pytestmark = pytest.mark.xdist_group("chromium")
+
+STRUCTURE = frozenset(
+    ("op", "role", "kind", "hint", "node", "dtype", "device", "status", "entry", "scope", "artifact", "digest", "dump")
+)
+"""Fields that say what a record is: a text of another kind is no record of a program."""
+SELECTED = ".kernel-row[aria-selected=true]"
+
+
+def selected(page: Page) -> list[str]:
+    return page.locator(SELECTED).evaluate_all("rows => rows.map(row => row.dataset.item)")
+
+
+def test_a_click_selects_in_every_panel(browser: Any, tmp_path: Path) -> None:
+    with opened(browser, report_of_layer().html(), tmp_path) as page:
+        page.locator(".kernel-row[data-item='1']").click()
+        page.wait_for_selector(".outline-item[data-item='1'][aria-selected=true]")
+        assert "exp2" in page.locator(".neighbourhood svg").text_content()
+        assert page.locator("#details h3").inner_text().startswith("kernel_1")
+        # The lines of its nodes, and the code of the kernel, which is scrolled to.
+        assert page.locator(".pane .line.node").count() > 5
+        page.wait_for_selector(".pane:nth-child(2) .line.own")
+        page.locator("#tab-compile").click()
+        assert "not part of this report" in page.locator("#details").inner_text()
+
+
+def test_a_line_of_a_stage_selects_the_node_that_it_is_of(browser: Any, tmp_path: Path) -> None:
+    with opened(browser, report_of_layer().html(), tmp_path) as page:
+        line = page.locator(".pane:nth-child(1) .line", has_text="kiln.unary")
+        line.click()
+        page.wait_for_selector(".outline-node[aria-selected=true]")
+        assert "unary exp2" in page.locator(".outline-node[aria-selected=true]").inner_text()
+        assert selected(page) == ["1"]
+        assert page.locator(".vertex.selected").count() == 1
+        page.locator(".pane:nth-child(2) select").select_option("schedule")
+        page.locator(".pane:nth-child(2) .line", has_text="func.func private @kernel_0(").first.click()
+        page.wait_for_selector(".outline-item[data-item='0'][aria-selected=true]")
+
+
+def test_a_node_that_is_drawn_can_be_clicked(browser: Any, tmp_path: Path) -> None:
+    with opened(browser, report_of_layer().html(), tmp_path) as page:
+        page.locator(".kernel-row[data-item='0']").click()
+        page.locator(".vertex", has_text="permute").click()
+        assert "permute" in page.locator(".outline-node[aria-selected=true]").inner_text()
+        page.locator("#tab-node").click()
+        assert "axes_permutation" in page.locator("#details").inner_text()
+
+
+def test_the_search_finds_nodes_by_kind_number_and_type(browser: Any, tmp_path: Path) -> None:
+    with opened(browser, report_of_layer().html(), tmp_path) as page:
+        for words, found in (("exp2", 1), ("#7", 1), ("reduce sum", 2), ("kernel_1", 0), ("nothing like it", 0)):
+            page.locator("#search").fill(words)
+            page.wait_for_function(
+                "([words, found]) => document.getElementById('search').value === words && "
+                "document.querySelectorAll('.outline-node').length === found",
+                arg=[words, found],
+            )
+        assert page.locator(".outline .none").count() == 1
+
+
+def test_the_keyboard_goes_everywhere(browser: Any, tmp_path: Path) -> None:
+    with opened(browser, report_of_layer().html(), tmp_path) as page:
+        page.keyboard.press("j")
+        assert selected(page) == ["0"]
+        page.keyboard.press("j")
+        assert selected(page) == ["1"]
+        page.keyboard.press("k")
+        assert selected(page) == ["0"]
+        page.locator(".outline [role=tree]").focus()
+        page.keyboard.press("ArrowRight")
+        page.keyboard.press("ArrowDown")
+        assert page.locator(".outline-node[aria-selected=true]").count() == 1
+        page.keyboard.press("ArrowLeft")
+        assert page.locator(".outline-item[aria-selected=true]").count() == 1
+        page.locator(".timeline canvas").focus()
+        page.keyboard.press("ArrowRight")
+        assert selected(page) == ["1"]
+        page.keyboard.press("Escape")
+        assert selected(page) == []
+        page.keyboard.press("/")
+        assert page.evaluate("document.activeElement.id") == "search"
+        page.keyboard.press("Escape")
+        page.keyboard.press("?")
+        assert page.locator("dialog[open]").count() == 1
+        page.keyboard.press("Escape")
+        assert page.locator("dialog[open]").count() == 0
+        # Every control can be reached, and says what it is.
+        unnamed = page.evaluate(
+            "[...document.querySelectorAll('button, input, select, [tabindex=\"0\"]')].filter(each => !("
+            "each.getAttribute('aria-label') || each.innerText?.trim() || each.closest('label')?.innerText.trim()"
+            " || each.getAttribute('aria-labelledby'))).map(each => each.outerHTML.slice(0, 120))"
+        )
+        assert unnamed == []
+
+
+def test_a_bar_of_the_schedule_can_be_clicked_and_enlarged(browser: Any, tmp_path: Path) -> None:
+    with opened(browser, report_of_layer().html(), tmp_path) as page:
+        canvas = page.locator(".timeline canvas")
+        box = canvas.bounding_box()
+        canvas.click(position={"x": box["width"] * 0.9, "y": 40})
+        assert selected(page) == ["1"]
+        canvas.click(position={"x": box["width"] * 0.1, "y": 40})
+        assert selected(page) == ["0"]
+        for name in ("Larger", "Larger", "Smaller"):
+            page.locator(f".timeline [aria-label={name}]").click()
+        page.locator(".timeline [role=radio]", has_text="by dependencies").click()
+        canvas.hover(position={"x": box["width"] * 0.1, "y": 40})
+        assert "kernel_0" in page.locator(".tip").inner_text()
+
+
+def test_the_table_is_sorted_by_what_is_clicked(browser: Any, tmp_path: Path) -> None:
+    with opened(browser, report_of_layer().html(), tmp_path) as page:
+        rows = page.locator(".kernel-row[data-item]")
+        head = page.locator(".kernel-row.head button", has_text="ops/B")
+        head.click()
+        head.click()
+        assert page.locator("[aria-sort=ascending]").inner_text() == "ops/B ↑"
+        intensities = [float(each) for each in page.locator("[data-item] .c-intensity").all_inner_texts()]
+        assert intensities == sorted(intensities)
+        assert rows.count() == 2
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_text_stands_out_from_what_is_behind_it(browser: Any, tmp_path: Path, dark: bool) -> None:
+    with opened(browser, report_of_layer().html(), tmp_path, dark=dark) as page:
+        page.locator(".kernel-row[data-item='1']").click()
+        faint = page.evaluate(CONTRAST)
+        assert faint == []
+        brightness = page.evaluate("getComputedStyle(document.body).backgroundColor.match(/\\d+/g).map(Number)")
+        assert (sum(brightness) < 3 * 128) == dark
+
+
+CONTRAST = """() => {
+  const light = ([r, g, b]) => [r, g, b].map(c => c / 255)
+    .map(c => c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4)
+    .reduce((sum, c, at) => sum + c * [0.2126, 0.7152, 0.0722][at], 0);
+  const colour = text => text.match(/[\\d.]+/g).map(Number);
+  const behind = element => {
+    for (let at = element; at; at = at.parentElement) {
+      const found = colour(getComputedStyle(at).backgroundColor);
+      if (found.length < 4 || found[3] === 1) return found;
+    }
+    return [255, 255, 255];
+  };
+  const faint = [];
+  for (const element of document.querySelectorAll('#app *')) {
+    const own = [...element.childNodes].some(node => node.nodeType === 3 && node.textContent.trim());
+    if (!own || element instanceof SVGElement || element.closest('dialog')) continue;
+    const [a, b] = [light(colour(getComputedStyle(element).color)), light(behind(element))].sort((x, y) => y - x);
+    const ratio = (a + 0.05) / (b + 0.05);
+    if (ratio < 4.5) faint.push(`${element.className} ${element.textContent.slice(0, 30)} ${ratio.toFixed(2)}`);
+  }
+  return faint;
+}"""
+
+
+def test_ten_thousand_nodes_are_shown_in_part(browser: Any, tmp_path: Path) -> None:
+    with opened(browser, page_of(long_chain(2500, 4)), tmp_path) as page:
+        assert page.locator("*").count() < 3000
+        page.locator(".kernels [role=grid]").focus()
+        page.keyboard.press("End")
+        assert selected(page) == ["2499"]
+        page.wait_for_selector(".outline-item[data-item='2499'][aria-selected=true]")
+        page.locator("#search").fill("#9999")
+        page.wait_for_selector(".outline-node")
+        assert page.locator(".outline-node").inner_text().startswith("#9999")
+        page.locator(".outline-node").click()
+        assert "unary exp2" in page.locator(".neighbourhood svg").text_content()
+
+
+def test_nothing_that_is_hostile_runs(browser: Any, tmp_path: Path) -> None:
+    report = report_of_layer()
+    parts = {
+        name: json.dumps(hostile(json.loads(part), frozenset() if name.startswith("stage") else STRUCTURE)).encode()
+        for name, part in report.parts.items()
+    }
+    symbols = json.loads(report.parts["program"])["symbols"]
+    program = json.loads(parts["program"])
+    program["symbols"] = [{**symbol, "name": f"{symbol['name']}{HOSTILE}"} for symbol in symbols]
+    parts["program"] = json.dumps(program).encode()
+    parts |= {
+        f"stage:{HOSTILE}": json.dumps(HOSTILE).encode(),
+        "about": json.dumps({HOSTILE: HOSTILE}).encode(),
+        "signature": json.dumps({"record": {"key": HOSTILE, "worker": HOSTILE}, "signature": HOSTILE}).encode(),
+    }
+    with opened(browser, page_of(parts, parts), tmp_path) as page:
+        for item in ("0", "1"):
+            page.locator(f".kernel-row[data-item='{item}']").click()
+            for tab in ("kernel", "program", "compile"):
+                page.locator(f"#tab-{tab}").click()
+        page.locator(".vertex").first.click()
+        page.locator("#tab-node").click()
+        page.locator(".pane:nth-child(1) select").select_option(HOSTILE)
+        page.wait_for_function("document.querySelector('.pane .line').textContent.includes('onerror')")
+        assert page.locator("img").count() == 0
+        assert page.evaluate("window.attacked") is None
+        assert HOSTILE.split("<img")[0] in page.title()
+
+
+def test_two_programs_are_compared(browser: Any, tmp_path: Path) -> None:
+    html = report_of_layer().html(against=report_of_layer("cuda:sm_90"))
+    with opened(browser, html, tmp_path) as page:
+        assert page.locator(".who").inner_text().count("cuda:sm_90") == 1
+        page.locator(".kernel-row[data-item='0']").click()
+        assert page.locator("[data-item='0'] .c-change").inner_text().endswith("%")
+        page.locator(".pane:nth-child(1) select").select_option("realise")
+        page.wait_for_selector(".pane:nth-child(1) .line.changed")
+        assert page.locator(".pane:nth-child(2) select").input_value() == "realise"
+        page.wait_for_selector(".pane:nth-child(2) .line.own")

@@ -1,0 +1,134 @@
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import json
+import re
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tensorkiln.build import Builder
+from tensorkiln.errors import InvalidGraphError, RequestError
+from tensorkiln.program import Program
+from tensorkiln.report import Report
+from tensorkiln.report.page import content_security_policy, page
+from tensorkiln.runtime.profile import ItemProfile
+from tests.report.programs import HOSTILE, compiled_layer, hostile, layer, long_chain, report_of_layer
+
+ELEMENT = re.compile(
+    r'<script type="application/json" data-side="(\w+)" data-part="([^"]*)"([^>]*)>(.*?)</script>', re.S
+)
+
+
+def data_of(html: str) -> dict[tuple[str, str], Any]:
+    """The data in a page by side and part, read as a browser does."""
+    found: dict[tuple[str, str], Any] = {}
+    for side, name, attributes, text in ELEMENT.findall(html):
+        content = gzip.decompress(base64.b64decode(text)) if "gzip" in attributes else text
+        found[side, unescape(name)] = json.loads(content)
+    return found
+
+
+def test_a_page_has_the_program_its_graph_and_every_stage() -> None:
+    made = compiled_layer()
+    data = data_of(report_of_layer().html())
+    assert data["this", "program"] == made.program.model_dump(mode="json")
+    assert data["this", "graph"] == json.loads(layer().to_json())
+    assert {name.removeprefix("stage:") for _, name in data if name.startswith("stage:")} == set(made.dumps)
+    assert data["this", "stage:translate"] == made.dumps["translate"]
+
+
+def test_the_names_lead_from_a_stage_to_the_nodes_of_the_user() -> None:
+    b = Builder("reordered")
+    x = b.input("float32", (4,))
+    unused = x * 2.0
+    y = x + 1.0
+    assert unused.var != y.var
+    b.output(y)
+    graph = b.graph()
+    # The canonical graph has no dead nodes: its last one is the addition.
+    from tests.compiled import compiled
+
+    names = data_of(Report.of(compiled(graph, "cpu:x86-64-v3").program, graph=graph).html())["this", "names"]
+    assert graph.nodes[names["nodes"][-1]].node == "binop"
+    assert len(names["nodes"]) < len(graph.nodes)
+
+
+def test_the_code_of_a_gpu_is_a_text_of_the_page() -> None:
+    data = data_of(report_of_layer("cuda:sm_90").html())
+    assert ".visible .entry kernel_0(" in data["this", "stage:ptx"]
+
+
+def test_a_page_against_another_program_has_both() -> None:
+    data = data_of(report_of_layer().html(against=report_of_layer("cuda:sm_90")))
+    assert data["this", "program"]["target"]["kind"] == "cpu"
+    assert data["against", "program"]["target"]["kind"] == "cuda"
+
+
+def test_hostile_text_in_any_field_stays_inside_of_its_element() -> None:
+    parts = {name: json.dumps(hostile(json.loads(part))).encode() for name, part in report_of_layer().parts.items()}
+    parts[f"stage:{HOSTILE}"] = json.dumps(HOSTILE).encode()
+    html = page(parts).decode()
+    data = data_of(html)
+    assert data["this", f"stage:{HOSTILE}"] == HOSTILE
+    assert data["this", "program"]["name"] == HOSTILE
+    assert "<img" not in html
+    assert not any("\u2028" in text for *_, text in ELEMENT.findall(html))
+    assert html.count("</script>") == page({}).decode().count("</script>") + len(parts)
+
+
+def test_the_same_program_is_the_same_page() -> None:
+    assert report_of_layer().html() == report_of_layer().html()
+
+
+def test_ten_thousand_nodes_take_less_than_two_megabytes() -> None:
+    assert len(page(long_chain(2500, 4))) < 2_000_000
+
+
+def test_the_graph_of_another_program_is_refused() -> None:
+    b = Builder("other")
+    x = b.input("float32", (4,))
+    b.output(x * 2.0)
+    with pytest.raises(RequestError, match="not compiled from this graph"):
+        Report.of(compiled_layer().program, graph=b.graph())
+    with pytest.raises(InvalidGraphError):
+        Report.of(compiled_layer().program, graph="{}")
+
+
+def test_a_profile_is_that_of_the_program() -> None:
+    taken = ItemProfile(1, "kernel", "kernel_1", 1234, None, 2)
+    data = data_of(Report.of(compiled_layer().program, profile=[taken]).html())
+    assert data["this", "profile"] == [{"item_id": 1, "ns": 1234, "threads": 2}]
+    with pytest.raises(RequestError, match="another program"):
+        Report.of(compiled_layer().program, profile=[ItemProfile(2, "kernel", "kernel_2", 1, None, 1)])
+
+
+def test_a_program_saves_its_report(tmp_path: Path) -> None:
+    made = compiled_layer("cpu:native")
+    program = Program(made.program, made.artifacts.__getitem__)
+    report = program.report(tmp_path / "layer.html", graph=layer())
+    assert (tmp_path / "layer.html").read_text("utf-8") == report.html()
+    assert data_of(report.html())["this", "program"]["name"] == made.program.name
+
+
+def test_a_notebook_shows_a_page_in_a_frame_of_its_own() -> None:
+    shown = report_of_layer()._repr_html_()
+    assert 'sandbox="allow-scripts"' in shown
+    framed = re.search(r'srcdoc="([^"]*)"', shown)
+    assert framed is not None
+    assert unescape(framed[1]) == report_of_layer().html()
+
+
+def test_the_policy_of_the_page_allows_its_own_script_and_style_and_nothing_else() -> None:
+    html = report_of_layer().html()
+    policy = content_security_policy()
+    assert policy in unescape(html)
+    assert policy.startswith("default-src 'none';")
+    for element in ("script", "style"):
+        (own,) = re.findall(rf"<{element}(?: type=\"module\"| rel=\"stylesheet\"| crossorigin)*>(.*?)</{element}>", html, re.S)
+        digest = base64.b64encode(hashlib.sha256(own.encode()).digest()).decode()
+        assert f"{element}-src 'sha256-{digest}';" in policy
