@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.parametrize(
-    "command", [(), ("serve",), ("compile",), ("compile-all",), ("run",), ("tune",), ("validate",), ("doctor",)]
+    "command",
+    [(), ("serve",), ("compile",), ("compile-all",), ("run",), ("tune",), ("validate",), ("doctor",), ("report",)],
 )
 def test_every_command_has_help(kiln: Kiln, command: tuple[str, ...]) -> None:
     shown = kiln(*command, "--help")

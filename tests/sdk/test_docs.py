@@ -62,7 +62,7 @@ def test_every_command_of_the_cli_page_runs(tmp_path: Path, forked: Forked) -> N
                 stated = STATED_EXIT_CODE.search(command)
                 expected = int(stated[1]) if stated else 0
                 assert done.returncode == expected, f"kiln {command}\n{done.stdout}{done.stderr}"
-    assert ran == {"serve", "compile", "compile-all", "run", "tune", "explain", "validate", "doctor"}
+    assert ran == {"serve", "compile", "compile-all", "run", "tune", "explain", "validate", "doctor", "report"}
 
 
 @contextmanager

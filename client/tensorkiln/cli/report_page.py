@@ -114,7 +114,9 @@ class _Sources:
             settings = settings.with_flags({}, list(self.targets) or None, {**self.options, "dump_stages": True})
             targets = settings.targets or (NATIVE,)
             if len(targets) > 2:
-                raise RequestError(f"A page compares two programs, and {FILE} names {len(targets)} targets.")
+                raise RequestError(
+                    f"A page compares two programs; here are {len(targets)} targets, by --target or {FILE}."
+                )
             what = f"compiling {path.name}"
             self.step(f"{what} for {', '.join(targets)}")
             programs = client.compile_for(
