@@ -112,7 +112,8 @@ def test_a_job_is_its_tenants(guarded: Guarded) -> None:
         assert refusal(guarded.send(theirs, method, each)) == (404, "request.not_found")
     assert guarded.send(mine, "GET", path).json()["state"] == "done"
     digest = accepted.json()["programs"][0]["digest"]
-    assert [guarded.send(key, "GET", f"/programs/{digest}").status_code for key in (mine, theirs)] == [200, 404]
+    for path in (f"/programs/{digest}", f"/programs/{digest}/report", f"/programs/{digest}/report?against={digest}"):
+        assert [guarded.send(key, "GET", path).status_code for key in (mine, theirs)] == [200, 404]
 
 
 def test_a_service_that_begins_to_ask_keeps_the_store_for_tenants_that_share(home: Path) -> None:

@@ -2,6 +2,7 @@
 
 import { type Part, partsOf } from "./data";
 import type { Wire } from "./expression";
+import { graphOfText } from "./graph-of-text";
 import type { GraphNode, GraphRecord, KernelOperation, Measured, ProgramRecord, ScheduleItem, Signed } from "./records";
 
 export interface NodeView {
@@ -227,10 +228,11 @@ export async function loadReport(
     of("about"),
   ]);
   const seconds = (await of("seconds")) as Readonly<Record<string, number>> | undefined;
+  const shown = (graph as GraphRecord | undefined) ?? (await spelt(parts.get("stage:from-graph"), record as ProgramRecord));
   const measured = new Map(((profile ?? []) as Measured[]).map((each) => [each.item_id, each]));
   return new Report(
     timed(record as ProgramRecord, seconds),
-    graph as GraphRecord | undefined,
+    shown,
     signed as Signed | undefined,
     measured,
     (names ?? {}) as Names,
@@ -238,6 +240,16 @@ export async function loadReport(
     parts,
     typeText,
   );
+}
+
+/** The graph of the first stage, if the program holds the nodes that it has. */
+async function spelt(stage: Part | undefined, program: ProgramRecord): Promise<GraphRecord | undefined> {
+  const text = await stage?.content();
+  const graph = typeof text === "string" ? graphOfText(text) : undefined;
+  const isIts = program.schedule.items.every(
+    ({ operation }) => operation.op !== "kernel" || operation.ops.every((op) => graph?.nodes[op.node]?.node === op.kind),
+  );
+  return isIts ? graph : undefined;
 }
 
 /** A stored program says nothing of what its compile took; that may stand beside it. */

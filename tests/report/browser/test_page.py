@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from service.http.connections import SAFE_HEADERS
+from tensorkiln.report.page import content_security_policy
 from tensorkiln.report.page import page as page_of
 from tests.report.browser.chromium import Page, opened
 from tests.report.programs import HOSTILE, hostile, long_chain, report_of_layer
@@ -219,3 +221,23 @@ def test_two_programs_are_compared(browser: Any, tmp_path: Path) -> None:
         page.wait_for_selector(".pane:nth-child(1) .line.changed")
         assert page.locator(".pane:nth-child(2) select").input_value() == "realise"
         page.wait_for_selector(".pane:nth-child(2) .line.own")
+
+
+def test_the_page_runs_in_the_sandbox_that_a_service_puts_it_in(browser: Any) -> None:
+    said: list[str] = []
+    policies = [SAFE_HEADERS["Content-Security-Policy"], f"{content_security_policy()}; sandbox allow-scripts"]
+    page = browser.new_page()
+    page.on("console", lambda message: said.append(message.text))
+    page.route(
+        "**/*",
+        lambda route: route.fulfill(
+            body=report_of_layer().html(),
+            headers={"Content-Type": "text/html; charset=utf-8", "Content-Security-Policy": ", ".join(policies)},
+        ),
+    )
+    page.goto("http://kiln.test/programs/report")
+    page.locator(".kernel-row[data-item='1']").click()
+    page.wait_for_selector(".pane:nth-child(2) .line.own")
+    assert page.evaluate("window.origin") == "null"
+    assert said == []
+    page.close()
