@@ -15,7 +15,7 @@ from service.http.conditional import matches, require_match
 from service.store.programs import Entry
 from tensorkiln.errors import NotFoundError
 from tensorkiln.limits import SHA256_PATTERN
-from tensorkiln.report.page import Parts, content_security_policy, page
+from tensorkiln.report.page import CODE_STAGE, PTX, Parts, content_security_policy, page
 
 from .engine_of import CONDITIONAL, Digest, EngineOf, Known, Needed
 
@@ -92,10 +92,11 @@ async def _texts(engine: Engine, entry: Entry) -> tuple[dict[str, bytes], list[s
 
 
 def _ptx(entry: Entry) -> dict[str, str]:
-    """The artifact of a program for CUDA that has dumps, if it has one: a text among them."""
+    """The code of a program for CUDA, if it has no other artifact and no text of it among its stages."""
     request: dict[str, Any] = json.loads(entry.signature)["record"]["request"]
     is_text = request["target"].get("kind") == "cuda" and not request["options"].get("cubin")
-    return {"ptx": entry.artifacts[0]} if is_text and len(entry.artifacts) == 1 else {}
+    is_needed = is_text and CODE_STAGE not in entry.stages and len(entry.artifacts) == 1
+    return {PTX: entry.artifacts[0]} if is_needed else {}
 
 
 def _made(parts: Parts, others: Parts | None) -> tuple[bytes, str]:

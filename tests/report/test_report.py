@@ -59,8 +59,12 @@ def test_the_names_lead_from_a_stage_to_the_nodes_of_the_user() -> None:
 
 
 def test_the_code_of_a_gpu_is_a_text_of_the_page() -> None:
-    data = data_of(report_of_layer("cuda:sm_90").html())
+    made = compiled_layer("cuda:sm_90")
+    data = data_of(Report.of(made.program, artifacts=made.artifacts).html())
     assert ".visible .entry kernel_0(" in data["this", "stage:ptx"]
+    # Not a second time, where it is the text of a stage.
+    staged = data_of(Report.of(made.program, stages={"codegen": "ret;"}, artifacts=made.artifacts).html())
+    assert ("this", "stage:ptx") not in staged
 
 
 def test_a_page_against_another_program_has_both() -> None:
@@ -116,7 +120,7 @@ def test_a_program_saves_its_report(tmp_path: Path) -> None:
 
 
 def test_a_notebook_shows_a_page_in_a_frame_of_its_own() -> None:
-    shown = report_of_layer()._repr_html_()
+    shown = report_of_layer()._repr_html_()  # pyright: ignore[reportPrivateUsage]
     assert 'sandbox="allow-scripts"' in shown
     framed = re.search(r'srcdoc="([^"]*)"', shown)
     assert framed is not None

@@ -53,7 +53,7 @@ function columns(state: State): Column[] {
     { key: "written", title: "written", hint: "Bytes written", width: 76, value: ({ numbers }) => numbers.written, text: ({ numbers }) => some(numbers.written, bytes) },
     { key: "intensity", title: "ops/B", hint: "Operations for each byte moved", width: 58, value: ({ numbers }) => numbers.flops / (numbers.read + numbers.written), text: ({ numbers }) => some(numbers.flops / (numbers.read + numbers.written), (each) => each.toPrecision(3)) },
     { key: "bound", title: "bound", hint: "What it waits for most, by the compiler's table of machines", width: 74, isText: true, value: ({ numbers }) => numbers.bound, text: ({ numbers }) => numbers.bound },
-    { key: "estimate", title: "estimate", hint: "By the compiler, at these sizes", width: 74, value: ({ numbers }) => numbers.estimate, text: ({ numbers }) => some(numbers.estimate, time) },
+    { key: "estimate", title: "estimate", hint: "By the compiler, at these sizes", width: 84, value: ({ numbers }) => numbers.estimate, text: ({ numbers }) => some(numbers.estimate, time) },
     isMeasured && { key: "measured", title: "measured", hint: "In the run that was profiled", width: 76, value: ({ numbers }) => numbers.measured ?? 0, text: ({ numbers }) => some(numbers.measured ?? 0, time) },
     { key: "share", title: "share", hint: "Of the time of all items", width: 92, value: (line) => line.share, text: (line) => (line.item.isPrepared && state.bound.value ? "once" : percent(line.share)) },
     { key: "attained", title: "of peak", hint: "Least time by the machine's rates over the time it takes", width: 64, value: ({ numbers }) => numbers.attained, text: ({ numbers }) => some(numbers.attained, percent) },

@@ -2,12 +2,14 @@
 
 import dagre from "@dagrejs/dagre";
 import { useComputed } from "@preact/signals";
+import { useEffect, useRef } from "preact/hooks";
 
 import type { Report } from "./report";
 import type { Selection, State } from "./state";
 
 /** Layout takes more than linear time: beyond this many nodes, what is around one of them is drawn. */
 const MOST_NODES = 90;
+const MOST_READERS = 8;
 
 interface Vertex {
   readonly id: string;
@@ -62,11 +64,18 @@ function vertices(report: Report, selection: Selection): { inner: Vertex[]; edge
       if (maker === undefined || (all.has(maker) && !inside.has(maker))) continue;
       join(add(inside.has(maker) ? ofNode(report, maker, item.id, false) : outer(maker)), own);
     }
-    for (const reader of report.readers.get(node.out ?? -1) ?? []) {
-      if (!all.has(reader) && found.size < 2 * MOST_NODES) join(own, add(outer(reader)));
-    }
+    // A kernel that computes the node again, for itself, reads nothing of this one.
+    const readers = (report.readers.get(node.out ?? -1) ?? []).filter((reader) => !all.has(reader) && !computes(report, reader, index));
+    for (const reader of readers.slice(0, MOST_READERS)) join(own, add(outer(reader)));
+    const more = readers.length - MOST_READERS;
+    if (more > 0) join(own, add({ id: `more ${index}`, label: `${more} more`, below: "", item: item.id, node: -1, isOutside: true }));
   }
   return { inner: [...found.values()], edges: [...edges.values()], isPart: inside.size < all.size };
+}
+
+/** Whether the item of a node holds another one, too. */
+function computes(report: Report, node: number, other: number): boolean {
+  return report.items[report.nodes[node]?.item ?? -1]?.nodes.includes(other) ?? false;
 }
 
 function ofNode(report: Report, index: number, item: number, isOutside: boolean): Vertex {
@@ -129,6 +138,15 @@ export function Neighbourhood({ state }: { state: State }) {
     return drawing(report, { item, node });
   });
   const { vertices: all, edges, width, height, isPart } = made.value;
+  const outer = useRef<HTMLDivElement>(null);
+  // What is selected is in sight: the node, or else what the kernel computes last.
+  const centre = all.find((each) => each.node >= 0 && each.node === state.selection.value.node) ?? all.filter((each) => !each.isOutside).at(-1);
+  useEffect(() => {
+    const element = outer.current;
+    if (element === null || centre === undefined) return;
+    element.scrollLeft = centre.x - element.clientWidth / 2;
+    element.scrollTop = centre.y - element.clientHeight / 2;
+  }, [centre]);
   return (
     <section class="panel neighbourhood" aria-label="Drawing of the selection">
       <header>
@@ -138,7 +156,7 @@ export function Neighbourhood({ state }: { state: State }) {
       {all.length === 0 ? (
         <p class="none">Select a kernel: its nodes are drawn here.</p>
       ) : (
-        <div class="drawing" tabIndex={0} role="group" aria-label="Nodes and edges">
+        <div ref={outer} class="drawing" tabIndex={0} role="group" aria-label="Nodes and edges">
           <svg key={key} width={width} height={height} viewBox={`0 0 ${width} ${height}`}>
             <defs>
               <marker id="arrow" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="6" markerHeight="6" orient="auto">

@@ -85,6 +85,7 @@ export function Outline({ state }: { state: State }) {
           onKeyDown={(event) => event.key === "Enter" && go(rows.value.findIndex((row) => row.kind === "node" || row.kind === "item"))}
         />
       </header>
+      {rows.value.length === 0 && <p class="none">Nothing is called that.</p>}
       <Rows
         count={rows.value.length}
         height={22}
@@ -95,7 +96,6 @@ export function Outline({ state }: { state: State }) {
         onKey={onKey}
         row={(index) => <OutlineRow key={index} row={rows.value[index]} index={index} isSelected={index === selected} state={state} />}
       />
-      {rows.value.length === 0 && <p class="none">Nothing is called that.</p>}
     </section>
   );
 }

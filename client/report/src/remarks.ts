@@ -65,7 +65,7 @@ export function remarksOf(state: State, item: ItemView): Remark[] {
   const packed = spec?.buffers.map((id) => program.buffers[id]).filter((each) => each?.role === "scratch") ?? [];
   if (packed.length > 0) {
     const sum = packed.reduce((all, each) => all + (each ? approximate(each.size_bytes, values) : 0), 0);
-    found.push({ about: "scratch", text: `${bytes(sum)} in ${packed.length} buffers of each worker, for packed operands and intermediate rows` });
+    found.push({ about: "scratch", text: `${bytes(sum)} in ${packed.length} ${packed.length === 1 ? "buffer" : "buffers"} of each worker, for packed operands and intermediate rows` });
   }
   const spilt = spec?.resources?.spill_bytes;
   if (spilt) found.push({ about: "spills", text: `${bytes(spilt)} of registers of a thread are kept in memory` });

@@ -45,7 +45,7 @@ export function Stages({ state }: { state: State }) {
   });
   if (report.stages.length === 0 && (other?.stages.length ?? 0) === 0) {
     return (
-      <section class="panel stages" aria-label="Stages">
+      <section class="panel" aria-label="Stages">
         <header><h2>Stages</h2></header>
         <div class="none">
           <p>This program was compiled without the texts of its stages.</p>

@@ -99,13 +99,18 @@ export class State {
   }
 }
 
+/** The same whether or not the graph is known. */
+function kindsOf(item: ItemView): string {
+  return item.kernel ? item.kernel.ops.map((op) => op.kind).sort().join(" ") : item.name;
+}
+
 /** Items that hold the same nodes, and of the others those of the same kinds in order. */
 function matched(mine: Report, theirs: Report): Map<number, number> {
   const found = new Map<number, number>();
   const taken = new Set<number>();
   const keys: ((item: ItemView) => string)[] = [
-    (item) => (item.nodes.length > 0 ? `${item.kinds}|${[...item.nodes].sort((a, b) => a - b).join(" ")}` : ""),
-    (item) => item.kinds,
+    (item) => (item.nodes.length > 0 ? `${kindsOf(item)}|${[...item.nodes].sort((a, b) => a - b).join(" ")}` : ""),
+    kindsOf,
   ];
   for (const keyOf of keys) {
     const free = new Map<string, number[]>();

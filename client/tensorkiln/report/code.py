@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..spec import CompiledProgram
-
-PTX = "ptx"
-"""The name of its text among those of the stages."""
+from .page import PTX
 
 
 def code_of(program: CompiledProgram, artifacts: Mapping[str, bytes]) -> dict[str, str]:

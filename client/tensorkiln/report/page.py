@@ -27,6 +27,11 @@ _ESCAPES: Final = {
 }
 """Outside of strings, JSON has none of these characters."""
 
+PTX: Final = "ptx"
+"""The name of the text of a program's code, where it is that of no stage."""
+CODE_STAGE: Final = "codegen"
+"""The stage whose text is the code, where that is kept."""
+
 Parts = Mapping[str, bytes]
 """The JSON of each part of a program's data, by name: `program`, `graph`, `names`, `signature`, `profile`, `about`, and
 `stage:<name>` for the text of a stage.

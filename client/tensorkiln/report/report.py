@@ -18,7 +18,7 @@ from ..spec import CompiledProgram
 from ..trust.record import SignedRecord
 from ..whole_file import whole_file
 from .code import code_of
-from .page import Parts, page
+from .page import CODE_STAGE, Parts, page
 
 if TYPE_CHECKING:
     from ..runtime.profile import ItemProfile
@@ -53,7 +53,9 @@ class Report:
         parts: dict[str, bytes] = {"program": program.model_dump_json().encode()}
         if graph is not None:
             parts |= _graph_parts(program, graph)
-        texts = {**(stages or {}), **code_of(program, artifacts or {})}
+        texts = dict(stages or {})
+        if CODE_STAGE not in texts:
+            texts |= code_of(program, artifacts or {})
         parts |= {f"stage:{name}": _json(text) for name, text in texts.items()}
         if signature is not None:
             parts["signature"] = signature.to_json()

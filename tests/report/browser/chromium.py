@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -19,7 +19,7 @@ PATIENCE_MS = 60_000
 
 
 @contextmanager
-def chromium() -> Iterator[Any]:
+def chromium() -> Generator[Any]:
     """A browser. The test is skipped where Chromium or playwright is not installed, unless it is required."""
     path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     required = os.environ.get("KILN_REQUIRE_CHROMIUM") == "1"
@@ -39,7 +39,7 @@ def chromium() -> Iterator[Any]:
 
 
 @contextmanager
-def opened(browser: Any, html: bytes | str, folder: Path, *, dark: bool = False) -> Iterator[Page]:
+def opened(browser: Any, html: bytes | str, folder: Path, *, dark: bool = False) -> Generator[Page]:
     """The page from a file, when its table of kernels is there. Whatever it says on its console fails the test."""
     file = folder / "report.html"
     file.write_bytes(html if isinstance(html, bytes) else html.encode())
