@@ -34,7 +34,7 @@ format: $(STAMP) ## let ruff rewrite the files
 
 report-page: ## the page of `kiln report`, out of its source: needs npm
 	cd client/report && npm ci --silent && npm run --silent build
-	cp client/report/dist/index.html client/tensorkiln/report/page.html
+	cp client/report/node_modules/.page/index.html client/tensorkiln/report/page.html
 
 browser: $(STAMP) ## the tests of that page in Chromium, where that is installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check playwright

@@ -2,7 +2,7 @@ import preact from "@preact/preset-vite";
 import { defineConfig } from "vite";
 import { viteSingleFile } from "vite-plugin-singlefile";
 
-import { notices } from "./notices";
+import { notices } from "./notices.ts";
 
 export default defineConfig({
   plugins: [
@@ -10,5 +10,5 @@ export default defineConfig({
     viteSingleFile({ removeViteModuleLoader: true }),
     notices(),
   ],
-  build: { target: "es2022", outDir: "dist", assetsInlineLimit: 100_000_000, cssCodeSplit: false },
+  build: { target: "es2022", outDir: "node_modules/.page", assetsInlineLimit: 100_000_000, cssCodeSplit: false },
 });
