@@ -156,16 +156,18 @@ class Program:
         *,
         graph: WrittenGraph | None = None,
         profile: Sequence[ItemProfile] = (),
+        sizes: Mapping[str, int] | None = None,
     ) -> Report:
         """A page about the program, as one HTML file that needs no network; written to `path` if that is given.
 
-        `graph` is what it was compiled from, whose nodes the page shows then, `profile` what `profile` gave.
-        `Client.report` adds the texts of the stages and the signature. RequestError when one of these is of another
-        program; OSError when the file cannot be written.
+        `graph` is what it was compiled from, whose nodes the page shows then, `profile` what `profile` gave
+        where the symbols had the values `sizes`. `Client.report` adds the texts of the stages and the signature.
+        RequestError when one of these is of another program, or a size is missing; OSError when the file cannot be
+        written.
         """
         from .report import Report
 
-        made = Report.of(self.compiled, graph=graph, profile=profile)
+        made = Report.of(self.compiled, graph=graph, profile=profile, sizes=sizes)
         if path is not None:
             made.save(path)
         return made

@@ -105,10 +105,15 @@ def test_the_graph_of_another_program_is_refused() -> None:
 
 def test_a_profile_is_that_of_the_program() -> None:
     taken = ItemProfile(1, "kernel", "kernel_1", 1234, None, 2)
-    data = data_of(Report.of(compiled_layer().program, profile=[taken]).html())
-    assert data["this", "profile"] == [{"item_id": 1, "ns": 1234, "threads": 2}]
+    program = compiled_layer().program
+    data = data_of(Report.of(program, profile=[taken], sizes={"n": 4, "m": 5}).html())
+    assert data["this", "profile"] == {"sizes": {"n": 4}, "items": [{"item_id": 1, "ns": 1234, "threads": 2}]}
     with pytest.raises(RequestError, match="another program"):
-        Report.of(compiled_layer().program, profile=[ItemProfile(2, "kernel", "kernel_2", 1, None, 1)])
+        Report.of(program, profile=[ItemProfile(2, "kernel", "kernel_2", 1, None, 1)], sizes={"n": 4})
+    with pytest.raises(RequestError, match="give that of n"):
+        Report.of(program, profile=[taken])
+    with pytest.raises(RequestError, match="its n is 5000, not 1 to 4096"):
+        Report.of(program, profile=[taken], sizes={"n": 5000})
 
 
 def test_a_program_saves_its_report(tmp_path: Path) -> None:

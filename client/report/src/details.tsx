@@ -10,6 +10,10 @@ import type { ItemView } from "./report";
 import { remarksOf } from "./remarks";
 import type { State } from "./state";
 
+function count(number: number, what: string): string {
+  return `${number} ${what}${number === 1 ? "" : "s"}`;
+}
+
 type Tab = "kernel" | "node" | "program" | "compile";
 
 function Facts({ facts }: { facts: readonly (readonly [string, ComponentChildren])[] }) {
@@ -74,7 +78,7 @@ function KernelFacts({ state, item }: { state: State; item: ItemView }) {
           ["read", analysis && <code>{size(analysis.bytes_read)}</code>],
           ["written", analysis && <code>{size(analysis.bytes_written)}</code>],
           ["estimate", numbers && `${time(numbers.estimate)} on ${state.evaluator.machine?.label ?? "the target"}`],
-          ["measured", numbers?.measured !== undefined ? `${time(numbers.measured)} on ${report.measured.get(item.id)?.threads ?? 1} threads` : ""],
+          ["measured", numbers?.measured !== undefined ? `${time(numbers.measured)} on ${count(report.measured.get(item.id)?.threads ?? 1, "thread")}` : ""],
           ["bound", numbers?.bound && `${numbers.bound}, ${percent(numbers.attained)} of the machine's rate`],
           ["occupancy", analysis && analysis.occupancy < 1 ? percent(analysis.occupancy) : ""],
           ["shared memory", analysis?.smem_bytes ? bytes(analysis.smem_bytes) : ""],
@@ -158,7 +162,7 @@ function NodeFacts({ state }: { state: State }) {
       <Facts
         facts={[
           ["in kernel", view.item >= 0 ? <Links state={state} ids={[view.item]} /> : "none: it is an input, a constant that was folded, or of no use to an output"],
-          ["reads", view.operands.map((each) => report.makers.get(each)).filter((each) => each !== undefined).map(link)],
+          ["reads", view.operands.length > 0 && view.operands.map((each) => report.makers.get(each)).filter((each) => each !== undefined).map(link)],
           ["read by", view.out === undefined ? "" : (report.readers.get(view.out) ?? []).slice(0, 20).map(link)],
           ...fields.filter(([name]) => name !== "node").map(([name, value]) => [name, <code>{JSON.stringify(value, (_, each) => (typeof each === "bigint" ? String(each) : each))?.slice(0, 2000)}</code>] as const),
         ]}
@@ -218,11 +222,11 @@ function CompileFacts({ state }: { state: State }) {
     <>
       <Facts
         facts={[
-          ["digest", <code>{program.digest}</code>],
+          ["digest", program.digest && <code>{program.digest}</code>],
           ["cache", `${cache.status}${cache.reason ? `: ${cache.reason}` : ""}`],
           ["nearest", cache.nearest && <code>{cache.nearest}</code>],
           ["differs in", cache.differs.join(", ")],
-          ["build", <code>{provenance?.build_id}</code>],
+          ["build", provenance?.build_id && <code>{provenance.build_id}</code>],
           ["isolation", provenance?.isolation ?? ""],
           ["flags", provenance?.flags.join(" ") ?? ""],
           ["versions", Object.entries(provenance?.versions ?? {}).map(([name, version]) => `${name} ${version}`).join(", ")],

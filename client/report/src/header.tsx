@@ -61,7 +61,8 @@ export function Header({ state }: { state: State }) {
   const { program } = report;
   const numbers = state.numbers.value;
   const theirs = state.otherNumbers.value;
-  const isMeasured = report.measured.size > 0;
+  const isMeasured = report.isMeasuredAt(state.values.value);
+  const sizes = [...report.measuredAt].map(([name, value]) => `${name} = ${value}`).join(", ");
   const against = (own: number, their: number | undefined): string => (their === undefined ? "" : ` (${change(their, own)})`);
   const facts: [string, string, string][] = [
     [isMeasured ? "measured" : "estimate", time(isMeasured ? numbers.measuredTotal : numbers.total), against(numbers.total, theirs?.total)],
@@ -95,6 +96,11 @@ export function Header({ state }: { state: State }) {
       </dl>
       {program.symbols.length > 0 && (
         <div class="sliders" role="group" aria-label="Sizes">
+          {report.measured.size > 0 && !isMeasured && (
+            <button type="button" onClick={() => (state.values.value = new Map(report.measuredAt))}>
+              as measured: {sizes}
+            </button>
+          )}
           {program.symbols.map((symbol) => (
             <Slider key={symbol.name} state={state} symbol={symbol} />
           ))}

@@ -54,7 +54,7 @@ function columns(state: State): Column[] {
     { key: "intensity", title: "ops/B", hint: "Operations for each byte moved", width: 58, value: ({ numbers }) => numbers.flops / (numbers.read + numbers.written), text: ({ numbers }) => some(numbers.flops / (numbers.read + numbers.written), (each) => each.toPrecision(3)) },
     { key: "bound", title: "bound", hint: "What it waits for most, by the compiler's table of machines", width: 74, isText: true, value: ({ numbers }) => numbers.bound, text: ({ numbers }) => numbers.bound },
     { key: "estimate", title: "estimate", hint: "By the compiler, at these sizes", width: 84, value: ({ numbers }) => numbers.estimate, text: ({ numbers }) => some(numbers.estimate, time) },
-    isMeasured && { key: "measured", title: "measured", hint: "In the run that was profiled", width: 76, value: ({ numbers }) => numbers.measured ?? 0, text: ({ numbers }) => some(numbers.measured ?? 0, time) },
+    isMeasured && { key: "measured", title: "measured", hint: "In the run that was profiled, at its sizes alone", width: 76, value: ({ numbers }) => numbers.measured ?? 0, text: ({ numbers }) => some(numbers.measured ?? 0, time) },
     { key: "share", title: "share", hint: "Of the time of all items", width: 92, value: (line) => line.share, text: (line) => (line.item.isPrepared && state.bound.value ? "once" : percent(line.share)) },
     { key: "attained", title: "of peak", hint: "Least time by the machine's rates over the time it takes", width: 64, value: ({ numbers }) => numbers.attained, text: ({ numbers }) => some(numbers.attained, percent) },
     { key: "vector", title: isGpu ? "regs" : "vector", hint: isGpu ? "Registers of a thread, where it was assembled" : "Elements of its widest vectors", width: 58, value: (line, s) => (isGpu ? registers(line, s) : line.item.vector), text: (line, s) => (isGpu ? some(registers(line, s), String) : line.item.vector > 1 ? `×${line.item.vector}` : "") },
@@ -73,7 +73,7 @@ export function Kernels({ state }: { state: State }) {
   const lines = useComputed(() => {
     const numbers = state.numbers.value;
     const theirs = state.otherNumbers.value;
-    const total = report.measured.size > 0 ? numbers.measuredTotal : numbers.total;
+    const total = numbers.measuredTotal || numbers.total;
     const values = state.values.value;
     const made = report.order.map((id): Line => {
       const item = report.items[id] as ItemView;

@@ -75,7 +75,8 @@ export class Evaluator {
   /** What a call comes to; without what is prepared once, if that is asked for. */
   at(values: Values, withoutPrepared: boolean): Numbers {
     const { report } = this;
-    const items = report.items.map((item) => this.item(item, values));
+    const isMeasured = report.isMeasuredAt(values);
+    const items = report.items.map((item) => this.item(item, values, isMeasured));
     const isLeft = (id: number): boolean => withoutPrepared && report.items[id]?.isPrepared === true;
     const sum = (of: (each: ItemNumbers) => number): number =>
       items.reduce((total, each, id) => (isLeft(id) ? total : total + of(each)), 0);
@@ -111,9 +112,10 @@ export class Evaluator {
     };
   }
 
-  private item(view: ItemView, values: Values): ItemNumbers {
+  private item(view: ItemView, values: Values, isMeasured: boolean): ItemNumbers {
     const analysis = this.report.program.schedule.analysis[view.id];
-    const measured = this.report.measured.get(view.id)?.ns;
+    const run = isMeasured ? this.report.measured.get(view.id) : undefined;
+    const measured = run?.ns;
     if (analysis === undefined) {
       return { flops: 0, read: 0, written: 0, estimate: 0, measured, bound: "", attained: Number.NaN };
     }
@@ -125,7 +127,9 @@ export class Evaluator {
     let bound: Bound = "";
     let attained = Number.NaN;
     if (machine !== undefined && analysis.est_ns) {
-      const [computes, moves] = [machine.computes(flops), machine.moves(read + written)];
+      // A run may have had several cores, of which each has its rates.
+      const cores = run?.threads ?? 1;
+      const [computes, moves] = [machine.computes(flops) / cores, machine.moves(read + written) / cores];
       const least = Math.max(computes, moves);
       const taken = measured ?? estimate;
       attained = least / taken;

@@ -199,6 +199,12 @@ export interface GraphRecord {
   readonly parameter_vars?: readonly number[];
 }
 
+/** What a run took, at the sizes that it had. */
+export interface Profile {
+  readonly sizes: Readonly<Record<string, number | bigint>>;
+  readonly items: readonly Measured[];
+}
+
 export interface Measured {
   readonly item_id: number;
   readonly ns: number;

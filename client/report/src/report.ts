@@ -1,9 +1,9 @@
 // One program with everything that is known of it, and what follows from that once and for all.
 
 import { type Part, partsOf } from "./data";
-import type { Wire } from "./expression";
+import type { Values, Wire } from "./expression";
 import { graphOfText } from "./graph-of-text";
-import type { GraphNode, GraphRecord, KernelOperation, Measured, ProgramRecord, ScheduleItem, Signed } from "./records";
+import type { GraphNode, GraphRecord, KernelOperation, Measured, Profile, ProgramRecord, ScheduleItem, Signed } from "./records";
 
 export interface NodeView {
   readonly index: number;
@@ -109,6 +109,8 @@ export class Report {
     readonly graph: GraphRecord | undefined,
     readonly signed: Signed | undefined,
     readonly measured: ReadonlyMap<number, Measured>,
+    /** The sizes of the run that was measured. */
+    readonly measuredAt: ReadonlyMap<string, bigint>,
     readonly names: Names,
     readonly about: Readonly<Record<string, string>>,
     private readonly parts: ReadonlyMap<string, Part>,
@@ -142,6 +144,11 @@ export class Report {
     const known = program.stages.map((stage) => stage.name);
     this.stages = texts.sort((a, b) => place(known, a) - place(known, b));
     this.order = executionOrder(program.schedule.items);
+  }
+
+  /** Whether the run that was measured had these sizes. */
+  isMeasuredAt(values: Values): boolean {
+    return this.measured.size > 0 && [...values].every(([name, value]) => this.measuredAt.get(name) === value);
   }
 
   /** The text of a stage. */
@@ -229,12 +236,15 @@ export async function loadReport(
   ]);
   const seconds = (await of("seconds")) as Readonly<Record<string, number>> | undefined;
   const shown = (graph as GraphRecord | undefined) ?? (await spelt(parts.get("stage:from-graph"), record as ProgramRecord));
-  const measured = new Map(((profile ?? []) as Measured[]).map((each) => [each.item_id, each]));
+  const { sizes = {}, items = [] } = (profile ?? {}) as Partial<Profile>;
+  const measured = new Map(items.map((each) => [each.item_id, each]));
+  const measuredAt = new Map(Object.entries(sizes).map(([name, value]) => [name, BigInt(value)]));
   return new Report(
     timed(record as ProgramRecord, seconds),
     shown,
     signed as Signed | undefined,
     measured,
+    measuredAt,
     (names ?? {}) as Names,
     (about ?? {}) as Record<string, string>,
     parts,

@@ -15,7 +15,7 @@ export interface Selection {
 
 const NOTHING: Selection = { item: -1, node: -1 };
 
-/** The sliders reach both ends of a range, and stand where schedules are compared: at 256, or as near as may be. */
+/** Sizes begin as those that were measured, or where schedules are compared: at 256, or as near as may be. */
 const TYPICAL = 256n;
 
 
@@ -41,7 +41,8 @@ export class State {
     const start = new Map(
       report.program.symbols.map(({ name, min_val, max_val }) => {
         const [least, most] = [BigInt(min_val), BigInt(max_val)];
-        return [name, TYPICAL < least ? least : TYPICAL > most ? most : TYPICAL];
+        const wanted = report.measuredAt.get(name) ?? TYPICAL;
+        return [name, wanted < least ? least : wanted > most ? most : wanted];
       }),
     );
     this.values = signal<Values>(start);

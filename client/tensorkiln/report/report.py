@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ..canonical import canonicalize
 from ..errors import RequestError
@@ -42,13 +42,15 @@ class Report:
         artifacts: Mapping[str, bytes] | None = None,
         signature: SignedRecord | None = None,
         profile: Sequence[ItemProfile] = (),
+        sizes: Mapping[str, int] | None = None,
         about: Mapping[str, str] | None = None,
     ) -> Report:
         """The report of `program`, in the names of `graph` if that is what it was compiled from.
 
         `stages` are the texts of its stages by name, `artifacts` its code by SHA-256, of which text is shown. `profile`
-        is what a run of it took, `about` whatever else the page is to say, by name. RequestError when `graph` or
-        `profile` are those of another program; errors of the graph when that is none.
+        is what a run of it took, whose symbols had the values `sizes`, `about` whatever else the page is to say, by
+        name. RequestError when `graph` or `profile` are those of another program, or a size is missing or out of
+        bounds; errors of the graph when that is none.
         """
         parts: dict[str, bytes] = {"program": program.model_dump_json().encode()}
         if graph is not None:
@@ -60,7 +62,7 @@ class Report:
         if signature is not None:
             parts["signature"] = signature.to_json()
         if profile:
-            parts["profile"] = _json(_profile(program, profile))
+            parts["profile"] = _json(_profile(program, profile, sizes or {}))
         if about:
             parts["about"] = _json(dict(about))
         return cls(parts)
@@ -97,12 +99,20 @@ def _graph_parts(program: CompiledProgram, graph: WrittenGraph) -> dict[str, byt
     return {"graph": read.to_json().encode(), "names": _json({"nodes": canonicalize(read).nodes})}
 
 
-def _profile(program: CompiledProgram, profile: Sequence[ItemProfile]) -> list[dict[str, int]]:
+def _profile(program: CompiledProgram, profile: Sequence[ItemProfile], sizes: Mapping[str, int]) -> dict[str, Any]:
     count = len(program.schedule.items)
     for each in profile:
         if not 0 <= each.item_id < count:
             raise RequestError(f"the profile is of another program: it has an item {each.item_id} of {count}")
-    return [{"item_id": each.item_id, "ns": each.ns, "threads": each.threads} for each in profile]
+    for name, (low, high) in program.symbol_ranges.items():
+        if name not in sizes:
+            raise RequestError(
+                f"a profile is of a run at some sizes: give that of {name}, as sizes={{{name!r}: {low}}}"
+            )
+        if not low <= sizes[name] <= high:
+            raise RequestError(f"the profile is of another program: its {name} is {sizes[name]}, not {low} to {high}")
+    items = [{"item_id": each.item_id, "ns": each.ns, "threads": each.threads} for each in profile]
+    return {"sizes": {name: sizes[name] for name in program.symbol_ranges}, "items": items}
 
 
 def _json(value: object) -> bytes:

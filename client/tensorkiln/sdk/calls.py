@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from ..program import Program
     from ..report import Report
     from ..runtime.cuda import Driver
-    from ..runtime.profile import ItemProfile
     from ..spec import CompiledProgram
     from ..trust.policy import Policy
     from ..trust.programs import TrustedPrograms
@@ -322,13 +321,13 @@ class Calls:
         return (await self._transport.get(path)).decode()
 
     async def report(
-        self, program: CompiledProgram | str, *, graph: GraphSource | None = None, profile: Sequence[ItemProfile] = ()
+        self, program: CompiledProgram | str, *, graph: GraphSource | None = None, **measured: Any
     ) -> Report:
         from .reports import report_of
 
         written = None if graph is None else await self._written(graph)
         texts = None if self._offline else self.artifact
-        return await report_of(self._trusted, program, texts, self._wire, graph=written, profile=profile)
+        return await report_of(self._trusted, program, texts, self._wire, graph=written, **measured)
 
     async def artifact(self, digest: str) -> bytes:
         return await self._artifacts.get(digest)

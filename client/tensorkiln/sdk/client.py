@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import weakref
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -215,15 +215,20 @@ class Client:
         return run(self._calls.stage(digest, name))
 
     def report(
-        self, program: CompiledProgram | str, *, graph: GraphSource | None = None, profile: Sequence[ItemProfile] = ()
+        self,
+        program: CompiledProgram | str,
+        *,
+        graph: GraphSource | None = None,
+        profile: Sequence[ItemProfile] = (),
+        sizes: Mapping[str, int] | None = None,
     ) -> Report:
         """A page about a compiled program, or one that is named by its digest: `save` writes it as one HTML file.
 
         It has the texts of the stages if the program was compiled with `dump_stages`, and its signature. `graph` is
-        what it was compiled from, whose nodes the page shows then, `profile` what `Program.profile` gave. RequestError
-        when one of these is of another program.
+        what it was compiled from, whose nodes the page shows then, `profile` what `Program.profile` gave where
+        the symbols had the values `sizes`. RequestError when one of these is of another program, or a size is missing.
         """
-        return run(self._calls.report(program, graph=graph, profile=profile))
+        return run(self._calls.report(program, graph=graph, profile=profile, sizes=sizes))
 
     def artifact(self, digest: str) -> bytes:
         """The bytes with this SHA-256."""

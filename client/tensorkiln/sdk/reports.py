@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, Final
 
 from ..report import Report
@@ -22,7 +22,8 @@ async def report_of(
     wire: Wire,
     *,
     graph: WrittenGraph | None,
-    profile: Sequence[ItemProfile],
+    profile: Sequence[ItemProfile] = (),
+    sizes: Mapping[str, int] | None = None,
 ) -> Report:
     """The report of a program, or of that with a digest. `artifact` gives bytes by SHA-256; texts are left out where
     nothing does.
@@ -37,5 +38,13 @@ async def report_of(
         contents = dict(zip(wanted, await wire.together(artifact, wanted, _PARALLEL_FETCHES), strict=True))
     texts = {name: contents[digest].decode() for name, digest in dumps.items() if digest in contents}
     return await wire.apart(
-        lambda: Report.of(compiled, graph=graph, stages=texts, artifacts=contents, signature=signed, profile=profile)
+        lambda: Report.of(
+            compiled,
+            graph=graph,
+            stages=texts,
+            artifacts=contents,
+            signature=signed,
+            profile=profile,
+            sizes=sizes,
+        )
     )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Generator
+import time
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -60,3 +61,11 @@ def opened(browser: Any, html: bytes | str, folder: Path, *, dark: bool = False)
         assert [url for url in asked if url != file.as_uri() and not url.startswith("data:")] == []
     finally:
         page.close()
+
+
+def becomes(look: Callable[[], Any], expected: Any) -> None:
+    """Waits until what is looked at is as expected: a page shows what was done to it a moment later."""
+    end = time.monotonic() + PATIENCE_MS / 1000
+    while (seen := look()) != expected and time.monotonic() < end:
+        time.sleep(0.02)
+    assert seen == expected

@@ -9,7 +9,7 @@ import pytest
 from service.http.connections import SAFE_HEADERS
 from tensorkiln.report.page import content_security_policy
 from tensorkiln.report.page import page as page_of
-from tests.report.browser.chromium import Page, opened
+from tests.report.browser.chromium import Page, becomes, opened
 from tests.report.programs import HOSTILE, hostile, long_chain, report_of_layer
 
 pytestmark = pytest.mark.xdist_group("chromium")
@@ -44,8 +44,8 @@ def test_a_line_of_a_stage_selects_the_node_that_it_is_of(browser: Any, tmp_path
         line.click()
         page.wait_for_selector(".outline-node[aria-selected=true]")
         assert "unary exp2" in page.locator(".outline-node[aria-selected=true]").inner_text()
-        assert selected(page) == ["1"]
-        assert page.locator(".vertex.selected").count() == 1
+        becomes(lambda: selected(page), ["1"])
+        becomes(lambda: page.locator(".vertex.selected").count(), 1)
         page.locator(".pane:nth-child(2) select").select_option("schedule")
         page.locator(".pane:nth-child(2) .line", has_text="func.func private @kernel_0(").first.click()
         page.wait_for_selector(".outline-item[data-item='0'][aria-selected=true]")
@@ -64,40 +64,36 @@ def test_the_search_finds_nodes_by_kind_number_and_type(browser: Any, tmp_path: 
     with opened(browser, report_of_layer().html(), tmp_path) as page:
         for words, found in (("exp2", 1), ("#7", 1), ("reduce sum", 2), ("kernel_1", 0), ("nothing like it", 0)):
             page.locator("#search").fill(words)
-            page.wait_for_function(
-                "([words, found]) => document.getElementById('search').value === words && "
-                "document.querySelectorAll('.outline-node').length === found",
-                arg=[words, found],
-            )
-        assert page.locator(".outline .none").count() == 1
+            becomes(page.locator(".outline-node").count, found)
+        becomes(lambda: page.locator(".outline .none").count(), 1)
 
 
 def test_the_keyboard_goes_everywhere(browser: Any, tmp_path: Path) -> None:
     with opened(browser, report_of_layer().html(), tmp_path) as page:
         page.keyboard.press("j")
-        assert selected(page) == ["0"]
+        becomes(lambda: selected(page), ["0"])
         page.keyboard.press("j")
-        assert selected(page) == ["1"]
+        becomes(lambda: selected(page), ["1"])
         page.keyboard.press("k")
-        assert selected(page) == ["0"]
+        becomes(lambda: selected(page), ["0"])
         page.locator(".outline [role=tree]").focus()
         page.keyboard.press("ArrowRight")
         page.keyboard.press("ArrowDown")
-        assert page.locator(".outline-node[aria-selected=true]").count() == 1
+        becomes(lambda: page.locator(".outline-node[aria-selected=true]").count(), 1)
         page.keyboard.press("ArrowLeft")
-        assert page.locator(".outline-item[aria-selected=true]").count() == 1
+        becomes(lambda: page.locator(".outline-item[aria-selected=true]").count(), 1)
         page.locator(".timeline canvas").focus()
         page.keyboard.press("ArrowRight")
-        assert selected(page) == ["1"]
+        becomes(lambda: selected(page), ["1"])
         page.keyboard.press("Escape")
-        assert selected(page) == []
+        becomes(lambda: selected(page), [])
         page.keyboard.press("/")
         assert page.evaluate("document.activeElement.id") == "search"
         page.keyboard.press("Escape")
         page.keyboard.press("?")
-        assert page.locator("dialog[open]").count() == 1
+        becomes(lambda: page.locator("dialog[open]").count(), 1)
         page.keyboard.press("Escape")
-        assert page.locator("dialog[open]").count() == 0
+        becomes(lambda: page.locator("dialog[open]").count(), 0)
         # Every control can be reached, and says what it is.
         unnamed = page.evaluate(
             "[...document.querySelectorAll('button, input, select, [tabindex=\"0\"]')].filter(each => !("
@@ -112,9 +108,9 @@ def test_a_bar_of_the_schedule_can_be_clicked_and_enlarged(browser: Any, tmp_pat
         canvas = page.locator(".timeline canvas")
         box = canvas.bounding_box()
         canvas.click(position={"x": box["width"] * 0.9, "y": 40})
-        assert selected(page) == ["1"]
+        becomes(lambda: selected(page), ["1"])
         canvas.click(position={"x": box["width"] * 0.1, "y": 40})
-        assert selected(page) == ["0"]
+        becomes(lambda: selected(page), ["0"])
         for name in ("Larger", "Larger", "Smaller"):
             page.locator(f".timeline [aria-label={name}]").click()
         page.locator(".timeline [role=radio]", has_text="by dependencies").click()
@@ -173,7 +169,7 @@ def test_ten_thousand_nodes_are_shown_in_part(browser: Any, tmp_path: Path) -> N
         assert page.locator("*").count() < 3000
         page.locator(".kernels [role=grid]").focus()
         page.keyboard.press("End")
-        assert selected(page) == ["2499"]
+        becomes(lambda: selected(page), ["2499"])
         page.wait_for_selector(".outline-item[data-item='2499'][aria-selected=true]")
         page.locator("#search").fill("#9999")
         page.wait_for_selector(".outline-node")
@@ -205,8 +201,8 @@ def test_nothing_that_is_hostile_runs(browser: Any, tmp_path: Path) -> None:
         page.locator(".vertex").first.click()
         page.locator("#tab-node").click()
         page.locator(".pane:nth-child(1) select").select_option(HOSTILE)
-        page.wait_for_function("document.querySelector('.pane .line').textContent.includes('onerror')")
-        assert page.locator("img").count() == 0
+        page.locator(".pane:nth-child(1) .line", has_text="onerror").first.wait_for()
+        becomes(lambda: page.locator("img").count(), 0)
         assert page.evaluate("window.attacked") is None
         assert HOSTILE.split("<img")[0] in page.title()
 

@@ -11,11 +11,13 @@ import pytest
 
 from tensorkiln.errors import CallBoundsError
 from tensorkiln.expr import add, bounds, ceildiv, floordiv, floormod, idiv, maximum, minimum, mod, mul, sub, symbol
+from tensorkiln.report import Report
 from tensorkiln.report.page import page as page_of
+from tensorkiln.runtime.profile import ItemProfile
 from tensorkiln.schedule.items import ItemAnalysis
 from tensorkiln.spec import ProgramSpec
-from tests.report.browser.chromium import opened
-from tests.report.programs import report_of_layer
+from tests.report.browser.chromium import becomes, opened
+from tests.report.programs import compiled_layer, layer, report_of_layer
 
 pytestmark = pytest.mark.xdist_group("chromium")
 
@@ -98,9 +100,26 @@ def test_a_slider_moves_the_value_over_its_whole_range(browser: Any, tmp_path: P
         before = page.locator(".kernel-row[data-item='0']").get_attribute("data-estimate")
         for position, expected in (("0", "1"), ("1000", "4096")):
             slider.fill(position)
-            assert value.input_value() == expected
+            becomes(value.input_value, expected)
             assert slider.get_attribute("aria-valuetext") == expected
         assert float(page.locator(".kernel-row[data-item='0']").get_attribute("data-estimate")) > float(before)
         value.fill("5000")
         value.press("Enter")
-        assert value.input_value() == "4096"
+        becomes(value.input_value, "4096")
+
+
+def test_what_was_measured_is_shown_at_its_sizes_alone(browser: Any, tmp_path: Path) -> None:
+    taken = [ItemProfile(at, "kernel", f"kernel_{at}", 1000 * (at + 1), None, 2) for at in range(2)]
+    report = Report.of(compiled_layer().program, graph=layer(), profile=taken, sizes={"n": 77})
+    with opened(browser, report.html(), tmp_path) as page:
+        value, cells = page.locator("[data-symbol=n]"), page.locator("[data-item] .c-measured")
+        becomes(value.input_value, "77")
+        becomes(cells.all_inner_texts, ["1.00 µs", "2.00 µs"])
+        value.fill("78")
+        value.press("Enter")
+        becomes(cells.all_inner_texts, ["", ""])
+        page.locator(".sliders button", has_text="n = 77").click()
+        becomes(cells.all_inner_texts, ["1.00 µs", "2.00 µs"])
+        assert "2 threads" not in page.locator("#details").inner_text()
+        page.locator(".kernel-row[data-item='1']").click()
+        assert "2.00 µs on 2 threads" in page.locator("#details").inner_text()
