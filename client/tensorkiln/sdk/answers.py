@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, RootModel, ValidationError
 
-from ..errors import UnavailableError
+from ..errors import NotFoundError, UnavailableError
 from ..trust.programs import Answered
 from ..trust.record import SignedRecord
 from .asked import Asked
@@ -66,3 +66,16 @@ def require_each(answered: Sequence[object], asked: Asked) -> None:
         raise UnavailableError(
             f"The service answered for {len(answered)} targets and was asked for {len(asked.targets)}."
         )
+
+
+def require_stored(actions: Sequence[Explained], asked: Asked) -> None:
+    """NotFoundError unless the program of each target that was asked for is stored; UnavailableError as for
+    `require_each`.
+    """
+    require_each(actions, asked)
+    for each, wanted in zip(actions, asked.targets, strict=True):
+        if not each.stored or each.cache.status != "hit":
+            raise NotFoundError(
+                f"The service has not stored this graph for {wanted.cpu or wanted.arch}: {each.cache.reason}.",
+                details={"cache": each.cache.model_dump(mode="json")},
+            )

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from ..program import Program
     from ..report import Report
     from ..runtime.cuda import Driver
+    from ..runtime.profile import ItemProfile
     from ..spec import CompiledProgram
     from ..trust.policy import Policy
     from ..trust.programs import TrustedPrograms
@@ -281,17 +282,11 @@ class Calls:
         question = await self._question(asked)
         if self._offline:
             return await self._trusted.kept(question)
-        from .answers import Explanation, read, require_each
+        from .answers import Explanation, read, require_stored
 
         # From here on, everything is read by its digest: a program that is evicted meanwhile is not compiled again.
         actions = read(Explanation, await self._transport.post("/explain", asked.body)).actions
-        require_each(actions, asked)
-        for each, wanted in zip(actions, asked.targets, strict=True):
-            if not each.stored or each.cache.status != "hit":
-                raise NotFoundError(
-                    f"The service has not stored this graph for {wanted.cpu or wanted.arch}: {each.cache.reason}.",
-                    details={"cache": each.cache.model_dump(mode="json")},
-                )
+        require_stored(actions, asked)
         signatures = [await self._trusted.signed(each.digest) for each in actions]
         return await self._trusted.answers(question, actions, signatures)
 
@@ -321,13 +316,18 @@ class Calls:
         return (await self._transport.get(path)).decode()
 
     async def report(
-        self, program: CompiledProgram | str, *, graph: GraphSource | None = None, **measured: Any
+        self,
+        program: CompiledProgram | str,
+        *,
+        graph: GraphSource | None = None,
+        profile: Sequence[ItemProfile] = (),
+        sizes: Mapping[str, int] | None = None,
     ) -> Report:
         from .reports import report_of
 
         written = None if graph is None else await self._written(graph)
         texts = None if self._offline else self.artifact
-        return await report_of(self._trusted, program, texts, self._wire, graph=written, **measured)
+        return await report_of(self._trusted, program, texts, self._wire, graph=written, profile=profile, sizes=sizes)
 
     async def artifact(self, digest: str) -> bytes:
         return await self._artifacts.get(digest)
