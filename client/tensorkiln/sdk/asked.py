@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from pydantic import ValidationError
 
@@ -12,6 +12,11 @@ from ..errors import RequestError
 from ..options import CompileOptions
 from ..request import WrittenGraph, compile_body
 from ..target import Target
+
+if TYPE_CHECKING:
+    from ..runtime.cuda import Driver
+
+    Device: TypeAlias = int | Driver
 
 NATIVE: Final = "cpu:native"
 TargetSource: TypeAlias = Target | str | Mapping[str, object]
