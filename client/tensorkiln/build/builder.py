@@ -43,6 +43,8 @@ class Builder:
         self._scalars: dict[tuple[DType, str], Tensor] = {}
         self._asked: dict[tuple[DType, str], Tensor] = {}
         self._values: dict[str, Tensor] = {}
+        self.is_inside = False
+        """Whether the graph is inside of a node, so that no caller gives its inputs."""
 
     @property
     def symbols(self) -> Mapping[str, tuple[int, int]]:
@@ -141,7 +143,7 @@ class Builder:
     def inside(self) -> Builder:
         """A builder of a graph inside of a node of this one: it has the same symbols."""
         inner = Builder(self.name)
-        inner._symbols = self._symbols
+        inner._symbols, inner.is_inside = self._symbols, True
         return inner
 
     def region(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> dict[str, Any]:
