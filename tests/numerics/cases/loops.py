@@ -50,4 +50,4 @@ def draw_while(sketch: Sketch, dtype: DType, _op: str) -> None:
     sketch.output(*results)
 
 
-FAMILIES = {"while": Family((DType.FLOAT32, DType.INT64, DType.BOOL), draw_while)}
+FAMILIES = {"while": Family((DType.FLOAT32, DType.BOOL), draw_while)}
