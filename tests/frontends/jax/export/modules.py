@@ -12,10 +12,11 @@ from flax import nnx
 
 from tests.frontends.jax.export.recipe import Draw, Function, Sizes, normal, positive
 
+_Module: Any = nnx.Module
 _BATCH: Final[tuple[Sizes, ...]] = ({"n": 1}, {"n": 3})
 
 
-class _Perceptron(nnx.Module):
+class _Perceptron(_Module):
     def __init__(self, rngs: nnx.Rngs) -> None:
         self.first, self.last = nnx.Linear(5, 12, rngs=rngs), nnx.LinearGeneral(12, (2, 3), rngs=rngs)
         self.norm, self.dropout = nnx.RMSNorm(12, rngs=rngs), nnx.Dropout(0.5, rngs=rngs)
@@ -24,7 +25,7 @@ class _Perceptron(nnx.Module):
         return self.last(self.dropout(self.norm(nnx.gelu(self.first(x)))))
 
 
-class _Images(nnx.Module):
+class _Images(_Module):
     def __init__(self, rngs: nnx.Rngs) -> None:
         self.first = nnx.Conv(3, 8, (3, 3), strides=2, rngs=rngs)
         self.each = nnx.Conv(8, 8, (3, 3), feature_group_count=8, use_bias=False, rngs=rngs)
@@ -37,7 +38,7 @@ class _Images(nnx.Module):
         return self.last(self.back(nnx.silu(self.groups(self.each(x)))).mean((1, 2)))
 
 
-class _Attention(nnx.Module):
+class _Attention(_Module):
     def __init__(self, rngs: nnx.Rngs) -> None:
         self.table = nnx.Embed(11, 8, rngs=rngs)
         self.norm = nnx.LayerNorm(8, rngs=rngs)
