@@ -74,6 +74,15 @@ def test_a_real_inverse_transform_takes_as_many_bins_as_its_length_has(length: i
     assert_allclose(y[..., 0], np.fft.irfft(x[..., 0] + 1j * x[..., 1], length, 1), rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("wanted", "expected"), [(13, [1, 1, 0] * 4 + [0]), (12, [1, 1, 0] * 4), (9, [1, 0, 1, 1, 0, 1, 1, 0, 1])]
+)
+def test_a_stated_output_shape_beyond_the_result_is_filled_up_at_the_end(wanted: int, expected: list[int]) -> None:
+    x, w = np.ones((1, 1, 4), np.float32), np.ones((1, 1, 2), np.float32)
+    (y,) = run("ConvTranspose", {"x": x}, w=w, strides=[3], output_shape=[wanted])
+    assert y.tolist() == [[expected]]
+
+
 @pytest.mark.parametrize("parts", [1, 2])
 @pytest.mark.parametrize(
     ("extent", "length", "inverse", "onesided"),
