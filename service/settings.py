@@ -89,9 +89,6 @@ class Settings(BaseSettings):
     concurrency: int = Field(
         default_factory=lambda: len(os.sched_getaffinity(0)), ge=1, le=1024, description="Compiles at a time."
     )
-    process_per_compile: bool = Field(
-        default=False, description="Have no process compile more than one graph, not even for the same caller."
-    )
     queue: int = Field(default=256, ge=0, description="Compiles that may wait; more are answered 503.")
     queue_age_s: float = Field(default=60.0, gt=0, description="Seconds that a compile may wait before it is refused.")
     farm: bool = Field(default=False, description="Compile nothing here: workers do that, which have the same store.")

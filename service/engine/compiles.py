@@ -157,8 +157,6 @@ class Compiles:
         self, wanted: Wanted, cache: Mapping[str, Any], tell: Tell, turns: AbstractAsyncContextManager[Turn]
     ) -> Compiled:
         self._tenancy.require_compile()
-        # What a test hook leaves behind is for nobody.
-        owner = self._tenancy.compile_owner if wanted.hook is None else ""
         async with turns as turn:
             count_cache(cache["status"], cache["reason"])
             self.started += 1
@@ -168,7 +166,7 @@ class Compiles:
                 turn.cost_s = cost.seconds
                 turn.end()
 
-            order = Order(wanted, cache, not self._tenancy.reads_store, cost, owner, computed)
+            order = Order(wanted, cache, not self._tenancy.reads_store, cost, computed)
             try:
                 made = await _counted(self._engine, order, tell)
             finally:

@@ -113,14 +113,7 @@ class Engine:
             farm = (self._store, self._records, self.blobs, self.programs, self.notary)
             self._engine = FarmEngine.on(settings, *farm)
         else:
-            self._engine = LocalEngine(
-                compiler,
-                settings.limits,
-                self.blobs,
-                self.programs,
-                crashes,
-                shares_processes=not settings.process_per_compile,
-            )
+            self._engine = LocalEngine(compiler, settings.limits, self.blobs, self.programs, crashes)
         self._misses = Misses(Nearest(self._records, self._is_stored), self.tenancy)
         stored = (self.tenancy, self.blobs, self.programs)
         self._tunings = Tunings(self.tenancy, self.programs)
@@ -360,15 +353,13 @@ class Engine:
     ) -> T:
         """What `read` makes of the answer of a job, whose question is one for `lookup`."""
         respond = None if lookup is None else lookup.respond
-        # What a test hook leaves behind is for nobody else.
-        owner = self.tenancy.owner if "hook" not in request.header else ""
         place = where_to_read(body, self._reader, self._compiler)
         try:
             async with self.fairness.short_jobs.turn(len(body.content)) as turn:
                 begin = time.monotonic()
                 try:
                     limits, spending = self._settings.limits, Spending(turn.charge)
-                    answer = await place.run(kind, request, limits, tell, respond, owner, spending=spending)
+                    answer = await place.run(kind, request, limits, tell, respond, spending=spending)
                     return await believed(read, answer)
                 finally:
                     # Whoever waits for the store keeps no processor from others.

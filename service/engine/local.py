@@ -33,10 +33,7 @@ _log = structlog.get_logger()
 
 
 class LocalEngine:
-    """Compiles in `sandbox` within `limits`; what comes of it is kept in `blobs`, `programs` and `crashes`.
-
-    Where it `shares_processes`, one of them may do the orders of an owner one after the other.
-    """
+    """Compiles in `sandbox` within `limits`; what comes of it is kept in `blobs`, `programs` and `crashes`."""
 
     def __init__(
         self,
@@ -45,11 +42,8 @@ class LocalEngine:
         blobs: Blobs,
         programs: Programs,
         crashes: Crashes,
-        *,
-        shares_processes: bool = False,
     ) -> None:
         self._sandbox = sandbox
-        self._shares_processes = shares_processes
         self._limits = limits
         self._blobs = blobs
         self._programs = programs
@@ -144,17 +138,12 @@ class LocalEngine:
     async def _attempt(self, order: Order, attempts: int, tell: Tell) -> Made:
         begin = time.monotonic()
         wanted = order.wanted
-        # After a crash, what others left behind in a process is not to be blamed again.
-        shares = self._shares_processes and attempts == 1 and wanted.action.tuned != MEASURE
-        owner = order.owner if shares else ""
         try:
             answer = await self._sandbox.run(
                 "tune" if wanted.action.tuned == MEASURE else "compile",
                 await self._request(order),
                 self._limits,
                 _stages(tell),
-                owner=owner,
-                again=False,
                 spending=order.cost.spending,
             )
         finally:

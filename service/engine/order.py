@@ -48,15 +48,14 @@ class Order:
     """Something to compile, and what the answer is to say about the cache.
 
     `replaces` is whether the caller is to get what is made now, though the store may have an equal program. Whoever
-    carries the order out adds to `cost`. For an `owner`, that may be a process which has compiled for the same one.
-    `computed` is called when there is nothing more to compute: what was made is stored, but not signed yet.
+    carries the order out adds to `cost`. `computed` is called when there is nothing more to compute: what was made is
+    stored, but not signed yet.
     """
 
     wanted: Wanted
     cache: Mapping[str, Any] = field(default_factory=dict[str, Any])
     replaces: bool = False
     cost: Cost = field(default_factory=Cost)
-    owner: str = ""
     computed: Callable[[], None] = lambda: None
 
 

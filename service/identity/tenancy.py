@@ -57,15 +57,6 @@ class Tenancy:
         """Who the caller is and what it may do, in a word that says neither."""
         return sha256(json.dumps(caller().to_record(), sort_keys=True).encode()).hexdigest()
 
-    @property
-    def compile_owner(self) -> str:
-        """Who may have several compiles done by one process: the `owner`; nobody ("") in the part that tenants share.
-
-        Whoever has taken a process over says what later compiles of it come to, and that is stored for the whole part.
-        """
-        who = caller()
-        return self.owner if who.namespace or who.is_local else ""
-
     def request_digest(self, body_digest: str) -> str:
         """What an earlier request by this caller with the same body has in common with this one.
 

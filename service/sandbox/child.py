@@ -1,4 +1,4 @@
-"""The forked process: confine it, wait for a job, run it, answer, end or wait for another of the same owner.
+"""The forked process: confine it, wait for a job, run it, answer, end.
 
 It never returns to the fork server.
 """
@@ -12,7 +12,7 @@ import signal
 import socket
 import tempfile
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NoReturn
@@ -25,7 +25,6 @@ from .confinement import Confinement
 from .control import Fork
 from .frames import Message
 from .levels import Level
-from .pages import Run, make_own
 
 EXIT_OUT_OF_MEMORY: Final = 97
 """The status of a job whose allocation failed while it was in the middle of a frame."""
@@ -41,8 +40,6 @@ third of a translation's.
 """
 RESERVE: Final = "kiln reserve"
 """What a process without a job is called; one with a job is called `kiln ` and the kind of it."""
-DONE: Final = b"done"
-"""What a process says at its assignments when it has done one of them for an owner."""
 _OUT_OF_MEMORY: Final = frames.encode(frames.OUT_OF_MEMORY)
 
 
@@ -104,9 +101,8 @@ Job = Callable[[Message, Outlet], Message]
 class Birth:
     """What the fork server hands to a child. `scratch` is a directory that is the child's alone.
 
-    At `assignments` its job arrives: a `Fork` order, and the socket at which the request is read and answered. When it
-    has answered one that is for an owner, it says DONE there, and another may arrive.
-    `written` is the memory that jobs write to; a job that `gives_way` computes for long.
+    At `assignments` its job arrives: a `Fork` order, and the socket at which the request is read and answered. A job
+    that `gives_way` computes for long.
     """
 
     parent: int
@@ -116,7 +112,6 @@ class Birth:
     confinement: Confinement
     cgroup: Cgroup | None
     baseline_bytes: int
-    written: Sequence[Run]
     gives_way: bool
 
 
@@ -126,21 +121,10 @@ def live(birth: Birth, jobs: Mapping[str, Job]) -> NoReturn:
     outlet: Outlet | None = None
     try:
         _settle(birth)
-        assignments = socket.socket(fileno=_ASSIGNMENTS)
-        order, channel = _await_assignment(assignments)
-        confine.limit_resources(order.limits, birth.baseline_bytes, may_do_others=bool(order.owner))
-        while True:
-            if not order.owner:
-                assignments.close()
-            outlet = Outlet(channel, birth.confinement.level)
-            _work(order, jobs[order.kind], channel, outlet)
-            if not order.owner:
-                break
-            outlet = None
-            channel.close()
-            confine.call_process(RESERVE)
-            assignments.send(DONE)
-            order, channel = _await_assignment(assignments)
+        order, channel = _await_assignment()
+        confine.limit_resources(order.limits, birth.baseline_bytes)
+        outlet = Outlet(channel, birth.confinement.level)
+        _work(order, jobs[order.kind], channel, outlet)
         status = 0
     except MemoryError:
         status = 0 if outlet is not None and outlet.out_of_memory() else EXIT_OUT_OF_MEMORY
@@ -152,8 +136,8 @@ def live(birth: Birth, jobs: Mapping[str, Job]) -> NoReturn:
 
 def _work(order: Fork, job: Job, channel: socket.socket, outlet: Outlet) -> None:
     confine.call_process(f"kiln {order.kind}")
-    # The job before this one may have been of another kind.
-    (gc.disable if order.kind in _UNCOLLECTED else gc.enable)()
+    if order.kind in _UNCOLLECTED:
+        gc.disable()
     try:
         outlet.done(job(frames.receive_message(channel), outlet))
     except TensorkilnError as error:
@@ -180,11 +164,11 @@ def _settle(birth: Birth) -> None:
     confine.volunteer_for_oom_killer()
     confine.renounce_privileges()
     birth.confinement.enter(birth.scratch)
-    make_own(birth.written)
 
 
-def _await_assignment(assignments: socket.socket) -> tuple[Fork, socket.socket]:
-    datagram, descriptors, _, _ = socket.recv_fds(assignments, control.MAX_DATAGRAM, 1)
+def _await_assignment() -> tuple[Fork, socket.socket]:
+    with socket.socket(fileno=_ASSIGNMENTS) as assignments:
+        datagram, descriptors, _, _ = socket.recv_fds(assignments, control.MAX_DATAGRAM, 1)
     if not datagram:
         os._exit(0)
     order = control.decode(datagram)

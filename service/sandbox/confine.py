@@ -7,9 +7,7 @@ import os
 import resource
 import signal
 import struct
-import time
 from contextlib import suppress
-from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
 from typing import Final
@@ -20,10 +18,6 @@ MIB: Final = 1 << 20
 OPEN_FILES: Final = 64
 STACK_BYTES: Final = 64 * MIB
 CPU_GRACE_S: Final = 2
-KEPT_MIB: Final = 16
-"""What a process may keep of one job and do another, whose limit of memory it does not touch."""
-KEPT_S: Final = 10
-"""Seconds of a processor that a process may have had and do another job, whose limit of them it does not touch."""
 TASKS: Final = 0
 """Processes and threads that a job may start. Any other number would count those of the user on the whole machine."""
 NICENESS: Final = 5
@@ -38,9 +32,6 @@ _PR_SET_NO_NEW_PRIVS: Final = 38
 _CAPABILITY_VERSION: Final = 0x20080522
 _CAPABILITY_BYTES: Final = 24
 
-# <linux/posix-timers.h>: CPUCLOCK_SCHED, of a process
-_SCHEDULED: Final = 2
-
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -51,14 +42,12 @@ def die_with_parent(parent: int) -> None:
         os._exit(1)
 
 
-def limit_resources(limits: Limits, baseline_bytes: int, *, may_do_others: bool) -> None:
+def limit_resources(limits: Limits, baseline_bytes: int) -> None:
     """Set every resource limit, none above the hard limit that this process already has.
 
-    `baseline_bytes` is the address space in use before the first job. A process that may do others after it has what
-    it may keep of those besides.
+    `baseline_bytes` is the address space in use before the job.
     """
-    kept_mib, kept_s = (KEPT_MIB, KEPT_S) if may_do_others else (0, 0)
-    cpu_s = ceil(limits.deadline_s) * (os.cpu_count() or 1) + kept_s + CPU_GRACE_S
+    cpu_s = ceil(limits.deadline_s) * (os.cpu_count() or 1) + CPU_GRACE_S
     for kind, value in (
         (resource.RLIMIT_CORE, 0),
         (resource.RLIMIT_FSIZE, limits.file_mib * MIB),
@@ -66,7 +55,7 @@ def limit_resources(limits: Limits, baseline_bytes: int, *, may_do_others: bool)
         (resource.RLIMIT_NPROC, TASKS),
         (resource.RLIMIT_CPU, cpu_s),
         (resource.RLIMIT_STACK, STACK_BYTES),
-        (resource.RLIMIT_AS, baseline_bytes + (limits.memory_mib + kept_mib) * MIB),
+        (resource.RLIMIT_AS, baseline_bytes + limits.memory_mib * MIB),
     ):
         _, hard = resource.getrlimit(kind)
         bound = value if hard == resource.RLIM_INFINITY else min(value, hard)
@@ -130,35 +119,6 @@ def _pages() -> tuple[int, int, int]:
     """Pages of the address space of this process, those in memory, and those of them that a file backs (proc(5))."""
     size, resident, shared, *_ = map(int, Path("/proc/self/statm").read_text().split())
     return size, resident, shared
-
-
-@dataclass(frozen=True, slots=True)
-class Memory:
-    """Of a process, in bytes.
-
-    `held` is what the machine would get back if it ended: what no file backs, shared or swapped out too. `peak` is the
-    most that it ever had resident, files included, and `addresses` the size of its address space.
-    """
-
-    held: int
-    peak: int
-    addresses: int
-
-
-def memory(pid: int) -> Memory:
-    """That of a process. OSError or LookupError when it is none any more."""
-    stated = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
-
-    def total(*names: str) -> int:
-        return sum(int(stated[name].split()[0]) for name in names) << 10
-
-    return Memory(total("RssAnon", "RssShmem", "VmSwap"), total("VmHWM"), total("VmSize"))
-
-
-def processor_s(pid: int) -> float:
-    """Seconds that all threads of a process have had, to the nanosecond. OSError when there is none."""
-    # clock_getcpuclockid(3), which the standard library does not have.
-    return time.clock_gettime(~pid << 3 | _SCHEDULED)
 
 
 def prctl(option: int, argument: int) -> int:

@@ -17,6 +17,10 @@ class Confinement:
     readable: tuple[Path, ...]
     level: Level = Level.PROCESS
 
+    def __post_init__(self) -> None:
+        # What is the same for every process is made once, by the one that forks them.
+        syscalls.prepare()
+
     def enter(self, own: Path) -> None:
         """Confine this process for the rest of its life; in the directory `own` it may write.
 

@@ -12,7 +12,7 @@ from typing import TypeVar
 from tensorkiln.errors import LostWorkerError, TensorkilnError, UnavailableError
 
 from . import control
-from .control import Cancel, Ended, Expired, Fork, Limits, Ready, Refused, Release, Rested, Unready
+from .control import Cancel, Ended, Expired, Fork, Limits, Ready, Refused, Unready
 from .levels import Wall
 from .scratch import Scratch
 from .spawn import END_GRACE_S, Spawned
@@ -42,8 +42,6 @@ class Connection:
         self._loop = asyncio.get_running_loop()
         self._numbers = count()
         self._waiting: dict[int, Watch] = {}
-        # Those that have answered, and of which is not known yet what they took.
-        self._released: dict[int, Watch] = {}
         self._ready: asyncio.Future[Ready] = self._loop.create_future()
         self._loop.add_reader(orders.fileno(), self._receive)
         self.is_lost = False
@@ -90,7 +88,7 @@ class Connection:
         """The fork server's process id."""
         return self._process.pid
 
-    def fork(self, kind: str, limits: Limits, channel: socket.socket, spending: Spending, owner: str = "") -> Watch:
+    def fork(self, kind: str, limits: Limits, channel: socket.socket, spending: Spending) -> Watch:
         """Order a job; `channel` becomes the job's. LostWorkerError when the fork server is gone.
 
         `spending` gets its processor seconds; the seconds since now, when the fork server goes that would know them.
@@ -100,7 +98,7 @@ class Connection:
         now, ended, expired = self._loop.time(), self._loop.create_future(), self._loop.create_future()
         watch = Watch(next(self._numbers), now, spending, ended, expired)
         try:
-            socket.send_fds(self._orders, [control.encode(Fork(watch.job, kind, limits, owner))], [channel.fileno()])
+            socket.send_fds(self._orders, [control.encode(Fork(watch.job, kind, limits))], [channel.fileno()])
         except BlockingIOError:
             raise UnavailableError("The fork server does not take orders as fast as they come.") from None
         except OSError:
@@ -112,14 +110,15 @@ class Connection:
 
     def cancel(self, watch: Watch) -> None:
         """Kill a job that nobody waits for, unless it has ended."""
-        if watch.job in self._waiting:
-            self._say(Cancel(watch.job))
-
-    def release(self, watch: Watch) -> None:
-        """Let the process of a job for an owner rest, now that it has answered: nobody waits for its end."""
-        if self._waiting.pop(watch.job, None) is not None:
-            self._released[watch.job] = watch
-            self._say(Release(watch.job))
+        if watch.job not in self._waiting or self.is_lost:
+            return
+        try:
+            self._orders.send(control.encode(Cancel(watch.job)))
+        except BlockingIOError:
+            # The fork server does not keep up. Whatever the job does, it does not outlive its deadline.
+            return
+        except OSError:
+            self._lose()
 
     def kill(self) -> None:
         """End a fork server that does not do its work; its jobs die with it."""
@@ -135,16 +134,6 @@ class Connection:
             self._process.kill()
             await asyncio.to_thread(self._process.wait)
         await asyncio.to_thread(self._scratch.remove)
-
-    def _say(self, order: Cancel | Release) -> None:
-        if not self.is_lost:
-            try:
-                self._orders.send(control.encode(order))
-            except BlockingIOError:
-                # The fork server does not keep up. Whatever the job does, it does not outlive its deadline.
-                return
-            except OSError:
-                self._lose()
 
     def _receive(self) -> None:
         while not self.is_lost:
@@ -175,16 +164,12 @@ class Connection:
                 _fail(self._over(report.job, 0.0).ended, error)
             case Ended():
                 _settle(self._over(report.job, report.cpu_s).ended, report)
-            case Rested():
-                self._over(report.job, report.cpu_s)
-            case Expired() if report.job in self._released:
-                pass
             case _:
                 raise AssertionError(f"a fork server does not send {report}")
 
     def _over(self, job: int, cpu_s: float) -> Watch:
         """A job of which nothing more is said, and which took so many seconds of a processor."""
-        watch = (self._released if job in self._released else self._waiting).pop(job)
+        watch = self._waiting.pop(job)
         watch.spending.end(cpu_s)
         return watch
 
@@ -194,11 +179,10 @@ class Connection:
         self.is_lost = True
         self._loop.remove_reader(self._orders.fileno())
         self._orders.close()
-        for watch in (*self._waiting.values(), *self._released.values()):
+        for watch in self._waiting.values():
             watch.spending.end(self._loop.time() - watch.begun)
             _fail(watch.ended, _lost())
         self._waiting.clear()
-        self._released.clear()
         _fail(self._ready, _lost())
 
 

@@ -1,8 +1,8 @@
 """What the service and its fork server say to each other: JSON datagrams on a SOCK_SEQPACKET pair.
 
-Service to fork server: `Begin` once, then `Fork` (with the job's socket attached), `Cancel` and `Release`. Back:
-`Ready` or `Unready` once, then for each job `Expired` when its deadline passes, and `Ended`, or `Rested` when it is
-released and its process may do another; `Refused` instead when no process could be made.
+Service to fork server: `Begin` once, then `Fork` (with the job's socket attached) and `Cancel`. Back: `Ready` or
+`Unready` once, then for each job `Expired` when its deadline passes, and `Ended`; `Refused` instead when no process
+could be made.
 """
 
 from __future__ import annotations
@@ -41,27 +41,16 @@ class Begin:
 
 @dataclass(frozen=True, slots=True)
 class Fork:
-    """Start a job of this kind; its socket travels with the datagram.
-
-    Its process ends with it or, where it is for an `owner`, may do the next jobs of that owner within the same limits.
-    """
+    """Start a job of this kind; its socket travels with the datagram."""
 
     job: int
     kind: str
     limits: Limits
-    owner: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Cancel:
     """Nobody waits for this job any more: kill it."""
-
-    job: int
-
-
-@dataclass(frozen=True, slots=True)
-class Release:
-    """This job, which is for an owner, has answered: its process is to rest, and to be killed if it does not soon."""
 
     job: int
 
@@ -107,7 +96,7 @@ class Expired:
 class Ended:
     """The job's process is gone: its wait status, seconds since it began, seconds of CPU, end of its standard error.
 
-    `cancelled` is whether a `Cancel` met it alive, or it said what it should not. `peak_mib` is what it had resident at
+    `cancelled` is whether a `Cancel` met it alive. `peak_mib` is what it had resident at
     most, `grown_mib` how much of that it did not inherit. `ran_out` is whether the kernel ended it for its memory, None
     where it has no cgroup to tell that.
     """
@@ -124,19 +113,11 @@ class Ended:
     ran_out: bool | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Rested:
-    """The job is over, which took so many seconds of CPU; its process rests."""
-
-    job: int
-    cpu_s: float
-
-
-Order = Begin | Fork | Cancel | Release
-Report = Ready | Unready | Refused | Expired | Ended | Rested
+Order = Begin | Fork | Cancel
+Report = Ready | Unready | Refused | Expired | Ended
 
 _KINDS: dict[str, type[Any]] = {
-    kind.__name__: kind for kind in (Begin, Fork, Cancel, Release, Ready, Unready, Refused, Expired, Ended, Rested)
+    kind.__name__: kind for kind in (Begin, Fork, Cancel, Ready, Unready, Refused, Expired, Ended)
 }
 
 

@@ -1,10 +1,9 @@
 """The fork server: `python -m service.sandbox.forkserver CONTROL WARM_UP...`.
 
 It loads the warm-ups, and once it is told to begin, it calls them, has a canary try how well a job is confined, then
-forks a process for a job, kills it at its deadline and reports how it ended. Some processes are in reserve, those for
-compiles with the memory copied that one writes to, so that a job seldom waits for its own. A process that has done a
-job for an owner is held for that owner's next. The fork server has one thread, keeps no MLIR context, reads nothing
-that a user wrote, and ends when the service closes its socket.
+forks a process for each job, kills it at its deadline and reports how it ended. Some processes are in reserve, so that
+a job seldom waits for its own. The fork server has one thread, keeps no MLIR context, reads nothing that a user wrote,
+and ends when the service closes its socket.
 """
 
 from __future__ import annotations
@@ -18,16 +17,16 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import TypeAlias
 
 from service.process.frozen_heap import frozen_heap
 
-from . import confine, control, hooks, pages, probe
+from . import confine, control, hooks, probe
 from .child import Job
-from .control import Begin, Cancel, Expired, Fork, Ready, Refused, Release, Rested, Unready
+from .control import Begin, Cancel, Expired, Fork, Ready, Refused, Unready
 from .forked import Forked, Nursery
 from .levels import Wall
 from .removal import remove
@@ -43,14 +42,12 @@ _BREATH_S = 0.01
 # A pause between requests; and until when there has been one, or there will be none.
 _QUIET_S = 0.25
 _NOT_QUIET_S = 5.0
-_RESTING = 8
 
 
 class ForkServer:
     """Forks jobs in `nursery` on the orders that arrive at `orders`; their files are in `scratch`.
 
-    `afterwards` is for a quiet moment: what it loads, a job that comes before it loads for itself. What most jobs write
-    to is what `work` writes to, which is found out then, too.
+    `afterwards` is for a quiet moment: what it loads, a job that comes before it loads for itself.
     """
 
     def __init__(
@@ -59,7 +56,6 @@ class ForkServer:
         scratch: Path,
         nursery: Nursery,
         ready: Ready,
-        work: WarmUp | None = None,
         afterwards: WarmUp | None = None,
     ) -> None:
         self._orders = orders
@@ -72,12 +68,8 @@ class ForkServer:
         self._forked: set[Forked] = set()
         self._running: dict[int, Forked] = {}
         self._reserves: list[Forked] = []
-        self._work = work
         self._afterwards = afterwards
         self._quiet_by = time.monotonic() + _NOT_QUIET_S
-        self._trial: pages.Trial | None = None
-        # By their last job, those that have rested longest first.
-        self._resting: dict[int, Forked] = {}
         self._may_reserve = True
         self._is_open = True
 
@@ -94,9 +86,8 @@ class ForkServer:
             self._expire()
             if not events and lacks_reserves:
                 self._lay_in_reserve()
-            elif self._has_more_to_do and (not (events or self._running) or time.monotonic() > self._quiet_by):
-                self._do_more()
-        self._end_trial()
+            elif self._afterwards is not None and (not (events or self._running) or time.monotonic() > self._quiet_by):
+                self._load(self._afterwards)
         for forked in tuple(self._forked):
             self._bury(forked)
         self._remover.end()
@@ -112,31 +103,23 @@ class ForkServer:
     def _to_quiet_s(self) -> float | None:
         """Seconds to the next deadline, or until it is quiet where something waits for that."""
         to_deadline_s = self._to_deadline_s()
-        if not self._has_more_to_do:
+        if self._afterwards is None:
             return to_deadline_s
         return _QUIET_S if to_deadline_s is None else min(_QUIET_S, to_deadline_s)
 
-    @property
-    def _has_more_to_do(self) -> bool:
-        return self._afterwards is not None or self._work is not None
-
-    def _do_more(self) -> None:
-        if self._afterwards is not None:
-            try:
-                with frozen_heap():
-                    self._afterwards()
-                self._nursery.measure()
-            except Exception:
-                # Jobs load it themselves, and say what is wrong with it.
-                traceback.print_exc()
-            self._afterwards = None
-        if self._work is not None:
-            self._begin_trial(self._work)
+    def _load(self, more: WarmUp) -> None:
+        self._afterwards = None
+        try:
+            with frozen_heap():
+                more()
+            self._nursery.measure()
+        except Exception:
+            # Jobs load it themselves, and say what is wrong with it.
+            traceback.print_exc()
 
     def _to_deadline_s(self) -> float | None:
         """Seconds to the next deadline; None without one."""
         awaited = [running.deadline for running in self._running.values() if not running.is_expired]
-        awaited += [resting.deadline for resting in self._resting.values()]
         return max(min(awaited) - time.monotonic(), 0.0) if awaited else None
 
     def _obey(self) -> None:
@@ -152,23 +135,14 @@ class ForkServer:
             self._start(order, descriptors[0])
         elif isinstance(order, Cancel):
             self._cancel(order.job)
-        elif isinstance(order, Release):
-            self._release(order.job)
 
     def _cancel(self, job: int) -> None:
         if job in self._running:
             self._running[job].cancel()
 
-    def _release(self, job: int) -> None:
-        if job in self._running:
-            self._running[job].release()
-            self._rest(self._running[job])
-
     def _start(self, order: Fork, channel: int) -> None:
         try:
             forked = self._given(order, channel)
-            if order.owner and forked.assignments.fileno() not in self._selector.get_map():
-                self._selector.register(forked.assignments, selectors.EVENT_READ, lambda: self._hear(forked))
         except OSError as error:
             self._report(Refused(order.job, str(error)))
             return
@@ -183,7 +157,8 @@ class ForkServer:
 
     def _given(self, order: Fork, channel: int) -> Forked:
         """The process that has been given a job. OSError when the operating system makes none, or passes nothing on."""
-        while (forked := self._waiting_for(order)) is not None:
+        while self._reserves:
+            forked = self._reserves.pop(0)
             if forked.hand_over(order, channel):
                 return forked
         forked = self._fork()
@@ -191,52 +166,11 @@ class ForkServer:
         forked.hand_over(order, channel)
         return forked
 
-    def _waiting_for(self, order: Fork) -> Forked | None:
-        """A process that is there already and may do this job."""
-        for job, resting in reversed(self._resting.items()):
-            if resting.may_do(order):
-                return self._resting.pop(job)
-        return self._reserves.pop(0) if self._reserves else None
-
-    def _hear(self, forked: Forked) -> None:
-        if forked.hear():
-            self._rest(forked)
-        else:
-            # It ends, or is not the child that it should be: one says once that it is done with a job that it has.
-            self._selector.unregister(forked.assignments)
-            forked.kill()
-
-    def _rest(self, forked: Forked) -> None:
-        job = forked.job
-        if job is None or not forked.may_rest:
-            return
-        spent_s = forked.rest()
-        if spent_s is None:
-            forked.kill()  # its end is reported
-            return
-        del self._running[job]
-        self._report(Rested(job, spent_s))
-        self._resting[job] = forked
-        if len(self._resting) > _RESTING:
-            self._resting.pop(next(iter(self._resting))).kill()
-
     def _lay_in_reserve(self) -> None:
         try:
             self._reserves.append(self._fork())
         except OSError:
             self._may_reserve = False  # The next order says so, if it is still impossible then.
-
-    def _begin_trial(self, work: Callable[[], object]) -> None:
-        self._work = None
-        with suppress(OSError):  # jobs copy what they write to when they do, then
-            self._trial = trial = pages.Trial(work)
-            self._selector.register(trial, selectors.EVENT_READ, lambda: trial.hear() or self._end_trial())
-
-    def _end_trial(self) -> None:
-        if self._trial is not None:
-            self._selector.unregister(self._trial)
-            self._nursery.written = self._trial.end()
-            self._trial = None
 
     def _fork(self) -> Forked:
         """A process without a job. OSError when the operating system makes none."""
@@ -258,12 +192,10 @@ class ForkServer:
                 # Told before the kill: a process with much memory takes its time to die.
                 self._report(Expired(job, running.ran_s))
                 running.kill()
-        for job in [job for job, resting in self._resting.items() if resting.deadline <= now]:
-            self._resting.pop(job).kill()
 
     def _bury(self, forked: Forked) -> None:
         self._forked.discard(forked)
-        for descriptor in forked.descriptors:
+        for descriptor in (forked.pidfd, forked.stderr):
             if descriptor in self._selector.get_map():
                 self._selector.unregister(descriptor)
         end = forked.bury()
@@ -273,8 +205,6 @@ class ForkServer:
         if forked.job is not None:
             del self._running[forked.job]
             self._report(end)
-        elif forked.order is not None:
-            self._resting.pop(forked.order.job, None)
         self._remover.take(forked.scratch)
 
     def _report(self, report: control.Report) -> None:
@@ -309,11 +239,9 @@ def main(arguments: Sequence[str]) -> None:
         gc.collect()
     scratch = Path(begin.scratch)
     nursery, ready = probe.settle(scratch, jobs, Wall(begin.wall), begin.namespaces)
-    # What reads or writes a request touches less than finding out and copying ahead would cost.
-    compiling = warm_ups.get(COMPILING)
-    nursery.gives_way = compiling is not None and begin.gives_way
-    more = None if compiling is None else resolve_name(AFTERWARDS)
-    ForkServer(orders, scratch, nursery, ready, compiling, more).serve()
+    compiles = COMPILING in warm_ups
+    nursery.gives_way = compiles and begin.gives_way
+    ForkServer(orders, scratch, nursery, ready, resolve_name(AFTERWARDS) if compiles else None).serve()
 
 
 def _loaded(name: str, orders: socket.socket) -> WarmUp:

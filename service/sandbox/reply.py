@@ -58,8 +58,6 @@ class Reply:
         self._parts: dict[str, bytes] = {}
         self._stages = 0
         self.stage = FIRST_STAGE
-        self.is_complete = False
-        """Whether the job has answered, with what it was asked for or with an error of its own."""
 
     async def read(self, reader: asyncio.StreamReader) -> Message | TensorkilnError | None:
         """The answer, or the typed error that the job ended with; None when the job broke off.
@@ -76,7 +74,6 @@ class Reply:
                 if kind == frames.QUESTION:
                     await self._ask(payload)
                 elif (answer := self._take(kind, payload)) is not None:
-                    self.is_complete = True
                     return answer
         except (asyncio.IncompleteReadError, ConnectionError):
             return None

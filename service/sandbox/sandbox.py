@@ -15,13 +15,7 @@ import structlog
 from service.observe.instruments import FORK_SERVER_RESTARTS
 from service.observe.watch import Watch as Seen
 from service.timeouts import OVERDUE_S
-from tensorkiln.errors import (
-    CrashedError,
-    LostWorkerError,
-    ResourceExhaustedError,
-    TensorkilnError,
-    UnavailableError,
-)
+from tensorkiln.errors import LostWorkerError, TensorkilnError, UnavailableError
 
 from . import verdict
 from .confine import MIB
@@ -98,16 +92,12 @@ class Sandbox:
         limits: Limits,
         on_stage: Callable[[str], None] = lambda _: None,
         on_question: Respond | None = None,
-        owner: str = "",
-        again: bool = True,
         spending: Spending | None = None,
     ) -> Message:
         """The answer of a job of this kind, or the TensorkilnError that it raised.
 
-        `on_question` answers what a job asks while it runs, on the time of the job; what it raises ends the job. A job
-        for an `owner` may be done by a process that has done others for the same owner, and does none for anybody else;
-        one that ends such a process is done once more in a process of its own, where that is wanted `again`. `spending`
-        gets what all that takes of the processors, some of it after the answer.
+        `on_question` answers what a job asks while it runs, on the time of the job; what it raises ends the job.
+        `spending` gets what all that takes of the processors, some of it after the answer.
 
         CrashedError when its process died, DeadlineExceededError and ResourceExhaustedError when it was ended for
         that, each with `stage`, `signal` and what else is known in `details`. LostWorkerError when the fork server
@@ -116,14 +106,9 @@ class Sandbox:
         with Seen(kind, request.header, on_stage) as seen:
             asked = (kind, request, limits, seen.begins, on_question, spending or Spending())
             try:
-                return await self._attempt(await self._connect(), *asked, owner)
+                return await self._attempt(await self._connect(), *asked)
             except LostWorkerError:
-                pass
-            except (CrashedError, ResourceExhaustedError):
-                # It may have been for what an earlier job left behind; what a process of its own comes to is the job's.
-                if not (owner and again):
-                    raise
-            return await self._attempt(await self._connect(), *asked, "")
+                return await self._attempt(await self._connect(), *asked)
 
     async def close(self) -> None:
         """End the fork server and every job."""
@@ -189,12 +174,11 @@ class Sandbox:
         on_stage: Callable[[str], None],
         on_question: Respond | None,
         spending: Spending,
-        owner: str,
     ) -> Message:
         ours, theirs = socket.socketpair()
         try:
             with theirs:
-                watch = connection.fork(kind, limits, theirs, spending, owner)
+                watch = connection.fork(kind, limits, theirs, spending)
         except TensorkilnError:
             ours.close()
             raise
@@ -211,8 +195,6 @@ class Sandbox:
         try:
             async with asyncio.timeout(limits.deadline_s + OVERDUE_S):
                 answer = await self._outcome(reply, reader, connection, watch, limits)
-            if owner and reply.is_complete:
-                connection.release(watch)
         except TimeoutError:
             connection.kill()
             raise LostWorkerError("The fork server did not report the end of the compile; it was replaced.") from None

@@ -10,6 +10,8 @@ import errno
 import os
 import platform
 import struct
+from collections.abc import Iterable
+from functools import cache
 from typing import Final
 
 from .confine import prctl
@@ -48,6 +50,8 @@ _SIGNALLING_IOCTLS: Final = (0x8901, 0x8902, 0x5412)
 """FIOSETOWN, SIOCSPGRP and TIOCSTI."""
 
 _Check = tuple[int, int, int, int]
+_PASS: Final[_Check] = (_RETURN, 0, 0, _ALLOW)
+_REFUSE: Final[_Check] = (_RETURN, 0, 0, _ERRNO | errno.EPERM)
 
 
 class _Program(ctypes.Structure):
@@ -72,6 +76,13 @@ def forbid_processes() -> None:
         raise OSError(number, os.strerror(number), "prctl(PR_SET_SECCOMP)")
 
 
+def prepare() -> None:
+    """Make what `forbid_processes` needs in every process that is forked from this one."""
+    if is_supported():
+        program_for(platform.machine(), os.getpid())
+
+
+@cache
 def is_supported() -> bool:
     """Whether this machine's architecture is known here and its kernel filters system calls."""
     if platform.machine() not in _MACHINES:
@@ -89,10 +100,25 @@ def number(name: str) -> int | None:
 
 
 def program_for(machine: str, pid: int) -> bytes:
-    """The instructions of the filter for process `pid` on a machine of this kind."""
+    """The instructions of the filter for process `pid` on a machine of this kind.
+
+    Those that are the same for every process are made once.
+    """
+    first, rest = _for_any_process(machine)
+    own = [
+        check
+        for name, numbers in (("kill", (pid,)), ("tgkill", (pid,)), ("prlimit64", (0, pid)))
+        for check in _judge(JUDGED[name][_MACHINES[machine][0]], 0, [*_when_one_of(numbers, _PASS), _REFUSE])
+    ]
+    return first + _packed(own) + rest
+
+
+@cache
+def _for_any_process(machine: str) -> tuple[bytes, bytes]:
+    """What comes before the checks of calls that a process may make for itself alone, and what after them."""
     column, audit = _MACHINES[machine]
     judged = {name: numbers[column] for name, numbers in JUDGED.items()}
-    checks: list[_Check] = [
+    first: list[_Check] = [
         (_LOAD_WORD, 0, 0, _AUDIT),
         (_JUMP_EQUAL, 1, 0, audit),
         (_RETURN, 0, 0, _KILL_PROCESS),
@@ -102,29 +128,30 @@ def program_for(machine: str, pid: int) -> bytes:
         (_JUMP_AT_LEAST, 0, 1, FIRST_UNKNOWN),
         (_RETURN, 0, 0, _ERRNO | errno.ENOSYS),
     ]
-    allow, refuse = (_RETURN, 0, 0, _ALLOW), (_RETURN, 0, 0, _ERRNO | errno.EPERM)
-    for name, own in (("kill", (pid,)), ("tgkill", (pid,)), ("prlimit64", (0, pid))):
-        checks += _judge(judged[name], 0, [*_when_one_of(own, allow), refuse])
+    checks: list[_Check] = []
     for name, argument, refused in (
         ("prctl", 0, _OF_OTHERS),
         ("fcntl", 1, (*_SIGNAL_OWNERS, *_WATCHES)),
         ("ioctl", 1, _SIGNALLING_IOCTLS),
     ):
-        checks += _judge(judged[name], argument, [*_when_one_of(refused, refuse), allow])
+        checks += _judge(judged[name], argument, [*_when_one_of(refused, _REFUSE), _PASS])
     # Before its third ABI, Landlock rules on files that are opened to write, but not on others that are truncated so.
     truncates_unopened = [
         (_JUMP_ANY_BIT, 1, 0, os.O_TRUNC),
-        allow,
+        _PASS,
         (_AND, 0, 0, os.O_ACCMODE),
-        *_when_one_of((os.O_WRONLY, os.O_RDWR), allow),
-        refuse,
+        *_when_one_of((os.O_WRONLY, os.O_RDWR), _PASS),
+        _REFUSE,
     ]
     for name, argument in (("open", 1), ("openat", 2)):
         checks += _judge(judged[name], argument, truncates_unopened)
     for numbers in REFUSED.values():
         if (refused_number := numbers[column]) is not None:
-            checks += [(_JUMP_EQUAL, 0, 1, refused_number), refuse]
-    checks.append(allow)
+            checks += [(_JUMP_EQUAL, 0, 1, refused_number), _REFUSE]
+    return _packed(first), _packed([*checks, _PASS])
+
+
+def _packed(checks: Iterable[_Check]) -> bytes:
     return b"".join(_INSTRUCTION.pack(*check) for check in checks)
 
 

@@ -31,4 +31,4 @@ def test_a_burst_of_graphs_is_compiled_by_all_processors(tmp_path: Path) -> None
     assert told("kiln_cache_requests_total", result="miss") == count
     assert told("kiln_job_seconds_count", kind="compile", outcome="ok") == count
     if FULL:
-        assert measured.share > 1 / 1.15
+        assert measured.share > 0.75

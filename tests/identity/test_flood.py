@@ -207,7 +207,7 @@ def test_a_tenant_that_has_spent_its_seconds_still_gets_what_is_stored(strict: G
     key = strict.key("poor")
     stored, other = encoded(compile_body()), encoded(compile_body(graph(rows=5)))
     assert strict.send(key, "POST", "/compile", stored).status_code == 200
-    # What was spent is known once the processes are at rest, which nobody waits for.
+    # What was spent is known once the processes have ended, which nobody waits for.
     begin, refused = time.monotonic(), strict.send(key, "POST", "/compile", other)
     for rows in range(100, 200):
         if refused.status_code != 200 or time.monotonic() - begin > 10:

@@ -33,6 +33,16 @@ def test_the_same_request_of_two_tenants_is_two_programs(guarded: Guarded) -> No
     assert artifacts(first) == artifacts(second)
 
 
+def test_an_answer_is_repeated_to_its_caller_alone(guarded: Guarded) -> None:
+    mine, of_my_tenant = guarded.key("p3"), guarded.key("p3")
+    body = encoded(compile_body())
+    reasons = [
+        guarded.send(key, "POST", "/compile", body).json()["programs"][0]["cache"]["reason"]
+        for key in (mine, mine, of_my_tenant, of_my_tenant)
+    ]
+    assert reasons == ["first request", "same request", "same action", "same request"]
+
+
 @pytest.mark.faults
 def test_no_probe_finds_what_another_tenant_has(guarded: Guarded) -> None:
     mine, theirs = guarded.key("a2"), guarded.key("b2")

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import signal
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
 from typing import Self
 
 from service.sandbox.levels import Wall
 from service.sandbox.sandbox import Sandbox
-from tests.sandbox.processes import stands
-from tests.service.server import children
 
 
 class Boxes:
     """Started sandboxes with test hooks, one for each wall and list of warm-ups, in one loop.
 
-    They are for tests that leave the fork server as it is. Each finds no process at rest of those before it.
+    They are for tests that leave the fork server as it is.
     """
 
     def __init__(self) -> None:
@@ -41,7 +36,6 @@ class Boxes:
             self._made[wall, warm_ups] = Sandbox(warm_ups, wall=wall, test_hooks=True)
         sandbox = self._made[wall, warm_ups]
         await sandbox.start()
-        await _end_those_at_rest(sandbox)
         await test(sandbox)
 
     async def _close(self) -> None:
@@ -52,14 +46,3 @@ class Boxes:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-async def _end_those_at_rest(sandbox: Sandbox) -> None:
-    assert sandbox.pid is not None
-    for process in children(sandbox.pid):
-        if stands(process):
-            with suppress(ProcessLookupError):  # it has ended by itself
-                os.kill(process, signal.SIGKILL)
-            # Until the fork server has buried it, it might be given a job.
-            while process in children(sandbox.pid):
-                await asyncio.sleep(0.002)

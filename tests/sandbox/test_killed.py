@@ -29,8 +29,7 @@ FOREIGN = [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP]
 
 
 @pytest.mark.parametrize("number", FOREIGN)
-@pytest.mark.parametrize("owner", ["", "me"])
-def test_a_job_that_is_killed_is_begun_again(boxes: Boxes, number: int, owner: str) -> None:
+def test_a_job_that_is_killed_is_begun_again(boxes: Boxes, number: int) -> None:
     async def kills(sandbox: Sandbox) -> None:
         assert sandbox.pid is not None
         fork_server, before = sandbox.pid, jobs(sandbox.pid, "ask")  # those that are ending yet
@@ -43,7 +42,7 @@ def test_a_job_that_is_killed_is_begun_again(boxes: Boxes, number: int, owner: s
                 os.kill(process, number)
             return question
 
-        answer = await sandbox.run("ask", Message({"a": 1}), LIMITS, on_question=respond, owner=owner)
+        answer = await sandbox.run("ask", Message({"a": 1}), LIMITS, on_question=respond)
         assert answer.header == {"a": 1}
         assert len(begun) == 2
 

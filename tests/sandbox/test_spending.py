@@ -18,9 +18,9 @@ from service.sandbox.spending import Spending
 from tensorkiln.errors import CrashedError, DeadlineExceededError, LostWorkerError, TensorkilnError
 from tests.sandbox.boxes import LIMITS, in_sandbox
 from tests.sandbox.shared import Boxes
-from tests.sandbox.test_owners import WARM_UP
+from tests.sandbox.test_one_process import WARM_UP
 
-pytestmark = pytest.mark.xdist_group("owners")
+pytestmark = pytest.mark.xdist_group("one process")
 TOIL_S: Final = 0.1
 """What the deed `toil` takes of a processor."""
 SOON: Final = Limits(0.5, LIMITS.memory_mib, LIMITS.file_mib)
@@ -28,25 +28,24 @@ NOT_SO_SOON: Final = Limits(2.0, LIMITS.memory_mib, LIMITS.file_mib)
 
 
 async def spent(
-    sandbox: Sandbox, what: str, owner: str, limits: Limits = LIMITS, error: type[TensorkilnError] | None = None
+    sandbox: Sandbox, what: str, limits: Limits = LIMITS, error: type[TensorkilnError] | None = None
 ) -> float:
     """Processor seconds that are charged for a deed, which ends with an error of this class."""
     charged: list[float] = []
     spending = Spending(charged.append)
     with nullcontext() if error is None else pytest.raises(error):
-        await sandbox.run("ping", Message({"do": what}), limits, owner=owner, again=False, spending=spending)
+        await sandbox.run("ping", Message({"do": what}), limits, spending=spending)
     assert await spending.settled(5.0)
     assert sum(charged) == spending.seconds
     return spending.seconds
 
 
-@pytest.mark.parametrize("owner", ["", "me"])
-def test_every_job_is_charged_its_own_seconds_and_no_sleep(boxes: Boxes, owner: str) -> None:
+def test_every_job_is_charged_its_own_seconds_and_no_sleep(boxes: Boxes) -> None:
     async def work(sandbox: Sandbox) -> None:
         for _ in range(4):
-            assert TOIL_S <= await spent(sandbox, "toil", owner) < 2 * TOIL_S
+            assert TOIL_S <= await spent(sandbox, "toil") < 2 * TOIL_S
         # It sleeps for as long.
-        assert 0 < await spent(sandbox, "linger", owner) < TOIL_S
+        assert 0 < await spent(sandbox, "linger") < TOIL_S
 
     boxes.run(work, warm_ups=[WARM_UP])
 
@@ -54,8 +53,6 @@ def test_every_job_is_charged_its_own_seconds_and_no_sleep(boxes: Boxes, owner: 
 @pytest.mark.parametrize(
     ("what", "error"),
     [
-        ("say_done_and_answer", None),
-        ("say_done_and_hang", DeadlineExceededError),
         ("answer_and_spin", None),
         ("exit", CrashedError),
     ],
@@ -64,22 +61,14 @@ def test_whoever_ends_otherwise_than_a_job_should_is_charged_too(
     boxes: Boxes, what: str, error: type[TensorkilnError] | None
 ) -> None:
     async def cheat(sandbox: Sandbox) -> None:
-        assert 0 < await spent(sandbox, what, "me", SOON, error) < SOON.deadline_s
+        assert 0 < await spent(sandbox, what, SOON, error) < SOON.deadline_s
 
     boxes.run(cheat, warm_ups=[WARM_UP])
 
 
-def test_a_process_that_is_to_do_no_other_job_is_charged_for_its_last(boxes: Boxes) -> None:
-    async def fill(sandbox: Sandbox) -> None:
-        for _ in range(2):
-            assert await spent(sandbox, "keep", "me") > 0
-
-    boxes.run(fill, warm_ups=[WARM_UP])
-
-
 def test_a_hang_until_the_deadline_is_not_charged_and_a_loop_is(boxes: Boxes) -> None:
     async def wait(sandbox: Sandbox) -> None:
-        hang, spin = [await spent(sandbox, what, "", NOT_SO_SOON, DeadlineExceededError) for what in ("hang", "spin")]
+        hang, spin = [await spent(sandbox, what, NOT_SO_SOON, DeadlineExceededError) for what in ("hang", "spin")]
         assert hang < TOIL_S < spin < NOT_SO_SOON.deadline_s + 1
 
     boxes.run(wait, warm_ups=[WARM_UP])

@@ -18,7 +18,7 @@ import pytest
 from service.sandbox.warm_ups import COMPILING
 from tensorkiln.embedded import EmbeddedService
 from tensorkiln.errors import UnavailableError
-from tests.sandbox.processes import name, stands
+from tests.sandbox.processes import name
 from tests.service.bodies import compile_body, encoded, graph
 from tests.service.server import JSON, children
 from tests.service.test_start import environment_in, trials
@@ -51,12 +51,12 @@ def compiled(http: httpx2.Client) -> httpx2.Response:
     return http.post("/compile", content=encoded(compile_body(graph("sin"))), headers=JSON)
 
 
-def await_compiled(service: int, trial: int) -> None:
-    """Until a compile has come to its end, whose process is read by, too, and rests now."""
+def await_compiled(service: int) -> None:
+    """Until a compile has come to its end, and its process with it."""
     (fork_server,) = children(service)
     while not any(name(job) == "kiln compile" for job in children(fork_server)):
         time.sleep(0.002)
-    while not any(stands(job) for job in children(fork_server) if job != trial):
+    while any(name(job) == "kiln compile" for job in children(fork_server)):
         time.sleep(0.005)
 
 
@@ -78,7 +78,7 @@ def test_it_has_one_fork_server_which_was_begun_before_its_settings_were_known(h
 def test_what_it_compiles_is_answered_once_its_small_graph_was_compiled(home: Path) -> None:
     with looking(home) as (service, trial, http), ThreadPoolExecutor(1) as pool:
         answer = pool.submit(compiled, http)
-        await_compiled(service.pid, trial)
+        await_compiled(service.pid)
         assert not answer.done()
         os.kill(trial, signal.SIGCONT)
         assert answer.result().status_code == 200
@@ -87,7 +87,7 @@ def test_what_it_compiles_is_answered_once_its_small_graph_was_compiled(home: Pa
 def test_it_answers_nothing_and_ends_when_its_small_graph_is_not_compiled(home: Path) -> None:
     with looking(home) as (service, trial, http), ThreadPoolExecutor(1) as pool:
         answer = pool.submit(compiled, http)
-        await_compiled(service.pid, trial)
+        await_compiled(service.pid)
         for number in (signal.SIGABRT, signal.SIGCONT):
             os.kill(trial, number)
         refused = answer.result()

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import ctypes
 import errno
-import mmap
 import os
 import signal
-import socket
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from importlib import import_module
 from typing import Any, cast
 
-from service.sandbox import confine, hooks
-from service.sandbox.child import DONE, Job, Outlet
-from service.sandbox.confine import KEPT_MIB
+from service.sandbox import hooks
+from service.sandbox.child import Job, Outlet
 from service.sandbox.frames import Message
 from service.sandbox.jobs import JOBS
 from service.sandbox.jobs.compile_action import compile_action
@@ -192,58 +188,10 @@ def _say_it_crashed(outlet: Outlet) -> None:
     raise CrashedError("It crashed.", details={"cached": True})
 
 
-def _say_done(outlet: Outlet) -> None:
-    with suppress(OSError):  # who is for nobody has nowhere to say it
-        os.write(_ASSIGNMENTS, DONE)
-
-
-def _close(outlet: Outlet) -> None:
-    with suppress(OSError):
-        os.close(_ASSIGNMENTS)
-
-
-def _say_done_and_hang(outlet: Outlet) -> None:
-    _say_done(outlet)
-    signal.pause()
-
-
-def _say_done_twice(outlet: Outlet) -> None:
-    _say_done(outlet)
-    _say_done_and_hang(outlet)
-
-
-def _say_done_and_garble(outlet: Outlet) -> None:
-    _say_done(outlet)
-    outlet.raw(b"\xff" * 64)
-    signal.pause()
-
-
 def _toil(outlet: Outlet) -> None:
     until = time.process_time() + 0.1
     while time.process_time() < until:
         pass
-
-
-def _keep_shared(outlet: Outlet) -> None:
-    memory = mmap.mmap(-1, KEPT_MIB << 20)
-    memory.write(bytes(KEPT_MIB << 20))
-    _mapped.append(memory)
-
-
-def _keep_addresses(outlet: Outlet) -> None:
-    # More by what a process may have unmapped since its addresses were counted.
-    _mapped.append(mmap.mmap(-1, KEPT_MIB + 1 << 20))
-
-
-def _swell(outlet: Outlet) -> None:
-    """Take more than half of a limit of 256 MiB, and give it back."""
-    with mmap.mmap(-1, 192 << 20, mmap.MAP_PRIVATE) as memory:
-        for _ in range(192):
-            memory.write(bytes(1 << 20))
-
-
-def _hear_no_more(outlet: Outlet) -> None:
-    socket.socket(fileno=os.dup(_ASSIGNMENTS)).shutdown(socket.SHUT_RD)
 
 
 def _set_timers(outlet: Outlet) -> str:
@@ -262,9 +210,7 @@ def _answer_and_spin(outlet: Outlet) -> None:
         pass
 
 
-_ASSIGNMENTS = 3
-_kept: list[bytes] = []
-_mapped: list[mmap.mmap] = []
+_marks: list[int] = []
 DEEDS: dict[str, Callable[[Outlet], object]] = {
     "nothing": lambda outlet: None,
     "linger": lambda outlet: time.sleep(0.1),
@@ -272,25 +218,11 @@ DEEDS: dict[str, Callable[[Outlet], object]] = {
     "refuse": _refuse,
     "refuse_and_claim": _refuse_and_claim,
     "say_it_crashed": _say_it_crashed,
-    "keep": lambda outlet: _kept.append(b"x" * (KEPT_MIB << 20)),
-    "keep_shared": _keep_shared,
-    "keep_addresses": _keep_addresses,
-    "swell": _swell,
-    "hear_no_more": _hear_no_more,
+    "leave_a_mark": lambda outlet: _marks.append(len(_marks)) or str(len(_marks)),
     "set_timers": _set_timers,
-    "say_done_and_answer": _say_done,
-    "say_done_and_hang": _say_done_and_hang,
-    "say_done_twice": _say_done_twice,
-    "say_done_and_garble": _say_done_and_garble,
     "answer_and_spin": _answer_and_spin,
-    "close_and_answer": _close,
 }
-"""What a process may do to the fork server that holds it for more than one job."""
-
-
-def have_enough_soon() -> None:
-    """Have processes end that have had a second of a processor."""
-    confine.__dict__["KEPT_S"] = 1
+"""What a job may do to its fork server, and to the jobs after it."""
 
 
 def do_as_told() -> None:
