@@ -155,7 +155,6 @@ class Settings(BaseSettings):
         default="info", description="The least level of what is logged; every request is info."
     )
     tracing: bool = Field(default=False, description="Send traces to where the variables OTEL_* say.")
-    test_hooks: bool = Field(default=False, description="Let requests crash their compile on purpose. For tests only.")
 
     def model_post_init(self, context: Any, /) -> None:
         """Say which variables are set that somebody has misspelt: they change nothing, and nobody would notice."""

@@ -21,7 +21,7 @@ from tensorkiln.errors import InfrastructureError, UnavailableError
 
 from .first_turn import FirstTurns, Overtaken
 from .flights import Flights
-from .misses import DAMAGED, NOT_READ, Misses, missed
+from .misses import DAMAGED, NOT_READ, Misses
 from .order import Cost, Made, Order, Rendered, Wanted
 from .protocol import CompileEngine, News, Tell, carry_out
 from .tunings import Tunings, to_measure
@@ -85,7 +85,7 @@ class Compiles:
 
     async def look(self, wanted: Wanted) -> Look | None:
         """What the store has; None for what is compiled without a look at it."""
-        if wanted.hook is not None or not self._tenancy.reads_store:
+        if not self._tenancy.reads_store:
             return None
         ended = self._ended
         action = await self._tunings.settled(wanted.action)
@@ -94,7 +94,7 @@ class Compiles:
     async def program(self, wanted: Wanted, tell: Tell = lambda _: None, look: Look | None = None) -> Compiled:
         """The program that is wanted. A CompileError of its own when there is none. `tell` gets the news.
 
-        With a hook it is neither looked up nor kept; what a `look` has found is not looked up again.
+        What a `look` has found is not looked up again.
         """
         action = await self._tunings.settled(wanted.action)
         if action is None:
@@ -104,8 +104,6 @@ class Compiles:
         return await self._program(replace(wanted, action=action), tell, of_this)
 
     async def _program(self, wanted: Wanted, tell: Tell, look: Look | None) -> Compiled:
-        if wanted.hook is not None:
-            return await self._compile(wanted, missed("test hook").model_dump(mode="json"), tell, self._turn(wanted))
         miss = None
         if look is not None:
             if isinstance(look.found, Compiled):
@@ -171,7 +169,7 @@ class Compiles:
                 made = await _counted(self._engine, order, tell)
             finally:
                 turn.cost_s = cost.seconds
-        if wanted.hook is None and wanted.action.tuned != MEASURE:
+        if wanted.action.tuned != MEASURE:
             await self._misses.remember(wanted.action)
         return Compiled(wanted.action, made.program, made.entry, cache, made.rendered)
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack, nullcontext
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from structlog.contextvars import bind_contextvars
 
@@ -54,7 +54,7 @@ from .job_work import JobWork, Tell
 from .jobs import Jobs
 from .known_crashes import KnownCrashes
 from .local import LocalEngine
-from .lookup import Answered, Asked, Lookup, to_render, wanted_of
+from .lookup import Answered, Asked, Lookup, to_render
 from .misses import Misses
 from .news import about_target, of_no_target
 from .order import Rendered
@@ -65,9 +65,6 @@ from .reproducer import needs_reproducer, with_reproducer
 from .returned import Described, Prepared, Split, believable, believed, rendered
 from .submissions import Submissions
 from .tunings import Tunings
-
-_POISON: Final = "poison"
-"""The place of a test hook that counts as part of the graph."""
 
 News: TypeAlias = dict[str, Any]
 T = TypeVar("T")
@@ -192,9 +189,9 @@ class Engine:
             raise UnavailableError("The service is shutting down.")
         await self._readiness.require()
 
-    async def repeated(self, body: Body, hook: str | None) -> bytes | None:
+    async def repeated(self, body: Body) -> bytes | None:
         """The body of the answer to a request that was made before, byte for byte; None when there is none."""
-        found = await self._repeat(body) if hook is None else None
+        found = await self._repeat(body)
         if found is None:
             return None
         await asyncio.shield(self.verdict)
@@ -202,34 +199,33 @@ class Engine:
             count_cache(SAME_REQUEST.status, SAME_REQUEST.reason)
         return found.answer
 
-    async def compile(self, body: Body, hook: str | None = None, tell: Tell = lambda _: None) -> bytes:
+    async def compile(self, body: Body, tell: Tell = lambda _: None) -> bytes:
         """The body of the answer to a compile request that is no `repeated` one.
 
-        `hook` is the test hook that its compile is to run into. `tell` gets the stages as they begin: `stage`, and
-        `target`, the position of the target that is compiled for.
+        `tell` gets the stages as they begin: `stage`, and `target`, the position of the target that is compiled for.
         """
         with self.fairness.request():
-            return await self._make(body, hook, tell)
+            return await self._make(body, tell)
 
-    async def submit(self, body: Body, hook: str | None = None, key: str | None = None) -> Job:
+    async def submit(self, body: Body, key: str | None = None) -> Job:
         """A job that comes to the answer of a compile request; over already when the request is a repeated one.
 
         What the caller has sent with this `key` before is the same job. ForbiddenError for a caller who may have
         nothing stored.
         """
         self.tenancy.require_compile()
-        begin = partial(self._submitted, body, hook)
-        job = await (begin() if key is None else self._submissions.by_key(body, hook, key, begin))
+        begin = partial(self._submitted, body)
+        job = await (begin() if key is None else self._submissions.by_key(body, key, begin))
         bind_contextvars(job=job.record.id)
         return job
 
-    async def _submitted(self, body: Body, hook: str | None, identifier: str | None = None) -> Job:
-        answer = await self.repeated(body, hook)
+    async def _submitted(self, body: Body, identifier: str | None = None) -> Job:
+        answer = await self.repeated(body)
         if answer is not None:
-            return await self._submissions.answered(body, hook, answer)
+            return await self._submissions.answered(body, answer)
         with ExitStack() as counted:
             counted.enter_context(self.fairness.request())
-            job = await self.jobs.accept(body, hook, identifier=identifier)
+            job = await self.jobs.accept(body, identifier=identifier)
             if job.task is not None:
                 until_its_end = counted.pop_all()
                 job.task.add_done_callback(lambda _: until_its_end.close())
@@ -283,25 +279,17 @@ class Engine:
     async def _is_stored(self, digest: str) -> bool:
         return await self.programs.entry(digest) is not None
 
-    async def _make(self, body: Body, hook: str | None, tell: Tell) -> bytes:
+    async def _make(self, body: Body, tell: Tell) -> bytes:
         key = self._repeats.key(self.tenancy.request_digest(body.digest))
         async with self.tenancy.reproducers(), telling_queue_time():
-            if hook is not None:
-                # One that counts as part of the graph has each of its crashes remembered, as a graph has.
-                is_poison = _parts(hook)[0] == _POISON
-                with self._crashed.told_again(f"{key} {hook}") if is_poison else nullcontext():
-                    return await self._answer(body, None, hook, tell)
             with self._crashed.told_again(key):
                 flight = (key, self.tenancy.equals)
-                return await self._answers.join(flight, lambda tell: self._answer(body, key, None, tell), tell)
+                return await self._answers.join(flight, lambda tell: self._answer(body, key, tell), tell)
 
-    async def _answer(self, body: Body, key: str | None, hook: str | None, tell: Tell) -> bytes:
-        place, name = _parts(hook)
-        more = {"hook": str(name)} if place == "prepare" else {}
+    async def _answer(self, body: Body, key: str, tell: Tell) -> bytes:
         salt = self.tenancy.salt
-        wanted = partial(wanted_of, hook=None if more else name, is_poison=place == _POISON)
-        lookup = Lookup(salt, wanted, self.compiles)
-        request = reading(body, {**of_actions(salt), **more})
+        lookup = Lookup(salt, self.compiles)
+        request = reading(body, of_actions(salt))
         asked, found = await self._run("answer", request, body, lookup.read, of_no_target(tell), lookup)
         found = found or await self._compiled(asked, body, tell)
         await asyncio.shield(self.verdict)
@@ -310,7 +298,7 @@ class Engine:
         programs = dict.fromkeys(each.action.digest for each in found.compiled)
         await self.tenancy.grant([*programs, *blobs])
         # What is stored of measurements may be more the next time.
-        if key is not None and programs.keys() == {action.digest for action in asked.prepared.actions}:
+        if programs.keys() == {action.digest for action in asked.prepared.actions}:
             keys = dict.fromkeys(SignedRecord.model_validate_json(each).record.key for each in signatures)
             repeat = with_signatures(found.answers.repeat, signatures)
             # Each program was signed or believed at this level.
@@ -368,11 +356,3 @@ class Engine:
             if not needs_reproducer(error) or not self.tenancy.may_compile:
                 raise
             raise await with_reproducer(error, body.content, self.blobs) from None
-
-
-def _parts(hook: str | None) -> tuple[str, str | None]:
-    """Where a test hook runs, and its name."""
-    if hook is None:
-        return "", None
-    place, _, name = hook.rpartition(":")
-    return place, name

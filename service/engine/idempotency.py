@@ -20,12 +20,12 @@ PATTERN: Final = r"^[A-Za-z0-9_-]{1,64}$"
 _ID_CHARACTERS: Final = 32
 
 
-def job_id(body: Body, hook: str | None, key: str, again: int = 0) -> str:
+def job_id(body: Body, key: str, again: int = 0) -> str:
     """The id of the job that the current caller has for this body and `key`, sent `again` after so many in vain.
 
     The name of the header is that of draft-ietf-httpapi-idempotency-key-header. Another body is another job.
     """
-    told = json.dumps([caller().to_record(), body.digest, hook, key, again], sort_keys=True)
+    told = json.dumps([caller().to_record(), body.digest, key, again], sort_keys=True)
     return sha256(told.encode()).hexdigest()[:_ID_CHARACTERS]
 
 

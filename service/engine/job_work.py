@@ -43,7 +43,7 @@ ROOM_S: Final = 10.0
 
 T = TypeVar("T")
 Tell: TypeAlias = Callable[[dict[str, Any]], None]
-Work: TypeAlias = Callable[[Body, str | None, Tell], Awaitable[bytes]]
+Work: TypeAlias = Callable[[Body, Tell], Awaitable[bytes]]
 
 DEFECT: Final = TensorkilnError("The service has a defect; its log tells where.")
 
@@ -139,7 +139,7 @@ class JobWork:
             # Not raised: that it is tried again here brings nothing back.
             lost = UnavailableError("The request of this job was lost or damaged in the store; send it again.")
             return "failed", {"error": lost.to_problem()}
-        answer = await self._work(body, job.record.hook, job.hears)
+        answer = await self._work(body, job.hears)
         return "done", await kept(answer, self._blobs)
 
     async def _patiently(self, attempt: Callable[[], Awaitable[T]]) -> T:

@@ -92,9 +92,7 @@ class Jobs:
                 return None if job.record.has_ended else await self._records.ended(job.record.id)
         return None
 
-    async def accept(
-        self, body: Body, hook: str | None, answer: bytes | None = None, identifier: str | None = None
-    ) -> Job:
+    async def accept(self, body: Body, answer: bytes | None = None, identifier: str | None = None) -> Job:
         """A job for a request; once this returns, it will be done. `answer` is what it comes to, if that is known.
 
         `identifier` is the id that it is to have, which no job has. UnavailableError when too many are open, and while
@@ -110,14 +108,14 @@ class Jobs:
         # whoever asks may leave now.
         self._accepting[identifier] = who.tenant
         try:
-            return await self._accepted(identifier, who, body, hook, answer)
+            return await self._accepted(identifier, who, body, answer)
         finally:
             del self._accepting[identifier]
 
-    async def _accepted(self, identifier: str, who: Caller, body: Body, hook: str | None, answer: bytes | None) -> Job:
+    async def _accepted(self, identifier: str, who: Caller, body: Body, answer: bytes | None) -> Job:
         digest = await self._bodies.put(body, durable=answer is None)
         begun = time.time()
-        record = JobRecord(identifier, digest, begun, who.to_record(), hook, owner=self._owner)
+        record = JobRecord(identifier, digest, begun, who.to_record(), owner=self._owner)
         # With its answer, it has no turn to wait for.
         queue_ms = None if answer is None else 0.0
         job = Job(replace(record, trace=traceparent(), body_bytes=len(body.content), queue_ms=queue_ms))

@@ -93,10 +93,7 @@ class LocalEngine:
 
     async def make(self, order: Order, tell: Tell) -> Made:
         """Carry an order out. What crashes is begun MAX_CRASHES times in all, wherever that happens, and then known."""
-        key = _crash_key(order.wanted)
-        if key is None:
-            return await self._explaining(order, 1, tell)
-        attempts = Attempts(self._crashes, key)
+        attempts = Attempts(self._crashes, order.wanted.action.digest)
         has_crashed = False
         until = time.monotonic() + self._limits.deadline_s + LEASE_S
         while True:
@@ -123,7 +120,7 @@ class LocalEngine:
     async def _made_by_another(self, order: Order) -> Made | None:
         """What those who are at the same compile have come to, where the order is content with that."""
         wanted = order.wanted
-        if wanted.hook is not None or order.replaces:
+        if order.replaces:
             return None
         found = await self._programs.find(wanted.action, with_dumps=wanted.with_dumps)
         program = await self._blobs.get(found.program) if isinstance(found, Entry) else None
@@ -152,19 +149,17 @@ class LocalEngine:
             require_tuning(answer)
         entry = await self._store(answer, [] if wanted.renaming is None else ["answer", "repeat"])
         order.computed()
-        if wanted.hook is None:
-            keep = self._programs.save if order.replaces else self._programs.offer
-            saved = await keep(wanted.action, entry)
-            if saved.program != entry.program:
-                # Somebody was first. Both are good, and everybody is to get the same.
-                earlier = await self._blobs.get(saved.program)
-                if earlier is None:
-                    raise UnavailableError("The store lost a program; send the request again.")
-                return Made(earlier, saved, None, attempts)
-            entry = saved
+        keep = self._programs.save if order.replaces else self._programs.offer
+        saved = await keep(wanted.action, entry)
+        if saved.program != entry.program:
+            # Somebody was first. Both are good, and everybody is to get the same.
+            earlier = await self._blobs.get(saved.program)
+            if earlier is None:
+                raise UnavailableError("The store lost a program; send the request again.")
+            return Made(earlier, saved, None, attempts)
         parts, renaming = answer.parts, wanted.renaming
         rendered = Rendered(renaming, parts["answer"], parts["repeat"]) if renaming is not None else None
-        return Made(parts["program"], entry, rendered, attempts)
+        return Made(parts["program"], saved, rendered, attempts)
 
     async def _request(self, order: Order) -> Message:
         wanted, action = order.wanted, order.wanted.action
@@ -174,7 +169,6 @@ class LocalEngine:
             "options": {**action.options, "dump_stages": wanted.with_dumps},
             "provenance": {"build_id": action.build_id, "versions": build().versions},
             "cache": order.cache,
-            **({"hook": wanted.hook} if wanted.hook is not None else {}),
         }
         parts = {"graph": wanted.graph}
         if wanted.renaming is not None:
@@ -216,13 +210,6 @@ def _final(crash: Crash, **more: bool) -> TensorkilnError:
     error = error_from_problem(crash.problem)
     details = {**error.details, "attempts": MAX_CRASHES, **more}
     return type(error)(error.message, pointers=error.pointers, details=details)
-
-
-def _crash_key(wanted: Wanted) -> str | None:
-    """Under what a crash is remembered: a hook that is not part of the graph says nothing about the graph."""
-    if wanted.hook is None:
-        return wanted.action.digest
-    return f"{wanted.action.digest}.{wanted.hook}" if wanted.is_poison else None
 
 
 def _stages(tell: Tell) -> Callable[[str], None]:

@@ -69,14 +69,10 @@ class Asked:
 
 
 class Lookup:
-    """The service's part in a job `answer`, about actions that have `salt`.
+    """The service's part in a job `answer`, about actions that have `salt`, of which `compiles` knows the programs."""
 
-    `wanted` says what a request wants of `compiles`.
-    """
-
-    def __init__(self, salt: str, wanted: Callable[[Prepared], Sequence[Wanted]], compiles: Compiles) -> None:
+    def __init__(self, salt: str, compiles: Compiles) -> None:
         self._salt = salt
-        self._wanted = wanted
         self._compiles = compiles
         self._asked: Asked | None = None
         self.waited_s = 0.0
@@ -92,7 +88,7 @@ class Lookup:
 
     async def _respond(self, question: Message) -> Message:
         prepared = await believed(partial(Prepared.from_message, salt=self._salt), question)
-        wanted = self._wanted(prepared)
+        wanted = wanted_of(prepared)
         self._asked = asked = Asked(prepared, wanted, (None,) * len(wanted))
         with suppress(TimeoutError):
             async with asyncio.timeout(LOOK_S):
@@ -124,8 +120,8 @@ def to_render(compiled: Sequence[Compiled]) -> Message:
     return Message(header, parts)
 
 
-def wanted_of(prepared: Prepared, hook: str | None, is_poison: bool) -> list[Wanted]:
-    """What a request wants for each of its targets, with the test hook that its compiles are to run into."""
+def wanted_of(prepared: Prepared) -> list[Wanted]:
+    """What a request wants for each of its targets."""
     graph, renaming, with_dumps = prepared.graph, prepared.renaming, prepared.dump_stages
     alone = renaming if len(prepared.actions) == 1 else None
-    return [Wanted(action, graph, with_dumps, hook, alone, is_poison) for action in prepared.actions]
+    return [Wanted(action, graph, with_dumps, alone) for action in prepared.actions]

@@ -15,16 +15,13 @@ from service.store.programs import Entry
 class Wanted:
     """What a request wants compiled: an action and its canonical graph, with or without the dumps of its stages.
 
-    `hook` names a test hook. `is_poison` means that the hook counts as part of the graph: what it did is remembered.
     `renaming` is that of a request which wants nothing else.
     """
 
     action: Action
     graph: bytes
     with_dumps: bool
-    hook: str | None = None
     renaming: bytes | None = None
-    is_poison: bool = False
 
 
 @dataclass(slots=True)
@@ -70,7 +67,7 @@ class Rendered:
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """A program in canonical names, as JSON, and where the store has it; the entry is signed unless a hook was in it.
+    """A program in canonical names, as JSON, and where the store has it, in a signed entry.
 
     `rendered` is there when the program was made for one request alone, and here; `attempts` is how often it was begun.
     """

@@ -37,18 +37,18 @@ class Submissions:
         """Give up what is under way."""
         await self._flights.close()
 
-    async def by_key(self, body: Body, hook: str | None, key: str, begin: Callable[[str], Awaitable[Job]]) -> Job:
+    async def by_key(self, body: Body, key: str, begin: Callable[[str], Awaitable[Job]]) -> Job:
         """The job that the caller has for this body and `key`. `begin` makes one with an id, where there is none."""
-        return await self._flights.join(job_id(body, hook, key), lambda _: self._once(body, hook, key, begin))
+        return await self._flights.join(job_id(body, key), lambda _: self._once(body, key, begin))
 
-    async def answered(self, body: Body, hook: str | None, answer: bytes) -> Job:
+    async def answered(self, body: Body, answer: bytes) -> Job:
         """A job that has come to `answer`: however often that is asked for, there is one for all in ANSWERED_S."""
         key = f"{sha256(answer).hexdigest()}.{time.time() // ANSWERED_S:.0f}"
-        return await self.by_key(body, hook, key, partial(self._jobs.accept, body, hook, answer))
+        return await self.by_key(body, key, partial(self._jobs.accept, body, answer))
 
-    async def _once(self, body: Body, hook: str | None, key: str, begin: Callable[[str], Awaitable[Job]]) -> Job:
+    async def _once(self, body: Body, key: str, begin: Callable[[str], Awaitable[Job]]) -> Job:
         for again in count():
-            identifier = job_id(body, hook, key, again)
+            identifier = job_id(body, key, again)
             job = await self._jobs.known(identifier)
             if job is None:
                 return await begin(identifier)

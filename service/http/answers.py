@@ -68,7 +68,6 @@ class Capabilities(Answer):
     content_codings: tuple[str, ...]
     digest_function: Literal["sha256"] = "sha256"
     keys: KeySet
-    test_hooks: bool
 
 
 class Health(Answer):

@@ -79,7 +79,6 @@ def _describe(settings: Settings, ready: Ready) -> Capabilities:
         isolation=Isolation(level=Level(ready.level), mechanisms=ready.mechanisms, shortcomings=ready.shortcomings),
         content_codings=CODINGS,
         keys=KeySet(keys=()),
-        test_hooks=settings.test_hooks,
     )
 
 

@@ -15,7 +15,7 @@ OK: Final = "ok"
 
 STAGES: Final = frozenset(
     (
-        *("start", "parse", "validate", "canonicalize", "look-up", "render", "load", "return", "canary", "test-hook"),
+        *("start", "parse", "validate", "canonicalize", "look-up", "render", "load", "return", "canary"),
         *(
             "from-graph",
             "decompose",
@@ -45,7 +45,6 @@ _REASONS: Final = {
     "the stored program was damaged": "damaged",
     "the stored program was missing a blob": "damaged",
     "the caller does not read the store": "not_readable",
-    "test hook": "test_hook",
 }
 
 

@@ -37,7 +37,7 @@ class ForkServers:
             if spawned is None or not spawned.suits(settings.isolation):
                 self._abandon(warm_up)
                 spawned = self._spawned[warm_up] = Spawned((warm_up,), settings.isolation)
-            spawned.begin(settings.isolation, test_hooks=settings.test_hooks, gives_way=self._gives_way)
+            spawned.begin(settings.isolation, gives_way=self._gives_way)
         for warm_up in self._spawned.keys() - self._wanted(settings):
             self._abandon(warm_up)
 
@@ -51,7 +51,6 @@ class ForkServers:
                 max_output_mib=settings.compile_output_mib,
                 wall=settings.isolation,
                 required=settings.require_isolation,
-                test_hooks=settings.test_hooks,
                 gives_way=self._gives_way,
                 spawn=partial(self._spawned.pop, warm_up, None),
             )

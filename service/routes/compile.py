@@ -24,7 +24,6 @@ from service.settings import Settings
 from tensorkiln.errors import (
     DiagnosticError,
     NotFoundError,
-    RequestError,
     UnavailableError,
     UntrustedArtifactError,
     error_from_problem,
@@ -34,7 +33,6 @@ from .engine_of import EngineOf
 from .graph_body import refusals, takes
 from .jobs import job_body
 
-HOOK_HEADER: Final = "Kiln-Test-Hook"
 ATTEMPTS_HEADER: Final = "Kiln-Attempts"
 """How often the compile was begun until it gave the answer."""
 
@@ -66,7 +64,6 @@ router = APIRouter()
 async def compile_graph(
     request: Request,
     engine: EngineOf,
-    hook: Annotated[str | None, Header(alias=HOOK_HEADER, include_in_schema=False)] = None,
     prefer: Annotated[str | None, Header(description="`respond-async`, `wait=SECONDS`, or both.")] = None,
     key: IdempotencyKey = None,
 ) -> Response:
@@ -79,14 +76,12 @@ async def compile_graph(
     """
     begin = time.perf_counter()
     settings: Settings = request.app.state.settings
-    if hook is not None and not settings.test_hooks:
-        raise RequestError(f"{HOOK_HEADER} is for a service that runs with KILN_TEST_HOOKS=1.")
     preference = parse_prefer(request.headers.getlist("prefer"), int(settings.timeouts.answer_s))
     body = await read_body(request)
     # Who may only read has nothing stored, no job either, and need not wait: what there is, is there.
     as_job = preference is not None and engine.tenancy.may_compile
     if preference is not None and as_job:
-        job = await engine.submit(body, hook, key)
+        job = await engine.submit(body, key)
         # The body is stored: a request that waits for its job holds none of it.
         del body
         held_by(request.scope).give_back()
@@ -94,9 +89,9 @@ async def compile_graph(
     waited = begin_queue_time()
     again: list[Mapping[str, Any]] = []
     # Apart from what may take its time: with tasks of its own, a hit would wait for its turn among others after each.
-    answer = await in_time(engine.repeated(body, hook), settings.timeouts.answer_s)
+    answer = await in_time(engine.repeated(body), settings.timeouts.answer_s)
     if answer is None:
-        making = engine.compile(body, hook, lambda news: again.append(news) if "attempt" in news else None)
+        making = engine.compile(body, lambda news: again.append(news) if "attempt" in news else None)
         answer = await in_time(until_disconnect(request, making, engine.ending), settings.timeouts.answer_s)
     milliseconds = (time.perf_counter() - begin) * 1e3
     timing = f"queue;dur={waited.milliseconds:.2f}, total;dur={milliseconds:.2f}"

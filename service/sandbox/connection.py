@@ -52,14 +52,13 @@ class Connection:
         timeout_s: float,
         *,
         wall: Wall = Wall.AUTO,
-        test_hooks: bool = False,
         gives_way: bool = True,
     ) -> tuple[Connection, Ready]:
         """Have a fork server get ready; UnavailableError when it is not in time.
 
         What compiles `gives_way` to all else on the machine, or does not.
         """
-        spawned.begin(wall, test_hooks=test_hooks, gives_way=gives_way)
+        spawned.begin(wall, gives_way=gives_way)
         spawned.orders.setblocking(False)
         connection = Connection(spawned.process, spawned.orders, spawned.scratch)
         try:

@@ -36,7 +36,6 @@ class Begin:
     wall: str
     namespaces: tuple[str, ...]
     gives_way: bool
-    test_hooks: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ from typing import TypeAlias
 
 from service.process.frozen_heap import frozen_heap
 
-from . import confine, control, hooks, probe
+from . import confine, control, probe
 from .child import Job
 from .control import Begin, Cancel, Expired, Fork, Ready, Refused, Unready
 from .forked import Forked, Nursery
@@ -230,8 +230,6 @@ def main(arguments: Sequence[str]) -> None:
     begin = _told(orders)
     if begin is None:
         return
-    if begin.test_hooks:
-        os.environ[hooks.VARIABLE] = "1"
     # What was loaded is frozen by now, so that to look through the garbage of the warm-ups takes no time.
     with frozen_heap():
         for name, warm_up in warm_ups.items():

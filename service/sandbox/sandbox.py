@@ -55,7 +55,6 @@ class Sandbox:
         max_output_mib: int = 256,
         wall: Wall = Wall.AUTO,
         required: Level = Level.PROCESS,
-        test_hooks: bool = False,
         gives_way: bool = True,
         spawn: Callable[[], Spawned | None] = lambda: None,
     ) -> None:
@@ -64,7 +63,6 @@ class Sandbox:
         self._max_output_mib = max_output_mib
         self._wall = wall
         self._required = required
-        self._test_hooks = test_hooks
         self._gives_way = gives_way
         self._connection: Connection | None = None
         self._ends: set[asyncio.Task[None]] = set()
@@ -138,7 +136,6 @@ class Sandbox:
                     self._begun(),
                     START_TIMEOUT_S,
                     wall=self._wall,
-                    test_hooks=self._test_hooks,
                     gives_way=self._gives_way,
                 )
                 self._connection = connection

@@ -10,7 +10,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Sequence
-from typing import Final
+from typing import ClassVar, Final
 
 from . import control, external
 from .levels import Wall
@@ -29,6 +29,9 @@ class Spawned:
     OSError when no process can be made, UnavailableError without bubblewrap where that is asked for.
     """
 
+    besides: ClassVar[tuple[str, ...]] = ()
+    """What every fork server loads after its own warm-ups: by these, programs of the tests inject a compiler."""
+
     def __init__(self, warm_ups: Sequence[str], wall: Wall = Wall.AUTO) -> None:
         self.scratch = Scratch()
         self.orders, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -36,7 +39,7 @@ class Spawned:
         self._is_inside_bubblewrap = wall is Wall.BWRAP
         try:
             with theirs:
-                self.process = _spawn(theirs, str(self.scratch.path), warm_ups, wall)
+                self.process = _spawn(theirs, str(self.scratch.path), (*warm_ups, *self.besides), wall)
         except BaseException:
             self.orders.close()
             self.scratch.remove()
@@ -46,12 +49,12 @@ class Spawned:
         """Whether it was begun where jobs are to be confined by `wall`."""
         return self._is_inside_bubblewrap is (wall is Wall.BWRAP)
 
-    def begin(self, wall: Wall, *, test_hooks: bool = False, gives_way: bool = True) -> None:
+    def begin(self, wall: Wall, *, gives_way: bool = True) -> None:
         """Have it use what it has loaded, and get ready; once. One that is gone already is found out elsewhere."""
         if self.is_begun:
             return
         self.is_begun = True
-        order = control.Begin(str(self.scratch.path), wall.value, external.namespaces(), gives_way, test_hooks)
+        order = control.Begin(str(self.scratch.path), wall.value, external.namespaces(), gives_way)
         try:
             self.orders.send(control.encode(order))
         except OSError:

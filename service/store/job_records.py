@@ -87,7 +87,6 @@ class JobRecord:
     body: str
     accepted: Annotated[float, Field(ge=0, le=_LAST_TIME)]
     caller: Mapping[str, Any]
-    hook: str | None = None
     attempt: int = 1
     owner: str = ""
     state: State = "queued"

@@ -69,7 +69,6 @@ class Bench:
             max_output_mib=settings.compile_output_mib,
             wall=settings.isolation,
             required=settings.require_isolation,
-            test_hooks=settings.test_hooks,
             # It is what a worker is there for: giving way would be to those that begin, which are for nobody yet.
             gives_way=False,
         )
@@ -185,7 +184,7 @@ class Bench:
         return "done"
 
     async def _make(self, task: Task, action: Action, cost: Cost, tell: Any) -> Made:
-        if task.hook is None and not task.replaces:
+        if not task.replaces:
             found = await self._programs.find(action, with_dumps=task.with_dumps)
             if isinstance(found, Entry):
                 return Made(b"", found, None)
@@ -194,7 +193,7 @@ class Bench:
             raise UnavailableError("The graph of an order is gone from the store; send the request again.")
         limits = replace(self._settings.limits, deadline_s=min(task.deadline_s, self._settings.compile_deadline_s))
         engine = LocalEngine(self._sandbox, limits, self._blobs, self._programs, self._crashes)
-        wanted = Wanted(action, graph, task.with_dumps, task.hook, None, task.is_poison)
+        wanted = Wanted(action, graph, task.with_dumps)
         return await engine.make(Order(wanted, {}, task.replaces, cost), tell)
 
     async def _tell(

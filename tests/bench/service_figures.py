@@ -76,7 +76,7 @@ def compiling_for(body: bytes) -> Iterator[Row]:
 
 
 def dying() -> Iterator[Row]:
-    """Compiles that die through the service's test hooks, and after each a graph that is compiled."""
+    """Compiles that die by a compiler that fails as graphs say, and after each a graph that is compiled."""
     deaths = {
         "segfault": ("segfault: request to typed error", "compile.crashed", 0),
         "hang": (f"hang: typed error after the deadline of {DEADLINE_S} s", "compile.deadline_exceeded", DEADLINE_S),
@@ -88,11 +88,11 @@ def dying() -> Iterator[Row]:
     }
     with serving() as server:
         rows = 1
-        for hook, (name, code, expected_s) in deaths.items():
+        for fails, (name, code, expected_s) in deaths.items():
             errors: list[float] = []
             following: list[float] = []
             for _ in range(REPEATS):
-                answer, ms = request(server, encoded(compile_body()), hook)
+                answer, ms = request(server, encoded(compile_body()), fails)
                 assert answer.json()["code"] == code
                 errors.append(ms - expected_s * 1e3)
                 rows += 1
@@ -101,7 +101,7 @@ def dying() -> Iterator[Row]:
                 following.append(ms)
             yield name, statistics.median(errors)
             yield (
-                f"{hook.replace('eat_memory', 'growth')}: first compile of a small graph after it",
+                f"{fails.replace('eat_memory', 'growth')}: first compile of a small graph after it",
                 statistics.median(following),
             )
 
@@ -131,17 +131,17 @@ def reading() -> Iterator[Row]:
 def serving() -> Generator[Server]:
     """A service with an empty store."""
     with tempfile.TemporaryDirectory() as home:
-        settings = {"test_hooks": 1, "compile_deadline_s": DEADLINE_S, "compile_memory_mib": MEMORY_MIB}
-        with Server(Path(home), **settings) as server:
+        settings = {"compile_deadline_s": DEADLINE_S, "compile_memory_mib": MEMORY_MIB}
+        with Server(Path(home), fails=True, **settings) as server:
             yield server
 
 
-def request(server: Server, body: bytes, hook: str | None = None) -> tuple[httpx2.Response, float]:
+def request(server: Server, body: bytes, fails: str | None = None) -> tuple[httpx2.Response, float]:
     """The answer of POST /compile, and the milliseconds that it took."""
     began = time.perf_counter()
-    answer = server.compile(body, hook)
+    answer = server.compile(body, fails)
     taken = time.perf_counter() - began
-    assert answer.status_code == (200 if hook is None else 422), answer.text
+    assert answer.status_code == (200 if fails is None else 422), answer.text
     return answer, taken * 1e3
 
 

@@ -45,13 +45,13 @@ def settles(server: Server, holds: Callable[[Figures], bool]) -> None:
 def post(server: Server, number: int) -> str:
     """The id of an accepted job, whose compile takes until its deadline."""
     body = encoded(compile_body(graph(rows=number + 1)))
-    answer = server.post("/compile", body, Prefer="respond-async", Kiln_Test_Hook="hang")
+    answer = server.post("/compile", body, Prefer="respond-async", fails="hang")
     assert answer.status_code == 202, answer.text
     return answer.json()["id"]
 
 
 def test_jobs_that_wait_for_their_turn_are_seen_and_those_that_compile_counted_once(tmp_path: Path) -> None:
-    with Server(tmp_path, test_hooks=1, concurrency=1, compile_deadline_s=600) as server:
+    with Server(tmp_path, fails=True, concurrency=1, compile_deadline_s=600) as server:
         assert asked(server) == 0
         jobs = [post(server, number) for number in range(5)]
         settles(server, lambda figures: figures("kiln_queue_running", lane="compiles") == 1)

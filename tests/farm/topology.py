@@ -13,10 +13,11 @@ from .ports import free_port
 class Farm:
     """Started by `start`, or as a context. `settings` are KILN_* variables of all, by their names in lower case.
 
-    A worker does one order at a time: killing the group of one is losing one place to compile at.
+    With `fails`, compilers fail as graphs say. A worker does one order at a time: killing the group of one is losing one
+    place to compile at.
     """
 
-    def __init__(self, home: Path, *, services: int = 2, workers: int = 4, **settings: Any):
+    def __init__(self, home: Path, *, services: int = 2, workers: int = 4, fails: bool = False, **settings: Any):
         home.mkdir(parents=True, exist_ok=True)
         self.home = home
         self.store = home / "store"
@@ -25,12 +26,17 @@ class Farm:
         ports = [free_port() for _ in range(services)]
         self.urls = [f"http://127.0.0.1:{port}" for port in ports]
         self.services = [
-            Member("service", ["--port", str(port)], shared, home / f"service-{number}.log")
+            Member(
+                "tests.service.failing" if fails else "service",
+                ["--port", str(port)],
+                shared,
+                home / f"service-{number}.log",
+            )
             for number, port in enumerate(ports, 1)
         ]
         self.workers = [
             Member(
-                "service.worker",
+                "tests.farm.failing_worker" if fails else "service.worker",
                 [],
                 {**shared, "KILN_WORKER": f"worker-{number}", "KILN_CONCURRENCY": "1"},
                 home / f"worker-{number}.log",

@@ -14,8 +14,8 @@ from pathlib import Path
 from statistics import median
 
 from service.coding.zstandard import zstd
-from service.sandbox.confine import processor_s
 from tests.faults.memory import forget_peak, peak_mib, resident_mib
+from tests.faults.processor import processor_s
 from tests.service.server import Server
 
 PLAIN_BYTES = 256 << 20

@@ -9,7 +9,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
-from typing import Final
+from typing import Any, Final
 
 import httpx2
 
@@ -18,7 +18,7 @@ from tests.faults.mutants import Mutant, mutant
 from tests.service.server import Server
 
 FULL: Final = 10_000
-SETTINGS: Final = {"compile_deadline_s": 10, "queue": 4096}
+SETTINGS: Final[dict[str, Any]] = {"compile_deadline_s": 10, "queue": 4096}
 
 
 @dataclass

@@ -12,7 +12,8 @@ import httpx2
 from tests.farm.topology import Farm
 from tests.faults.chain import chain
 from tests.service.bodies import compile_body, encoded, graph
-from tests.service.server import HOOK, JSON
+from tests.service.failing import failing
+from tests.service.server import JSON
 
 ENDED = ("done", "failed", "cancelled")
 
@@ -30,23 +31,24 @@ def slow_body(number: int, length: int = 600) -> bytes:
     return encoded(compile_body(chain(number + 1, length // 4)))
 
 
-def post(url: str, content: bytes, hook: str | None = None, **headers: str) -> httpx2.Response:
+def post(url: str, content: bytes, fails: str | None = None, **headers: str) -> httpx2.Response:
     """One POST /compile on a connection of its own."""
-    named = {**JSON, **headers, **({HOOK: hook} if hook is not None else {})}
+    named = {**JSON, **headers}
+    content = content if fails is None else failing(content, fails)
     return HTTP.post(f"{url}/compile", content=content, headers=named)
 
 
-def answered(url: str, content: bytes, hook: str | None = None, **headers: str) -> httpx2.Response:
+def answered(url: str, content: bytes, fails: str | None = None, **headers: str) -> httpx2.Response:
     """As `post`; as a client does, this comes again when the service is busy."""
     end = time.monotonic() + 60
-    while (answer := post(url, content, hook, **headers)).status_code == 503 and time.monotonic() < end:
+    while (answer := post(url, content, fails, **headers)).status_code == 503 and time.monotonic() < end:
         time.sleep(int(answer.headers["Retry-After"]))
     return answer
 
 
-def accept(url: str, content: bytes, hook: str | None = None) -> str:
+def accept(url: str, content: bytes, fails: str | None = None) -> str:
     """The id of a job, which is accepted."""
-    answer = answered(url, content, hook, Prefer="respond-async")
+    answer = answered(url, content, fails, Prefer="respond-async")
     assert answer.status_code in (200, 202), answer.text
     return answer.json()["id"]
 
@@ -82,10 +84,10 @@ def claimers(farm: Farm, before: float) -> list[str]:
     return names
 
 
-def begun(farm: Farm, content: bytes, hook: str) -> str:
+def begun(farm: Farm, content: bytes, fails: str) -> str:
     """The id of a compile job, sent to the first service, that a worker has begun."""
     since = time.time()
-    job = accept(farm.urls[0], content, hook)
+    job = accept(farm.urls[0], content, fails)
     while not claimers(farm, since):
         time.sleep(0.05)
     return job

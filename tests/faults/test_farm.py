@@ -20,6 +20,7 @@ from tensorkiln.errors import DiagnosticError
 from tensorkiln.target import Target
 from tests.farm.topology import Farm
 from tests.faults.requests import accept, answered, body, ended, job
+from tests.service.failing import STAGE
 
 pytestmark = pytest.mark.xdist_group("farm")
 
@@ -72,7 +73,7 @@ def test_progress_is_told_by_the_service_that_does_not_have_the_job(farm: Farm) 
     identifier = accept(farm.urls[0], body(3), "hang")
     with httpx2.stream("GET", f"{farm.urls[1]}/jobs/{identifier}/events", timeout=60) as stream:
         lines = stream.iter_lines()
-        while "test-hook" not in next(lines):
+        while STAGE not in next(lines):
             continue
         assert job(farm.urls[1:], identifier)["state"] == "running"
         cancelled = httpx2.delete(f"{farm.urls[1]}/jobs/{identifier}").json()

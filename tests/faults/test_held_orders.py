@@ -15,7 +15,7 @@ pytestmark = pytest.mark.xdist_group("farm")
 
 
 def test_sigterm_lets_a_worker_finish_what_it_has_begun(tmp_path: Path) -> None:
-    with Farm(tmp_path, services=1, workers=1, compile_deadline_s=10, test_hooks=1) as farm:
+    with Farm(tmp_path, services=1, workers=1, compile_deadline_s=10, fails=True) as farm:
         held = begun(farm, body(1), "hang")
         waiting = accept(farm.urls[0], body(2))
         os.kill(farm.workers[0].pid, signal.SIGTERM)
@@ -29,7 +29,7 @@ def test_sigterm_lets_a_worker_finish_what_it_has_begun(tmp_path: Path) -> None:
 
 
 def test_sigquit_has_a_worker_give_back_what_it_has_begun(tmp_path: Path) -> None:
-    with Farm(tmp_path, services=1, workers=1, compile_deadline_s=8, test_hooks=1) as farm:
+    with Farm(tmp_path, services=1, workers=1, compile_deadline_s=8, fails=True) as farm:
         held = begun(farm, body(1), "hang")
         os.kill(farm.workers[0].pid, signal.SIGQUIT)
         assert farm.workers[0].stop() == 0

@@ -44,15 +44,15 @@ def test_poison_is_begun_twice_and_then_known(farm: Farm) -> None:
         return sum(len(worker.lines("a compile failed")) for worker in farm.workers)
 
     before, begin = crashes(), time.monotonic()
-    first = answered(farm.urls[0], body(7), "poison:segfault").json()
+    first = answered(farm.urls[0], body(7), "always:segfault").json()
     took = time.monotonic() - begin
-    again = answered(farm.urls[1], body(7), "poison:segfault").json()
+    again = answered(farm.urls[1], body(7), "always:segfault").json()
     figures("poison", attempts=crashes() - before, seconds=took, remembered=again["details"].get("cached", False))
     assert (first["code"], first["details"]["attempts"], crashes() - before) == ("compile.crashed", 2, 2)
     assert again["details"]["cached"]
     if FULL:
         assert took < 2.0
-    identifier = accept(farm.urls[0], body(8), "poison:abort")
+    identifier = accept(farm.urls[0], body(8), "always:abort")
     found = ended(farm.urls, identifier)
     assert (found["state"], found["attempt"]) == ("failed", 2)
 
@@ -65,7 +65,7 @@ def test_poison_that_both_services_meet_at_once_is_begun_twice_in_all(farm: Farm
     with ThreadPoolExecutor(len(farm.urls)) as pool:
         for number in range(trials):
             before, content = crashes(), body(900 + number)
-            asked = [pool.submit(answered, url, content, "poison:segfault") for url in farm.urls]
+            asked = [pool.submit(answered, url, content, "always:segfault") for url in farm.urls]
             problems = [each.result().json() for each in asked]
             assert [each["code"] for each in problems] == ["compile.crashed"] * len(farm.urls)
             assert [each["details"]["attempts"] for each in problems] == [2] * len(farm.urls)

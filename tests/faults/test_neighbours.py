@@ -19,7 +19,8 @@ from tests.faults.processor import spent_by_all_s
 from tests.faults.size import figures, sized
 from tests.identity.guarded import Guarded
 from tests.service.bodies import compile_body, encoded, graph
-from tests.service.server import HOOK, JSON, Server
+from tests.service.failing import failing
+from tests.service.server import JSON, Server
 
 GRAPHS, TURNS, COMPILES = sized((1, 8, 6), (8, 15, 6))
 ALONE_S = sized(6.0, 60.0)
@@ -31,7 +32,8 @@ START_MS = sized(500.0, 50.0)
 def poisoning(server: Guarded, key: str, content: bytes) -> Generator[list[bool]]:
     """A graph that crashes the compiler is sent ten times a second; whether each crash was remembered."""
     over, answers = threading.Event(), list[bool]()
-    headers = {**JSON, "Authorization": f"Bearer {key}", HOOK: "poison:segfault"}
+    headers = {**JSON, "Authorization": f"Bearer {key}"}
+    content = failing(content, "always:segfault")
 
     def poison() -> None:
         with httpx2.Client(base_url=server.url, timeout=60, verify=False) as http:
@@ -50,7 +52,7 @@ def poisoning(server: Guarded, key: str, content: bytes) -> Generator[list[bool]
 
 
 def test_a_graph_that_crashes_the_compiler_takes_less_than_a_tenth_from_other_tenants(tmp_path: Path) -> None:
-    with Guarded(tmp_path / "kiln", concurrency=2, test_hooks=1) as server:
+    with Guarded(tmp_path / "kiln", concurrency=2, fails=True) as server:
         calm, poisoner = server.key("calm"), server.key("poison")
         numbers = count(10)
 
@@ -100,7 +102,7 @@ def test_a_graph_that_crashes_the_compiler_takes_less_than_a_tenth_from_other_te
 
 def test_what_runs_into_its_limit_of_memory_leaves_the_service_as_small_as_it_was(tmp_path: Path) -> None:
     limit_mib, times = sized(192, 1024), sized(8, 50)
-    with Server(tmp_path / "kiln", test_hooks=1, compile_memory_mib=limit_mib) as server:
+    with Server(tmp_path / "kiln", fails=True, compile_memory_mib=limit_mib) as server:
         body = encoded(compile_body())
         for _ in range(3):
             assert server.compile(body, "eat_8_gib").json()["code"] == "compile.resource_exhausted"

@@ -12,14 +12,14 @@ from tests.service.server import Server
 @pytest.fixture(scope="session")
 def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
     """A service that asks for credentials, for tests that use tenants of their own."""
-    with Guarded(tmp_path_factory.mktemp("guarded"), test_hooks=1, compile_deadline_s=20) as running:
+    with Guarded(tmp_path_factory.mktemp("guarded"), fails=True, compile_deadline_s=20) as running:
         yield running
 
 
 @pytest.fixture(scope="session")
 def unguarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A service that has no keys and asks for none, for tests that compile graphs of their own."""
-    with Server(tmp_path_factory.mktemp("unguarded"), test_hooks=1) as running:
+    with Server(tmp_path_factory.mktemp("unguarded"), fails=True) as running:
         yield running
 
 

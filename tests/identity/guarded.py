@@ -12,6 +12,7 @@ import pytest
 from service.identity.keyring import Keyring
 from service.identity.register import TenantRecord
 from service.identity.scopes import Scope
+from tests.service.failing import failing
 from tests.service.server import Server
 
 GUARDED: Final = pytest.mark.xdist_group("guarded")
@@ -38,13 +39,20 @@ class Guarded(Server):
         self.keyring.set_tenant(name, TenantRecord(**record))
 
     def send(
-        self, credential: str | None, method: str, path: str, body: bytes | None = None, **headers: str
+        self,
+        credential: str | None,
+        method: str,
+        path: str,
+        body: bytes | None = None,
+        fails: str | None = None,
+        **headers: str,
     ) -> httpx2.Response:
         """The answer to a request with this credential."""
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         if credential is not None:
             named["Authorization"] = f"Bearer {credential}"
         if body is not None:
+            body = body if fails is None else failing(body, fails)
             named["Content-Type"] = "application/json"
         return self.http.request(method, path, content=body, headers=named)
 

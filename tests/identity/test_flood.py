@@ -20,7 +20,7 @@ import pytest
 from tests.faults.size import FULL, figures, sized
 from tests.identity.guarded import Guarded, refusal
 from tests.service.bodies import compile_body, encoded, graph
-from tests.service.server import HOOK
+from tests.service.failing import failing
 
 FLOOD: Final = sized(1000, 10_000)
 CLIENTS: Final = 24
@@ -145,7 +145,7 @@ def test_a_flood_of_one_tenant_does_not_keep_another_waiting(home: Path) -> None
 
 
 def test_what_is_beyond_a_tenants_limit_is_told_to_come_back(home: Path) -> None:
-    with Guarded(home, concurrency=2, tenant_in_flight=2, test_hooks=1, compile_deadline_s=20) as server:
+    with Guarded(home, concurrency=2, tenant_in_flight=2, fails=True, compile_deadline_s=20) as server:
         key, other = server.key("greedy"), server.key("modest")
         with hanging(server, key, "hang", 2):
             while len(server.jobs("compile")) < 2:
@@ -160,7 +160,7 @@ def test_what_is_beyond_a_tenants_limit_is_told_to_come_back(home: Path) -> None
 
 
 def test_requests_of_one_tenant_that_take_long_to_read_leave_a_place_to_the_others(home: Path) -> None:
-    with Guarded(home, concurrency=2, test_hooks=1, compile_deadline_s=10) as server:
+    with Guarded(home, concurrency=2, fails=True, compile_deadline_s=10) as server:
         key, other = server.key("slow"), server.key("quick")
         assert server.send(other, "POST", "/compile", encoded(compile_body())).status_code == 200
         with hanging(server, key, "prepare:hang", 3):
@@ -172,12 +172,12 @@ def test_requests_of_one_tenant_that_take_long_to_read_leave_a_place_to_the_othe
 
 
 @contextmanager
-def hanging(server: Guarded, key: str, hook: str, requests: int) -> Generator[None]:
-    """Compiles with a hook are under way in the block, at whose end the service is killed."""
+def hanging(server: Guarded, key: str, how: str, requests: int) -> Generator[None]:
+    """Compiles that fail so are under way in the block, at whose end the service is killed."""
 
     def hang(rows: int) -> None:
-        body = encoded(compile_body(graph(rows=rows)))
-        headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json", HOOK: hook}
+        body = failing(encoded(compile_body(graph(rows=rows))), how)
+        headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
         with suppress(httpx2.TransportError), httpx2.Client(base_url=server.url, timeout=60, verify=False) as http:
             http.post("/compile", content=body, headers=headers)
 

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from tests.identity.guarded import Guarded, refusal
 from tests.service.bodies import compile_body, encoded, graph
-from tests.service.server import HOOK
 
 ASYNC = {"Prefer": "respond-async"}
 
@@ -18,9 +17,9 @@ def body(rows: int) -> bytes:
 
 
 def test_a_tenant_that_leaves_a_place_leaves_it_to_the_jobs_of_others(tmp_path: Path) -> None:
-    with Guarded(tmp_path, concurrency=2, tenant_concurrency=1, test_hooks=1) as server:
+    with Guarded(tmp_path, concurrency=2, tenant_concurrency=1, fails=True) as server:
         flood, other = server.key("flood"), server.key("other")
-        hung = {"Prefer": "respond-async", HOOK: "hang"}
+        hung = {"Prefer": "respond-async", "fails": "hang"}
         held = [server.send(flood, "POST", "/compile", body(rows), **hung) for rows in range(1, 4)]
         paths = [answer.headers["Location"] for answer in held]
         while server.send(flood, "GET", paths[0]).json()["state"] != "running":
@@ -33,9 +32,9 @@ def test_a_tenant_that_leaves_a_place_leaves_it_to_the_jobs_of_others(tmp_path: 
 
 
 def test_the_open_jobs_of_a_tenant_leave_room_for_those_of_others(tmp_path: Path) -> None:
-    with Guarded(tmp_path, concurrency=1, queue=7, test_hooks=1) as server:
+    with Guarded(tmp_path, concurrency=1, queue=7, fails=True) as server:
         flood, other = server.key("flood"), server.key("other")
-        hung = {"Prefer": "respond-async", HOOK: "hang"}
+        hung = {"Prefer": "respond-async", "fails": "hang"}
         with ThreadPoolExecutor(16) as pool:
             answers = list(pool.map(lambda rows: server.send(flood, "POST", "/compile", body(rows), **hung), range(16)))
         paths = [answer.headers["Location"] for answer in answers if answer.status_code == 202]

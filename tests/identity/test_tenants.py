@@ -14,7 +14,7 @@ from service.identity.scopes import Scope
 from tests.faults.size import FULL, sized
 from tests.identity.guarded import GUARDED, Guarded, artifacts, program, refusal
 from tests.service.bodies import compile_body, encoded, graph
-from tests.service.server import HOOK, Server
+from tests.service.server import Server
 
 pytestmark = GUARDED
 PROBES: Final = sized(300, 10_000)
@@ -106,7 +106,7 @@ def test_tenants_that_share_find_each_others_programs(guarded: Guarded) -> None:
 
 def test_a_reproducer_is_for_the_one_who_sent_it(guarded: Guarded) -> None:
     sender, colleague, stranger = guarded.key("a5"), guarded.key("a5"), guarded.key("b5")
-    crashed = guarded.send(sender, "POST", "/compile", encoded(compile_body(graph(rows=3))), **{HOOK: "segfault"})
+    crashed = guarded.send(sender, "POST", "/compile", encoded(compile_body(graph(rows=3))), fails="segfault")
     assert refusal(crashed) == (422, "compile.crashed")
     path = f"/artifacts/{crashed.json()['details']['reproducer']}"
     statuses = [guarded.send(key, "GET", path).status_code for key in (sender, colleague, stranger)]

@@ -11,9 +11,9 @@ from tests.service.server import Server
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A service with test hooks and tight limits, for tests that look at differences."""
+    """A service whose compiler fails as graphs say, with tight limits, for tests that look at differences."""
     tight = {"compile_deadline_s": 10, "compile_memory_mib": 256, "compile_file_mib": 8, "compile_output_mib": 32}
-    with Server(tmp_path_factory.mktemp("seen"), test_hooks=1, **tight) as running:
+    with Server(tmp_path_factory.mktemp("seen"), fails=True, **tight) as running:
         yield running
 
 
@@ -26,14 +26,14 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
 
 @pytest.fixture(scope="session")
 def narrow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A service with test hooks that compiles one graph, for the tests of the xdist group of this name.
+    """A service whose compiler fails as graphs say. It compiles one graph, for tests of the xdist group of this name.
 
     Its store has a record that services once wrote.
     """
     home = tmp_path_factory.mktemp("narrow")
     (home / "store").mkdir()
     (home / "store" / "canary").write_bytes(b"{}")
-    with Server(home, test_hooks=1, concurrency=1, compile_deadline_s=3, ready_queue_age_s=0.3) as running:
+    with Server(home, fails=True, concurrency=1, compile_deadline_s=3, ready_queue_age_s=0.3) as running:
         yield running
 
 

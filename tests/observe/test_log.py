@@ -74,7 +74,7 @@ def test_a_line_has_the_trace_of_its_request_which_the_answer_names(server: Serv
 def test_no_line_has_anything_of_a_graph_and_a_failure_has_the_trace(home: Path) -> None:
     word = "confidential"
     wire = graph(name=word, symbol=word)
-    with Server(home, test_hooks=1, log="debug") as server:
+    with Server(home, fails=True, log="debug") as server:
         answers = [
             server.compile(encoded(compile_body(wire))),
             server.compile(encoded(compile_body(wire)), "segfault"),
@@ -89,14 +89,14 @@ def test_no_line_has_anything_of_a_graph_and_a_failure_has_the_trace(home: Path)
 
 def test_the_lines_of_a_job_have_its_id_and_its_trace_also_after_a_restart(home: Path) -> None:
     body = encoded(compile_body())
-    with Server(home, test_hooks=1) as server:
-        headers = {"Prefer": "respond-async", "traceparent": PARENT, "Kiln_Test_Hook": "hang"}
+    with Server(home, fails=True) as server:
+        headers = {"Prefer": "respond-async", "traceparent": PARENT, "fails": "hang"}
         job = server.post("/compile", body, **headers).json()["id"]
         server.http.get(f"/jobs/{job}")
         told = lines(server, 2, event="request")
         assert [line["route"] for line in told] == ["/compile", "/jobs/{job}"]
         assert [line["job"] for line in told] == [job, job]
-    with Server(home, test_hooks=1, compile_deadline_s=1) as server:
+    with Server(home, fails=True, compile_deadline_s=1) as server:
         while server.http.get(f"/jobs/{job}").json()["state"] != "failed":
             time.sleep(0.02)
         (failed,) = lines(server, 1, event="a compile failed")

@@ -22,6 +22,7 @@ from tensorkiln.target import Target
 from tests.identity.guarded import Guarded, refusal
 from tests.observe.figures import Figures
 from tests.service.bodies import compile_body, encoded, graph
+from tests.service.failing import STAGE
 from tests.service.server import Server
 
 
@@ -63,11 +64,11 @@ def test_every_program_of_a_request_is_counted_also_when_it_is_repeated(server: 
 
 
 @pytest.mark.parametrize(
-    ("hook", "name", "found"),
+    ("fails", "name", "found"),
     [
-        ("segfault", "kiln_crashes_total", {"signal": "SIGSEGV", "stage": "test-hook"}),
-        ("exit", "kiln_crashes_total", {"signal": "exit", "stage": "test-hook"}),
-        ("garbage", "kiln_crashes_total", {"signal": "none", "stage": "test-hook"}),
+        ("segfault", "kiln_crashes_total", {"signal": "SIGSEGV", "stage": STAGE}),
+        ("exit", "kiln_crashes_total", {"signal": "exit", "stage": STAGE}),
+        ("garbage", "kiln_crashes_total", {"signal": "none", "stage": STAGE}),
         ("eat_memory", "kiln_sandbox_kills_total", {"cause": "memory"}),
         ("big_file", "kiln_sandbox_kills_total", {"cause": "file"}),
         ("output", "kiln_sandbox_kills_total", {"cause": "output"}),
@@ -75,13 +76,13 @@ def test_every_program_of_a_request_is_counted_also_when_it_is_repeated(server: 
     ],
 )
 def test_a_job_that_is_ended_is_counted_by_what_ended_it(
-    server: Server, hook: str, name: str, found: dict[str, str]
+    server: Server, fails: str, name: str, found: dict[str, str]
 ) -> None:
     before = Figures(server)(name, **found)
-    code = server.compile(encoded(compile_body()), hook).json()["code"]
+    code = server.compile(encoded(compile_body()), fails).json()["code"]
     figures = Figures(server)
     assert figures(name, **found) == before + 1
-    assert figures("kiln_compile_seconds_count", stage="test-hook", outcome=code) >= 1
+    assert figures("kiln_compile_seconds_count", stage=STAGE, outcome=code) >= 1
 
 
 def test_a_fork_server_that_is_started_again_is_counted(server: Server) -> None:
@@ -125,7 +126,7 @@ def test_what_waits_is_seen_with_its_age(narrow: Server) -> None:
     while (later := Figures(narrow)("kiln_queue_age_seconds", lane="compiles")) < 0.2:
         assert narrow.jobs("compile")
     assert later > figures("kiln_queue_age_seconds", lane="compiles")
-    job = narrow.post("/compile", body, Prefer="respond-async", Kiln_Test_Hook="hang").json()["id"]
+    job = narrow.post("/compile", body, Prefer="respond-async", fails="hang").json()["id"]
     assert Figures(narrow)("kiln_jobs_open") == 1
     narrow.http.delete(f"/jobs/{job}")
     for thread in threads:

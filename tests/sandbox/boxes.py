@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final
 
 import pytest
@@ -15,6 +15,7 @@ from service.sandbox.levels import Level, Wall
 from service.sandbox.sandbox import Sandbox
 from tensorkiln.errors import TensorkilnError
 from tests.faults.size import sized
+from tests.service.failing import INSTALL
 
 RUNS: Final = sized(3, 100)
 LIMITS: Final = Limits(deadline_s=10.0, memory_mib=256, file_mib=4)
@@ -24,11 +25,11 @@ needs_landlock: Final = pytest.mark.skipif(
 )
 
 
-def in_sandbox(test: Callable[[Sandbox], Awaitable[None]], *, test_hooks: bool = True, **options: Any) -> None:
-    """Run a test with a started sandbox that has test hooks, unless the `options` of the Sandbox say otherwise."""
+def in_sandbox(test: Callable[[Sandbox], Awaitable[None]], *, warm_ups: Sequence[str] = (), **options: Any) -> None:
+    """Run a test with a started sandbox that has a job which fails as it is told, and these `options`."""
 
     async def run() -> None:
-        sandbox = Sandbox(test_hooks=test_hooks, **options)
+        sandbox = Sandbox((*warm_ups, INSTALL), **options)
         try:
             await sandbox.start()
             await test(sandbox)
@@ -44,11 +45,11 @@ async def ping(sandbox: Sandbox) -> None:
 
 
 async def failure(
-    sandbox: Sandbox, hook: str, limits: Limits = LIMITS, on_stage: Callable[[str], None] = lambda _: None
+    sandbox: Sandbox, how: str, limits: Limits = LIMITS, on_stage: Callable[[str], None] = lambda _: None
 ) -> TensorkilnError:
-    """The error of a hook."""
+    """The error of a job that fails so."""
     with pytest.raises(TensorkilnError) as caught:
-        await sandbox.run("hook", Message({"hook": hook}), limits, on_stage)
+        await sandbox.run("fail", Message({"how": how}), limits, on_stage)
     return caught.value
 
 

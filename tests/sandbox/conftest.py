@@ -34,8 +34,8 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Wall]
         def service(wall: Wall) -> Server:
             if wall not in made:
                 walled = {"isolation": wall.value, "require_isolation": LEVELS[wall].value}
-                home, settings = tmp_path_factory.mktemp(wall.value), {"test_hooks": 1, "compile_deadline_s": 10}
-                made[wall] = running.enter_context(Server(home, **walled, **settings))
+                home = tmp_path_factory.mktemp(wall.value)
+                made[wall] = running.enter_context(Server(home, fails=True, compile_deadline_s=10, **walled))
             return made[wall]
 
         yield service

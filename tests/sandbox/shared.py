@@ -8,10 +8,11 @@ from typing import Self
 
 from service.sandbox.levels import Wall
 from service.sandbox.sandbox import Sandbox
+from tests.service.failing import INSTALL
 
 
 class Boxes:
-    """Started sandboxes with test hooks, one for each wall and list of warm-ups, in one loop.
+    """Started sandboxes with a job that fails as it is told, one for each wall and list of warm-ups, in one loop.
 
     They are for tests that leave the fork server as it is.
     """
@@ -33,7 +34,7 @@ class Boxes:
 
     async def _run(self, test: Callable[[Sandbox], Awaitable[None]], wall: Wall, warm_ups: tuple[str, ...]) -> None:
         if (wall, warm_ups) not in self._made:
-            self._made[wall, warm_ups] = Sandbox(warm_ups, wall=wall, test_hooks=True)
+            self._made[wall, warm_ups] = Sandbox((*warm_ups, INSTALL), wall=wall)
         sandbox = self._made[wall, warm_ups]
         await sandbox.start()
         await test(sandbox)

@@ -67,7 +67,7 @@ def _part() -> Generator[Path]:
 
 
 def test_each_process_is_in_a_cgroup_with_its_limits(part: Path, tmp_path: Path) -> None:
-    with Server(tmp_path, test_hooks=1, compile_deadline_s=3, compile_memory_mib=MEMORY_MIB) as server:
+    with Server(tmp_path, fails=True, compile_deadline_s=3, compile_memory_mib=MEMORY_MIB) as server:
         assert "cgroup" in server.http.get("/capabilities").json()["isolation"]["mechanisms"]
         members = {*map(int, (part / LEAF / "cgroup.procs").read_text().split())}
         assert members >= {server.pid, *server.fork_servers}
@@ -91,7 +91,7 @@ def test_memory_that_an_address_space_does_not_count_is_bounded(
     files_in_memory.mkdir()
     monkeypatch.setenv("TMPDIR", str(files_in_memory))
     try:
-        with Server(tmp_path, test_hooks=1, compile_memory_mib=MEMORY_MIB) as server:
+        with Server(tmp_path, fails=True, compile_memory_mib=MEMORY_MIB) as server:
             answer = server.compile(COMPILE, "many_files").json()
             assert answer["code"] == "compile.resource_exhausted"
             assert answer["details"] | {"resource": "memory", "signal": "SIGKILL"} == answer["details"]

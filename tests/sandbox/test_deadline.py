@@ -51,7 +51,7 @@ def test_an_endless_loop_ends_at_its_deadline_and_nothing_survives_it(boxes: Box
         for _ in range((RUNS + AT_ONCE - 1) // AT_ONCE):
             begun = asyncio.get_running_loop().time()
             hanging = [asyncio.create_task(failure(sandbox, "spin", Limits(DEADLINE_S, 64, 4))) for _ in range(AT_ONCE)]
-            while len(running := jobs(sandbox.pid, "hook")) < AT_ONCE:
+            while len(running := jobs(sandbox.pid, "fail")) < AT_ONCE:
                 await asyncio.sleep(0.01)
             leaders |= set(running)
             for finished in asyncio.as_completed(hanging):

@@ -14,6 +14,7 @@ from service.sandbox.levels import Level, Wall
 from service.sandbox.sandbox import Sandbox
 from tensorkiln.errors import CrashedError, ResourceExhaustedError
 from tests.faults.size import FULL, sized
+from tests.service.failing import STAGE
 from tests.service.server import jobs
 
 from .boxes import RUNS, WALLS, failure, needs_landlock, ping
@@ -48,7 +49,7 @@ class LastSign:
         self.at = time.perf_counter()
         assert self._sandbox.pid is not None
         with suppress(ProcessLookupError, ValueError):
-            (pid,) = jobs(self._sandbox.pid, "hook")
+            (pid,) = jobs(self._sandbox.pid, "fail")
             self._process = os.pidfd_open(pid)
             asyncio.get_running_loop().add_reader(self._process, self._ended)
 
@@ -63,10 +64,10 @@ class LastSign:
             self._process = None
 
 
-async def detection_s(sandbox: Sandbox, hook: str) -> float:
+async def detection_s(sandbox: Sandbox, how: str) -> float:
     """Seconds from the last sign of life to the error."""
     sign = LastSign(sandbox)
-    error = await failure(sandbox, hook, on_stage=sign.on_stage)
+    error = await failure(sandbox, how, on_stage=sign.on_stage)
     now = time.perf_counter()
     sign.close()
     assert type(error) is CrashedError
@@ -77,11 +78,11 @@ async def detection_s(sandbox: Sandbox, hook: str) -> float:
 def test_an_ending_is_told_by_its_class_and_the_next_job_runs(boxes: Boxes, wall: Wall, level: Level) -> None:
     async def ends(sandbox: Sandbox) -> None:
         assert (await sandbox.start()).level == level
-        for hook, signal_name in {**ENDINGS, **FURTHER}.items():
-            error = await failure(sandbox, hook)
-            assert type(error) is CrashedError, hook
-            assert error.details["signal"] == signal_name, hook
-            assert error.details["stage"] == "test-hook"
+        for how, signal_name in {**ENDINGS, **FURTHER}.items():
+            error = await failure(sandbox, how)
+            assert type(error) is CrashedError, how
+            assert error.details["signal"] == signal_name, how
+            assert error.details["stage"] == STAGE
             await ping(sandbox)
         assert sandbox.restarts == 0
 
@@ -90,9 +91,9 @@ def test_an_ending_is_told_by_its_class_and_the_next_job_runs(boxes: Boxes, wall
 
 def test_an_ending_is_detected_at_once(boxes: Boxes) -> None:
     async def detects(sandbox: Sandbox) -> None:
-        seconds = {hook: sorted([await detection_s(sandbox, hook) for _ in range(RUNS)]) for hook in ENDINGS}
-        for hook, each in seconds.items():
-            print(f"{hook}: p50 {each[len(each) // 2] * 1e3:.1f} ms, most {each[-1] * 1e3:.1f} ms")
+        seconds = {how: sorted([await detection_s(sandbox, how) for _ in range(RUNS)]) for how in ENDINGS}
+        for how, each in seconds.items():
+            print(f"{how}: p50 {each[len(each) // 2] * 1e3:.1f} ms, most {each[-1] * 1e3:.1f} ms")
         every = sorted(value for each in seconds.values() for value in each)
         at_most = every[int(len(every) * 0.99) - 1] if FULL else every[len(every) // 2]
         print(f"p99 of {len(every)}: {every[int(len(every) * 0.99) - 1] * 1e3:.1f} ms")

@@ -45,7 +45,7 @@ def test_a_compile_gives_way_and_the_service_does_not(served: Callable[[Wall], S
 def test_a_service_that_gives_way_more_than_its_compiles_compiles_as_it_does(tmp_path: Path) -> None:
     nicer = NICENESS + 5
     # The machine may have much to do for others, who all go first.
-    with Server(tmp_path / "kiln", niceness=nicer, test_hooks=1, compile_deadline_s=600) as server:
+    with Server(tmp_path / "kiln", niceness=nicer, fails=True, compile_deadline_s=600) as server:
         server.http.timeout = 250.0
         with ThreadPoolExecutor() as pool:
             answer = pool.submit(server.compile, encoded(compile_body()), "hang")

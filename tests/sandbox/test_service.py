@@ -36,9 +36,9 @@ def test_a_compile_at_each_level_says_so_and_its_crash_can_be_repeated(
     assert (crash["code"], crash["details"]["signal"]) == ("compile.crashed", "SIGSEGV")
     reproducer = server.http.get(f"/artifacts/{crash['details']['reproducer']}")
     assert reproducer.status_code == 200
-    again = server.compile(reproducer.content, "segfault").json()
+    again = server.compile(reproducer.content).json()
     assert again["details"]["reproducer"] == crash["details"]["reproducer"]
-    (program,) = server.compile(reproducer.content).json()["programs"]
+    (program,) = server.compile(body).json()["programs"]
     assert program["provenance"]["isolation"] == level
 
 
@@ -51,13 +51,13 @@ def test_the_level_changes_no_byte_of_what_is_compiled(served: Callable[[Wall], 
     assert compiled[0] == compiled[1]
 
 
-@pytest.mark.parametrize(("hook", "kind", "niceness"), [("hang", "compile", NICENESS), ("prepare:hang", "answer", 0)])
+@pytest.mark.parametrize(("fails", "kind", "niceness"), [("hang", "compile", NICENESS), ("prepare:hang", "answer", 0)])
 def test_a_compile_gives_way_to_what_is_answered_soon(
-    served: Callable[[Wall], Server], hook: str, kind: str, niceness: int
+    served: Callable[[Wall], Server], fails: str, kind: str, niceness: int
 ) -> None:
     server = served(Wall.AUTO)
     others = set(server.jobs(kind))
-    sending = threading.Thread(target=server.compile, args=(encoded(compile_body(graph(rows=7))), hook))
+    sending = threading.Thread(target=server.compile, args=(encoded(compile_body(graph(rows=7))), fails))
     sending.start()
     while not (running := set(server.jobs(kind)) - others):
         time.sleep(0.01)

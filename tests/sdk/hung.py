@@ -8,13 +8,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.service.bodies import compile_body, encoded
-from tests.service.server import HOOK, Server
+from tests.service.server import Server
 
 
 @contextmanager
 def hung_server(home: Path) -> Generator[Server]:
-    with Server(home, test_hooks=1, concurrency=1, compile_deadline_s=600) as server:
-        hung = server.post("/compile", encoded(compile_body()), **{HOOK: "hang", "Prefer": "respond-async"})
+    with Server(home, fails=True, concurrency=1, compile_deadline_s=600) as server:
+        hung = server.post("/compile", encoded(compile_body()), fails="hang", Prefer="respond-async")
         await_state(server, hung.json()["id"], "running")
         yield server
         server.http.delete(f"/jobs/{hung.json()['id']}")

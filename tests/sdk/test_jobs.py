@@ -25,7 +25,8 @@ from tests.sdk.hung import await_state, opened
 from tests.sdk.interrupt import broken_off
 from tests.sdk.scripted import ScriptedServer
 from tests.service.bodies import compile_body, encoded, graph
-from tests.service.server import HOOK, JSON, Server
+from tests.service.failing import failing
+from tests.service.server import JSON, Server
 
 JOB = "0" * 32
 
@@ -293,11 +294,11 @@ def test_only_what_becomes_a_job_has_a_key(scripted: ScriptedServer, tmp_path: P
 
 def test_a_job_outlives_a_restart_of_its_service(tmp_path: Path) -> None:
     home, port = tmp_path / "server", free_port()
-    with Server(home, port=port, test_hooks=1, concurrency=1, compile_deadline_s=600) as server:
+    with Server(home, port=port, fails=True, concurrency=1, compile_deadline_s=600) as server:
         hung = httpx2.post(
             f"{server.url}/compile",
-            content=encoded(compile_body()),
-            headers={**JSON, HOOK: "hang", "Prefer": "respond-async"},
+            content=failing(encoded(compile_body()), "hang"),
+            headers={**JSON, "Prefer": "respond-async"},
         )
         await_state(server, hung.json()["id"], "running")
         with Client(server.url, cache_dir=tmp_path / "mine") as client:

@@ -16,27 +16,27 @@ from tests.service.server import Server
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A service with test hooks and tight limits, for tests that leave it as it was.
+    """A service whose compiler fails as graphs say, with tight limits, for tests that leave it as it was.
 
     On a machine that runs other tests, a compile takes several times what it takes on one that is idle.
     """
     home = tmp_path_factory.mktemp("kiln")
     tight = {"compile_deadline_s": 10, "compile_memory_mib": 256, "compile_file_mib": 8, "compile_output_mib": 32}
-    with Server(home, test_hooks=1, **tight) as running:
+    with Server(home, fails=True, **tight) as running:
         yield running
 
 
 @pytest.fixture(scope="session")
 def _pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, Server]]:
     home = tmp_path_factory.mktemp("pair")
-    settings: dict[str, Any] = {"test_hooks": 1, "concurrency": 8, "compile_deadline_s": 600}
+    settings: dict[str, Any] = {"fails": True, "concurrency": 8, "compile_deadline_s": 600}
     with Server(home / "one", **settings) as one, Server(home / "two", **settings, **place(one)) as two:
         yield one, two
 
 
 @pytest.fixture
 def pair(_pair: tuple[Server, Server]) -> tuple[Server, Server]:
-    """Two services with test hooks on one store, which let a compile take its time."""
+    """Two services, whose compilers fail as graphs say, on one store, which let a compile take its time."""
     for each in _pair:
         idle(each)
     return _pair
@@ -50,7 +50,7 @@ def patient(pair: tuple[Server, Server]) -> Server:
 
 @pytest.fixture(scope="session")
 def unusual(tmp_path_factory: pytest.TempPathFactory, _pair: tuple[Server, Server]) -> Iterator[Server]:
-    """A service on the store of the `pair` with a salt, a short grace, a misspelt setting and without test hooks."""
+    """A service on the store of the `pair` with a salt, a short grace, a misspelt setting and the compiler as it is."""
     settings: dict[str, Any] = {"salt": "a secret", "shutdown_grace_s": 199, "queu": "hidden", "queue": 5}
     with Server(tmp_path_factory.mktemp("unusual"), **settings, **place(_pair[0])) as running:
         yield running
@@ -59,26 +59,26 @@ def unusual(tmp_path_factory: pytest.TempPathFactory, _pair: tuple[Server, Serve
 @pytest.fixture(scope="session")
 def _narrow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     home = tmp_path_factory.mktemp("narrow")
-    with Server(home, test_hooks=1, concurrency=1, queue=0, compile_deadline_s=600) as running:
+    with Server(home, fails=True, concurrency=1, queue=0, compile_deadline_s=600) as running:
         yield running
 
 
 @pytest.fixture
 def narrow(_narrow: Server) -> Server:
-    """A service with test hooks that compiles one graph, and lets no other wait."""
+    """A service whose compiler fails as graphs say. It compiles one graph, and lets no other wait."""
     idle(_narrow)
     return _narrow
 
 
 @pytest.fixture(scope="session")
 def _short(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with Server(tmp_path_factory.mktemp("short"), test_hooks=1, concurrency=1, queue=1) as running:
+    with Server(tmp_path_factory.mktemp("short"), fails=True, concurrency=1, queue=1) as running:
         yield running
 
 
 @pytest.fixture
 def short(_short: Server) -> Server:
-    """A service with test hooks that compiles one graph, and lets one other wait."""
+    """A service whose compiler fails as graphs say. It compiles one graph, and lets one other wait."""
     idle(_short)
     return _short
 
@@ -86,7 +86,7 @@ def short(_short: Server) -> Server:
 @pytest.fixture(scope="session")
 def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
     """A service that asks for credentials and takes three requests of a tenant at once."""
-    with Guarded(tmp_path_factory.mktemp("guarded"), test_hooks=1, tenant_in_flight=3) as running:
+    with Guarded(tmp_path_factory.mktemp("guarded"), fails=True, tenant_in_flight=3) as running:
         yield running
 
 

@@ -18,30 +18,40 @@ import httpx2
 from service.sandbox.child import RESERVE
 from service.sandbox.warm_ups import READING
 from tests.sandbox.processes import alive, name
+from tests.service.failing import failing
 
 JSON = {"Content-Type": "application/json"}
-HOOK = "Kiln-Test-Hook"
 
 
 class Server:
     """`python -m service` on `port`, or a free one, with its store in `home` and KILN_* variables from `settings`.
 
-    It is started at `niceness`, in the `cgroup` of its class, and may open so many `files`.
+    It is started at `niceness`, in the `cgroup` of its class, and may open so many `files`. One that `fails` has a
+    compiler that fails as graphs say.
     """
 
     cgroup: Path | None = None
 
     def __init__(
-        self, home: Path, *, port: int = 0, niceness: int = 0, files: int = 0, workers: int = 1, **settings: Any
+        self,
+        home: Path,
+        *,
+        port: int = 0,
+        niceness: int = 0,
+        files: int = 0,
+        workers: int = 1,
+        fails: bool = False,
+        **settings: Any,
     ) -> None:
         self.home = home
         self._log = home / "log"
         home.mkdir(exist_ok=True)
         clean = {name: value for name, value in os.environ.items() if not name.startswith("KILN_")}
         variables = {f"KILN_{name.upper()}": str(value) for name, value in settings.items()}
+        module = "tests.service.failing" if fails else "service"
         with self._log.open("ab") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-W", "error", "-m", "service", "--port", str(port), "--workers", str(workers)],
+                [sys.executable, "-W", "error", "-m", module, "--port", str(port), "--workers", str(workers)],
                 stdout=subprocess.PIPE,
                 stderr=log,
                 text=True,
@@ -82,12 +92,14 @@ class Server:
     def log(self) -> str:
         return self._log.read_text()
 
-    def post(self, path: str, body: bytes, **headers: str) -> httpx2.Response:
+    def post(self, path: str, body: bytes, fails: str | None = None, **headers: str) -> httpx2.Response:
+        if fails is not None:
+            body = failing(body, fails)
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         return self.http.post(path, content=body, headers={**JSON, **named})
 
-    def compile(self, body: bytes, hook: str | None = None) -> httpx2.Response:
-        return self.post("/compile", body, **({HOOK: hook} if hook is not None else {}))
+    def compile(self, body: bytes, fails: str | None = None) -> httpx2.Response:
+        return self.post("/compile", body, fails)
 
     def stop(self, number: int = signal.SIGTERM) -> int:
         self.http.close()

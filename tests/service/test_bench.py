@@ -11,6 +11,7 @@ import pytest
 from service.engine.farm.ledger import Ledger, State, Task
 from service.engine.farm.statements import Statements
 from service.engine.order import Made
+from service.sandbox.spawn import Spawned
 from service.settings import Settings
 from service.store.blobs import Blobs
 from service.store.location import open_store
@@ -21,6 +22,8 @@ from service.trust.notary import Notary
 from service.worker.bench import Bench
 from tensorkiln.compiler_build import build
 from tensorkiln.errors import InfrastructureError, error_from_problem
+from tests.service.bodies import compile_body, encoded
+from tests.service.failing import INSTALL, failing
 from tests.trust.stores import action
 
 
@@ -31,7 +34,7 @@ def test_an_order_of_another_build_comes_to_an_error_that_stays(tmp_path: Path) 
         notary = Notary(Keyring(settings.keys_directory), "service", "process")
         ledger = Ledger(store, Records(store), Statements(notary))
         other = action(1)  # its build is none
-        task = Task("task", 1, other.components, False, None, False, False, 5.0)
+        task = Task("task", 1, other.components, False, False, 5.0)
         await ledger.open(task)
         bench = Bench(settings)
         assert await bench.carry_out(task) == "refused"
@@ -57,15 +60,16 @@ def test_nothing_is_left_of_an_order_that_is_taken_back_as_the_worker_writes(
         await beat(self, task, state)
 
     monkeypatch.setattr(Ledger, "beat", late)
+    monkeypatch.setattr(Spawned, "besides", (INSTALL,))
 
     async def run() -> None:
-        settings = Settings(home=tmp_path, test_hooks=True)
+        settings = Settings(home=tmp_path)
         store = open_store(settings.store_location)
         notary = Notary(Keyring(settings.keys_directory), "service", "process")
         ledger = Ledger(store, Records(store), Statements(notary))
-        graph = await Blobs(store).put(b"a graph that the hook does not read")
+        graph = await Blobs(store).put(failing(encoded(compile_body()), "hang"))
         wanted = replace(action(1), build_id=build().build_id, graph=graph)
-        task = Task("task", 1, wanted.components, False, "hang", False, False, 60.0)
+        task = Task("task", 1, wanted.components, False, False, 60.0)
         await ledger.open(task)
         bench = Bench(settings)
         await bench.start()
@@ -95,7 +99,7 @@ def test_a_worker_has_as_many_orders_as_places_and_sees_them_through_or_gives_th
         ledger = Ledger(store, Records(store), Statements(notary))
         components = replace(action(1), build_id=build().build_id).components
         for name in ("first", "second", "third"):
-            await ledger.open(Task(name, 1, components, False, None, False, False, 60.0))
+            await ledger.open(Task(name, 1, components, False, False, 60.0))
         bench, ending = Bench(settings), asyncio.Event()
         working = asyncio.create_task(bench.work(ending))
         while len(await ledger.claimed()) < 2:

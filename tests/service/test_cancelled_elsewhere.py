@@ -47,7 +47,7 @@ class Two:
             working.job_records = records(working)
         self.working, self.other = working.jobs(), other.jobs()
 
-    async def _work(self, body: Body, hook: str | None, tell: Tell) -> bytes:
+    async def _work(self, body: Body, tell: Tell) -> bytes:
         for stage in STAGES:
             tell({"stage": stage, "target": None})
         await self.next_stage.wait()
@@ -61,7 +61,7 @@ class Two:
         for jobs in (self.working, self.other):
             await jobs.start()
         with acting_as(LOCAL):
-            job = await self.working.accept(BODY, None)
+            job = await self.working.accept(BODY)
             async with asyncio.timeout(20):
                 while len(job.record.events) < 2 + len(STAGES):
                     await asyncio.sleep(0.01)
@@ -191,7 +191,7 @@ class Gate(Turns):
 def test_a_job_that_was_cancelled_while_it_was_queued_is_not_begun(tmp_path: Path) -> None:
     begun = asyncio.Event()
 
-    async def work(body: Body, hook: str | None, tell: Tell) -> bytes:
+    async def work(body: Body, tell: Tell) -> bytes:
         begun.set()
         return b"answer"
 
@@ -203,7 +203,7 @@ def test_a_job_that_was_cancelled_while_it_was_queued_is_not_begun(tmp_path: Pat
         await working.start()
         await held.look_no_more()
         with acting_as(LOCAL):
-            job = await working.accept(BODY, None)
+            job = await working.accept(BODY)
             await other.cancel(job.record.id)
             listening = asyncio.create_task(told(working, job.record.id))
             gate.is_open.set()
@@ -263,7 +263,7 @@ def test_its_figures_are_those_that_its_service_told(tmp_path: Path, queue_ms: f
 def test_the_time_in_a_queue_while_it_ran_is_told_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine_jobs, "TELL_S", 0.02)
 
-    async def work(body: Body, hook: str | None, tell: Tell) -> bytes:
+    async def work(body: Body, tell: Tell) -> bytes:
         await queue_time().sleep(0.3)
         tell({"stage": "parse", "target": None})
         return await asyncio.Event().wait() and b""
@@ -273,7 +273,7 @@ def test_the_time_in_a_queue_while_it_ran_is_told_too(tmp_path: Path, monkeypatc
         working, other = house.jobs(), house.jobs()
         await working.start()
         with acting_as(LOCAL):
-            job = (await working.accept(BODY, None)).record.id
+            job = (await working.accept(BODY)).record.id
             async with asyncio.timeout(20):
                 while len((await other.find(job)).record.events) < 3:
                     await asyncio.sleep(0.01)

@@ -207,7 +207,7 @@ def test_an_unknown_coding_is_answered_with_those_that_are_known(server: Server)
 
 def test_a_coded_body_in_a_reproducer_is_stored_plain(server: Server) -> None:
     body = encoded(compile_body(graph("exp2", rows=22)))
-    answer = server.post("/compile", zstd.compress(body), Content_Encoding="zstd", Kiln_Test_Hook="prepare:segfault")
+    answer = server.post("/compile", zstd.compress(body), Content_Encoding="zstd", fails="prepare:segfault")
     reproducer = answer.json()["details"]["reproducer"]
     assert reproducer == sha256(body).hexdigest()
     assert server.http.get(f"/artifacts/{reproducer}").content == body

@@ -8,12 +8,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
 from fastapi import FastAPI
 
 from service.app import create_app
+from service.sandbox.spawn import Spawned
 from service.settings import Settings
 from tests.service.bodies import compile_body, encoded, graph
-from tests.service.server import HOOK
+from tests.service.failing import INSTALL, failing
 
 LARGE = 1 << 20
 SETTLED_S = 0.2
@@ -77,22 +79,25 @@ CASES: dict[str, tuple[str, bytes, dict[str, str], int]] = {
     "refused": ("/compile", OF_COMPILE, {}, 422),
     "no JSON": ("/compile", b"{" + PADDING, {}, 400),
     "right": ("/compile", RIGHT, {}, 200),
-    "crashed": ("/compile", RIGHT, {HOOK: "abort"}, 422),
-    "crashed as it was read": ("/compile", RIGHT, {HOOK: "prepare:abort"}, 422),
-    "of too much output": ("/compile", RIGHT, {HOOK: "output"}, 422),
-    "of too much output as it was read": ("/compile", RIGHT, {HOOK: "prepare:output"}, 422),
-    "garbled": ("/compile", RIGHT, {HOOK: "garbled_json"}, 422),
+    "crashed": ("/compile", failing(RIGHT, "abort") + PADDING, {}, 422),
+    "crashed as it was read": ("/compile", failing(RIGHT, "prepare:abort") + PADDING, {}, 422),
+    "of too much output": ("/compile", failing(RIGHT, "output") + PADDING, {}, 422),
+    "of too much output as it was read": ("/compile", failing(RIGHT, "prepare:output") + PADDING, {}, 422),
+    "garbled": ("/compile", failing(RIGHT, "garbled_json") + PADDING, {}, 422),
     "refused as a job": ("/compile", OF_COMPILE, {"Prefer": "respond-async, wait=10"}, 422),
-    "crashed as a job": ("/compile", RIGHT, {"Prefer": "respond-async, wait=10", HOOK: "abort"}, 422),
+    "crashed as a job": ("/compile", failing(RIGHT, "abort") + PADDING, {"Prefer": "respond-async, wait=10"}, 422),
     "refused to validate": ("/validate", encoded({"graph": graph(rows=-1)}) + PADDING, {}, 422),
     "refused to explain": ("/explain", OF_COMPILE, {}, 422),
     "no batch": ("/jobs:batch", b'{"requests":[]' + PADDING, {}, 400),
 }
 
 
-def test_no_cycle_holds_the_body_of_a_request_or_what_its_process_sent(tmp_path: Path) -> None:
+def test_no_cycle_holds_the_body_of_a_request_or_what_its_process_sent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Spawned, "besides", (INSTALL,))
     # The process of the tests has more in memory than a service.
-    settings = Settings(home=tmp_path, test_hooks=True, compile_output_mib=8, memory_mib=1 << 20)
+    settings = Settings(home=tmp_path, compile_output_mib=8, memory_mib=1 << 20)
 
     async def run() -> dict[str, list[str]]:
         app = create_app(settings)

@@ -16,6 +16,7 @@ from service.settings import Settings
 from tensorkiln.errors import CallError, DeviceError, JobCancelledError, TensorkilnError, UntrustedArtifactError
 from tests.identity.guarded import Guarded
 from tests.service.bodies import compile_body, encoded
+from tests.service.failing import failing
 from tests.service.server import Server
 from tests.snippets import ROOT, disagreement, every_block
 
@@ -59,6 +60,9 @@ def variables(server: Server) -> dict[str, str]:
         "$program": program["digest"],
         "$artifact": program["kernels"][0]["artifact"],
         "$body": encoded(compile_body()).decode(),
+        "$crashing": failing(encoded(compile_body()), "segfault").decode(),
+        "$hanging": failing(encoded(compile_body()), "hang").decode(),
+        "$growing": failing(encoded(compile_body()), "eat_memory").decode(),
     }
 
 

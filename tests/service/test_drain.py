@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
@@ -14,7 +13,8 @@ import httpx2
 import pytest
 
 from tests.service.bodies import compile_body, encoded, graph
-from tests.service.server import HOOK, JSON, Server
+from tests.service.failing import failing
+from tests.service.server import JSON, Server
 from tests.service.test_connections import connected, said
 
 NOTICE_S = 10.0
@@ -57,7 +57,7 @@ def test_during_the_notice_readiness_is_gone_and_everybody_is_served(home: Path)
 
 
 def test_without_a_notice_nobody_new_is_accepted_and_what_is_under_way_is_finished(home: Path) -> None:
-    with Server(home, test_hooks=1, compile_deadline_s=8) as server, ThreadPoolExecutor() as pool:
+    with Server(home, fails=True, compile_deadline_s=8) as server, ThreadPoolExecutor() as pool:
         under_way = pool.submit(server.compile, encoded(compile_body()), "hang")
         while not server.jobs("compile"):
             time.sleep(0.01)
@@ -73,7 +73,7 @@ def test_without_a_notice_nobody_new_is_accepted_and_what_is_under_way_is_finish
 
 
 def test_what_outlives_the_grace_is_told_to_come_again_and_the_end_is_orderly_all_the_same(home: Path) -> None:
-    with Server(home, test_hooks=1, compile_deadline_s=60, shutdown_grace_s=1) as server, ThreadPoolExecutor() as pool:
+    with Server(home, fails=True, compile_deadline_s=60, shutdown_grace_s=1) as server, ThreadPoolExecutor() as pool:
         under_way = pool.submit(server.compile, encoded(compile_body()), "hang")
         while not server.jobs("compile"):
             time.sleep(0.01)
@@ -117,7 +117,7 @@ def test_whose_body_is_still_on_its_way_at_the_end_is_told_to_come_again(home: P
 
 
 def test_a_second_interrupt_ends_the_grace_and_whoever_waits_is_told_to_come_again(home: Path) -> None:
-    with Server(home, test_hooks=1, compile_deadline_s=60) as server, ThreadPoolExecutor() as pool:
+    with Server(home, fails=True, compile_deadline_s=60) as server, ThreadPoolExecutor() as pool:
         under_way = pool.submit(server.compile, encoded(compile_body()), "hang")
         while not server.jobs("compile"):
             time.sleep(0.01)
@@ -141,9 +141,9 @@ def test_a_batch_that_is_not_read_at_the_end_is_told_to_come_again(home: Path) -
         return fresh(server, "POST", path, body, **headers)
 
     settings = {"concurrency": 1, "compile_deadline_s": 60, "shutdown_grace_s": 1}
-    with Server(home, test_hooks=1, **settings) as server, ThreadPoolExecutor() as pool:
-        hanging: Mapping[str, str] = {HOOK: "prepare:hang"}
-        held = [pool.submit(post, "/compile", encoded(compile_body()), **hanging) for _ in range(2)]
+    with Server(home, fails=True, **settings) as server, ThreadPoolExecutor() as pool:
+        hanging = failing(encoded(compile_body()), "prepare:hang")
+        held = [pool.submit(post, "/compile", hanging) for _ in range(2)]
         until_waiting(server, 1)
         batch = pool.submit(post, "/jobs:batch", encoded({"requests": [compile_body()]}))
         until_waiting(server, 2)

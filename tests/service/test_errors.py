@@ -14,6 +14,7 @@ from tensorkiln.canonical import canonicalize
 from tensorkiln.errors import DiagnosticError, error_from_problem
 from tensorkiln.graph import Graph
 from tests.service.bodies import compile_body, encoded, graph
+from tests.service.failing import STAGE, failing
 from tests.service.server import Server
 
 BAD_NODE = graph()
@@ -178,28 +179,17 @@ def test_a_client_that_leaves_in_the_middle_of_a_body_harms_nobody(server: Serve
     assert "defect" not in server.log()
 
 
-@pytest.mark.xdist_group("pair")
-def test_a_hook_is_refused_by_a_service_without_hooks(unusual: Server) -> None:
-    check(unusual.compile(encoded(compile_body()), "abort"), 400, "request.invalid")
-    assert unusual.http.get("/capabilities").json()["test_hooks"] is False
-    assert unusual.compile(encoded(compile_body())).status_code == 200
-
-
-def test_an_unknown_hook_is_refused(server: Server) -> None:
-    check(server.compile(encoded(compile_body()), "nonsense"), 400, "request.invalid")
-    assert server.http.get("/capabilities").json()["test_hooks"] is True
-
-
 def test_a_diagnostic_names_the_node_of_the_user(server: Server) -> None:
     wire = graph()
     wire["nodes"].insert(1, {"node": "const_scalar", "value": 1.0, "dtype": "float32", "out_var": 90})
     wire["nodes"].insert(1, {"node": "unary", "op": "sin", "in_var": 1, "out_var": 91, "dtype": "float32"})
-    node = canonicalize(Graph.model_validate(wire)).nodes[1]
-    assert node != 1
-    problem = check(server.compile(encoded(compile_body(wire)), "refuse"), 422, "compile.diagnostic")
+    body = failing(encoded(compile_body(wire)), "refuse")
+    node = canonicalize(Graph.model_validate(json.loads(body)["graph"])).nodes[2]
+    assert node != 2
+    problem = check(server.compile(body), 422, "compile.diagnostic")
     assert problem["pointers"] == [f"/nodes/{node}/in_var"]
-    assert problem["detail"] == f"The test hook refuses /nodes/{node}."
-    assert problem["details"] == {"stage": "test-hook"}
+    assert problem["detail"] == f"The compiler refuses /nodes/{node}."
+    assert problem["details"] == {"stage": STAGE}
 
 
 def test_a_compile_that_grows_beyond_a_limit_names_stage_and_node(server: Server) -> None:

@@ -53,9 +53,9 @@ def test_a_hit_whose_answer_cannot_be_kept_is_answered(home: Path) -> None:
 
 
 def test_a_crash_whose_reproducer_cannot_be_kept_is_a_crash_and_known(home: Path) -> None:
-    with Server(home, test_hooks=1) as server, small_files_only(server):
+    with Server(home, fails=True) as server, small_files_only(server):
         for number in range(3):
-            problem = server.compile(encoded(compile_body(long(f"poison{number}"))), "poison:segfault").json()
+            problem = server.compile(encoded(compile_body(long(f"poison{number}"))), "always:segfault").json()
             assert (problem["code"], problem["details"]["attempts"]) == ("compile.crashed", MAX_CRASHES)
             assert problem["details"].get("cached", False) is (number > 0)
             assert "reproducer" not in problem["details"]

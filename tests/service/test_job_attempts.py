@@ -24,7 +24,7 @@ from tests.service.test_job_ends import BODY, LEFT, House, failed_by
 from tests.service.test_job_ends import ended as over
 
 
-def ended(home: Path, work: Callable[[Body, str | None, Tell], Awaitable[bytes]]) -> Job:
+def ended(home: Path, work: Callable[[Body, Tell], Awaitable[bytes]]) -> Job:
     """A job once it is over, of which `work` makes the answer."""
 
     async def run() -> Job:
@@ -42,7 +42,7 @@ def ended(home: Path, work: Callable[[Body, str | None, Tell], Awaitable[bytes]]
 def test_a_compile_that_was_begun_again_often_does_not_use_up_the_job(tmp_path: Path) -> None:
     calls = 0
 
-    async def work(body: Body, hook: str | None, tell: Tell) -> bytes:
+    async def work(body: Body, tell: Tell) -> bytes:
         nonlocal calls
         calls += 1
         if calls > 1:
@@ -58,7 +58,7 @@ def test_a_compile_that_was_begun_again_often_does_not_use_up_the_job(tmp_path: 
 def test_a_job_ends_when_enough_workers_are_lost_over_it(tmp_path: Path) -> None:
     calls = 0
 
-    async def work(body: Body, hook: str | None, tell: Tell) -> bytes:
+    async def work(body: Body, tell: Tell) -> bytes:
         nonlocal calls
         calls += 1
         tell({"stage": "retry", "attempt": 2})
@@ -74,7 +74,7 @@ def test_a_store_that_is_away_for_long_ends_no_job(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(job_work, "_MAX_PAUSE_S", 0.0)
     calls = 0
 
-    async def work(body: Body, hook: str | None, tell: Tell) -> bytes:
+    async def work(body: Body, tell: Tell) -> bytes:
         nonlocal calls
         calls += 1
         if calls > 3 * MAX_ATTEMPTS:
@@ -90,7 +90,7 @@ def test_compiles_that_come_to_nothing_end_a_job_when_there_were_enough(
     monkeypatch.setattr(job_work, "_PAUSE_AFTER_A_COMPILE_S", 0.0)
     calls = 0
 
-    async def work(body: Body, hook: str | None, tell: Tell) -> bytes:
+    async def work(body: Body, tell: Tell) -> bytes:
         nonlocal calls
         calls += 1
         raise UnavailableError("The store does not take what was compiled.", details={"attempts": 1})
@@ -115,7 +115,7 @@ class Taken(Turns):
 
 @pytest.mark.parametrize("state", ["queued", "running"])
 def test_services_that_stop_in_order_are_not_lost_over_a_job(tmp_path: Path, state: str) -> None:
-    async def endless(body: Body, hook: str | None, tell: Tell) -> bytes:
+    async def endless(body: Body, tell: Tell) -> bytes:
         return await asyncio.Event().wait() and b""
 
     async def run() -> None:
@@ -127,7 +127,7 @@ def test_services_that_stop_in_order_are_not_lost_over_a_job(tmp_path: Path, sta
             jobs = stopping.jobs()
             await jobs.start()
             with acting_as(LOCAL):
-                job = await jobs.find(identifier) if identifier else await jobs.accept(BODY, None)
+                job = await jobs.find(identifier) if identifier else await jobs.accept(BODY)
             identifier = job.record.id
             async with asyncio.timeout(20):
                 while (found := await stopping.job_records.find(identifier)) is None or found.state != state:

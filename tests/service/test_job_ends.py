@@ -31,7 +31,7 @@ from service.store.location import ObjectStore, open_store
 from service.store.records import Records
 from tensorkiln.errors import DiagnosticError, NotFoundError, UnavailableError
 
-Work = Callable[[Body, str | None, Tell], Awaitable[bytes]]
+Work = Callable[[Body, Tell], Awaitable[bytes]]
 BODY = Body(b"{}", "0" * 64)
 MEMORY = 1 << 20
 LEFT = JobRecord("a" * 32, "0" * 64, 1000.0, LOCAL.to_record(), owner="dead", events=(Event("1.1", "queued", {}),))
@@ -43,7 +43,7 @@ def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(job_work, "_FIRST_PAUSE_S", 0.01)
 
 
-async def answered(body: Body, hook: str | None, tell: Tell) -> bytes:
+async def answered(body: Body, tell: Tell) -> bytes:
     return b"answer"
 
 
@@ -93,7 +93,7 @@ async def seen_through(house: House) -> JobRecord:
     await jobs.start()
     try:
         with acting_as(LOCAL):
-            job = await jobs.accept(BODY, None)
+            job = await jobs.accept(BODY)
         record = (await ended(jobs, job.record.id)).record
         await none_is_open(house)
         assert jobs.open().total() == 0
@@ -128,7 +128,7 @@ def test_a_defect_outside_the_work_ends_the_job(tmp_path: Path) -> None:
 def test_work_that_some_part_of_the_service_gives_up_is_tried_again_and_then_fails(tmp_path: Path) -> None:
     calls = 0
 
-    async def work(body: Body, hook: str | None, tell: Tell) -> bytes:
+    async def work(body: Body, tell: Tell) -> bytes:
         nonlocal calls
         calls += 1
         raise asyncio.CancelledError
@@ -138,7 +138,7 @@ def test_work_that_some_part_of_the_service_gives_up_is_tried_again_and_then_fai
 
 
 def test_an_error_that_cannot_be_written_is_replaced_by_one_that_can(tmp_path: Path) -> None:
-    async def work(body: Body, hook: str | None, tell: Tell) -> bytes:
+    async def work(body: Body, tell: Tell) -> bytes:
         raise DiagnosticError("no", details={"what": object()})
 
     assert failed_by(asyncio.run(seen_through(House(tmp_path, work)))) == "internal"
@@ -164,7 +164,7 @@ def test_a_job_that_cannot_be_told_of_is_taken_up_so_often_and_then_fails(tmp_pa
     house = House(tmp_path)
     calls = 0
 
-    async def work(body: Body, hook: str | None, tell: Tell) -> bytes:
+    async def work(body: Body, tell: Tell) -> bytes:
         nonlocal calls
         calls += 1
         tell({"stage": object()})
@@ -197,7 +197,7 @@ def test_a_request_that_leaves_while_its_job_is_recorded_leaves_no_open_job_behi
         jobs = house.jobs()
         await jobs.start()
         with acting_as(LOCAL):
-            accepting = asyncio.create_task(jobs.accept(BODY, None))
+            accepting = asyncio.create_task(jobs.accept(BODY))
         while not (opened := await stored.opened()):
             await asyncio.sleep(0.01)
         # It is not taken from the hands of the one that accepts it, however often its service looks around.
@@ -227,7 +227,7 @@ def test_a_job_is_cancelled_also_when_the_store_does_not_take_that_at_once(
                 raise UnavailableError("The store is away.")
             return await super().end(record)
 
-    async def work(body: Body, hook: str | None, tell: Tell) -> bytes:
+    async def work(body: Body, tell: Tell) -> bytes:
         return await asyncio.Event().wait() and b""
 
     async def run() -> None:
@@ -236,7 +236,7 @@ def test_a_job_is_cancelled_also_when_the_store_does_not_take_that_at_once(
         jobs = house.jobs()
         await jobs.start()
         with acting_as(LOCAL):
-            job = await jobs.accept(BODY, None)
+            job = await jobs.accept(BODY)
             with pytest.raises(UnavailableError, match="given up"):
                 await jobs.cancel(job.record.id)
             refusing.refuses = False

@@ -20,7 +20,7 @@ def test_jobs_wait_for_room_for_their_requests(tmp_path: Path) -> None:
     under_way, at_once = 0, list[int]()
     may_end = asyncio.Event()
 
-    async def work(body: Body, hook: str | None, tell: Tell) -> bytes:
+    async def work(body: Body, tell: Tell) -> bytes:
         nonlocal under_way
         under_way += 1
         at_once.append(under_way)
@@ -35,7 +35,7 @@ def test_jobs_wait_for_room_for_their_requests(tmp_path: Path) -> None:
         await jobs.start()
         with acting_as(LOCAL):
             bodies = [Body(bytes([number]) * SIZE, "0" * 64) for number in range(JOBS)]
-            accepted = [await jobs.accept(body, None) for body in bodies]
+            accepted = [await jobs.accept(body) for body in bodies]
         while under_way < MEMORY // SIZE:
             await asyncio.sleep(0.01)
         assert house.turns.load().waiting == 0  # who has no room keeps no turn from others

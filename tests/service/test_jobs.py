@@ -16,19 +16,20 @@ import pytest
 
 from tests.observe.figures import Figures
 from tests.service.bodies import V3, compile_body, encoded, graph
-from tests.service.server import HOOK, Server, await_end, cache
+from tests.service.failing import STAGE, failing
+from tests.service.server import Server, await_end, cache
 
 ASYNC = {"Prefer": "respond-async"}
 ENDED = ("done", "failed", "cancelled")
 
 
-def submit(server: Server, body: bytes, prefer: str = "respond-async", hook: str | None = None) -> httpx2.Response:
-    return server.post("/compile", body, Prefer=prefer, **({HOOK: hook} if hook is not None else {}))
+def submit(server: Server, body: bytes, prefer: str = "respond-async", fails: str | None = None) -> httpx2.Response:
+    return server.post("/compile", body, fails=fails, Prefer=prefer)
 
 
-def accepted(server: Server, body: bytes, hook: str | None = None) -> str:
+def accepted(server: Server, body: bytes, fails: str | None = None) -> str:
     """The id of a job that is not done at once."""
-    answer = submit(server, body, hook=hook)
+    answer = submit(server, body, fails=fails)
     assert answer.status_code == 202, answer.text
     return answer.json()["id"]
 
@@ -87,8 +88,8 @@ def test_a_request_that_is_sent_again_with_its_key_is_the_same_job(server: Serve
 
 @pytest.mark.xdist_group("pair")
 def test_a_request_that_is_sent_many_times_at_once_with_its_key_is_worked_on_once(patient: Server) -> None:
-    body = encoded(compile_body(graph("log2", rows=46)))
-    headers = {**ASYNC, "Idempotency-Key": "many", HOOK: "hang"}
+    body = failing(encoded(compile_body(graph("log2", rows=46))), "hang")
+    headers = {**ASYNC, "Idempotency-Key": "many"}
     with ThreadPoolExecutor(8) as pool:
         answers = list(pool.map(lambda _: patient.post("/compile", body, **headers), range(8)))
     (job,) = {answer.json()["id"] for answer in answers}
@@ -101,30 +102,30 @@ def test_a_request_that_is_sent_many_times_at_once_with_its_key_is_worked_on_onc
 
 
 def test_a_job_that_failed_by_what_may_pass_is_another_when_it_is_sent_again(tmp_path: Path) -> None:
-    body, key = encoded(compile_body(graph("log2", rows=47))), {"Idempotency-Key": "again"}
-    with Server(tmp_path, test_hooks=1) as server:
-        job = server.post("/compile", body, **ASYNC, **key, **{HOOK: "hang"}).json()["id"]
+    body, key = failing(encoded(compile_body(graph("log2", rows=47))), "hang"), {"Idempotency-Key": "again"}
+    with Server(tmp_path, fails=True) as server:
+        job = server.post("/compile", body, **ASYNC, **key).json()["id"]
         while server.http.get(f"/jobs/{job}").json()["state"] != "running":
             time.sleep(0.02)
         server.stop(signal.SIGKILL)
     (record,) = stored(tmp_path, "open")
     record.write_bytes(b"torn")
-    with Server(tmp_path, test_hooks=1) as server:
+    with Server(tmp_path, fails=True) as server:
         assert ended(server, job)["error"]["code"] == "infra.unavailable"
-        again = server.post("/compile", body, **ASYNC, **key, **{HOOK: "hang"}).json()
+        again = server.post("/compile", body, **ASYNC, **key).json()
         assert again["id"] != job
         assert again["state"] != "failed"
-        assert server.post("/compile", body, **ASYNC, **key, **{HOOK: "hang"}).json()["id"] == again["id"]
+        assert server.post("/compile", body, **ASYNC, **key).json()["id"] == again["id"]
         server.http.delete(f"/jobs/{again['id']}")
 
 
 @pytest.mark.xdist_group("pair")
 def test_the_end_of_a_job_that_another_service_has_is_waited_for(pair: tuple[Server, Server]) -> None:
     one, two = pair
-    body, key = encoded(compile_body(graph("log2", rows=48))), {"Idempotency-Key": "elsewhere"}
-    first = one.post("/compile", body, **ASYNC, **key, **{HOOK: "hang"}).json()
+    body, key = failing(encoded(compile_body(graph("log2", rows=48))), "hang"), {"Idempotency-Key": "elsewhere"}
+    first = one.post("/compile", body, **ASYNC, **key).json()
     with ThreadPoolExecutor(1) as pool:
-        waiting = pool.submit(two.post, "/compile", body, Prefer="wait=60", **key, **{HOOK: "hang"})
+        waiting = pool.submit(two.post, "/compile", body, Prefer="wait=60", **key)
         time.sleep(1)
         one.http.delete(f"/jobs/{first['id']}")
         answer = waiting.result(timeout=30)
@@ -192,7 +193,7 @@ def test_a_repeated_request_is_one_job_however_often_it_comes_and_with_whatever_
 
 def test_a_wait_that_is_too_short_is_answered_with_the_job(server: Server) -> None:
     begin = time.monotonic()
-    answer = submit(server, encoded(compile_body()), "wait=1", hook="hang")
+    answer = submit(server, encoded(compile_body()), "wait=1", fails="hang")
     assert answer.status_code == 202
     assert time.monotonic() - begin >= 1
     assert answer.headers["Retry-After"] == "1"
@@ -205,7 +206,7 @@ def test_a_failed_compile_is_a_failed_job_and_a_problem_to_those_who_wait(server
     assert (job["state"], job["programs"]) == ("failed", [])
     assert job["error"]["code"] == "compile.crashed"
     assert job["error"]["details"]["signal"] == "SIGSEGV"
-    waited = submit(server, encoded(compile_body()), "wait=30", hook="segfault")
+    waited = submit(server, encoded(compile_body()), "wait=30", fails="segfault")
     assert (waited.status_code, waited.json()["code"]) == (422, "compile.crashed")
     assert waited.headers["Content-Type"] == "application/problem+json"
     assert server.http.get(waited.headers["Content-Location"]).json()["state"] == "failed"
@@ -244,7 +245,7 @@ def test_events_arrive_while_the_job_runs(server: Server) -> None:
     job = accepted(server, encoded(compile_body()), "hang")
     with server.http.stream("GET", f"/jobs/{job}/events") as stream:
         lines = stream.iter_lines()
-        while "test-hook" not in next(lines):
+        while STAGE not in next(lines):
             continue
         look = server.http.get(f"/jobs/{job}")
         assert look.json()["state"] == "running"
@@ -321,7 +322,7 @@ def test_a_job_that_does_not_exist_is_not_found(server: Server, method: str, pat
 def test_jobs_beyond_the_queue_are_refused_before_they_are_accepted(short: Server) -> None:
     body = encoded(compile_body(graph("log2", rows=50)))
     held = [accepted(short, body, "hang") for _ in range(2)]
-    refused = submit(short, body, hook="hang")
+    refused = submit(short, body, fails="hang")
     assert (refused.status_code, refused.json()["code"]) == (503, "infra.unavailable")
     for job in held:
         short.http.delete(f"/jobs/{job}")
@@ -331,11 +332,11 @@ def test_jobs_beyond_the_queue_are_refused_before_they_are_accepted(short: Serve
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_what_was_accepted_is_done_after_a_restart(home: Path, number: signal.Signals) -> None:
     bodies = [encoded(compile_body(graph("exp2", rows=rows))) for rows in range(20, 26)]
-    server = Server(home, test_hooks=1, concurrency=1)
+    server = Server(home, fails=True, concurrency=1)
     hanging = accepted(server, encoded(compile_body()), "hang")
     waiting = [accepted(server, body) for body in bodies]
     server.stop(number)
-    with Server(home, test_hooks=1, concurrency=2, compile_deadline_s=10) as again:
+    with Server(home, fails=True, concurrency=2, compile_deadline_s=10) as again:
         found = [ended(again, job) for job in waiting]
         assert [job["state"] for job in found] == ["done"] * len(bodies)
         assert {job["attempt"] for job in found} == {2}
@@ -354,7 +355,7 @@ def stored(home: Path, folder: str) -> list[Path]:
 
 
 def test_a_service_that_stops_lets_those_who_wait_go(home: Path) -> None:
-    server = Server(home, test_hooks=1)
+    server = Server(home, fails=True)
     job = accepted(server, encoded(compile_body()), "hang")
     with ThreadPoolExecutor(2) as pool:
         watched = pool.submit(events, server, job)
@@ -374,7 +375,7 @@ def test_services_that_share_a_store_know_one_anothers_jobs_and_take_over_those_
 ) -> None:
     store = tmp_path / "store"
     with ExitStack() as running:
-        settings: dict[str, Any] = {"test_hooks": 1, "store": store}
+        settings: dict[str, Any] = {"fails": True, "store": store}
         one = running.enter_context(Server(tmp_path / "one", concurrency=1, **settings))
         two = running.enter_context(Server(tmp_path / "two", concurrency=2, **settings))
         cancelled = accepted(one, encoded(compile_body()), "hang")

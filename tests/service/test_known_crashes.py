@@ -12,7 +12,6 @@ from service.engine.known_crashes import TOLD_S, KnownCrashes
 from tensorkiln.errors import CrashedError, DiagnosticError, TensorkilnError
 from tests.identity.guarded import Guarded
 from tests.service.bodies import compile_body, encoded, graph
-from tests.service.server import HOOK
 from tests.service.stored import at_rest
 from tests.service.test_attempts import Clock
 
@@ -79,7 +78,7 @@ def test_it_is_told_without_a_look_at_the_crashes_of_the_store_to_its_caller_alo
     body = encoded(compile_body(graph("exp2", rows=43)))
 
     def crash(key: str) -> dict[str, Any]:
-        response = guarded.send(key, "POST", "/compile", body, **{HOOK: "poison:segfault"})
+        response = guarded.send(key, "POST", "/compile", body, fails="always:segfault")
         assert response.status_code == 422
         return response.json()
 

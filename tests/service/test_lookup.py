@@ -15,7 +15,6 @@ from service.engine.compiles import Compiled, Compiles, Look
 from service.engine.lookup import Lookup
 from service.engine.order import Wanted
 from service.engine.protocol import Tell
-from service.engine.returned import Prepared
 from service.http.hit_reasons import SAME_ACTION
 from service.sandbox.frames import Message
 from service.sandbox.jobs.prepare import prepare
@@ -58,12 +57,8 @@ def question(targets: Sequence[str]) -> Message:
     return prepare(Message(header, {"body": encoded(compile_body(target=list(targets)))}), cast(Any, Unsaid()))
 
 
-def wanted(prepared: Prepared) -> list[Wanted]:
-    return [Wanted(action, prepared.graph, prepared.dump_stages) for action in prepared.actions]
-
-
 def asked(shelf: Shelf, targets: Sequence[str]) -> tuple[Lookup, Message]:
-    looking = Lookup(SALT, wanted, cast(Compiles, shelf))
+    looking = Lookup(SALT, cast(Compiles, shelf))
     return looking, asyncio.run(looking.respond(question(targets)))
 
 

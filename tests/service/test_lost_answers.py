@@ -57,7 +57,7 @@ def test_what_a_job_with_a_key_came_to_is_made_again_when_it_is_lost(server: Ser
 
 @pytest.mark.parametrize("is_there", [False, True])
 def test_a_request_whose_body_is_lost_or_damaged_may_be_sent_again(tmp_path: Path, is_there: bool) -> None:
-    async def work(body: Body, hook: str | None, tell: Tell) -> bytes:
+    async def work(body: Body, tell: Tell) -> bytes:
         return body.content
 
     async def run() -> None:
@@ -67,7 +67,7 @@ def test_a_request_whose_body_is_lost_or_damaged_may_be_sent_again(tmp_path: Pat
         submissions = Submissions(jobs, blobs, house.records, notary)
 
         async def begin(identifier: str) -> Job:
-            return await jobs.accept(BODY, None, identifier=identifier)
+            return await jobs.accept(BODY, identifier=identifier)
 
         async def lose(identifier: str) -> Job:
             job = await begin(identifier)
@@ -78,12 +78,12 @@ def test_a_request_whose_body_is_lost_or_damaged_may_be_sent_again(tmp_path: Pat
 
         await jobs.start()
         with acting_as(LOCAL):
-            lost = await submissions.by_key(BODY, None, "key", lose)
+            lost = await submissions.by_key(BODY, "key", lose)
             record = (await ended(jobs, lost.record.id)).record
             assert failed_by(record) == "infra.unavailable"
             assert record.error
             assert record.error["retryable"] is True
-            again = await submissions.by_key(BODY, None, "key", begin)
+            again = await submissions.by_key(BODY, "key", begin)
             assert again.record.id != lost.record.id
             assert (await ended(jobs, again.record.id)).record.state == "done"
         await submissions.close()

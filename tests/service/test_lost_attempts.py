@@ -18,7 +18,7 @@ def pending() -> Pending:
     """An order that was offered for the first time."""
     wanted = Wanted(action(1), b"graph", with_dumps=False)
     components = wanted.action.components
-    task = Task("order", 1, components, with_dumps=False, hook=None, is_poison=False, replaces=False, deadline_s=60.0)
+    task = Task("order", 1, components, with_dumps=False, replaces=False, deadline_s=60.0)
     return Pending(Order(wanted), task, lambda _: None)
 
 

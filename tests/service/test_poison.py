@@ -20,23 +20,23 @@ def attempts(*servers: Server) -> int:
 def test_a_graph_that_is_poison_crashes_twice_and_never_again(pair: tuple[Server, Server]) -> None:
     one, two = pair
     body, before = encoded(compile_body(graph("exp2", rows=41))), attempts(one)
-    first = one.compile(body, "poison:segfault").json()
+    first = one.compile(body, "always:segfault").json()
     assert (first["code"], first["details"]["attempts"]) == ("compile.crashed", MAX_CRASHES)
     assert attempts(one) - before == MAX_CRASHES
-    again = one.compile(body, "poison:segfault").json()
+    again = one.compile(body, "always:segfault").json()
     assert again == {**first, "details": {**first["details"], "cached": True}}
     assert attempts(one) - before == MAX_CRASHES
     assert one.http.get(f"/artifacts/{first['details']['reproducer']}").status_code == 200
     assert one.compile(body).status_code == 200
     # The other one, as a service after a restart, has the store alone to know it by.
-    assert two.compile(body, "poison:segfault").json()["details"]["cached"]
+    assert two.compile(body, "always:segfault").json()["details"]["cached"]
 
 
 @pytest.mark.xdist_group("pair")
 def test_what_is_no_crash_is_begun_once_and_not_remembered(patient: Server) -> None:
     body, before = encoded(compile_body(graph("exp2", rows=42))), attempts(patient)
     for count in (1, 2):
-        problem = patient.compile(body, "poison:refuse").json()
+        problem = patient.compile(body, "always:refuse").json()
         assert problem["code"] == "compile.diagnostic"
         assert attempts(patient) - before == count
 
@@ -47,7 +47,7 @@ def test_services_on_one_store_that_meet_poison_at_once_begin_it_twice_in_all(pa
     with ThreadPoolExecutor(2) as pool:
         for number in range(1, 6):
             body = encoded(compile_body(graph("exp2", rows=42 + number)))
-            asked = [pool.submit(server.compile, body, "poison:segfault") for server in pair]
+            asked = [pool.submit(server.compile, body, "always:segfault") for server in pair]
             for each in asked:
                 problem = each.result().json()
                 assert (problem["code"], problem["details"]["attempts"]) == ("compile.crashed", MAX_CRASHES)

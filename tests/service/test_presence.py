@@ -13,7 +13,8 @@ import pytest
 from tests.faults.chain import chain
 from tests.observe.figures import Figures
 from tests.service.bodies import compile_body, encoded, graph
-from tests.service.server import HOOK, Server, await_end
+from tests.service.failing import failing
+from tests.service.server import Server, await_end
 
 LONG = 750
 """Steps of a chain that takes long enough to compile to be met doing so."""
@@ -22,7 +23,8 @@ LONG = 750
 class Asking:
     """A request that is sent and not answered yet."""
 
-    def __init__(self, server: Server, path: str, body: bytes, **headers: str) -> None:
+    def __init__(self, server: Server, path: str, body: bytes, fails: str = "", **headers: str) -> None:
+        body = failing(body, fails) if fails else body
         host, _, port = server.url.removeprefix("http://").rpartition(":")
         self._socket = socket.create_connection((host, int(port)))
         lines = [f"POST {path} HTTP/1.1", f"Host: {host}", "Content-Type: application/json"]
@@ -66,12 +68,12 @@ def await_in_flight(server: Server, count: int) -> None:
 
 
 @pytest.mark.xdist_group("narrow")
-@pytest.mark.parametrize(("hook", "kind"), [("hang", "compile"), ("prepare:hang", "answer")])
+@pytest.mark.parametrize(("fails", "kind"), [("hang", "compile"), ("prepare:hang", "answer")])
 def test_a_compile_that_nobody_waits_for_ends_with_its_process_and_frees_its_slot(
-    narrow: Server, hook: str, kind: str
+    narrow: Server, fails: str, kind: str
 ) -> None:
-    body, before = encoded(compile_body(graph(rows=10 + len(hook)))), len(narrow.log())
-    asking = Asking(narrow, "/compile", body, **{HOOK: hook})
+    body, before = encoded(compile_body(graph(rows=10 + len(fails)))), len(narrow.log())
+    asking = Asking(narrow, "/compile", body, fails=fails)
     process = await_job(narrow, kind)
     asking.leave()
     await_end(process)
@@ -84,7 +86,7 @@ def test_a_compile_that_nobody_waits_for_ends_with_its_process_and_frees_its_slo
 
 @pytest.mark.xdist_group("pair")
 def test_a_client_that_sends_no_more_has_left(patient: Server) -> None:
-    asking = Asking(patient, "/compile", encoded(compile_body()), **{HOOK: "hang"})
+    asking = Asking(patient, "/compile", encoded(compile_body()), fails="hang")
     process = await_job(patient, "compile")
     asking.half_close()
     assert asking.is_closed()
@@ -144,7 +146,7 @@ def test_a_job_is_not_given_up_with_the_client_that_waits_for_it(server: Server)
         return {name for name in names if "#" not in name}
 
     before = opened()
-    waiting = Asking(server, "/compile", encoded(compile_body()), **{HOOK: "hang", "Prefer": "wait=60"})
+    waiting = Asking(server, "/compile", encoded(compile_body()), fails="hang", Prefer="wait=60")
     while not (mine := opened() - before):
         time.sleep(0.005)
     (job,) = mine

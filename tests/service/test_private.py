@@ -66,12 +66,12 @@ def home(tmp_path: Path) -> Path:
 
 
 def test_it_has_one_fork_server_which_was_begun_before_its_settings_were_known(home: Path) -> None:
-    with looking(home, KILN_TEST_HOOKS="1") as (service, trial, http):
+    with looking(home, KILN_COMPILE_MEMORY_MIB="777") as (service, trial, http):
         os.kill(trial, signal.SIGCONT)
         (fork_server,) = children(service.pid)
         command = Path(f"/proc/{fork_server}/cmdline").read_bytes().split(b"\0")
         assert command[-2:] == [COMPILING.encode(), b""]
-        assert http.get("/capabilities").json()["test_hooks"] is True
+        assert http.get("/capabilities").json()["limits"]["compile_memory_mib"] == 777
         assert http.get("/readyz").status_code == 200
 
 

@@ -24,7 +24,7 @@ DEADLINE_S = 8.0
 def one_place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A service that compiles one graph at a time."""
     home = tmp_path_factory.mktemp("one_place")
-    with Server(home, concurrency=1, compile_deadline_s=DEADLINE_S, test_hooks=1) as server:
+    with Server(home, concurrency=1, compile_deadline_s=DEADLINE_S, fails=True) as server:
         yield server
 
 

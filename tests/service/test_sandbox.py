@@ -23,6 +23,7 @@ from tensorkiln.errors import (
 )
 from tests.sandbox.boxes import failure, in_sandbox, ping
 from tests.sandbox.processes import alive
+from tests.service.failing import INSTALL, STAGE
 from tests.service.server import await_end, children, jobs
 
 pytestmark = pytest.mark.xdist_group("box")
@@ -36,7 +37,7 @@ Box = Callable[[Callable[[Sandbox], Awaitable[None]]], None]
 def box() -> Iterator[Box]:
     """Runs a test with a sandbox that is that of all who leave its fork server alive."""
     with asyncio.Runner() as runner:
-        sandbox = Sandbox(test_hooks=True, max_output_mib=16)
+        sandbox = Sandbox((INSTALL,), max_output_mib=16)
         try:
             runner.run(sandbox.start())
             yield lambda test: runner.run(_run(test, sandbox))
@@ -52,7 +53,7 @@ async def _run(test: Callable[[Sandbox], Awaitable[None]], sandbox: Sandbox) -> 
 
 
 @pytest.mark.parametrize(
-    ("hook", "kind", "details"),
+    ("how", "kind", "details"),
     [
         ("segfault", CrashedError, {"signal": "SIGSEGV"}),
         ("abort", CrashedError, {"signal": "SIGABRT"}),
@@ -66,16 +67,16 @@ async def _run(test: Callable[[Sandbox], Awaitable[None]], sandbox: Sandbox) -> 
     ],
 )
 def test_a_failure_of_native_code_has_its_own_error_and_the_next_job_runs(
-    box: Box, hook: str, kind: type[TensorkilnError], details: dict[str, Any]
+    box: Box, how: str, kind: type[TensorkilnError], details: dict[str, Any]
 ) -> None:
     # A stack grows to 64 MiB, which is to fit into the memory.
-    limits = Limits(5.0, 256, 4) if hook == "overflow_stack" else LIMITS
+    limits = Limits(5.0, 256, 4) if how == "overflow_stack" else LIMITS
 
     async def fails(sandbox: Sandbox) -> None:
         for _ in range(2):
-            error = await failure(sandbox, hook, limits)
+            error = await failure(sandbox, how, limits)
             assert type(error) is kind
-            assert error.details["stage"] == "test-hook"
+            assert error.details["stage"] == STAGE
             assert error.details.items() >= details.items()
             await ping(sandbox)
         assert sandbox.restarts == 0
@@ -83,13 +84,13 @@ def test_a_failure_of_native_code_has_its_own_error_and_the_next_job_runs(
     box(fails)
 
 
-@pytest.mark.parametrize("hook", ["hang", "stop"])
-def test_a_process_that_hangs_is_killed_at_its_deadline(box: Box, hook: str) -> None:
+@pytest.mark.parametrize("how", ["hang", "stop"])
+def test_a_process_that_hangs_is_killed_at_its_deadline(box: Box, how: str) -> None:
     async def hangs(sandbox: Sandbox) -> None:
         for deadline_s in (0.2, 0.4):
-            error = await failure(sandbox, hook, Limits(deadline_s, 64, 4))
+            error = await failure(sandbox, how, Limits(deadline_s, 64, 4))
             assert isinstance(error, DeadlineExceededError)
-            expected = {"stage": "test-hook", "signal": "SIGKILL", "deadline_s": deadline_s}
+            expected = {"stage": STAGE, "signal": "SIGKILL", "deadline_s": deadline_s}
             assert error.details.items() >= expected.items()
         assert sandbox.pid is not None
         for child in jobs(sandbox.pid):
@@ -103,7 +104,7 @@ def test_jobs_run_beside_a_hanging_one(box: Box) -> None:
     async def beside(sandbox: Sandbox) -> None:
         begun = asyncio.Event()
         unending = Limits(deadline_s=3600.0, memory_mib=64, file_mib=4)
-        hanging = asyncio.create_task(sandbox.run("hook", Message({"hook": "hang"}), unending, lambda _: begun.set()))
+        hanging = asyncio.create_task(sandbox.run("fail", Message({"how": "hang"}), unending, lambda _: begun.set()))
         await begun.wait()
         await asyncio.gather(*(ping(sandbox) for _ in range(8)))
         assert not hanging.done()
@@ -128,17 +129,9 @@ def test_a_job_can_neither_fork_nor_run_programs_nor_signal_nor_connect_nor_open
     async def tries(sandbox: Sandbox) -> None:
         ready = await sandbox.start()
         assert set(ready.mechanisms) >= {"fork", "rlimits", "no_new_privs", "seccomp"}
-        assert await sandbox.run("hook", Message({"hook": "escape"}), LIMITS) == Message()
+        assert await sandbox.run("fail", Message({"how": "escape"}), LIMITS) == Message()
 
     box(tries)
-
-
-def test_without_the_setting_there_are_no_hooks() -> None:
-    async def refuses(sandbox: Sandbox) -> None:
-        with pytest.raises(RequestError, match="not enabled"):
-            await sandbox.run("hook", Message({"hook": "abort"}), LIMITS)
-
-    in_sandbox(refuses, test_hooks=False)
 
 
 def test_a_fork_server_that_dies_is_replaced_and_its_job_started_again() -> None:
@@ -146,14 +139,14 @@ def test_a_fork_server_that_dies_is_replaced_and_its_job_started_again() -> None
         first = sandbox.pid
         assert first is not None
         stages: list[str] = []
-        hanging = asyncio.create_task(sandbox.run("hook", Message({"hook": "hang"}), Limits(1.0, 64, 4), stages.append))
+        hanging = asyncio.create_task(sandbox.run("fail", Message({"how": "hang"}), Limits(1.0, 64, 4), stages.append))
         while not stages:
             await asyncio.sleep(0.01)
         (child,) = jobs(first)
         os.kill(first, signal.SIGKILL)
         with pytest.raises(DeadlineExceededError):
             await hanging
-        assert stages == ["test-hook", "test-hook"]
+        assert stages == [STAGE, STAGE]
         assert sandbox.restarts == 1
         assert sandbox.pid not in (None, first)
         await_end(child)
@@ -171,7 +164,7 @@ def test_a_job_that_loses_two_fork_servers_says_so() -> None:
             os.kill(sandbox.pid, signal.SIGKILL)
 
         with pytest.raises(LostWorkerError) as caught:
-            await sandbox.run("hook", Message({"hook": "hang"}), LIMITS, kill)
+            await sandbox.run("fail", Message({"how": "hang"}), LIMITS, kill)
         assert caught.value.retryable
         assert len(stages) == 2
         await ping(sandbox)
@@ -185,7 +178,7 @@ def test_nothing_is_left_after_the_end() -> None:
     async def ends(sandbox: Sandbox) -> None:
         assert sandbox.pid is not None
         stages: list[str] = []
-        hanging = asyncio.create_task(sandbox.run("hook", Message({"hook": "hang"}), LIMITS, stages.append))
+        hanging = asyncio.create_task(sandbox.run("fail", Message({"how": "hang"}), LIMITS, stages.append))
         while not stages:
             await asyncio.sleep(0.01)
         left.extend([sandbox.pid, *jobs(sandbox.pid)])
@@ -201,7 +194,7 @@ def test_nothing_is_left_after_the_end() -> None:
 def test_a_caller_that_leaves_ends_its_job(box: Box) -> None:
     async def leaves(sandbox: Sandbox) -> None:
         stages: list[str] = []
-        hanging = asyncio.create_task(sandbox.run("hook", Message({"hook": "hang"}), LIMITS, stages.append))
+        hanging = asyncio.create_task(sandbox.run("fail", Message({"how": "hang"}), LIMITS, stages.append))
         while not stages:
             await asyncio.sleep(0.01)
         assert sandbox.pid is not None
@@ -221,7 +214,7 @@ def test_a_caller_that_leaves_while_the_fork_server_starts_again_leaves_no_other
         others = set(children(os.getpid())) - {first}
         os.kill(first, signal.SIGKILL)
         await_end(first)
-        impatient = asyncio.create_task(sandbox.run("hook", Message({"hook": "hang"}), LIMITS))
+        impatient = asyncio.create_task(sandbox.run("fail", Message({"how": "hang"}), LIMITS))
         while not (started := set(children(os.getpid())) - others - {first}):
             await asyncio.sleep(0.01)
         impatient.cancel()

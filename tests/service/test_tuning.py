@@ -162,5 +162,5 @@ def test_an_unknown_word_is_refused(patient: Server, word: str) -> None:
 
 def test_measuring_that_crashes_is_blamed_on_its_stage(patient: Server) -> None:
     body = encoded({"graph": layer(75), "target": NATIVE, "options": {"tuned": "measure"}})
-    answer = patient.compile(body, hook="segfault")
+    answer = patient.compile(body, "segfault")
     assert (answer.status_code, answer.json()["code"]) == (422, "compile.crashed")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable, Iterator
 from hashlib import sha256
 from typing import Any
@@ -21,9 +22,10 @@ from service.settings import Settings
 from tensorkiln.errors import CrashedError, RequestError, TensorkilnError
 from tests.sandbox.boxes import LIMITS, in_sandbox, ping
 from tests.service.bodies import V3, compile_body, encoded, graph
-from tests.service.warm_ups import LIE, LIES, OTHER_LIES
+from tests.service.failing import INSTALL, failing
+from tests.service.warm_ups import LIE, LIES
 
-WARM_UPS = tuple(f"tests.service.warm_ups:{name}" for name in ("lie", "lie_about_the_rest", "ask_wrongly"))
+WARM_UPS = tuple(f"tests.service.warm_ups:{name}" for name in ("lie", "ask_wrongly"))
 Test = Callable[[Engine], Awaitable[None]]
 
 
@@ -34,9 +36,9 @@ def body(content: Any) -> Body:
 
 @pytest.fixture(scope="module")
 def with_engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Test], None]]:
-    """Runs a test with an engine whose jobs lie when they are told to by the hook or by the graph of a request."""
-    settings = Settings(home=tmp_path_factory.mktemp("engine"), test_hooks=True)
-    reader, compiler = (Sandbox((each, *WARM_UPS), test_hooks=True) for each in (READING, COMPILING))
+    """Runs a test with an engine whose jobs lie when they are told to by the graph of a request."""
+    settings = Settings(home=tmp_path_factory.mktemp("engine"))
+    reader, compiler = (Sandbox((each, *WARM_UPS, INSTALL)) for each in (READING, COMPILING))
 
     async def run(test: Test) -> None:
         with acting_as(LOCAL):
@@ -64,8 +66,9 @@ def test_an_answer_that_lacks_or_garbles_something_is_a_crash(with_engine: Calla
     found: dict[str, str] = {}
 
     async def test(engine: Engine) -> None:
-        for lie in LIES:
-            found[lie] = (await refused(lie, engine.compile(body(compile_body()), lie))).message
+        for rows, lie in enumerate(LIES["compile"], 100):
+            wire = graph(name=f"{LIE}compile.{lie}", rows=rows)
+            found[lie] = (await refused(lie, engine.compile(body(compile_body(wire))))).message
 
     with_engine(test)
     assert "artifacts" in found["no_artifacts"]
@@ -78,26 +81,25 @@ def test_a_job_that_reads_or_writes_for_a_request_is_not_believed_either(
     with_engine: Callable[[Test], None],
 ) -> None:
     async def test(engine: Engine) -> None:
-        for kind, lies in OTHER_LIES.items():
-            for lie in lies:
-                wire = graph(name=f"{LIE}{kind}.{lie}")
-                # Two targets, whose programs no compile puts into one answer; a renaming is used for an error alone.
-                asked = compile_body(wire, [V3, "cpu:x86-64-v2"])
-                if kind == "validate":
-                    error = await refused(lie, engine.validate(body({"graph": wire})))
-                elif kind == "split":
-                    error = await refused(lie, engine.split(body({"requests": [asked]})))
-                elif lie == "a_renaming_of_nothing":
-                    await refused(lie, engine.compile(body(asked), "refuse"))
-                    continue
-                else:
-                    error = await refused(lie, engine.compile(body(asked)))
-                assert await engine.blobs.holds([error.details["reproducer"]])
-                if kind == "prepare":
-                    await refused(lie, engine.explain(body(asked)))
-                elif kind == "render":
-                    # The programs are stored now: whoever reads the request writes the answer.
-                    await refused(lie, engine.compile(body(asked)))
+        for kind, lie in ((kind, lie) for kind, lies in LIES.items() for lie in lies if kind != "compile"):
+            wire = graph(name=f"{LIE}{kind}.{lie}")
+            # Two targets, whose programs no compile puts into one answer; a renaming is used for an error alone.
+            asked = compile_body(wire, [V3, "cpu:x86-64-v2"])
+            if kind == "validate":
+                error = await refused(lie, engine.validate(body({"graph": wire})))
+            elif kind == "split":
+                error = await refused(lie, engine.split(body({"requests": [asked]})))
+            elif lie == "a_renaming_of_nothing":
+                await refused(lie, engine.compile(body(json.loads(failing(encoded(asked), "refuse")))))
+                continue
+            else:
+                error = await refused(lie, engine.compile(body(asked)))
+            assert await engine.blobs.holds([error.details["reproducer"]])
+            if kind == "prepare":
+                await refused(lie, engine.explain(body(asked)))
+            elif kind == "render":
+                # The programs are stored now: whoever reads the request writes the answer.
+                await refused(lie, engine.compile(body(asked)))
         # The truth is believed.
         assert (await engine.compile(body(compile_body(target=[V3, "cpu:x86-64-v2"])))).startswith(b'{"programs"')
 

@@ -23,6 +23,7 @@ from service.sandbox.spawn import Spawned
 from service.sandbox.warm_ups import COMPILING
 from tensorkiln.errors import CrashedError, UnavailableError
 from tests.sandbox.processes import name
+from tests.service.failing import INSTALL
 from tests.service.server import await_end, children
 from tests.service.warm_ups import HELD_MIB
 
@@ -74,14 +75,14 @@ def test_why_a_fork_server_has_ended_is_told_to_whoever_looks_later() -> None:
 
 def test_what_a_warm_up_holds_is_not_counted_against_a_job() -> None:
     async def run() -> None:
-        small, large = Sandbox(test_hooks=True), Sandbox((f"{HERE}:grow",), test_hooks=True)
+        small, large = Sandbox(), Sandbox((f"{HERE}:grow", INSTALL))
         try:
             baseline = (await small.start()).baseline_mib
             assert (await large.start()).baseline_mib >= baseline + HELD_MIB
             await ping(large)
             # Its peak is above the limit, but what it added is not.
             with pytest.raises(CrashedError) as caught:
-                await large.run("hook", Message({"hook": "segfault"}), LIMITS)
+                await large.run("fail", Message({"how": "segfault"}), LIMITS)
             assert caught.value.details["peak_mib"] >= HELD_MIB > LIMITS.memory_mib
         finally:
             await small.close()

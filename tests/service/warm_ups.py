@@ -12,12 +12,11 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any, cast
 
-from service.sandbox import hooks
 from service.sandbox.child import Job, Outlet
 from service.sandbox.frames import Message
 from service.sandbox.jobs import JOBS
-from service.sandbox.jobs.compile_action import compile_action
 from tensorkiln.errors import CrashedError, DiagnosticError, RequestError
+from tests.service.failures import fail
 
 HELD_MIB = 96
 _held: list[bytes] = []
@@ -36,26 +35,23 @@ def grow() -> None:
     _held.append(b"x" * (HELD_MIB << 20))
 
 
-LIES: dict[str, Callable[[dict[str, Any], dict[str, bytes]], object]] = {
-    "no_artifacts": lambda header, parts: header.pop("artifacts"),
-    "no_stages": lambda header, parts: header.pop("stages"),
-    "artifacts_of_numbers": lambda header, parts: header.update(artifacts=[1, 2]),
-    "artifacts_of_paths": lambda header, parts: header.update(artifacts=["../../keys"]),
-    "one_artifact": lambda header, parts: header.update(artifacts="0" * 64),
-    "a_list_of_stages": lambda header, parts: header.update(stages=["parse"]),
-    "unknown_bytes": lambda header, parts: header.update(artifacts=["0" * 64]),
-    "no_program": lambda header, parts: parts.pop("program"),
-    "no_answer": lambda header, parts: parts.pop("answer"),
-    "an_empty_answer": lambda header, parts: parts.update(answer=b""),
-}
-"""What a compile under foreign control may say of itself, by the name of the hook that makes it."""
-
-
 def _first(header: dict[str, Any], **changes: Any) -> None:
     header["actions"][0].update(changes)
 
 
-OTHER_LIES: dict[str, dict[str, Callable[[dict[str, Any], dict[str, bytes]], object]]] = {
+LIES: dict[str, dict[str, Callable[[dict[str, Any], dict[str, bytes]], object]]] = {
+    "compile": {
+        "no_artifacts": lambda header, parts: header.pop("artifacts"),
+        "no_stages": lambda header, parts: header.pop("stages"),
+        "artifacts_of_numbers": lambda header, parts: header.update(artifacts=[1, 2]),
+        "artifacts_of_paths": lambda header, parts: header.update(artifacts=["../../keys"]),
+        "one_artifact": lambda header, parts: header.update(artifacts="0" * 64),
+        "a_list_of_stages": lambda header, parts: header.update(stages=["parse"]),
+        "unknown_bytes": lambda header, parts: header.update(artifacts=["0" * 64]),
+        "no_program": lambda header, parts: parts.pop("program"),
+        "no_answer": lambda header, parts: parts.pop("answer"),
+        "an_empty_answer": lambda header, parts: parts.update(answer=b""),
+    },
     "prepare": {
         "no_actions": lambda header, parts: header.pop("actions"),
         "actions_of_none": lambda header, parts: header.update(actions=[]),
@@ -105,13 +101,13 @@ OTHER_LIES: dict[str, dict[str, Callable[[dict[str, Any], dict[str, bytes]], obj
         "too_many_requests": lambda header, parts: parts.update({str(position): b"{}" for position in range(300)}),
     },
 }
-"""What the other jobs may say, by kind and by the name of the graph that has them say it, after LIE."""
+"""What jobs under foreign control may say, by kind and by the name of the graph that has them say it, after LIE."""
 
 LIE = "lie."
 
 
-def lie_about_the_rest() -> None:
-    """Have the jobs of OTHER_LIES answer so to graphs with such names."""
+def lie() -> None:
+    """Have the jobs of LIES answer so to graphs with such names."""
     jobs = cast(dict[str, Job], JOBS)
 
     def lying(kind: str, honest: Job) -> Job:
@@ -119,14 +115,14 @@ def lie_about_the_rest() -> None:
             answer = honest(request, outlet)
             said, parts = dict(answer.header), dict(answer.parts)
             text = b"".join(request.parts.values())
-            for name, tell in OTHER_LIES[kind].items():
+            for name, tell in LIES[kind].items():
                 if f'"{LIE}{kind}.{name}"'.encode() in text:
                     tell(said, parts)
             return Message(said, parts)
 
         return job
 
-    for kind in OTHER_LIES:
+    for kind in LIES:
         jobs[kind] = lying(kind, jobs[kind])
     # One job does what two of these do.
     answer: Any = import_module("service.sandbox.jobs.answer")
@@ -157,22 +153,6 @@ def ask_wrongly() -> None:
 def ask_where_nothing_is_asked() -> None:
     """Have the job `ping` ask something."""
     cast(dict[str, Job], JOBS)["ping"] = lambda request, outlet: outlet.ask(request)
-
-
-def lie() -> None:
-    """Have compiles with a hook of LIES answer so."""
-
-    def lying(request: Message, outlet: Outlet) -> Message:
-        header = dict(request.header)
-        if header.get("hook") not in LIES:
-            return compile_action(request, outlet)
-        tell = LIES[header.pop("hook")]
-        answer = compile_action(Message(header, request.parts), outlet)
-        said, parts = dict(answer.header), dict(answer.parts)
-        tell(said, parts)
-        return Message(said, parts)
-
-    cast(dict[str, Job], JOBS)["compile"] = lying
 
 
 def _refuse(outlet: Outlet) -> None:
@@ -226,13 +206,13 @@ DEEDS: dict[str, Callable[[Outlet], object]] = {
 
 
 def do_as_told() -> None:
-    """Have the job `ping` do what its header says that it is to `do`, one of DEEDS or a hook, and tell its process."""
+    """Have the job `ping` do what its header says that it is to `do`, a deed or a failure, and tell its process."""
 
     def job(request: Message, outlet: Outlet) -> Message:
         what = request.header.get("do")
         if what is None:
             return Message(request.header)
-        deed = DEEDS[what](outlet) if what in DEEDS else hooks.run(what, outlet)
+        deed = DEEDS[what](outlet) if what in DEEDS else fail(what, outlet)
         return Message({**_mine().header, **({"deed": deed} if isinstance(deed, str) else {})})
 
     cast(dict[str, Job], JOBS)["ping"] = job

@@ -29,7 +29,7 @@ async def accepted(house: House, answer: bytes | None = None) -> Job:
     jobs = house.jobs()
     try:
         with acting_as(LOCAL):
-            return await jobs.accept(BODY, None, answer)
+            return await jobs.accept(BODY, answer)
     finally:
         await jobs.close()
 
@@ -44,7 +44,7 @@ def test_a_job_that_was_accepted_is_done_after_a_power_failure(
         house = House(power.root)
         jobs = house.jobs()
         with acting_as(LOCAL):
-            job = await jobs.accept(BODY, None)
+            job = await jobs.accept(BODY)
         left = power.lazily() if kind == "lazily" else power.eagerly()
         await jobs.close()
         again = House(restored(left, tmp_path / "again")).jobs()
@@ -73,7 +73,7 @@ def test_a_job_is_open_or_has_ended_whenever_the_power_fails(tmp_path: Path, mon
         jobs = house.jobs()
         await jobs.start()
         with acting_as(LOCAL):
-            job = await jobs.accept(BODY, None)
+            job = await jobs.accept(BODY)
             power.cuts = []
             power.cut()
         await ended(jobs, job.record.id)

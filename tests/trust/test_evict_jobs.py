@@ -22,7 +22,7 @@ async def job_with(stocked: Stocked, *numbers: int) -> Path:
     entries = [await stocked.programs.entry((await stocked.save(number)).digest) for number in numbers]
     answer = with_signatures(b'{"programs":[]}', ["", *(entry.signature for entry in entries if entry is not None)])
     with acting_as(LOCAL):
-        job = (await House(stocked.root).jobs().accept(BODY, None, answer)).record
+        job = (await House(stocked.root).jobs().accept(BODY, answer)).record
     return stocked.root / "jobs" / "ended" / job.id[:2] / job.id
 
 

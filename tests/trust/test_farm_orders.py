@@ -29,7 +29,7 @@ PASSING = UnavailableError("The store was away.").to_problem()
 
 
 def order(number: int = 1, task: str = "task", **changes: Any) -> Task:
-    return replace(Task(task, 1, action(number).components, False, None, False, False, 5.0), **changes)
+    return replace(Task(task, 1, action(number).components, False, False, 5.0), **changes)
 
 
 def path(what: str, task: str = "task") -> str:

@@ -115,8 +115,6 @@ class FarmEngine:
             attempt=1,
             action=wanted.action.components,
             with_dumps=wanted.with_dumps,
-            hook=wanted.hook,
-            is_poison=wanted.is_poison,
             replaces=order.replaces,
             deadline_s=self._deadline_s,
             trace=traceparent(),

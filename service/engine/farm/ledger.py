@@ -55,8 +55,6 @@ class Task:
     attempt: int
     action: Mapping[str, Any]
     with_dumps: bool
-    hook: str | None
-    is_poison: bool
     replaces: bool
     deadline_s: float
     trace: str = ""

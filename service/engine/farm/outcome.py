@@ -34,15 +34,13 @@ class Outcome:
         if result.problem is None:
             return await self._made(order.wanted, result, attempt)
         # Of an order that was given up, what a worker said may be lost, or not believed, and not what it made.
-        is_given_up = not result.worker and order.wanted.hook is None and not order.replaces
+        is_given_up = not result.worker and not order.replaces
         if is_given_up and isinstance(await self._find(order.wanted), Entry):
             return await self._made(order.wanted, result, attempt)
         raise error_from_problem(result.problem)
 
     async def _made(self, wanted: Wanted, result: Result, attempt: int) -> Made:
-        found = result.entry if wanted.hook is not None else None
-        if found is None:
-            found = await self._find(wanted)
+        found = await self._find(wanted)
         program = await self._blobs.get(found.program) if isinstance(found, Entry) else None
         if not isinstance(found, Entry) or program is None:
             raise UnavailableError("What the farm has made is not in the store; try again.")

@@ -7,7 +7,6 @@ from service.sandbox.child import Job
 from .answer import answer
 from .canary import canary
 from .compile_action import compile_action
-from .hook import hook
 from .ping import ping
 from .prepare import prepare
 from .render import render
@@ -21,7 +20,6 @@ JOBS: Mapping[str, Job] = {
     "answer": answer,
     "canary": canary,
     "compile": compile_action,
-    "hook": hook,
     "ping": ping,
     "prepare": prepare,
     "render": render,

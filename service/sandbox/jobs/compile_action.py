@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from service.sandbox import hooks
 from service.sandbox.child import Outlet
 from service.sandbox.frames import Message
 from tensorkiln.graph import Graph
@@ -16,7 +15,7 @@ STORED = CacheInfo(status="hit", reason="stored program")
 
 
 def compile_action(request: Message, outlet: Outlet) -> Message:
-    """The part `graph` is canonical; the header gives `digest`, `target`, `options`, `provenance` and maybe a `hook`.
+    """The part `graph` is canonical; the header gives `digest`, `target`, `options` and `provenance`.
 
     The answer: `artifacts` (their SHA-256s), `stages` (name to SHA-256 of its dump) and `seconds` (name to its time) in
     the header; the parts `program` (a `CompiledProgram` in canonical names, which any other compile of the action gives
@@ -25,8 +24,6 @@ def compile_action(request: Message, outlet: Outlet) -> Message:
     `render`, and its parts `answer` and `repeat` come with the others.
     """
     header = request.header
-    if "hook" in header:
-        hooks.run(header["hook"], outlet)
     # Imported here as well as by the fork server, so that a sandbox without the compiler can run the other jobs.
     from passes.compile import CompileRequest, compile_request
 

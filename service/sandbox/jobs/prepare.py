@@ -8,7 +8,6 @@ from hashlib import sha256
 from typing import Any
 
 from service.action import Action
-from service.sandbox import hooks
 from service.sandbox.child import Outlet
 from service.sandbox.frames import Message
 from tensorkiln.canonical import Canonical, canonicalize, graph_json
@@ -24,8 +23,6 @@ def prepare(request: Message, outlet: Outlet) -> Message:
     The header gives `build_id` and `salt`. The answer: `actions` (the components of each, in the order of the targets)
     and `dump_stages`; the parts `graph` (canonical, JSON) and `renaming` (for the job `render`).
     """
-    if "hook" in request.header:
-        hooks.run(request.header["hook"], outlet)
     outlet.stage("parse")
     fields = parse_envelope(request.parts["body"], *OF_COMPILE)
     targets = parse_targets(fields["target"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from service.sandbox import hooks
 from service.sandbox.child import Outlet
 from service.sandbox.frames import Message
 from tensorkiln.graph import Graph
@@ -13,8 +12,6 @@ from tensorkiln.target import Target
 def tune(request: Message, outlet: Outlet) -> Message:
     """The request is that of the job `compile`. The part `program` of the answer is a `Tuning`, as JSON."""
     header = request.header
-    if "hook" in header:
-        hooks.run(header["hook"], outlet)
     # Imported here, so that a sandbox without the compiler can run the other jobs.
     from passes.compile import CompileRequest
     from service.sandbox import timing

@@ -1,6 +1,6 @@
-"""Ways in which native code fails, on request: how the tests make a compile crash, hang or grow.
+"""Compilers that fail: ways in which native code crashes, hangs and grows, and which graphs make it do so.
 
-Only with KILN_TEST_HOOKS=1 in the environment of the service.
+A graph says by the shape of one of its inputs how it fails, as `tests.service.failing` has it.
 """
 
 from __future__ import annotations
@@ -9,34 +9,58 @@ import ctypes
 import mmap
 import os
 import platform
+import re
 import signal
+import sys
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
-from typing import Final, NoReturn
+from typing import Any, Final, NoReturn, cast
 
-from tensorkiln.errors import DiagnosticError, RequestError
+from service.sandbox import frames
+from service.sandbox.child import Job, Outlet
+from service.sandbox.confine import MIB
+from service.sandbox.frames import Message
+from service.sandbox.jobs import JOBS
+from tensorkiln.errors import DiagnosticError
 
-from . import frames
-from .child import Outlet
-from .confine import MIB
+from .failing import COMPILE, NAMES, READ, STAGE
 
-VARIABLE: Final = "KILN_TEST_HOOKS"
-STAGE: Final = "test-hook"
-
-
-def are_enabled() -> bool:
-    """Whether this process was started with hooks."""
-    return os.environ.get(VARIABLE) == "1"
+_MARK: Final = re.compile(rb"\[\s*1,\s*2,\s*1,\s*2,\s*([12]),\s*(\d+),\s*(\d+)\s*\]")
+"""The shape of the input: what fails, how, and a number that makes the graph another."""
 
 
-def run(name: str, outlet: Outlet) -> None:
-    """Do what the hook `name` does; most do not return. RequestError for a name that is none."""
-    if not are_enabled():
-        raise RequestError(f"Test hooks are not enabled; the service runs without {VARIABLE}=1.")
-    if name not in HOOKS:
-        raise RequestError(f"There is no test hook {name!r}; there are {', '.join(HOOKS)}.")
+def fail(name: str, outlet: Outlet) -> None:
+    """Fail in the way that has this name; most do not return."""
     outlet.stage(STAGE)
-    HOOKS[name](outlet)
+    FAILURES[name](outlet)
+
+
+def install() -> None:
+    """Have the compiler of this process, and what reads its requests, fail as graphs say; and a job `fail` by name."""
+    jobs = cast(dict[str, Job], JOBS)
+
+    def heeding(what: int, honest: Job) -> Job:
+        def job(request: Message, outlet: Outlet) -> Message:
+            for content in request.parts.values():
+                for found in _MARK.finditer(content):
+                    if int(found[1]) == what:
+                        fail(NAMES[int(found[2]) - 1], outlet)
+            return honest(request, outlet)
+
+        return job
+
+    def failed(request: Message, outlet: Outlet) -> Message:
+        fail(request.header["how"], outlet)
+        return Message()
+
+    jobs["fail"] = failed
+    for kind in ("compile", "tune"):
+        jobs[kind] = heeding(COMPILE, jobs[kind])
+    jobs["prepare"] = heeding(READ, jobs["prepare"])
+    # One job does what this one does, and more.
+    answer: Any = import_module("service.sandbox.jobs.answer")
+    answer.prepare = jobs["prepare"]
 
 
 def _segfault(outlet: Outlet) -> None:
@@ -65,7 +89,7 @@ def _bus_error(outlet: Outlet) -> None:
 
 def _throw(outlet: Outlet) -> None:
     """A C++ exception that nobody catches."""
-    ctypes.PyDLL("libstdc++.so.6")._ZSt21__throw_runtime_errorPKc(b"thrown by the test hook")
+    ctypes.PyDLL("libstdc++.so.6")._ZSt21__throw_runtime_errorPKc(b"thrown on purpose")
 
 
 def _spin(outlet: Outlet) -> None:
@@ -106,8 +130,6 @@ def _overflow_stack(outlet: Outlet) -> None:
     items = (ctypes.c_int * 2)(1, 2)
     comparison = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
     callback = comparison(lambda _left, _right: libc.qsort(items, 2, 4, callback) or 0)
-    import sys
-
     sys.setrecursionlimit(1 << 30)
     libc.qsort(items, 2, 4, callback)
 
@@ -177,8 +199,8 @@ def _stop(outlet: Outlet) -> None:
 
 
 def _refuse(outlet: Outlet) -> NoReturn:
-    """What a pass does that cannot lower the second node of the canonical graph."""
-    raise DiagnosticError("The test hook refuses /nodes/1.", pointers=["/nodes/1/in_var"], details={"stage": STAGE})
+    """What a pass does that cannot lower the third node of the canonical graph."""
+    raise DiagnosticError("The compiler refuses /nodes/2.", pointers=["/nodes/2/in_var"], details={"stage": STAGE})
 
 
 def _few_operations(outlet: Outlet) -> None:
@@ -209,7 +231,7 @@ def _escape(outlet: Outlet) -> None:
         raise AssertionError(f"the process could {name}")
 
 
-HOOKS: Final[dict[str, Callable[[Outlet], None]]] = {
+FAILURES: Final[dict[str, Callable[[Outlet], None]]] = {
     "segfault": _segfault,
     "abort": _abort,
     "illegal_instruction": _illegal_instruction,
