@@ -15,6 +15,7 @@ import pytest
 from service.coding.zstandard import zstd
 from tests.faults.memory import forget_peak, peak_mib, resident_mib
 from tests.faults.size import sized
+from tests.service.bodies import compile_body, encoded
 from tests.service.server import JSON, Server
 
 BODY_MIB = 57
@@ -72,9 +73,8 @@ def test_refused_bodies_of_57_mib_leave_nothing(case: str, tmp_path: Path, size:
 
 def test_processes_that_send_too_much_leave_nothing(tmp_path: Path, size: Callable[[int, int], int]) -> None:
     with Server(tmp_path / "kiln", fails=True) as server:
-        for number in range(size(4, 20)):
-            body = b'{"graph":{},"target":[]}' + b" " * number
-            assert server.post("/compile", body, fails="prepare:output").status_code == 422
+        for _ in range(size(4, 20)):
+            assert server.compile(encoded(compile_body()), "prepare:output").status_code == 422
         left, seconds = left_mib(server.pid)
         print(f"{left:.0f} MiB {seconds:.1f} s after the last")
         assert left <= MAX_LEFT_MIB

@@ -9,6 +9,7 @@ import pytest
 from service.identity.scopes import Scope
 from tests.identity.guarded import GUARDED, Guarded, refusal
 from tests.service.bodies import compile_body, encoded, graph
+from tests.service.failing import failing
 from tests.service.server import cache
 from tests.service.stored import at_rest
 
@@ -40,12 +41,12 @@ def test_hits_of_a_reader_are_repeated_and_not_stored(guarded: Guarded, scopes: 
 def test_a_readers_crash_is_told_and_leaves_no_reproducer(guarded: Guarded) -> None:
     reader, writer = guarded.key("falls", Scope.CACHE_READ), guarded.key("falls")
     before = stored(guarded)
-    body = encoded(compile_body(graph(name="falls")))
-    told = guarded.send(reader, "POST", "/compile", body, fails="prepare:segfault")
+    body = failing(encoded(compile_body(graph(name="falls"))), "prepare:segfault")
+    told = guarded.send(reader, "POST", "/compile", body)
     assert refusal(told) == (422, "compile.crashed")
     assert told.json()["details"]["signal"] == "SIGSEGV"
     assert "reproducer" not in told.json()["details"]
     assert stored(guarded) == before
-    told = guarded.send(writer, "POST", "/compile", body, fails="prepare:segfault")
+    told = guarded.send(writer, "POST", "/compile", body)
     kept = guarded.send(writer, "GET", f"/artifacts/{told.json()['details']['reproducer']}")
     assert kept.content == body

@@ -22,6 +22,7 @@ from service.coding.zstandard import read_frame, zstd
 from tensorkiln.errors import LimitExceededError, RequestError
 from tests.faults.bombs import layered
 from tests.service.bodies import compile_body, encoded, graph
+from tests.service.failing import failing
 from tests.service.server import Server, cache
 
 LIMIT = 4 << 20
@@ -206,8 +207,8 @@ def test_an_unknown_coding_is_answered_with_those_that_are_known(server: Server)
 
 
 def test_a_coded_body_in_a_reproducer_is_stored_plain(server: Server) -> None:
-    body = encoded(compile_body(graph("exp2", rows=22)))
-    answer = server.post("/compile", zstd.compress(body), Content_Encoding="zstd", fails="prepare:segfault")
+    body = failing(encoded(compile_body(graph("exp2", rows=22))), "prepare:segfault")
+    answer = server.post("/compile", zstd.compress(body), Content_Encoding="zstd")
     reproducer = answer.json()["details"]["reproducer"]
     assert reproducer == sha256(body).hexdigest()
     assert server.http.get(f"/artifacts/{reproducer}").content == body
