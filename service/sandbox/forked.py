@@ -117,7 +117,7 @@ class Forked:
         )
 
 
-class Nursery:
+class Forker:
     """Forks processes that live for one of `jobs`, each with a directory of its own below `scratch`.
 
     They are confined by `confinement` as it is when they are forked, and let others go first when `gives_way`. Each is

@@ -27,7 +27,7 @@ from service.process.frozen_heap import frozen_heap
 from . import confine, control, probe
 from .child import Job
 from .control import Begin, Cancel, Expired, Fork, Ready, Refused, Unready
-from .forked import Forked, Nursery
+from .forked import Forked, Forker
 from .levels import Wall
 from .removal import remove
 from .remover import Remover
@@ -45,7 +45,7 @@ _NOT_QUIET_S = 5.0
 
 
 class ForkServer:
-    """Forks jobs in `nursery` on the orders that arrive at `orders`; their files are in `scratch`.
+    """Forks jobs in `forker` on the orders that arrive at `orders`; their files are in `scratch`.
 
     `afterwards` is for a quiet moment: what it loads, a job that comes before it loads for itself.
     """
@@ -54,13 +54,13 @@ class ForkServer:
         self,
         orders: socket.socket,
         scratch: Path,
-        nursery: Nursery,
+        forker: Forker,
         ready: Ready,
         afterwards: WarmUp | None = None,
     ) -> None:
         self._orders = orders
         self._scratch = scratch
-        self._nursery = nursery
+        self._forker = forker
         self._ready = ready
         self._selector = selectors.DefaultSelector()
         self._selector.register(orders, selectors.EVENT_READ, self._obey)
@@ -112,7 +112,7 @@ class ForkServer:
         try:
             with frozen_heap():
                 more()
-            self._nursery.measure()
+            self._forker.measure()
         except Exception:
             # Jobs load it themselves, and say what is wrong with it.
             traceback.print_exc()
@@ -149,7 +149,7 @@ class ForkServer:
         finally:
             os.close(channel)
         forked.begin(order)
-        if self._nursery.gives_way:
+        if self._forker.gives_way:
             # Again: the kernel may have had enough of that when the process was young.
             confine.give_way(forked.pid)
         self._running[order.job] = forked
@@ -174,7 +174,7 @@ class ForkServer:
 
     def _fork(self) -> Forked:
         """A process without a job. OSError when the operating system makes none."""
-        forked = self._nursery.fork()
+        forked = self._forker.fork()
         self._forked.add(forked)
         self._selector.register(forked.pidfd, selectors.EVENT_READ, lambda: self._bury(forked))
         self._selector.register(forked.stderr, selectors.EVENT_READ, lambda: self._listen(forked))
@@ -236,10 +236,10 @@ def main(arguments: Sequence[str]) -> None:
             _call(name, warm_up, orders)
         gc.collect()
     scratch = Path(begin.scratch)
-    nursery, ready = probe.settle(scratch, jobs, Wall(begin.wall), begin.namespaces)
+    forker, ready = probe.settle(scratch, jobs, Wall(begin.wall), begin.namespaces)
     compiles = COMPILING in warm_ups
-    nursery.gives_way = compiles and begin.gives_way
-    ForkServer(orders, scratch, nursery, ready, resolve_name(AFTERWARDS) if compiles else None).serve()
+    forker.gives_way = compiles and begin.gives_way
+    ForkServer(orders, scratch, forker, ready, resolve_name(AFTERWARDS) if compiles else None).serve()
 
 
 def _loaded(name: str, orders: socket.socket) -> WarmUp:

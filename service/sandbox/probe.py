@@ -16,7 +16,7 @@ from .cgroups import Cgroups
 from .child import Job
 from .confinement import Confinement
 from .control import Fork, Limits, Ready
-from .forked import Nursery
+from .forked import Forker
 from .frames import FrameError, Message
 from .landlock import Support
 from .levels import Level, Wall
@@ -28,7 +28,7 @@ _QUOTED: Final = 500
 _LEFT_OUT: Final = Support(0, "KILN_ISOLATION=process leaves Landlock out")
 
 
-def settle(scratch: Path, jobs: Mapping[str, Job], wall: Wall, outside: tuple[str, ...]) -> tuple[Nursery, Ready]:
+def settle(scratch: Path, jobs: Mapping[str, Job], wall: Wall, outside: tuple[str, ...]) -> tuple[Forker, Ready]:
     """Where processes are forked that are confined as strongly as works here, and what is to be said about it.
 
     `outside` are the namespaces of the service.
@@ -36,12 +36,12 @@ def settle(scratch: Path, jobs: Mapping[str, Job], wall: Wall, outside: tuple[st
     support = _LEFT_OUT if wall is Wall.PROCESS else landlock.support()
     shortcomings = [support.reason] if support.reason else []
     cgroups = Cgroups.delegated()
-    nursery = Nursery(scratch, jobs, Confinement(support.abi, paths.readable()), cgroups)
-    findings = _audition(nursery, scratch)
+    forker = Forker(scratch, jobs, Confinement(support.abi, paths.readable()), cgroups)
+    findings = _try_canary(forker, scratch)
     if support.abi and (isinstance(findings, str) or findings.hindered):
         shortcomings.append(f"Landlock is not used, as a job under it {_fault(findings)}")
-        nursery = Nursery(scratch, jobs, Confinement(0, ()), cgroups)
-        findings = _audition(nursery, scratch)
+        forker = Forker(scratch, jobs, Confinement(0, ()), cgroups)
+        findings = _try_canary(forker, scratch)
     if isinstance(findings, str) or findings.hindered:
         shortcomings.append(f"a job {_fault(findings)}")
     elif findings.escaped:
@@ -50,11 +50,11 @@ def settle(scratch: Path, jobs: Mapping[str, Job], wall: Wall, outside: tuple[st
     if level is Level.LANDLOCK:
         level, shortcoming = _outer_level(wall, outside)
         shortcomings += [shortcoming] if shortcoming else []
-    confinement = replace(nursery.confinement, level=level)
-    nursery.confinement = confinement
-    baseline_mib = nursery.baseline_bytes // confine.MIB
+    confinement = replace(forker.confinement, level=level)
+    forker.confinement = confinement
+    baseline_mib = forker.baseline_bytes // confine.MIB
     mechanisms = (*_mechanisms(confinement, wall), *(() if cgroups is None else ("cgroup",)))
-    return nursery, Ready(os.getpid(), baseline_mib, mechanisms, level.value, tuple(shortcomings))
+    return forker, Ready(os.getpid(), baseline_mib, mechanisms, level.value, tuple(shortcomings))
 
 
 def _outer_level(wall: Wall, outside: tuple[str, ...]) -> tuple[Level, str | None]:
@@ -79,8 +79,8 @@ def _fault(findings: Findings | str) -> str:
     return findings if isinstance(findings, str) else f"cannot {', '.join(findings.hindered)}"
 
 
-def _audition(nursery: Nursery, scratch: Path) -> Findings | str:
-    """What a canary forked here sings; how it ended when it sings nothing."""
+def _try_canary(forker: Forker, scratch: Path) -> Findings | str:
+    """What a canary forked here has found; how it ended when it tells nothing."""
     planted = scratch / _PLANTED
     planted.write_bytes(b"planted")
     prey = Prey(planted, os.getpid(), (_LIMITS.file_mib << 20) + 1, (_LIMITS.memory_mib << 20) + 1)
@@ -88,14 +88,14 @@ def _audition(nursery: Nursery, scratch: Path) -> Findings | str:
     with ours:
         ours.settimeout(_LIMITS.deadline_s)
         with theirs:
-            forked = nursery.fork()
+            forked = forker.fork()
             forked.hand_over(Fork(-1, "canary", _LIMITS), theirs.fileno())
         try:
             header = {"planted": str(prey.planted), "pid": prey.pid}
             sizes = {"file_bytes": prey.file_bytes, "memory_bytes": prey.memory_bytes}
             for piece in frames.encode_message(Message({**header, **sizes})):
                 ours.sendall(piece)
-            findings = _song(b"".join(iter(lambda: ours.recv(64 << 10), b"")))
+            findings = _findings_of(b"".join(iter(lambda: ours.recv(64 << 10), b"")))
         except (OSError, FrameError):
             findings = None
     end = forked.bury()
@@ -104,7 +104,7 @@ def _audition(nursery: Nursery, scratch: Path) -> Findings | str:
     return findings or f"ends with status {end.status}: {end.stderr[-_QUOTED:].strip()}"
 
 
-def _song(said: bytes) -> Findings | None:
+def _findings_of(said: bytes) -> Findings | None:
     for kind, payload in _split(said):
         if kind == frames.DONE:
             header = frames.decode_json(payload)
