@@ -13,8 +13,8 @@ from .ports import free_port
 class Farm:
     """Started by `start`, or as a context. `settings` are KILN_* variables of all, by their names in lower case.
 
-    With `fails`, compilers fail as graphs say. A worker does one order at a time: killing the group of one is losing one
-    place to compile at.
+    With `fails`, compilers fail as graphs say. A worker does one order at a time: killing the group of one is losing
+    one place to compile at.
     """
 
     def __init__(self, home: Path, *, services: int = 2, workers: int = 4, fails: bool = False, **settings: Any):
