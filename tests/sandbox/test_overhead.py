@@ -10,7 +10,7 @@ import pytest
 
 from tests.faults.size import FULL, sized
 
-MAX_MS = 20.0
+MAX_MS = 35.0
 
 
 @pytest.mark.faults
