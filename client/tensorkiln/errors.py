@@ -56,7 +56,8 @@ class TensorkilnError(Exception):
         self.details: dict[str, Any] = dict(details or {})
 
     def __str__(self) -> str:
-        where = f" (at {', '.join(self.pointers)})" if self.pointers else ""
+        # A pointer has the names of fields as somebody wrote them.
+        where = f" (at {', '.join(map(_printable, self.pointers))})" if self.pointers else ""
         return f"{self.message}{where}"
 
     def to_problem(self) -> dict[str, Any]:
@@ -71,6 +72,12 @@ class TensorkilnError(Exception):
             "pointers": list(self.pointers),
             "details": self.details,
         }
+
+
+def _printable(text: str) -> str:
+    return "".join(
+        each if each.isprintable() else each.encode("unicode_escape", "surrogatepass").decode() for each in text
+    )
 
 
 class InvalidGraphError(TensorkilnError):
