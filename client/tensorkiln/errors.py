@@ -60,6 +60,11 @@ class TensorkilnError(Exception):
         where = f" (at {', '.join(map(_printable, self.pointers))})" if self.pointers else ""
         return f"{self.message}{where}"
 
+    def _repr_html_(self) -> str:
+        from .show.program import error_html
+
+        return error_html(self)
+
     def to_problem(self) -> dict[str, Any]:
         """The RFC 9457 problem document of this error."""
         return {

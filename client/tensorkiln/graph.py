@@ -173,6 +173,18 @@ class Graph(Record):
         graph.model_post_init(None)
         return graph
 
+    def __repr__(self) -> str:
+        from .show.graph import graph_line
+
+        return graph_line(self)
+
+    __str__ = __repr__
+
+    def _repr_html_(self) -> str:
+        from .show.graph import graph_html
+
+        return graph_html(self)
+
     @property
     def types(self) -> Mapping[int, TensorType]:
         """The type of every var."""

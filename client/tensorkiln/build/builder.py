@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, cast
@@ -200,9 +201,7 @@ class Builder:
         def __getattr__(self, name: str) -> NoReturn:
             if name.startswith("__"):
                 raise AttributeError(name)
-            from .. import build
-
-            if name in build.__all__:
+            if name in getattr(sys.modules.get(__package__ or ""), "__all__", ()):
                 raise UnknownNameError(f"a builder has no {quoted(name)}: it is a function, tensorkiln.build.{name}")
             raise UnknownNameError(no_such("a builder", name, dir(Builder), {}))
 

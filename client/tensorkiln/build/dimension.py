@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 from ..dtypes import DType
 from ..expr import Dim, to_wire
 from .arithmetic import add, maximum, minimum, mul, negate, sub
+from .builder_argument import require_builder
 from .conversion import cast
 from .division import floor_divide, floor_remainder, truncating_divide, truncating_remainder
 from .element_type import DTypeLike, element_type
-from .operands import require_builder
 
 if TYPE_CHECKING:
     from .builder import Builder

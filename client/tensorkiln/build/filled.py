@@ -9,9 +9,9 @@ import numpy as np
 from ..dtypes import DType
 from ..expr import Dim, ceildiv
 from .arithmetic import add
+from .builder_argument import require_builder
 from .element_type import DTypeLike, element_type
 from .movement import expand, reshape, shrink
-from .operands import require_builder
 
 if TYPE_CHECKING:
     from .builder import Builder

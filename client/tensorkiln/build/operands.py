@@ -26,14 +26,6 @@ def require_tensor(value: object, operation: str) -> None:
         raise OperandError(f"{operation} takes a tensor of a graph, not {kind_of(value)}{_remedy(value)}")
 
 
-def require_builder(value: object, operation: str) -> None:
-    """OperandError for what is no builder, such as a shape."""
-    from .builder import Builder
-
-    if not isinstance(value, Builder):
-        raise OperandError(f"{operation} takes the builder first, as in {operation}(builder, …), not {kind_of(value)}")
-
-
 def _remedy(value: object) -> str:
     if isinstance(value, Expr):
         return f": dim_value(builder, {value}, dtype) makes one of a dimension"

@@ -9,11 +9,12 @@ from ..dtypes import DType
 from ..expr import product
 from .arithmetic import add, mul
 from .bits import shift_right
+from .builder_argument import require_builder
 from .conversion import cast
 from .element_type import DTypeLike, element_type
 from .filled import arange
 from .movement import reshape
-from .operands import Operand, alike, require_builder, require_tensor
+from .operands import Operand, alike, require_tensor
 from .transcendental import cos, log, sqrt
 
 if TYPE_CHECKING:

@@ -70,6 +70,15 @@ class Executor:
     def compiled(self) -> CompiledProgram:
         return self._loaded.program
 
+    @property
+    def bound(self) -> tuple[int, ...]:
+        """The vars of the graph that have their arrays already."""
+        return tuple(var for var in self._resident if var >= 0)
+
+    def given(self) -> Mapping[int, Array]:
+        """The arrays of those."""
+        return {var: self._resident[var] for var in self.bound}
+
     def bind(self, params: Mapping[int, Array]) -> Executor:
         """An executor with more inputs fixed; it shares code, constants and blocks with this one.
 

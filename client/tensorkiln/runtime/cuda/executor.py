@@ -71,6 +71,15 @@ class CudaExecutor:
     def compiled(self) -> CompiledProgram:
         return self._loaded.program
 
+    @property
+    def bound(self) -> tuple[int, ...]:
+        """The vars of the graph that have their arrays already."""
+        return tuple(var for var in self._resident if var >= 0)
+
+    def given(self) -> Mapping[int, Any] | None:
+        """None where some arrays are bound or a stream is chosen, which are of this process; else nothing."""
+        return None if self._resident or self._lane is not None else {}
+
     def bind(self, params: Mapping[int, Any]) -> CudaExecutor:
         """An executor with more inputs fixed, in the memory of the device; it shares everything else with this one.
 
