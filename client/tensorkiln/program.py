@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from .errors import DeviceError
-from .runtime.profile import ItemProfile
+from .expr import evaluate
+from .runtime.profile import ItemProfile, Profile
 from .spec import CompiledProgram, ProgramSpec
 from .uncollected import uncollected
 
@@ -195,13 +196,27 @@ class Program:
         """
         return self._with(self._executor.on(stream))
 
-    def profile(self, /, *arrays: Any, **symbols: int) -> tuple[ItemProfile, ...]:
-        """Run once and return what each schedule item took and was estimated to take, in order of execution."""
-        analysis, ranges = self.compiled.schedule.analysis, self.compiled.symbol_ranges
+    def profile(self, /, *arrays: Any, **symbols: int) -> Profile:
+        """Run once and return what each schedule item took and was estimated to take, in order of execution.
+
+        `save` of what is returned writes it as a trace for Perfetto, or as a roofline.
+        """
         taken = self._executor.profile(arrays, symbols)
+        target = self.compiled.target
+        title = f"{self.compiled.name or 'program'} on {target.kind}:{target.cpu or target.arch}"
+        threads = max((item.threads for item in taken), default=1)
+        counted = (self._counted(item, symbols) for item in taken)
+        return Profile(counted, title, is_gpu=target.kind != "cpu", threads=threads)
+
+    def _counted(self, item: ItemProfile, symbols: Mapping[str, int]) -> ItemProfile:
+        """The item with what the compiler counts and estimates of it."""
+        analysis = self.compiled.schedule.analysis
         if not analysis:
-            return taken
-        return tuple(replace(item, estimate_ns=analysis[item.item_id].ns_at(symbols, ranges)) for item in taken)
+            return item
+        found = analysis[item.item_id]
+        flops, read, written = (evaluate(dim, symbols) for dim in found.work)
+        estimate = found.ns_at(symbols, self.compiled.symbol_ranges)
+        return replace(item, estimate_ns=estimate, flops=flops, bytes=read + written)
 
     def planned_peak_bytes(self, /, **symbols: int) -> int:
         """Bytes that a call will allocate for temporaries, outputs and scratch, on a GPU also for inputs of the host.

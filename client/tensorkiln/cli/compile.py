@@ -102,10 +102,16 @@ def _write(path: Path, content: bytes) -> None:
 
 def _stage_files(program: CompiledProgram) -> list[tuple[str, Path]]:
     return [
-        (stage.name, Path(program.digest[:12]) / f"{index:02}-{stage.name}.txt")
+        (stage.name, Path(program.digest[:12]) / f"{index:02}-{stage.name}{_suffix(stage.name, program)}")
         for index, stage in enumerate(program.stages)
         if stage.dump is not None
     ]
+
+
+def _suffix(stage: str, program: CompiledProgram) -> str:
+    """By which an editor knows the language: LLVM IR, an assembler's, and MLIR of every other stage."""
+    assembler = ".ptx" if program.target.kind == "cuda" else ".s"
+    return {"translate": ".ll", "codegen": assembler}.get(stage, ".mlir")
 
 
 def _summary(targets: Sequence[str], programs: Sequence[CompiledProgram]) -> Table:

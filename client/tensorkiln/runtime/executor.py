@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
@@ -15,6 +14,7 @@ from ..spec import CompiledProgram
 from .arguments import fixed_specs, least_values
 from .blocks import BlockPool
 from .call_sizes import call_sizes
+from .clock import Clock
 from .frame import Frame
 from .host_arrays import accept, accept_results
 from .host_launch import HostLaunch, host_launches
@@ -24,7 +24,7 @@ from .memory import Array, Block, address_of, no_room
 from .outline import Outline
 from .plan import Plan, make_plan, named_output
 from .plans import Plans, Specs
-from .profile import ItemProfile, item_profile
+from .profile import ItemProfile, Span, item_profile
 from .short_calls import ShortCalls
 from .threads import MAX_THREADS, available_processors
 
@@ -149,14 +149,17 @@ class Executor:
         plan = self._plans.find(symbols) or self._plans.make(symbols, lambda specs: accept(specs, arrays))
         held, addresses = accept(plan.inputs, arrays)
         block = self._pool.take(plan.block_size)
-        spent: list[int] = []
+        spent: list[tuple[int, int, tuple[Span, ...]]] = []
+        clock = Clock()
         try:
             frame = self._frame(plan, block)
-            self._execute(plan, frame, block, addresses, around=lambda step: spent.append(_timed(step)))
+            self._execute(plan, frame, block, addresses, around=lambda step: spent.append(clock.timed(step)))
         finally:
             self._pool.give(block)
         del held
-        return tuple(item_profile(step, ns) for step, ns in zip(plan.steps, spent, strict=True))
+        return tuple(
+            item_profile(step, ns, start, spans) for step, (start, ns, spans) in zip(plan.steps, spent, strict=True)
+        )
 
     def planned_peak_bytes(self, symbols: Mapping[str, int]) -> int:
         """Bytes that a call at `symbols` allocates."""
@@ -229,9 +232,3 @@ def _plan(
     known = {buffers[spec.var]: address for spec, address in zip(fixed, addresses, strict=True)}
     known |= {buffer_id: address_of(array) for buffer_id, array in loaded.constants.items()}
     return make_plan(lay_out(outline, symbols), free, known, host_launches(loaded.kernels, threads))
-
-
-def _timed(step: Callable[[], object]) -> int:
-    start = time.perf_counter_ns()
-    step()
-    return time.perf_counter_ns() - start
