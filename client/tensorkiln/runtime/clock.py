@@ -13,10 +13,10 @@ from .profile import Span
 
 
 class Clock:
-    """Counts from when it is made; the threads that run something get numbers in order of appearance."""
+    """Counts from the begin of the first step; the threads that run something get numbers in order of appearance."""
 
     def __init__(self) -> None:
-        self._zero: Final = time.perf_counter_ns()
+        self._zero = 0
         self._lanes: dict[int, int] = {threading.get_ident(): 0}
         self._lock: Final = threading.Lock()
 
@@ -27,6 +27,7 @@ class Clock:
             function, shares = step.args
             step = partial(run_shares, partial(self._share, spans, function), shares)
         start = time.perf_counter_ns()
+        self._zero = self._zero or start
         step()
         taken = time.perf_counter_ns() - start
         begun = start - self._zero
