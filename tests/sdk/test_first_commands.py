@@ -5,13 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from tensorkiln import Graph
+from tensorkiln import Client, Graph
 from tensorkiln.cli.compile_all.files import GraphFile
 from tensorkiln.cli.compile_all.github import workflow_commands
 from tensorkiln.cli.compile_all.result import Result
-from tensorkiln.errors import InvalidGraphError
+from tensorkiln.errors import InvalidGraphError, TensorkilnError
 from tensorkiln.frontends.model import Model
 from tensorkiln.target_names import NEWEST_CUDA, full_name, note
+from tests.mistakes.tables import DOCUMENTS
+from tests.mistakes.test_mistakes import changed
 from tests.sdk.conftest import Kiln
 
 
@@ -125,3 +127,17 @@ def test_a_refused_graph_has_one_annotation_for_all_targets(tmp_path: Path) -> N
     assert len(lines) == 2
     assert "title=graph.invalid for cpu%3Ax86-64-v3%2C cuda%3Asm_90::it is none" in lines[0]
     assert "title=graph.invalid for cuda%3Asm_80::something else" in lines[1]
+
+
+@pytest.mark.parametrize("change", list(DOCUMENTS)[:6])
+def test_the_service_says_the_same_of_a_mistake_as_the_client(served: str, tmp_path: Path, change: str) -> None:
+    with Client(served, cache_dir=tmp_path) as client, pytest.raises(TensorkilnError) as caught:
+        client.validate(changed(change))
+    assert caught.value.message == DOCUMENTS[change]
+
+
+def test_a_key_that_an_open_service_does_not_look_at_is_said(kiln: Kiln, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KILN_API_KEY", "kiln_not_a_key")
+    found = {each["part"]: each for each in json.loads(kiln("doctor", "--json").stdout)["findings"]}
+    assert found["credential"]["status"] == "warn"
+    assert found["credential"]["found"] == "the service asks for none, and does not look at the key that is sent"
