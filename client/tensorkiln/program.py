@@ -11,7 +11,8 @@ import numpy as np
 
 from .errors import DeviceError
 from .expr import evaluate
-from .runtime.profile import ItemProfile, Profile
+from .runtime.item_profile import ItemProfile
+from .runtime.profile import Profile
 from .spec import CompiledProgram, ProgramSpec
 from .uncollected import uncollected
 

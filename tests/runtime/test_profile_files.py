@@ -12,8 +12,9 @@ import pytest
 from tensorkiln.errors import RequestError
 from tensorkiln.expr import symbol
 from tensorkiln.launch import LaunchDims
+from tensorkiln.runtime.item_profile import ItemProfile, Span
 from tensorkiln.runtime.machine import Machine, measured
-from tensorkiln.runtime.profile import ItemProfile, Profile, Span
+from tensorkiln.runtime.profile import Profile
 from tensorkiln.runtime.roofline import roofline
 from tensorkiln.schedule import ItemAnalysis
 from tests.runtime.kernels import DOUBLE
@@ -81,7 +82,7 @@ def made(*, is_gpu: bool = False) -> Profile:
 
 
 def test_a_roofline_has_a_point_for_each_item_at_its_place() -> None:
-    figure = roofline(made(), Machine(gb_per_s=20.0, gflop_per_s=200.0))
+    figure = roofline(EVIL, made(), Machine(gb_per_s=20.0, gflop_per_s=200.0))
     root = ElementTree.fromstring(figure)
     space = "{http://www.w3.org/2000/svg}"
     points = root.findall(f"{space}circle")
@@ -103,7 +104,7 @@ def test_a_gpu_has_streams_and_no_roof(tmp_path: Path) -> None:
 
 
 def test_a_profile_of_nothing_is_a_figure_without_points() -> None:
-    assert "circle" not in roofline(Profile(), None)
+    assert "circle" not in roofline(EVIL, Profile(), None)
 
 
 def test_a_machine_is_measured_once() -> None:

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Final
 
 from .frame import run_shares
-from .profile import Span
+from .item_profile import Span
 
 
 class Clock:

@@ -18,13 +18,13 @@ from .clock import Clock
 from .frame import Frame
 from .host_arrays import accept, accept_results
 from .host_launch import HostLaunch, host_launches
+from .item_profile import ItemProfile, Span, item_profile
 from .layout import lay_out
 from .loaded import LoadedProgram, load_program
 from .memory import Array, Block, address_of, no_room
 from .outline import Outline
 from .plan import Plan, make_plan, named_output
 from .plans import Plans, Specs
-from .profile import ItemProfile, Span, item_profile
 from .short_calls import ShortCalls
 from .threads import MAX_THREADS, available_processors
 

@@ -10,17 +10,17 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Final
 
+from .item_profile import ItemProfile
 from .machine import Machine
-from .profile import ItemProfile, Profile
 
 _WIDTH, _HEIGHT = 720, 440
 _LEFT, _RIGHT, _TOP, _BOTTOM = 70, 20, 40, 50
 _STYLE: Final = "font-family:sans-serif;font-size:12px"
 
 
-def roofline(profile: Profile, machine: Machine | None) -> str:
+def roofline(title: str, run: Iterable[ItemProfile], machine: Machine | None) -> str:
     """The figure as SVG, on logarithmic axes; an item without operations or bytes is left out."""
-    items = [item for item in profile if item.flops and item.bytes and item.ns]
+    items = [item for item in run if item.flops and item.bytes and item.ns]
     intensities = [item.flops / item.bytes for item in items]
     reached = [item.flops / item.ns for item in items]
     if machine is not None:
@@ -28,7 +28,7 @@ def roofline(profile: Profile, machine: Machine | None) -> str:
         reached.append(machine.gflop_per_s)
     axes = _Axes(intensities or [1.0], reached or [1.0])
     parts = [*axes.grid(), *(_roof(axes, machine) if machine is not None else ()), *_points(axes, items)]
-    head = f'<text x="{_LEFT}" y="24" font-weight="bold">{escape(profile.title)}</text>'
+    head = f'<text x="{_LEFT}" y="24" font-weight="bold">{escape(title)}</text>'
     size = f'width="{_WIDTH}" height="{_HEIGHT}" viewBox="0 0 {_WIDTH} {_HEIGHT}"'
     ground = '<rect width="100%" height="100%" fill="white"/>'
     body = "\n".join([ground, head, *parts])

@@ -7,24 +7,24 @@ The format is described in Google's "Trace Event Format": complete events ("X") 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from .profile import ItemProfile, Profile
+from .item_profile import ItemProfile
 
 _SCHEDULE: Final = 0
 _CATEGORIES: Final = {"kernel": "kernel", "memory_transfer": "transfer", "host_callback": "callback"}
 
 
-def trace_of(profile: Profile) -> bytes:
+def trace_of(title: str, items: Sequence[ItemProfile], *, is_gpu: bool) -> bytes:
     """The trace as JSON: a row for the items, and one for each thread of the host or stream of the GPU."""
-    lanes = sorted({span.lane for item in profile for span in item.spans})
-    what = "stream" if profile.is_gpu else "thread"
+    lanes = sorted({span.lane for item in items for span in item.spans})
+    what = "stream" if is_gpu else "thread"
     events = [
-        _named("process_name", 0, profile.title),
+        _named("process_name", 0, title),
         _named("thread_name", _SCHEDULE, "items"),
         *(_named("thread_name", 1 + lane, f"{what} {lane}") for lane in lanes),
-        *(event for item in profile for event in _events(item)),
+        *(event for item in items for event in _events(item)),
     ]
     return json.dumps({"traceEvents": events, "displayTimeUnit": "ns"}, indent=1).encode()
 

@@ -11,11 +11,11 @@ from typing import Any, Final
 from ...errors import DeviceError
 from ...spec import CompiledProgram
 from ..arguments import InputSpec, fixed_specs, least_values, mismatch
+from ..item_profile import ItemProfile
 from ..layout import Layout, lay_out
 from ..outline import Outline
 from ..plan import Plan, make_plan, named_output
 from ..plans import Plans, Specs
-from ..profile import ItemProfile
 from .array import DeviceArray
 from .calls import Call
 from .context import Context

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ..profile import ItemProfile, Span, item_profile
+from ..item_profile import ItemProfile, Span, item_profile
 from .context import Context
 from .launches import DeviceStep
 from .streams import Stream
