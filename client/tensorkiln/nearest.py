@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
+from reprlib import Repr
 from typing import Final
 
 _SHOWN: Final = 60
 _LISTED: Final = 12
+_SHORT: Final = Repr()
+_SHORT.maxother = _SHORT.maxstring = _SHORT.maxlong = 2 * _SHOWN
 
 DTYPE_NAMES: Final[Mapping[str, str]] = {
     "float": "float32",
@@ -85,5 +88,10 @@ def ended(text: str) -> str:
 
 def quoted(value: object) -> str:
     """What somebody wrote, short and in one line, with escapes for what a terminal or a log would act upon."""
-    text = repr(value) if not isinstance(value, str) else repr(value[: _SHOWN + 1])
+    if isinstance(value, str):
+        return repr(value) if len(value) <= _SHOWN else f"{value[:_SHOWN]!r}…"
+    try:
+        text = _SHORT.repr(value)
+    except ValueError:  # of an integer with thousands of digits
+        return f"a number that is too long to be shown ({type(value).__name__})"
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"

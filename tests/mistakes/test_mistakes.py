@@ -13,6 +13,7 @@ from tensorkiln import Client, Graph
 from tensorkiln.build import Builder
 from tensorkiln.build.mistakes import OperandError, UnknownNameError
 from tensorkiln.errors import InvalidGraphError, TensorkilnError
+from tensorkiln.nearest import quoted
 from tensorkiln.program import Program
 from tests.compiled import compiled
 from tests.compiled import program as program_of
@@ -144,3 +145,9 @@ def test_what_somebody_wrote_is_quoted_without_what_a_terminal_obeys() -> None:
         Graph.model_validate_json(json.dumps(graph))
     assert r"'x\n\x1b[2J'" in caught.value.message
     assert str(caught.value).isprintable()
+
+
+def test_what_is_long_is_cut() -> None:
+    for value in ("x" * 10_000, [0] * 10_000, {"a": {"b": ["c" * 1000] * 1000}}, 10**5000):
+        assert len(quoted(value)) < 80
+    assert quoted("x" * 61) == f"'{'x' * 60}'…"
