@@ -54,6 +54,8 @@ DTYPE_NAMES: Final[Mapping[str, str]] = {
 
 def nearest(word: str, known: Iterable[str], others: Mapping[str, str] | None = None) -> str | None:
     """The name that is most like `word`, or the one that `others` calls so; None where nothing is like it."""
+    if len(word) > _SHOWN:
+        return None
     bare = word.strip().lower().rpartition(".")[2] or word
     names = list(known)
     meant = (others or {}).get(bare)

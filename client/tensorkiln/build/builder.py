@@ -70,10 +70,10 @@ class Builder:
         """Declare a symbol with inclusive bounds; what it returns stands in shapes and in dimension arithmetic."""
         if not _NAME.fullmatch(name):
             raise self.error(f"the symbol's name {quoted(name)} cannot be used: {_NAMED}")
+        if not all(isinstance(bound, int | np.integer) for bound in (minimum, maximum)):
+            raise self.error(f"the bounds of the symbol {name} are integers, not {quoted((minimum, maximum))}")
         if self._symbols.setdefault(name, (minimum, maximum)) != (minimum, maximum):
             raise self.error(f"the symbol {name} is declared already, with the bounds {self._symbols[name]}")
-        if not (isinstance(minimum, int) and isinstance(maximum, int)):  # pyright: ignore[reportUnnecessaryIsInstance]  # callers are users
-            raise self.error(f"the bounds of the symbol {name} are integers, not {quoted((minimum, maximum))}")
         if minimum > maximum:
             raise self.error(f"the bounds of the symbol {name} are {minimum} to {maximum}: the least comes first")
         return symbol(name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 from typing import Any, cast
 
 import numpy as np
@@ -97,18 +98,19 @@ def translate(error: ValidationError, data: object) -> TensorkilnError:
         if limit is not None:
             return limit
     misspelt = _misspelt(found)
-    reasons = {_pointer(detail, data): _unknown(detail, misspelt) for detail in found if detail["type"] == _EXTRA}
-    for detail in found:
-        if detail["type"] != _EXTRA and detail["loc"] not in misspelt.values():
-            # Of the forms that a value may have, the last one says most.
-            reasons[_pointer(detail, data)] = _reason(detail, data)
-    pointer, first = next(iter(reasons.items()))
+    paired = set(misspelt.values())
+    first = [detail for detail in found if detail["type"] == _EXTRA]
+    others = [detail for detail in found if detail["type"] != _EXTRA and detail["loc"] not in paired]
+    # Of the forms that a value may have, the last one says most.
+    wrong = {_pointer(detail, data): detail for detail in (*first, *others)}
+    pointer, detail = next(iter(wrong.items()))
     if pointer == "/schema" and _is_other_schema(data):
         return UnsupportedGraphError(
             "the schema version is not supported; this version reads schema 1", pointers=[pointer]
         )
-    others = f"; and {len(reasons) - 1} more" if len(reasons) > 1 else ""
-    return InvalidGraphError(f"{first}{others}", pointers=list(reasons)[:MAX_POINTERS])
+    said = _unknown(detail, misspelt) if detail["type"] == _EXTRA else _reason(detail, data)
+    more = f"; and {len(wrong) - 1} more" if len(wrong) > 1 else ""
+    return InvalidGraphError(f"{said}{more}", pointers=list(wrong)[:MAX_POINTERS])
 
 
 def _is_other_schema(data: object) -> bool:
@@ -116,16 +118,17 @@ def _is_other_schema(data: object) -> bool:
 
 
 def _misspelt(found: list[ErrorDetails]) -> dict[Location, Location]:
-    """Where a field is that does not exist, and where one like it is missing."""
-    missing = [detail["loc"] for detail in found if detail["type"] == "missing"]
-    pairs: dict[Location, Location] = {}
+    """Where a field is that does not exist, and where one like it is missing: of the first ones, which are told."""
+    beside: dict[Location, dict[str, Location]] = {}
     for detail in found:
-        if detail["type"] == _EXTRA:
-            *place, name = detail["loc"]
-            beside = {str(loc[-1]): loc for loc in missing if list(loc[:-1]) == place and loc not in pairs.values()}
-            meant = nearest(str(name), beside, _OTHER_FIELDS)
-            if meant in beside:
-                pairs[detail["loc"]] = beside[meant]
+        if detail["type"] == "missing":
+            beside.setdefault(detail["loc"][:-1], {})[str(detail["loc"][-1])] = detail["loc"]
+    pairs: dict[Location, Location] = {}
+    for detail in islice((each for each in found if each["type"] == _EXTRA), MAX_POINTERS):
+        lacking = beside.get(detail["loc"][:-1], {})
+        meant = nearest(str(detail["loc"][-1]), lacking, _OTHER_FIELDS)
+        if meant in lacking:
+            pairs[detail["loc"]] = lacking.pop(meant)
     return pairs
 
 
@@ -137,7 +140,7 @@ def _unknown(detail: ErrorDetails, misspelt: Mapping[Location, Location]) -> str
         return 'the graph is inside of a field "graph", as in a request: give what is in that field'
     if name in _OF_REQUESTS and not place:
         return f"a graph has no field {name}: it stands beside the graph, as an argument of compile or in the request"
-    known = fields_at(place)
+    known = _fields_at(place)
     listed = f"; known are {', '.join(known)}" if known else ""
     return f"there is no field {quoted(name)}{did_you_mean(str(name), known) or listed}"
 
@@ -168,7 +171,7 @@ def _no_such_kind(tag: str) -> str:
     return f"there is no node {quoted(tag)}{hint}"
 
 
-def fields_at(place: Sequence[int | str]) -> list[str]:
+def _fields_at(place: Sequence[int | str]) -> list[str]:
     """The fields that an object of a graph has at a place of pydantic's; none where it is no such object."""
     from .program import NODE_KINDS
     from .symbolic import SymVar
