@@ -70,8 +70,9 @@ class Builder:
         """Declare a symbol with inclusive bounds; what it returns stands in shapes and in dimension arithmetic."""
         if not _NAME.fullmatch(name):
             raise self.error(f"the symbol's name {quoted(name)} cannot be used: {_NAMED}")
-        if not all(isinstance(bound, int | np.integer) for bound in (minimum, maximum)):
-            raise self.error(f"the bounds of the symbol {name} are integers, not {quoted((minimum, maximum))}")
+        given: tuple[object, object] = (minimum, maximum)
+        if not all(isinstance(bound, int | np.integer) for bound in given):
+            raise self.error(f"the bounds of the symbol {name} are integers, not {quoted(given)}")
         if self._symbols.setdefault(name, (minimum, maximum)) != (minimum, maximum):
             raise self.error(f"the symbol {name} is declared already, with the bounds {self._symbols[name]}")
         if minimum > maximum:
