@@ -70,8 +70,8 @@ class Builder:
         """Declare a symbol with inclusive bounds; what it returns stands in shapes and in dimension arithmetic."""
         if not _NAME.fullmatch(name):
             raise self.error(f"the symbol's name {quoted(name)} cannot be used: {_NAMED}")
-        given: tuple[object, object] = (minimum, maximum)
-        if not all(isinstance(bound, int | np.integer) for bound in given):
+        given = (minimum, maximum)
+        if not all(isinstance(bound, int | np.integer) for bound in given):  # pyright: ignore[reportUnnecessaryIsInstance]  # callers are users
             raise self.error(f"the bounds of the symbol {name} are integers, not {quoted(given)}")
         if self._symbols.setdefault(name, (minimum, maximum)) != (minimum, maximum):
             raise self.error(f"the symbol {name} is declared already, with the bounds {self._symbols[name]}")
