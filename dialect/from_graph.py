@@ -11,6 +11,7 @@ one of `parameter_vars`, and a result for each of `output_vars`, in order, and t
 - a buffer view has another op for every time it is read after a write to its buffer;
 - an assign has an op for each update, and where its target is a view, the ops that write it through to the buffer;
 - a kernel is the op of the node that it wraps, then one `kiln.kernel` for each of its outputs that is no buffer view;
+- a loop is followed by one `kiln.while_result` for each of its outputs, and carries its graphs as attributes;
 - a sink whose dependencies, and a cat or a multi whose parts, are of more types than one op takes, has several.
 """
 

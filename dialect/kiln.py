@@ -1,4 +1,4 @@
-"""The kiln dialect: all 44 ops, and contexts that know them."""
+"""The kiln dialect: the ops of all 45 node kinds, and contexts that know them."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from .conversion import BitcastOp, CastOp
 from .custom import CustomOp
 from .elementwise import BinopOp, TernaryOp, UnaryOp
 from .indexing import GatherOp, GepOp, IndexOp, ScatterOp, ValidOp, VectorizeOp
+from .loops import WhileOp, WhileResultOp
 from .markers import ContiguousBackwardOp, DetachOp, DeviceOp, FuseOp, NoopOp, UniqueOp, UnrollOp
 from .memory import AssignOp, BufferOp, BufferViewOp, ContiguousOp, CopyOp, PlaceholderOp
 from .mlir import ir, irdl, search_dialects_in
@@ -29,7 +30,7 @@ OPS: dict[str, type[KilnOp]] = {
         *(ViewOp, ReshapeOp, PermuteOp, ExpandOp, PadOp, ShrinkOp, FlipOp, ReduceAxisOp, ValidOp, IndexOp),
         *(GepOp, VectorizeOp, WmmaOp, CastOp, BitcastOp, ContiguousOp, CopyOp, AssignOp, DefineVarOp, BindOp),
         *(DetachOp, ContiguousBackwardOp, SinkOp, KernelOp, UniqueOp, DeviceOp, MultiOp, FuseOp, UnrollOp),
-        *(ContractOp, CatOp, ThreefryOp, GatherOp, ScatterOp, CustomOp, NoopOp),
+        *(ContractOp, CatOp, ThreefryOp, GatherOp, ScatterOp, CustomOp, NoopOp, WhileOp),
     )
 }
 """The class of each op by the name of its node kind."""
@@ -134,6 +135,8 @@ __all__ = [
     "VconstOp",
     "VectorizeOp",
     "ViewOp",
+    "WhileOp",
+    "WhileResultOp",
     "WmmaOp",
     "load",
     "new_context",

@@ -20,6 +20,7 @@ from tensorkiln.nodes import (
     Placeholder,
     Sink,
     Vectorize,
+    While,
 )
 
 from .body import Body
@@ -28,6 +29,7 @@ from .indexing import VectorizeOp
 from .joining import join
 from .kiln import OPS
 from .locations import node_pointer
+from .loops import TURNS, WhileOp, WhileResultOp
 from .memory import AssignOp
 from .mlir import ir
 from .operation import MAX_RUNS, KilnOp, runs_of_equal_type
@@ -108,7 +110,14 @@ def _read_custom(node: Custom, body: Body) -> None:
     body.write(CustomOp, _values_of_few_types(node, body), node.out_var, fields)
 
 
-def _values_of_few_types(node: Vectorize | Custom, body: Body) -> Sequence[ir.Value]:
+def _read_while(node: While, body: Body) -> None:
+    fields = {"condition": node.condition, "body": node.body, "most": node.most}
+    over = body.writer.write(WhileOp, _values_of_few_types(node, body), TURNS, fields)
+    for number, var in enumerate(node.output_vars):
+        body.write(WhileResultOp, (over,), var, {"number": number})
+
+
+def _values_of_few_types(node: Vectorize | Custom | While, body: Body) -> Sequence[ir.Value]:
     values = body.read_all(node.in_vars)
     runs = len(runs_of_equal_type(values))
     if runs > MAX_RUNS:
@@ -131,6 +140,7 @@ _SPECIAL: dict[type[AnyNode], Callable[[Any, Body], None]] = {
     Multi: _read_multi,
     Vectorize: _read_vectorize,
     Custom: _read_custom,
+    While: _read_while,
 }
 # A field of these ops has the name of the node's field that it is made of, and the operands are the node's.
 _PLAIN: dict[type[AnyNode], tuple[type[KilnOp], tuple[str, ...]]] = {

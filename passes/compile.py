@@ -16,9 +16,12 @@ from dialect.kiln import new_context
 from dialect.mlir import ir
 from dialect.verify import verify
 from tensorkiln.canonical import canonicalize
+from tensorkiln.errors import TensorkilnError
 from tensorkiln.graph import Graph
+from tensorkiln.nodes import Region
 from tensorkiln.options import CompileOptions
 from tensorkiln.spec import CompiledProgram, StageRecord
+from tensorkiln.spec.abi import ABI_OF_LOOPS, ABI_VERSION
 from tensorkiln.target import Target
 
 from . import boundary, stage_text
@@ -35,6 +38,8 @@ from .too_large import expressions_bounded
 
 CANONICAL_SYMBOL = re.compile(r"s\d+")
 """What no loop of ours is called: other symbols could be taken for one, and get such names while they are compiled."""
+INNER = "inner"
+"""The stage in which graphs inside of loops are compiled, as `on_stage` is told."""
 RECURSION_LIMIT = 20000
 """Tracing follows a kernel's ops recursively; form-kernels bounds how many there are."""
 
@@ -54,12 +59,14 @@ class Compilation:
     """A program, the bytes it names by SHA-256, and the text of each stage when that was asked for.
 
     `offered` has, for each kernel of the program, the candidates of its schedule and the position of the one picked.
+    `inner` are the compilations of the programs inside of the program, whose artifacts and dumps are here, too.
     """
 
     program: CompiledProgram
     artifacts: dict[str, bytes]
     dumps: dict[str, str] = field(default_factory=dict[str, str])
     offered: tuple[tuple[tuple[Candidate, ...], int], ...] = ()
+    inner: tuple[Compilation, ...] = ()
 
 
 def compile_request(request: CompileRequest, on_stage: Callable[[str], None] = lambda _: None) -> Compilation:
@@ -75,7 +82,13 @@ def compile_request(request: CompileRequest, on_stage: Callable[[str], None] = l
         return _Compiler(request, back_end, on_stage).run()
     canonical = canonicalize(request.graph)
     made = _Compiler(replace(request, graph=canonical.graph), back_end, on_stage).run()
-    return replace(made, program=made.program.renamed(canonical.symbols, canonical.vars, canonical.nodes))
+    return _named(made, made.program.renamed(canonical.symbols, canonical.vars, canonical.nodes))
+
+
+def _named(made: Compilation, program: CompiledProgram) -> Compilation:
+    """A compilation whose program, and those inside of it, have other names."""
+    inner = tuple(_named(each, named) for each, named in zip(made.inner, program.inner, strict=True))
+    return replace(made, program=program, inner=inner)
 
 
 class _Compiler:
@@ -85,6 +98,7 @@ class _Compiler:
         self.on_stage = on_stage
         self.records: list[StageRecord] = []
         self.dumps: dict[str, str] = {}
+        self.inner: dict[str, Compilation] = {}
 
     def run(self) -> Compilation:
         request = self.request
@@ -118,13 +132,17 @@ class _Compiler:
     def _finish(self, scheduled: ir.Module, code: bytes, assembly: Assembly | None) -> Compilation:
         graph, target = self.request.graph, self.request.target
         digest = hashlib.sha256(code).hexdigest()
-        parts = ProgramParts(scheduled, graph, target, digest, self.back_end)
+        parts = ProgramParts(scheduled, graph, target, digest, self.back_end, self._compiled_inside)
         artifacts = {digest: code, **parts.plan.artifacts}
+        inner = tuple(self.inner.values())
+        for each in inner:
+            artifacts |= each.artifacts
         if assembly is not None:
             binary = hashlib.sha256(assembly.cubin).hexdigest()
             parts.add_assembly(assembly, binary)
             artifacts[binary] = assembly.cubin
         program = CompiledProgram(
+            abi=ABI_OF_LOOPS if inner else ABI_VERSION,
             digest="",
             target=target,
             symbols=graph.symbolic_vars,
@@ -136,8 +154,30 @@ class _Compiler:
             schedule=parts.schedule,
             prepare=parts.prepare,
             stages=tuple(self.records),
+            inner=tuple(each.program.model_copy(update={"stages": ()}) for each in inner),
         )
-        return Compilation(program, artifacts, self.dumps, parts.offered)
+        return Compilation(program, artifacts, self.dumps, parts.offered, inner)
+
+    def _compiled_inside(self, region: Region, pointer: str) -> int:
+        """The position of the program of a graph inside of the loop at the node `pointer`: one for all that are equal.
+
+        Errors are about that node: the nodes inside of it have other names here than the user's.
+        """
+        key = region.model_dump_json()
+        if key not in self.inner:
+            number = len(self.inner)
+            request = replace(self.request, graph=Graph.of_region(region, self.request.graph.symbols))
+            if not number:
+                self.on_stage(INNER)
+            try:
+                made = _Compiler(request, self.back_end, lambda _: None).run()
+            except TensorkilnError as error:
+                error.pointers = (pointer,)
+                raise
+            self.inner[key] = made
+            self.records += [_named_inside(number, stage) for stage in made.program.stages]
+            self.dumps |= {_inside(number, name): text for name, text in made.dumps.items()}
+        return list(self.inner).index(key)
 
     def _run(self, stage: Stage, module: ir.Module) -> ir.Module:
         with self._timed(stage.name):
@@ -169,3 +209,12 @@ class _Compiler:
             self.dumps[name] = text
             digest = hashlib.sha256(text.encode()).hexdigest()
             self.records[-1] = self.records[-1].model_copy(update={"dump": digest})
+
+
+def _inside(number: int, stage: str) -> str:
+    """What a stage of the program at position `number` inside of a program is called outside of it."""
+    return f"inner-{number}-{stage}"
+
+
+def _named_inside(number: int, stage: StageRecord) -> StageRecord:
+    return stage.model_copy(update={"name": _inside(number, stage.name)})

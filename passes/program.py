@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import gcd
 from typing import Any
 
@@ -11,6 +11,7 @@ from tensorkiln import expr
 from tensorkiln.buffers import Binding, Buffer
 from tensorkiln.graph import Graph
 from tensorkiln.launch import Variable
+from tensorkiln.nodes import Region
 from tensorkiln.schedule import (
     Allocation,
     BufferInfo,
@@ -19,6 +20,7 @@ from tensorkiln.schedule import (
     ItemAnalysis,
     KernelItem,
     Layout,
+    Loop,
     MemoryTransfer,
     Operation,
     OpRef,
@@ -42,9 +44,21 @@ HOST_NS, HOST_RATE = 1000, 20
 
 
 class ProgramParts:
-    """The parts of a program that follow from its scheduled module."""
+    """The parts of a program that follow from its scheduled module.
 
-    def __init__(self, module: ir.Module, graph: Graph, target: Target, code: str, back_end: BackEnd) -> None:
+    `inner` gives the position of the program that a graph inside of a loop, which is at a node, was compiled to.
+    """
+
+    def __init__(
+        self,
+        module: ir.Module,
+        graph: Graph,
+        target: Target,
+        code: str,
+        back_end: BackEnd,
+        inner: Callable[[Region, str], int],
+    ) -> None:
+        self._inner = inner
         self.plan: ProgramPlan = read_program(module)
         self._functions = kernel_functions(module)
         self._schedules: dict[str, KernelItem] = {}
@@ -115,8 +129,8 @@ class ProgramParts:
             self._add_kernel(number, step)
             return
         assert step.host is not None, "a step is a kernel or a host op"
-        operation = self._transfer(step) if step.host.kind == "copy" else self._callback(step)
-        self.operations.append(operation)
+        make = {"copy": self._transfer, "while": self._loop}.get(step.host.kind, self._callback)
+        self.operations.append(make(step))
         self.analysis.append(self._estimate(number, step))
 
     def _add_kernel(self, number: int, step: Step) -> None:
@@ -194,6 +208,18 @@ class ProgramParts:
             input_vars=step.reads,
             output_vars=step.writes,
             attributes=step.host.fields["custom_attributes"],
+        )
+
+    def _loop(self, step: Step) -> Loop:
+        assert step.host is not None, "a loop comes from a while"
+        fields, pointer = step.host.fields, step.host.pointer
+        return Loop(
+            loop_id=len(self.operations),
+            condition=self._inner(fields["condition"], pointer),
+            body=self._inner(fields["body"], pointer),
+            input_vars=step.reads,
+            output_vars=step.writes,
+            most=step.host.int("most"),
         )
 
     def _dependencies(self) -> list[Dependency]:

@@ -1,4 +1,6 @@
-"""Calls, which are inlined; branches, of which both are computed and one is chosen; loops, which are unrolled."""
+"""Calls, which are inlined; branches, of which both are computed and one is chosen; loops, which are unrolled where the
+number of turns follows from constants.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +12,7 @@ from tensorkiln import build
 from tensorkiln.build import Tensor
 from tensorkiln.expr import free_symbols
 
+from .loops import computed_loop
 from .op import Op
 from .symbols import SameSize, lone_symbol
 from .table import Translator
@@ -33,10 +36,8 @@ def _while(op: Op) -> Sequence[Value]:
     for _ in range(MAX_TURNS + 1):
         (condition,) = op.run(0, carried)
         if not isinstance(condition, Known) or condition.is_symbolic:
-            op.fail(
-                "whether the loop goes on is computed at run time; loops are unrolled, and need a number of turns "
-                "that is known when the module is compiled"
-            )
+            # What was unrolled before is read by nobody.
+            return computed_loop(op, op.operands)
         if not condition.array.item():
             return carried
         carried = op.run(1, carried)

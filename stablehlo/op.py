@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any, Final, NoReturn, TypeAlias
+from typing import Any, Final, NoReturn, Protocol, TypeAlias
 
 import numpy as np
 
@@ -40,6 +40,30 @@ class Mode:
     orders: bool = False
 
 
+class Apart(Protocol):
+    """A region that becomes a graph of its own, written with `builder`.
+
+    `taken` has what it takes of the graph around, by the var there: the tensor there, and its input.
+    """
+
+    @property
+    def builder(self) -> Builder: ...
+    @property
+    def taken(self) -> Mapping[int, tuple[Tensor, Tensor]]: ...
+
+    def capture(self, value: Value) -> Value:
+        """A value of the graph around as one of this graph."""
+        ...
+
+    def run(self, arguments: Sequence[Value]) -> list[Value]:
+        """The results of the region."""
+        ...
+
+    def tensor(self, value: Value) -> Tensor:
+        """A value of this graph, which is no complex number, as a tensor."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Surroundings:
     """What all operations of a translation share."""
@@ -48,6 +72,7 @@ class Surroundings:
     constants: Constants
     run: RunRegion
     call: Callable[[Op, str, Sequence[Value]], list[Value]]
+    apart: Callable[[Op, Any], Apart]
     undecided: dict[int, Compared]
     """Comparisons of dimensions that the graph makes, by the vars of their results."""
     unbounded: Collection[str]
@@ -261,6 +286,10 @@ class Op:
     def run(self, position: int, arguments: Sequence[Value], mode: Mode | None = None) -> list[Value]:
         """The results of a region."""
         return self._around.run(self.region(position), arguments, self.mode if mode is None else mode)
+
+    def apart(self, position: int) -> Apart:
+        """A region as a graph of its own."""
+        return self._around.apart(self, self.region(position))
 
     def lifted(self, position: int, arguments: Sequence[Tensor], orders: bool = False) -> list[Tensor]:
         """The results of a region for scalars, run on tensors that broadcast together."""

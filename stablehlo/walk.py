@@ -14,6 +14,7 @@ from tensorkiln.limits import MAX_NODES
 
 from .constants import Constants
 from .folding import folded
+from .loops import Captured
 from .op import Mode, Op, Surroundings
 from .operators import COMPLEX, ELEMENTWISE, OPERATORS, STRUCTURAL
 from .table import Translator
@@ -34,7 +35,7 @@ class Walk:
     ) -> None:
         self._builder = builder
         self._functions = functions
-        self._around = Surroundings(builder, Constants(builder), self._region, self._called, {}, unbounded)
+        self._around = Surroundings(builder, Constants(builder), self._region, self._called, self._apart, {}, unbounded)
         self._scopes: list[dict[Any, Value]] = []
         self._depth = 0
         self._steps = 0
@@ -73,6 +74,9 @@ class Walk:
         finally:
             self._scopes.pop()
             self._calls.pop()
+
+    def _apart(self, op: Op, region: Any) -> _Apart:
+        return _Apart(self, op, region)
 
     def _region(self, region: Any, arguments: Sequence[Value], mode: Mode) -> list[Value]:
         return self._inside(region, arguments, mode)
@@ -137,6 +141,37 @@ class Walk:
         if len(results) != op.result_count:
             op.fail(f"its translation has {len(results)} results, where the module says {op.result_count}")
         return [_checked(op, place, value) for place, value in enumerate(results)]
+
+
+class _Apart(Walk):
+    """The walk of a region of `op` that becomes a graph of its own."""
+
+    def __init__(self, outer: Walk, op: Op, region: Any) -> None:
+        self.builder = outer._builder.inside()
+        super().__init__(self.builder, outer._functions, outer._around.unbounded)
+        self._outer, self._op, self._own = outer, op, region
+        self._captured = Captured(outer._scopes[-1], self.builder)
+        self._depth, self._calls, self._steps = outer._depth, outer._calls, outer._steps
+        self._scopes.append(self._captured)
+
+    @property
+    def taken(self) -> Mapping[int, tuple[Tensor, Tensor]]:
+        return self._captured.taken
+
+    def capture(self, value: Value) -> Value:
+        return self._captured.capture(value)
+
+    def run(self, arguments: Sequence[Value]) -> list[Value]:
+        found = self._inside(self._own, arguments, Mode())
+        self._outer._steps = self._steps
+        return found
+
+    def tensor(self, value: Value) -> Tensor:
+        if isinstance(value, Tensor):
+            return value
+        if isinstance(value, Pair):
+            self._op.fail("it decides by a complex number")
+        return self._around.constants.tensor(value, self._op.over)
 
 
 def _table(op: Op) -> Mapping[str, Translator]:

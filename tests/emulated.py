@@ -11,11 +11,12 @@ import numpy as np
 
 from passes.compile import Compilation
 from tensorkiln.custom import lookup
+from tensorkiln.errors import CallTurnsError
 from tensorkiln.expr import evaluate
 from tensorkiln.graph import Graph
 from tensorkiln.runtime.phases import whole
 from tensorkiln.runtime.storage import Storage, resolve_storages
-from tensorkiln.schedule import HostCallback, KernelItem, MemoryTransfer
+from tensorkiln.schedule import HostCallback, KernelItem, Loop, MemoryTransfer
 from tensorkiln.spec import ProgramSpec
 from tests.compiled import proven
 from tests.simt.memory import Buffer as DeviceBuffer
@@ -97,6 +98,8 @@ class Emulation:
                     self._launch(module, program.kernels[number], seed, watched)
                 case HostCallback() as callback:
                     self._call(callback)
+                case Loop() as loop:
+                    self._loop(loop, seed, watched)
                 case MemoryTransfer(src_var=source, dst_var=target):
                     self.memory.write(self.buffers[target].address, self.buffers[source].numpy())
                 case _:
@@ -123,6 +126,19 @@ class Emulation:
             written = {kernel.buffers[slot] for slot in kernel.outs}
             stores = {number: watch.stores(self.buffers[number]) for number in written}
             self.launched.append(Launched(kernel, stores))
+
+    def _loop(self, loop: Loop, seed: int, watched: bool) -> None:
+        condition, body = (self.compilation.inner[number] for number in (loop.condition, loop.body))
+        values = [self.buffers[number].numpy() for number in loop.input_vars]
+        turns = 0
+        while Emulation(condition, values, self.symbols).run(seed=seed, watched=watched)[0]:
+            if turns == loop.most:
+                raise CallTurnsError.beyond(loop.most)
+            turns += 1
+            given = Emulation(body, values, self.symbols).run(seed=seed, watched=watched)
+            values = [*given, *values[len(given) :]]
+        for number, value in zip(loop.output_vars, values, strict=False):
+            self.memory.write(self.buffers[number].address, np.ascontiguousarray(value))
 
     def _call(self, callback: HostCallback) -> None:
         inputs = [self.buffers[number].numpy() for number in callback.input_vars]

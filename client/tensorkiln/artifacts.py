@@ -11,7 +11,7 @@ from pathlib import Path
 
 from .cache import LocalCache
 from .errors import RequestError, UnavailableError
-from .immediate import Apart, here
+from .immediate import Offload, inline
 
 MEMORY_BYTES = 64 << 20
 DISK_BYTES = 1 << 30
@@ -32,10 +32,10 @@ class ArtifactCache:
         *,
         memory_bytes: int = MEMORY_BYTES,
         disk_bytes: int = DISK_BYTES,
-        apart: Apart = here,
+        offload: Offload = inline,
     ) -> None:
         self._fetch = fetch
-        self._apart = apart
+        self._offload = offload
         self._disk = LocalCache(directory, disk_bytes) if directory is not None else None
         self._memory_bytes = memory_bytes
         self._memory: OrderedDict[str, bytes] = OrderedDict()
@@ -52,7 +52,7 @@ class ArtifactCache:
         data = await self.kept(digest)
         if data is None:
             sent = await self._fetch(digest)
-            data = await self._apart(lambda: self._verified(digest, sent))
+            data = await self._offload(lambda: self._verified(digest, sent))
             self._remember(digest, data)
         return data
 
@@ -60,7 +60,7 @@ class ArtifactCache:
         """The artifact, if it is here; nothing is fetched."""
         data = self._remembered(digest)
         if data is None:
-            data = await self._apart(lambda: self._read(digest))
+            data = await self._offload(lambda: self._read(digest))
             if data is not None:
                 self._remember(digest, data)
         return data

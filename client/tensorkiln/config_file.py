@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from .errors import RequestError
-from .places import stated_path, user_config_directory
+from .user_directories import stated_path, user_config_directory
 
 FILE: Final = "config.toml"
 _NUMBER: Final = (int, float)

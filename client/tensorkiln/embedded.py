@@ -18,17 +18,17 @@ import threading
 import time
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
 from .errors import UnavailableError
-from .wire import Address
 
 URL = "http://embedded.invalid"
 STOP_GRACE_S = 10.0
 
 # -P: a folder called `service` in the user's working directory is not ours.
-_TETHERED = (sys.executable, "-P", "-m", "tensorkiln.tether")
+_WATCHED = (sys.executable, "-P", "-m", "tensorkiln.parent_watchdog")
 _PACKAGES = ("service", "passes", "stablehlo", "dialect")
 _READY = b"tensorkiln is ready on "
 # Of a service that does not start, or sees soon after that it cannot go on.
@@ -36,6 +36,14 @@ _FAILED = 1
 # The kernel's limit on a Unix socket's path, with the terminating zero: 108 bytes on Linux, 104 on macOS.
 _MAX_SOCKET_PATH = 103
 _KEPT_LINES = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """The base URL of a service, and the Unix socket that answers for it when there is one."""
+
+    url: str
+    socket: str | None = None
 
 
 class EmbeddedService:
@@ -84,7 +92,7 @@ class EmbeddedService:
             self._is_ready = False
 
     def forget(self) -> None:
-        """After a fork the service is the parent's: leave it alone, and let go of the tether that would hold it."""
+        """After a fork the service is the parent's: leave it alone, and let go of the pipe that would hold it."""
         if self._process is not None:
             _close_pipes(self._process)
             self._process.returncode = 0
@@ -146,7 +154,7 @@ def _spawn(path: Path, log: Path, home: Path) -> subprocess.Popen[bytes]:
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
         with log.open("wb") as output:
             return subprocess.Popen(
-                [*_TETHERED, str(path.parent), "service", "--private", "--uds", str(path)],
+                [*_WATCHED, str(path.parent), "service", "--private", "--uds", str(path)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=output,

@@ -25,7 +25,8 @@
     ├── JobCancelledError         job.cancelled                409
     └── CallError
         ├── CallBoundsError           call.bounds                  422
-        └── CallInputError            call.input                   422
+        ├── CallInputError            call.input                   422
+        └── CallTurnsError            call.turns                   422
 
 `code` is stable and part of the contract; the text of a message is not. On the wire an error is an RFC 9457 problem.
 """
@@ -252,6 +253,18 @@ class CallInputError(CallError):
     """The count, dtype or shape of the inputs is wrong."""
 
     code = "call.input"
+
+
+class CallTurnsError(CallError):
+    """A loop would take more turns than its `most`, which `details` holds; there are no results."""
+
+    code, title = "call.turns", "A loop takes too many turns"
+
+    @classmethod
+    def beyond(cls, most: int, pointers: Sequence[str] = ()) -> CallTurnsError:
+        """The error of a loop that has taken `most` turns and would go on."""
+        message = f"a loop goes on after {most} turns, the most that it may take; give other inputs, or a greater most"
+        return cls(message, pointers=pointers, details={"most": most})
 
 
 def _tree(error: type[TensorkilnError]) -> Iterator[type[TensorkilnError]]:

@@ -7,7 +7,6 @@ from functools import cache
 from operator import attrgetter
 from typing import Annotated, Any, ClassVar, Literal, Self, cast
 
-from msgspec import Meta
 from pydantic import ConfigDict, Field, GetCoreSchemaHandler, GetJsonSchemaHandler, PrivateAttr, ValidationError
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
@@ -16,40 +15,17 @@ from . import strict_json
 from .dtypes import DType
 from .errors import InvalidGraphError, LimitExceededError
 from .infer import Constraint, Inference, infer
-from .limits import I64_MAX, MAX_BODY_BYTES, MAX_NODES, MAX_SYMBOLS, NAME_PATTERN
-from .nodes import Node, SymVar, UnaryKind
-from .nodes.base import Record
+from .infer.loops import RegionGraph
+from .limits import MAX_BODY_BYTES, MAX_NODES, MAX_SYMBOLS, NAME_PATTERN
+from .nodes import Node, Region, SymVar, UnaryKind
+from .nodes.base import Record, record_of
 from .nodes.decoding import decoder
-from .nodes.fields import DIMENSION_JSON_SCHEMA, DIMENSION_PLACEHOLDER, DeviceName, Shape, Vars
+from .nodes.fields import DIMENSION_JSON_SCHEMA, DIMENSION_PLACEHOLDER, Vars
+from .nodes.metadata import VarKey, VarMetadata
 from .nodes.problems import translate, translate_json
 from .types import TensorType
 
 __all__ = ["Constraint", "Graph", "VarMetadata", "json_schema"]
-
-
-class VarMetadata(Record):
-    """What the writer of a graph states about a var; inference must agree."""
-
-    dtype: DType
-    shape: Shape
-    device: DeviceName | None = None
-
-
-class _VarKey:
-    """A var as a key of a JSON object: its decimal digits, without sign or leading zeros."""
-
-    decoded_as: ClassVar = (Annotated[int, Meta(ge=0, le=I64_MAX)], None)
-
-    @staticmethod
-    def __get_pydantic_core_schema__(source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        number = core_schema.int_schema(ge=0, le=I64_MAX)
-        digits = core_schema.chain_schema([core_schema.str_schema(strict=True, pattern=r"^(0|[1-9][0-9]*)$"), number])
-        return core_schema.json_or_python_schema(
-            json_schema=digits,
-            python_schema=core_schema.union_schema(
-                [core_schema.int_schema(strict=True, ge=0, le=I64_MAX), digits], mode="left_to_right"
-            ),
-        )
 
 
 class _SchemaVersion:
@@ -79,7 +55,7 @@ class Graph(Record):
     schema_version: Annotated[Literal[1], _SchemaVersion] = Field(alias="schema")
     name: Annotated[str, Field(strict=True, pattern=rf"^$|{NAME_PATTERN}")] = ""
     nodes: Annotated[tuple[Node, ...], Field(max_length=MAX_NODES)]
-    vars_metadata: dict[Annotated[int, _VarKey], VarMetadata] = Field(default_factory=dict)
+    vars_metadata: dict[Annotated[int, VarKey], VarMetadata] = Field(default_factory=dict)
     input_vars: Vars
     parameter_vars: Vars = Field(default=(), exclude_if=lambda declared: not declared)
     output_vars: Vars
@@ -185,10 +161,30 @@ class Graph(Record):
 
         return graph_html(self)
 
+    @staticmethod
+    def of_region(region: Region, symbols: Mapping[str, tuple[int, int]]) -> Graph:
+        """The graph inside of a node of a graph that has these symbols. The same errors as of validation."""
+        fields = {
+            "schema_version": 1,
+            "name": "",
+            "nodes": region.nodes,
+            "vars_metadata": region.vars_metadata,
+            "input_vars": region.input_vars,
+            "parameter_vars": (),
+            "output_vars": region.output_vars,
+            "symbolic_vars": tuple(RegionGraph(region, symbols).symbolic_vars),
+        }
+        return record_of(Graph, fields, private={"_inference": infer(RegionGraph(region, symbols), 1)})
+
     @property
     def types(self) -> Mapping[int, TensorType]:
         """The type of every var."""
         return self._inference.types
+
+    @property
+    def inference(self) -> Inference:
+        """All that inference found out."""
+        return self._inference
 
     @property
     def constraints(self) -> tuple[Constraint, ...]:
@@ -224,6 +220,7 @@ def json_schema() -> dict[str, Any]:
         "dtypes": [dtype for dtype in DType if dtype not in _SEED_DTYPES],
         "dimensions": "expressions",
         "graph": ["parameter_vars"],
+        "nodes": ["while"],
         "unary": [UnaryKind.TRUNC],
     }
     return schema

@@ -5,21 +5,20 @@ What the client does is written once, as coroutines. Over blocking parts `run` m
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Iterable
-from typing import Any, Generic, Protocol, TypeVar
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
+from typing import Any, Protocol, TypeVar
 
 T = TypeVar("T")
-E = TypeVar("E")
 
 
-class Apart(Protocol):
+class Offload(Protocol):
     """Does work that takes a while where it keeps nobody from theirs."""
 
     async def __call__(self, work: Callable[[], T], /) -> T: ...
 
 
-async def here(work: Callable[[], T], /) -> T:
-    """`Apart` for those who have nobody to keep waiting."""
+async def inline(work: Callable[[], T], /) -> T:
+    """`Offload` for those who have nobody to keep waiting."""
     return work()
 
 
@@ -48,19 +47,3 @@ def iterate(items: AsyncGenerator[T]) -> Generator[T]:
 
 async def _next(items: AsyncGenerator[T]) -> T:
     return await anext(items)
-
-
-class Immediate(Generic[E]):
-    """A blocking iterable as an asynchronous one."""
-
-    def __init__(self, items: Iterable[E]) -> None:
-        self._items = iter(items)
-
-    def __aiter__(self) -> Immediate[E]:
-        return self
-
-    async def __anext__(self) -> E:
-        try:
-            return next(self._items)
-        except StopIteration:
-            raise StopAsyncIteration from None

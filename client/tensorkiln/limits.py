@@ -17,6 +17,12 @@ MAX_EXPRESSION_TERMS = 256
 MAX_KERNEL_DEPTH = 32
 """Levels of `kernel` nodes nested through their `ast`."""
 
+MAX_LOOP_DEPTH = 4
+"""Levels of `while` nodes inside of each other."""
+
+MOST_TURNS = (1 << 31) - 1
+"""Turns of a loop."""
+
 MAX_JSON_DEPTH = 201
 """Levels of brackets in the text of a graph: what pydantic's parser takes. All other limits together stay below it."""
 

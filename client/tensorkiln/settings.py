@@ -24,7 +24,7 @@ from urllib.parse import urlsplit
 
 from .config_file import Variables
 from .errors import RequestError
-from .places import user_cache_directory
+from .user_directories import user_cache_directory
 
 TIMEOUT_S = 220.0
 STARTUP_TIMEOUT_S = 60.0

@@ -3,32 +3,38 @@
 from __future__ import annotations
 
 import logging
-import os
-import threading
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Mapping
-from contextlib import AsyncExitStack, contextmanager
+from contextlib import AsyncExitStack, aclosing, contextmanager
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
+from threading import RLock
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from .coding import Payload
 from .deadline import Deadline
+from .embedded import Address
 from .errors import LimitExceededError, TensorkilnError, UnavailableError
-from .patience import Patience, backoff_s
 from .refusal import Refusal, refusal
+from .retries import Retries, backoff_s
+from .runner import LoopRunner
 from .tracing import request_span
-from .wire import Address, Incoming, Line, Outgoing, Wire
+from .uncollected import uncollected
 
 if TYPE_CHECKING:
     import httpx2
 
+    from .connections import Connections
+
 T = TypeVar("T")
+Headers: TypeAlias = Mapping[str, str]
+Endpoint: TypeAlias = tuple[Address, Headers]
+"""Where a service is, and the headers that say who asks it."""
 
 MAX_ANSWER_BYTES: Final = 256 << 20
 """Bytes of an answer for each program in it, decoded: as many as one compile may return."""
-PATIENT_ATTEMPTS: Final = 40
+STREAM_ATTEMPTS: Final = 40
 """As often a stream of events may break off: a job outlives a restart of its service, and so does the wait for it."""
-CONNECT_TIMEOUT_S: Final = 5.0
 QUIET_S: Final = 45.0
 """A stream of events that says nothing for so long is broken: a service sends a comment every 15 seconds."""
 CHECK_S: Final = 10.0
@@ -37,14 +43,15 @@ CHECK_S: Final = 10.0
 _SUCCESS: Final = frozenset({200, 202})
 _NOTHING_LEFT: Final = 204
 _UNKNOWN_CODING: Final = 415
-_NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
-_JSON: Final[Mapping[str, str]] = MappingProxyType({"Content-Type": "application/json"})
+_NONE: Final[Headers] = MappingProxyType({})
+_JSON: Final[Headers] = MappingProxyType({"Content-Type": "application/json"})
+_ACCEPTED: Final = "application/json, application/octet-stream"
 
 _log: Final = logging.getLogger("tensorkiln")
 
 
 class Transport:
-    """Sends requests over `wire` to the service that `locate` finds, or starts, before each of them.
+    """Sends requests to the service that `locate` finds, or starts, before each of them.
 
     `credential` gives the API key or token of each request; None sends none.
 
@@ -53,17 +60,17 @@ class Transport:
 
     def __init__(
         self,
-        wire: Wire,
+        runner: LoopRunner,
         locate: Callable[[], Address],
         timeout_s: float,
         credential: Callable[[], str | None] = lambda: None,
     ) -> None:
-        self._wire = wire
+        self._runner = runner
         self._locate = locate
         self._timeout_s = timeout_s
         self._credential = credential
-        self._lock = threading.Lock()
-        self._open: tuple[tuple[int, int], Address, Line] | None = None
+        self._lock = RLock()  # garbage may be collected, and a client with it, while it is held
+        self._opened: Connections | None = None
         self._closed = False
         self._takes_codings = True
 
@@ -73,24 +80,17 @@ class Transport:
         `programs` is how many there may be in it. LimitExceededError when it is longer than they can be. `deadline` is
         one that comes before the time-out of the transport may be over.
         """
-        return await self._call("GET", path, None, _NO_HEADERS, programs, self._soonest(deadline))
+        return await self._answer("GET", path, programs, self._soonest(deadline))
 
     async def post(
-        self,
-        path: str,
-        body: bytes,
-        headers: Mapping[str, str] = _NO_HEADERS,
-        *,
-        programs: int = 1,
-        deadline: Deadline | None = None,
+        self, path: str, body: bytes, headers: Headers = _NONE, *, programs: int = 1, deadline: Deadline | None = None
     ) -> bytes:
         """Like `get`, with a JSON body; 202 is success too. A large one goes to a URL in a content coding."""
-        return await self._call("POST", path, body, {**_JSON, **headers}, programs, self._soonest(deadline))
+        return await self._answer("POST", path, programs, self._soonest(deadline), body, {**_JSON, **headers})
 
-    async def delete(self, path: str, *, programs: int = 1, timeout_s: float | None = None) -> bytes:
-        """Like `get`; `timeout_s` replaces that of the transport."""
-        deadline = Deadline.after(self._timeout_s if timeout_s is None else timeout_s)
-        return await self._call("DELETE", path, None, _NO_HEADERS, programs, deadline)
+    async def delete(self, path: str, *, programs: int = 1, deadline: Deadline | None = None) -> bytes:
+        """Like `get`; `deadline` replaces the time-out of the transport."""
+        return await self._answer("DELETE", path, programs, deadline or self._soonest(None))
 
     async def events(
         self, path: str, last: str = "", deadline: Deadline | None = None
@@ -100,18 +100,159 @@ class Transport:
         A stream that breaks off is opened again. UnavailableError when the service stays away, and at the deadline, if
         there is one: until then a stream may be slow to open, and say nothing.
         """
+        endpoint = await self._endpoint()
+        async with aclosing(self._runner.iterate(self._events(path, last, deadline, endpoint))) as events:
+            async for event in events:
+                yield event
+
+    async def find(self) -> None:
+        """See where the service is, which may mean to start one, apart from any request."""
+        await self._endpoint()
+
+    def require_open(self) -> None:
+        """UnavailableError once it is closed."""
+        if self._closed:
+            raise _closed_error()
+
+    async def close(self) -> None:
+        """Close the connections; a later call raises `UnavailableError`, and so does one that is under way."""
+        opened = self._taken()
+        if opened is not None and opened.is_of_process:
+            await self._runner.in_loop(opened.close())
+
+    def abandon(self) -> None:
+        """Close the connections, and wait for nothing."""
+        if (opened := self._taken()) is not None:
+            opened.leave()
+
+    def _taken(self) -> Connections | None:
+        with self._lock:
+            self._closed = True
+            opened, self._opened = self._opened, None
+        return opened
+
+    async def _endpoint(self) -> Endpoint:
+        self.require_open()
+        return await self._runner.offload(self._located)
+
+    def _located(self) -> Endpoint:
+        address, credential = self._locate(), self._credential()
+        load_http()
+        return address, {} if credential is None else {"Authorization": f"Bearer {credential}"}
+
+    def _connections(self, address: Address) -> Connections:
+        from .connections import Connections
+
+        with self._lock:
+            self.require_open()
+            # Those of another loop, and those inherited through a fork, are dropped here and not shut down.
+            if self._opened is None or not self._opened.is_here:
+                common = {"User-Agent": f"tensorkiln/{sdk_version()}", "Accept": _ACCEPTED}
+                self._opened = Connections(address, common)
+            return self._opened
+
+    def _soonest(self, deadline: Deadline | None) -> Deadline:
+        own = Deadline.after(self._timeout_s)
+        return own if deadline is None or own.at < deadline.at else deadline
+
+    async def _answer(
+        self,
+        method: str,
+        path: str,
+        programs: int,
+        deadline: Deadline,
+        body: bytes | None = None,
+        headers: Headers = _NONE,
+    ) -> bytes:
+        payload = Payload(body)
+        most = _artifact_bytes() if path.startswith("/artifacts/") else programs * MAX_ANSWER_BYTES
+
+        async def attempt(connections: Connections, who: Headers) -> bytes:
+            sent, coding = await self._packed(payload, connections.address)
+            with request_span(method, path) as trace:
+                stated = {**headers, **who, **coding, **trace}
+                async with (
+                    connections.until(deadline),
+                    connections.stream(method, path, stated, sent) as response,
+                ):
+                    answer = await _whole(response, most)
+            # An answer without a length ends where its connection was hung up.
+            self.require_open()
+            if response.status_code in _SUCCESS:
+                return answer
+            if coding and response.status_code == _UNKNOWN_CODING:
+                self._takes_codings = False
+                return await attempt(connections, who)
+            raise refusal(response, answer)
+
+        tried = self._tried(f"{method} {path}", await self._endpoint(), Retries(deadline), deadline, attempt)
+        return await self._runner.in_loop(tried)
+
+    async def _packed(self, payload: Payload, address: Address) -> tuple[bytes | None, Headers]:
+        """The body to send, and the headers that say how it is coded: over a socket file a coding only costs."""
+        if address.socket is not None or not self._takes_codings or not payload.is_large:
+            return payload.plain, _NONE
+        return await self._runner.offload(payload.coded)
+
+    async def _tried(
+        self,
+        request: str,
+        endpoint: Endpoint | None,
+        retries: Retries,
+        deadline: Deadline | None,
+        attempt: Callable[[Connections, Headers], Coroutine[Any, Any, T]],
+    ) -> T:
+        """What comes of the first attempt, at `endpoint`, that does not fail, or fails for good."""
         import httpx2
 
-        empty = 0
-        while empty < PATIENT_ATTEMPTS:
+        with self._explained(request, deadline):
+            while True:
+                address, who = endpoint or await self._endpoint()
+                connections, endpoint = self._connections(address), None
+                try:
+                    return await attempt(connections, who)
+                except (httpx2.HTTPError, Refusal) as error:
+                    seconds = None if self._closed else retries.wait_s(error)
+                    if seconds is None:
+                        raise
+                    why = str(error) or type(error).__name__
+                await _pause(request, connections, seconds, why)
+
+    async def _stream(
+        self, path: str, last: str, deadline: Deadline | None, endpoint: Endpoint | None, stack: AsyncExitStack
+    ) -> tuple[Connections, httpx2.Response]:
+        """An answer whose events can be read, or one that says that nothing is left to tell; `stack` closes it."""
+        quiet_s = QUIET_S if deadline is None else CHECK_S
+        headers = {"Accept": "text/event-stream", **({"Last-Event-ID": last} if last else {})}
+
+        async def attempt(connections: Connections, who: Headers) -> tuple[Connections, httpx2.Response]:
+            stream = connections.stream("GET", path, {**headers, **who}, quiet_s=quiet_s)
+            async with connections.until(deadline):
+                response = await stack.enter_async_context(stream)
+            if response.status_code in (200, _NOTHING_LEFT):
+                return connections, response
+            async with connections.until(Deadline.after(quiet_s)):
+                raise refusal(response, await _whole(response, MAX_ANSWER_BYTES))
+
+        retries = Retries(deadline, STREAM_ATTEMPTS, may_be_slow=True)
+        return await self._tried(f"GET {path}", endpoint, retries, deadline, attempt)
+
+    async def _events(
+        self, path: str, last: str, deadline: Deadline | None, endpoint: Endpoint | None
+    ) -> AsyncGenerator[httpx2.ServerSentEvent]:
+        import httpx2
+
+        request, empty = f"GET {path}", 0
+        while empty < STREAM_ATTEMPTS:
             async with AsyncExitStack() as stack:
-                with self._explained("GET", path, deadline):
-                    incoming = await self._stream_opened(path, last, deadline, stack)
-                    if incoming is None:
-                        return
-                    is_silent = False
+                connections, response = await self._stream(path, last, deadline, endpoint, stack)
+                endpoint, is_silent = None, False
+                if response.status_code == _NOTHING_LEFT:
+                    return
+                with self._explained(request, deadline):
+                    read = connections.read(aiter(httpx2.EventSource(response)), deadline)
                     try:
-                        async for event in incoming.events:
+                        async for event in await stack.enter_async_context(aclosing(read)):
                             empty, last = 0, event.id or last
                             yield event
                             if event.event == "done":
@@ -123,141 +264,19 @@ class Transport:
                         is_silent = deadline is not None
                     except (httpx2.NetworkError, httpx2.RemoteProtocolError):
                         pass
+            self.require_open()
             if deadline is not None and deadline.is_over:
                 raise UnavailableError(f"{path} did not come to its end within {deadline.seconds:g} s.")
             if is_silent:
                 empty = 0
                 continue
-            await self._pause("GET", path, backoff_s(empty), "the stream broke off")
+            with self._explained(request, deadline):
+                await _pause(request, connections, backoff_s(empty), "the stream broke off")
             empty += 1
         raise UnavailableError(f"{self._name()} breaks off {path} again and again.")
 
-    async def _stream_opened(
-        self, path: str, last: str, deadline: Deadline | None, stack: AsyncExitStack
-    ) -> Incoming | None:
-        """An answer whose events can be read; None where none is left to tell. `stack` closes it."""
-        import httpx2
-
-        stated = {"Accept": "text/event-stream", **({"Last-Event-ID": last} if last else {})}
-
-        async def opened() -> Incoming | None:
-            line, headers = await self._prepared(stated)
-            left = QUIET_S if deadline is None else max(min(deadline.left_s, CHECK_S), 0.001)
-            timeout = httpx2.Timeout(left, connect=min(CONNECT_TIMEOUT_S, left))
-            request = Outgoing("GET", path, None, headers, timeout, deadline)
-            incoming = await stack.enter_async_context(line.stream(request))
-            if incoming.response.status_code == _NOTHING_LEFT:
-                return None
-            if incoming.response.status_code == 200:
-                return incoming
-            raise refusal(incoming.response, await _whole(incoming, Deadline.after(left), MAX_ANSWER_BYTES))
-
-        patience = Patience(None if deadline is None else deadline.at, PATIENT_ATTEMPTS, may_be_slow=True)
-        return await self._tried("GET", path, patience, opened)
-
-    async def find(self) -> None:
-        """See where the service is, which may mean to start one, apart from any request."""
-        self.require_open()
-        await self._wire.apart(self._locate)
-
-    async def close(self) -> None:
-        """Close the connections; a later call raises `UnavailableError`, and so does one that is under way."""
-        with self._lock:
-            self._closed = True
-            opened, self._open = self._open, None
-        if opened is not None and opened[0] == self._here():
-            await opened[2].close()
-
-    async def _call(
-        self,
-        method: str,
-        path: str,
-        body: bytes | None,
-        headers: Mapping[str, str],
-        programs: int,
-        deadline: Deadline,
-    ) -> bytes:
-        payload = Payload(body)
-        most = _artifact_bytes() if path.startswith("/artifacts/") else programs * MAX_ANSWER_BYTES
-        with self._explained(method, path, deadline):
-            return await self._tried(
-                method, path, Patience(deadline.at), lambda: self._once(method, path, payload, headers, deadline, most)
-            )
-
-    def _soonest(self, deadline: Deadline | None) -> Deadline:
-        own = Deadline.after(self._timeout_s)
-        return own if deadline is None or own.at < deadline.at else deadline
-
-    async def _tried(self, method: str, path: str, patience: Patience, once: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """What comes of the first attempt that does not fail, or fails for good."""
-        import httpx2
-
-        while True:
-            try:
-                return await once()
-            except (httpx2.HTTPError, Refusal) as error:
-                seconds = None if self._closed else patience.wait_s(error)
-                if seconds is None:
-                    raise
-                why = str(error) or type(error).__name__
-            await self._pause(method, path, seconds, why)
-
-    async def _pause(self, method: str, path: str, seconds: float, why: str) -> None:
-        _log.info("%s %s is sent again in %.2f s: %s", method, path, seconds, why)
-        await self._wire.pause(seconds)
-
-    async def _once(
-        self, method: str, path: str, payload: Payload, headers: Mapping[str, str], deadline: Deadline, most: int
-    ) -> bytes:
-        import httpx2
-
-        line, sent = await self._prepared(headers)
-        body, coding = await self._packed(payload)
-        left = max(deadline.left_s, 0.001)
-        timeout = httpx2.Timeout(left, connect=min(CONNECT_TIMEOUT_S, left))
-        with request_span(method, path) as trace:
-            stated = {**sent, **coding, **trace}
-            async with line.stream(Outgoing(method, path, body, stated, timeout, deadline)) as incoming:
-                answer = await _whole(incoming, deadline, most)
-        # An answer without a length ends where its connection was hung up.
-        self.require_open()
-        if incoming.response.status_code in _SUCCESS:
-            return answer
-        if coding and incoming.response.status_code == _UNKNOWN_CODING:
-            self._takes_codings = False
-            return await self._once(method, path, payload, headers, deadline, most)
-        raise refusal(incoming.response, answer)
-
-    async def _packed(self, payload: Payload) -> tuple[bytes | None, Mapping[str, str]]:
-        """The body to send, and the headers that say how it is coded: over a socket file a coding only costs."""
-        is_near = self._open is not None and self._open[1].socket is not None
-        if is_near or not self._takes_codings or not payload.is_large:
-            return payload.plain, _NO_HEADERS
-        return await self._wire.apart(payload.coded)
-
-    async def _prepared(self, headers: Mapping[str, str]) -> tuple[Line, Mapping[str, str]]:
-        """The line to send on, and the headers to send. To find them may mean to start a service."""
-        self.require_open()
-        address, credential = await self._wire.apart(lambda: (self._locate(), self._credential()))
-        with self._lock:
-            self.require_open()
-            # Connections inherited through a fork belong to the parent: they are dropped here, not shut down.
-            if self._open is None or self._open[0] != self._here():
-                common = {"User-Agent": f"tensorkiln/{sdk_version()}", "Accept": _ACCEPTED}
-                self._open = (self._here(), address, self._wire.open(address, common))
-            line = self._open[2]
-        return line, headers if credential is None else {**headers, "Authorization": f"Bearer {credential}"}
-
-    def require_open(self) -> None:
-        """UnavailableError once it is closed."""
-        if self._closed:
-            raise _closed_error()
-
-    def _here(self) -> tuple[int, int]:
-        return os.getpid(), self._wire.place
-
     @contextmanager
-    def _explained(self, method: str, path: str, deadline: Deadline | None) -> Generator[None]:
+    def _explained(self, request: str, deadline: Deadline | None) -> Generator[None]:
         """Have what goes wrong with a request be a TensorkilnError."""
         import httpx2
 
@@ -274,22 +293,24 @@ class Transport:
             if not isinstance(error, httpx2.HTTPError):
                 raise
             if not isinstance(error, httpx2.TimeoutException):
-                raise UnavailableError(f"{self._name()} cannot be reached for {method} {path}: {error}.") from None
-            within = "in time"
-            if deadline is not None:
-                within = f"within {deadline.seconds:g} s; give the client a longer timeout_s"
-            raise UnavailableError(f"{self._name()} did not answer {method} {path} {within}.") from None
+                raise UnavailableError(f"{self._name()} cannot be reached for {request}: {error}.") from None
+            within = f"within {deadline.seconds:g} s; give the client a longer timeout_s" if deadline else "in time"
+            raise UnavailableError(f"{self._name()} did not answer {request} {within}.") from None
 
     def _name(self) -> str:
-        address = self._open[1] if self._open else None
+        address = self._opened.address if self._opened else None
         return f"The service at {address.url}" if address and address.socket is None else "The embedded service"
+
+
+@cache
+def load_http() -> None:
+    """Import what sends requests: what is kept needs none of it."""
+    with uncollected():
+        from . import connections as connections
 
 
 def _closed_error() -> UnavailableError:
     return UnavailableError("This client is closed; make another one.")
-
-
-_ACCEPTED: Final = "application/json, application/octet-stream"
 
 
 def _artifact_bytes() -> int:
@@ -299,13 +320,21 @@ def _artifact_bytes() -> int:
     return MAX_ARTIFACT_BYTES
 
 
-async def _whole(incoming: Incoming, deadline: Deadline, most: int) -> bytes:
+async def _pause(request: str, connections: Connections, seconds: float, why: str) -> None:
+    import asyncio
+
+    _log.info("%s is sent again in %.2f s: %s", request, seconds, why)
+    async with connections.until(None):
+        await asyncio.sleep(seconds)
+
+
+async def _whole(response: httpx2.Response, most: int) -> bytes:
     """The decoded body; LimitExceededError as soon as there are more than `most` bytes of it."""
-    request = incoming.response.request
     received = bytearray()
-    async for chunk in incoming.chunks:
+    async for chunk in response.aiter_bytes():
         received += chunk
         if len(received) > most:
+            request = response.request
             raise LimitExceededError(
                 f"The answer to {request.method} {request.url.path} is longer than {most} bytes, the limit; "
                 "ask for fewer targets at once, and see that a tensorkiln service answers.",
@@ -313,13 +342,6 @@ async def _whole(incoming: Incoming, deadline: Deadline, most: int) -> bytes:
                 maximum=most,
                 actual=len(received),
             )
-        if deadline.is_over:
-            break
-    # One without a length ends, too, where its connection is broken off for being late.
-    if deadline.is_over:
-        import httpx2
-
-        raise httpx2.ReadTimeout("the answer is too slow", request=request)
     return bytes(received)
 
 

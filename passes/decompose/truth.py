@@ -8,7 +8,7 @@ from dialect.memory import ContiguousOp
 from dialect.mlir import ir
 from dialect.types import type_of
 
-_AS_IT_IS: Final = frozenset({"func.return", "kiln.copy", "kiln.custom"})
+_AS_IT_IS: Final = frozenset({"func.return", "kiln.copy", "kiln.custom", "kiln.while"})
 """What passes bytes on without a kernel: any other reader tells true from false, and stores 0 or 1."""
 
 

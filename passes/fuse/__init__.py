@@ -29,10 +29,15 @@ def form_kernels(module: ir.Module, *, fusion: bool = True, chains: bool = False
     host = [value for value in live if is_table(value) or _needs_no_kernel(value, value in stored or value in results)]
     with module.context, ir.Location.unknown():
         # What is prepared comes first, so that no kernel of a call waits behind it.
-        kept = sorted((value for value in kept if not is_empty(value)), key=lambda value: value not in prepared)
+        kept = sorted((value for value in kept if not _is_nothing(value)), key=lambda value: value not in prepared)
         grouping = group(function, live, kept, host, prepared, fusion, chains)
         return outline(source, function, grouping, host)
 
 
 def _needs_no_kernel(value: Value, is_stored: bool) -> bool:
-    return is_stored and (is_empty(value) or value.dtype is DType.UNIT)
+    return is_stored and (_is_nothing(value) or value.dtype is DType.UNIT)
+
+
+def _is_nothing(value: Value) -> bool:
+    """Whether nobody computes the value: it has no elements, and no loop is to be told where they would be."""
+    return is_empty(value) and value.kind != "while_result"

@@ -22,7 +22,7 @@ from .costs import MOVEMENT, Costs
 from .joining import store_what_joins_in_place
 from .prepare import stored_before
 
-OPAQUE = frozenset({"scatter", "custom", "copy"})
+OPAQUE = frozenset({"scatter", "custom", "copy", "while", "while_result"})
 """Ops that read and write whole buffers: their operands and results are stored."""
 
 MAX_DEPTH = 48
@@ -56,7 +56,12 @@ def live_values(function: Function) -> list[Value]:
         if value not in needed:
             needed.add(value)
             stack.extend(value.operands)
-    return [value for value in function.values if value in needed]
+    # A loop leaves all that it carries, read or not.
+    return [value for value in function.values if value in needed or _is_left(value, needed)]
+
+
+def _is_left(value: Value, needed: Collection[Value]) -> bool:
+    return value.kind == "while_result" and value.operands[0] in needed
 
 
 def materialised(

@@ -15,6 +15,9 @@ _FREE_ELEMENTS = 65536
 """What is no larger is kept even where it has more elements than the parameters that it is computed from."""
 
 
+_AT_EACH_CALL = frozenset({"custom", "copy", "while", "while_result", *LITERAL})
+
+
 def prepared_values(function: Function, live: Sequence[Value]) -> frozenset[Value]:
     """The values that are the same at every call with the same parameters, whatever the symbols are.
 
@@ -30,7 +33,7 @@ def prepared_values(function: Function, live: Sequence[Value]) -> frozenset[Valu
         if value.kind in ("const_scalar", "vconst"):
             literals.add(value)
             continue
-        is_ours = bool(value.operands) and value.kind not in ("custom", "copy", *LITERAL) and _is_static(value)
+        is_ours = bool(value.operands) and value.kind not in _AT_EACH_CALL and _is_static(value)
         if is_ours and all(operand in literals or operand in prepared for operand in value.operands):
             prepared.add(value)
     return frozenset(prepared)

@@ -22,10 +22,12 @@ from ..values import Function, Value
 from .costs import MOVEMENT
 from .materialise import lives_in_memory
 
-AS_IT_IS = frozenset({"custom", "copy"})
+AS_IT_IS = frozenset({"custom", "copy", "while", "while_result"})
 """Ops that take a buffer and no elements of it."""
-NOT_OURS = frozenset({"argument", "custom", "copy"})
+NOT_OURS = frozenset({"argument", "custom", "copy", "while_result"})
 """What makes a value that no kernel stores."""
+_WHOLE = frozenset({"scatter", "while"})
+"""Ops whose operands lie in memory of their own."""
 KEEPING = MOVEMENT | {"bitcast", "contiguous"}
 """Ops whose result holds elements of their operands as they are."""
 _STOP = -1
@@ -75,8 +77,8 @@ class Windows:
     def find(self, value: Value, domain: Domain, element: Node) -> Window | None:
         """The window that `value` is, whose `element` was traced over `domain`; None when it is better computed."""
         read_by = {user.kind for user in self.users[value]}
-        if "scatter" in read_by:
-            # It is realised by its operands as they are.
+        if not read_by.isdisjoint(_WHOLE):
+            # A scatter is realised by its operands as they are, a loop by kernels that need them aligned.
             return None
         window = self._of_element(value, domain, element)
         if window is None and read_by <= AS_IT_IS:

@@ -20,7 +20,7 @@ from .placements import Place, Placements
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One thing to run: a kernel by name, or the custom or copy op `host`; `reads` and `writes` are buffer ids.
+    """One thing to run: a kernel by name, or the custom, copy or while op `host`; `reads` and `writes` are buffer ids.
 
     `reuses` are pairs of a written buffer and a read one that lie in the same place: the kernel computes the first in
     place of the second. It is given one pointer for both, that of the written buffer, since a pointer of a kernel must
@@ -130,12 +130,13 @@ def plan_program(calls: Sequence[Call], graph: Function) -> ProgramPlan:
 
 
 class _Planner:
-    """`home` is the buffer of a value that a step or the graph needs."""
+    """`home` is the buffer of a value that a step or the graph needs, `loops` the step of a loop."""
 
     def __init__(self, graph: Function) -> None:
         self.graph, self.results = graph, set(graph.results)
         self.made = ProgramPlan()
         self.home: dict[Value, int] = {}
+        self.loops: dict[Value, int] = {}
         self.storage = Placements()
 
     def plan(self, calls: Sequence[Call]) -> ProgramPlan:
@@ -164,6 +165,15 @@ class _Planner:
                 self.storage.join(op)
             case "buffer":
                 self._buffer(op)
+            case "while":
+                self.loops[op] = len(plan.steps)
+                plan.steps.append(Step(None, op, tuple(self._buffer(value) for value in operands), ()))
+            case "while_result":
+                # They follow their loop in the order of their numbers.
+                number = self.loops[op.operands[0]]
+                step = plan.steps[number]
+                assert op.int("number") == len(step.writes), "a loop leaves every value that its body gives, in order"
+                plan.steps[number] = replace(step, writes=(*step.writes, self._buffer(op)))
             case _:
                 reads, writes = (tuple(self._buffer(value) for value in values) for values in (operands, made))
                 if kernel is None:

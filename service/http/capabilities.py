@@ -60,6 +60,7 @@ def _describe(settings: Settings, ready: Ready) -> Capabilities:
             "expression_depth": limits.MAX_EXPRESSION_DEPTH,
             "expression_terms": limits.MAX_EXPRESSION_TERMS,
             "kernel_depth": limits.MAX_KERNEL_DEPTH,
+            "loop_depth": limits.MAX_LOOP_DEPTH,
             "json_depth": limits.MAX_JSON_DEPTH,
             "elements": limits.MAX_ELEMENTS,
             "buffer_bytes": limits.MAX_BUFFER_BYTES,

@@ -28,7 +28,7 @@ STAGES: Final = frozenset(
             "schedule",
             "realise",
         ),
-        *("lower", "entries", "translate", "codegen", "assemble"),
+        *("lower", "entries", "translate", "codegen", "assemble", "inner"),
     )
 )
 """The stages of every kind of job; a process under foreign control may name others."""

@@ -7,17 +7,21 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from concurrent.futures import wait
 from dataclasses import dataclass, field
+from functools import partial
 from random import Random
 from typing import Any
 
 import numpy as np
 
+from tensorkiln.errors import CallTurnsError
+from tensorkiln.runtime.executor import inner_plan
 from tensorkiln.runtime.host_launch import HostLaunch, HostStep, host_launches
 from tensorkiln.runtime.loaded import LoadedProgram
+from tensorkiln.runtime.loops import LoopStep
 from tensorkiln.runtime.planning import plan_steps
 from tensorkiln.runtime.steps import TransferStep, Window
 from tensorkiln.runtime.threads import worker_pool
-from tensorkiln.schedule import KernelItem
+from tensorkiln.schedule import KernelItem, Loop
 from tensorkiln.spec import ProgramSpec
 from tensorkiln.spec.checks import accesses
 
@@ -56,19 +60,23 @@ class CheckedCall:
 
     def run(self) -> tuple[Array, ...]:
         """The outputs. CheckedFault at the first item that does what it may not do."""
+        with trap().set():
+            return self._run()
+
+    def _run(self) -> tuple[Array, ...]:
         self.storages = laid_out(self.loaded, self.symbols, self.inputs, self.way, self.threads)
         placement, order = self.storages.placement, self.loaded.program.schedule.execution_order
         ended: dict[int, list[Region]] = defaultdict(list)
         for number, storage in enumerate(self.loaded.outlines.whole.storages):
             if storage.kind == "writable":
                 ended[storage.last].append(self.storages.shared[number])
-        steps = {step.item_id: step for step in plan_steps(placement, host_launches(self.loaded.kernels, 1))}
-        with trap().set():
-            for position, item_id in enumerate(order):
-                if item_id in steps:
-                    self._step(steps[item_id])
-                for region in ended[position]:
-                    self.storages.memory.forget(region)
+        inner = partial(inner_plan, self.loaded, 1, self.symbols)
+        steps = {step.item_id: step for step in plan_steps(placement, host_launches(self.loaded.kernels, 1), inner)}
+        for position, item_id in enumerate(order):
+            if item_id in steps:
+                self._step(steps[item_id])
+            for region in ended[position]:
+                self.storages.memory.forget(region)
         return tuple(self._output(binding.buffer) for binding in self.loaded.program.outputs)
 
     def _output(self, buffer: int) -> Array:
@@ -90,11 +98,32 @@ class CheckedCall:
             self._launch(_Kernel(item.operation, spec, step, read, written))
             return
         self._open(read, written)
-        if isinstance(step, TransferStep):
+        if isinstance(step, LoopStep):
+            assert isinstance(item.operation, Loop), "a loop is that of a loop item"
+            self._loop(item.operation)
+        elif isinstance(step, TransferStep):
             np.copyto(_view(step.target), _view(step.source))
         else:
             np.copyto(_view(step.output), step.result([_view(window) for window in step.inputs]))
         self._close(read | written)
+
+    def _loop(self, loop: Loop) -> None:
+        """Every turn is a checked call of its own."""
+        windows = [self.storages.placement.window(buffer) for buffer in (*loop.input_vars, *loop.output_vars)]
+        values = [_view(window).copy() for window in windows[: len(loop.input_vars)]]
+        turns = 0
+        while self._called(loop.condition, values)[0]:
+            if turns == loop.most:
+                raise CallTurnsError.beyond(loop.most)
+            given = self._called(loop.body, values)
+            values, turns = [*given, *values[len(given) :]], turns + 1
+        for window, value in zip(windows[len(loop.input_vars) :], values, strict=False):
+            np.copyto(_view(window), value)
+
+    def _called(self, number: int, values: Sequence[Array]) -> tuple[Array, ...]:
+        loaded = self.loaded.inner[number]
+        given = {binding.buffer: value for binding, value in zip(loaded.program.inputs, values, strict=True)}
+        return CheckedCall(loaded, self.symbols, given, self.way, self.random, self.threads)._run()
 
     def _open(self, read: frozenset[int], written: frozenset[int]) -> None:
         """What is only read is read-only, what is neither read nor written is inaccessible."""

@@ -1,4 +1,4 @@
-"""A small graph for each of the 44 node kinds: the node writes var 9 and reads the inputs 0, 1 and 2."""
+"""A small graph for each of the 45 node kinds: the node writes var 9 and reads the inputs 0, 1 and 2."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Example:
     def graph(self) -> Graph:
         places = [placeholder(var, shape, dtype) for var, (dtype, shape) in enumerate(self.inputs)]
         dtype, shape = self.result
-        node = self.node if self.kind == "sink" else {"out_var": 9, "dtype": dtype, **self.node}
+        node = self.node if self.kind in ("sink", "while") else {"out_var": 9, "dtype": dtype, **self.node}
         outputs = [0] if dtype == "unit" else [9]
         shapes = {} if self.kind == "sink" else {9: (dtype, shape)}
         return graph_of([*places, *self.before, node], outputs, shapes=shapes, bounds=self.bounds)
@@ -45,6 +45,17 @@ TRACKER = {
     "shape": [3, 3],
 }
 METADATA = {"name": "k", "local_dims": 1, "upcasted": 2, "dont_use_locals": True}
+
+COUNTED = [
+    placeholder(0, [], "int32"),
+    placeholder(1, [], "int32"),
+    {"node": "binop", "op": "cmplt", "a_var": 1, "b_var": 0, "out_var": 2, "dtype": "bool"},
+]
+HALVED = [
+    *COUNTED[:2],
+    {"node": "const_scalar", "value": 2, "out_var": 3, "dtype": "int32"},
+    {"node": "binop", "op": "idiv", "a_var": 0, "b_var": 3, "out_var": 2, "dtype": "int32"},
+]
 
 EXAMPLES = (
     Example(
@@ -330,6 +341,19 @@ EXAMPLES = (
         ("float32", [4]),
         '{custom_attributes = [{kind = "int", name = "axis", value = 0 : i64}, {kind = "int", name = '
         '"descending", value = 1',
+    ),
+    Example(
+        {
+            "node": "while",
+            "condition": {"nodes": COUNTED, "input_vars": [0, 1], "output_vars": [2]},
+            "body": {"nodes": HALVED, "input_vars": [0, 1], "output_vars": [2]},
+            "in_vars": [0, 1],
+            "output_vars": [9],
+            "most": 40,
+        },
+        [("int32", []), ("int32", [])],
+        ("int32", []),
+        '"kiln.while_result"(%0) {kiln.node = 2 : i64, number = 0 : i64} : (tensor<ui8>) -> tensor<i32>',
     ),
     Example(
         {"node": "noop", "in_var": None},

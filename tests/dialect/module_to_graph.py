@@ -23,6 +23,8 @@ from dialect.kiln import (
     ScatterOp,
     SinkOp,
     VconstOp,
+    WhileOp,
+    WhileResultOp,
 )
 from dialect.mlir import func, ir
 from dialect.module import graph_function, symbols
@@ -91,6 +93,14 @@ class _Reading:
             return
         if isinstance(op, AssignOp):
             self._read_assign(op)
+            return
+        if isinstance(op, WhileOp):
+            regions = {"condition": op.condition.model_dump(), "body": op.body.model_dump()}
+            self.nodes.append({"node": "while", **regions, "in_vars": self.vars_of(op), "output_vars": []})
+            self.nodes[-1]["most"] = op.most
+            return
+        if isinstance(op, WhileResultOp):
+            self.nodes[-1]["output_vars"].append(self.new_var(op.results[0]))
             return
         if isinstance(op, DefineVarOp):
             self.defined.add(op.sym_var.name)

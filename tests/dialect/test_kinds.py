@@ -25,9 +25,9 @@ def op_of(module: ir.Module, kind: str) -> KilnOp:
     return [op for op in kiln_ops(module.operation) if f"kiln.{kind}" == op.OPERATION_NAME][-1]
 
 
-def test_there_is_an_op_and_an_example_for_each_of_the_44_kinds() -> None:
+def test_there_is_an_op_and_an_example_for_each_of_the_45_kinds() -> None:
     assert set(OPS) == set(NODE_KINDS) == {example.kind for example in EXAMPLES}
-    assert len(OPS) == 44
+    assert len(OPS) == 45
     assert all(op.__name__ == f"{NODE_KINDS[kind].__name__}Op" for kind, op in OPS.items())
 
 

@@ -23,6 +23,7 @@ from tensorkiln.build import (
     sin,
     softmax,
     transpose,
+    while_loop,
 )
 from tensorkiln.expr import evaluate
 from tensorkiln.graph import Graph
@@ -165,6 +166,21 @@ def _network(b: Builder) -> Tensor:
     return normed + matmul(gelu(matmul(normed, b.input("float32", (64, 256))) * 0.1), b.input("float32", (256, 64)))
 
 
+def _loop(b: Builder) -> Tensor:
+    """Square roots by turns, in which values change places, until they are good enough; a loop inside counts them."""
+    x = b.input("float32", (b.symbol("n", 1, 100_000),)) ** 2 + 1.0
+    zero = b.constant(0)
+
+    def turn(root: Tensor, old: Tensor, turns: Tensor, x: Tensor) -> list[Tensor]:
+        (count,) = while_loop(lambda i, turns: i < turns + 1, lambda i, _: i + 1, [turns.builder.constant(0)], [turns])
+        return [(root + x / root) * 0.5, root, count]
+
+    root, old, turns = while_loop(
+        lambda root, old, turns, x: (abs(root * root - x).max() > 1e-2) & (turns < 30), turn, [x, x, zero], [x]
+    )
+    return root + (old - root) * 0.001 + turns.cast("float32")
+
+
 SIZES = ({"n": 1}, {"n": 7}, {"n": 1000})
 
 CASES = (
@@ -193,6 +209,7 @@ CASES = (
     Case("scatter", _scatter, rtol=1e-5, atol=1e-5),
     Case("gather", _gather, rtol=0, atol=0),
     Case("sorted", _sorted),
+    Case("loop", _loop, SIZES, rtol=1e-4, atol=1e-4),
     Case("network", _network, ({"n": 1}, {"n": 33}, {"n": 128}), rtol=1e-3, atol=1e-3),
 )
 """What is compared with the reference evaluator."""

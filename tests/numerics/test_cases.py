@@ -63,9 +63,9 @@ def test_a_symbolic_case_has_symbols_and_a_static_one_has_none() -> None:
     run()
 
 
-def test_the_kinds_are_the_44() -> None:
+def test_the_kinds_are_the_45() -> None:
     assert set(KINDS) == set(NODE_KINDS)
-    assert len(KINDS) == 44
+    assert len(KINDS) == 45
 
 
 def test_a_kind_with_variants_takes_each_of_them() -> None:

@@ -39,7 +39,7 @@ def agree(run: Run, cases: SearchStrategy[Case]) -> None:
 
 
 def test_the_suite_covers_every_kind_and_dtype() -> None:
-    assert len(KINDS) == 44
+    assert len(KINDS) == 45
     assert {dtype for _, dtype, _ in variants()} == set(DType)
 
 

@@ -21,7 +21,7 @@ from tensorkiln.expr import evaluate
 from tensorkiln.runtime.cpu import CpuKernel, load_kernels
 from tensorkiln.runtime.phases import whole
 from tensorkiln.runtime.storage import Storage, resolve_storages
-from tensorkiln.schedule import HostCallback, KernelItem, MemoryTransfer, Schedule
+from tensorkiln.schedule import HostCallback, KernelItem, Loop, MemoryTransfer, Schedule
 from tensorkiln.spec import CompiledProgram
 from tensorkiln.spec.checks import accesses
 
@@ -102,7 +102,7 @@ class ShuffledCall:
     def __init__(
         self, compilation: Compilation, arrays: Sequence[Any], symbols: dict[str, int], rng: np.random.Generator
     ) -> None:
-        self.program, self.symbols, self.rng = compilation.program, symbols, rng
+        self.compilation, self.program, self.symbols, self.rng = compilation, compilation.program, symbols, rng
         self.kernels = load_kernels(self.program, compilation.artifacts.__getitem__)
         self.memories: dict[int, tuple[_Memory, int]] = {}
         given = {
@@ -137,6 +137,8 @@ class ShuffledCall:
                         [self._array(number).copy() for number in callback.input_vars], callback.attributes
                     )
                     self._array(callback.output_vars[0])[...] = result
+                case Loop() as loop:
+                    self._loop(loop)
                 case MemoryTransfer(src_var=source, dst_var=target):
                     self._array(target)[...] = self._array(source)
                 case _:
@@ -146,6 +148,15 @@ class ShuffledCall:
         for number, array in self.given.items():
             assert (self._raw(number) == array.reshape(-1).view(np.uint8)).all(), "an input or constant was written"
         return tuple(self._array(binding.buffer).copy() for binding in self.program.outputs)
+
+    def _loop(self, loop: Loop) -> None:
+        condition, body = (self.compilation.inner[number] for number in (loop.condition, loop.body))
+        values = [self._array(number).copy() for number in loop.input_vars]
+        while ShuffledCall(condition, values, self.symbols, self.rng).run()[0]:
+            given = ShuffledCall(body, values, self.symbols, self.rng).run()
+            values = [*given, *values[len(given) :]]
+        for number, value in zip(loop.output_vars, values, strict=False):
+            self._array(number)[...] = value
 
     def _launch(self, item: KernelItem) -> None:
         spec, kernel = self.program.kernels[item.kernel_id], self.kernels[item.kernel_id]

@@ -1,6 +1,6 @@
 """Every kind and every operation has an evaluator."""
 
-from tensorkiln.nodes import NODE_KINDS, BinopKind, Kernel, ReduceKind, Sink, UnaryKind
+from tensorkiln.nodes import NODE_KINDS, BinopKind, Kernel, ReduceKind, Sink, UnaryKind, While
 from tensorkiln.reference.binop import FLOAT, INTEGER, LOGICAL
 from tensorkiln.reference.evaluate import EVALUATORS
 from tensorkiln.reference.memory import EFFECTS
@@ -8,9 +8,9 @@ from tensorkiln.reference.reduction import REDUCTIONS
 from tensorkiln.reference.unary import EXACT, TRANSCENDENTAL
 
 
-def test_each_of_the_44_kinds_has_exactly_one_evaluator() -> None:
-    tables = [*EVALUATORS, *EFFECTS, Kernel, Sink]
-    assert len(tables) == 44
+def test_each_of_the_45_kinds_has_exactly_one_evaluator() -> None:
+    tables = [*EVALUATORS, *EFFECTS, Kernel, Sink, While]
+    assert len(tables) == 45
     assert set(tables) == set(NODE_KINDS.values())
 
 

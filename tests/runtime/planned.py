@@ -26,7 +26,11 @@ def planned(loaded: LoadedProgram, threads: int, symbols: Mapping[str, int]) -> 
     specs = input_specs(outline.phase.inputs, values)
     check_constraints(outline.phase.constraints, values)
     constants = {buffer: address_of(array) for buffer, array in loaded.constants.items()}
-    return make_plan(lay_out(outline, values), specs, constants, host_launches(loaded.kernels, threads))
+    return make_plan(lay_out(outline, values), specs, constants, host_launches(loaded.kernels, threads), _no_loops)
+
+
+def _no_loops(number: int) -> Plan[HostLaunch]:
+    raise AssertionError(f"program {number} is inside of none")
 
 
 def is_short(plan: Plan[HostLaunch]) -> bool:

@@ -35,7 +35,7 @@ COMMANDS = (
 )
 # What commands load when they have come so far.
 LATER = (
-    *("tensorkiln.sdk.portal", "tensorkiln.runtime.executor", "httpcore2", "typer.rich_utils", "rich.markdown"),
+    *("tensorkiln.connections", "tensorkiln.runtime.executor", "httpcore2", "typer.rich_utils", "rich.markdown"),
     *("llvmlite.binding", "numpy.random", "cryptography.hazmat.primitives.asymmetric.ed25519"),
 )
 SHARED = ("busy", "guarded", "home")

@@ -30,7 +30,7 @@ def _low(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(params=["blocking", "async"])
 def ask(request: pytest.FixtureRequest, scripted: ScriptedServer, tmp_path: Path) -> Ask:
-    """Calls a method of a client; each test is run over both wires."""
+    """Calls a method of a client; each test is run for both clients."""
 
     def wait(method: str, *arguments: Any) -> Any:
         with Client(scripted.url, cache_dir=tmp_path) as client:

@@ -19,10 +19,11 @@ import pytest
 from service.coding.zstandard import zstd
 from tensorkiln import AsyncClient, Client, coding
 from tensorkiln.coding import CODED_FROM_BYTES, Payload
+from tensorkiln.embedded import Address
 from tensorkiln.errors import RequestError
 from tensorkiln.immediate import run
+from tensorkiln.runner import BlockingRunner
 from tensorkiln.transport import Transport
-from tensorkiln.wire import Address, BlockingWire
 from tests.bench.large_graph import NODES, large_graph
 from tests.loopback import Loopback, body_of, reply
 from tests.sdk.scripted import Request, ScriptedServer
@@ -43,7 +44,7 @@ def plain(request: Request) -> bytes:
 
 @pytest.fixture
 def transport(scripted: ScriptedServer) -> Iterator[Transport]:
-    opened = Transport(BlockingWire(), lambda: Address(scripted.url), 10.0)
+    opened = Transport(BlockingRunner(), lambda: Address(scripted.url), 10.0)
     yield opened
     run(opened.close())
 
@@ -167,7 +168,7 @@ def socket_file(tmp_path: Path) -> Iterator[tuple[str, list[Any]]]:
 
 def test_nothing_is_coded_for_a_socket_file(socket_file: tuple[str, list[Any]]) -> None:
     path, received = socket_file
-    transport = Transport(BlockingWire(), lambda: Address("http://embedded", path), 10.0)
+    transport = Transport(BlockingRunner(), lambda: Address("http://embedded", path), 10.0)
     assert run(transport.post("/compile", LARGE)) == b"done"
     run(transport.close())
     assert received == [(None, len(LARGE))]

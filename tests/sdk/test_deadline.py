@@ -65,7 +65,7 @@ class Dripping(Loopback):
 
 @pytest.fixture(params=[False, True], ids=["blocking", "async"])
 def ended(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[..., str]:
-    """How a call ends that may take a second; each test is run over both wires."""
+    """How a call ends that may take a second; each test is run for both clients."""
 
     async def in_loop(url: str, call: Callable[[Any], Any]) -> None:
         async with AsyncClient(url, cache_dir=tmp_path, timeout_s=1.0) as client:

@@ -59,7 +59,7 @@ def test_keys_that_were_asked_for_long_ago_start_no_service(home: Path) -> None:
 
 
 def other_build(home: Path) -> Any:
-    return mock.patch("tensorkiln.sdk.calls.build", return_value=Build("0" * 64, build().versions))
+    return mock.patch("tensorkiln.sdk.connection.build", return_value=Build("0" * 64, build().versions))
 
 
 def damaged(home: Path) -> Any:

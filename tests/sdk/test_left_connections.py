@@ -2,31 +2,46 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import threading
+from collections.abc import Generator
 from pathlib import Path
 
-import httpx2
 import pytest
 
 from tensorkiln import Client
 from tests.sdk.scripted import ScriptedServer
+from tests.sdk.test_closed import arrived
 
 
-@pytest.mark.parametrize("raised", [KeyboardInterrupt, ZeroDivisionError], ids=["Ctrl-C", "a handler of one's own"])
+@pytest.fixture(params=[KeyboardInterrupt, ZeroDivisionError], ids=["Ctrl-C", "a handler of one's own"])
+def raised(request: pytest.FixtureRequest) -> Generator[type[BaseException]]:
+    """What the handler of SIGINT raises meanwhile."""
+    if threading.current_thread() is not threading.main_thread():
+        pytest.skip("a signal is the main thread's")
+
+    def handle(number: int, frame: object) -> None:
+        raise request.param
+
+    before = signal.signal(signal.SIGINT, handle)
+    yield request.param
+    signal.signal(signal.SIGINT, before)
+
+
 def test_the_next_request_waits_for_none_that_was_left(
-    scripted: ScriptedServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, raised: type[BaseException]
+    scripted: ScriptedServer, tmp_path: Path, raised: type[BaseException]
 ) -> None:
-    send = httpx2.HTTPTransport.handle_request
+    def interrupt() -> None:
+        arrived(scripted, 1)
+        os.kill(os.getpid(), signal.SIGINT)
 
-    def left(transport: httpx2.HTTPTransport, request: httpx2.Request) -> httpx2.Response:
-        # The answer is there, and nobody has it yet who would close it.
-        send(transport, request)
-        raise raised
-
-    scripted.answers_with(b'{"first": 1}')
+    scripted.answers_with(b'{"first": 1}', delay_s=60.0)
     scripted.answers_with(b'{"second": 2}')
-    with Client(scripted.url, cache_dir=tmp_path, timeout_s=5) as client:
-        monkeypatch.setattr(httpx2.HTTPTransport, "handle_request", left)
+    interrupting = threading.Thread(target=interrupt)
+    with Client(scripted.url, cache_dir=tmp_path, timeout_s=30) as client:
+        interrupting.start()
         with pytest.raises(raised):
             client.capabilities()
-        monkeypatch.undo()
+        interrupting.join()
         assert client.capabilities() == {"second": 2}

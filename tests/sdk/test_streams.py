@@ -21,12 +21,12 @@ Follow = Callable[[float], list[str]]
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tensorkiln.transport.CHECK_S", 0.2)
-    monkeypatch.setattr("tensorkiln.transport.PATIENT_ATTEMPTS", ATTEMPTS)
+    monkeypatch.setattr("tensorkiln.transport.STREAM_ATTEMPTS", ATTEMPTS)
 
 
 @pytest.fixture(params=["blocking", "async"])
 def follow(request: pytest.FixtureRequest, scripted: ScriptedServer, tmp_path: Path) -> Follow:
-    """The ids of the events of a job that is followed for so many seconds; each test is run over both wires."""
+    """The ids of the events of a job that is followed for so many seconds; each test is run for both clients."""
 
     def wait(timeout_s: float) -> list[str]:
         with Client(scripted.url, cache_dir=tmp_path) as client:

@@ -12,6 +12,7 @@ import pytest
 from tensorkiln import AsyncClient, Client
 from tensorkiln.errors import RequestError, TensorkilnError, UnavailableError
 from tests.sdk.conftest import Kiln
+from tests.sdk.scripted import ScriptedServer
 from tests.sdk.test_doctor import Doctor, doctor, kiln
 
 __all__ = ["doctor", "kiln"]
@@ -64,6 +65,19 @@ def test_a_proxy_that_is_not_there_is_no_traceback(proxy: str, tmp_path: Path, m
             with pytest.raises(TensorkilnError) as error:
                 call()
             assert isinstance(error.value, RequestError | UnavailableError)
+
+
+def test_certificates_are_for_those_who_speak_tls_to_a_service_or_a_proxy(
+    scripted: ScriptedServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", "/nowhere/secret")
+    scripted.answers_with()
+    with Client(scripted.url, cache_dir=tmp_path) as client:
+        assert client.capabilities() == {}
+    monkeypatch.setenv("HTTP_PROXY", "HTTPS://127.0.0.1:1")
+    with Client(scripted.url, cache_dir=tmp_path) as client, pytest.raises(RequestError, match="certificates"):
+        client.capabilities()
+    assert len(scripted.received) == 1
 
 
 def test_an_embedded_service_needs_none_of_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

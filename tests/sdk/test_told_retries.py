@@ -32,7 +32,7 @@ Ask = Callable[[str], None]
 
 @pytest.fixture(params=["blocking", "async"])
 def ask(request: pytest.FixtureRequest, tmp_path: Path) -> Ask:
-    """Asks a service what it can do; each test is run over both wires."""
+    """Asks a service what it can do; each test is run for both clients."""
 
     def wait(url: str) -> None:
         with Client(url, cache_dir=tmp_path) as client:

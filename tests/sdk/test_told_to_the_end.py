@@ -12,9 +12,10 @@ import pytest
 from service.app import create_app
 from service.settings import Settings
 from tensorkiln import AsyncClient, Client
+from tensorkiln.embedded import Address
 from tensorkiln.immediate import iterate
+from tensorkiln.runner import BlockingRunner
 from tensorkiln.transport import Transport
-from tensorkiln.wire import Address, BlockingWire
 from tests.sdk.scripted import ScriptedServer
 from tests.sdk.test_jobs import told
 from tests.service.bodies import graph
@@ -24,7 +25,7 @@ Follow = Callable[..., list[list[str]]]
 
 @pytest.fixture(params=["blocking", "async"])
 def follow(request: pytest.FixtureRequest, tmp_path: Path) -> Follow:
-    """The ids of the events of a job after each of some ids, in turn; each test is run over both wires."""
+    """The ids of the events of a job after each of some ids, in turn; each test is run for both clients."""
 
     def wait(url: str, *after: str) -> list[list[str]]:
         with Client(url, cache_dir=tmp_path) as client:
@@ -50,7 +51,7 @@ def test_a_service_says_that_nothing_is_left(served: str, tmp_path: Path) -> Non
             left = httpx2.get(path, headers={"Last-Event-ID": last})
             assert (left.status_code, left.text.count("event: done")) == (200, 1)
         assert list(job.events(events[-2].id)) == events[-1:]
-        stream = Transport(BlockingWire(), lambda: Address(served), 10.0).events(
+        stream = Transport(BlockingRunner(), lambda: Address(served), 10.0).events(
             f"/jobs/{job.id}/events", events[-1].id
         )
         assert list(iterate(stream)) == []

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tensorkiln.async_wire import AsyncWire
+from tensorkiln.embedded import Address
 from tensorkiln.errors import (
     DiagnosticError,
     InvalidGraphError,
@@ -22,19 +22,21 @@ from tensorkiln.errors import (
     UnavailableError,
 )
 from tensorkiln.immediate import run
-from tensorkiln.patience import ATTEMPTS, BACKOFF_INITIAL_S
+from tensorkiln.retries import ATTEMPTS, BACKOFF_INITIAL_S
+from tensorkiln.runner import BlockingRunner, LoopRunner
 from tensorkiln.transport import Transport
-from tensorkiln.wire import Address, BlockingWire, Wire
 
 if TYPE_CHECKING:
     from tests.sdk.scripted import ScriptedServer
 
 
 class Driven:
-    """A transport over one of the wires, driven to the end of each call."""
+    """A transport of one of the clients, driven to the end of each call."""
 
-    def __init__(self, url: str, wire: Wire, drive: Callable[[Coroutine[Any, Any, Any]], Any], timeout_s: float):
-        self._transport = Transport(wire, lambda: Address(url), timeout_s)
+    def __init__(
+        self, url: str, runner: LoopRunner, drive: Callable[[Coroutine[Any, Any, Any]], Any], timeout_s: float
+    ):
+        self._transport = Transport(runner, lambda: Address(url), timeout_s)
         self._drive = drive
 
     def get(self, path: str) -> bytes:
@@ -52,7 +54,7 @@ Connect = Callable[..., Driven]
 
 @pytest.fixture(params=["blocking", "async"])
 def transport(request: pytest.FixtureRequest) -> Iterator[Connect]:
-    """Makes a transport to a server, or to a URL; each test is run over both wires."""
+    """Makes a transport to a server, or to a URL; each test is run for both clients."""
     made: list[Driven] = []
     with asyncio.Runner() as loop:
 
@@ -60,9 +62,9 @@ def transport(request: pytest.FixtureRequest) -> Iterator[Connect]:
             url = server if isinstance(server, str) else server.url
             is_async = request.param == "async"
             made.append(
-                Driven(url, AsyncWire(), loop.run, timeout_s)
+                Driven(url, LoopRunner(), loop.run, timeout_s)
                 if is_async
-                else Driven(url, BlockingWire(), run, timeout_s)
+                else Driven(url, BlockingRunner(), run, timeout_s)
             )
             return made[-1]
 
@@ -121,15 +123,13 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The seconds that are waited before each further attempt, appended when the wait begins."""
     seconds: list[float] = []
 
-    def noted(pause: Callable[[Any, float], Coroutine[Any, Any, None]]) -> Callable[[Any, float], Any]:
-        def noting(wire: Wire, wait_s: float) -> Coroutine[Any, Any, None]:
-            seconds.append(wait_s)
-            return pause(wire, wait_s)
+    sleep = asyncio.sleep
 
-        return noting
+    def noting(wait_s: float) -> Coroutine[Any, Any, None]:
+        seconds.append(wait_s)
+        return sleep(wait_s)
 
-    for wire in (BlockingWire, AsyncWire):
-        monkeypatch.setattr(wire, "pause", noted(wire.pause))
+    monkeypatch.setattr(asyncio, "sleep", noting)
     return seconds
 
 
@@ -237,7 +237,7 @@ def test_a_closed_transport_says_so(transport: Connect, scripted: ScriptedServer
 
 def test_threads_share_one_transport(scripted: ScriptedServer) -> None:
     scripted.answers_with(json.dumps({"n": 1}).encode())
-    client = Driven(scripted.url, BlockingWire(), run, 10.0)
+    client = Driven(scripted.url, BlockingRunner(), run, 10.0)
     with ThreadPoolExecutor(16) as pool:
         assert list(pool.map(lambda _: client.get("/x"), range(16))) == [b'{"n": 1}'] * 16
     client.close()
@@ -246,7 +246,7 @@ def test_threads_share_one_transport(scripted: ScriptedServer) -> None:
 def test_tasks_share_one_transport_and_so_do_loops_one_after_the_other(scripted: ScriptedServer) -> None:
     # Connections that are kept would belong to a loop that is gone.
     scripted.answers_with(b"{}", headers={"Connection": "close"})
-    client = Transport(AsyncWire(), lambda: Address(scripted.url), 10.0)
+    client = Transport(LoopRunner(), lambda: Address(scripted.url), 10.0)
 
     async def several() -> None:
         assert await asyncio.gather(*(client.get("/x") for _ in range(16))) == [b"{}"] * 16

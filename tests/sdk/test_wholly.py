@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import threading
@@ -10,9 +11,9 @@ from collections.abc import Generator
 
 import pytest
 
-from tensorkiln import wire
+from tensorkiln import tasks
 from tensorkiln.immediate import run
-from tensorkiln.wire import BlockingWire
+from tensorkiln.runner import BlockingRunner
 
 
 class Interrupting:
@@ -55,8 +56,8 @@ def after(
 ) -> str:
     async def work() -> str:
         if interrupting is not None:
-            interrupting.wait()
-        time.sleep(seconds)
+            await asyncio.to_thread(interrupting.wait)
+        await asyncio.sleep(seconds)
         if error is not None:
             raise error
         return "done"
@@ -64,7 +65,7 @@ def after(
     async def undo(what: str) -> None:
         undone.append(what)
 
-    return run(BlockingWire().wholly(work(), undo))
+    return run(BlockingRunner().in_loop(tasks.wholly(work(), undo)))
 
 
 def test_who_is_not_interrupted_gets_the_result() -> None:
@@ -85,7 +86,7 @@ def test_who_is_interrupted_waits_until_it_is_undone(interrupting: Interrupting)
 def test_what_takes_too_long_to_wait_for_is_undone_later(
     interrupting: Interrupting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(wire, "SETTLE_S", 0.05)
+    monkeypatch.setattr(tasks, "SETTLE_S", 0.05)
     undone: list[str] = []
     with pytest.raises(KeyboardInterrupt):
         after(1.0, undone, interrupting=interrupting)

@@ -57,6 +57,17 @@ def of_elements(count: int) -> Wire:
     return wire([placeholder(0, "float32", [1]), expand], [0], [0])
 
 
+def of_loops(depth: int) -> Wire:
+    """Loops that never begin, one in the body of the other."""
+    given = placeholder(0, "bool", [])
+    inside: Wire = {"nodes": [given], "input_vars": [0], "output_vars": [0]}
+    node: Wire = {}
+    for _ in range(depth):
+        body = inside if not node else {**inside, "nodes": [given, node], "output_vars": [1]}
+        node = {"node": "while", "condition": inside, "body": body, "in_vars": [0], "output_vars": [1], "most": 1}
+    return wire([given, node], [0], [1])
+
+
 def of_bytes(count: int) -> Wire:
     return wire([placeholder(0, "uint8", [count])], [0], [0])
 
@@ -86,6 +97,7 @@ CASES: dict[str, tuple[int, str, Body]] = {
     "expression_depth": (limits.MAX_EXPRESSION_DEPTH, "/validate", validation(of_expression)),
     "expression_terms": (limits.MAX_EXPRESSION_TERMS, "/validate", validation(of_terms)),
     "kernel_depth": (limits.MAX_KERNEL_DEPTH, "/validate", validation(of_kernels)),
+    "loop_depth": (limits.MAX_LOOP_DEPTH, "/validate", validation(of_loops)),
     "elements": (limits.MAX_ELEMENTS, "/validate", validation(of_elements)),
     "buffer_bytes": (limits.MAX_BUFFER_BYTES, "/validate", validation(of_bytes)),
     "json_depth": (limits.MAX_JSON_DEPTH, "/validate", of_brackets),

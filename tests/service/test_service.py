@@ -39,7 +39,7 @@ def test_health_and_readiness_are_ok(server: Server) -> None:
 def test_capabilities_state_what_the_contract_lists(server: Server) -> None:
     stated = server.http.get("/capabilities").json()
     assert stated["node_kinds"] == list(NODE_KINDS)
-    assert len(stated["node_kinds"]) == 44
+    assert len(stated["node_kinds"]) == 45
     assert stated["dtypes"] == [str(dtype) for dtype in DType]
     assert {"cpu", "cpu:x86-64-v3", "cpu:aarch64"} <= set(stated["targets"])
     assert stated["limits"]["nodes"] == 50_000

@@ -16,7 +16,7 @@ import pytest
 from tensorkiln import Client, Graph
 from tensorkiln.cache import LocalCache
 from tensorkiln.errors import NotFoundError, RequestError, TensorkilnError, UntrustedArtifactError
-from tensorkiln.places import user_cache_directory, user_config_directory
+from tensorkiln.user_directories import user_cache_directory, user_config_directory
 from tests.service.bodies import graph
 from tests.service.server import Server
 from tests.service.test_store import flip, truncate

@@ -12,7 +12,7 @@ from tensorkiln import Graph
 from tensorkiln.artifacts import ArtifactCache
 from tensorkiln.cache import LocalCache
 from tensorkiln.errors import NotFoundError
-from tensorkiln.immediate import here, run
+from tensorkiln.immediate import inline, run
 from tensorkiln.options import CompileOptions
 from tensorkiln.target import Target
 from tensorkiln.trust.programs import Sources, TrustedPrograms
@@ -32,7 +32,7 @@ async def fetch(_: str) -> NoReturn:
 def test_a_damaged_pointer_is_removed_and_not_repeated(small: Graph, tmp_path: Path, damaged: bytes) -> None:
     kept = LocalCache(tmp_path / "records", 1 << 20)
     keys = ServiceKeys("a service", None, tmp_path, pins=(), is_private=False)
-    programs = TrustedPrograms("a service", keys, "process", Sources(None, ArtifactCache(fetch), kept, here))
+    programs = TrustedPrograms("a service", keys, "process", Sources(None, ArtifactCache(fetch), kept, inline))
     target = Target.parse("cpu:x86-64-v3")
     question = Question.of(small, [target], CompileOptions())
     with pytest.raises(NotFoundError) as never:

@@ -25,6 +25,7 @@ with uncollected():
     from .filled import arange, full, ones, zeros
     from .indexing import gather, one_hot, scatter, take
     from .joining import cat, split, stack
+    from .loops import while_loop
     from .movement import expand, flatten, flip, moveaxis, permute, reshape, shrink, squeeze, transpose, unsqueeze, view
     from .normalization import batch_norm, layer_norm, local_response_norm, log_softmax, rms_norm, softmax
     from .packing import pack, pack_array, unpack
@@ -134,5 +135,6 @@ __all__ = [
     "var",
     "view",
     "where",
+    "while_loop",
     "zeros",
 ]

@@ -50,6 +50,8 @@ class Builder:
         self._scalars: dict[tuple[DType, str], Tensor] = {}
         self._asked: dict[tuple[DType, str], Tensor] = {}
         self._values: dict[str, Tensor] = {}
+        self.is_inside = False
+        """Whether the graph is inside of a node, so that no caller gives its inputs."""
 
     @property
     def symbols(self) -> Mapping[str, tuple[int, int]]:
@@ -134,23 +136,48 @@ class Builder:
 
     def append(self, node: str, dtype: DType, shape: Sequence[Dim], /, **fields: Any) -> Tensor:
         """Append one node of the wire format with the given fields; the result has the given dtype and shape."""
-        var = len(self._nodes)
-        self._nodes.append({"node": node, **fields, "out_var": var, "dtype": dtype.value})
-        tensor = Tensor(self, var, dtype, tuple(shape))
+        tensor = self._new(dtype, tuple(shape))
+        self._nodes.append({"node": node, **fields, "out_var": tensor.var, "dtype": dtype.value})
+        return tensor
+
+    def append_several(self, node: str, likes: Sequence[Tensor], /, **fields: Any) -> list[Tensor]:
+        """Append one node with the given fields and `output_vars`, the results, whose types are those of `likes`."""
+        tensors = [self._new(like.dtype, like.shape) for like in likes]
+        self._nodes.append({"node": node, **fields, "output_vars": [tensor.var for tensor in tensors]})
+        return tensors
+
+    def _new(self, dtype: DType, shape: Shape) -> Tensor:
+        tensor = Tensor(self, len(self._tensors), dtype, shape)
         self._tensors.append(tensor)
         return tensor
+
+    def inside(self) -> Builder:
+        """A builder of a graph inside of a node of this one: it has the same symbols."""
+        inner = Builder(self.name)
+        inner._symbols, inner.is_inside = self._symbols, True
+        return inner
+
+    def region(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> dict[str, Any]:
+        """The nodes so far as a graph inside of a node, which takes and gives these."""
+        return {
+            "nodes": [dict(node) for node in self._nodes],
+            "vars_metadata": self._metadata(),
+            "input_vars": [tensor.var for tensor in inputs],
+            "output_vars": [tensor.var for tensor in outputs],
+        }
 
     def sources(self, tensor: Tensor) -> tuple[str, ...]:
         """The names of the inputs that a tensor is computed from, in their order, without parameters."""
         from ..nodes import NODE_KINDS
 
+        makers = {var: node for node in self._nodes for var in node.get("output_vars", [node.get("out_var")])}
         found: set[int] = set()
         waiting = [tensor.var]
         while waiting:
             var = waiting.pop()
             if var not in found:
                 found.add(var)
-                node = self._nodes[var]
+                node = makers[var]
                 waiting.extend(NODE_KINDS[node["node"]].model_validate(node).operands)
         found -= {tensor.var for tensor in self._parameters}
         return tuple(name for name, given in self._inputs.items() if given.var in found)
@@ -185,10 +212,7 @@ class Builder:
             "schema": 1,
             "name": self.name,
             "nodes": [dict(node) for node in self._nodes],
-            "vars_metadata": {
-                str(tensor.var): {"dtype": tensor.dtype.value, "shape": wire(tensor.shape), "device": None}
-                for tensor in self._tensors
-            },
+            "vars_metadata": self._metadata(),
             "input_vars": [tensor.var for tensor in self._inputs.values()],
             **({"parameter_vars": [tensor.var for tensor in self._parameters]} if self._parameters else {}),
             "output_vars": [tensor.var for tensor in self._outputs],
@@ -205,6 +229,12 @@ class Builder:
             if name in getattr(sys.modules.get(__package__ or ""), "__all__", ()):
                 raise UnknownNameError(f"a builder has no {quoted(name)}: it is a function, tensorkiln.build.{name}")
             raise UnknownNameError(no_such("a builder", name, dir(Builder), {}))
+
+    def _metadata(self) -> dict[str, Any]:
+        return {
+            str(tensor.var): {"dtype": tensor.dtype.value, "shape": wire(tensor.shape), "device": None}
+            for tensor in self._tensors
+        }
 
     def own(self, tensor: Tensor) -> None:
         """InvalidGraphError when the tensor was written with another builder."""

@@ -10,7 +10,8 @@ from ..expr import Dim, substitute, symbol
 from ..graph import Graph, VarMetadata
 from ..infer import innermost
 from ..infer.devices import home
-from ..nodes import AnyNode, Buffer, Copy, DefineVar, SymVar, out_vars
+from ..nodes import AnyNode, Buffer, Copy, Region, SymVar, While, out_vars
+from ..nodes.base import record_of
 from ..types import TensorType, canonical_device
 from .conditions import lost_conditions
 from .form import Canonical
@@ -25,18 +26,48 @@ def canonicalize(graph: Graph) -> Canonical:
     Gone are dead nodes, sinks, declarations of destinations and repeated placeholders. An assign stays where its target
     or its result can be observed, and a dead node stays where without it a condition on the call would be lost. Every
     var has one definition: vars are 0, 1, … and symbols s0, s1, … in canonical order, with the bounds that binds leave
-    them. Inputs and outputs keep their order.
+    them. Inputs and outputs keep their order. The graphs inside of loops are so by themselves, in the same symbols.
     """
+    return _canonical(_with_canonical_regions(graph), names_symbols=True)
+
+
+def _canonical(graph: Graph, *, names_symbols: bool) -> Canonical:
     found = dependencies(graph)
-    canonical = _in_order(graph, found, reached(graph, found, ()))
+    canonical = _in_order(graph, found, reached(graph, found, ()), names_symbols)
     kept = lost_conditions(graph, found, canonical)
-    return _in_order(graph, found, reached(graph, found, kept)) if kept else canonical
+    return _in_order(graph, found, reached(graph, found, kept), names_symbols) if kept else canonical
 
 
-def _in_order(graph: Graph, found: Dependencies, order: list[int]) -> Canonical:
-    """The graph of the user's nodes `order`, in canonical names."""
+def _with_canonical_regions(graph: Graph) -> Graph:
+    """The graph with those inside of its loops in canonical form, but for the symbols, which keep their names."""
+    if not any(isinstance(node, While) for node in graph.nodes):
+        return graph
+    nodes = tuple(_with_canonical_region(node, graph) if isinstance(node, While) else node for node in graph.nodes)
+    known = {name: getattr(graph, name) for name in Graph.model_fields}
+    return record_of(Graph, {**known, "nodes": nodes}, private={"_inference": graph.inference})
+
+
+def _with_canonical_region(node: While, graph: Graph) -> While:
+    inside = {name: _canonical_region(getattr(node, name), graph) for name in ("condition", "body")}
+    return node.model_copy(update=inside)
+
+
+def _canonical_region(region: Region, graph: Graph) -> Region:
+    found = _canonical(_with_canonical_regions(Graph.of_region(region, graph.symbols)), names_symbols=False)
+    return Region.model_construct(
+        nodes=tuple(record_of(kind, fields) for kind, fields in found.contents),
+        vars_metadata=found.vars_metadata,
+        input_vars=found.input_vars,
+        output_vars=found.output_vars,
+    )
+
+
+def _in_order(graph: Graph, found: Dependencies, order: list[int], names_symbols: bool) -> Canonical:
+    """The graph of the user's nodes `order`, in canonical names; symbols keep theirs where it `names_symbols` not."""
     nodes = [graph.nodes[index] for index in order]
-    names = canonical_names(_dims(graph, nodes), graph.symbols)
+    names = {name: name for name in graph.symbols}
+    if names_symbols:
+        names = canonical_names(_dims(graph, nodes), graph.symbols)
     sym_vars = {
         name: SymVar(name=names[name], min_val=low, max_val=high) for name, (low, high) in graph.symbols.items()
     }
@@ -70,7 +101,8 @@ def _in_order(graph: Graph, found: Dependencies, order: list[int]) -> Canonical:
         input_vars=tuple(reads[var] for var in graph.input_vars),
         parameter_vars=tuple(sorted(reads[var] for var in graph.parameter_vars)),
         output_vars=tuple(reads[var] for var in graph.output_vars),
-        symbolic_vars=tuple(sorted(sym_vars.values(), key=lambda sym_var: int(sym_var.name[1:]))),
+        # In the order of their numbers.
+        symbolic_vars=tuple(sym_vars[name] for name in names),
     )
 
 
@@ -81,9 +113,6 @@ def _dims(graph: Graph, nodes: list[AnyNode]) -> list[Dim]:
     found: dict[Dim, None] = {}
     types = graph.types
     for node in nodes:
-        inner = innermost(node)
-        if isinstance(inner, DefineVar):
-            found.setdefault(symbol(inner.sym_var.name))
         for value in symbolic_fields(node):
             found.update(dict.fromkeys(dims_of(value)))
         for var in out_vars(node):

@@ -12,7 +12,7 @@ import msgspec
 from ..expr import Expr, to_wire
 from ..graph import Graph, VarMetadata
 from ..infer import Inference
-from ..nodes import AnyNode, ConstScalar, Custom, Kernel, SymVar, Vconst
+from ..nodes import AnyNode, ConstScalar, Custom, Kernel, SymVar, Vconst, While
 from ..nodes.base import Record, record_of
 
 
@@ -103,4 +103,4 @@ def _inside(value: Record | Expr) -> object:
     return value.__dict__ if isinstance(value, Record) else to_wire(value)
 
 
-_WITH_FLOATS: Final = frozenset({ConstScalar, Vconst, Custom, Kernel})
+_WITH_FLOATS: Final = frozenset({ConstScalar, Vconst, Custom, Kernel, While})

@@ -5,8 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, cast
 
-from ..expr import Dim, Expr
-from ..nodes import NODE_KINDS, AnyNode, Assign, ConstScalar, DefineVar, Kernel, SymVar, Vconst
+from ..expr import Dim, Expr, symbol
+from ..nodes import (
+    NODE_KINDS,
+    AnyNode,
+    Assign,
+    ConstScalar,
+    DefineVar,
+    Kernel,
+    Region,
+    SymVar,
+    Vconst,
+    While,
+    out_vars,
+)
 from ..nodes.base import Record, record_of
 from ..nodes.literals import canonical_literal
 
@@ -43,7 +55,7 @@ _VARS: Final = {model: tuple((name, name in _OUTS) for name in names) for model,
 _DIMS: Final = _fields(lambda _, name: name in _DIM_FIELDS)
 _DEVICES: Final = _fields(lambda _, name: name in _DEVICE_FIELDS)
 _OTHERS: Final = frozenset(
-    {Assign, DefineVar, ConstScalar, Vconst, Kernel, *(model for model, names in _DEVICES.items() if names)}
+    {Assign, DefineVar, ConstScalar, Vconst, Kernel, While, *(model for model, names in _DEVICES.items() if names)}
 )
 """The kinds in which more is to be replaced than vars and dims."""
 
@@ -61,11 +73,24 @@ def dims_of(value: object) -> Iterator[Dim]:
 
 
 def symbolic_fields(node: AnyNode) -> Iterator[object]:
-    """The fields of a node that may hold dims, a kernel's nested ones included."""
+    """What may hold dims of a node and of the nodes inside of it: its fields, and the symbol that it defines."""
     while isinstance(node, Kernel):
         node = node.ast
+    if isinstance(node, DefineVar):
+        yield symbol(node.sym_var.name)
+    elif isinstance(node, While):
+        yield from _symbolic_in(node.condition)
+        yield from _symbolic_in(node.body)
     for name in _DIMS[type(node)]:
         yield getattr(node, name)
+
+
+def _symbolic_in(region: Region) -> Iterator[object]:
+    for node in region.nodes:
+        yield from symbolic_fields(node)
+        for var in out_vars(node):
+            if var in region.vars_metadata:
+                yield region.vars_metadata[var].shape
 
 
 def rename_dims(value: Any, rename: Callable[[Dim], Dim]) -> Any:
@@ -115,4 +140,17 @@ def renamed_fields(
     elif isinstance(node, Kernel):
         inside = renamed_fields(node.ast, reads, writes, dim, symbols, device)
         fields["ast"] = record_of(type(node.ast), inside)
+    elif isinstance(node, While) and dim is not None:
+        for name in ("condition", "body"):
+            fields[name] = _renamed_region(fields[name], dim, symbols, device)
     return fields
+
+
+def _renamed_region(
+    region: Region, dim: Callable[[Dim], Dim], symbols: Mapping[str, SymVar], device: Callable[[str], str]
+) -> Region:
+    """A region in other names of symbols; its vars are its own."""
+    same = {var: var for node in region.nodes for var in out_vars(node)}
+    nodes = [record_of(type(node), renamed_fields(node, same, same, dim, symbols, device)) for node in region.nodes]
+    stated = {var: rename_dims(known, dim) for var, known in region.vars_metadata.items()}
+    return region.model_copy(update={"nodes": tuple(nodes), "vars_metadata": stated})

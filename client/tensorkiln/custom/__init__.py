@@ -1,4 +1,4 @@
-"""Operations beyond the 44 node kinds, by name. `registered()` lists them with their documentation."""
+"""Operations beyond the 45 node kinds, by name. `registered()` lists them with their documentation."""
 
 from .registry import Attribute, CustomOp, CustomOpError, lookup, register, registered
 from .sort import SORT

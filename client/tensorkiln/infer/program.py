@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..custom import CustomOpError, registered
 from ..dtypes import DType
 from ..limits import MAX_KERNEL_DEPTH
-from ..nodes import AnyNode, Buffer, Custom, DefineVar, Kernel, Multi, Placeholder, Sink
+from ..nodes import AnyNode, Buffer, Custom, DefineVar, Kernel, Multi, Placeholder, Sink, While
 from ..types import TensorType
 from .movement import joined, operand
 from .scope import Scope
@@ -66,6 +66,8 @@ def check_kernel(node: Kernel, scope: Scope, depth: int) -> None:
     inner: AnyNode = node.ast
     if isinstance(inner, Placeholder | Buffer | DefineVar):
         scope.fail(f"a {inner.node} declares something of the graph and cannot be inside of a kernel", "ast")
+    if isinstance(inner, While):
+        scope.unsupported("a loop has kernels of its own and cannot be inside of one", "ast")
     if node.input_vars != inner.operands:
         scope.fail(f"input_vars are the operands of ast in field order: {list(inner.operands)}", "input_vars")
     if not node.output_vars or node.output_vars[0] != node.out_var:

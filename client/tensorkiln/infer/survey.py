@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ..errors import InvalidGraphError, LimitExceededError
 from ..limits import MAX_SYMBOLS
-from ..nodes import AnyNode, Assign, Bind, DefineVar, Kernel, SymVar, out_vars
+from ..nodes import AnyNode, Assign, Bind, DefineVar, Kernel, SymVar, While, out_vars
 from .stated import StatedGraph
 
 
@@ -34,10 +34,7 @@ def survey(graph: StatedGraph) -> Survey:
     names: dict[int, str] = {}
     binds: list[tuple[str, Bind]] = []
     for index, node in enumerate(graph.nodes):
-        outs: Iterable[int] = (
-            out_vars(node) if type(node) is Kernel else (node.out_var,) if node.out_var is not None else ()
-        )
-        for var in outs:
+        for var in out_vars(node):
             if var in seen:
                 repeated.add(var)
             seen.add(var)
@@ -55,7 +52,7 @@ def survey(graph: StatedGraph) -> Survey:
     return Survey(symbols, frozenset(repeated), frozenset(updated & repeated))
 
 
-_SPECIAL = frozenset({DefineVar, Bind, Assign, Kernel})
+_SPECIAL = frozenset({DefineVar, Bind, Assign, Kernel, While})
 
 
 def _nested(pointer: str, node: AnyNode) -> Iterator[tuple[str, AnyNode]]:

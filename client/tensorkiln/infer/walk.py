@@ -8,12 +8,13 @@ from typing import Any, Final
 from ..dtypes import DType
 from ..errors import UnsupportedGraphError
 from ..expr import ExprError, ExprLimitError
-from ..nodes import AnyNode, Buffer, Kernel, Placeholder, Sink
+from ..nodes import AnyNode, Buffer, Kernel, Placeholder, Sink, While
 from ..types import TensorType
 from . import constants, conversion, elementwise, indexing, markers, memory, movement, program, reduction, views
 from .definitions import Definitions
 from .devices import place
 from .inference import Inference
+from .loops import require_few_nodes, while_types
 from .scope import Scope
 from .stated import StatedGraph
 from .survey import survey
@@ -32,13 +33,13 @@ RULES: Final[dict[type[AnyNode], Rule]] = {
     **markers.RULES,
     **program.RULES,
 }
-"""The rule of every node kind but kernel."""
+"""The rule of every node kind but kernel and while."""
 
 _DEFINING_MORE: Final = frozenset({Buffer, Placeholder, Kernel})
 
 
-def infer(graph: StatedGraph) -> Inference:
-    """The types of all vars of a structurally sound graph.
+def infer(graph: StatedGraph, depth: int = 0) -> Inference:
+    """The types of all vars of a structurally sound graph, which is inside of `depth` loops.
 
     Raises InvalidGraphError, UnsupportedGraphError and LimitExceededError, pointing at the node.
     """
@@ -46,7 +47,7 @@ def infer(graph: StatedGraph) -> Inference:
     scope = Scope(graph.vars_metadata, frozenset(graph.input_vars), found.symbols)
     definitions = Definitions(scope, found)
     try:
-        _walk(graph, scope, definitions)
+        _walk(graph, scope, definitions, depth)
         _check_interface(graph, scope, definitions)
     except ExprLimitError as error:
         scope.over(error.limit, error.maximum, error.actual)
@@ -56,12 +57,19 @@ def infer(graph: StatedGraph) -> Inference:
     return Inference(place(graph, scope.types), scope.constraints, found.symbols)
 
 
-def _walk(graph: StatedGraph, scope: Scope, definitions: Definitions) -> None:
+def _walk(graph: StatedGraph, scope: Scope, definitions: Definitions, depth: int) -> None:
+    is_counted = depth > 0
     types, metadata, repeated = scope.types, scope.metadata, definitions.repeated
     for index, node in enumerate(graph.nodes):
         scope.path = ("nodes", index)
         scope.node = node
         kind = type(node)
+        if kind is While:
+            if not is_counted:
+                require_few_nodes(graph, scope)
+                is_counted = True
+            _while(node, scope, definitions, depth + 1)
+            continue
         rule = RULES.get(kind)
         result = _kernel(node, scope, 1) if rule is None else rule(node, scope)
         var = node.out_var
@@ -75,6 +83,13 @@ def _walk(graph: StatedGraph, scope: Scope, definitions: Definitions) -> None:
         definitions.define(node, var, result)
         if isinstance(node, Kernel):
             definitions.define_passed(node)
+
+
+def _while(node: AnyNode, scope: Scope, definitions: Definitions, depth: int) -> None:
+    """Each output has the type of the input that it replaces."""
+    assert isinstance(node, While), "the caller has looked"
+    for var, result in zip(node.output_vars, while_types(node, scope, infer, depth), strict=True):
+        definitions.define(node, var, result)
 
 
 def _kernel(node: AnyNode, scope: Scope, depth: int) -> TensorType:

@@ -1,4 +1,4 @@
-"""The wire form of the 44 node kinds, one frozen model each, by family.
+"""The wire form of the 45 node kinds, one frozen model each, by family.
 
 Every node has `operands` (the vars it reads, in field order) and `out_var` (None for a sink alone).
 """
@@ -57,7 +57,9 @@ if TYPE_CHECKING:
     from .program import KernelMetadata as KernelMetadata
     from .program import Multi as Multi
     from .program import Node as Node
+    from .program import Region as Region
     from .program import Sink as Sink
+    from .program import While as While
     from .program import out_vars as out_vars
     from .random import Threefry as Threefry
     from .reduction import Contract as Contract
@@ -79,7 +81,7 @@ __getattr__ = on_first_use(
         "markers": "ContiguousBackward Detach Device Fuse Noop Unique Unroll",
         "memory": "Assign Buffer BufferView Contiguous Copy Placeholder",
         "movement": "Cat Expand Flip Pad Permute Reshape ShapeTracker Shrink View ViewSpec",
-        "program": "AnyNode Kernel KernelMetadata Multi Node Sink NODE_KINDS out_vars",
+        "program": "AnyNode Kernel KernelMetadata Multi Node Region Sink While NODE_KINDS out_vars",
         "random": "Threefry",
         "reduction": "Contract ReduceAxis ReduceKind Wmma",
         "symbolic": "Bind DefineVar SymVar",
@@ -124,6 +126,7 @@ __all__ = [
     "Placeholder",
     "ReduceAxis",
     "ReduceKind",
+    "Region",
     "Reshape",
     "Scatter",
     "ShapeTracker",
@@ -142,6 +145,7 @@ __all__ = [
     "Vectorize",
     "View",
     "ViewSpec",
+    "While",
     "Wmma",
     "out_vars",
 ]

@@ -223,7 +223,7 @@ def _walk(detail: ErrorDetails, data: object) -> tuple[list[str | int], object]:
         elif _holds(current, step):
             path.append(step)
             current = current[step]
-            at_node = step == "ast" or path[:-1] == ["nodes"]
+            at_node = step == "ast" or path[-2:-1] == ["nodes"]
         elif detail["type"] == "missing":
             path.append(step)
     return path, current

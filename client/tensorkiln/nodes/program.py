@@ -1,4 +1,4 @@
-"""Nodes about other nodes, and the union of all 44."""
+"""Nodes about other nodes, and the union of all 45."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Annotated, Literal, TypeAlias, get_args
 from pydantic import Field, SerializeAsAny
 
 from ..dtypes import DType
+from ..limits import MAX_NODES, MOST_TURNS
 from .base import Record
 from .constants import ConstScalar, Vconst
 from .conversion import Bitcast, Cast
@@ -16,6 +17,7 @@ from .fields import Flag, Integer, Name, Natural, Var, Vars
 from .indexing import Gather, Gep, Index, Scatter, Valid, Vectorize
 from .markers import ContiguousBackward, Detach, Device, Fuse, Noop, Unique, Unroll
 from .memory import Assign, Buffer, BufferView, Contiguous, Copy, Placeholder
+from .metadata import VarKey, VarMetadata
 from .movement import Cat, Expand, Flip, Pad, Permute, Reshape, Shrink, View
 from .random import Threefry
 from .reduction import Contract, ReduceAxis, Wmma
@@ -82,11 +84,44 @@ class Multi(Record):
         return self.device_vars
 
 
+class Region(Record):
+    """A graph inside of a node: its vars are its own, its symbols those of the graph around it."""
+
+    nodes: Annotated[tuple[Node, ...], Field(max_length=MAX_NODES)]
+    vars_metadata: dict[Annotated[int, VarKey], VarMetadata] = Field(default_factory=dict)
+    input_vars: Vars
+    output_vars: Vars
+
+
+class While(Record):
+    """Turns of `body` as long as `condition` gives true; what each gives replaces the first inputs of the next.
+
+    Both graphs take values like `in_vars`. The condition gives one bool; the body gives one value for each of
+    `output_vars`, like the `in_vars` in the same places; the other `in_vars` are the same in every turn. `output_vars`
+    are what the last turn gave, or the first of `in_vars` when there is none. A turn beyond `most` is an error.
+    """
+
+    node: Literal["while"] = "while"
+    condition: Region
+    body: Region
+    in_vars: Vars
+    output_vars: Annotated[Vars, Field(min_length=1)]
+    most: Annotated[int, Field(strict=True, ge=1, le=MOST_TURNS)]
+
+    @property
+    def operands(self) -> tuple[int, ...]:
+        return self.in_vars
+
+    @property
+    def out_var(self) -> int:
+        return self.output_vars[0]
+
+
 AnyNode: TypeAlias = (
     Buffer | BufferView | Placeholder | ConstScalar | Vconst | Binop | Unary | Ternary | View | Reshape | Permute
     | Expand | Pad | Shrink | Flip | ReduceAxis | Valid | Index | Gep | Vectorize | Wmma | Cast | Bitcast | Contiguous
     | Copy | Assign | DefineVar | Bind | Detach | ContiguousBackward | Sink | Kernel | Unique | Device | Multi | Fuse
-    | Unroll | Contract | Cat | Threefry | Gather | Scatter | Custom | Noop
+    | Unroll | Contract | Cat | Threefry | Gather | Scatter | Custom | Noop | While
 )  # fmt: skip
 
 # A node serializes as what it is: to look for its kind once more takes as long again.
@@ -94,6 +129,8 @@ Node: TypeAlias = SerializeAsAny[Annotated[AnyNode, Field(discriminator="node")]
 """Any node; the field `node` says which."""
 
 Kernel.model_rebuild()
+Region.model_rebuild()
+While.model_rebuild()
 
 
 NODE_KINDS: dict[str, type[AnyNode]] = {model.model_fields["node"].default: model for model in get_args(AnyNode)}
@@ -101,8 +138,11 @@ NODE_KINDS: dict[str, type[AnyNode]] = {model.model_fields["node"].default: mode
 
 
 def out_vars(node: AnyNode) -> tuple[int, ...]:
-    """Every var that `node` defines: all `output_vars` of a kernel, nothing for a sink, else its `out_var`."""
-    if type(node) is Kernel:
+    """Every var that `node` defines: `output_vars` of a kernel or a loop, nothing for a sink, else its `out_var`."""
+    if isinstance(node, _OF_SEVERAL):
         return node.output_vars
     var = node.out_var
     return () if var is None else (var,)
+
+
+_OF_SEVERAL = (Kernel, While)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -22,8 +23,14 @@ class Scope:
     other value is a copy, so that nothing written later can change it.
     """
 
-    def __init__(self, types: Mapping[int, TensorType], symbols: Mapping[str, int]) -> None:
+    def __init__(
+        self,
+        types: Mapping[int, TensorType],
+        symbols: Mapping[str, int],
+        ranges: Mapping[str, tuple[int, int]] = MappingProxyType({}),
+    ) -> None:
         self.symbols = symbols
+        self.ranges = ranges
         self.pointer = ""
         self._types = types
         self._arrays: dict[int, Array] = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
@@ -37,6 +38,11 @@ class InputSpec:
                 and all(stated in (size, None) for size, stated in zip(shape, self.shape, strict=True))
             )
         )
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of its elements, where all sizes are known."""
+        return math.prod(size or 0 for size in self.shape) * self.dtype.itemsize
 
     def __str__(self) -> str:
         return f"input {self.position} (var {self.var})"

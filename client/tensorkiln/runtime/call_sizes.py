@@ -16,7 +16,7 @@ import numpy as np
 from ..expr import ExprError, free_symbols, product
 from ..expr.size_function import SizeFunction, Value
 from ..infer import Constraint
-from ..schedule import HostCallback, KernelItem, MemoryTransfer
+from ..schedule import HostCallback, KernelItem, Loop, MemoryTransfer
 from . import host_launch
 from .arena import Arena
 from .cpu import CpuKernel
@@ -192,7 +192,7 @@ class _Sizes:
         match self.outline.program.schedule.items[item_id].operation:
             case KernelItem() as operation:
                 return [self._launch(item_id, operation)]
-            case MemoryTransfer() | HostCallback():
+            case MemoryTransfer() | HostCallback() | Loop():
                 raise _NeverError
             case _:
                 return []

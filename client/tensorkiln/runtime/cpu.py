@@ -9,6 +9,7 @@ from hashlib import sha256
 
 from ..errors import CallInputError, DeviceError
 from ..spec import CompiledProgram, CompiledSpec, ProgramSpec
+from ..spec.abi import KNOWN_ABIS
 from ..target import Target, missing_features
 from .artifact import verified
 from .engine import LoadedObject, binding, load_object
@@ -65,8 +66,9 @@ def require_host(target: Target) -> None:
 
 def load_kernels(program: CompiledProgram, artifacts: Callable[[str], bytes]) -> tuple[CpuKernel, ...]:
     """The kernels of `program`, ready to run. DeviceError when this machine cannot; UnavailableError when corrupt."""
-    if program.abi != CPU_ABI:
-        raise DeviceError(f"the program has the ABI {program.abi} and this runtime knows {CPU_ABI}; update tensorkiln")
+    if program.abi not in KNOWN_ABIS:
+        known = " and ".join(map(str, KNOWN_ABIS))
+        raise DeviceError(f"the program has the ABI {program.abi} and this runtime knows {known}; update tensorkiln")
     require_host(program.target)
     objects: dict[str, LoadedObject] = {}
     return tuple(_load(kernel, artifacts, objects) for kernel in program.kernels)

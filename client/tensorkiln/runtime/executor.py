@@ -11,7 +11,7 @@ import numpy as np
 
 from ..errors import DeviceError
 from ..spec import CompiledProgram
-from .arguments import fixed_specs, least_values
+from .arguments import fixed_specs, input_specs, least_values
 from .blocks import BlockPool
 from .call_sizes import call_sizes
 from .clock import Clock
@@ -200,9 +200,7 @@ class Executor:
         else:
             for step in frame.steps:
                 around(step)
-        for output, address in zip(plan.outputs, addresses, strict=True):
-            if not output.is_fresh:
-                ctypes.memmove(address, frame.slots.locate(output.source), output.size)
+        frame.give(addresses)
         for address, position, nbytes in copied:
             ctypes.memmove(address, addresses[position], nbytes)
         self.measured_peak_bytes = held + frame.transient_bytes
@@ -214,7 +212,7 @@ class Executor:
         if frame is None:
             if len(block.frames) >= _MAX_FRAMES:
                 block.frames.clear()
-            frame = block.frames[plan] = Frame(plan, block)
+            frame = block.frames[plan] = Frame(plan, block.address)
         return frame
 
 
@@ -231,4 +229,12 @@ def _plan(
     buffers = {binding.var: binding.buffer for binding in outline.phase.inputs}
     known = {buffers[spec.var]: address for spec, address in zip(fixed, addresses, strict=True)}
     known |= {buffer_id: address_of(array) for buffer_id, array in loaded.constants.items()}
-    return make_plan(lay_out(outline, symbols), free, known, host_launches(loaded.kernels, threads))
+    inner = partial(inner_plan, loaded, threads, symbols)
+    return make_plan(lay_out(outline, symbols), free, known, host_launches(loaded.kernels, threads), inner)
+
+
+def inner_plan(outer: LoadedProgram, threads: int, symbols: Mapping[str, int], number: int) -> Plan[HostLaunch]:
+    """The plan of a program inside of a program: every input is free."""
+    loaded = outer.inner[number]
+    outline = loaded.outlines.whole
+    return _plan(loaded, outline, threads, {}, input_specs(outline.phase.inputs, symbols), (), symbols)

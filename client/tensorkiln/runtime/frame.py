@@ -1,4 +1,4 @@
-"""A plan in a block of the host's memory, ready to run."""
+"""A plan in a part of the host's memory, ready to run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from typing import Any, Final
 import numpy as np
 
 from .host_launch import HostLaunch, HostStep
-from .memory import Block, no_room
+from .loops import LoopStep, run_turns
+from .memory import no_room
 from .plan import Plan
 from .slots import Slots
 from .steps import CallbackStep, TransferStep, Window
@@ -19,10 +20,15 @@ from .threads import worker_pool
 
 
 class Frame:
-    """Everything that a call of `plan` changes lies here, so a frame serves one call at a time."""
+    """Everything that a call of `plan` changes lies here, so a frame serves one call at a time.
 
-    def __init__(self, plan: Plan[HostLaunch], block: Block) -> None:
-        self.slots: Final = Slots(plan, block.address)
+    Its memory begins at the address `start`.
+    """
+
+    def __init__(self, plan: Plan[HostLaunch], start: int) -> None:
+        self._start = start
+        self._outputs = plan.outputs
+        self.slots: Final = Slots(plan, start)
         self._keep_alive: list[object] = []
         self.transient_bytes = 0
         self.steps: tuple[Callable[[], object], ...] = tuple(self._prepare(step) for step in plan.steps)
@@ -35,6 +41,43 @@ class Frame:
                 return partial(self._transfer, step)
             case CallbackStep():
                 return partial(self._call_back, step)
+            case LoopStep():
+                return self._prepare_loop(step)
+
+    def run(self, inputs: Sequence[int], outputs: Sequence[int]) -> None:
+        """Run every step on arrays at these addresses."""
+        self.transient_bytes = 0
+        self.slots.aim(inputs, outputs)
+        for step in self.steps:
+            step()
+        self.give(outputs)
+
+    def give(self, addresses: Sequence[int]) -> None:
+        """Copy to their addresses the results that no step has written there."""
+        for output, address in zip(self._outputs, addresses, strict=True):
+            if not output.is_fresh:
+                ctypes.memmove(address, self.slots.locate(output.source), output.size)
+
+    def _prepare_loop(self, step: LoopStep[Plan[HostLaunch]]) -> Callable[[], object]:
+        room = self._start + step.start
+        condition = Frame(step.condition, room + step.room.condition)
+        body = Frame(step.body, room + step.room.body)
+        decision = ctypes.c_uint8.from_address(room + step.room.decision)
+
+        def goes_on(values: Sequence[int]) -> bool:
+            condition.run(values, [room + step.room.decision])
+            self.transient_bytes = max(self.transient_bytes, condition.transient_bytes)
+            return decision.value != 0
+
+        def turn(values: Sequence[int], results: Sequence[int]) -> None:
+            body.run(values, results)
+            self.transient_bytes = max(self.transient_bytes, body.transient_bytes)
+
+        def run() -> None:
+            inputs, outputs = ([self.slots.locate(each) for each in places] for places in (step.inputs, step.outputs))
+            run_turns(step, inputs, outputs, room, goes_on, turn, ctypes.memmove)
+
+        return run
 
     def _prepare_kernel(self, step: HostLaunch) -> Callable[[], object]:
         is_private = any(argument.base == "scratch" for argument in step.arguments)

@@ -12,7 +12,9 @@ from ..expr import evaluate
 from ..schedule import KernelItem, ScheduleItem
 from .address import Address
 from .cpu import CpuKernel, KernelFunction
+from .loops import LoopStep
 from .placement import Placement
+from .plan import Plan
 from .steps import CallbackStep, Launch, TransferStep
 from .threads import split
 
@@ -40,7 +42,7 @@ class HostLaunch(Launch):
         return len(self.ranges)
 
 
-HostStep = HostLaunch | TransferStep | CallbackStep
+HostStep = HostLaunch | TransferStep | CallbackStep | LoopStep[Plan[HostLaunch]]
 
 
 def host_launches(

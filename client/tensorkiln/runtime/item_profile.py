@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from ..launch import LaunchDims
+from .loops import LoopStep
 from .steps import CallbackStep, Launch, TransferStep
 
-StepKind = Literal["kernel", "memory_transfer", "host_callback"]
+StepKind = Literal["kernel", "memory_transfer", "host_callback", "loop"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +44,18 @@ class ItemProfile:
 
 
 def item_profile(
-    step: Launch | TransferStep | CallbackStep, ns: int, start_ns: int = 0, spans: tuple[Span, ...] = ()
+    step: Launch | TransferStep | CallbackStep | LoopStep[Any], ns: int, start_ns: int = 0, spans: tuple[Span, ...] = ()
 ) -> ItemProfile:
     """The profile of `step`, which took `ns` nanoseconds from `start_ns` on."""
     if isinstance(step, Launch):
-        kind: StepKind = "kernel"
-        return ItemProfile(step.item_id, kind, step.name, ns, step.launch, step.workers, start_ns=start_ns, spans=spans)
-    kind = "host_callback" if isinstance(step, CallbackStep) else "memory_transfer"
-    return ItemProfile(step.item_id, kind, step.name, ns, None, 1, start_ns=start_ns, spans=spans)
+        return ItemProfile(
+            step.item_id, "kernel", step.name, ns, step.launch, step.workers, start_ns=start_ns, spans=spans
+        )
+    return ItemProfile(step.item_id, _KINDS[type(step)], step.name, ns, None, 1, start_ns=start_ns, spans=spans)
+
+
+_KINDS: dict[type, StepKind] = {
+    TransferStep: "memory_transfer",
+    CallbackStep: "host_callback",
+    LoopStep: "loop",
+}

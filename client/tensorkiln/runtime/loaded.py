@@ -18,12 +18,13 @@ from .outline import Outlines, outlines_of, require_devices
 
 @dataclass(frozen=True)
 class LoadedProgram:
-    """`constants` are by buffer id."""
+    """`constants` are by buffer id, `inner` the programs inside of the program."""
 
     program: CompiledProgram
     outlines: Outlines
     kernels: tuple[CpuKernel, ...]
     constants: Mapping[int, Array]
+    inner: tuple[LoadedProgram, ...] = ()
 
 
 def load_program(program: CompiledProgram, artifacts: Callable[[str], bytes]) -> LoadedProgram:
@@ -42,6 +43,7 @@ def load_program(program: CompiledProgram, artifacts: Callable[[str], bytes]) ->
             for buffer in program.buffers
             if buffer.role == "constant"
         },
+        inner=tuple(load_program(inner, artifacts) for inner in program.inner),
     )
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Generic
 
 import numpy as np
@@ -12,6 +12,8 @@ import numpy as np
 from .address import Address
 from .arguments import InputSpec
 from .layout import Layout
+from .loops import ROOM_ALIGNMENT, LoopStep
+from .memory import round_up
 from .phases import Phase
 from .placement import Placement
 from .planning import L, PlanLaunch, plan_steps
@@ -39,11 +41,13 @@ class OutputSpec:
 
 @dataclass(frozen=True, eq=False)
 class Plan(Generic[L]):
-    """`block_size` bytes hold the arena and the scratch of each worker; `inputs` are the free ones, in call order."""
+    """`block_size` bytes hold the arena, the scratch of each worker and room for a loop; `inputs` are the
+    free ones, in call order.
+    """
 
     inputs: tuple[InputSpec, ...]
     outputs: tuple[OutputSpec, ...]
-    steps: tuple[L | TransferStep | CallbackStep, ...]
+    steps: tuple[L | TransferStep | CallbackStep | LoopStep[Plan[L]], ...]
     block_size: int
     scratch_start: int
     scratch_size: int
@@ -51,23 +55,40 @@ class Plan(Generic[L]):
     @property
     def planned_bytes(self) -> int:
         """Bytes that a call allocates: arena, scratch, results, and what host callbacks return before it is copied."""
-        callbacks = max((step.output.nbytes for step in self.steps if isinstance(step, CallbackStep)), default=0)
-        return self.block_size + sum(output.size for output in self.outputs) + callbacks
+        return self.block_size + sum(output.size for output in self.outputs) + self.callback_bytes
+
+    @property
+    def callback_bytes(self) -> int:
+        """Bytes of the largest result of a host callback."""
+        own = [step.output.nbytes for step in self.steps if isinstance(step, CallbackStep)]
+        loops = [step for step in self.steps if isinstance(step, LoopStep)]
+        return max([*own, *(plan.callback_bytes for loop in loops for plan in (loop.condition, loop.body))], default=0)
 
 
 def make_plan(
-    layout: Layout, inputs: tuple[InputSpec, ...], fixed: Mapping[int, int], plan_launch: PlanLaunch[L]
+    layout: Layout,
+    inputs: tuple[InputSpec, ...],
+    fixed: Mapping[int, int],
+    plan_launch: PlanLaunch[L],
+    plan_inner: Callable[[int], Plan[L]],
 ) -> Plan[L]:
-    """The plan of a layout; `fixed` are the addresses of constants and fixed inputs by buffer id."""
+    """The plan of a layout; `fixed` are the addresses of constants and fixed inputs by buffer id.
+
+    `plan_inner` plans a program inside of this one.
+    """
     free = {spec.var: position for position, spec in enumerate(inputs)}
     placement = Placement(layout, fixed, free)
-    steps = plan_steps(placement, plan_launch)
+    steps = plan_steps(placement, plan_launch, plan_inner)
     workers = max((step.workers for step in steps if isinstance(step, Launch)), default=1)
+    own = layout.arena.size + workers * layout.scratch.size
+    rooms = [step.room.size for step in steps if isinstance(step, LoopStep)]
+    start = round_up(own, ROOM_ALIGNMENT)
     return Plan(
         inputs=inputs,
         outputs=_outputs(placement),
-        steps=steps,
-        block_size=layout.arena.size + workers * layout.scratch.size,
+        # One at a time has the room.
+        steps=tuple(replace(step, start=start) if isinstance(step, LoopStep) else step for step in steps),
+        block_size=start + max(rooms) if rooms else own,
         scratch_start=layout.arena.size,
         scratch_size=layout.scratch.size,
     )

@@ -8,29 +8,33 @@ from typing import TypeVar
 from ..errors import DeviceError
 from ..expr import Dim, evaluate
 from ..nodes import CustomAttr
-from ..schedule import HostCallback, KernelItem, MemoryTransfer, ScheduleItem, contiguous_strides
+from ..schedule import HostCallback, KernelItem, Loop, MemoryTransfer, ScheduleItem, contiguous_strides
+from .loops import InnerPlan, LoopStep, loop_step
 from .placement import Placement
 from .steps import CallbackStep, Launch, TransferStep, Window
 
 L = TypeVar("L", bound=Launch)
 PlanLaunch = Callable[[Placement, ScheduleItem, KernelItem], L | None]
 """The launch of a kernel item, None when there is nothing to launch."""
+P = TypeVar("P", bound=InnerPlan)
 
 
-def plan_steps(placement: Placement, plan_launch: PlanLaunch[L]) -> tuple[L | TransferStep | CallbackStep, ...]:
+def plan_steps(
+    placement: Placement, plan_launch: PlanLaunch[L], plan_inner: Callable[[int], P]
+) -> tuple[L | TransferStep | CallbackStep | LoopStep[P], ...]:
     """The steps in order of execution. Synchronization needs none, since every step ends before the next begins.
 
     CallBoundsError when a launch size breaks the launch rules.
     """
     outline = placement.layout.outline
     items = outline.program.schedule.items
-    steps = [_step(placement, items[item_id], plan_launch) for item_id in outline.phase.items]
+    steps = [_step(placement, items[item_id], plan_launch, plan_inner) for item_id in outline.phase.items]
     return tuple(step for step in steps if step is not None)
 
 
 def _step(
-    placement: Placement, item: ScheduleItem, plan_launch: PlanLaunch[L]
-) -> L | TransferStep | CallbackStep | None:
+    placement: Placement, item: ScheduleItem, plan_launch: PlanLaunch[L], plan_inner: Callable[[int], P]
+) -> L | TransferStep | CallbackStep | LoopStep[P] | None:
     match item.operation:
         case KernelItem() as operation:
             return plan_launch(placement, item, operation)
@@ -38,6 +42,8 @@ def _step(
             return _transfer_step(placement, item.item_id, operation)
         case HostCallback() as operation:
             return _callback_step(placement, item.item_id, operation)
+        case Loop() as operation:
+            return loop_step(placement, item.item_id, operation, plan_inner)
         case _:
             return None
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 from .item_profile import ItemProfile
 
 _SCHEDULE: Final = 0
-_CATEGORIES: Final = {"kernel": "kernel", "memory_transfer": "transfer", "host_callback": "callback"}
+_CATEGORIES: Final = {"kernel": "kernel", "memory_transfer": "transfer", "host_callback": "callback", "loop": "loop"}
 
 
 def trace_of(title: str, items: Sequence[ItemProfile], *, is_gpu: bool) -> bytes:

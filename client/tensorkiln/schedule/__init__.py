@@ -13,6 +13,7 @@ from .memory import Allocation, BufferInfo, Layout, contiguous_strides, size_byt
 from .operations import (
     HostCallback,
     KernelItem,
+    Loop,
     MemoryTransfer,
     Operation,
     OpRef,
@@ -39,6 +40,7 @@ __all__ = [
     "IterSpace",
     "KernelItem",
     "Layout",
+    "Loop",
     "LoopHint",
     "Mapping",
     "MemoryTransfer",

@@ -1,4 +1,4 @@
-"""The four things that a schedule item can do."""
+"""The five things that a schedule item can do."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from ..dtypes import DType
+from ..limits import MOST_TURNS
 from ..nodes import CustomAttr
 from ..nodes.base import Record
 from ..sizes import WireSize
@@ -115,4 +116,27 @@ class HostCallback(Record):
     attributes: tuple[CustomAttr, ...] = ()
 
 
-Operation = Annotated[KernelItem | MemoryTransfer | Synchronization | HostCallback, Field(discriminator="op")]
+class Loop(Record):
+    """Turns of the program `body` as long as the program `condition` gives true.
+
+    Both are positions in `CompiledProgram.inner`. The first turn takes the buffers `input_vars`; what the body gives
+    takes the places of the first of these in the next turn, and the last of it is in `output_vars`. Without any turn,
+    that is what is in the first of `input_vars`. A turn beyond `most` is an error of the call.
+    """
+
+    op: Literal["loop"] = "loop"
+    loop_id: int = Field(ge=0)
+    condition: int = Field(ge=0)
+    body: int = Field(ge=0)
+    input_vars: tuple[int, ...]
+    output_vars: tuple[int, ...] = Field(min_length=1)
+    most: int = Field(ge=1, le=MOST_TURNS)
+
+    @model_validator(mode="after")
+    def _replaces_inputs(self) -> Loop:
+        if len(self.output_vars) > len(self.input_vars):
+            raise ValueError(f"loop {self.loop_id} gives {len(self.output_vars)} of {len(self.input_vars)} values")
+        return self
+
+
+Operation = Annotated[KernelItem | MemoryTransfer | Synchronization | HostCallback | Loop, Field(discriminator="op")]

@@ -1,7 +1,7 @@
 """The client: graphs go to a compile service, programs that run here come back.
 
-`calls` says what a client does, once, in coroutines. `client` runs them over blocking connections, `async_client` in
-an event loop.
+`calls` says what a client does, once, in coroutines. `async_client` has them run in the caller's event loop, `client`
+waits for them: what is sent runs in the loop of `tensorkiln.portal`.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from pydantic import ValidationError
 
@@ -16,6 +16,11 @@ from ..target import Target
 from ..target_names import note
 
 _log = logging.getLogger("tensorkiln")
+
+if TYPE_CHECKING:
+    from ..runtime.cuda import Driver
+
+    Device: TypeAlias = int | Driver
 
 NATIVE: Final = "cpu:native"
 TargetSource: TypeAlias = Target | str | Mapping[str, object]

@@ -12,7 +12,7 @@ from ..errors import JobCancelledError, TensorkilnError, UnavailableError, error
 from ..spec import CompiledProgram
 from ..transport import Transport
 from .answers import read
-from .job_records import JobEvent, JobStatus
+from .job_records import JobEvent, JobStatus, Progress
 
 CANCEL_S: Final = 5.0
 """How long somebody who gives a job up waits for the service to hear of it."""
@@ -37,34 +37,49 @@ class AsyncJob:
 
     @property
     def id(self) -> str:
+        """The id of the job at its service."""
         return self.latest.id
 
     async def status(self) -> JobStatus:
+        """How it stands now."""
         return self._stands(await self._content())
 
     async def cancel(self) -> JobStatus:
+        """Cancel it unless it is over; how it stands then."""
         return self._stands(await self._transport.delete(self._path, programs=self._programs))
 
     async def events(self, after: str = "", timeout_s: float | None = None) -> AsyncGenerator[JobEvent]:
+        """What happens to it, from the event after the one with the id `after` to its end.
+
+        A connection that is lost is made again, and the events go on where they were. UnavailableError after
+        `timeout_s` seconds, or when the service stays away.
+        """
         # Nothing comes after that, which a service that has no 204 for it cannot say.
         if after and after == self._done:
             return
-        events = self._told(after, _deadline(timeout_s))
-        async with aclosing(events):
+        async with aclosing(self._followed(after, _deadline(timeout_s))) as events:
             async for event in events:
                 yield event
 
     async def wait(
-        self, timeout_s: float | None = None, on_progress: Callable[[JobEvent], None] | None = None
+        self, timeout_s: float | None = None, on_progress: Progress | None = None
     ) -> tuple[CompiledProgram, ...]:
+        """The program for each target, in order, once they are there.
+
+        The error of a compile that failed; JobCancelledError for a job that was cancelled; UnavailableError after
+        `timeout_s` seconds, when the job goes on.
+        """
         return await self.wait_until(_deadline(timeout_s), on_progress)
 
     async def wait_until(
-        self, deadline: Deadline | None, on_progress: Callable[[JobEvent], None] | None = None
+        self, deadline: Deadline | None, on_progress: Progress | None = None
     ) -> tuple[CompiledProgram, ...]:
         """Like `wait`, for somebody whose time has begun already."""
         if not self.latest.is_over:
-            await self._end(deadline, on_progress)
+            async with aclosing(self._followed("", deadline)) as events:
+                async for event in events:
+                    if on_progress is not None:
+                        on_progress(event)
         content = await self._content(deadline)
         status = self._stands(content)
         if status.error is not None:
@@ -78,7 +93,7 @@ class AsyncJob:
     async def give_up(self) -> None:
         """Cancel for somebody who is leaving: a service that does not answer holds nobody up for long."""
         with suppress(TensorkilnError):
-            await self._transport.delete(self._path, programs=self._programs, timeout_s=CANCEL_S)
+            await self._transport.delete(self._path, programs=self._programs, deadline=Deadline.after(CANCEL_S))
 
     async def _content(self, deadline: Deadline | None = None) -> bytes:
         return await self._transport.get(self._path, programs=self._programs, deadline=deadline)
@@ -87,21 +102,12 @@ class AsyncJob:
         self.latest = read(JobStatus, content)
         return self.latest
 
-    async def _told(self, after: str, deadline: Deadline | None) -> AsyncGenerator[JobEvent]:
-        stream = self._transport.events(f"{self._path}/events", after, deadline)
-        async with aclosing(stream):
-            async for event in stream:
+    async def _followed(self, after: str, deadline: Deadline | None) -> AsyncGenerator[JobEvent]:
+        async with aclosing(self._transport.events(f"{self._path}/events", after, deadline)) as events:
+            async for event in events:
                 if event.event == "done":
                     self._done = event.id
                 yield _event(event.id, event.event, event.data)
-
-    async def _end(self, deadline: Deadline | None, on_progress: Callable[[JobEvent], None] | None) -> None:
-        """Wait until it is over."""
-        events = self._told("", deadline)
-        async with aclosing(events):
-            async for event in events:
-                if on_progress is not None:
-                    on_progress(event)
 
 
 def _deadline(timeout_s: float | None) -> Deadline | None:
@@ -110,9 +116,9 @@ def _deadline(timeout_s: float | None) -> Deadline | None:
 
 def _event(identifier: str, kind: str, data: str) -> JobEvent:
     try:
-        told = json.loads(data)
+        fields = json.loads(data)
     except (ValueError, RecursionError):
-        told = None
-    if not isinstance(told, dict):
+        fields = None
+    if not isinstance(fields, dict):
         raise UnavailableError(f"The service's event {identifier!r} is not one that this SDK understands: {data[:200]}")
-    return JobEvent(identifier, kind, told)
+    return JobEvent(identifier, kind, fields)

@@ -1,62 +1,112 @@
-"""Many compiles at once, in an event loop."""
+"""Many compiles at once."""
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
-from typing import Final
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Final
 
 from ..errors import RequestError, TensorkilnError
 from ..request import GraphSource
 from ..target import Target
 from .asked import OptionsSource, TargetSource
 from .calls import Calls
-from .job_records import JobStatus
-from .outcome import LaterGraph, Outcome
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from .job_records import JobStatus
+    from .outcome import LaterGraph, Outcome
 
 MAX_CONCURRENCY: Final = 64
 """Every compile under way has a connection that its events come by, and takes another now and then."""
 
 
-async def outcomes(
-    calls: Calls,
-    graphs: Iterable[LaterGraph],
-    targets: Sequence[TargetSource],
-    options: OptionsSource | None,
-    concurrency: int,
-    from_store: bool,
-    require_open: Callable[[], None],
-) -> AsyncGenerator[Outcome]:
-    """What comes of every graph for every target, as it comes; `concurrency` compiles are under way at once.
+class BatchCalls(Calls):
+    """`compile_many` of a client, in an event loop."""
 
-    A graph is asked for when its turn comes. With `from_store` nothing is compiled. When the generator is closed, what
-    is under way is cancelled, at the service too. RequestError for a target that does not exist, and what
-    `require_open` raises before one is asked for.
-    """
-    if not 1 <= concurrency <= MAX_CONCURRENCY:
-        raise RequestError(f"The concurrency is {concurrency}: give a number from 1 to {MAX_CONCURRENCY}.")
-    parsed = [Target.parse(target) for target in targets]
-    if not parsed:
-        raise RequestError("compile needs at least one target.")
-    waiting = _turns(graphs, len(parsed))
-    running: set[asyncio.Task[Outcome]] = set()
-    try:
-        while True:
-            while len(running) < concurrency and (turn := next(waiting, None)) is not None:
-                require_open()
-                place, graph, target = turn
-                work = _outcome(calls, place, graph, target, parsed[target], options, from_store)
-                running.add(asyncio.create_task(work))
-            if not running:
-                return
-            done, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
-            for task in done:
-                yield task.result()
-    finally:
-        for task in running:
-            task.cancel()
-        await asyncio.gather(*running, return_exceptions=True)
+    async def compile_many(
+        self,
+        graphs: Iterable[LaterGraph],
+        targets: Sequence[TargetSource],
+        options: OptionsSource | None = None,
+        *,
+        concurrency: int = 8,
+        from_store: bool = False,
+    ) -> AsyncGenerator[Outcome]:
+        """What comes of every graph for every target, as it comes; `concurrency` compiles (1 to 64) are under way.
+
+        A graph may be a function that gives it when its turn comes. One that fails ends none of the others: its outcome
+        has the error. When the generator is closed, and on Ctrl-C, what is under way is cancelled at the service.
+        With `from_store` nothing is compiled: each is as from `stored`.
+        """
+        found = self._outcomes(graphs, targets, options, concurrency, from_store)
+        async with aclosing(self._runner.iterate(found)) as outcomes:
+            async for outcome in outcomes:
+                yield outcome
+
+    async def _outcomes(
+        self,
+        graphs: Iterable[LaterGraph],
+        targets: Sequence[TargetSource],
+        options: OptionsSource | None,
+        concurrency: int,
+        from_store: bool,
+    ) -> AsyncGenerator[Outcome]:
+        import asyncio
+
+        if not 1 <= concurrency <= MAX_CONCURRENCY:
+            raise RequestError(f"The concurrency is {concurrency}: give a number from 1 to {MAX_CONCURRENCY}.")
+        parsed = [Target.parse(target) for target in targets]
+        if not parsed:
+            raise RequestError("compile needs at least one target.")
+        waiting = _turns(graphs, len(parsed))
+        running: set[asyncio.Task[Outcome]] = set()
+        try:
+            while True:
+                # A generator of the caller's may take its time, and use this client.
+                while len(running) < concurrency and (turn := await asyncio.to_thread(next, waiting, None)) is not None:
+                    self._transport.require_open()
+                    place, graph, target = turn
+                    work = self._outcome(place, graph, target, parsed[target], options, from_store)
+                    running.add(asyncio.create_task(work))
+                if not running:
+                    return
+                done, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+                for task in done:
+                    yield task.result()
+        finally:
+            for task in running:
+                task.cancel()
+            await asyncio.gather(*running, return_exceptions=True)
+
+    async def _outcome(
+        self,
+        place: int,
+        graph: LaterGraph,
+        position: int,
+        target: Target,
+        options: OptionsSource | None,
+        from_store: bool,
+    ) -> Outcome:
+        from .outcome import Outcome
+
+        began = time.monotonic()
+        status: JobStatus | None = None
+        compiled, error = None, None
+        try:
+            source = await self._runner.offload(lambda: _given(graph)) if callable(graph) else graph
+            if from_store:
+                (compiled,) = await self.stored(source, target, options)
+            else:
+                (compiled,), status = await self._compiled_by_job(source, [target], options)
+        except TensorkilnError as failure:
+            error = failure
+        seconds = time.monotonic() - began
+        if status is None:
+            return Outcome(place, position, compiled, error, seconds)
+        return Outcome(place, position, compiled, error, seconds, status.queue_ms, status.run_ms, status.attempt)
 
 
 def _turns(graphs: Iterable[LaterGraph], targets: int) -> Iterator[tuple[int, LaterGraph, int]]:
@@ -73,30 +123,3 @@ def _given(graph: Callable[[], GraphSource]) -> GraphSource:
         raise
     except Exception as failure:
         raise RequestError(f"The function that gives the graph raised {type(failure).__name__}: {failure}") from failure
-
-
-async def _outcome(
-    calls: Calls,
-    place: int,
-    graph: LaterGraph,
-    position: int,
-    target: Target,
-    options: OptionsSource | None,
-    from_store: bool,
-) -> Outcome:
-    began = time.monotonic()
-    status: JobStatus | None = None
-    compiled, error = None, None
-    try:
-        source = await asyncio.to_thread(_given, graph) if callable(graph) else graph
-        if from_store:
-            (compiled,) = await calls.stored(source, target, options)
-        else:
-            # A part of `Calls` that is no part of a client.
-            (compiled,), status = await calls._told(source, [target], options)  # pyright: ignore[reportPrivateUsage]
-    except TensorkilnError as failure:
-        error = failure
-    seconds = time.monotonic() - began
-    if status is None:
-        return Outcome(place, position, compiled, error, seconds)
-    return Outcome(place, position, compiled, error, seconds, status.queue_ms, status.run_ms, status.attempt)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -54,3 +54,7 @@ class JobEvent:
     def target(self) -> int | None:
         """The position of the target that the stage is for; None while the request is read."""
         return self.data.get("target")
+
+
+Progress: TypeAlias = Callable[[JobEvent], None]
+"""What is called with everything that happens to a job."""

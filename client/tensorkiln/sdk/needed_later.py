@@ -8,7 +8,7 @@ from typing import Final
 from ..uncollected import uncollected
 
 _NAMES: Final = (
-    *("httpx2", ".answers", "..program", "..trust.connected", "..runtime.executor"),
+    *("..connections", ".answers", "..program", "..trust.connected", "..runtime.executor"),
     "cryptography.hazmat.primitives.asymmetric.ed25519",
 )
 

@@ -7,10 +7,11 @@ from typing import Any, Final
 
 from ..report import Report
 from ..request import WrittenGraph
+from ..runner import LoopRunner
 from ..runtime.profile import ItemProfile
 from ..spec import CompiledProgram
+from ..tasks import together
 from ..trust.programs import TrustedPrograms
-from ..wire import Wire
 
 _PARALLEL_FETCHES: Final = 8
 
@@ -19,7 +20,7 @@ async def report_of(
     trusted: TrustedPrograms,
     program: CompiledProgram | str,
     artifact: Callable[[str], Coroutine[Any, Any, bytes]] | None,
-    wire: Wire,
+    runner: LoopRunner,
     *,
     graph: WrittenGraph | None,
     profile: Sequence[ItemProfile] = (),
@@ -35,9 +36,10 @@ async def report_of(
     contents: dict[str, bytes] = {}
     if artifact is not None:
         wanted = sorted({*dumps.values(), *code})
-        contents = dict(zip(wanted, await wire.together(artifact, wanted, _PARALLEL_FETCHES), strict=True))
+        fetched = await runner.in_loop(together(artifact, wanted, _PARALLEL_FETCHES)) if wanted else ()
+        contents = dict(zip(wanted, fetched, strict=True))
     texts = {name: contents[digest].decode() for name, digest in dumps.items() if digest in contents}
-    return await wire.apart(
+    return await runner.offload(
         lambda: Report.of(
             compiled,
             graph=graph,

@@ -14,7 +14,7 @@ from ..cache import LocalCache
 from ..compiler_build import Build
 from ..errors import NotFoundError, TensorkilnError, UnavailableError
 from ..graph import Graph
-from ..immediate import Apart
+from ..immediate import Offload
 from ..stablehlo import StableHlo
 
 _MOST_IN_MEMORY: Final = 16
@@ -42,13 +42,13 @@ class Translations:
         authority: str,
         ask: Callable[[bytes], Awaitable[bytes]] | None,
         kept: LocalCache,
-        apart: Apart,
+        offload: Offload,
         build: Callable[[], Build] | None,
     ) -> None:
         self._authority = authority
         self._ask = ask
         self._kept = kept
-        self._apart = apart
+        self._offload = offload
         self._build = build
         self._memory: OrderedDict[str, Graph] = OrderedDict()
         self._lock = Lock()
@@ -58,12 +58,12 @@ class Translations:
 
         NotFoundError when nobody can be asked and it is not kept; the service's error of a module that it refuses.
         """
-        body = await self._apart(module.body)
-        name = await self._apart(lambda: self._name(body))
+        body = await self._offload(module.body)
+        name = await self._offload(lambda: self._name(body))
         with self._lock:
             found = self._memory.get(name)
         if found is None and (self._ask is None or self._build is not None):
-            found = await self._apart(lambda: self._read(name))
+            found = await self._offload(lambda: self._read(name))
         if found is None:
             if self._ask is None:
                 raise NotFoundError(
@@ -71,7 +71,7 @@ class Translations:
                     "without offline."
                 )
             answer = await self._ask(body)
-            found = await self._apart(lambda: self._learned(name, answer))
+            found = await self._offload(lambda: self._learned(name, answer))
         self._remember(name, found)
         return found
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from ..buffers import Binding, Buffer
 from ..expr import Dim, free_symbols
 from ..nodes import SymVar
-from ..schedule import HostCallback, KernelItem, MemoryTransfer, Schedule, ScheduleItem
+from ..schedule import HostCallback, KernelItem, Loop, MemoryTransfer, Schedule, ScheduleItem
 from .program_spec import ProgramSpec
 
 _READ_ONLY = ("input", "constant")
@@ -48,7 +48,7 @@ def accesses(item: ScheduleItem, kernels: Sequence[ProgramSpec]) -> tuple[tuple[
             return kernel.buffers, tuple(kernel.buffers[slot] for slot in kernel.outs)
         case MemoryTransfer():
             return (operation.src_var,), (operation.dst_var,)
-        case HostCallback():
+        case HostCallback() | Loop():
             return operation.input_vars, operation.output_vars
         case _:
             return (), ()

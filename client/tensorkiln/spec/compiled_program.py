@@ -16,6 +16,7 @@ from .abi import ABI_VERSION
 from .cache_info import CacheInfo
 from .checks import check_program
 from .constraint import WireConstraint
+from .inner import check_inner
 from .prepare import check_prepare
 from .program_spec import ProgramSpec
 from .renaming import Renaming
@@ -49,6 +50,8 @@ class CompiledProgram(Record):
     they write is the same at every call, so a runtime may run them once, when the parameters are bound. A call of a
     program of which nothing is bound runs the whole schedule.
 
+    `inner` are the programs that the loops of the schedule run; a program that has some has the ABI 2.
+
     `tuning` is what its schedules were picked by, where that was measured.
 
     ValueError (through pydantic) when the parts do not fit together: an id that names nothing, a buffer used outside
@@ -71,6 +74,7 @@ class CompiledProgram(Record):
     provenance: Provenance = Provenance(build_id="")
     cache: CacheInfo = CacheInfo(status="miss")
     tuning: Tuning | None = None
+    inner: tuple[CompiledProgram, ...] = Field(default=(), exclude_if=lambda inner: not inner)
 
     @model_validator(mode="after")
     def _parts_fit_together(self) -> CompiledProgram:
@@ -84,6 +88,7 @@ class CompiledProgram(Record):
         )
         if self.tuning is not None and any(each.kernel >= len(self.kernels) for each in self.tuning.kernels):
             raise ValueError("the tuning names a kernel that the program does not have")
+        check_inner(self)
         check_prepare(self.prepare, self.inputs, self.buffers, self.kernels, self.schedule)
         return self
 
@@ -104,7 +109,8 @@ class CompiledProgram(Record):
     def artifacts(self) -> frozenset[str]:
         """The digests of everything that has to be fetched to run the program: code in each form, and constants."""
         code = {digest for kernel in self.kernels for digest in (kernel.artifact, kernel.binary) if digest}
-        return frozenset(code | {buffer.artifact for buffer in self.buffers if buffer.artifact})
+        own = frozenset(code | {buffer.artifact for buffer in self.buffers if buffer.artifact})
+        return own.union(*(inner.artifacts for inner in self.inner))
 
     def with_stages(self, seconds: Mapping[str, float], dumps: Mapping[str, str]) -> CompiledProgram:
         """The same program with what a compile of it took and the SHA-256 of the IR texts it left, by stage."""

@@ -14,7 +14,7 @@ from ..nodes.base import Record
 from ..nodes.fields import Name
 from ..schedule import OpRef
 from .compiled_program import CompiledProgram
-from .renaming import fields_with_names, node_of
+from .renaming import INNER, fields_with_names, node_of
 
 _Index = Annotated[int, Field(ge=0)]
 _Pair: TypeAlias = tuple[type, Any, Any]
@@ -85,6 +85,9 @@ def _pairs(old: Any, new: Any) -> Iterator[_Pair]:
             yield from _pairs(one, another)
     elif isinstance(old, BaseModel) and isinstance(new, type(old)):
         for field in fields_with_names(type(old)):
+            if field == INNER:
+                # Of names, they share only the symbols.
+                continue
             yield from _pairs(getattr(old, field), getattr(new, field))
 
 

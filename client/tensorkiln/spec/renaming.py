@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, cached_property
 from typing import Any, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel
@@ -20,6 +20,9 @@ from .program_spec import ProgramSpec
 
 _POINTER = re.compile(r"^/nodes/(\d+)(?=/|$)")
 _T = TypeVar("_T", bound=BaseModel)
+
+INNER = "inner"
+"""The field of the programs inside of a program: their vars and nodes are those of graphs inside of nodes."""
 
 
 def node_of(pointer: str) -> int | None:
@@ -49,6 +52,11 @@ class Renaming:
     nodes: tuple[int, ...]
     _dims: dict[Expr, Dim] = field(default_factory=dict[Expr, Dim])
 
+    @cached_property
+    def _inside(self) -> Renaming:
+        """Of what is inside: it has the same symbols."""
+        return Renaming(self.symbols, {}, ())
+
     def apply(self, program: _T) -> _T:
         """`program` renamed; records that do not change are shared with it."""
         return self._record(program)
@@ -69,7 +77,7 @@ class Renaming:
         update = {}
         for name in fields_with_names(type(record)):
             old = getattr(record, name)
-            new = self._value(old)
+            new = self._value(old) if name != INNER else self._inside._value(old)
             if new is not old:
                 update[name] = new
         update |= {name: new for name, new in self._names(record).items() if new != getattr(record, name)}

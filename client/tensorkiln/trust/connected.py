@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from ..artifacts import ArtifactCache
 from ..cache import LocalCache
 from ..errors import NotFoundError, UnavailableError
-from ..immediate import Apart
+from ..immediate import Offload
 from .policy import Policy
 from .programs import Sources, TrustedPrograms
 from .record import SignedRecord
@@ -21,11 +21,11 @@ _RECORD_BYTES: Final = 64 << 20
 
 
 def connect(
-    authority: str, get: Callable[[str], Awaitable[bytes]], apart: Apart, policy: Policy, *, is_private: bool
+    authority: str, get: Callable[[str], Awaitable[bytes]], offload: Offload, policy: Policy, *, is_private: bool
 ) -> tuple[TrustedPrograms, ArtifactCache]:
     """What a client believes of the service called `authority`, whose answer to GET of a path `get` gives.
 
-    `apart` does what takes a while. `is_private` means that nobody else can answer for it. A client that is offline
+    `offload` does what takes a while. `is_private` means that nobody else can answer for it. A client that is offline
     never calls `get`.
     """
 
@@ -48,10 +48,10 @@ def connect(
         pins=policy.pins,
         is_private=is_private,
     )
-    programs = ArtifactCache(artifact, policy.cache / "programs", disk_bytes=policy.cache_bytes, apart=apart)
+    programs = ArtifactCache(artifact, policy.cache / "programs", disk_bytes=policy.cache_bytes, offload=offload)
     kept = LocalCache(policy.cache / "records", _RECORD_BYTES)
-    sources = Sources(None if policy.offline else signed, programs, kept, apart)
-    artifacts = ArtifactCache(artifact, policy.cache / "artifacts", disk_bytes=policy.cache_bytes, apart=apart)
+    sources = Sources(None if policy.offline else signed, programs, kept, offload)
+    artifacts = ArtifactCache(artifact, policy.cache / "artifacts", disk_bytes=policy.cache_bytes, offload=offload)
     return TrustedPrograms(authority, keys, policy.minimum_isolation, sources), artifacts
 
 

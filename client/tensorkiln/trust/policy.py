@@ -22,8 +22,8 @@ from pydantic import ValidationError
 
 from ..config_file import Variables, config_directory
 from ..errors import RequestError
-from ..places import stated_path
 from ..reasons import reason
+from ..user_directories import stated_path
 from .isolation import LEVELS
 from .keys import KeySet, PublicKey
 

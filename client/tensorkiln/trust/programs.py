@@ -16,7 +16,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 from ..artifacts import ArtifactCache
 from ..cache import LocalCache
 from ..errors import NotFoundError, UntrustedArtifactError
-from ..immediate import Apart
+from ..immediate import Offload
 from ..options import CompileOptions
 from ..request import WrittenGraph
 from ..spec import CacheInfo, CompiledProgram, StageRecord
@@ -50,13 +50,13 @@ def _known(model: type[BaseModel], stated: Any) -> Any:
 class Sources:
     """Where things come from: signed records by action digest, programs by SHA-256, and what is kept.
 
-    `apart` does what takes a while.
+    `offload` does what takes a while.
     """
 
     signed: Callable[[str], Awaitable[SignedRecord]] | None
     programs: ArtifactCache
     kept: LocalCache
-    apart: Apart
+    offload: Offload
 
 
 class TrustedPrograms:
@@ -81,7 +81,7 @@ class TrustedPrograms:
         with self._lock:
             found = self._questions.get(key)
         if found is None:
-            found = await self._sources.apart(lambda: Question.of(source, targets, options))
+            found = await self._sources.offload(lambda: Question.of(source, targets, options))
         with self._lock:
             self._questions[key] = found
             self._questions.move_to_end(key)
@@ -145,7 +145,7 @@ class TrustedPrograms:
         self, record: ActionRecord, question: Question, cache: CacheInfo, seconds: Mapping[str, float]
     ) -> CompiledProgram:
         program = (await self._program(record)).with_stages(seconds, record.stages)
-        return await self._sources.apart(lambda: question.in_its_names(program, cache))
+        return await self._sources.offload(lambda: question.in_its_names(program, cache))
 
     async def _record(self, action: str) -> ActionRecord:
         return (await self.signed(action)).record
@@ -184,7 +184,7 @@ class TrustedPrograms:
 
     async def _program(self, record: ActionRecord) -> CompiledProgram:
         content = await self.content(record)
-        program = await self._sources.apart(lambda: CompiledProgram.model_validate_json(content))
+        program = await self._sources.offload(lambda: CompiledProgram.model_validate_json(content))
         require_agreement(program, record)
         return program
 

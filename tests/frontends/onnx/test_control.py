@@ -96,18 +96,52 @@ def test_a_loop_without_an_end_is_refused() -> None:
         load(model(helper.make_node("Loop", ["", "", "x"], ["y"], body=forever)))
 
 
-def test_a_loop_whose_condition_is_computed_is_refused() -> None:
-    seen = body(
-        [
-            helper.make_node("ReduceSum", ["s"], ["total"], keepdims=0),
-            helper.make_node("Greater", ["total", "zero"], ["again"]),
-        ],
+def halving(collects: bool = False) -> GraphProto:
+    """Carries `s` halved, its row of weights as it is, and goes on while there is a total above `least`."""
+    nodes = [
+        helper.make_node("Mul", ["s", "half"], ["h"]),
+        helper.make_node("Add", ["h", "w"], ["n"]),
+        helper.make_node("ReduceSum", ["n"], ["total"], keepdims=0),
+        helper.make_node("Greater", ["total", "least"], ["again"]),
+        helper.make_node("Identity", ["w"], ["kept"]),
+    ]
+    given = [value("i", TensorProto.INT64), value("c", TensorProto.BOOL), value("s"), value("w")]
+    results = [value("again", TensorProto.BOOL), value("n"), value("kept")]
+    return body(nodes, given, [*results, value("n")] if collects else results)
+
+
+@pytest.mark.parametrize("trips", [0, 2, 50])
+@pytest.mark.parametrize("named", [("m", "c"), ("m", ""), ("", "c")])
+def test_a_loop_whose_turns_are_computed_is_one_of_the_graph(trips: int, named: tuple[str, str]) -> None:
+    """By its count, which is an input, by its conditions, or by both; it reads weights of the model around it."""
+    loop = helper.make_node("Loop", [*named, "x", "weights"], ["y", "z"], body=halving())
+    given = {"x": X, **({"m": np.array(trips)} if named[0] else {})}
+    weights = np.full(X.shape, 0.01, np.float32)
+    numbers = {"half": np.float32(0.5), "least": np.float32(X.sum() / 9), "weights": weights, "c": np.array(True)}
+    imported = load(model(loop, inputs=given, **numbers))
+    found = evaluate(imported.graph, *imported.arguments(**given))
+    expected, turn, goes_on = X, 0, True
+    while goes_on and (turn < trips or not named[0]):
+        expected, turn = expected * np.float32(0.5) + weights, turn + 1
+        goes_on = not named[1] or expected.sum() > numbers["least"]
+    np.testing.assert_allclose(found[0], expected, rtol=1e-6)
+
+
+def test_a_loop_that_grows_what_it_carries_asks_for_its_count() -> None:
+    growing = body(
+        [helper.make_node("Concat", ["s", "s"], ["n"], axis=0), helper.make_node("Identity", ["c"], ["again"])],
         [value("i", TensorProto.INT64), value("c", TensorProto.BOOL), value("s")],
-        [value("again", TensorProto.BOOL), value("s")],
+        [value("again", TensorProto.BOOL), value("n")],
     )
-    loop = helper.make_node("Loop", ["m", "c", "x"], ["y"], body=seen)
-    proto = model(loop, m=np.array(3), zero=np.float32(0), c=np.array(True))
-    with pytest.raises(UnsupportedGraphError, match="whether another turn follows is computed at run time"):
+    proto = model(helper.make_node("Loop", ["m", "", "x"], ["y"], body=growing), inputs={"x": X, "m": np.array(1)})
+    with pytest.raises(UnsupportedGraphError, match=r"it carries float32 .*; pass 'm' in `constants`"):
+        load(proto)
+
+
+def test_a_loop_that_collects_turns_that_are_computed_is_refused() -> None:
+    loop = helper.make_node("Loop", ["m", "c", "x", "x"], ["y", "z", "all"], body=halving(collects=True))
+    proto = model(loop, m=np.array(3), half=np.float32(0.5), least=np.float32(0), c=np.array(True))
+    with pytest.raises(UnsupportedGraphError, match="it collects 1 values of turns that are counted at run time"):
         load(proto)
 
 

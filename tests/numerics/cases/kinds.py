@@ -13,6 +13,7 @@ from . import (
     elementwise,
     graph_nodes,
     indexing,
+    loops,
     markers,
     memory,
     movement,
@@ -33,10 +34,11 @@ FAMILIES = {
     **markers.FAMILIES,
     **scalars.FAMILIES,
     **graph_nodes.FAMILIES,
+    **loops.FAMILIES,
 }
 
 KINDS: tuple[str, ...] = tuple(FAMILIES)
-"""All 44 node kinds."""
+"""All 45 node kinds."""
 
 
 def dtypes_of(kind: str) -> tuple[DType, ...]:

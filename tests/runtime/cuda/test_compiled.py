@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from passes.compile import Compilation
 from tensorkiln import reference
 from tensorkiln.program import Program
 from tests.compiled import compiled
@@ -25,9 +26,16 @@ ARCH = "sm_80"
 
 def device(case: Case) -> EmulatedDriver:
     """A device that knows the code of a case."""
-    compilation = compiled(case.graph(), f"cuda:{ARCH}", dump_stages=True)
-    code = {compilation.artifacts[kernel.artifact or ""] for kernel in compilation.program.kernels}
-    return EmulatedDriver(dict.fromkeys(code, compilation.dumps["translate"]))
+    return EmulatedDriver(codes(compiled(case.graph(), f"cuda:{ARCH}", dump_stages=True)))
+
+
+def codes(compilation: Compilation) -> dict[bytes, str]:
+    """The LLVM IR behind the code of a program, and of those inside of it."""
+    own = {compilation.artifacts[kernel.artifact or ""] for kernel in compilation.program.kernels}
+    found = dict.fromkeys(own, compilation.dumps["translate"])
+    for inner in compilation.inner:
+        found |= codes(inner)
+    return found
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)

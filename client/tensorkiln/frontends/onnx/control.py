@@ -1,4 +1,7 @@
-"""If, Loop and Scan, whose subgraphs are run while the model is imported: as often as is known by then."""
+"""If, Loop and Scan, whose subgraphs are run while the model is imported, as often as is known by then.
+
+A Loop of which that is not known stays one.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,10 @@ import numpy as np
 
 from ... import build
 from ...build import Tensor, stack
+from .computed_loop import computed_loop
 from .node import Node
 from .turns_at_once import at_once
-from .value import Held, Host, Value
+from .value import Held, Host, Items, Nothing, Value
 
 MAX_TURNS = 1 << 12
 """Of a loop that is unrolled: each turn adds its nodes to the graph."""
@@ -25,9 +29,17 @@ def if_(node: Node) -> list[Held]:
 
 
 def loop(node: Node) -> list[Held]:
-    """The body, unrolled: the number of turns and every condition must be known."""
+    """The body, unrolled where the number of turns and every condition are known; a loop of the graph elsewhere."""
     body = node.subgraph("body")
     carried = [node.held(place) for place in range(2, len(node.inputs))]
+    begun, collects = carried, len(body.output) - 1 > len(carried)
+    is_of_tensors = not any(isinstance(held, Items | Nothing) for held in carried)
+    if (
+        is_of_tensors
+        and not collects
+        and any(node.has(place) and isinstance(node.value(place), Tensor) for place in (0, 1))
+    ):
+        return computed_loop(node, body, begun)
     most = node.known_integer(0) if node.has(0) else MAX_TURNS + 1
     # Without a condition to begin with, those of the turns say nothing.
     is_asked = node.has(1)
@@ -42,7 +54,8 @@ def loop(node: Node) -> list[Held]:
         if is_asked:
             condition = node.as_value(first, "the condition of a turn")
             if isinstance(condition, Tensor):
-                node.fail("whether another turn follows is computed at run time")
+                # What was unrolled before is read by nobody.
+                return computed_loop(node, body, begun)
             goes_on = _flag(node, condition)
         carried = _collected(node, scanned, carried, results)
         turn += 1

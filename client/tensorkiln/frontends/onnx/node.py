@@ -15,9 +15,11 @@ from ...expr import Dim, Expr
 from .value import Held, Host, Items, Nothing, Value
 
 if TYPE_CHECKING:
-    from .parameters import Parameters
+    from .parameters import InnerParameters, Parameters
 
 
+RunInside = Callable[[GraphProto, Sequence[Held], str, "InnerParameters"], "list[Held]"]
+"""The same in a graph of its own: what the subgraph reads of the graphs around, it takes as inputs."""
 RunSubgraph = Callable[[GraphProto, Sequence[Held], str], "list[Held]"]
 """`run(graph, inputs, path)`: the outputs of a subgraph, whose nodes are called after the path."""
 
@@ -38,8 +40,9 @@ class Node:
         parameters: Parameters,
         read: Collection[str],
         run: RunSubgraph,
+        run_inside: RunInside,
     ) -> None:
-        self._proto, self._read_names, self.run = proto, read, run
+        self._proto, self._read_names, self.run, self.run_inside = proto, read, run, run_inside
         self.name = name
         self.op = proto.op_type
         self.domain = "" if proto.domain == "ai.onnx" else proto.domain
@@ -48,7 +51,7 @@ class Node:
         self._read_outputs = [bool(output) and output in read for output in proto.output]
         self.inputs = tuple(inputs)
         self.builder: Builder = parameters.builder
-        self._parameters = parameters
+        self.parameters = parameters
         self._attributes = {attribute.name: attribute for attribute in proto.attribute}
         self._unread = set(self._attributes)
 
@@ -110,15 +113,17 @@ class Node:
             holds_text = any(isinstance(item, str | bytes) for item in array.reshape(-1).tolist())
             what = "strings are used" if holds_text else "a shape that depends on symbols is used"
             self.fail(f"{what} as data")
-        return self._parameters.tensor(array)
+        return self.parameters.tensor(array)
 
     def next_key(self) -> Tensor:
         """A key of random numbers, rank-0 uint64, which no other node has."""
-        return self._parameters.next_key()
+        return self.parameters.next_key()
 
     def apart(self, parameters: Parameters) -> Node:
         """The same node of another graph. All its inputs must be known."""
-        return Node(self._proto, self.name, self.opset, self.inputs, parameters, self._read_names, self.run)
+        return Node(
+            self._proto, self.name, self.opset, self.inputs, parameters, self._read_names, self.run, self.run_inside
+        )
 
     def host(self, position: int) -> Host:
         """An input that must be known when the model is imported, such as the shape of a Reshape."""
@@ -136,6 +141,8 @@ class Node:
 
     def refuse_computed(self, position: int, value: Tensor) -> NoReturn:
         """Refuse an input that is computed at run time, and say which inputs of the model would have to be known."""
+        if self.builder.is_inside:
+            self.fail(f"input {position} is computed in a loop whose turns are counted at run time")
         sources = self.builder.sources(value)
         named = ", ".join(map(repr, sources))
         self.fail(

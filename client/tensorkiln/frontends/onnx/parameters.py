@@ -10,7 +10,7 @@ import numpy as np
 from ...build import Builder, Tensor, pack_array, threefry, unpack
 from ...dtypes import DType
 from ...errors import UnsupportedGraphError
-from .value import Host
+from .value import Absent, Held, Host, Items, Value
 
 
 class KeyMissingError(Exception):
@@ -46,9 +46,13 @@ class Parameters:
         self._drawn += 1
         return threefry(self.builder.scalar(self._drawn, DType.UINT64), self._random_key)
 
+    def is_weight(self, array: Host) -> bool:
+        """Whether the array is one of the model's own, and no number that it computes or spells."""
+        return id(array) in self._weights
+
     def _declare(self, array: Host) -> Tensor:
         dtype = element_type(array.dtype)
-        if array.ndim == 0 and id(array) not in self._weights:
+        if array.ndim == 0 and not self.is_weight(array):
             return self.builder.constant(array, dtype)
         name = f"parameters/{len(self.arrays)}"
         while name in self.builder.inputs:  # A model may call an input of its own so.
@@ -61,6 +65,49 @@ class Parameters:
         tensor = self.builder.parameter(dtype, array.shape, name)
         self.arrays[tensor.var] = np.ascontiguousarray(array).reshape(array.shape)
         return tensor
+
+
+class InnerParameters(Parameters):
+    """Those of a graph inside of a node, which takes what the graph around has as inputs of its own.
+
+    `taken` are pairs of a tensor there and the input here, by the var there.
+    """
+
+    def __init__(self, outer: Parameters) -> None:
+        super().__init__(outer.builder.inside(), ())
+        self._outer = outer
+        self.taken: dict[int, tuple[Tensor, Tensor]] = {}
+
+    def tensor(self, array: Host) -> Tensor:
+        """The value of this graph that holds `array`: a weight is one of the outermost graph."""
+        if array.ndim == 0 and not self.is_weight(array):
+            return super().tensor(array)
+        return self.capture(self._outer.tensor(array))
+
+    def is_weight(self, array: Host) -> bool:
+        return self._outer.is_weight(array)
+
+    def next_key(self) -> Tensor:
+        """None: every turn would draw the same."""
+        raise UnsupportedGraphError("it draws random numbers in a loop whose turns are counted at run time")
+
+    def capture(self, tensor: Tensor) -> Tensor:
+        """A tensor of the graph around as an input of this one."""
+        if tensor.var not in self.taken:
+            self.taken[tensor.var] = tensor, self.builder.input(tensor.dtype, tensor.shape)
+        return self.taken[tensor.var][1]
+
+    def captured(self, held: Held | Absent) -> Held | Absent:
+        """Whatever a name stands for in the graph around."""
+        if isinstance(held, Tensor):
+            return self.capture(held)
+        if isinstance(held, Items):
+            return Items(tuple(self.capture(each) if isinstance(each, Tensor) else each for each in held.values))
+        return held
+
+    def value(self, value: Value) -> Tensor:
+        """A value of this graph as a tensor of it."""
+        return value if isinstance(value, Tensor) else self.tensor(value)
 
 
 def element_type(dtype: np.dtype[Any]) -> DType:

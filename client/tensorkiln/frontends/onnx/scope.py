@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Protocol
 
 import numpy as np
 from google.protobuf import json_format, text_format
@@ -19,7 +20,7 @@ from .functions import MAX_DEPTH, Body, Functions, bound
 from .naming import named
 from .node import Node
 from .operators import DOMAINS, results_of
-from .parameters import Parameters
+from .parameters import InnerParameters, Parameters
 from .signature import check_inputs
 from .value import Absent, Held, Host
 
@@ -61,6 +62,26 @@ class Work:
             )
 
 
+class Around(Protocol):
+    """What a subgraph sees of the graph around it."""
+
+    def value(self, name: str) -> Held | Absent | None:
+        """The value of that name, here or around."""
+        ...
+
+
+@dataclass(frozen=True)
+class _Captured:
+    """The graph around a subgraph that is a graph of its own."""
+
+    scope: Around
+    parameters: InnerParameters
+
+    def value(self, name: str) -> Held | Absent | None:
+        found = self.scope.value(name)
+        return None if found is None else self.parameters.captured(found)
+
+
 @dataclass
 class Scope:
     """Values by name, in the model's graph, a subgraph of it or the body of a function.
@@ -73,7 +94,7 @@ class Scope:
     functions: Functions
     opsets: Mapping[str, int]
     values: dict[str, Held | Absent]
-    around: Scope | None = None
+    around: Around | None = None
     attributes: Mapping[str, AttributeProto] = field(default_factory=dict[str, AttributeProto])
     path: str = ""
     depth: int = 0
@@ -104,6 +125,17 @@ class Scope:
 
     def run_subgraph(self, graph: GraphProto, inputs: Sequence[Held], path: str) -> list[Held]:
         """The outputs of a subgraph of a node."""
+        return self._run_graph(graph, inputs, path, self, self.parameters)
+
+    def run_inside(
+        self, graph: GraphProto, inputs: Sequence[Held], path: str, parameters: InnerParameters
+    ) -> list[Held]:
+        """The outputs of a subgraph that is a graph of its own; `inputs` are its values."""
+        return self._run_graph(graph, inputs, path, _Captured(self, parameters), parameters)
+
+    def _run_graph(
+        self, graph: GraphProto, inputs: Sequence[Held], path: str, around: Around, parameters: Parameters
+    ) -> list[Held]:
         if self.depth >= MAX_DEPTH:
             raise UnsupportedGraphError(f"{path}: more than {MAX_DEPTH} graphs and functions lie within one another")
         if len(inputs) != len(graph.input):
@@ -112,7 +144,15 @@ class Scope:
             **self.work.once(graph, lambda: {tensor.name: initializer(tensor) for tensor in graph.initializer})
         }
         values |= {entry.name: value for entry, value in zip(graph.input, inputs, strict=True)}
-        inner = replace(self, values=values, around=self, path=f"{path}/", depth=self.depth + 1, read=frozenset())
+        inner = replace(
+            self,
+            parameters=parameters,
+            values=values,
+            around=around,
+            path=f"{path}/",
+            depth=self.depth + 1,
+            read=frozenset(),
+        )
         names = [entry.name for entry in graph.output]
         inner.run(graph.node, names)
         return [inner.output(name) for name in names]
@@ -132,7 +172,7 @@ class Scope:
         domain = proto.domain if proto.domain not in OWN_DOMAINS else ""
         opset = self.opsets.get(domain, 1)
         is_own = proto.op_type in DOMAINS.get(domain, ()) and proto not in self.functions
-        node = Node(proto, name, opset, inputs, self.parameters, self.read, self.run_subgraph)
+        node = Node(proto, name, opset, inputs, self.parameters, self.read, self.run_subgraph, self.run_inside)
         results: Sequence[Held | Absent]
         if is_own:
             # What a fold overflows or divides by zero is what the operator would give, and no matter for warnings.

@@ -10,9 +10,10 @@ from typing import Any, Final
 
 from ...errors import DeviceError
 from ...spec import CompiledProgram
-from ..arguments import InputSpec, fixed_specs, least_values, mismatch
+from ..arguments import InputSpec, fixed_specs, input_specs, least_values, mismatch
 from ..item_profile import ItemProfile
 from ..layout import Layout, lay_out
+from ..loops import block_bytes, inner_loops
 from ..outline import Outline
 from ..plan import Plan, make_plan, named_output
 from ..plans import Plans, Specs
@@ -21,7 +22,7 @@ from .calls import Call
 from .context import Context
 from .driver import ALIGNMENT, Driver, OutOfDeviceMemoryError
 from .frame import Frame
-from .launches import DeviceLaunch, demanded_alignments, device_launches
+from .launches import DeviceLaunch, demanded_alignments, device_launches, require_aligned_loops
 from .loaded import CudaProgram, Lane, load_program
 from .memory import DeviceBlock
 from .operands import DeviceOperand, Operand, operands_of
@@ -154,7 +155,7 @@ class CudaExecutor:
         uploads = sum(
             layout.window_bytes(binding.buffer) for binding in outline.phase.inputs if binding.var not in self._resident
         )
-        return layout.arena.size + results + uploads
+        return _block_bytes(self._loaded, layout) + results + uploads
 
     def _call(
         self,
@@ -199,9 +200,7 @@ class CudaExecutor:
         results = [self._result(context, position, output.size, stream) for position, output in enumerate(plan.outputs)]
         frame.slots.aim(inputs, [block.address for block in results])
         start(plan, frame, stream)
-        for output, block in zip(plan.outputs, results, strict=True):
-            if not output.is_fresh and output.size:
-                context.driver.copy(block.address, frame.slots.locate(output.source), output.size, stream.handle)
+        frame.give([block.address for block in results], stream.handle)
         kept = [operand.block for operand in self._resident.values() if operand.block is not None]
         done = call.end(operands, [*results, *kept])
         self.measured_peak_bytes = call.held_bytes + sum(block.size for block in results)
@@ -224,7 +223,7 @@ class CudaExecutor:
         if frame is None:
             if len(block.frames) >= _MAX_FRAMES:
                 block.frames.clear()
-            frame = block.frames[plan] = Frame(plan, block, context)
+            frame = block.frames[plan] = Frame(plan, block.address, context)
         return frame
 
 
@@ -244,8 +243,33 @@ def _plan(
         if operand.shape != spec.shape:
             raise mismatch(spec, operand.dtype, operand.shape)
         known[buffers[spec.var]] = operand.address
-    plan = make_plan(_layout(outline, free, fixed, symbols), free, known, device_launches(session))
+    inner = partial(_inner_plan, loaded, symbols)
+    plan = make_plan(_layout(outline, free, fixed, symbols), free, known, device_launches(session), inner)
+    require_aligned_loops(plan)
     return CudaPlan(plan, demanded_alignments(plan))
+
+
+def _inner_plan(outer: CudaProgram, symbols: Mapping[str, int], number: int) -> Plan[DeviceLaunch]:
+    """The plan of a program inside of a program: every input is free."""
+    loaded = outer.inner[number]
+    outline = loaded.outlines.whole
+    return _plan(loaded, outline, {}, input_specs(outline.phase.inputs, symbols), (), symbols).plan
+
+
+def _block_bytes(loaded: CudaProgram, layout: Layout) -> int:
+    """Bytes of the temporaries of a call, with room for its loops; as the plan has it, and without a device."""
+    operations = [loaded.program.schedule.items[item].operation for item in layout.outline.phase.items]
+    loops = inner_loops(operations)
+    blocks = {
+        number: _block_bytes(
+            loaded.inner[number], lay_out(loaded.inner[number].outlines.whole, layout.symbols, ALIGNMENT)
+        )
+        for loop in loops
+        for number in (loop.condition, loop.body)
+    }
+    return block_bytes(
+        layout.arena.size, loops, blocks, lambda loop: [layout.window_bytes(buffer) for buffer in loop.output_vars]
+    )
 
 
 def _layout(outline: Outline, free: Specs, fixed: Specs, symbols: Mapping[str, int]) -> Layout:

@@ -1,4 +1,4 @@
-"""A plan in a block of a device's memory, ready to run on any stream."""
+"""A plan in a part of a device's memory, ready to run on any stream."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..loops import LoopStep, run_turns
 from ..memory import Array
 from ..plan import Plan
 from ..slots import Slots
@@ -15,24 +16,40 @@ from ..steps import CallbackStep, TransferStep, Window
 from .context import Context
 from .driver import Arguments
 from .launches import DeviceLaunch, DeviceStep
-from .memory import DeviceBlock
 
 
 class Frame:
     """Everything that a call of `plan` changes lies here, so a frame serves one call at a time.
 
-    Each of `steps` takes the handle of a stream and puts its work there.
+    Its memory begins at the address `start`. Each of `steps` takes the handle of a stream and puts its work there.
     """
 
-    def __init__(self, plan: Plan[DeviceLaunch], block: DeviceBlock, context: Context) -> None:
-        self.slots = Slots(plan, block.address)
+    def __init__(self, plan: Plan[DeviceLaunch], start: int, context: Context) -> None:
+        self._outputs = plan.outputs
+        self._context = context
+        self.slots = Slots(plan, start)
         self.steps: tuple[Callable[[int], object], ...] = tuple(
-            _prepared(step, self.slots, context) for step in plan.steps
+            _prepared(step, self.slots, context, start) for step in plan.steps
         )
 
+    def run(self, inputs: Sequence[int], outputs: Sequence[int], stream: int) -> None:
+        """Put every step on the stream, for arrays at these addresses."""
+        self.slots.aim(inputs, outputs)
+        for step in self.steps:
+            step(stream)
+        self.give(outputs, stream)
 
-def _prepared(step: DeviceStep, slots: Slots, context: Context) -> Callable[[int], object]:
+    def give(self, addresses: Sequence[int], stream: int) -> None:
+        """Have the results copied to their addresses that no step writes there."""
+        for output, address in zip(self._outputs, addresses, strict=True):
+            if not output.is_fresh and output.size:
+                self._context.driver.copy(address, self.slots.locate(output.source), output.size, stream)
+
+
+def _prepared(step: DeviceStep, slots: Slots, context: Context, start: int) -> Callable[[int], object]:
     match step:
+        case LoopStep():
+            return _prepared_loop(step, slots, context, start + step.start)
         case DeviceLaunch():
             return _prepared_launch(step, slots, context)
         case TransferStep():
@@ -46,6 +63,36 @@ def _prepared_launch(step: DeviceLaunch, slots: Slots, context: Context) -> Call
     slots.fill(arguments.values, step.arguments)
     grid, block = step.launch.global_size, step.launch.local_size or (1, 1, 1)
     return partial(context.driver.launch, step.function, grid, block, step.shared_bytes, arguments)
+
+
+def _prepared_loop(
+    step: LoopStep[Plan[DeviceLaunch]], slots: Slots, context: Context, room: int
+) -> Callable[[int], object]:
+    condition = Frame(step.condition, room + step.room.condition, context)
+    body = Frame(step.body, room + step.room.body, context)
+    decided: np.ndarray[Any, Any] = np.empty(1, np.uint8)
+    place = room + step.room.decision
+
+    def run(stream: int) -> None:
+        def goes_on(values: Sequence[int]) -> bool:
+            condition.run(values, [place], stream)
+            # The host decides, and waits for what it decides by.
+            context.driver.synchronize(stream)
+            context.fetch(decided, place)
+            context.finish_copies()
+            return decided[0] != 0
+
+        def turn(values: Sequence[int], results: Sequence[int]) -> None:
+            body.run(values, results, stream)
+
+        def copy(target: int, source: int, size: int) -> None:
+            if size:
+                context.driver.copy(target, source, size, stream)
+
+        inputs, outputs = ([slots.locate(each) for each in places] for places in (step.inputs, step.outputs))
+        run_turns(step, inputs, outputs, room, goes_on, turn, copy)
+
+    return run
 
 
 def _transfer(step: TransferStep, slots: Slots, context: Context, stream: int) -> None:

@@ -9,7 +9,8 @@ from ...errors import CallBoundsError, DeviceError
 from ...expr import evaluate
 from ...schedule import KernelItem, ScheduleItem
 from ...spec import ProgramSpec
-from ..address import Address
+from ..address import Address, Base
+from ..loops import LoopStep
 from ..placement import Placement
 from ..plan import Plan
 from ..steps import CallbackStep, Launch, TransferStep
@@ -29,7 +30,7 @@ class DeviceLaunch(Launch):
     values: tuple[int, ...]
 
 
-DeviceStep = DeviceLaunch | TransferStep | CallbackStep
+DeviceStep = DeviceLaunch | TransferStep | CallbackStep | LoopStep[Plan[DeviceLaunch]]
 
 
 def device_launches(session: Session) -> Callable[[Placement, ScheduleItem, KernelItem], DeviceLaunch | None]:
@@ -70,13 +71,43 @@ def device_launches(session: Session) -> Callable[[Placement, ScheduleItem, Kern
 
 def demanded_alignments(plan: Plan[DeviceLaunch]) -> tuple[int, ...]:
     """The alignment in bytes that each free input must have."""
-    demands = [1] * len(plan.inputs)
+    return _demands(plan, "input", len(plan.inputs))
+
+
+def require_aligned_loops(plan: Plan[DeviceLaunch]) -> None:
+    """DeviceError when a loop of the plan takes or gives what is not aligned as its kernels need it."""
+    for step in plan.steps:
+        if not isinstance(step, LoopStep):
+            continue
+        for argument, alignment in _of_loop(step):
+            if argument.offset % alignment:
+                raise DeviceError(
+                    f"{step.name} needs a value at a multiple of {alignment} bytes, and it is at byte "
+                    f"{argument.offset} of its storage; compile the program again"
+                )
+
+
+def _demands(plan: Plan[DeviceLaunch], base: Base, count: int) -> tuple[int, ...]:
+    """The alignment in bytes that the plan needs of each of so many arrays of a call."""
+    demands = [1] * count
     for step in plan.steps:
         if isinstance(step, DeviceLaunch):
-            for argument, alignment in zip(step.arguments, step.alignments, strict=True):
-                if argument.base == "input":
-                    demands[argument.index] = max(demands[argument.index], alignment)
+            found = zip(step.arguments, step.alignments, strict=True)
+        elif isinstance(step, LoopStep):
+            found = _of_loop(step)
+        else:
+            continue
+        for argument, alignment in found:
+            if argument.base == base:
+                demands[argument.index] = max(demands[argument.index], alignment)
     return tuple(demands)
+
+
+def _of_loop(step: LoopStep[Plan[DeviceLaunch]]) -> Iterator[tuple[Address, int]]:
+    """What a loop takes and gives, and the alignment that its programs need of it."""
+    taken = (_demands(plan, "input", len(step.inputs)) for plan in (step.condition, step.body))
+    yield from zip(step.inputs, map(max, *taken), strict=True)
+    yield from zip(step.outputs, _demands(step.body, "output", len(step.outputs)), strict=True)
 
 
 def _allow(driver: Driver, function: Function, shared_bytes: int) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 
 from ...errors import DeviceError
 from ...spec import CompiledProgram
+from ...spec.abi import KNOWN_ABIS
 from ..artifact import constant_bytes, verified
 from ..outline import outlines_of, require_devices
 from ..pool import MAX_IDLE, Pool
@@ -49,10 +50,14 @@ class Session:
 
 
 class CudaProgram:
-    """A program for a GPU. Its `session` begins at first use: until then no driver is needed."""
+    """A program for a GPU. Its `session` begins at first use: until then no driver is needed.
+
+    `inner` are the programs inside of the program.
+    """
 
     def __init__(self, program: CompiledProgram, artifacts: Mapping[str, bytes], driver: Callable[[], Driver]) -> None:
         self.program: Final = program
+        self.inner: Final = tuple(CudaProgram(inner, artifacts, driver) for inner in program.inner)
         self.outlines: Final = outlines_of(program)
         self._artifacts = artifacts
         self._driver = driver
@@ -109,20 +114,27 @@ def load_program(
     DeviceError when the record is none of a CUDA program that this runtime knows, UnavailableError when an artifact is
     corrupt, UnsupportedGraphError when the program calls an operation that is not registered.
     """
-    _require_known(program)
-    require_devices(program, kernels="CUDA", transfers=_DEVICES, alignment=ALIGNMENT)
     contents = {digest: verified(artifacts, digest) for digest in sorted(program.artifacts)}
-    for buffer in program.buffers:
-        if buffer.role == "constant":
-            constant_bytes(buffer, contents.__getitem__)
+    _require_usable(program, contents)
     ordinal = 0 if device is None else device
     opener = partial(open_driver, ordinal) if isinstance(ordinal, int) else lambda: ordinal
     return CudaProgram(program, contents, opener)
 
 
+def _require_usable(program: CompiledProgram, contents: Mapping[str, bytes]) -> None:
+    _require_known(program)
+    require_devices(program, kernels="CUDA", transfers=_DEVICES, alignment=ALIGNMENT)
+    for buffer in program.buffers:
+        if buffer.role == "constant":
+            constant_bytes(buffer, contents.__getitem__)
+    for inner in program.inner:
+        _require_usable(inner, contents)
+
+
 def _require_known(program: CompiledProgram) -> None:
-    if program.abi != CUDA_ABI:
-        raise DeviceError(f"the program has the ABI {program.abi} and this runtime knows {CUDA_ABI}; update tensorkiln")
+    if program.abi not in KNOWN_ABIS:
+        known = " and ".join(map(str, KNOWN_ABIS))
+        raise DeviceError(f"the program has the ABI {program.abi} and this runtime knows {known}; update tensorkiln")
     for kernel in program.kernels:
         if kernel.abi != CUDA_ABI:
             raise DeviceError(f"kernel {kernel.name} has the ABI {kernel.abi} and this runtime knows {CUDA_ABI}")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import random
-import time
 from typing import TYPE_CHECKING, Final
 
+from .deadline import Deadline
 from .refusal import Refusal
 
 if TYPE_CHECKING:
@@ -22,15 +22,17 @@ def backoff_s(failures: int) -> float:
     return min(BACKOFF_INITIAL_S * 2**failures, BACKOFF_MAX_S) * random.uniform(0.5, 1.0)
 
 
-class Patience:
+class Retries:
     """What of one request is tried again: a lost connection, and an answer that asks for it, `attempts` times in all.
 
-    `deadline` is a time of `time.monotonic`, None for none. A service that says when to come again is there and busy:
-    it is asked until the deadline, and never earlier than it says. Those whom it told so at once do not come at once.
-    One that `may_be_slow` to answer is asked until the deadline, too, and `attempts` times where there is none.
+    A service that says when to come again is there and busy: it is asked until the deadline, and never earlier than it
+    says. Those whom it told so at once do not come at once. One that `may_be_slow` to answer is asked until the
+    deadline, too, and `attempts` times where there is none.
     """
 
-    def __init__(self, deadline: float | None, attempts: int = ATTEMPTS, *, may_be_slow: bool = False) -> None:
+    # stamina takes 20 ms to import, and logs and counts by hooks of the whole process, which are not ours to set.
+
+    def __init__(self, deadline: Deadline | None, attempts: int = ATTEMPTS, *, may_be_slow: bool = False) -> None:
         self._deadline = deadline
         self._attempts = attempts
         self._may_be_slow = may_be_slow
@@ -44,7 +46,7 @@ class Patience:
         # request has), so sending one twice is harmless.
         # A request that timed out is left out: the time it may take is spent.
         lost = (httpx2.NetworkError, httpx2.RemoteProtocolError, httpx2.ConnectTimeout)
-        left = math.inf if self._deadline is None else self._deadline - time.monotonic() - BACKOFF_MAX_S
+        left = math.inf if self._deadline is None else self._deadline.left_s - BACKOFF_MAX_S
         if isinstance(error, Refusal) and error.after_s is not None:
             is_early = error.again and error.after_s < left
             return error.after_s + random.uniform(0, BACKOFF_INITIAL_S) if is_early else None

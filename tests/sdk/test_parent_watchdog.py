@@ -28,15 +28,15 @@ def await_end(pid: int) -> None:
 
 needs_proc = pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="reads the state of a process from /proc")
 
-TETHERED = [sys.executable, "-m", "tensorkiln.tether"]
+WATCHED = [sys.executable, "-m", "tensorkiln.parent_watchdog"]
 
-# Starts a tethered server from a thread that ends at once, says its process id, and waits to be killed.
+# Starts a watched server from a thread that ends at once, says its process id, and waits to be killed.
 PARENT = textwrap.dedent(
     f"""
     import subprocess, sys, threading, time
     started = []
     def start():
-        command = {TETHERED!r} + [sys.argv[1], "http.server", "0", "--bind", "127.0.0.1"]
+        command = {WATCHED!r} + [sys.argv[1], "http.server", "0", "--bind", "127.0.0.1"]
         started.append(subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
                                         stderr=subprocess.DEVNULL, start_new_session=True))
     thread = threading.Thread(target=start)
@@ -49,7 +49,7 @@ PARENT = textwrap.dedent(
 
 
 @needs_proc
-def test_a_tethered_module_outlives_the_thread_that_started_it_but_not_a_killed_parent(
+def test_a_watched_module_outlives_the_thread_that_started_it_but_not_a_killed_parent(
     tmp_path: Path,
 ) -> None:
     folder = tmp_path / "folder"
@@ -66,14 +66,14 @@ def test_a_tethered_module_outlives_the_thread_that_started_it_but_not_a_killed_
     assert not folder.exists()
 
 
-def test_a_tethered_module_gets_its_arguments_and_gives_its_status(tmp_path: Path) -> None:
+def test_a_watched_module_gets_its_arguments_and_gives_its_status(tmp_path: Path) -> None:
     with subprocess.Popen(
-        [*TETHERED, str(tmp_path), "json.tool", "--no-such-option"],
+        [*WATCHED, str(tmp_path), "json.tool", "--no-such-option"],
         stdin=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-    ) as tethered:
-        assert tethered.stderr is not None
-        assert "--no-such-option" in tethered.stderr.read()
-        assert tethered.wait(30) == 2
+    ) as watched:
+        assert watched.stderr is not None
+        assert "--no-such-option" in watched.stderr.read()
+        assert watched.wait(30) == 2
     assert tmp_path.exists()

@@ -1,4 +1,4 @@
-"""Run a module that must not outlive its parent: `python -m tensorkiln.tether FOLDER service --uds FOLDER/s`.
+"""Run a module that must not outlive its parent: `python -m tensorkiln.parent_watchdog FOLDER service --uds FOLDER/s`.
 
 The parent holds the other end of standard input. However it ends, the kernel closes that end, and then this process
 removes FOLDER, which the parent no longer can, and stops. PR_SET_PDEATHSIG would fire at the end of the *thread* that
@@ -32,7 +32,7 @@ def main() -> None:
     """Run the module named by the second argument as a program, with the arguments that follow."""
     folder, module = sys.argv[1:3]
     sys.argv = sys.argv[2:]
-    threading.Thread(target=_end_with_parent, args=(folder,), name="tether", daemon=True).start()
+    threading.Thread(target=_end_with_parent, args=(folder,), name="parent-watchdog", daemon=True).start()
     runpy.run_module(module, run_name="__main__", alter_sys=True)
 
 

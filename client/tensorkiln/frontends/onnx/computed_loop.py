@@ -1,0 +1,90 @@
+"""Loops whose turns are counted at run time: the body is a graph of its own, and so is the condition."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from onnx import GraphProto
+
+from ...build import Tensor
+from ...build.loops import Inside, write_loop
+from .node import Node
+from .parameters import InnerParameters
+from .value import Held
+
+
+def computed_loop(node: Node, body: GraphProto, carried: Sequence[Held]) -> list[Held]:
+    """What is carried when the loop is over, and nothing else: what turns collect would be as long as they are many.
+
+    The condition of a turn is known behind the turn before, so that it is carried, as is the number of the turn.
+    """
+    collected = len(body.output) - 1 - len(carried)
+    if collected:
+        node.fail(
+            f"it collects {collected} values of turns that are counted at run time; the size of these is not known"
+        )
+    kept = _kept(body, carried)
+    flag = node.tensor(1).reshape([]) if node.has(1) else node.builder.constant(True)
+    given = [node.parameter(np.asarray(0, np.int64)), flag]
+    given += [_tensor(node, value) for value, keeps in zip(carried, kept, strict=True) if not keeps]
+    limits = [node.tensor(0).reshape([])] if node.has(0) else []
+    inside = InnerParameters(node.parameters)
+    own = [inside.builder.input(tensor.dtype, tensor.shape) for tensor in given]
+    values = iter(own[2:])
+    arguments: list[Held] = [value if keeps else next(values) for value, keeps in zip(carried, kept, strict=True)]
+    again, *results = node.run_inside(body, [*own[:2], *arguments], f"{node.name}/body", inside)
+    # Without a condition to begin with, those of the turns say nothing.
+    goes_on = inside.value(node.as_value(again, "the condition of a turn")).reshape([]) if node.has(1) else own[1]
+    made = [own[0] + 1, goes_on]
+    for value, keeps in zip(results, kept, strict=True):
+        if not keeps:
+            made.append(inside.value(node.as_value(value, "what a turn gives")))
+    for before, after in zip(given, made, strict=True):
+        if (before.dtype, before.shape) != (after.dtype, after.shape):
+            node.fail(f"it carries {_shown(before)}, and a turn gives {_shown(after)}{_advice(node)}")
+    around = [outer for outer, _ in inside.taken.values()]
+    body_inputs = [*own, *_inputs(inside, limits), *(inner for _, inner in inside.taken.values())]
+    whole = [*given, *limits, *around]
+    condition = _condition(node, whole, len(given) if limits else None)
+    found = iter(write_loop(node.builder, condition, Inside(inside.builder, body_inputs, made), whole)[2:])
+    return [value if keeps else next(found) for value, keeps in zip(carried, kept, strict=True)]
+
+
+def _condition(node: Node, given: Sequence[Tensor], limit: int | None) -> Inside:
+    """The flag that is carried, and that the turn is below the limit, whose place among `given` that is."""
+    builder = node.builder.inside()
+    inputs = [builder.input(tensor.dtype, tensor.shape) for tensor in given]
+    turn, flag = inputs[:2]
+    return Inside(builder, inputs, [flag if limit is None else flag & (turn < inputs[limit])])
+
+
+def _inputs(inside: InnerParameters, tensors: Sequence[Tensor]) -> list[Tensor]:
+    return [inside.builder.input(tensor.dtype, tensor.shape) for tensor in tensors]
+
+
+def _kept(body: GraphProto, carried: Sequence[Held]) -> list[bool]:
+    """Whether each value leaves the body as it enters it, and need not be a tensor."""
+    origin = {entry.name: entry.name for entry in body.input}
+    for each in body.node:
+        if each.op_type == "Identity" and each.input[0] in origin:
+            origin[each.output[0]] = origin[each.input[0]]
+    pairs = zip(body.input[2:], body.output[1:], strict=False)
+    found = [origin.get(leaves.name) == enters.name for enters, leaves in pairs]
+    return found[: len(carried)]
+
+
+def _tensor(node: Node, value: Held) -> Tensor:
+    known = node.as_value(value, "what a loop of computed turns carries")
+    return known if isinstance(known, Tensor) else node.parameter(known)
+
+
+def _advice(node: Node) -> str:
+    """The inputs of the model that say how often the loop goes round: with these the turns can be unrolled."""
+    given = [node.value(place) for place in (0, 1) if node.has(place)]
+    names = [name for value in given if isinstance(value, Tensor) for name in node.builder.sources(value)]
+    return f"; pass {', '.join(map(repr, names))} in `constants`" if names else ""
+
+
+def _shown(tensor: Tensor) -> str:
+    return f"{tensor.dtype} ({', '.join(map(str, tensor.shape))})"

@@ -1,0 +1,104 @@
+"""One event loop in a thread: what the blocking clients of this process send, and wait for, runs there.
+
+asyncio is imported when the loop is opened: what is kept needs none of it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncGenerator, Coroutine
+from concurrent.futures import CancelledError, Future, wait
+from threading import Lock, Thread, get_ident
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+if TYPE_CHECKING:
+    import asyncio
+
+T = TypeVar("T")
+
+
+class Portal:
+    """The thread and its loop. It is a daemon: a process ends without it."""
+
+    def __init__(self) -> None:
+        import asyncio
+
+        self._loop = asyncio.new_event_loop()
+        self._thread = Thread(target=self._loop.run_forever, name="kiln-loop", daemon=True)
+        self._thread.start()
+
+    @property
+    def is_here(self) -> bool:
+        """Whether the loop is what runs the caller."""
+        return get_ident() == self._thread.ident
+
+    def close(self, items: AsyncGenerator[Any]) -> None:
+        """Close a generator of the loop, and wait for that; the loop itself, where it collects garbage, does not."""
+        if self.is_here:
+            self._loop.create_task(items.aclose())
+        else:
+            self.call(items.aclose())
+
+    def call(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """The result of a coroutine that the loop runs, in the context variables of the caller.
+
+        Whoever is interrupted meanwhile, by Ctrl-C for one, has it cancelled and waits for its end; who is interrupted
+        again does not.
+        """
+        outcome: Future[T] = Future()
+        tasks: list[asyncio.Task[T]] = []
+
+        def begin() -> None:
+            tasks.append(self._loop.create_task(coroutine))
+            tasks[0].add_done_callback(lambda task: _settle(outcome, task))
+
+        self._loop.call_soon_threadsafe(begin)
+        try:
+            return outcome.result()
+        except BaseException:
+            if not outcome.done():
+                self._loop.call_soon_threadsafe(lambda: tasks[0].cancel())
+                wait([outcome])
+            raise
+
+
+def _settle(outcome: Future[T], task: asyncio.Task[T]) -> None:
+    error = CancelledError() if task.cancelled() else task.exception()
+    if error is None:
+        outcome.set_result(task.result())
+    else:
+        outcome.set_exception(error)
+
+
+_opened: Portal | None = None
+_opening = Lock()
+_of_parents: Final[list[Portal]] = []
+
+
+def portal() -> Portal:
+    """The portal of this process, which the first call opens."""
+    global _opened
+    # Garbage may be collected, and a generator closed, wherever a lock is held.
+    if _opened is not None:
+        return _opened
+    with _opening:
+        if _opened is None:
+            _opened = Portal()
+        return _opened
+
+
+def is_in_portal() -> bool:
+    """Whether the caller runs in the loop of the portal."""
+    return _opened is not None and _opened.is_here
+
+
+def _forget() -> None:
+    """A child has no such thread, and to close its copy of the loop would unsettle that of its parent."""
+    global _opened, _opening
+    if _opened is not None:
+        _of_parents.append(_opened)
+    _opened, _opening = None, Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)

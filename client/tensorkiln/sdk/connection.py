@@ -1,0 +1,165 @@
+"""What a client has of its service: the way to it, whom it believes, and what is kept of its answers."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Final
+
+from ..cache import LocalCache
+from ..compiler_build import build
+from ..embedded import Address, EmbeddedService, embedded_service
+from ..errors import NotFoundError, TensorkilnError
+from ..graph import Graph
+from ..runner import LoopRunner
+from ..settings import resolve_settings
+from ..transport import Transport
+from ..trust.policy import Policy, resolve_policy
+from ..uncollected import uncollected
+from .asked import Asked
+from .key_function import given_key
+
+if TYPE_CHECKING:
+    from ..artifacts import ArtifactCache
+    from ..spec import CompiledProgram
+    from ..trust.programs import TrustedPrograms
+    from .translations import Translations
+
+_TRANSLATION_BYTES: Final = 64 << 20
+
+
+class Connection:
+    """The base of all clients: `Client` says what the arguments are."""
+
+    _runner = LoopRunner()
+
+    def __init__(
+        self,
+        url: str | None = None,
+        *,
+        timeout_s: float | None = None,
+        cache_dir: str | os.PathLike[str] | None = None,
+        api_key: str | Callable[[], str] | None = None,
+        trusted_keys: Sequence[str] | None = None,
+        min_isolation: str | None = None,
+        offline: bool | None = None,
+    ) -> None:
+        token = api_key if callable(api_key) else None
+        key = None if callable(api_key) else api_key
+        settings = resolve_settings(url, timeout_s=timeout_s, cache_dir=cache_dir, api_key=key)
+        policy = resolve_policy(
+            settings.home,
+            cache_dir=cache_dir,
+            trusted_keys=trusted_keys,
+            min_isolation=min_isolation,
+            offline=offline,
+        )
+
+        def locate() -> Address:
+            if policy.offline:
+                raise NotFoundError("Only a service knows this, and offline is set; ask again without it.")
+            return self._service().address() if settings.url is None else Address(settings.url)
+
+        def credential() -> str | None:
+            # An embedded service knows its user already.
+            return None if settings.url is None else given_key(token) if token is not None else settings.api_key
+
+        self._settings = settings
+        self._policy = policy
+        self._keys = settings.home / "keys"
+        self._transport = Transport(self._runner, locate, settings.timeout_s, credential)
+
+    @property
+    def offline(self) -> bool:
+        """Whether it uses what is kept, and no service."""
+        return self._policy.offline
+
+    async def close(self) -> None:
+        """Close the connections. The embedded service goes on for other clients and ends with this process.
+
+        A call that is under way meanwhile raises `UnavailableError`.
+        """
+        await self._transport.close()
+
+    def _service(self) -> EmbeddedService:
+        return embedded_service(self._settings.home, self._settings.startup_timeout_s)
+
+    @property
+    def _is_private(self) -> bool:
+        """Whether the service is one of this process's own."""
+        return self._settings.url is None
+
+    @property
+    def _authority(self) -> str:
+        return self._settings.url or f"embedded:{self._settings.home}"
+
+    @cached_property
+    def _believed(self) -> tuple[TrustedPrograms, ArtifactCache]:
+        return self._believed_under(self._policy)
+
+    @property
+    def _trusted(self) -> TrustedPrograms:
+        return self._believed[0]
+
+    @property
+    def _artifacts(self) -> ArtifactCache:
+        return self._believed[1]
+
+    @cached_property
+    def _kept(self) -> TrustedPrograms | None:
+        # A service of one's own would compile with what is installed here: nobody need be started to say so.
+        return self._believed_under(replace(self._policy, offline=True))[0] if self._is_private else None
+
+    def _believed_under(self, policy: Policy) -> tuple[TrustedPrograms, ArtifactCache]:
+        with uncollected():
+            from ..trust.connected import connect
+
+        return connect(self._authority, self._transport.get, self._runner.offload, policy, is_private=self._is_private)
+
+    @cached_property
+    def _translations(self) -> Translations:
+        from .translations import Translations
+
+        ask = None if self.offline else partial(self._transport.post, "/translate")
+        kept = LocalCache(self._policy.cache / "translations", _TRANSLATION_BYTES)
+        return Translations(self._authority, ask, kept, self._runner.offload, build if self._is_private else None)
+
+    async def _kept_of_this_build(self, asked: Asked) -> tuple[CompiledProgram, ...] | None:
+        """What the installed compiler has compiled, kept and signed by a valid key; None where one of it lacks.
+
+        Only a graph that is one is looked up, for one target: whatever else is asked for, a service judges it.
+        """
+        graph = asked.graph
+        # Dumps are with the service alone, and a salt of its own disowns what it has stored.
+        is_plain = len(asked.targets) == 1 and not asked.options.dump_stages and not os.environ.get("KILN_SALT")
+        if self._kept is None or not isinstance(graph, Graph) or not is_plain:
+            return None
+        from ..trust.keys import is_valid_in
+
+        try:
+            read = await self._runner.offload(lambda: Graph.model_validate_json(graph.to_json()))
+            found = await self._kept.kept(await self._kept.question(asked.body, read, asked.targets, asked.options))
+            records = [(await self._kept.require(each)).record for each in found]
+            digests = sorted(frozenset[str]().union(*(each.artifacts for each in found)))
+            is_whole = None not in [await self._artifacts.kept(digest) for digest in digests]
+        except Exception:
+            # Whatever is wrong with the graph or with what is kept, a service says it better.
+            return None
+        build_id = (await self._runner.offload(build)).build_id
+        is_current = all(record.build_id == build_id and is_valid_in(self._keys, record.key) for record in records)
+        # What was compiled without measurements, for want of any, is asked for again: there may be some now.
+        is_settled = asked.options.tuned == "off" or all(each.tuning is not None for each in found)
+        return found if is_whole and is_current and is_settled else None
+
+    async def _require_signed(self, compiled: CompiledProgram) -> None:
+        """UntrustedArtifactError when the program is not; a service of one's own need not be started for it."""
+        from ..trust.keys import is_valid_in
+
+        if self._kept is not None:
+            with suppress(TensorkilnError):
+                if is_valid_in(self._keys, (await self._kept.require(compiled)).record.key):
+                    return
+        await self._trusted.require(compiled)

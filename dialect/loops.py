@@ -1,0 +1,56 @@
+"""Loops whose turns are counted at run time: their graphs are attributes, and each result is an op of its own."""
+
+from typing import Any
+
+from tensorkiln.dtypes import DType
+from tensorkiln.nodes import Region
+from tensorkiln.types import TensorType
+
+from .fields import Field, integer
+from .mlir import ext, ir
+from .operation import KilnOp, MixedOperandsOp
+
+TURNS = TensorType(DType.UINT8, ())
+"""The type of what stands for a loop that is over: it has no value."""
+
+
+def _encode(region: Region) -> ir.Attribute:
+    return ir.StringAttr.get(region.model_dump_json())
+
+
+def _decode(attribute: Any) -> Region:
+    return Region.model_validate_json(attribute.value)
+
+
+class WhileOp(MixedOperandsOp, name="while"):
+    """Turns of the graph `body` as long as `condition` gives true, at most `most`, on values that are carried.
+
+    Both graphs are as the wire format has them. The result only orders: each `kiln.while_result` takes it.
+    """
+
+    condition = Field(ir.StringAttr, _encode, _decode, is_shareable=False)
+    body = Field(ir.StringAttr, _encode, _decode, is_shareable=False)
+    most = integer()
+    result: ext.Result[Any]
+
+    def problem(self) -> str | None:
+        results = len(self.body.output_vars)
+        if not 1 <= results <= len(self.operands):
+            return f"it carries {len(self.operands)} values, of which its body gives {results}"
+        return None if self.tensor == TURNS else "its result stands for the loop alone"
+
+
+class WhileResultOp(KilnOp, name="while_result"):
+    """What a loop leaves of the value `number` that it carries."""
+
+    loop: ext.Operand[Any]
+    number = integer()
+    result: ext.Result[Any]
+
+    def problem(self) -> str | None:
+        loop = self.operands[0].owner
+        if not isinstance(loop, WhileOp):
+            return "it is no result of a loop"
+        if not 0 <= self.number < len(loop.body.output_vars):
+            return f"its loop gives no value {self.number}"
+        return None
