@@ -14,6 +14,7 @@ from tensorkiln.expr import free_symbols
 
 from .loops import computed_loop
 from .op import Op
+from .running import dynamic_reduce_window
 from .symbols import SameSize, lone_symbol
 from .table import Translator
 from .value import Known, Pair, Value
@@ -88,6 +89,8 @@ def _custom_call(op: Op) -> Sequence[Value]:
     if target == "shape_assertion":
         _require(op)
         return ()
+    if target == "stablehlo.dynamic_reduce_window":
+        return [dynamic_reduce_window(op)]
     shown = "".join(char if char.isprintable() else "?" for char in target)[:64]
     op.fail(f"the custom call {shown!r} is not supported; it is code of another program")
 

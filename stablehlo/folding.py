@@ -20,16 +20,27 @@ from .value import Host, Known, settled
 MAX_ELEMENTS: Final = 1 << 12
 """Of what is computed here, element by element."""
 
+_DECIDING: Final = {"stablehlo.and": False, "stablehlo.or": True}
+"""The operand of bools that alone says what the result is."""
+
 Fold: TypeAlias = "Callable[[Op], Known | None]"
 Scalar: TypeAlias = "Callable[..., Any]"
 
 
 def folded(op: Op) -> list[Known] | None:
     """The results of an operation on known values, or None where they are left to the graph."""
+    if op.name in _DECIDING and (decided := _decided(op, _DECIDING[op.name])) is not None:
+        return [decided]
     if op.name not in FOLDS or not op.operands or not all(isinstance(value, Known) for value in op.operands):
         return None
     found = FOLDS[op.name](op)
     return None if found is None else [found]
+
+
+def _decided(op: Op, deciding: bool) -> Known | None:
+    """A known operand that makes the result what it is itself, whatever the others are."""
+    known = [value for value in op.operands if isinstance(value, Known) and value.dtype.is_bool]
+    return next((value for value in known if value.splat is not None and bool(value.splat) is deciding), None)
 
 
 def _operands(op: Op) -> list[Known]:

@@ -15,6 +15,9 @@ from .regions import single_operation
 from .table import Translator
 from .value import Known, Value
 
+MAX_PADDED: Final = 1 << 16
+"""The greatest size of a dimension that is not static, along which pairs are joined."""
+
 Reduce = Callable[[Tensor, Sequence[int]], Tensor]
 
 
@@ -43,7 +46,7 @@ _BOOLS: Final[dict[str, Reduce]] = {
 """By the operation of the region: all elements along axes into one."""
 
 
-def _identity(name: str, dtype: DType) -> bool | int | float:
+def identity(name: str, dtype: DType) -> bool | int | float:
     """The value that changes nothing."""
     if name in ("stablehlo.add", "stablehlo.or"):
         return False if dtype.is_bool else 0
@@ -70,7 +73,7 @@ def reduced(op: Op, inputs: Sequence[Tensor], inits: Sequence[Value], axes: Sequ
 
 
 def _with_initial(op: Op, name: str, result: Tensor, initial: Value) -> Tensor:
-    if isinstance(initial, Known) and initial.splat == _identity(name, result.dtype):
+    if isinstance(initial, Known) and initial.splat == identity(name, result.dtype):
         return result
     (combined,) = op.lifted(0, [op.element(initial), result])
     return op.whole(combined, result.shape)
@@ -82,7 +85,7 @@ def _pair_by_pair(op: Op, inputs: Sequence[Tensor], inits: Sequence[Value], axes
     kept = [axis for axis in range(first.rank) if axis not in axes]
     sizes = [dim for axis, dim in enumerate(first.shape) if axis in axes and isinstance(dim, int)]
     if len(sizes) != len(axes):
-        op.fail("it reduces over a dimension that is not static, by a region that is no sum, product, maximum or such")
+        return _of_any_length(op, inputs, inits, axes)
     shape = [first.shape[axis] for axis in kept]
     whole = [op.element(each) for each in inits]
     length = prod(sizes)
@@ -100,6 +103,40 @@ def _pair_by_pair(op: Op, inputs: Sequence[Tensor], inits: Sequence[Value], axes
         level, length = joined, half + length % 2
     results = op.lifted(0, [*whole, *(each.reshape(shape) for each in level)])
     return [op.whole(each, shape) for each in results]
+
+
+def _of_any_length(op: Op, inputs: Sequence[Tensor], inits: Sequence[Value], axes: Sequence[int]) -> list[Tensor]:
+    """Along one dimension that is not static: as long as it may be, pairs beyond its end passing on their left half."""
+    first, whole = inputs[0], [op.element(each) for each in inits]
+    axis, *others = axes
+    dim = first.shape[axis]
+    length = op.builder.bounds(dim)[1]
+    shape = [size for place, size in enumerate(first.shape) if place != axis]
+    if op.is_open(dim):
+        # What follows is thrown away.
+        return [op.whole(each, shape) for each in whole]
+    if others or length > MAX_PADDED:
+        op.fail(
+            "its region is no sum, product, maximum or such, and takes one dimension that is not static, of at most "
+            f"{MAX_PADDED} elements; here these are {len(axes)}, and {dim} may be {length}"
+        )
+    edges = [(0, 0)] * len(shape) + [(0, length - dim)]
+    level = [build.pad(build.moveaxis(each, axis, -1), edges) for each in inputs]
+    count, reach = build.dim_value(op.builder, dim), 1
+    while length > 1:
+        half = (length + 1) // 2
+        edges = [(0, 0)] * len(shape) + [(0, 2 * half - length)]
+        pairs = [build.pad(each, edges).reshape([*shape, half, 2]) for each in level]
+        left, right = ([each[..., place] for each in pairs] for place in (0, 1))
+        joined = op.lifted(0, [*left, *right])
+        is_there = build.arange(op.builder, half, DType.INT64) * (2 * reach) + reach < count
+        level = [
+            build.where(is_there, op.whole(new, [*shape, half]), old) for new, old in zip(joined, left, strict=True)
+        ]
+        length, reach = half, 2 * reach
+    found = op.lifted(0, [*whole, *(each.reshape(shape) for each in level)])
+    is_any = build.arange(op.builder, 1, DType.INT64).reshape([]) < count
+    return [op.whole(build.where(is_any, new, old), shape) for new, old in zip(found, whole, strict=True)]
 
 
 OPERATORS: Final[dict[str, Translator]] = {"stablehlo.reduce": _reduce}

@@ -83,6 +83,26 @@ def test_a_function_is_as_accurate_as_stated(
     np.testing.assert_allclose(actual, truth(x.astype(np.float64)), rtol=relative * epsilon, atol=absolute * epsilon)
 
 
+@pytest.mark.parametrize(
+    ("function", "truth", "points", "relative"),
+    [
+        (build.log1p, np.log1p, [1e19, 1e38, 3.4e38, -0.9999999], 4),
+        (build.expm1, np.expm1, [80.0, 87.9, 88.7, -87.0], 100),
+        (build.tan, np.tan, [1.5707, 1.5707963, -1.5707964, 4.712389, 33.0, 1e10, 1e38, 1e-30, 0.0], 4),
+    ],
+)
+def test_a_function_is_as_accurate_near_overflow_and_poles(
+    compute: Compute,
+    function: Callable[[Tensor], Tensor],
+    truth: Callable[[Any], Any],
+    points: list[float],
+    relative: int,
+):
+    x = np.array(points, np.float32)
+    epsilon = float(np.finfo(np.float32).eps)
+    np.testing.assert_allclose(compute(function, x), truth(x.astype(np.float64)), rtol=relative * epsilon)
+
+
 INFINITY, NAN = math.inf, math.nan
 
 
@@ -101,6 +121,7 @@ INFINITY, NAN = math.inf, math.nan
         (build.elu, [-1, INFINITY, NAN]),
         (build.relu, [0, INFINITY, NAN]),
         (build.erf, [-1, 1, NAN]),
+        (build.tan, [NAN, NAN, NAN]),
         (build.rsqrt, [NAN, 0, NAN]),
     ],
 )

@@ -20,6 +20,7 @@ from tensorkiln.reference import evaluate
 from tests.compiled import run
 
 from .modules import module
+from .oracle import interpreted
 
 EXPORTED = Path(__file__).parent / "exported"
 ROWS = {"0.0": (1, 64)}
@@ -234,3 +235,42 @@ def test_sizes_that_are_asserted_to_be_too_large_an_expression_are_over_a_limit(
     with pytest.raises(LimitExceededError, match="A dimension of @main is too large an expression") as caught:
         translate(module(["?xf32"] * 6, body, "?xf32"), {f"{at}.0": (1, 4) for at in range(2, 6)})
     assert caught.value.pointers == ("/stablehlo",)
+
+
+def _reduced(size: object, body: str, axes: str = "0", result: str = "2xf32") -> str:
+    kinds = f"(tensor<{size}x2xf32>, tensor<f32>) -> tensor<{result}>"
+    return module(
+        [f"{size}x2xf32"],
+        f"""
+    %start = stablehlo.constant dense<0.25> : tensor<f32>
+    %r0 = stablehlo.reduce(%a0 init: %start) across dimensions = [{axes}] : {kinds}
+     reducer(%x: tensor<f32>, %y: tensor<f32>) {{ {body} }}""",
+        result,
+    )
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "stablehlo.return %y : tensor<f32>",
+        """%g = stablehlo.compare GE, %x, %y : (tensor<f32>, tensor<f32>) -> tensor<i1>
+        %s = stablehlo.select %g, %x, %y : tensor<i1>, tensor<f32>
+        stablehlo.return %s : tensor<f32>""",
+    ],
+    ids=["the last", "the largest"],
+)
+def test_any_region_reduces_a_dimension_of_any_length_in_order(body: str) -> None:
+    graph = Graph.model_validate(translate(_reduced("?", body), {"0.0": (0, 21)}).document)
+    for size in (0, 1, 2, 7, 16, 21):
+        x = np.random.default_rng(size).standard_normal((size, 2)).astype(np.float32)
+        expected = interpreted(_reduced(size, body), [x])
+        np.testing.assert_array_equal(evaluate(graph, x, d0_0=size), expected)
+        np.testing.assert_array_equal(run(graph, x, d0_0=size), expected)
+
+
+def test_a_region_reduces_no_dimension_of_many_lengths_or_beside_another() -> None:
+    last = "stablehlo.return %y : tensor<f32>"
+    with pytest.raises(UnsupportedGraphError, match="65536 elements; here these are 1, and d0_0 may be 65537"):
+        translate(_reduced("?", last), {"0.0": (1, 65537)})
+    with pytest.raises(UnsupportedGraphError, match="here these are 2"):
+        translate(_reduced("?", last, "0, 1", "f32"), {"0.0": (1, 8)})

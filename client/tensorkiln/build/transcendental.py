@@ -50,14 +50,15 @@ def _exp(x: Tensor) -> Tensor:
 
 
 def expm1(x: Tensor) -> Tensor:
-    """`exp(x) - 1` without cancellation near 0, by Kahan's correction `(u - 1) * x / log(u)` with u = exp(x)."""
+    """`exp(x) - 1` without cancellation near 0, by Kahan's correction `(u - 1) * (x / log(u))` with u = exp(x)."""
     return in_float32(_expm1, x, "expm1")
 
 
 def _expm1(x: Tensor) -> Tensor:
     u = _exp(x)
     less_one = sub(u, 1.0)
-    corrected = divide(mul(less_one, x), _log(u))
+    # The quotient first, which is near 1: a product may be infinite where the result is not.
+    corrected = mul(less_one, divide(x, _log(u)))
     is_far = equal(less_one, -1.0) | equal(u, math.inf)
     return where(equal(u, 1.0), x, where(is_far, less_one, corrected))
 
@@ -82,13 +83,14 @@ def log10(x: Tensor) -> Tensor:
 
 
 def log1p(x: Tensor) -> Tensor:
-    """`log(1 + x)` without cancellation near 0, by Kahan's correction `log(u) * x / (u - 1)` with u = 1 + x."""
+    """`log(1 + x)` without cancellation near 0, by Kahan's correction `log(u) * (x / (u - 1))` with u = 1 + x."""
     return in_float32(_log1p, x, "log1p")
 
 
 def _log1p(x: Tensor) -> Tensor:
     u = x + 1.0
-    corrected = divide(mul(_log(u), x), sub(u, 1.0))
+    # The quotient first, as above.
+    corrected = mul(_log(u), divide(x, sub(u, 1.0)))
     return where(equal(u, 1.0), x, where(equal(u, math.inf), u, corrected))
 
 
@@ -108,5 +110,14 @@ def _cos(x: Tensor) -> Tensor:
 
 
 def tan(x: Tensor) -> Tensor:
-    """The tangent of radians."""
-    return in_float32(lambda y: divide(unary("sin", y), _cos(y)), x, "tan")
+    """The tangent of radians, as `2 * sin(x) ** 2 / sin(2 * x)`: 2 * x is exact, and near a pole the sine of that is as
+    exact as anywhere, which `cos(x)` is not. Where 2 * x is infinite it is `sin(x) / cos(x)`.
+    """
+    return in_float32(_tan, x, "tan")
+
+
+def _tan(x: Tensor) -> Tensor:
+    sine, double = unary("sin", x), unary("sin", mul(x, 2.0))
+    near = mul(sine, divide(mul(sine, 2.0), double))
+    found = where(equal(double, double), near, divide(sine, _cos(x)))
+    return where(equal(sine, 0.0), sine, found)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
+import numpy as np
 import pytest
 
 from tensorkiln import Client
-from tensorkiln.errors import UnsupportedGraphError
+from tensorkiln.errors import CallInputError, UnsupportedGraphError
 from tensorkiln.frontends.jax import Exported, JaxModel, load, read_exported
 from tensorkiln.reference import evaluate
 from tests.frontends.jax.functions import EXPORTED, SYMBOLS, Array, Function, in_dtype
@@ -38,6 +39,28 @@ def test_a_function_of_jax_gives_what_jax_gave(function: Function, client: Clien
         results = typed(expected, [aval.dtype for aval in exported.out_avals])
         actual = program.run(arguments)
         assert [difference(*pair) for pair in zip(actual, results, strict=True)] == [""] * len(results)
+
+
+@pytest.mark.parametrize("name", ["nnx_attention", "haiku_convolutional", "nnx_gru"])
+def test_the_first_arguments_are_bound_as_parameters(name: str, client: Client) -> None:
+    function = next(each for each in EXPORTED if each.name == name)
+    exported, model = loaded(function, client)
+    trees = model.signature.arguments.children[0].children[:-1]
+    weights = sum(tree.leaves for tree in trees)
+    for given, expected in function.samples():
+        source = iter(given)
+        bound = model.bind(*(tree.unflatten(source) for tree in trees))
+        assert bound.graph.parameter_vars == tuple(bound.model.parameters)
+        assert len(bound.graph.parameter_vars) == sum(index < weights for index in exported.kept) > 0
+        actual = bound.compile(client=client).run(given[weights:])
+        assert [difference(*pair) for pair in zip(actual, expected, strict=True)] == [""] * len(expected)
+
+
+@pytest.mark.parametrize("arguments", [(1, 2, 3), (np.ones((9, 9), np.float32),), (np.ones(3, np.int32),), ([1],)])
+def test_an_argument_that_does_not_fit_is_not_bound(arguments: tuple[Any, ...], client: Client) -> None:
+    _, model = loaded(next(each for each in EXPORTED if each.name == "matmul"), client)
+    with pytest.raises(CallInputError):
+        model.bind(*arguments)
 
 
 @pytest.mark.parametrize("name", REFUSED)

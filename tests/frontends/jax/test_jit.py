@@ -215,3 +215,33 @@ def test_keys_of_xlas_own_generator_draw_what_they_draw_in_jax(client: Client) -
     near(found[0], drawn)
     assert np.array_equal(found[1], jax.random.key_data(keys))
     assert np.array_equal(jax.random.key_data(kiln_jax.jit(function, client=client)(key)[1]), jax.random.key_data(keys))
+
+
+def test_arrays_that_are_changed_later_change_nothing(client: Client) -> None:
+    first, second = np.ones((32, 32), np.float32), np.ones(300, np.int64)
+    tied = np.ones((4, 2), np.float32)
+    closing = kiln_jax.jit(lambda x: (x @ first, second + 1), client=client)
+    partial = kiln_jax.jit(jax.tree_util.Partial(lambda weight, x: x @ weight, tied), client=client)
+    x = np.ones((1, 32), np.float32)
+    for _ in range(2):
+        product, whole = closing(x)
+        assert product.tolist() == [[32.0] * 32]
+        assert (whole.dtype, set(whole.tolist())) == (np.int32, {2})
+        near(partial(X), X @ np.ones((4, 2)))
+        first[:], second[:], tied[:] = 2, 5, 3
+
+
+def test_a_method_of_a_tree_binds_the_arrays_of_its_object(client: Client) -> None:
+    class Layer:
+        def __init__(self, weight: Any) -> None:
+            self.weight = weight
+
+        def __call__(self, x: Any) -> Any:
+            return x @ self.weight
+
+    jax.tree_util.register_pytree_node(Layer, lambda layer: ((layer.weight,), None), lambda _, parts: Layer(*parts))
+    layer = Layer(np.ones((4, 2), np.float32))
+    for callable_ in (layer, layer.__call__):
+        compiled = kiln_jax.jit(callable_, client=client)
+        near(compiled(X), X @ np.ones((4, 2)))
+        assert len(compiled.model(X).graph.parameter_vars) == 1

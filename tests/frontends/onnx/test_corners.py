@@ -75,6 +75,33 @@ def test_a_real_inverse_transform_takes_as_many_bins_as_its_length_has(length: i
 
 
 @pytest.mark.parametrize(
+    ("wanted", "expected"), [(13, [1, 1, 0] * 4 + [0]), (12, [1, 1, 0] * 4), (9, [1, 0, 1, 1, 0, 1, 1, 0, 1])]
+)
+def test_a_stated_output_shape_beyond_the_result_is_filled_up_at_the_end(wanted: int, expected: list[int]) -> None:
+    x, w = np.ones((1, 1, 4), np.float32), np.ones((1, 1, 2), np.float32)
+    (y,) = run("ConvTranspose", {"x": x}, w=w, strides=[3], output_shape=[wanted])
+    assert y.tolist() == [[expected]]
+
+
+@pytest.mark.parametrize("parts", [1, 2])
+@pytest.mark.parametrize(
+    ("extent", "length", "inverse", "onesided"),
+    [(7, 7, 0, 0), (7, 5, 0, 1), (5, 9, 1, 0), (1, 1, 0, 1), (97, 97, 0, 1), (4500, 4500, 0, 0), (6, 11, 1, 1)],
+)
+def test_a_transform_is_that_of_numpy(extent: int, length: int, inverse: int, onesided: int, parts: int) -> None:
+    x = np.random.default_rng(1).standard_normal((extent, 2, parts)).astype(np.float32)
+    values = x[..., 0] + 1j * x[..., 1] if parts == 2 else x[..., 0].astype(np.complex128)
+    (y,) = run("DFT", {"x": x}, opset=20, length=np.array(length), axis=np.array(0), inverse=inverse, onesided=onesided)
+    if onesided:
+        expected = np.fft.irfft(values, length, 0) if inverse else np.fft.fft(values, length, 0)[: length // 2 + 1]
+    else:
+        expected = (np.fft.ifft if inverse else np.fft.fft)(values, length, 0)
+    found = y[..., 0] if inverse and onesided else y[..., 0] + 1j * y[..., 1]
+    assert y.dtype == np.float32
+    assert_allclose(found, expected, rtol=1e-6, atol=1e-6 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize(
     ("start", "limit", "step", "count"),
     [(-30000, 30000, 7000, 9), (np.int32(-(2**31)), np.int32(2**31 - 1), np.int32(2**30), 4)],
 )
@@ -135,8 +162,10 @@ def test_an_equation_is_read_in_time_that_grows_with_its_length() -> None:
         ),
         ("Resize", (4,), {"roi": np.zeros(0, np.float32), "s": np.array([1e7], np.float32)}, "a table"),
         ("STFT", (1, 300000, 1), {"step": np.array(1), "window": np.ones(4096, np.float32)}, "frames"),
+        ("STFT", (1, 8, 1), {"step": np.array(1), "window": np.ones(9, np.float32)}, "frames of 9"),
+        ("DFT", (1, 16411, 1), {}, "prime factor 16411"),
     ],
-    ids=["linear", "nearest", "frames"],
+    ids=["linear", "nearest", "frames", "no frame", "prime"],
 )
 def test_what_would_take_a_large_table_is_refused(op: str, shape: tuple[int, ...], rest: Any, message: str) -> None:
     with pytest.raises(UnsupportedGraphError, match=message):

@@ -114,6 +114,12 @@ def test_uniform_numbers_stay_below_the_end_that_is_left_out():
     assert set(second.tolist()) == {2.0}
 
 
+def test_uniform_numbers_of_a_wider_range_than_their_type_has_are_refused():
+    node = helper.make_node("RandomUniform", [], ["y"], shape=[3], low=-3e38, high=3e38)
+    with pytest.raises(UnsupportedGraphError, match="wider range than float32 has numbers"):
+        _model([node])
+
+
 @pytest.mark.parametrize("ratio", [0.25, None])
 def test_dropout_in_training_drops_and_scales(ratio: float | None):
     x = np.ones((MANY, 1), np.float32)

@@ -157,6 +157,11 @@ def test_arguments_need_not_be_contiguous(compiled: Callable[..., Any]) -> None:
     torch.testing.assert_close(compiled(lambda x: x * 2)(x), x * 2)
 
 
+def test_uniform_numbers_stay_below_the_end_that_is_left_out(compiled: Callable[..., Any]) -> None:
+    drawn = compiled(lambda x: x.uniform_(2, 4))(torch.zeros(12_000, dtype=torch.float16))
+    assert 2 <= float(drawn.min()) < 2.01 < 3.99 < float(drawn.max()) < 4
+
+
 def test_dropout_follows_torchs_seed(compiled: Callable[..., Any]) -> None:
     run, x = compiled(lambda x: F.dropout(x, 0.5)), torch.ones(1000)
     drawn: list[Any] = []

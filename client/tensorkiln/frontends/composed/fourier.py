@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from operator import matmul, mul
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -21,6 +22,7 @@ from ...build import Tensor
 from ...dtypes import DType
 from ...expr import product
 from .complex_numbers import Complex
+from .complex_numbers import product as complex_product
 from .refusal import Refusal
 
 LARGEST_PRIME: Final = 1 << 14
@@ -35,24 +37,28 @@ Table: TypeAlias = "Callable[[npt.NDArray[np.float64]], Tensor]"
 """A constant of the graph."""
 
 
-def transform(x: Complex, is_inverse: bool, table: Table, refuse: Refusal) -> Complex:
+Signal: TypeAlias = "Complex | Tensor"
+"""Complex numbers, or real ones."""
+
+
+def transform(x: Signal, is_inverse: bool, table: Table, refuse: Refusal) -> Complex:
     """Along the last axis, whose length is static. An inverse transform is divided by the length.
 
     `refuse` is called for a length over 2**20, or with a prime factor over 2**14.
     """
-    length = x.real.shape[-1]
+    shape, dtype = (x.real.shape, x.dtype) if isinstance(x, Complex) else (x.shape, x.dtype)
+    length = shape[-1]
     if not isinstance(length, int):
         refuse(f"a transform along a dimension of {length} is not supported; its length has to be known")
     if length < 1:
-        return x
+        return _complex(x)
     factors = _factors(length, refuse)
-    shape = list(x.real.shape)
     rows = [product(shape[:-1]), length]
-    wide = Complex(*(part.cast(DType.FLOAT64).reshape(rows) for part in (x.real, x.imag)))
+    wide = _moved(x, lambda part: part.cast(DType.FLOAT64).reshape(rows))
     found = _transformed(wide, factors, 1 if is_inverse else -1, table)
     if is_inverse:
         found = Complex(found.real / float(length), found.imag / float(length))
-    return Complex(*(part.reshape(shape).cast(x.dtype) for part in (found.real, found.imag)))
+    return Complex(*(part.reshape(list(shape)).cast(dtype) for part in (found.real, found.imag)))
 
 
 def along(x: Complex, axis: int, is_inverse: bool, table: Table, refuse: Refusal) -> Complex:
@@ -64,7 +70,7 @@ def along(x: Complex, axis: int, is_inverse: bool, table: Table, refuse: Refusal
 
 def half(x: Tensor, table: Table, refuse: Refusal) -> Complex:
     """The first half of the transform of a real signal along the last axis: length / 2 + 1 elements."""
-    whole = transform(Complex(x, build.zeros(x.builder, x.shape, x.dtype)), False, table, refuse)
+    whole = transform(x, False, table, refuse)
     length = x.shape[-1]
     kept = length // 2 + 1 if isinstance(length, int) else length
     return Complex(whole.real[..., :kept], whole.imag[..., :kept])
@@ -116,33 +122,48 @@ def _grouped(primes: list[int]) -> list[int]:
     return factors
 
 
-def _transformed(x: Complex, factors: list[int], sign: int, table: Table) -> Complex:
+def _complex(x: Signal) -> Complex:
+    return x if isinstance(x, Complex) else Complex(x, build.zeros(x.builder, x.shape, x.dtype))
+
+
+def _moved(x: Signal, move: Callable[[Tensor], Tensor]) -> Signal:
+    return Complex(move(x.real), move(x.imag)) if isinstance(x, Complex) else move(x)
+
+
+def _times(x: Signal, other: Complex, multiply: Callable[[Tensor, Tensor], Tensor]) -> Complex:
+    """The product with complex numbers, which of real ones is half the work."""
+    if isinstance(x, Complex):
+        return complex_product(x, other, multiply)
+    return Complex(multiply(x, other.real), multiply(x, other.imag))
+
+
+def _transformed(x: Signal, factors: list[int], sign: int, table: Table) -> Complex:
     """Of the last axis, whose length is the product of the factors."""
     if not factors:
-        return x
+        return _complex(x)
     first, *others = factors
     if not others:
         return _of_factor(x, first, sign, table)
     rest = math.prod(others)
-    outer = x.real.shape[:-1]
+    outer = (x.real if isinstance(x, Complex) else x).shape[:-1]
 
     def arranged(part: Tensor) -> Tensor:
         return part.reshape([*outer, first, rest]).transpose(-1, -2)
 
     # Element n is n1 · rest + n2, and frequency k is k1 + first · k2.
-    inner = _of_factor(Complex(arranged(x.real), arranged(x.imag)), first, sign, table)
-    turned = inner * _turns(rest, first, first * rest, sign, x.real, table)
+    inner = _of_factor(_moved(x, arranged), first, sign, table)
+    turned = inner * _turns(rest, first, first * rest, sign, inner.real, table)
     swapped = Complex(turned.real.transpose(-1, -2), turned.imag.transpose(-1, -2))
     done = _transformed(swapped, others, sign, table)
     return Complex(*(part.transpose(-1, -2).reshape([*outer, first * rest]) for part in (done.real, done.imag)))
 
 
-def _of_factor(x: Complex, length: int, sign: int, table: Table) -> Complex:
+def _of_factor(x: Signal, length: int, sign: int, table: Table) -> Complex:
     function = _product if length <= _LARGEST_PRODUCT else _convolution
     return function(x, length, sign, table)
 
 
-def _convolution(x: Complex, length: int, sign: int, table: Table) -> Complex:
+def _convolution(x: Signal, length: int, sign: int, table: Table) -> Complex:
     """By 2jk = j² + k² - (k - j)²: a convolution with a chirp, which is a product of transforms of a power of 2.
 
     L. Bluestein, "A linear filtering approach to the computation of discrete Fourier transform", 1970.
@@ -154,8 +175,8 @@ def _convolution(x: Complex, length: int, sign: int, table: Table) -> Complex:
     spread[:length] = cosine - 1j * sign * sine
     spread[size - length + 1 :] = spread[length - 1 : 0 : -1]
     filtered = np.fft.fft(spread)
-    edges = [(0, 0)] * (x.real.rank - 1) + [(0, size - length)]
-    moved = x * chirp
+    moved = _times(x, chirp, mul)
+    edges = [(0, 0)] * (moved.real.rank - 1) + [(0, size - length)]
     padded = Complex(build.pad(moved.real, edges), build.pad(moved.imag, edges))
     factors = _grouped([2] * (size.bit_length() - 1))
     there = _transformed(padded, factors, -1, table)
@@ -164,8 +185,9 @@ def _convolution(x: Complex, length: int, sign: int, table: Table) -> Complex:
     return Complex(back.real[..., :length], back.imag[..., :length]) * chirp
 
 
-def _product(x: Complex, length: int, sign: int, table: Table) -> Complex:
-    return x @ _turns(length, length, length, sign, x.real, table)
+def _product(x: Signal, length: int, sign: int, table: Table) -> Complex:
+    any_part = x.real if isinstance(x, Complex) else x
+    return _times(x, _turns(length, length, length, sign, any_part, table), matmul)
 
 
 def _turns(rows: int, columns: int, length: int, sign: int, x: Tensor, table: Table) -> Complex:

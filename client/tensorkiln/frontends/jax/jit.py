@@ -19,6 +19,7 @@ from .installed import installed
 from .keys import Kinds, as_keys, as_words, kinds_of
 from .load import model_of
 from .model import JaxModel, JaxProgram
+from .module import Module
 from .statics import Given, Statics
 from .traced import traced
 
@@ -47,7 +48,8 @@ def jit(
     `jax.export.symbolic_args_specs` for the positional arguments, such as `("n, 4", None)`, and `symbols` the bounds
     of the sizes in them: sizes within these are one signature.
 
-    Arrays of 1 KiB and more that the function closes over are bound as parameters, and are not sent to the service.
+    The arrays of a callable that is a tree itself, as a module of Flax NNX or `jax.tree_util.Partial(apply, weights)`,
+    are bound as parameters, and not sent to the service. So are those of 1 KiB and more that a function closes over.
     They are read when a signature is traced: later changes are not seen, as in `jax.jit`.
 
     `jit(...)` without a function is a decorator. RequestError where JAX is not installed or a static argument does not
@@ -85,7 +87,8 @@ class Jitted:
         client: Client | None,
         compile_model: Callable[[JaxModel], JaxProgram],
     ) -> None:
-        functools.update_wrapper(self, function)
+        # A module's own attributes stay its own.
+        functools.update_wrapper(self, function, updated=())
         self._function = function
         self._statics = statics
         self._shapes = shapes
@@ -162,15 +165,18 @@ class Jitted:
     def _model(self, given: Given, form: Form, specs: Sequence[Any]) -> tuple[JaxModel, Form]:
         jax = installed()
         results: list[Form] = []
+        module = Module.of(self._function)
 
         def from_leaves(*leaves: Any) -> list[Any]:
-            arrays, named = jax.tree.unflatten(form.tree, as_keys(leaves, form.kinds))
-            flat, tree = jax.tree.flatten(given.call(self._function, arrays, named))
+            count = len(form.kinds)
+            arrays, named = jax.tree.unflatten(form.tree, as_keys(leaves[:count], form.kinds))
+            found = module.call(lambda function: given.call(function, arrays, named), leaves[count:])
+            flat, tree = jax.tree.flatten(found)
             results.append(Form(tree, kinds_of(flat)))
             return as_words(flat, results[-1].kinds)
 
         name = getattr(self._function, "__name__", "function")
-        exported, parameters = traced(name, from_leaves, specs)
+        exported, parameters = traced(name, from_leaves, specs, module.arrays)
         return model_of(exported, self._symbols, self._client, parameters), results[-1]
 
 

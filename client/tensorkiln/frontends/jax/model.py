@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
+from ...canonical.one_spelling import one_spelling
 from ...dtypes import DType
 from ...errors import CallInputError
 from ...graph import Graph
 from ...program import Program
 from ...sdk.asked import NATIVE, OptionsSource, TargetSource
+from ...types import TensorType
 from ..model import Model
 from ..solve_symbols import ArgumentSymbols
 from .complex_arrays import as_pairs, from_pairs
@@ -46,6 +48,11 @@ class Signature:
     complex_arguments: frozenset[int] = frozenset()
     complex_results: frozenset[int] = frozenset()
 
+    def array(self, index: int, leaf: Any, dtype: DType) -> Any:
+        """The leaf at `index` as a program takes it."""
+        made = as_pairs if index in self.complex_arguments else as_array
+        return made(leaf, dtype, partial(_argument_name, self, index))
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JaxModel:
@@ -72,6 +79,41 @@ class JaxModel:
         compiled = self.model.compile(target, options, client=client, threads=threads, device=device)
         return JaxProgram(compiled.program, self.signature)
 
+    def bind(self, /, *arguments: Any) -> JaxModel:
+        """The function of the arguments after these, whose arrays become parameters, as `functools.partial` has it.
+
+        CallInputError where one has another structure, dtype or shape, or a symbolic size, which has to be fixed first.
+        """
+        signature, (by_place, by_name) = self.signature, self.signature.arguments.children
+        if len(arguments) > len(by_place.children):
+            raise CallInputError(f"the function takes {len(by_place.children)} positional arguments: {len(arguments)}")
+        first, rest = by_place.children[: len(arguments)], by_place.children[len(arguments) :]
+        leaves = [leaf for _, leaf in replace(by_place, children=first).flatten(arguments, "args")]
+        count, given = len(leaves), list(zip(signature.kept, signature.dtypes, self.model.inputs.values(), strict=True))
+        types = self.graph.types
+        parameters = dict(self.model.parameters)
+        for index, dtype, var in given:
+            if index < count:
+                array = signature.array(index, leaves[index], dtype)
+                _require_type(_argument_name(signature, index), array, types[var])
+                # Who changes an array later changes no program.
+                parameters[var] = np.array(array) if isinstance(array, np.ndarray) else array
+        remaining = Tree("tuple", (replace(by_place, children=rest), by_name))
+        names = argument_names(remaining)
+        inputs = {names[index - count]: var for index, _, var in given if index >= count}
+        found = Signature(
+            remaining,
+            signature.results,
+            tuple(index - count for index, _, _ in given if index >= count),
+            tuple(dtype for index, dtype, _ in given if index >= count),
+            ArgumentSymbols({name: types[var].shape for name, var in inputs.items()}, self.graph.symbols),
+            frozenset(index - count for index in signature.complex_arguments if index >= count),
+            signature.complex_results,
+        )
+        order = {"input_vars": (*inputs.values(), *parameters), "parameter_vars": tuple(parameters)}
+        graph = one_spelling(self.graph.model_copy(update=order))
+        return JaxModel(Model(graph, parameters, inputs, self.model.outputs), found)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JaxProgram:
@@ -95,9 +137,7 @@ class JaxProgram:
         """The leaves of the results for all leaves of the arguments, those that are not used included."""
         signature = self.signature
         given = [
-            (as_pairs if index in signature.complex_arguments else as_array)(
-                leaves[index], dtype, partial(_argument_name, signature, index)
-            )
+            signature.array(index, leaves[index], dtype)
             for index, dtype in zip(signature.kept, signature.dtypes, strict=True)
         ]
         results = self.program(*given, **signature.symbols.of_arrays(given))
@@ -133,6 +173,14 @@ def _is_of(value: float, dtype: DType) -> bool:
         low, high = (dtype.min, dtype.max) if dtype.is_integer else (-_LARGEST, _LARGEST)
         return low <= value <= high
     return dtype.is_float
+
+
+def _require_type(name: str, array: Array, wanted: TensorType) -> None:
+    if tuple(array.shape) != wanted.shape or array.dtype != wanted.dtype.numpy:
+        shapes = ["x".join(map(str, shape)) or "rank 0" for shape in (array.shape, wanted.shape)]
+        raise CallInputError(
+            f"{name} is {array.dtype} of {shapes[0]}; a parameter there is {wanted.dtype} of {shapes[1]}"
+        )
 
 
 def _argument_name(signature: Signature, index: int) -> str:

@@ -18,20 +18,22 @@ PLATFORM: Final = "cpu"
 """For which JAX lowers: what it writes for this one is StableHLO alone for most functions, and runs on any target."""
 
 
-def traced(name: str, function: Callable[..., Sequence[Any]], specs: Sequence[Any]) -> tuple[Exported, list[Array]]:
-    """The export of a function from leaves to leaves, and what it closes over: its last arguments, to be bound.
+def traced(
+    name: str, function: Callable[..., Sequence[Any]], specs: Sequence[Any], parameters: Sequence[Any]
+) -> tuple[Exported, list[Array]]:
+    """The export of a function from leaves to leaves, and what its last arguments are bound to.
 
-    `specs` are the leaves as `jax.ShapeDtypeStruct`. What JAX says of the function that it cannot trace, it says
+    `specs` are its leaves as `jax.ShapeDtypeStruct`. After them it takes the `parameters`; the export also takes what
+    it closes over, after those. What JAX says of the function that it cannot trace, it says
     itself; UnsupportedGraphError for one that has side effects.
     """
     jax, export = installed(), installed("jax.export")
-    closed = jax.make_jaxpr(function)(*specs)
+    closed = jax.make_jaxpr(function)(*specs, *(_spec(jax, each) for each in parameters))
     if closed.effects:
         raise UnsupportedGraphError(f"The function {name} has side effects; a compiled program has none.")
     whole, constants = without_constants(closed)
-    arrays = [np.asarray(each) for each in constants]
-    bound = [jax.ShapeDtypeStruct(each.shape, each.dtype, weak_type=jax.typeof(each).weak_type) for each in constants]
-    found = export.export(jax.jit(whole), platforms=(PLATFORM,))(*specs, *bound)
+    bound = [*parameters, *constants]
+    found = export.export(jax.jit(whole), platforms=(PLATFORM,))(*specs, *(_spec(jax, each) for each in bound))
     exported = Exported(
         name=name,
         in_tree=Tree("tuple", (_flat(len(found.in_avals)), Tree("dict"))),
@@ -44,7 +46,12 @@ def traced(name: str, function: Callable[..., Sequence[Any]], specs: Sequence[An
         calling_convention=found.calling_convention_version,
         module=found.mlir_module_serialized,
     )
-    return exported, arrays
+    # Copies: who changes an array later changes no program.
+    return exported, [np.array(each) for each in bound]
+
+
+def _spec(jax: Any, array: Any) -> Any:
+    return jax.ShapeDtypeStruct(array.shape, array.dtype, weak_type=jax.typeof(array).weak_type)
 
 
 def _flat(leaves: int) -> Tree:

@@ -16,6 +16,7 @@ from ... import build
 from ...build import Tensor
 from ...dtypes import DType
 from ...expr import Dim
+from ..composed.drawing import uniform_between
 from .legacy import refuse_training
 from .node import Node
 from .parameters import element_type
@@ -46,17 +47,8 @@ def _shape(node: Node) -> tuple[Sequence[Dim], DType]:
 def uniform(node: Node) -> Value:
     low, high = node.number("low", 0.0), node.number("high", 1.0)
     shape, own = _shape(node)
-    drawn = build.random_uniform(node.builder, shape, _key(node), _dtype(node, own)) * (high - low) + low
-    return build.minimum(drawn, _last_below(high, low, drawn.dtype)) if low < high else drawn
-
-
-def _last_below(high: float, low: float, dtype: DType) -> float:
-    """The greatest number of the type below `high`, to which a sum may be rounded up; not less than `low`."""
-    with np.errstate(over="ignore"):
-        last = np.asarray(high, dtype.numpy)
-    if float(last) >= high:
-        last = np.nextafter(last, np.asarray(-np.inf, dtype.numpy))
-    return max(float(last), float(np.asarray(low, dtype.numpy)))
+    drawn = build.random_uniform(node.builder, shape, _key(node), _dtype(node, own))
+    return uniform_between(drawn, low, high, node.fail)
 
 
 def normal(node: Node) -> Value:

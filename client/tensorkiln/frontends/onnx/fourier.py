@@ -1,4 +1,4 @@
-"""DFT and STFT as products with tables of cosines and sines, and the tables of mel filters."""
+"""DFT, STFT, and the tables of mel filters."""
 
 from __future__ import annotations
 
@@ -10,43 +10,33 @@ from onnx.helper import tensor_dtype_to_np_dtype
 
 from ... import build
 from ...build import Tensor
-from ...dtypes import DType
+from ..composed.complex_numbers import Complex, from_pairs, pairs
+from ..composed.fourier import from_half, transform
 from .node import Node
-from .value import Host, Value
+from .value import Value
 
 MAX_FRAMED = 1 << 24
 """Of all frames of a signal: a table says where their elements are."""
-MAX_LENGTH = 1 << 12
-"""Of a transform: its table has as many rows and columns."""
 
 
-def _tables(node: Node, length: int, rows: int, columns: int, sign: int) -> tuple[Host, Host]:
-    """Cosines and sines of `2πnk / length`, for `rows` elements of the signal and `columns` frequencies."""
-    if not 0 < length <= MAX_LENGTH:
-        node.fail(f"a transform of {length} elements is of none, or of more than {MAX_LENGTH}")
-    # Whole turns are taken off before the angle is rounded.
-    turns = np.outer(np.arange(rows), np.arange(columns)) % length / length
-    return np.cos(2 * np.pi * turns), sign * np.sin(2 * np.pi * turns)
+def _parts(node: Node, signal: Tensor) -> Complex | Tensor:
+    """The signal, whose last axis holds a real part and perhaps an imaginary one, without that axis."""
+    if signal.shape[-1] not in (1, 2):
+        node.fail(f"a signal of {signal.shape[-1]} parts is neither real nor complex")
+    return from_pairs(signal) if signal.shape[-1] == 2 else signal[..., 0]
 
 
-def _transformed(node: Node, signal: Tensor, length: int, columns: int, sign: int) -> Tensor:
-    """The transform along the last axis but one; the last one holds a real part and perhaps an imaginary one.
+def _of_length(x: Tensor, length: int) -> Tensor:
+    """Cut, or filled up by zeros, along the last axis but one."""
+    extent = x.shape[-2]
+    assert isinstance(extent, int), "the signal's length is known"
+    edges = [(0, 0)] * (x.rank - 2)
+    return x[..., :length, :] if extent >= length else x.pad([*edges, (0, length - extent), (0, 0)])
 
-    In float64: a product with a table sums as many terms as the signal is long, where a fast transform sums a few.
-    """
-    rows, parts = signal.shape[-2], signal.shape[-1]
-    if not isinstance(rows, int) or parts not in (1, 2):
-        node.fail(f"a signal of {rows} elements of {parts} parts is not known, or neither real nor complex")
-    kept, wide = min(rows, length), signal.cast(DType.FLOAT64)
-    cosines, sines = (
-        node.parameter(np.ascontiguousarray(table)) for table in _tables(node, length, kept, columns, sign)
-    )
-    real = wide[..., :kept, 0]
-    left, right = real @ cosines, real @ sines
-    if parts == 2:
-        imaginary = wide[..., :kept, 1]
-        left, right = left - imaginary @ sines, right + imaginary @ cosines
-    return build.stack([left, right], -1).cast(signal.dtype)
+
+def _transformed(node: Node, signal: Tensor, is_inverse: bool) -> Tensor:
+    """The transform along the last axis but one, rounded once."""
+    return pairs(transform(_parts(node, signal), is_inverse, node.parameter, node.fail))
 
 
 def dft(node: Node) -> Value:
@@ -59,20 +49,16 @@ def dft(node: Node) -> Value:
         node.fail(f"the extent {extent} of axis {place} is not known")
     whole = 2 * (extent - 1) if inverse and onesided else extent
     length = node.known_integer(1) if node.has(1) else whole
+    if length < 1:
+        node.fail(f"a transform of {length} elements is of none")
     signal = build.moveaxis(x, place, -2)
     if inverse and onesided:
-        # The other half of the frequencies is that of a real signal: conjugates, backwards.
-        bins = length // 2 + 1
-        signal = signal[..., :bins, :].pad([*((0, 0) for _ in range(x.rank - 2)), (0, max(bins - extent, 0)), (0, 0)])
-        half = signal[..., 1 : (length + 1) // 2, :].flip(-2)
-        signal = build.cat([signal, build.cat([half[..., :1], -half[..., 1:]], -1)], -2)
-    columns = length // 2 + 1 if onesided and not inverse else length
-    result = _transformed(node, signal, length, columns, 1 if inverse else -1)
-    if inverse:
-        result = result / float(length)
-    if inverse and onesided:
-        result = result[..., :1]
-    return build.moveaxis(result, -2, place)
+        half = _parts(node, _of_length(signal, length // 2 + 1))
+        half = half if isinstance(half, Complex) else Complex(half, build.zeros(x.builder, half.shape, half.dtype))
+        return build.moveaxis(from_half(half, length, node.parameter, node.fail).unsqueeze([-1]), -2, place)
+    result = _transformed(node, _of_length(signal, length), inverse)
+    kept = result[..., : length // 2 + 1, :] if onesided else result
+    return build.moveaxis(kept, -2, place)
 
 
 def stft(node: Node) -> Value:
@@ -85,6 +71,8 @@ def stft(node: Node) -> Value:
     extent = signal.shape[1]
     if not isinstance(length, int) or not isinstance(extent, int):
         node.fail(f"the lengths {length} of a frame and {extent} of the signal must be known")
+    if not 0 < length <= extent or step < 1:
+        node.fail(f"frames of {length} elements, {step} apart, of a signal of {extent} are none")
     count = (extent - length) // step + 1
     if count * length > MAX_FRAMED:
         node.fail(f"{count} frames of {length} elements are more than the {MAX_FRAMED} that are framed")
@@ -92,8 +80,8 @@ def stft(node: Node) -> Value:
     frames = build.take(signal, node.parameter(positions.astype(np.int64)), 1)
     if window is not None:
         frames = frames * window.unsqueeze([1])
-    columns = length // 2 + 1 if node.integer("onesided", 1) else length
-    return _transformed(node, frames, length, columns, -1)
+    result = _transformed(node, frames, False)
+    return result[..., : length // 2 + 1, :] if node.integer("onesided", 1) else result
 
 
 def mel_weight_matrix(node: Node) -> Value:

@@ -50,8 +50,19 @@ def _cut(
     for dim, stride, reach, more, size in zip(dims, strides, reaches, extra, wanted, strict=True):
         total = (dim - 1) * stride + reach + 1 + more - size
         half = total // 2
-        found.append((half, total - half) if mode == "SAME_UPPER" else (total - half, half))
+        if node.is_set("output_shape") and _may_be_negative(node, total, size):
+            # More than there is: zeros after the last element, as the reference and ONNX Runtime have it.
+            found.append((0, total))
+        else:
+            found.append((half, total - half) if mode == "SAME_UPPER" else (total - half, half))
     return found
+
+
+def _may_be_negative(node: Node, total: Dim, size: Dim) -> bool:
+    low, high = node.builder.bounds(total)
+    if low < 0 < high:
+        node.fail(f"output_shape {size} is less than what is spread for some sizes, and more for others")
+    return low < 0
 
 
 OPERATORS: dict[str, Callable[[Node], Value]] = {"ConvTranspose": transposed_convolution}

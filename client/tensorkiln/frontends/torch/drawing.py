@@ -8,6 +8,7 @@ from __future__ import annotations
 from ... import build
 from ...build import Tensor
 from ...dtypes import DType
+from ..composed.drawing import uniform_between
 from ..composed.ranking import first_in_order
 from .call import Call, Operator
 
@@ -18,7 +19,7 @@ def _uniform(call: Call) -> Tensor:
 
 def _uniform_between(call: Call) -> Tensor:
     low, high = call.number("from", 0.0), call.number("to", 1.0)
-    return _uniform(call) * (high - low) + low
+    return uniform_between(_uniform(call), low, high, call.fail)
 
 
 def _normal(call: Call) -> Tensor:

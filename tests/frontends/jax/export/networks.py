@@ -68,6 +68,7 @@ def _mixer(p, x):
 _LAYERS: Final = [{"w": normal(4, 8), "b": normal(8)}, {"w": normal(8, 3), "b": normal(3)}]
 _BLOCK: Final = {name: normal(8, 8) for name in "qkvo"} | {"up": normal(8, 16), "down": normal(16, 8)}
 _BATCH: Final[tuple[Sizes, ...]] = ({"n": 1}, {"n": 5})
+_LONG: Final[tuple[Sizes, ...]] = ({"n": 1}, {"n": 5}, {"n": 16})
 _PAIR: Final[tuple[Sizes, ...]] = ({"n": 2, "m": 3}, {"n": 4, "m": 1})
 
 FUNCTIONS: Final = (
@@ -100,5 +101,23 @@ FUNCTIONS: Final = (
     Function("n_layer_norm", _norm, (normal("n", "m"),), _PAIR),
     Function("n_grad", jax.grad(lambda x: (nn.softmax(x) ** 2).sum()), (normal("n", 4),), _BATCH),
     Function("n_pad", lambda x: jnp.pad(x, ((1, 1), (0, 2))), (normal("n", 3),), _BATCH),
+    Function(
+        "n_halves",
+        lambda x: (x[: x.shape[0] // 2], x[::2], x[x.shape[0] // 2 :] * (x.shape[0] % 3)),
+        (normal("n", 3),),
+        _BATCH,
+    ),
+    Function("n_argmax", lambda x: (x.argmax(0), jnp.argmin(x), lax.argmax(x, 0, jnp.int32)), (normal("n", 3),), _LONG),
+    Function(
+        "n_running",
+        lambda x: (
+            jnp.cumsum(x, 0),
+            lax.cummax(x, 0, reverse=True),
+            jnp.cumprod(x, 0),
+            jnp.cumsum(x.astype(jnp.int32), 0),
+        ),
+        (positive("n", 3),),
+        _LONG,
+    ),
     Function("n_twice", lambda x: x[: x.shape[0] // 2] + x[x.shape[0] // 2 :], (normal("2*n", 3),), _BATCH),
 )

@@ -1,0 +1,72 @@
+"""Windows that reach from one end of a dimension of any length to each of its elements: running totals.
+
+`jax.export` writes a `reduce_window` whose sizes are computed as a custom call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from dialect.mlir import ir
+from tensorkiln.build import Tensor
+from tensorkiln.expr import Dim, sub
+from tensorkiln.frontends.composed.running import running
+
+from .op import Op
+from .reduction import identity
+from .regions import single_operation
+from .value import Known, Value
+
+_TOTALS: Final[dict[str, Callable[[Tensor], Tensor]]] = {
+    "stablehlo.add": lambda table: table.sum([-1]),
+    "stablehlo.maximum": lambda table: table.max([-1]),
+    "stablehlo.minimum": lambda table: table.min([-1]),
+    "stablehlo.multiply": lambda table: table.prod([-1]),
+}
+
+
+def dynamic_reduce_window(op: Op) -> Value:
+    """A window over all elements up to each one, or from each one on, along one dimension."""
+    if len(op.operands) != 7:
+        op.fail("windows of computed sizes are supported of one tensor alone")
+    x, initial = op.tensor(0), op.operands[1]
+    size, strides, base, dilations, padding = (
+        op.known(place, "the form of a window").reshape(-1).tolist() for place in range(2, 7)
+    )
+    edges = list(zip(padding[::2], padding[1::2], strict=True))
+    axes = [axis for axis, extent in enumerate(size) if extent != 1]
+    others = [axis for axis in range(x.rank) if axis not in axes]
+    name = single_operation(_called(op))
+    is_plain = all(step == 1 for step in (*strides, *base, *dilations)) and all(
+        edges[axis] == (0, 0) for axis in others
+    )
+    reversed_ = _is_reversed(size[axes[0]], edges[axes[0]], x.shape[axes[0]]) if len(axes) == 1 else None
+    if not is_plain or reversed_ is None or name not in _TOTALS or x.dtype.is_bool:
+        op.fail("of windows of computed sizes, those of running sums, products, maxima and minima alone are supported")
+    neutral = identity(name, x.dtype)
+    if not isinstance(initial, Known) or initial.splat != neutral:
+        op.fail(f"a running total starts from {neutral}, not from another number")
+    wide = x.cast("float32") if x.dtype.is_half else x
+    return running(wide, axes[0], _TOTALS[name], neutral, reversed_, refuse=op.fail).cast(x.dtype)
+
+
+def _is_reversed(size: Dim, edges: tuple[Dim, Dim], dim: Dim) -> bool | None:
+    """Whether each window begins at its element, and does not end there; None where neither is so."""
+    before = sub(dim, 1)
+    if size != dim or edges not in ((before, 0), (0, before)):
+        return None
+    return edges == (0, before)
+
+
+def _called(op: Op) -> Any:
+    """The region of the function that the call names."""
+    (name,) = (ir.FlatSymbolRefAttr(each).value for each in op.attribute("called_computations"))
+    module = op.raw
+    while module.parent is not None:
+        module = module.parent
+    for each in module.regions[0].blocks[0].operations:
+        own = each.operation.attributes
+        if "sym_name" in own and ir.StringAttr(own["sym_name"]).value == name:
+            return each.operation.regions[0]
+    op.invalid("it names a function that the module does not have")
