@@ -13,6 +13,8 @@ help: ## what the targets do
 setup: $(STAMP) ## a virtual environment with both distributions and the test tools
 
 $(STAMP): pyproject.toml client/pyproject.toml
+	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; v >= (3, 11) or sys.exit("Python 3.11 or newer is needed, and \
+	$(PYTHON) is %d.%d: run make setup PYTHON=python3.11, or another that you have." % v)'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e './client[cpu,cuda,cli,onnx,jax,tinygrad]' -e '.[dev]'
 	touch $@

@@ -17,6 +17,8 @@ from .stage import Stage
 class BackEnd:
     """`pipeline` takes a module from the kiln dialect to the LLVM dialect, `emit` LLVM IR text to an artifact.
 
+    `listing` gives an artifact, and the LLVM IR that it is of, as text to be read, in the assembler's language.
+
     `launch` says how a kernel with this schedule is started, `machine` what is known of what runs it. `assemble` makes
     of an artifact what a device runs as it is; None where that was not asked for, or the artifact is that already.
     """
@@ -25,4 +27,5 @@ class BackEnd:
     emit: Callable[[str], bytes]
     launch: Callable[[KernelItem], Launch]
     machine: Machine
+    listing: Callable[[str, bytes], str]
     assemble: Callable[[bytes], Assembly] | None = None

@@ -26,7 +26,11 @@ def back_end_of(target: Target, options: CompileOptions, measured: Mapping[str, 
         case "cpu":
             machine = machine_of(target, fast_math=options.fast_math)
             pipeline = cpu_pipeline(machine, options, measured)
-            return BackEnd(pipeline, partial(object_code.emit, target=target), launch_of, machine)
+
+            def listing(llvm_ir: str, code: bytes) -> str:
+                return object_code.assembly(llvm_ir, target)
+
+            return BackEnd(pipeline, partial(object_code.emit, target=target), launch_of, machine, listing)
         case "cuda":
             # A tenth of the compiler, which most never ask for.
             from .gpu_back_end import gpu_back_end_of

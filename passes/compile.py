@@ -119,6 +119,8 @@ class _Compiler:
         with self._timed("codegen"):
             code = self.back_end.emit(llvm_ir)
             boundary.require_code("codegen", code, module)
+        if self.request.options.dump_stages:
+            self._keep("codegen", self.back_end.listing(llvm_ir, code))
         assembly: Assembly | None = None
         if self.back_end.assemble is not None and kernel_functions(scheduled):
             with self._timed("assemble"):

@@ -26,4 +26,9 @@ def gpu_back_end_of(target: Target, options: CompileOptions, measured: Mapping[s
 
     machine = machine_of(target, fast_math=options.fast_math)
     pipeline = gpu_pipeline(machine, options, measured)
-    return BackEnd(pipeline, emit, launch_of, machine, assemble if options.cubin else None)
+    return BackEnd(pipeline, emit, launch_of, machine, _listing, assemble if options.cubin else None)
+
+
+def _listing(llvm_ir: str, ptx: bytes) -> str:
+    """PTX is text already."""
+    return ptx.decode()

@@ -22,6 +22,7 @@ from pydantic import Field, ValidationError
 from .errors import RequestError, UnavailableError
 from .limits import SHA256_PATTERN
 from .nodes.base import Record
+from .reasons import reason
 from .spec import CompiledProgram
 from .spec.names import Names
 from .stored_entries import UNREADABLE, DamagedEntryError, EntryError, StoredEntries, add_entry
@@ -163,9 +164,9 @@ def _program(record: bytes, names: bytes | None, name: str) -> CompiledProgram:
         program = CompiledProgram.model_validate_json(record)
         return program if names is None else Names.model_validate_json(names).of(program)
     except ValidationError as error:
-        first = error.errors()[0]
+        first = error.errors(include_input=False)[0]
         where = "/" + "/".join(str(part) for part in first["loc"])
-        raise RequestError(f"the program in {name} cannot be read (at {where}: {first['msg']})") from error
+        raise RequestError(f"the program in {name} cannot be read (at {where}: {reason(first)})") from error
     except ValueError as error:
         raise RequestError(f"the program in {name} cannot be read: {error}") from error
 

@@ -24,7 +24,7 @@ from .frontends.model import Model
 from .frontends.onnx import load
 from .program import Program
 from .reference import evaluate
-from .runtime.profile import ItemProfile
+from .runtime.item_profile import ItemProfile
 from .sdk import Client
 
 RTOL, ATOL = 1e-3, 1e-4

@@ -57,8 +57,14 @@ class TensorkilnError(Exception):
         self.details: dict[str, Any] = dict(details or {})
 
     def __str__(self) -> str:
-        where = f" (at {', '.join(self.pointers)})" if self.pointers else ""
+        # A pointer has the names of fields as somebody wrote them.
+        where = f" (at {', '.join(map(_printable, self.pointers))})" if self.pointers else ""
         return f"{self.message}{where}"
+
+    def _repr_html_(self) -> str:
+        from .show.program import error_html
+
+        return error_html(self)
 
     def to_problem(self) -> dict[str, Any]:
         """The RFC 9457 problem document of this error."""
@@ -72,6 +78,12 @@ class TensorkilnError(Exception):
             "pointers": list(self.pointers),
             "details": self.details,
         }
+
+
+def _printable(text: str) -> str:
+    return "".join(
+        each if each.isprintable() else each.encode("unicode_escape", "surrogatepass").decode() for each in text
+    )
 
 
 class InvalidGraphError(TensorkilnError):

@@ -149,6 +149,18 @@ class Graph(Record):
         graph.model_post_init(None)
         return graph
 
+    def __repr__(self) -> str:
+        from .show.graph import graph_line
+
+        return graph_line(self)
+
+    __str__ = __repr__
+
+    def _repr_html_(self) -> str:
+        from .show.graph import graph_html
+
+        return graph_html(self)
+
     @staticmethod
     def of_region(region: Region, symbols: Mapping[str, tuple[int, int]]) -> Graph:
         """The graph inside of a node of a graph that has these symbols. The same errors as of validation."""

@@ -6,10 +6,12 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, ValidationError
 
 from .limits import SHA256_PATTERN
+from .nearest import did_you_mean, ended, quoted
 from .nodes.base import Record
+from .reasons import reason
 
 
 class CompileOptions(Record):
@@ -42,3 +44,14 @@ class CompileOptions(Record):
         is_measured = isinstance(tuned, str) and re.fullmatch(SHA256_PATTERN, tuned) is not None
         may_be = {"prefer": is_measured or tuned == "off", "require": is_measured, "measure": is_measured}
         return may_be.get(self.tuned, tuned == self.tuned) and mine == {**options, "tuned": self.tuned}
+
+
+def option_reason(error: ValidationError) -> str:
+    """The first thing that is wrong with the options that pydantic refused."""
+    first = error.errors(include_url=False)[0]
+    if not first["loc"]:
+        return 'they are given by name, as in {"fast_math": true}.'
+    if first["type"] != "extra_forbidden":
+        return ended(reason(first))
+    name = str(first["loc"][-1])
+    return ended(f"there is no option {quoted(name)}{did_you_mean(name, CompileOptions.model_fields)}")

@@ -10,14 +10,17 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from .errors import DeviceError
-from .runtime.profile import ItemProfile
-from .spec import CompiledProgram
+from .expr import evaluate
+from .runtime.item_profile import ItemProfile
+from .runtime.profile import Profile
+from .spec import CompiledProgram, ProgramSpec
 from .uncollected import uncollected
 
 if TYPE_CHECKING:
     from .report import Report
     from .request import WrittenGraph
     from .runtime.cuda import Driver
+    from .show.signature import Argument, Signature
 
 Array = np.ndarray[Any, Any]
 
@@ -30,6 +33,11 @@ class _Executor(Protocol):
 
     @property
     def measured_peak_bytes(self) -> int: ...
+
+    @property
+    def bound(self) -> tuple[int, ...]: ...
+
+    def given(self) -> Mapping[int, Any] | None: ...
 
     def run(self, arrays: tuple[Any, ...], symbols: Mapping[str, int]) -> tuple[Any, ...]: ...
 
@@ -68,11 +76,12 @@ class Program:
         device: int | Driver | None = None,
     ) -> None:
         self._executor = _load(compiled, artifacts, threads, device)
+        self._artifacts = artifacts
+        self._threads = threads
 
-    @classmethod
-    def _of(cls, executor: _Executor) -> Program:
-        program = cls.__new__(cls)
-        program._executor = executor
+    def _with(self, executor: _Executor) -> Program:
+        program = Program.__new__(Program)
+        program._executor, program._artifacts, program._threads = executor, self._artifacts, self._threads
         return program
 
     @classmethod
@@ -101,6 +110,55 @@ class Program:
         """The record that the program runs."""
         return self._executor.compiled
 
+    @property
+    def kernels(self) -> tuple[ProgramSpec, ...]:
+        """The kernels, in the order of their ids."""
+        return self.compiled.kernels
+
+    @property
+    def signature(self) -> Signature:
+        """The arrays and symbols that a call takes, and what it returns. `Client.signature` says who signed a program.
+
+        The inputs of a graph have no names of their own: here they are `input0`, `input1` and so on, bound ones too.
+        """
+        from .show.signature import signature_of
+
+        return signature_of(self.compiled, self._executor.bound)
+
+    @property
+    def inputs(self) -> Mapping[str, Argument]:
+        """The arrays that a call takes, by the names of `signature`, in order."""
+        return {each.name: each for each in self.signature.inputs}
+
+    @property
+    def outputs(self) -> Mapping[str, Argument]:
+        """The arrays that a call returns, by the names of `signature`, in order."""
+        return {each.name: each for each in self.signature.outputs}
+
+    def __repr__(self) -> str:
+        from .show.program import program_line
+
+        return program_line("Program", self.compiled, self.signature)
+
+    def _repr_html_(self) -> str:
+        from .show.program import program_html
+
+        return program_html(self.compiled, self.signature)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """The program as its record, its artifacts, and the arrays that are bound; a stream cannot be pickled.
+
+        TypeError for a CUDA program of which something is bound, or that is on a stream: its arrays are on the GPU.
+        """
+        given = self._executor.given()
+        if given is None:
+            raise TypeError(
+                "what is bound to a CUDA program is on its GPU: pickle the program, and bind and place it then"
+            )
+        artifacts = {digest: self._artifacts(digest) for digest in sorted(self.compiled.artifacts)}
+        threads = self._threads
+        return _unpickled, (self.compiled.model_dump_json(), artifacts, threads, given)
+
     def __call__(self, /, *arrays: Any, **symbols: int) -> tuple[Any, ...]:
         """Run once.
 
@@ -120,28 +178,46 @@ class Program:
         """
         self._executor.run_into(out, arrays, symbols)
 
-    def bind(self, params: Mapping[int, Any]) -> Program:
-        """The same program with some inputs fixed: `params` gives arrays by var, and calls take the others only.
+    def bind(self, params: Mapping[int, Any] | Mapping[str, Any]) -> Program:
+        """The same program with some inputs fixed: `params` gives arrays by var, or by name as in `inputs`.
+
+        Calls take the others only.
 
         Contiguous arrays are kept where the program runs, not copied, and must not be changed while it is in use; a GPU
         gets a copy of those of the host, once. CallInputError when a var is no free input or an array does not fit.
         """
-        return Program._of(self._executor.bind(params))
+        named = {name: each.var for name, each in self.inputs.items()}
+        by_var: dict[Any, Any] = {named.get(str(key), key): array for key, array in params.items()}
+        return self._with(self._executor.bind(by_var))
 
     def on(self, stream: object) -> Program:
         """The same program on a CUDA stream: an object with `__cuda_stream__`, or a handle.
 
         DeviceError for a CPU program, CallInputError when `stream` is no stream.
         """
-        return Program._of(self._executor.on(stream))
+        return self._with(self._executor.on(stream))
 
-    def profile(self, /, *arrays: Any, **symbols: int) -> tuple[ItemProfile, ...]:
-        """Run once and return what each schedule item took and was estimated to take, in order of execution."""
-        analysis, ranges = self.compiled.schedule.analysis, self.compiled.symbol_ranges
+    def profile(self, /, *arrays: Any, **symbols: int) -> Profile:
+        """Run once and return what each schedule item took and was estimated to take, in order of execution.
+
+        `save` of what is returned writes it as a trace for Perfetto, or as a roofline.
+        """
         taken = self._executor.profile(arrays, symbols)
+        target = self.compiled.target
+        title = f"{self.compiled.name or 'program'} on {target.kind}:{target.cpu or target.arch}"
+        threads = max((item.threads for item in taken), default=1)
+        counted = (self._counted(item, symbols) for item in taken)
+        return Profile(counted, title, is_gpu=target.kind != "cpu", threads=threads)
+
+    def _counted(self, item: ItemProfile, symbols: Mapping[str, int]) -> ItemProfile:
+        """The item with what the compiler counts and estimates of it."""
+        analysis = self.compiled.schedule.analysis
         if not analysis:
-            return taken
-        return tuple(replace(item, estimate_ns=analysis[item.item_id].ns_at(symbols, ranges)) for item in taken)
+            return item
+        found = analysis[item.item_id]
+        flops, read, written = (evaluate(dim, symbols) for dim in found.work)
+        estimate = found.ns_at(symbols, self.compiled.symbol_ranges)
+        return replace(item, estimate_ns=estimate, flops=flops, bytes=read + written)
 
     def planned_peak_bytes(self, /, **symbols: int) -> int:
         """Bytes that a call will allocate for temporaries, outputs and scratch, on a GPU also for inputs of the host.
@@ -176,6 +252,11 @@ class Program:
     def measured_peak_bytes(self) -> int:
         """Bytes that the most recent call held for what `planned_peak_bytes` counts; 0 before any call."""
         return self._executor.measured_peak_bytes
+
+
+def _unpickled(record: str, artifacts: Mapping[str, bytes], threads: int | None, given: Mapping[int, Any]) -> Program:
+    program = Program(CompiledProgram.model_validate_json(record), artifacts.__getitem__, threads=threads)
+    return program.bind(dict(given)) if given else program
 
 
 def _load(

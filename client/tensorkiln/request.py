@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from pathlib import PurePath
 from typing import NoReturn
 
 from .errors import InvalidGraphError, LimitExceededError, RequestError
 from .graph import Graph
 from .limits import MAX_BODY_BYTES
+from .nearest import kind_of
+from .not_json import is_path, path_for_graph
 from .options import CompileOptions
 from .stablehlo import StableHlo
 from .target import Target
@@ -63,6 +66,8 @@ def _json(graph: WrittenGraph) -> bytes:
         # The text goes into the body as it is, so that the service sees what the user wrote, repeated keys included.
         json.loads(text.decode("utf-8"), parse_constant=_refuse_constant)
     except json.JSONDecodeError as error:
+        if isinstance(graph, str) and is_path(graph):
+            raise RequestError(path_for_graph(graph)) from None
         raise InvalidGraphError(
             f"The graph is not JSON: {error.msg} in line {error.lineno}, column {error.colno}."
         ) from None
@@ -78,9 +83,24 @@ def _json(graph: WrittenGraph) -> bytes:
 def _bytes(graph: object) -> bytes:
     if isinstance(graph, bytes | bytearray):
         return bytes(graph)
-    raise RequestError(
-        f"A graph cannot be a {type(graph).__name__}: give a Graph, or its JSON as text, bytes or an object."
-    )
+    if isinstance(graph, PurePath):
+        raise RequestError(path_for_graph(str(graph)))
+    raise RequestError(f"A graph cannot be {_hint(graph)}")
+
+
+def _hint(graph: object) -> str:
+    """What was given, and what to give."""
+    match type(graph).__name__:
+        case "Builder":
+            return "a Builder: give what its method graph() returns."
+        case "Tensor" if hasattr(graph, "builder"):
+            return "a Tensor: name it by builder.output(tensor), and give builder.graph()."
+        case "Model" if hasattr(graph, "parameters") and hasattr(graph, "graph"):
+            return "a Model, which has parameters too: call model.compile(target), or give model.graph."
+        case _ if callable(graph):
+            return f"{kind_of(graph)}: write one with tensorkiln.build, or import it by one of tensorkiln.frontends."
+        case _:
+            return f"{kind_of(graph)}: give a Graph, or its JSON as text, bytes or an object."
 
 
 def _refuse_constant(name: str) -> NoReturn:

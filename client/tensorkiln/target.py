@@ -17,7 +17,10 @@ from pydantic import (
 
 from .architectures import ARCHITECTURES
 from .errors import DeviceError, RequestError
+from .nearest import did_you_mean, quoted
 from .nodes.base import Record
+from .reasons import reason
+from .target_names import full_name, unknown_architecture, unknown_target
 
 LINUX_X86_64: Final = "x86_64-unknown-linux-gnu"
 LINUX_AARCH64: Final = "aarch64-unknown-linux-gnu"
@@ -62,9 +65,10 @@ class Target(Record):
         elif self.arch is None or self.triple is not None or self.cpu is not None or self.features:
             raise ValueError(f"a {self.kind} target has an arch and nothing else")
         elif not self.arch.startswith(_ARCH_PREFIX[self.kind]):
-            raise ValueError(f"the arch of a {self.kind} target starts with {_ARCH_PREFIX[self.kind]}")
+            hint = f"; {unknown_architecture(self.arch)}" if self.kind == "cuda" else ""
+            raise ValueError(f"the arch of a {self.kind} target starts with {_ARCH_PREFIX[self.kind]}{hint}")
         elif self.kind == "cuda" and self.arch not in ARCHITECTURES:
-            raise ValueError(f"unknown CUDA architecture {self.arch!r}: known are {', '.join(ARCHITECTURES)}")
+            raise ValueError(unknown_architecture(self.arch))
         return self
 
     @model_serializer(mode="wrap")
@@ -77,18 +81,20 @@ class Target(Record):
         """The target that a shorthand or a JSON object names.
 
         Shorthands: `cpu` (this machine's architecture, x86-64 at level 3), `cpu:native` (exactly this machine),
-        `cpu:x86-64-v2` to `-v4`, `cpu:aarch64`, `cuda:sm_90`, `rocm:gfx942`. RequestError for anything else;
+        `cpu:x86-64-v2` to `-v4`, `cpu:aarch64`, `cuda:sm_90`, `rocm:gfx942`; all but `cpu` also without their kind, as
+        `x86-64-v3` or `sm_90`; and `cuda`, the newest architecture that is known. RequestError for anything else;
         DeviceError for `cpu:native` where llvmlite is not installed.
         """
         if isinstance(source, Target):
             return source
         if isinstance(source, str):
             return _from_shorthand(source)
+        if not isinstance(source, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]  # callers are users
+            raise RequestError(f"a target is a name such as cpu or sm_90, not {quoted(source)}", pointers=["/target"])
         try:
             return cls.model_validate(dict(source))
         except ValidationError as error:
-            reasons = "; ".join(f"{'.'.join(map(str, e['loc'])) or 'target'}: {e['msg']}" for e in error.errors())
-            raise RequestError(f"the target is invalid: {reasons}", pointers=["/target"]) from error
+            raise RequestError(f"the target is invalid: {_reasons(error)}", pointers=["/target"]) from error
 
     @property
     def base_device_key(self) -> str:
@@ -110,18 +116,24 @@ _ARCH_PREFIX: Final = {"cuda": "sm_", "rocm": "gfx"}
 
 
 def _from_shorthand(text: str) -> Target:
-    kind, _, detail = text.partition(":")
+    kind, _, detail = full_name(text).partition(":")
     if kind in _ARCH_PREFIX and detail:
         return Target.parse({"kind": kind, "arch": detail})
     if kind == "cpu" and detail == "native":
         return _native()
     level = _default_level() if text == "cpu" else detail
     if kind != "cpu" or level not in LEVELS:
-        known = ", ".join(f"cpu:{name}" for name in LEVELS)
-        message = f"unknown target {text!r}: use cpu, cpu:native, {known}, cuda:sm_<n>, rocm:gfx<n>, or an object"
-        raise RequestError(message, pointers=["/target"])
+        raise RequestError(unknown_target(text), pointers=["/target"])
     triple, cpu, features = LEVELS[level]
     return Target(kind="cpu", triple=triple, cpu=cpu, features=features)
+
+
+def _reasons(error: ValidationError) -> str:
+    found = error.errors(include_url=False)
+    unknown = [str(each["loc"][-1]) for each in found if each["type"] == "extra_forbidden"]
+    if unknown:
+        return f"there is no field {quoted(unknown[0])}{did_you_mean(unknown[0], Target.model_fields)}"
+    return "; ".join(reason(each) for each in found)
 
 
 def _default_level() -> str:

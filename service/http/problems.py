@@ -17,6 +17,7 @@ from starlette.routing import compile_path
 from service.coding.decode import CODINGS, CodingError
 from service.identity.challenge import refusal_headers
 from tensorkiln.errors import InfrastructureError, NotFoundError, RequestError, TensorkilnError, UnavailableError
+from tensorkiln.reasons import reason
 
 MEDIA_TYPE: Final = "application/problem+json"
 RETRY_AFTER_S: Final = 1
@@ -94,7 +95,7 @@ async def _on_validation_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     first = error.errors()[0]
     where = "/".join(str(step) for step in first["loc"])
-    problem = RequestError(f"{where}: {first['msg']}.", pointers=[f"/{where}"])
+    problem = RequestError(f"{where}: {reason(first, subject='it')}.", pointers=[f"/{where}"])
     return respond(problem, status=HTTPStatus.UNPROCESSABLE_ENTITY)
 
 

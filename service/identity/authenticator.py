@@ -47,6 +47,7 @@ class Authenticator:
         self.keyring = Keyring(settings.identity_directory)
         self._is_off = settings.auth == "off"
         self._tokens: Tokens | None = None
+        self._has_told = False
         if not self._is_off:
             # Who asks for no credential does without what verifies tokens.
             from .tokens import Tokens
@@ -77,6 +78,9 @@ class Authenticator:
                     f"A service that asks for no credential answers to localhost and 127.0.0.1, not to {host[:255]!r}; "
                     "make a key to have it answer to other names."
                 )
+            if authorization is not None and not self._has_told:
+                self._has_told = True
+                _log.warning("a credential is sent and not looked at: this service asks for none")
             return LOCAL
         if authorization is None:
             raise MissingCredentialError("Send an API key or a token: `Authorization: Bearer …`.")

@@ -18,6 +18,7 @@ from typing import Final
 from pydantic import ValidationError
 
 from tensorkiln.errors import NotFoundError, RequestError, UnavailableError
+from tensorkiln.reasons import reason
 from tensorkiln.whole_file import whole_file
 
 from .key import ApiKey, new_key
@@ -186,5 +187,5 @@ def _now() -> datetime:
 
 
 def _first(error: ValidationError) -> str:
-    problem = error.errors(include_url=False)[0]
-    return f"{'/'.join(str(step) for step in problem['loc'])}: {problem['msg']}."
+    problem = error.errors(include_url=False, include_input=False)[0]
+    return f"{'/'.join(str(step) for step in problem['loc'])}: {reason(problem)}."

@@ -11,6 +11,7 @@ from pydantic_settings import SettingsError
 
 from service.settings import Settings
 from tensorkiln.errors import TensorkilnError
+from tensorkiln.reasons import reason
 
 _FIELD = re.compile(r'field "(\w+)"')
 
@@ -27,7 +28,8 @@ def read_settings() -> Settings | None:
 def error_lines(error: TensorkilnError | OSError | SettingsError | ValidationError) -> list[str]:
     """A line for each thing that is wrong."""
     if isinstance(error, ValidationError):
-        return [_setting(problem["loc"], problem["msg"]) for problem in error.errors(include_url=False)]
+        found = error.errors(include_url=False, include_input=False)  # which may be a secret
+        return [_setting(problem["loc"], reason(problem, subject="it")) for problem in found]
     if isinstance(error, SettingsError):
         field = _FIELD.search(str(error))
         return [_setting([field[1] if field else "*"], "It is not the JSON that it has to be")]

@@ -72,7 +72,7 @@ def test_a_target_knows_its_device_kind(text: str, key: str) -> None:
 @pytest.mark.parametrize(
     "source",
     [
-        "", "tpu", "cpu:", "cpu:x86-64-v1", "cuda", "cuda:", "cuda:gfx942", "rocm:sm_90", "cuda:sm_90;rm",
+        "", "tpu", "cpu:", "cpu:x86-64-v1", "rocm", "cuda:", "cuda:gfx942", "rocm:sm_90", "cuda:sm_90;rm",
         {}, {"kind": "cpu"}, {"kind": "cuda"}, {"kind": "cuda", "arch": "sm_90", "cpu": "x"}, {"kind": "tpu"},
         {"kind": "cpu", "triple": "x86_64-unknown-linux-gnu", "cpu": "x86-64", "features": ["+avx"]},
         {"kind": "cpu", "triple": "x86_64-unknown-linux-gnu", "cpu": "x86-64", "tune": "znver5"},

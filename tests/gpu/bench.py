@@ -20,7 +20,7 @@ import numpy as np
 from tensorkiln.expr import evaluate
 from tensorkiln.program import Program
 from tensorkiln.runtime.cuda import Driver, open_driver
-from tensorkiln.runtime.profile import ItemProfile
+from tensorkiln.runtime.item_profile import ItemProfile
 
 from .benches import BENCHES, NETWORKS, Bench
 from .cases import Array, Symbols

@@ -168,7 +168,11 @@ CHANGES: list[tuple[Callable[[Parts], Parts], type[TensorkilnError], str]] = [
     (lambda parts: {"program.json": parts["program.json"]}, RequestError, "it has no entry 'manifest.json'"),
     (lambda parts: manifest(parts, artifacts=[]), RequestError, "its entries are not those that its manifest lists"),
     (lambda parts: parts | {"program.json": b"{}"}, UnavailableError, "program.json in .* is corrupt"),
-    (lambda parts: with_program(parts, b"{}"), RequestError, r"cannot be read \(at /digest: Field required\)"),
+    (
+        lambda parts: with_program(parts, b"{}"),
+        RequestError,
+        r"cannot be read \(at /digest: the field digest is mis",
+    ),
     (lambda parts: with_program(parts, b"not json"), RequestError, "the program in .* cannot be read"),
     (lambda parts: parts | {"names.json": b"{}"}, UnavailableError, "names.json in .* is corrupt"),
     (lambda parts: with_names(parts, symbols={}), RequestError, "its names of symbols are not one for each"),

@@ -21,6 +21,7 @@ from tensorkiln.errors import (
     UnavailableError,
 )
 from tensorkiln.limits import MAX_BODY_BYTES
+from tensorkiln.nearest import kind_of
 from tests.sdk.conftest import Kiln
 
 
@@ -176,7 +177,7 @@ def test_what_is_not_json_is_refused_before_it_is_sent(client: Client, graph: st
 @pytest.mark.parametrize("graph", [None, 5, [1], object()])
 def test_what_is_no_way_to_give_a_graph_is_refused(client: Client, graph: Any) -> None:
     for call in (client.validate, client.compile, client.submit):
-        with pytest.raises(RequestError, match=f"cannot be a {type(graph).__name__}: give a Graph"):
+        with pytest.raises(RequestError, match=f"cannot be {kind_of(graph)}: give a Graph"):
             call(graph)
 
 

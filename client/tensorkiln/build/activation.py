@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Literal
 
 from ..dtypes import DType
+from ..nearest import quoted
 from .arithmetic import absolute, add, divide, maximum, mul, negate, sub
 from .comparison import less
 from .conversion import in_float32
@@ -86,6 +87,9 @@ def gelu(x: Tensor, approximate: Literal["none", "tanh"] = "none") -> Tensor:
     """`x` times the normal distribution function of `x`, or its tanh approximation (Hendrycks and Gimpel 2016)."""
     if approximate == "none":
         return in_float32(lambda y: mul(mul(y, 0.5), add(erf(mul(y, math.sqrt(0.5))), 1.0)), x, "gelu")
+    need(x, "gelu", floats=True)
+    if approximate != "tanh":  # pyright: ignore[reportUnnecessaryComparison]  # callers are users
+        raise x.builder.error(f"gelu is approximated by 'none' or 'tanh', not by {quoted(approximate)}")
     return in_float32(_gelu_tanh, x, "gelu")
 
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from ..dtypes import DType
 from ..expr import Dim, floordiv, mul
 from .arithmetic import binop, unary
-from .operands import Operand, alike, need
+from .element_type import DTypeLike, element_type
+from .operands import Operand, alike, need, require_tensor
 
 if TYPE_CHECKING:
     from .tensor import Tensor
@@ -56,12 +57,13 @@ def shift_right(a: Operand, b: Operand) -> Tensor:
     return binop("shr", left, right)
 
 
-def bitcast(x: Tensor, dtype: DType | str) -> Tensor:
+def bitcast(x: Tensor, dtype: DTypeLike) -> Tensor:
     """The bytes of `x` read as another dtype, little-endian; another width scales the last dim, which must divide.
 
     A dtype of less than 8 bits has those at the low end of a byte, and zeros above.
     """
-    target = DType(dtype)
+    require_tensor(x, "bitcast")
+    target = element_type(dtype, x.builder.error)
     if target is x.dtype:
         return x
     shape = x.shape

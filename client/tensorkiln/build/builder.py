@@ -3,25 +3,32 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+import sys
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import numpy as np
 
 from ..dtypes import DType
 from ..errors import InvalidGraphError
-from ..expr import Dim, Expr, bounds, from_wire, symbol
+from ..expr import Dim, Expr, ExprError, bounds, from_wire, symbol
+from ..large_graph import LargeGraphWarning, said_of_large
+from ..nearest import quoted
 from .constant import scalar_value, table_values
-from .shape import Shape, ShapeLike, wire
+from .element_type import DTypeLike, element_type
+from .mistakes import OperandError, UnknownNameError
+from .operands import require_tensor
+from .other_names import no_such
+from .shape import Shape, ShapeLike, dim_problem, shape_problem, wire
 from .tensor import Tensor
 
 if TYPE_CHECKING:
     from ..graph import Graph
     from .operands import Scalar
 
-DTypeLike = DType | str
-
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.]{0,63}")
+_NAMED = "a name is 1 to 64 letters, digits, _ or ., the first of them a letter or _"
 
 
 class Builder:
@@ -32,7 +39,7 @@ class Builder:
 
     def __init__(self, name: str = "graph") -> None:
         if not _NAME.fullmatch(name):
-            raise InvalidGraphError(f"the graph's name {name!r} does not match {_NAME.pattern}", pointers=["/name"])
+            raise InvalidGraphError(f"the graph's name {quoted(name)} cannot be used: {_NAMED}", pointers=["/name"])
         self.name = name
         self._nodes: list[dict[str, Any]] = []
         self._tensors: list[Tensor] = []
@@ -64,11 +71,14 @@ class Builder:
     def symbol(self, name: str, minimum: int, maximum: int) -> Expr:
         """Declare a symbol with inclusive bounds; what it returns stands in shapes and in dimension arithmetic."""
         if not _NAME.fullmatch(name):
-            raise self.error(f"the symbol's name {name!r} does not match {_NAME.pattern}")
+            raise self.error(f"the symbol's name {quoted(name)} cannot be used: {_NAMED}")
+        given = (minimum, maximum)
+        if not all(isinstance(bound, int | np.integer) for bound in given):  # pyright: ignore[reportUnnecessaryIsInstance]  # callers are users
+            raise self.error(f"the bounds of the symbol {name} are integers, not {quoted(given)}")
         if self._symbols.setdefault(name, (minimum, maximum)) != (minimum, maximum):
             raise self.error(f"the symbol {name} is declared already, with the bounds {self._symbols[name]}")
         if minimum > maximum:
-            raise self.error(f"the symbol {name} has the empty bounds [{minimum}, {maximum}]")
+            raise self.error(f"the bounds of the symbol {name} are {minimum} to {maximum}: the least comes first")
         return symbol(name)
 
     def input(self, dtype: DTypeLike, shape: ShapeLike = (), name: str | None = None) -> Tensor:
@@ -76,8 +86,9 @@ class Builder:
         name = f"input{len(self._inputs)}" if name is None else name
         if name in self._inputs:
             raise self.error(f"there is an input called {name!r} already; give this one another name")
+        kind = element_type(dtype, self.error)
         dims = self.shape(shape)
-        tensor = self.append("placeholder", DType(dtype), dims, shape=wire(dims))
+        tensor = self.append("placeholder", kind, dims, shape=wire(dims))
         self._inputs[name] = tensor
         return tensor
 
@@ -94,7 +105,7 @@ class Builder:
         float32. The value must fit the dtype. Tables of more than 65536 elements are refused: pass them as inputs.
         """
         if not isinstance(value, np.ndarray | Sequence):
-            return self.scalar(value, None if dtype is None else DType(dtype))
+            return self.scalar(value, None if dtype is None else element_type(dtype, self.error))
         array, kind = table_values(value, dtype, self.error)
         if not array.ndim:
             return self.scalar(array.item(), kind)
@@ -174,14 +185,24 @@ class Builder:
     def output(self, *tensors: Tensor) -> None:
         """Add outputs; a program returns them in the order of these calls."""
         for tensor in tensors:
+            if isinstance(tensor, list | tuple):
+                raise OperandError("output takes tensors one by one, as in builder.output(x, y)")
             self.own(tensor)
         self._outputs.extend(tensors)
 
     def graph(self) -> Graph:
-        """The graph so far, validated. InvalidGraphError when there is no output."""
+        """The graph so far, validated. InvalidGraphError when there is no output.
+
+        Warns by a `LargeGraphWarning` where its arrays take more than 32 GiB at the least values of its symbols.
+        """
         from ..graph import Graph
 
-        return Graph.model_validate(self.document())
+        made = Graph.model_validate(self.document())
+        outputs = [(f"output {place}", each) for place, each in enumerate(self._outputs)]
+        arrays = [(name, each.dtype, each.shape) for name, each in [*self._inputs.items(), *outputs]]
+        if said := said_of_large(arrays, self._symbols):
+            warnings.warn(said, LargeGraphWarning, stacklevel=2)
+        return made
 
     def document(self) -> dict[str, Any]:
         """The graph as the JSON document that the service takes. InvalidGraphError when there is no output."""
@@ -200,6 +221,15 @@ class Builder:
             ],
         }
 
+    if not TYPE_CHECKING:  # for which there are no other names
+
+        def __getattr__(self, name: str) -> NoReturn:
+            if name.startswith("__"):
+                raise AttributeError(name)
+            if name in getattr(sys.modules.get(__package__ or ""), "__all__", ()):
+                raise UnknownNameError(f"a builder has no {quoted(name)}: it is a function, tensorkiln.build.{name}")
+            raise UnknownNameError(no_such("a builder", name, dir(Builder), {}))
+
     def _metadata(self) -> dict[str, Any]:
         return {
             str(tensor.var): {"dtype": tensor.dtype.value, "shape": wire(tensor.shape), "device": None}
@@ -208,16 +238,36 @@ class Builder:
 
     def own(self, tensor: Tensor) -> None:
         """InvalidGraphError when the tensor was written with another builder."""
+        require_tensor(tensor, "the builder")
         if tensor.builder is not self:
-            raise self.error(f"a tensor of the graph {tensor.builder.name!r} is used in the graph {self.name!r}")
+            raise self.error(
+                f"a tensor of the graph {tensor.builder.name!r} is used in the graph {self.name!r}: "
+                "one builder writes one graph"
+            )
 
     def shape(self, dims: ShapeLike) -> Shape:
         """The dims with symbols' names resolved. InvalidGraphError for an undeclared symbol or a negative dim."""
-        shape = tuple(from_wire(dim) for dim in dims)
+        if isinstance(dims, str):
+            raise self.error(shape_problem(dims))
+        try:
+            shape = tuple(from_wire(dim) for dim in dims)
+        except (ExprError, TypeError):
+            shape = tuple(self._dim(dim) for dim in self._dims(dims))
         for dim in shape:
             if self.bounds(dim)[1] < 0 or (isinstance(dim, int) and dim < 0):
                 raise self.error(f"the dimension {dim} is negative")
         return shape
+
+    def _dims(self, dims: object) -> Iterable[object]:
+        if isinstance(dims, Iterable) and not isinstance(dims, Tensor):
+            return cast("Iterable[object]", dims)
+        raise self.error(shape_problem(dims))
+
+    def _dim(self, dim: object) -> Dim:
+        try:
+            return from_wire(int(dim) if isinstance(dim, np.integer) else dim)
+        except ExprError as error:
+            raise self.error(dim_problem(dim, str(error))) from None
 
     def bounds(self, dim: Dim) -> tuple[int, int]:
         """The inclusive range of a dim under the bounds of its symbols. InvalidGraphError for an undeclared symbol."""

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..dtypes import DType
+from .element_type import DTypeLike, element_type
 
 MAX_TABLE_ELEMENTS = 1 << 16
 
@@ -50,14 +51,17 @@ def _float_value(value: float, dtype: DType, refusal: Refusal) -> float | str:
 
 
 def table_values(
-    value: np.ndarray[Any, Any] | Sequence[Any], dtype: DType | str | None, refusal: Refusal
+    value: np.ndarray[Any, Any] | Sequence[Any], dtype: DTypeLike | None, refusal: Refusal
 ) -> tuple[np.ndarray[Any, Any], DType]:
     """The array to spell as a table and its dtype.
 
     A Python sequence without `dtype` becomes bool, int32 or float32, as a Python scalar does; an array keeps its own.
     Raises what `refusal` builds when there is no such dtype, or when the table is too large.
     """
-    array = np.asarray(value)
+    try:
+        array = np.asarray(value)
+    except ValueError:
+        raise refusal("the lists of a constant differ in length; a table has rows of one length") from None
     if array.size > MAX_TABLE_ELEMENTS:
         raise refusal(
             f"a constant of {array.size} elements is over the {MAX_TABLE_ELEMENTS} of a table: make it an input"
@@ -67,5 +71,7 @@ def table_values(
     try:
         natural = DType.from_numpy(array.dtype)
     except KeyError:
-        raise refusal(f"an array of NumPy's {array.dtype} has no dtype of ours") from None
-    return array, natural if dtype is None else DType(dtype)
+        raise refusal(
+            f"a constant is made of numbers or bools, and NumPy's {array.dtype} is no dtype of graphs"
+        ) from None
+    return array, natural if dtype is None else element_type(dtype, refusal)

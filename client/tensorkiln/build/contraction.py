@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ..dtypes import DType
+from ..expr import sub
+from ..nearest import quoted
 from .arithmetic import mul
 from .broadcast import broadcast_shape
 from .conversion import cast
 from .movement import permute, reshape, transpose, unsqueeze
-from .operands import adopt, need
+from .operands import adopt, need, require_tensor
 from .reduction import sum_
 
 if TYPE_CHECKING:
@@ -30,6 +32,8 @@ def matmul(a: Tensor, b: Tensor) -> Tensor:
 
     Integers wrap in their own dtype: cast to a wider one first.
     """
+    require_tensor(a, "matmul")
+    require_tensor(b, "matmul")
     if not a.shape or not b.shape:
         raise a.builder.error("a matrix product takes no scalar; use *")
     left = unsqueeze(a, 0) if len(a.shape) == 1 else a
@@ -52,6 +56,8 @@ def matmul(a: Tensor, b: Tensor) -> Tensor:
 
 def einsum(subscripts: str, a: Tensor, b: Tensor) -> Tensor:
     """`numpy.einsum` of two tensors with an explicit result, such as "bij,bjk->bik"; one letter an axis."""
+    require_tensor(a, "einsum")
+    require_tensor(b, "einsum")
     inputs, arrow, output = subscripts.replace(" ", "").partition("->")
     first, comma, second = inputs.partition(",")
     letters = set(first + second)
@@ -66,6 +72,12 @@ def einsum(subscripts: str, a: Tensor, b: Tensor) -> Tensor:
         )
     if len(first) != len(a.shape) or len(second) != len(b.shape):
         raise a.builder.error(f"the ranks {len(a.shape)} and {len(b.shape)} do not fit {subscripts!r}")
+    sizes = [dict(zip(first, a.shape, strict=True)), dict(zip(second, b.shape, strict=True))]
+    for letter in sorted(set(first) & set(second)):
+        left, right = (each[letter] for each in sizes)
+        low, high = a.builder.bounds(sub(left, right))
+        if (low > 0 or high < 0) and 1 not in (left, right):
+            raise a.builder.error(f"{letter} of {quoted(subscripts)} is {left} on the left and {right} on the right")
     summed = sorted(letters - set(output))
     order = [*output, *summed]
     return sum_of_products(_aligned(a, first, order), _aligned(b, second, order), range(len(output), len(order)))

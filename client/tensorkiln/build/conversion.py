@@ -6,20 +6,22 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ..dtypes import DType
-from .operands import need
+from .element_type import DTypeLike, element_type
+from .operands import need, require_tensor
 from .selection import clip
 
 if TYPE_CHECKING:
     from .tensor import Tensor
 
 
-def cast(x: Tensor, dtype: DType | str, *, saturate: bool = False) -> Tensor:
+def cast(x: Tensor, dtype: DTypeLike, *, saturate: bool = False) -> Tensor:
     """`x.astype(dtype)`: floats truncate to integers and NaN becomes 0; anything but zero is true.
 
     A number beyond a narrow float is infinite there, or NaN where it has no infinity. With `saturate` it is the nearest
     finite one, and so is an infinity; NaN stays. To another dtype `saturate` says nothing.
     """
-    target = DType(dtype)
+    require_tensor(x, "cast")
+    target = element_type(dtype, x.builder.error)
     if target is x.dtype:
         return x
     if saturate and target.is_narrow and target.wide.is_float and DType.UNIT is not x.dtype:

@@ -9,7 +9,7 @@ from ..expr import Dim, floordiv, mul
 from .arithmetic import add
 from .contraction import sum_of_products
 from .movement import permute, reshape
-from .operands import adopt
+from .operands import adopt, require_tensor
 from .padding import pad
 from .shape import text
 from .windows import PerAxis, Window, grouped_windows, window, window_counts
@@ -34,6 +34,8 @@ def conv(
     `padding` is zeros on both sides of each spatial axis, or pairs (before, after). Group g of the O outputs sees
     group g of the C channels. Channels and kernel are static; N and the spatial dims may be symbolic.
     """
+    require_tensor(x, "conv")
+    require_tensor(weight, "conv")
     adopt(weight, x)
     rank = len(x.shape) - 2
     if rank < 1 or len(weight.shape) != len(x.shape):
@@ -47,7 +49,8 @@ def conv(
         or mul(floordiv(outputs, groups), groups) != outputs
     ):
         raise x.builder.error(
-            f"{channels} channels and weights {text(weight.shape)} do not make {groups} groups with a static kernel"
+            f"weights of shape {text(weight.shape)} do not convolve {channels} channels in {groups} "
+            f"group{'' if groups == 1 else 's'}: they are (outputs, channels / groups, *kernel), with a static kernel"
         )
     padded = pad(x, [(0, 0), (0, 0), *spatial_padding(x, padding, rank)])
     over = window(x, kernel, stride, dilation, rank)
@@ -82,6 +85,8 @@ def conv2d(
     groups: int = 1,
 ) -> Tensor:
     """`conv` of (N, C, H, W) with (O, C / groups, KH, KW)."""
+    require_tensor(x, "conv2d")
+    require_tensor(weight, "conv2d")
     if len(x.shape) != 4:
         raise x.builder.error(f"conv2d takes a tensor of rank 4, not {len(x.shape)}")
     return conv(x, weight, bias, stride, padding, dilation, groups)

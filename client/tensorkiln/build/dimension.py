@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 from ..dtypes import DType
 from ..expr import Dim, to_wire
 from .arithmetic import add, maximum, minimum, mul, negate, sub
+from .builder_argument import require_builder
 from .conversion import cast
 from .division import floor_divide, floor_remainder, truncating_divide, truncating_remainder
+from .element_type import DTypeLike, element_type
 
 if TYPE_CHECKING:
     from .builder import Builder
@@ -29,9 +31,10 @@ _CALLS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
 }
 
 
-def dim_value(builder: Builder, dim: Dim, dtype: DType | str = DType.INT64) -> Tensor:
+def dim_value(builder: Builder, dim: Dim, dtype: DTypeLike = DType.INT64) -> Tensor:
     """The value of `dim` at the call as a rank-0 tensor, computed in int64 and cast to `dtype`."""
-    kind = DType(dtype)
+    require_builder(builder, "dim_value")
+    kind = element_type(dtype, builder.error)
     return builder.scalar(dim, kind) if isinstance(dim, int) else cast(_value(builder, to_wire(dim)), kind)
 
 

@@ -9,6 +9,8 @@ import numpy as np
 from ..dtypes import DType
 from ..expr import Dim, ceildiv
 from .arithmetic import add
+from .builder_argument import require_builder
+from .element_type import DTypeLike, element_type
 from .movement import expand, reshape, shrink
 
 if TYPE_CHECKING:
@@ -20,32 +22,36 @@ if TYPE_CHECKING:
 _TABLE = 1024
 
 
-def full(builder: Builder, shape: ShapeLike, value: Scalar, dtype: DType | str) -> Tensor:
+def full(builder: Builder, shape: ShapeLike, value: Scalar, dtype: DTypeLike) -> Tensor:
     """A tensor of the shape with every element `value`: one constant, expanded."""
+    require_builder(builder, "full")
     dims = builder.shape(shape)
-    scalar = builder.scalar(value, DType(dtype))
+    scalar = builder.scalar(value, element_type(dtype, builder.error))
     return expand(reshape(scalar, (1,) * len(dims)), dims) if dims else scalar
 
 
-def zeros(builder: Builder, shape: ShapeLike, dtype: DType | str = DType.FLOAT32) -> Tensor:
+def zeros(builder: Builder, shape: ShapeLike, dtype: DTypeLike = DType.FLOAT32) -> Tensor:
     """A tensor of zeros, or of false."""
-    kind = DType(dtype)
+    require_builder(builder, "zeros")
+    kind = element_type(dtype, builder.error)
     return full(builder, shape, False if kind.is_bool else 0, kind)
 
 
-def ones(builder: Builder, shape: ShapeLike, dtype: DType | str = DType.FLOAT32) -> Tensor:
+def ones(builder: Builder, shape: ShapeLike, dtype: DTypeLike = DType.FLOAT32) -> Tensor:
     """A tensor of ones, or of true."""
-    kind = DType(dtype)
+    require_builder(builder, "ones")
+    kind = element_type(dtype, builder.error)
     return full(builder, shape, True if kind.is_bool else 1, kind)
 
 
-def arange(builder: Builder, stop: Dim | str, dtype: DType | str = DType.INT64) -> Tensor:
+def arange(builder: Builder, stop: Dim | str, dtype: DTypeLike = DType.INT64) -> Tensor:
     """0, 1, …, stop - 1 in `dtype`, for a static or symbolic `stop`.
 
     Counting has no node of its own: a table of 1024 numbers is added to the multiples of 1024, which are counted the
     same way, so that n numbers take n additions. InvalidGraphError when the dtype cannot hold them.
     """
-    kind = DType(dtype)
+    require_builder(builder, "arange")
+    kind = element_type(dtype, builder.error)
     (length,) = builder.shape([stop])
     largest = builder.bounds(length)[1] - 1
     if not (kind.is_float or kind.is_integer) or (kind.is_integer and largest > kind.max):

@@ -8,9 +8,10 @@ from ..dtypes import DType
 from ..expr import product
 from .comparison import equal
 from .conversion import cast
+from .element_type import DTypeLike
 from .filled import arange
 from .movement import expand, reshape, unsqueeze
-from .operands import axis_of, need
+from .operands import axis_of, need, require_tensor
 from .shape import ShapeLike, wire
 
 if TYPE_CHECKING:
@@ -22,6 +23,8 @@ def gather(x: Tensor, indices: Tensor, axis: int) -> Tensor:
 
     Every other dim of `x` is at least the indices'. An index that is negative or too large gives 0, or false.
     """
+    require_tensor(x, "gather")
+    require_tensor(indices, "gather")
     x.builder.own(indices)
     need(indices, "an index", integers=True)
     if len(indices.shape) != len(x.shape):
@@ -35,6 +38,8 @@ def take(x: Tensor, indices: Tensor, axis: int = 0) -> Tensor:
 
     An index that is negative or too large gives zeros.
     """
+    require_tensor(x, "take")
+    require_tensor(indices, "take")
     x.builder.own(indices)
     axis = axis_of(x, axis)
     before, after = x.shape[:axis], x.shape[axis + 1 :]
@@ -48,6 +53,8 @@ def scatter(indices: Tensor, updates: Tensor, axis: int, shape: ShapeLike) -> Te
 
     An index that is negative or too large drops its update.
     """
+    require_tensor(indices, "scatter")
+    require_tensor(updates, "scatter")
     builder = updates.builder
     builder.own(indices)
     need(indices, "an index", integers=True)
@@ -58,7 +65,7 @@ def scatter(indices: Tensor, updates: Tensor, axis: int, shape: ShapeLike) -> Te
     return builder.append("scatter", updates.dtype, dims, **fields, shape=wire(dims))
 
 
-def one_hot(indices: Tensor, depth: int, dtype: DType | str = DType.FLOAT32) -> Tensor:
+def one_hot(indices: Tensor, depth: int, dtype: DTypeLike = DType.FLOAT32) -> Tensor:
     """1 where a new last axis of size `depth` counts to the index, else 0; zeros for an index out of range."""
     need(indices, "an index", integers=True)
     column = unsqueeze(cast(indices, DType.INT64), -1)

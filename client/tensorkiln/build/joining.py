@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ..expr import Dim, add, sub
+from .mistakes import OperandError
 from .movement import shrink, unsqueeze
-from .operands import adopt, axis_of
+from .operands import adopt, axis_of, require_tensor
 
 if TYPE_CHECKING:
     from .tensor import Tensor
@@ -15,8 +16,12 @@ if TYPE_CHECKING:
 
 def cat(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
     """The tensors one after the other along an axis; their other dims are equal."""
+    from .tensor import Tensor
+
+    if isinstance(tensors, Tensor):
+        raise OperandError("cat takes a list of tensors, as in cat([x, y], axis)")
     if not tensors:
-        raise TypeError("cat takes at least one tensor")
+        raise OperandError("cat takes at least one tensor")
     first = tensors[0]
     axis = axis_of(first, axis)
     for tensor in tensors[1:]:
@@ -47,6 +52,7 @@ def stack(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
 
 def split(x: Tensor, sizes: Sequence[Dim], axis: int = 0) -> tuple[Tensor, ...]:
     """`x` cut along an axis into parts of the given sizes, which add up to the dim."""
+    require_tensor(x, "split")
     axis = axis_of(x, axis)
     if add(*sizes) != x.shape[axis]:
         raise x.builder.error(f"the sizes add up to {add(*sizes)}, the dimension is {x.shape[axis]}")

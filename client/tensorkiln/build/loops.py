@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ..dtypes import DType
 from ..limits import MOST_TURNS
+from .operands import require_tensor
 from .shape import text
 
 if TYPE_CHECKING:
@@ -40,6 +41,8 @@ def while_loop(
     tensors as `carried`, of the same dtypes and shapes. InvalidGraphError when they do not.
     """
     given = [*carried, *reads]
+    for each in given:
+        require_tensor(each, "while_loop")
     if not carried:
         raise ValueError("a loop carries one tensor at least")
     builder = given[0].builder

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ..expr import Dim, add, floordiv, mul, neg, product
-from .operands import axes_of, axis_of
+from .operands import axes_of, axis_of, require_tensor
 from .shape import text, wire
 
 if TYPE_CHECKING:
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 def reshape(x: Tensor, *shape: Dim | str | Sequence[Dim | str]) -> Tensor:
     """`x` in row-major order with another shape of the same size; one dim may be -1 if an exact division gives it."""
+    require_tensor(x, "reshape")
     dims = _reshaped(x, _flat(shape))
     if dims == x.shape:
         return x
@@ -47,6 +48,7 @@ def _reshaped(x: Tensor, dims: list[Dim | str]) -> tuple[Dim, ...]:
 
 def permute(x: Tensor, *axes: int | Sequence[int]) -> Tensor:
     """`x.transpose(axes)` of NumPy: axis i of the result is axis `axes[i]` of `x`."""
+    require_tensor(x, "permute")
     order = tuple(axis_of(x, axis) for entry in axes for axis in ([entry] if isinstance(entry, int) else entry))
     if sorted(order) != list(range(len(x.shape))):
         raise x.builder.error(f"{order} does not permute the axes of a tensor of rank {len(x.shape)}")
@@ -74,6 +76,7 @@ def moveaxis(x: Tensor, source: int, destination: int) -> Tensor:
 
 def expand(x: Tensor, *shape: Dim | str | Sequence[Dim | str]) -> Tensor:
     """`numpy.broadcast_to`: dims of 1 are repeated; -1 keeps a dim; missing leading dims are added."""
+    require_tensor(x, "expand")
     wanted = _flat(shape)
     missing = len(wanted) - len(x.shape)
     if missing < 0:
@@ -97,6 +100,7 @@ def flip(x: Tensor, axis: int | Sequence[int] | None = None) -> Tensor:
 
 def shrink(x: Tensor, limits: Sequence[tuple[Dim, Dim]]) -> Tensor:
     """`x[b0:e0, b1:e1, …]` for `limits` (b, e), one pair an axis, with 0 <= b <= e <= dim."""
+    require_tensor(x, "shrink")
     if len(limits) != len(x.shape):
         raise x.builder.error(f"{len(limits)} limits do not fit a tensor of rank {len(x.shape)}")
     if all(begin == 0 and end == dim for (begin, end), dim in zip(limits, x.shape, strict=True)):
@@ -107,6 +111,7 @@ def shrink(x: Tensor, limits: Sequence[tuple[Dim, Dim]]) -> Tensor:
 
 def squeeze(x: Tensor, axis: int | Sequence[int] | None = None) -> Tensor:
     """`x` without the given dims of 1, or without every static 1. InvalidGraphError for a given dim that is not 1."""
+    require_tensor(x, "squeeze")
     axes = [i for i, dim in enumerate(x.shape) if dim == 1] if axis is None else axes_of(x, axis)
     if any(x.shape[i] != 1 for i in axes):
         raise x.builder.error(f"the axes {tuple(axes)} of {text(x.shape)} are not all of size 1")
@@ -115,6 +120,7 @@ def squeeze(x: Tensor, axis: int | Sequence[int] | None = None) -> Tensor:
 
 def unsqueeze(x: Tensor, axis: int | Sequence[int]) -> Tensor:
     """`numpy.expand_dims`: dims of 1 inserted where `axis` says, counted in the result."""
+    require_tensor(x, "unsqueeze")
     given = [axis] if isinstance(axis, int) else list(axis)
     rank = len(x.shape) + len(given)
     places = {place % rank for place in given if -rank <= place < rank}
@@ -136,6 +142,7 @@ def flatten(x: Tensor, start: int = 0, end: int = -1) -> Tensor:
 
 def view(x: Tensor, shape: Sequence[Dim], strides: Sequence[Dim], offset: Dim = 0) -> Tensor:
     """Element i of the result is element `offset + sum(i * strides)` of `x` in row-major order; they may overlap."""
+    require_tensor(x, "view")
     dims = x.builder.shape(shape)
     steps = [0 if dim == 1 else stride for dim, stride in zip(dims, strides, strict=True)]
     one = {"shape": wire(dims), "strides": wire(steps), "offset": wire([offset])[0], "mask": None}

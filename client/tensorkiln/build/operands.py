@@ -7,6 +7,10 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from ..expr import Expr
+from ..nearest import kind_of
+from .mistakes import OperandError
+
 if TYPE_CHECKING:
     from .tensor import Tensor
 
@@ -14,13 +18,32 @@ Scalar: TypeAlias = "bool | int | float | np.generic"
 Operand: TypeAlias = "Tensor | Scalar"
 
 
+def require_tensor(value: object, operation: str) -> None:
+    """OperandError for what is no tensor of a graph, such as an array."""
+    from .tensor import Tensor
+
+    if not isinstance(value, Tensor):
+        raise OperandError(f"{operation} takes a tensor of a graph, not {kind_of(value)}{_remedy(value)}")
+
+
+def _remedy(value: object) -> str:
+    if isinstance(value, Expr):
+        return f": dim_value(builder, {value}, dtype) makes one of a dimension"
+    if isinstance(value, np.ndarray):
+        return ": make it an input (builder.input) or a constant (builder.constant)"
+    if isinstance(value, bool | int | float | list | tuple | np.generic):
+        return ": builder.constant makes one of it"
+    return ""
+
+
 def adopt(value: Operand, like: Tensor) -> Tensor:
     """`value` as a tensor of `like`'s dtype; a NumPy scalar must have that dtype already, a Python scalar must fit it.
 
-    InvalidGraphError otherwise; TypeError for what is no operand at all, such as an array.
+    InvalidGraphError otherwise; OperandError for what is no operand at all, such as an array.
     """
     from .tensor import Tensor
 
+    require_tensor(like, "an operation of two operands")
     if isinstance(value, Tensor):
         like.builder.own(value)
         if value.dtype is not like.dtype:
@@ -31,11 +54,11 @@ def adopt(value: Operand, like: Tensor) -> Tensor:
     if isinstance(value, np.generic):
         if value.dtype != like.dtype.numpy:
             raise like.builder.error(
-                f"a NumPy {value.dtype} scalar meets {like.dtype}; cast it, or write a Python scalar"
+                f"a NumPy {value.dtype} scalar meets {like.dtype}; write a Python number, which takes that dtype"
             )
     elif not isinstance(value, bool | int | float):  # pyright: ignore[reportUnnecessaryIsInstance]  # callers are users
-        raise TypeError(
-            f"a {type(value).__name__} is no operand of a tensor; spell a table as builder.constant(array, dtype)"
+        raise OperandError(
+            f"{kind_of(value)} is no operand of a tensor{_remedy(value) or ': give a tensor or a number'}"
         )
     return like.builder.scalar(value, like.dtype)
 
@@ -48,11 +71,12 @@ def alike(a: Operand, b: Operand) -> tuple[Tensor, Tensor]:
         return a, adopt(b, a)
     if isinstance(b, Tensor):
         return adopt(a, b), b
-    raise TypeError("neither operand is a tensor; use builder.constant for one of them")
+    raise OperandError("neither operand is a tensor of a graph: make one of them an input, or a builder.constant")
 
 
 def need(x: Tensor, operation: str, *, floats: bool = False, integers: bool = False, bools: bool = False) -> None:
     """InvalidGraphError unless `x` is of one of the kinds of dtype that `operation` is defined for."""
+    require_tensor(x, operation)
     allowed = (floats and x.dtype.is_float) or (integers and x.dtype.is_integer) or (bools and x.dtype.is_bool)
     if not allowed:
         kinds = [name for name, given in (("floats", floats), ("integers", integers), ("bool", bools)) if given]
@@ -63,6 +87,7 @@ def need(x: Tensor, operation: str, *, floats: bool = False, integers: bool = Fa
 
 def axis_of(x: Tensor, axis: int) -> int:
     """`axis` counted from the front. InvalidGraphError when the tensor has no such axis."""
+    require_tensor(x, "a function with an axis")
     rank = len(x.shape)
     if not -rank <= axis < rank:
         raise x.builder.error(f"axis {axis} is out of range for a tensor of rank {rank}")
@@ -71,6 +96,7 @@ def axis_of(x: Tensor, axis: int) -> int:
 
 def axes_of(x: Tensor, axes: int | Sequence[int] | None) -> tuple[int, ...]:
     """Axes counted from the front, sorted; None stands for all. InvalidGraphError for one outside or given twice."""
+    require_tensor(x, "a function with axes")
     if axes is None:
         return tuple(range(len(x.shape)))
     given = [axes] if isinstance(axes, int) else list(axes)

@@ -9,7 +9,9 @@ import numpy as np
 from ..dtypes import DType
 from ..expr import ceildiv, mul, product
 from .bits import bit_or, bitcast, shift_left, shift_right
+from .element_type import DTypeLike, element_type
 from .movement import expand, reshape, shrink
+from .operands import require_tensor
 from .padding import pad
 
 if TYPE_CHECKING:
@@ -23,13 +25,15 @@ def _per_byte(x: Tensor, dtype: DType) -> int:
     return 8 // dtype.bits
 
 
-def unpack(packed: Tensor, dtype: DType | str, shape: ShapeLike) -> Tensor:
+def unpack(packed: Tensor, dtype: DTypeLike, shape: ShapeLike) -> Tensor:
     """The elements of `dtype`, of less than 8 bits, that `packed` has in row-major order, the first in the lowest bits.
 
     `packed` is uint8 of as many bytes as `shape` fills, the last one partly. InvalidGraphError for another dtype, or
     another number of bytes.
     """
-    builder, target = packed.builder, DType(dtype)
+    require_tensor(packed, "unpack")
+    builder = packed.builder
+    target = element_type(dtype, builder.error)
     count, dims = _per_byte(packed, target), builder.shape(shape)
     length, size = product(dims), ceildiv(product(dims), count)
     if packed.dtype is not DType.UINT8:
@@ -62,6 +66,7 @@ def pack(x: Tensor) -> Tensor:
 
     What is left of the last byte is zero. InvalidGraphError for another dtype.
     """
+    require_tensor(x, "pack")
     count, length = _per_byte(x, x.dtype), product(x.shape)
     size = ceildiv(length, count)
     codes = reshape(bitcast(x, DType.UINT8), (length,))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ..expr import Dim
 from .filled import full
+from .operands import require_tensor
 from .selection import where
 from .shape import wire
 
@@ -18,6 +19,7 @@ Padding = Sequence[tuple[Dim, Dim]]
 
 def pad(x: Tensor, widths: Padding, value: bool | int | float = 0) -> Tensor:
     """`numpy.pad` with a constant: `widths` is (before, after), one pair an axis, none negative."""
+    require_tensor(x, "pad")
     if len(widths) != len(x.shape):
         raise x.builder.error(f"{len(widths)} pad widths do not fit a tensor of rank {len(x.shape)}")
     for before, after in widths:

@@ -16,7 +16,7 @@ from .conversion import cast
 from .convolution import SpatialPadding, spatial_padding
 from .filled import ones
 from .movement import reshape
-from .operands import need
+from .operands import need, require_tensor
 from .padding import pad
 from .reduction import max_, sum_
 from .shape import at_least, at_most
@@ -45,6 +45,7 @@ def max_pool(
     `stride` is `size` unless told otherwise. With `ceil_mode`, a last window that starts inside the tensor or its
     leading padding counts even where it overhangs the end.
     """
+    require_tensor(x, "max_pool")
     over = window(x, size, size if stride is None else stride, dilation, rank)
     widths = _widths(x, over, spatial_padding(x, padding, rank), ceil_mode)
     lead = len(x.shape) - rank
@@ -67,6 +68,7 @@ def avg_pool(
 
     With `count_padding` the padding counts as zeros, but not what `ceil_mode` adds beyond it.
     """
+    require_tensor(x, "avg_pool")
     need(x, "avg_pool", floats=True)
     over = window(x, size, size if stride is None else stride, dilation, rank)
     given = spatial_padding(x, padding, rank)

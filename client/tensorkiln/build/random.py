@@ -9,10 +9,12 @@ from ..dtypes import DType
 from ..expr import product
 from .arithmetic import add, mul
 from .bits import shift_right
+from .builder_argument import require_builder
 from .conversion import cast
+from .element_type import DTypeLike, element_type
 from .filled import arange
 from .movement import reshape
-from .operands import Operand, alike
+from .operands import Operand, alike, require_tensor
 from .transcendental import cos, log, sqrt
 
 if TYPE_CHECKING:
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 
 def threefry(counter: Tensor, key: Operand) -> Tensor:
     """64 random bits for each uint64 counter under a uint64 key, which may be a scalar."""
+    require_tensor(counter, "threefry")
     builder = counter.builder
     if counter.dtype is not DType.UINT64:
         raise builder.error(f"a counter is uint64, not {counter.dtype}")
@@ -36,13 +39,15 @@ def random_bits(builder: Builder, shape: ShapeLike, key: Operand) -> Tensor:
 
     The key is a Python integer or a rank-0 uint64 tensor; use another key for every call.
     """
+    require_builder(builder, "random_bits")
     dims = builder.shape(shape)
     return reshape(threefry(arange(builder, product(dims), DType.UINT64), key), dims)
 
 
-def random_uniform(builder: Builder, shape: ShapeLike, key: Operand, dtype: DType | str = DType.FLOAT32) -> Tensor:
+def random_uniform(builder: Builder, shape: ShapeLike, key: Operand, dtype: DTypeLike = DType.FLOAT32) -> Tensor:
     """Floats uniform in [0, 1), as many bits as the dtype's significand has: multiples of 2**-24 in float32."""
-    return _unit_interval(random_bits(builder, shape, key), DType(dtype))
+    require_builder(builder, "random_uniform")
+    return _unit_interval(random_bits(builder, shape, key), element_type(dtype, builder.error))
 
 
 _SIGNIFICANT_BITS = {DType.FLOAT16: 11, DType.BFLOAT16: 8, DType.FLOAT32: 24, DType.FLOAT64: 53}
@@ -56,9 +61,10 @@ def _unit_interval(bits: Tensor, dtype: DType) -> Tensor:
     return mul(cast(shift_right(bits, 64 - kept), dtype), 2.0**-kept)
 
 
-def random_normal(builder: Builder, shape: ShapeLike, key: Operand, dtype: DType | str = DType.FLOAT32) -> Tensor:
+def random_normal(builder: Builder, shape: ShapeLike, key: Operand, dtype: DTypeLike = DType.FLOAT32) -> Tensor:
     """Floats of the normal distribution with mean 0 and variance 1, by Box and Muller's method from one word each."""
-    kind = DType(dtype)
+    require_builder(builder, "random_normal")
+    kind = element_type(dtype, builder.error)
     wide = DType.FLOAT64 if kind is DType.FLOAT64 else DType.FLOAT32
     bits = random_bits(builder, shape, key)
     # The low half, moved off zero, is the radius; the high half is the angle.

@@ -11,6 +11,7 @@ from .arithmetic import divide, mul, negate, sub
 from .bits import invert
 from .conversion import cast
 from .dimension import dim_value
+from .element_type import DTypeLike, element_type
 from .operands import axes_of, need
 from .transcendental import sqrt
 
@@ -28,20 +29,20 @@ def _reduce(kind: str, x: Tensor, axes: tuple[int, ...], keepdims: bool) -> Tens
     return x.builder.append("reduce_axis", x.dtype, shape, in_var=x.var, reduce_op_kind=kind, axes=list(axes))
 
 
-def _accumulate(kind: str, x: Tensor, axis: Axes, keepdims: bool, dtype: DType | str | None) -> Tensor:
-    result = x.dtype if dtype is None else DType(dtype)
+def _accumulate(kind: str, x: Tensor, axis: Axes, keepdims: bool, dtype: DTypeLike | None) -> Tensor:
+    result = x.dtype if dtype is None else element_type(dtype, x.builder.error)
     accumulator = DType.FLOAT32 if result.is_half else result
     return cast(_reduce(kind, cast(x, accumulator), axes_of(x, axis), keepdims), result)
 
 
-def sum_(x: Tensor, axis: Axes = None, keepdims: bool = False, dtype: DType | str | None = None) -> Tensor:
+def sum_(x: Tensor, axis: Axes = None, keepdims: bool = False, dtype: DTypeLike | None = None) -> Tensor:
     """The sum over the axes, in `dtype` if given, else in that of `x`; 0 of none. Bools need a dtype to count in."""
     if dtype is None:
         need(x, "sum", floats=True, integers=True)
     return _accumulate("sum", x, axis, keepdims, dtype)
 
 
-def prod(x: Tensor, axis: Axes = None, keepdims: bool = False, dtype: DType | str | None = None) -> Tensor:
+def prod(x: Tensor, axis: Axes = None, keepdims: bool = False, dtype: DTypeLike | None = None) -> Tensor:
     """The product over the axes, in `dtype` if given, else in the dtype of `x`; 1 of none."""
     if dtype is None:
         need(x, "prod", floats=True, integers=True)

@@ -10,7 +10,7 @@ from .comparison import equal, is_nan
 from .dimension import dim_value
 from .filled import arange
 from .movement import flatten, reshape
-from .operands import axis_of
+from .operands import axis_of, require_tensor
 from .reduction import max_
 from .selection import where
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 def argmax(x: Tensor, axis: int | None = None, keepdims: bool = False) -> Tensor:
     """The int64 position of the first greatest element along the axis, or of the flattened tensor; a NaN wins."""
+    require_tensor(x, "argmax")
     if axis is None:
         flat = argmax(flatten(x), 0)
         return reshape(flat, (1,) * len(x.shape)) if keepdims else flat
@@ -36,4 +37,5 @@ def argmax(x: Tensor, axis: int | None = None, keepdims: bool = False) -> Tensor
 
 def argmin(x: Tensor, axis: int | None = None, keepdims: bool = False) -> Tensor:
     """The int64 position of the first least element along the axis, or of the flattened tensor; a NaN wins."""
+    require_tensor(x, "argmin")
     return argmax(negate(x) if x.dtype.is_float else invert(x), axis, keepdims)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Protocol, TypeAlias
 
 from ..expr import Dim, maximum, minimum, product, sub, to_wire
+from ..nearest import quoted
 
 Shape: TypeAlias = tuple[Dim, ...]
 ShapeLike: TypeAlias = "Sequence[Dim | str]"
@@ -25,6 +26,26 @@ def wire(dims: Sequence[Dim]) -> list[Any]:
 def text(dims: Sequence[Dim]) -> str:
     """Dims as a message shows them."""
     return f"({', '.join(map(str, dims))})"
+
+
+def shape_problem(shape: object) -> str:
+    """What to say of a shape that is no sequence of dims."""
+    if isinstance(shape, int | str):
+        return f"a shape is a tuple of dimensions, such as ({shape!r},), not {quoted(shape)}"
+    return f"a shape is a tuple of dimensions, such as (n, 64), not {quoted(shape)}"
+
+
+def dim_problem(dim: object, problem: str) -> str:
+    """What to say of what is no dim."""
+    if dim is None:
+        return (
+            'None is no dimension: declare a symbol for a size that is not known, as in n = builder.symbol("n", 1, 64)'
+        )
+    if isinstance(dim, float) and dim.is_integer():
+        return f"{dim!r} is no dimension; write {int(dim)}"
+    if isinstance(dim, str):
+        return f"{quoted(dim)} is no name of a symbol; write arithmetic with what builder.symbol returns, as in n * 2"
+    return f"{quoted(dim)} is no dimension: {problem}"
 
 
 def row_major_strides(shape: Sequence[Dim]) -> Shape:

@@ -37,6 +37,8 @@ def getitem(x: Tensor, key: Index | Tensor | tuple[Index, ...]) -> Tensor:
     from .tensor import Tensor
 
     if isinstance(key, Tensor):
+        if key.dtype.is_bool:
+            raise x.builder.error("a mask takes as many elements as its values say, and shapes cannot; use where")
         return take(x, key)
     keys = list(key) if isinstance(key, tuple) else [key]
     named = sum(entry is not None and entry is not Ellipsis for entry in keys)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
 
 from ..dtypes import DType
 from . import (
@@ -26,7 +28,10 @@ from . import (
     slicing,
     transcendental,
 )
+from .mistakes import OperandError, UnknownNameError
+from .numpy_functions import write_function, write_ufunc
 from .operands import Operand
+from .other_names import METHODS, no_such
 
 if TYPE_CHECKING:
     from .builder import Builder
@@ -45,20 +50,66 @@ class Tensor:
     dtype: DType
     shape: Shape
 
-    __array_ufunc__ = None  # NumPy then leaves `array + tensor` to us, which refuses it by name.
-
     @property
     def rank(self) -> int:
         return len(self.shape)
+
+    ndim = rank
+
+    @property
+    def T(self) -> Tensor:
+        """The tensor with its axes in reversed order."""
+        return movement.permute(self, list(reversed(range(len(self.shape)))))
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *operands: Any, **options: Any) -> Any:
+        return write_ufunc(ufunc, method, operands, options)
+
+    def __array_function__(self, function: Any, types: Any, arguments: tuple[Any, ...], options: Any) -> Any:
+        return write_function(function, arguments, options)
+
+    if not TYPE_CHECKING:  # for which there are no other names
+
+        def __getattr__(self, name: str) -> NoReturn:
+            if name.startswith("__") or name in Tensor.__slots__:
+                raise AttributeError(name)
+            raise UnknownNameError(no_such("a tensor", name, dir(Tensor), METHODS))
 
     def __repr__(self) -> str:
         return f"Tensor(v{self.var}: {self.dtype}[{', '.join(map(str, self.shape))}])"
 
     def __bool__(self) -> NoReturn:
-        raise TypeError("a tensor has no truth value while the graph is being written; use where, & or |")
+        raise OperandError("a tensor has no truth value while the graph is being written; use where, & or |")
 
     def __iter__(self) -> NoReturn:
-        raise TypeError("a tensor is not iterable; use split or x[i]")
+        raise OperandError("a tensor is not iterable; use split or x[i]")
+
+    def __len__(self) -> int:
+        """The size of the first axis. OperandError where that is symbolic, or there is none."""
+        if self.shape and isinstance(self.shape[0], int):
+            return self.shape[0]
+        raise OperandError(f"{self!r} has no length that is known while the graph is being written; use x.shape")
+
+    def _no_number(self, *given: object) -> NoReturn:
+        raise OperandError(
+            "a tensor has no values while the graph is being written: compile the graph, call the program, "
+            "and take the number from what it returns"
+        )
+
+    __float__ = __int__ = __index__ = __complex__ = __array__ = _no_number
+
+    def __setitem__(self, key: object, value: object) -> NoReturn:
+        raise OperandError("a tensor cannot be changed; make another by where, scatter, cat or pad")
+
+    def __call__(self, *given: object) -> NoReturn:
+        raise OperandError("a tensor is no function: the program that a graph compiles to is called with arrays")
+
+    def __round__(self, digits: int | None = None) -> Tensor:
+        if digits:
+            raise OperandError("round rounds a tensor to whole numbers; scale it before and after for digits")
+        return rounding.rint(self)
+
+    def __divmod__(self, other: Operand) -> tuple[Tensor, Tensor]:
+        return division.floor_divide(self, other), division.floor_remainder(self, other)
 
     def __hash__(self) -> int:
         return id(self)

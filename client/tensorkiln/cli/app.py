@@ -19,8 +19,11 @@ _COMMANDS: Final = {
     "run": "run:run",
     "tune": "tune:tune",
     "validate": "validate:validate",
+    "bench": "bench:bench",
     "explain": "explain:explain",
     "report": "report_page:report",
+    "convert": "convert:convert",
+    "targets": "list_targets:targets",
     "doctor": "doctor:doctor",
 }
 """The module and the function of each command."""

@@ -102,19 +102,27 @@ def _write(path: Path, content: bytes) -> None:
 
 def _stage_files(program: CompiledProgram) -> list[tuple[str, Path]]:
     return [
-        (stage.name, Path(program.digest[:12]) / f"{index:02}-{stage.name}.txt")
+        (stage.name, Path(program.digest[:12]) / f"{index:02}-{stage.name}{_suffix(stage.name, program)}")
         for index, stage in enumerate(program.stages)
         if stage.dump is not None
     ]
 
 
+def _suffix(stage: str, program: CompiledProgram) -> str:
+    """By which an editor knows the language: LLVM IR, an assembler's, and MLIR of every other stage."""
+    assembler = ".ptx" if program.target.kind == "cuda" else ".s"
+    return {"translate": ".ll", "codegen": assembler}.get(stage, ".mlir")
+
+
 def _summary(targets: Sequence[str], programs: Sequence[CompiledProgram]) -> Table:
+    """A row for each target. What was compiled earlier takes no time now."""
     table = Table("target", "digest", "cache", "kernels", "buffers", "compiled in")
     for target, program in zip(targets, programs, strict=True):
         seconds = sum(stage.seconds for stage in program.stages)
+        taken = f"{seconds * 1e3:.1f} ms" if seconds and program.cache.status != "hit" else ""
         cache = f"{program.cache.status} ({program.cache.reason})" if program.cache.reason else program.cache.status
         counts = (str(len(program.kernels)), str(len(program.buffers)))
-        table.add_row(target, program.digest[:12], cache, *counts, f"{seconds * 1e3:.1f} ms")
+        table.add_row(target, program.digest[:12], cache, *counts, taken)
     return table
 
 

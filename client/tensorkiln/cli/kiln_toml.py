@@ -20,8 +20,9 @@ from pydantic import AfterValidator, Field, StrictBool, StrictFloat, StrictInt, 
 from ..errors import RequestError
 from ..nodes.base import Record
 from ..options import CompileOptions
+from ..reasons import reason
 from ..target import Target
-from .targets import full_name
+from ..target_names import full_name
 
 FILE: Final = "kiln.toml"
 MAX_BYTES: Final = 1 << 20
@@ -160,7 +161,7 @@ def _said(error: ValidationError) -> str:
         return f"{_key(keys)} is no setting{near}"
     # What follows the name of a setting are the forms that were tried.
     depth = 2 if keys[0] != "models" else 4
-    return f"{_key(keys[:depth])} is {str(first['input'])[:_SHOWN]!r}: {first['msg'].removeprefix('Value error, ')}"
+    return f"{_key(keys[:depth])} is {str(first['input'])[:_SHOWN]!r}: {reason(first, subject='it')}"
 
 
 def _known(table: Sequence[str]) -> Iterator[str]:

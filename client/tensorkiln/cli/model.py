@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 from shlex import quote
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
@@ -28,6 +28,9 @@ from ..stablehlo import StableHlo
 from .dims import Dims
 from .kiln_toml import FILE, ModelSettings, nearest, settings_of
 
+if TYPE_CHECKING:
+    from ..frontends.model import Model as SavedModel
+
 Connect: TypeAlias = Callable[[], Client]
 """Gives a client, for the formats that a service translates."""
 Constants: TypeAlias = Mapping[str, Any]
@@ -36,10 +39,11 @@ _OF_FILES: Final = (InvalidGraphError, UnsupportedGraphError, LimitExceededError
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A graph, and the arrays bound to some of its input vars."""
+    """A graph, and the arrays bound to some of its input vars; `named` has the names too, where the format has them."""
 
     graph: WrittenGraph
     parameters: dict[int, np.ndarray] = field(default_factory=dict[int, np.ndarray])
+    named: SavedModel | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +135,7 @@ def _saved(path: Path, dims: Dims, constants: Constants, connect: Connect) -> Mo
 
     loaded = SavedModel.load(path)
     _refuse(dims, loaded.graph)
-    return Model(loaded.graph, dict(loaded.parameters))
+    return Model(loaded.graph, dict(loaded.parameters), loaded)
 
 
 def _refuse(dims: Dims, graph: Graph) -> None:
@@ -148,21 +152,21 @@ def _onnx(path: Path, dims: Dims, constants: Constants, connect: Connect) -> Mod
     from ..frontends import onnx
 
     loaded = onnx.load(path, symbols=dims, constants=constants)
-    return Model(loaded.graph, dict(loaded.parameters))
+    return Model(loaded.graph, dict(loaded.parameters), loaded)
 
 
 def _torch(path: Path, dims: Dims, constants: Constants, connect: Connect) -> Model:
     from ..frontends import torch
 
     loaded = torch.load(path, symbols=dims)
-    return Model(loaded.graph, dict(loaded.parameters))
+    return Model(loaded.graph, dict(loaded.parameters), loaded)
 
 
 def _jax(path: Path, dims: Dims, constants: Constants, connect: Connect) -> Model:
     from ..frontends import jax
 
     loaded = jax.load(path, symbols=dims, client=connect()).model
-    return Model(loaded.graph, dict(loaded.parameters))
+    return Model(loaded.graph, dict(loaded.parameters), loaded)
 
 
 def _module_text(path: Path, dims: Dims, constants: Constants, connect: Connect) -> Model:

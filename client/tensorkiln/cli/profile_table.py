@@ -8,7 +8,7 @@ from statistics import median
 import numpy as np
 from rich.table import Table
 
-from ..runtime.profile import ItemProfile
+from ..runtime.item_profile import ItemProfile
 
 _SHOWN_ELEMENTS = 8
 

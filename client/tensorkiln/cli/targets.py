@@ -3,16 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
 
-_KINDS: Final = {"sm_": "cuda:", "gfx": "rocm:", "x86-64": "cpu:", "aarch64": "cpu:"}
-
-
-def full_name(text: str) -> str:
-    """A target by its name, or by the part of it that says enough."""
-    name = text.strip()
-    prefix = next((kind for begin, kind in _KINDS.items() if name.startswith(begin)), "")
-    return prefix + name
+from ..target_names import full_name
 
 
 def full_names(texts: Iterable[str]) -> tuple[str, ...]:

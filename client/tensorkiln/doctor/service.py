@@ -117,7 +117,10 @@ def _caller(answer: Answer, settings: Settings) -> Finding:
     if answer.status != 200 or not isinstance(scopes, list):
         return warn("credential", answer.told, "the service is an older one, which does not say whom it sees")
     if answer.body.get("is_local"):
-        return ok("credential", "none is asked for")
+        if settings.api_key is None:
+            return ok("credential", "none is asked for")
+        advice = "leave KILN_API_KEY out, or make a key with `python -m service.identity make`, from which on it asks"
+        return warn("credential", "the service asks for none, and does not look at the key that is sent", advice)
     has = [told(scope) for scope in scopes]
     named = f"{told(answer.body.get('name'))} of {told(answer.body.get('tenant'))}, with {', '.join(has)}"
     lacking = sorted(_NEEDED - frozenset(has))

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 from pydantic import PlainSerializer, PlainValidator, WithJsonSchema
 
 from ..limits import MAX_EXPRESSION_DEPTH, MAX_EXPRESSION_TERMS
+from ..nearest import quoted
 from .algebra import (
     MAX_TERMS,
     Atom,
@@ -89,7 +90,10 @@ def _read(value: object, most_levels: int, most_terms: int, level: int) -> Dim:
 @lru_cache(1024)
 def _symbol(name: str) -> Dim:
     if not _SYMBOL.fullmatch(name):
-        raise ExprError(f"a symbol's name matches {SYMBOL_PATTERN}")
+        raise ExprError(
+            f"{quoted(name)} is no name of a symbol, which is letters, digits, _ and .; "
+            'arithmetic is spelled as {"op": "mul", "args": ["n", 2]}'
+        )
     return symbol(name)
 
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ..errors import CallInputError, UnsupportedGraphError
 from ..graph import Graph
 from ..program import Program
 from ..sdk.asked import NATIVE, OptionsSource, TargetSource
+from ..show.html_table import size_text
+from ..show.program import program_html, program_line
+from ..show.signature import Signature, signature_of_graph
 from .model_file import Array, Parts, read_model, write_model
 from .solve_symbols import ArgumentSymbols
 
@@ -32,6 +35,22 @@ class Model:
     parameters: Mapping[int, Array]
     inputs: Mapping[str, int]
     outputs: Mapping[str, int]
+
+    @property
+    def signature(self) -> Signature:
+        """What the model takes and gives, by its names, without its parameters."""
+        whole = signature_of_graph(self.graph)
+        named = {var: name for name, var in self.inputs.items()}
+        given = [replace(each, name=named[each.var]) for each in whole.inputs if each.var in named]
+        made = [replace(each, name=name) for each, name in zip(whole.outputs, self.outputs, strict=True)]
+        return Signature(whole.name or "model", tuple(given), tuple(made), whole.symbols)
+
+    def __repr__(self) -> str:
+        size = sum(array.nbytes for array in self.parameters.values())
+        return f"<Model {self.signature}, {len(self.parameters)} parameters of {size_text(size)}>"
+
+    def _repr_html_(self) -> str:
+        return self.signature.html()
 
     def arguments(self, /, **inputs: Array) -> tuple[Array, ...]:
         """All input arrays in the order of `graph.input_vars`. CallInputError when a name is missing or unknown."""
@@ -105,6 +124,22 @@ class CompiledModel:
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     symbols: ArgumentSymbols
+
+    @property
+    def signature(self) -> Signature:
+        """What a call takes and gives, by the model's names."""
+        found = self.program.signature
+        return replace(
+            found,
+            inputs=tuple(replace(each, name=name) for each, name in zip(found.inputs, self.inputs, strict=True)),
+            outputs=tuple(replace(each, name=name) for each, name in zip(found.outputs, self.outputs, strict=True)),
+        )
+
+    def __repr__(self) -> str:
+        return program_line("CompiledModel", self.program.compiled, self.signature)
+
+    def _repr_html_(self) -> str:
+        return program_html(self.program.compiled, self.signature)
 
     def __call__(self, /, *arrays: Any, **named: Any) -> dict[str, Any]:
         """Run once: positions first, then names. Symbols have the values that the shapes of the arrays give them.

@@ -1,9 +1,10 @@
-"""Pydantic's verdict on a wire object, told as one of our errors with JSON Pointers."""
+"""Pydantic's verdict on a graph, told as one of our errors with JSON Pointers."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 from typing import Any, cast
 
 import numpy as np
@@ -12,8 +13,27 @@ from pydantic_core import ErrorDetails, from_json
 
 from ..errors import InvalidGraphError, LimitExceededError, TensorkilnError, UnsupportedGraphError
 from ..limits import MAX_JSON_DEPTH, MAX_NODES, MAX_RANK, MAX_SYMBOLS
+from ..nearest import did_you_mean, nearest, quoted
+from ..not_json import is_path, path_for_graph
+from ..reasons import reason
+from .other_names import MEANT
 
 MAX_POINTERS = 16
+Location = tuple[int | str, ...]
+
+_EXTRA = "extra_forbidden"
+_OTHER_FIELDS = {
+    "type": "dtype",
+    "kind": "node",
+    "inputs": "input_vars",
+    "outputs": "output_vars",
+    "version": "schema",
+    "min": "min_val",
+    "max": "max_val",
+    "output": "out_var",
+    "out": "out_var",
+}
+_OF_REQUESTS = ("target", "targets", "options")
 _LIST_LIMITS = {MAX_NODES: "nodes", MAX_SYMBOLS: "symbols", MAX_RANK: "rank"}
 
 
@@ -55,6 +75,9 @@ def translate_json(error: ValidationError, text: str | bytes) -> TensorkilnError
     except TypeError:
         return InvalidGraphError("the graph is not JSON: a string has an unpaired surrogate")
     except ValueError as cause:
+        plain = text if isinstance(text, str) else text.decode("utf-8", "replace")
+        if is_path(plain):
+            return InvalidGraphError(path_for_graph(plain))
         if "recursion limit" not in str(cause):
             return InvalidGraphError(f"the graph is not JSON: {cause}")
         depth = json_depth(text)
@@ -68,29 +91,105 @@ def translate_json(error: ValidationError, text: str | bytes) -> TensorkilnError
 
 
 def translate(error: ValidationError, data: object) -> TensorkilnError:
-    """The error for the object `data` that pydantic refused."""
+    """The error for the object `data` that pydantic refused. A field that is misspelt comes before all else."""
     found = error.errors(include_url=False, include_input=False)
     for detail in found:
         limit = _limit(detail, data)
         if limit is not None:
             return limit
-    reasons = {_pointer(detail, data): _reason(detail) for detail in found}
-    pointer, reason = next(iter(reasons.items()))
+    misspelt = _misspelt(found)
+    paired = set(misspelt.values())
+    first = [detail for detail in found if detail["type"] == _EXTRA]
+    others = [detail for detail in found if detail["type"] != _EXTRA and detail["loc"] not in paired]
+    # Of the forms that a value may have, the last one says most.
+    wrong = {_pointer(detail, data): detail for detail in (*first, *others)}
+    pointer, detail = next(iter(wrong.items()))
     if pointer == "/schema" and _is_other_schema(data):
         return UnsupportedGraphError(
             "the schema version is not supported; this version reads schema 1", pointers=[pointer]
         )
-    others = f"; and {len(reasons) - 1} more" if len(reasons) > 1 else ""
-    return InvalidGraphError(f"{reason}{others}", pointers=list(reasons)[:MAX_POINTERS])
+    said = _unknown(detail, misspelt) if detail["type"] == _EXTRA else _reason(detail, data)
+    more = f"; and {len(wrong) - 1} more" if len(wrong) > 1 else ""
+    return InvalidGraphError(f"{said}{more}", pointers=list(wrong)[:MAX_POINTERS])
 
 
 def _is_other_schema(data: object) -> bool:
     return isinstance(data, dict) and type(cast("dict[str, object]", data).get("schema")) is int
 
 
-def _reason(detail: ErrorDetails) -> str:
-    field = next((step for step in reversed(detail["loc"]) if isinstance(step, str) and step.isidentifier()), "")
-    return f"{field}: {detail['msg']}" if field else detail["msg"]
+def _misspelt(found: list[ErrorDetails]) -> dict[Location, Location]:
+    """Where a field is that does not exist, and where one like it is missing: of the first ones, which are told."""
+    beside: dict[Location, dict[str, Location]] = {}
+    for detail in found:
+        if detail["type"] == "missing":
+            beside.setdefault(detail["loc"][:-1], {})[str(detail["loc"][-1])] = detail["loc"]
+    pairs: dict[Location, Location] = {}
+    for detail in islice((each for each in found if each["type"] == _EXTRA), MAX_POINTERS):
+        lacking = beside.get(detail["loc"][:-1], {})
+        meant = nearest(str(detail["loc"][-1]), lacking, _OTHER_FIELDS)
+        if meant in lacking:
+            pairs[detail["loc"]] = lacking.pop(meant)
+    return pairs
+
+
+def _unknown(detail: ErrorDetails, misspelt: Mapping[Location, Location]) -> str:
+    *place, name = detail["loc"]
+    if detail["loc"] in misspelt:
+        return f"there is no field {quoted(name)}; did you mean {misspelt[detail['loc']][-1]}?"
+    if name == "graph" and not place:
+        return 'the graph is inside of a field "graph", as in a request: give what is in that field'
+    if name in _OF_REQUESTS and not place:
+        return f"a graph has no field {name}: it stands beside the graph, as an argument of compile or in the request"
+    known = _fields_at(place)
+    listed = f"; known are {', '.join(known)}" if known else ""
+    return f"there is no field {quoted(name)}{did_you_mean(str(name), known) or listed}"
+
+
+def _reason(detail: ErrorDetails, data: object) -> str:
+    path, value = _walk(detail, data)
+    match detail["type"]:
+        case "union_tag_invalid":
+            return _no_such_kind(str(detail.get("ctx", {}).get("tag", "")))
+        case "union_tag_not_found":
+            return 'a node has a field "node" that says its kind, such as "binop"'
+        case "missing" if detail["loc"] == ("schema",):
+            return 'the field schema is missing: write "schema": 1'
+        case _ if "[key]" in detail["loc"]:
+            *_, field, key = detail["loc"][: detail["loc"].index("[key]")]
+            return f'{quoted(key)} is no key of {field}, whose keys are numbers of vars, as "0"'
+        case "model_type" | "model_attributes_type" if not path:
+            return f"a graph is a JSON object, not {quoted(data)}"
+        case _:
+            return reason(detail, value)
+
+
+def _no_such_kind(tag: str) -> str:
+    from .program import NODE_KINDS
+
+    meant = MEANT.get(tag) or MEANT.get(nearest(tag, MEANT) or "") if nearest(tag, NODE_KINDS) is None else None
+    hint = f"; {meant}" if meant else did_you_mean(tag, NODE_KINDS) or "; GET /capabilities lists the kinds"
+    return f"there is no node {quoted(tag)}{hint}"
+
+
+def _fields_at(place: Sequence[int | str]) -> list[str]:
+    """The fields that an object of a graph has at a place of pydantic's; none where it is no such object."""
+    from .program import NODE_KINDS
+    from .symbolic import SymVar
+
+    match place:
+        case []:
+            return ["schema", "name", "nodes", "vars_metadata", *_VARS, "symbolic_vars"]
+        case ["vars_metadata", _]:
+            return ["dtype", "shape", "device"]
+        case ["symbolic_vars", _]:
+            return [*SymVar.model_fields]
+        case [*_, str(kind)] if kind in NODE_KINDS:
+            return [*NODE_KINDS[kind].model_fields]
+        case _:
+            return []
+
+
+_VARS = ("input_vars", "parameter_vars", "output_vars")
 
 
 def _limit(detail: ErrorDetails, data: object) -> LimitExceededError | None:

@@ -54,7 +54,8 @@ def bind_symbols(declared: Sequence[SymVar], given: Mapping[str, int]) -> dict[s
     for name in given:
         if name not in known:
             expected = f"it takes {', '.join(sorted(known))}" if known else "it takes none"
-            raise CallBoundsError(f"the program has no symbol {name}; {expected}")
+            hint = "; arrays are passed by position" if hasattr(given[name], "__len__") else ""
+            raise CallBoundsError(f"the program has no symbol {name}; {expected}{hint}")
     return {symbol.name: _bound_value(symbol, given) for symbol in declared}
 
 

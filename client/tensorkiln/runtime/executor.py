@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
@@ -15,16 +14,17 @@ from ..spec import CompiledProgram
 from .arguments import fixed_specs, input_specs, least_values
 from .blocks import BlockPool
 from .call_sizes import call_sizes
+from .clock import Clock
 from .frame import Frame
 from .host_arrays import accept, accept_results
 from .host_launch import HostLaunch, host_launches
+from .item_profile import ItemProfile, Span, item_profile
 from .layout import lay_out
 from .loaded import LoadedProgram, load_program
 from .memory import Array, Block, address_of, no_room
 from .outline import Outline
 from .plan import Plan, make_plan, named_output
 from .plans import Plans, Specs
-from .profile import ItemProfile, item_profile
 from .short_calls import ShortCalls
 from .threads import MAX_THREADS, available_processors
 
@@ -69,6 +69,15 @@ class Executor:
     @property
     def compiled(self) -> CompiledProgram:
         return self._loaded.program
+
+    @property
+    def bound(self) -> tuple[int, ...]:
+        """The vars of the graph that have their arrays already."""
+        return tuple(var for var in self._resident if var >= 0)
+
+    def given(self) -> Mapping[int, Array]:
+        """The arrays of those."""
+        return {var: self._resident[var] for var in self.bound}
 
     def bind(self, params: Mapping[int, Array]) -> Executor:
         """An executor with more inputs fixed; it shares code, constants and blocks with this one.
@@ -140,14 +149,17 @@ class Executor:
         plan = self._plans.find(symbols) or self._plans.make(symbols, lambda specs: accept(specs, arrays))
         held, addresses = accept(plan.inputs, arrays)
         block = self._pool.take(plan.block_size)
-        spent: list[int] = []
+        spent: list[tuple[int, int, tuple[Span, ...]]] = []
+        clock = Clock()
         try:
             frame = self._frame(plan, block)
-            self._execute(plan, frame, block, addresses, around=lambda step: spent.append(_timed(step)))
+            self._execute(plan, frame, block, addresses, around=lambda step: spent.append(clock.timed(step)))
         finally:
             self._pool.give(block)
         del held
-        return tuple(item_profile(step, ns) for step, ns in zip(plan.steps, spent, strict=True))
+        return tuple(
+            item_profile(step, ns, start, spans) for step, (start, ns, spans) in zip(plan.steps, spent, strict=True)
+        )
 
     def planned_peak_bytes(self, symbols: Mapping[str, int]) -> int:
         """Bytes that a call at `symbols` allocates."""
@@ -226,9 +238,3 @@ def inner_plan(outer: LoadedProgram, threads: int, symbols: Mapping[str, int], n
     loaded = outer.inner[number]
     outline = loaded.outlines.whole
     return _plan(loaded, outline, threads, {}, input_specs(outline.phase.inputs, symbols), (), symbols)
-
-
-def _timed(step: Callable[[], object]) -> int:
-    start = time.perf_counter_ns()
-    step()
-    return time.perf_counter_ns() - start

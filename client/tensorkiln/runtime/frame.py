@@ -89,7 +89,7 @@ class Frame:
         ]
         if len(shares) == 1:
             return partial(step.function, *shares[0])
-        return partial(_run_shares, step.function, shares)
+        return partial(run_shares, step.function, shares)
 
     def _pointers(self, step: HostLaunch, worker: int) -> ctypes.Array[ctypes.c_void_p]:
         """The pointer array that one worker passes to the kernel."""
@@ -119,7 +119,7 @@ class Frame:
         return view
 
 
-def _run_shares(function: Callable[..., None], shares: Sequence[tuple[int, int, int, int]]) -> None:
+def run_shares(function: Callable[..., None], shares: Sequence[tuple[int, int, int, int]]) -> None:
     """One share on this thread, the others on the pool; returns when all are done, also when it is interrupted."""
     pool = worker_pool()
     pending: list[Future[None]] = []

@@ -1,42 +1,57 @@
-"""What the items of a program took in one run."""
+"""A run of a program, item by item, and the files that it is written to."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Literal
+import os
+from collections.abc import Iterable
+from pathlib import PurePath
 
-from ..launch import LaunchDims
-from .loops import LoopStep
-from .steps import CallbackStep, Launch, TransferStep
+from ..errors import RequestError
+from ..whole_file import whole_file
+from .item_profile import ItemProfile
+from .machine import measured
+from .roofline import roofline
+from .trace_file import trace_of
 
-StepKind = Literal["kernel", "memory_transfer", "host_callback", "loop"]
 
+class Profile(tuple[ItemProfile, ...]):
+    """The items of one run in order of execution; `title` says of what, `is_gpu` where, `threads` on how many."""
 
-@dataclass(frozen=True, slots=True)
-class ItemProfile:
-    """Nanoseconds of one item; `launch` is that of a kernel, `threads` how many threads of the host it ran on.
-
-    `estimate_ns` is what the compiler estimated for one of them; 0 where it did not.
-    """
-
-    item_id: int
-    op: StepKind
-    name: str
-    ns: int
-    launch: LaunchDims | None
+    title: str
+    is_gpu: bool
     threads: int
-    estimate_ns: int = 0
 
+    def __new__(
+        cls, items: Iterable[ItemProfile] = (), title: str = "program", *, is_gpu: bool = False, threads: int = 1
+    ) -> Profile:
+        made = super().__new__(cls, items)
+        made.title, made.is_gpu, made.threads = title, is_gpu, threads
+        return made
 
-def item_profile(step: Launch | TransferStep | CallbackStep | LoopStep[Any], ns: int) -> ItemProfile:
-    """The profile of `step`, which took `ns` nanoseconds."""
-    if isinstance(step, Launch):
-        return ItemProfile(step.item_id, "kernel", step.name, ns, step.launch, step.workers)
-    return ItemProfile(step.item_id, _KINDS[type(step)], step.name, ns, None, 1)
+    def __getnewargs_ex__(self) -> tuple[tuple[tuple[ItemProfile, ...], str], dict[str, object]]:
+        return (tuple(self), self.title), {"is_gpu": self.is_gpu, "threads": self.threads}
 
+    @property
+    def ns(self) -> int:
+        """What all items took together."""
+        return sum(item.ns for item in self)
 
-_KINDS: dict[type, StepKind] = {
-    TransferStep: "memory_transfer",
-    CallbackStep: "host_callback",
-    LoopStep: "loop",
-}
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the run as a trace, `.json`, which Perfetto and Chrome show, or its roofline, `.svg`.
+
+        The roofs are what this machine does, measured now; a run on a GPU has none. RequestError for another suffix,
+        OSError when it cannot be written.
+        """
+        content = self.rendered(PurePath(path).suffix)
+        with whole_file(path) as file:
+            file.write(content)
+
+    def rendered(self, suffix: str) -> bytes:
+        """What `save` writes to a file of this suffix."""
+        match suffix.lower():
+            case ".json":
+                return trace_of(self.title, self, is_gpu=self.is_gpu)
+            case ".svg":
+                return roofline(self.title, self, None if self.is_gpu else measured(self.threads)).encode()
+            case _:
+                raise RequestError(f"a profile is saved as .json, a trace, or as .svg, a roofline, not as {suffix!r}")

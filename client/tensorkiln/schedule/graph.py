@@ -90,6 +90,18 @@ class Schedule(Record):
             estimated_runtime_ns=sum_estimated_runtime_ns(critical_path, analysis),
         )
 
+    def __repr__(self) -> str:
+        from ..show.program import schedule_line
+
+        return schedule_line(self)
+
+    __str__ = __repr__
+
+    def _repr_html_(self) -> str:
+        from ..show.program import schedule_html
+
+        return schedule_html(self)
+
     @property
     def execution_order(self) -> tuple[int, ...]:
         """Ids in the order of execution: by id where ids already follow the dependencies, else topological."""

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ConfigDict, RootModel, ValidationError
 
 from ..errors import NotFoundError, UnavailableError
+from ..reasons import reason
 from ..trust.programs import Answered
 from ..trust.record import SignedRecord
 from .asked import Asked
@@ -47,10 +48,10 @@ def read(model: type[Model], answer: bytes) -> Model:
     try:
         return model.model_validate_json(answer)
     except ValidationError as error:
-        first = error.errors()[0]
+        first = error.errors(include_input=False)[0]
         where = "/" + "/".join(str(part) for part in first["loc"])
         raise UnavailableError(
-            f"The service's answer is not one that this SDK understands (at {where}: {first['msg']}); "
+            f"The service's answer is not one that this SDK understands (at {where}: {reason(first)}); "
             "use the same version of both."
         ) from None
 

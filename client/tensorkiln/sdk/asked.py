@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -9,9 +10,12 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from pydantic import ValidationError
 
 from ..errors import RequestError
-from ..options import CompileOptions
+from ..options import CompileOptions, option_reason
 from ..request import WrittenGraph, compile_body
 from ..target import Target
+from ..target_names import note
+
+_log = logging.getLogger("tensorkiln")
 
 if TYPE_CHECKING:
     from ..runtime.cuda import Driver
@@ -39,9 +43,12 @@ class Asked:
 
         RequestError for a target or an option that does not exist; an error of the graph when it is not JSON.
         """
-        targets = [target] if isinstance(target, str | Mapping | Target) else target
+        targets = [target] if isinstance(target, str) or not isinstance(target, Sequence) else target
         if not targets:
             raise RequestError("compile needs at least one target.")
+        for each in targets:
+            if isinstance(each, str) and (said := note(each)) is not None:
+                _log.warning(said)
         parsed = tuple(each if isinstance(each, Target) else Target.parse(each) for each in targets)
         wanted = options_of(options)
         return Asked(graph, parsed, wanted, compile_body(graph, parsed, wanted))
@@ -54,6 +61,4 @@ def options_of(options: OptionsSource | None) -> CompileOptions:
     try:
         return CompileOptions.model_validate(options or {})
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise RequestError(f"The compile option {where!r} cannot be used: {first['msg']}.") from None
+        raise RequestError(f"The compile options cannot be used: {option_reason(error)}") from None

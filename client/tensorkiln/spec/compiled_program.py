@@ -92,6 +92,19 @@ class CompiledProgram(Record):
         check_prepare(self.prepare, self.inputs, self.buffers, self.kernels, self.schedule)
         return self
 
+    def __repr__(self) -> str:
+        from ..show.program import program_line
+        from ..show.signature import signature_of
+
+        return program_line("CompiledProgram", self, signature_of(self))
+
+    __str__ = __repr__
+
+    def _repr_html_(self) -> str:
+        from ..show.program import program_html
+
+        return program_html(self)
+
     @property
     def artifacts(self) -> frozenset[str]:
         """The digests of everything that has to be fetched to run the program: code in each form, and constants."""

@@ -90,6 +90,18 @@ class ProgramSpec(Record):
             raise ValueError(f"kernel {self.name} has a binary but no artifact that it was assembled from")
         return self
 
+    def __repr__(self) -> str:
+        from ..show.program import kernel_line
+
+        return kernel_line(self)
+
+    __str__ = __repr__
+
+    def _repr_html_(self) -> str:
+        from ..show.program import kernels_html
+
+        return kernels_html((self,))
+
     @staticmethod
     def new(name: str | None, src: str | None, device: str) -> ProgramSpec:
         """A spec with launch sizes of 1 and nothing bound; without a name it is called `kernel`."""

@@ -22,6 +22,7 @@ from pydantic import ValidationError
 
 from ..config_file import Variables, config_directory
 from ..errors import RequestError
+from ..reasons import reason
 from ..user_directories import stated_path
 from .isolation import LEVELS
 from .keys import KeySet, PublicKey
@@ -101,7 +102,7 @@ def _keys(name: str, text: str) -> tuple[PublicKey, ...]:
         ) from None
     except ValidationError as error:
         raise RequestError(
-            f"The file {path} is no set of keys as GET /keys gives it: {error.errors()[0]['msg']}."
+            f"The file {path} is no set of keys as GET /keys gives it: {reason(error.errors(include_input=False)[0])}."
         ) from None
 
 

@@ -11,6 +11,7 @@ from typing import Final
 from pydantic import ValidationError
 
 from ..errors import UnavailableError, UntrustedArtifactError
+from ..reasons import reason
 from .kept_keys import KeptKeys
 from .keys import KeySet, PublicKey
 
@@ -97,7 +98,7 @@ class ServiceKeys:
             return None
         except ValidationError as error:
             raise UntrustedArtifactError(
-                f"{self._authority} shows no keys that can be used: {error.errors()[0]['msg']}.",
+                f"{self._authority} shows no keys that can be used: {reason(error.errors(include_input=False)[0])}.",
                 details={"reason": "unknown_key"},
             ) from None
         # Another client of this user may have heard since of a key that was revoked.

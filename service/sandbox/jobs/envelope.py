@@ -15,7 +15,7 @@ from service.http.strict_json import parse_object
 from tensorkiln.errors import InvalidGraphError, LimitExceededError, RequestError, TensorkilnError
 from tensorkiln.graph import Graph
 from tensorkiln.limits import MAX_NODES, MAX_SYMBOLS
-from tensorkiln.options import CompileOptions
+from tensorkiln.options import CompileOptions, option_reason
 from tensorkiln.target import Target
 
 NATIVE: Final = "cpu:native"
@@ -235,4 +235,4 @@ def parse_options(value: Any) -> CompileOptions:
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         where = "".join(f"/{step}" for step in ("options", *first["loc"]))
-        raise RequestError(f"The options cannot be used: {first['msg']}.", pointers=[where]) from None
+        raise RequestError(f"The options cannot be used: {option_reason(error)}", pointers=[where]) from None

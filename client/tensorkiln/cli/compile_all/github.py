@@ -10,14 +10,16 @@ from .verdict import Verdict
 
 
 def workflow_commands(results: Sequence[Result]) -> Iterator[str]:
-    """The annotations, one a line."""
+    """The annotations, one a line. What is the same for several targets of a graph is said once."""
+    said: dict[tuple[str, str, str, str], list[str]] = {}
     for each in results:
         where = f"file={_property(each.file.path.as_posix())}"
         if each.error is not None:
-            title = _property(f"{each.error.code} for {each.target}")
-            yield f"::error {where},title={title}::{_message(str(each.error))}"
+            said.setdefault(("error", where, f"{each.error.code} for ", str(each.error)), []).append(each.target)
         for warning in each.warnings():
-            yield f"::warning {where},title={_property(each.target)}::{_message(warning)}"
+            said.setdefault(("warning", where, "", warning), []).append(each.target)
+    for (kind, where, title, message), targets in said.items():
+        yield f"::{kind} {where},title={_property(title + ', '.join(targets))}::{_message(message)}"
 
 
 def summary(results: Sequence[Result], verdict: Verdict) -> str:

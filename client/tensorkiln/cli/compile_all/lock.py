@@ -13,6 +13,7 @@ from ...buffers import SHA256_PATTERN
 from ...errors import RequestError
 from ...nodes.base import Record
 from ...options import CompileOptions
+from ...reasons import reason as reason_of
 
 Entry = TypeVar("Entry")
 
@@ -55,7 +56,7 @@ def read_lock(path: Path) -> Lock | None:
     except FileNotFoundError:
         return None
     except (OSError, ValidationError) as error:
-        reason = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
+        reason = reason_of(error.errors()[0]) if isinstance(error, ValidationError) else str(error)
         raise RequestError(f"{path} is no lock file that this version can read: {reason}.") from None
 
 

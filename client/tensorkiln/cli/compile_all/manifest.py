@@ -14,6 +14,7 @@ from ...buffers import SHA256_PATTERN
 from ...bundle import SUFFIX
 from ...errors import RequestError
 from ...nodes.base import Record
+from ...reasons import reason as reason_of
 from ...trust.carried import signature_path
 from ...trust.record import SignedRecord
 from .files import write_whole
@@ -53,7 +54,7 @@ def read_manifest(out: Path) -> Manifest:
     except FileNotFoundError:
         return Manifest()
     except (OSError, ValidationError) as error:
-        reason = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
+        reason = reason_of(error.errors()[0]) if isinstance(error, ValidationError) else str(error)
         raise RequestError(
             f"{path} is no manifest that this version can read: {reason}. Remove it, or write elsewhere with --out."
         ) from None

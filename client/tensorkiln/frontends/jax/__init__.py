@@ -3,6 +3,13 @@
 `load` needs the package `flatbuffers` (install `tensorkiln[jax]`) and no JAX. `jit` needs JAX.
 """
 
+from importlib.util import find_spec
+
+if find_spec("flatbuffers") is None:
+    raise ModuleNotFoundError(
+        "Functions of jax.export need the package flatbuffers: run `pip install 'tensorkiln[jax]'`.", name="flatbuffers"
+    )
+
 from .exported import Aval, Exported, read_exported
 from .jit import Jitted, jit
 from .load import load

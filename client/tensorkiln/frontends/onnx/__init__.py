@@ -1,5 +1,10 @@
 """ONNX models as graphs. Needs the `onnx` package: install `tensorkiln[onnx]`."""
 
+from importlib.util import find_spec
+
+if find_spec("onnx") is None:
+    raise ModuleNotFoundError("ONNX models need the package onnx: run `pip install 'tensorkiln[onnx]'`.", name="onnx")
+
 from .load import load
 from .operators import DOMAINS, OPERATORS
 

@@ -11,12 +11,12 @@ from typing import Any, Final
 from ...errors import DeviceError
 from ...spec import CompiledProgram
 from ..arguments import InputSpec, fixed_specs, input_specs, least_values, mismatch
+from ..item_profile import ItemProfile
 from ..layout import Layout, lay_out
 from ..loops import block_bytes, inner_loops
 from ..outline import Outline
 from ..plan import Plan, make_plan, named_output
 from ..plans import Plans, Specs
-from ..profile import ItemProfile
 from .array import DeviceArray
 from .calls import Call
 from .context import Context
@@ -71,6 +71,15 @@ class CudaExecutor:
     @property
     def compiled(self) -> CompiledProgram:
         return self._loaded.program
+
+    @property
+    def bound(self) -> tuple[int, ...]:
+        """The vars of the graph that have their arrays already."""
+        return tuple(var for var in self._resident if var >= 0)
+
+    def given(self) -> Mapping[int, Any] | None:
+        """None where some arrays are bound or a stream is chosen, which are of this process; else nothing."""
+        return None if self._resident or self._lane is not None else {}
 
     def bind(self, params: Mapping[int, Any]) -> CudaExecutor:
         """An executor with more inputs fixed, in the memory of the device; it shares everything else with this one.

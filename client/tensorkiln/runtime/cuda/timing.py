@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ..profile import ItemProfile, item_profile
+from ..item_profile import ItemProfile, Span, item_profile
 from .context import Context
 from .launches import DeviceStep
 from .streams import Stream
@@ -21,8 +21,9 @@ def run_timed(
         run(stream.handle)
         driver.record_event(stop, stream.handle)
     driver.synchronize(stream.handle)
-    profiles = [
-        item_profile(step, driver.elapsed_ns(start, stop)) for step, (start, stop) in zip(steps, marks, strict=True)
-    ]
+    profiles: list[ItemProfile] = []
+    for step, (start, stop) in zip(steps, marks, strict=True):
+        begun, taken = driver.elapsed_ns(marks[0][0], start), driver.elapsed_ns(start, stop)
+        profiles.append(item_profile(step, taken, begun, (Span(0, begun, taken),)))
     context.idle_timed_events.extend(event for pair in marks for event in pair)
     return tuple(profiles)

@@ -1,0 +1,153 @@
+"""`kiln bench`: how long the calls of a program take, and how much of the machine they use."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import median, quantiles
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from rich.table import Table
+
+from ..runtime.machine import Machine, measured
+from ..runtime.profile import Profile
+from ..runtime.threads import available_processors
+from .options import FORMATS, Dim, FastMath, Fusion, Schedule, TimeoutS, Tuned, Url, compile_options
+from .profile_table import duration
+from .ready import Ready, Wanted, ready
+from .report import Step, output, reported
+
+
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """Times in nanoseconds: the median, the least, and the spread between the quartiles; work in bytes and operations.
+
+    `of_machine` is the least time that this machine could take for the work, in parts of the median; None for a GPU.
+    """
+
+    name: str
+    median_ns: float
+    least_ns: float
+    spread_ns: float
+    flops: int
+    bytes: int
+    of_machine: float | None
+
+    @property
+    def gb_per_s(self) -> float:
+        return self.bytes / self.median_ns if self.median_ns else 0.0
+
+    @property
+    def gflop_per_s(self) -> float:
+        return self.flops / self.median_ns if self.median_ns else 0.0
+
+
+def bench(
+    graph: Annotated[
+        Path,
+        typer.Argument(help=f"A graph: {FORMATS}; or a .kiln bundle.", exists=True, dir_okay=False, readable=True),
+    ],
+    inputs: Annotated[
+        list[Path] | None,
+        typer.Option("--input", "-i", help="A .npy or .npz file; repeatable, in the order of the graph's inputs."),
+    ] = None,
+    symbols: Annotated[
+        list[str] | None,
+        typer.Option("--symbol", "-s", help="The value of a symbol that no input says, as n=4; repeatable."),
+    ] = None,
+    dim: Dim = None,
+    seed: Annotated[int, typer.Option("--random", min=0, help="The seed of the inputs that are not given.")] = 0,
+    repeat: Annotated[int, typer.Option(min=3, help="Calls to time, after a tenth as many that are not.")] = 50,
+    threads: Annotated[int | None, typer.Option(min=1, help="Threads of one kernel; default: all processors.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")] = False,
+    fast_math: FastMath = None,
+    fusion: Fusion = None,
+    schedule: Schedule = None,
+    tuned: Tuned = None,
+    url: Url = None,
+    timeout: TimeoutS = None,
+) -> None:
+    """Time the calls of a program and its kernels, and compare them with what this machine does at most.
+
+    Operations and bytes are those that the compiler counts. The machine is measured by copies and matrix products of
+    NumPy's on as many threads.
+    """
+    with reported() as step, ExitStack() as stack:
+        options = compile_options(fast_math=fast_math, fusion=fusion, schedule=schedule, tuned=tuned)
+        wanted = Wanted(graph, inputs or [], symbols or [], dim or [], seed, threads, options, url, timeout)
+        made = ready(wanted, step, stack)
+        calls, profiles = _times(made, repeat, step)
+        machine = None
+        if made.program.compiled.target.kind == "cpu":
+            step("measuring this machine")
+            machine = measured(threads or available_processors())
+    rows = [_whole(calls, profiles, machine), *_items(profiles, machine)]
+    if as_json:
+        typer.echo(json.dumps(_document(rows, machine), indent=2))
+    else:
+        output().print(_table(rows))
+        if machine is not None:
+            output().print(f"this machine: {machine.gb_per_s:.3g} GB/s, {machine.gflop_per_s:.3g} GFLOP/s of float32")
+
+
+def _times(made: Ready, repeat: int, step: Step) -> tuple[list[int], list[Profile]]:
+    """What calls took, and profiles of others: to time every item makes a call longer."""
+    for _ in range(max(1, repeat // 10)):
+        made.program(*made.arrays, **made.symbols)
+    calls: list[int] = []
+    for index in range(repeat):
+        step(f"timing {index + 1}/{repeat}")
+        start = time.perf_counter_ns()
+        for result in made.program(*made.arrays, **made.symbols):
+            np.asarray(result)  # of a GPU, it is there when it is on the host
+        calls.append(time.perf_counter_ns() - start)
+    return calls, [made.program.profile(*made.arrays, **made.symbols) for _ in range(repeat)]
+
+
+def _whole(calls: Sequence[int], profiles: Sequence[Profile], machine: Machine | None) -> Timed:
+    items = profiles[0]
+    flops, moved = sum(item.flops for item in items), sum(item.bytes for item in items)
+    # Items run one after the other, so what each could take at the least adds up.
+    least = sum(machine.least_ns(item.flops, item.bytes) for item in items) if machine is not None else None
+    return _timed("a call", calls, flops, moved, least)
+
+
+def _items(profiles: Sequence[Profile], machine: Machine | None) -> list[Timed]:
+    return [
+        _timed(
+            runs[0].name or runs[0].op,
+            [run.ns for run in runs],
+            runs[0].flops,
+            runs[0].bytes,
+            machine.least_ns(runs[0].flops, runs[0].bytes) if machine is not None else None,
+        )
+        for runs in zip(*profiles, strict=True)
+    ]
+
+
+def _timed(name: str, times: Sequence[int], flops: int, moved: int, least_ns: float | None) -> Timed:
+    middle = median(times)
+    low, _, high = quantiles(times, n=4)
+    part = least_ns / middle if least_ns and middle else None
+    return Timed(name, middle, min(times), high - low, flops, moved, part)
+
+
+def _document(rows: Sequence[Timed], machine: Machine | None) -> dict[str, Any]:
+    figures = [{**asdict(row), "gb_per_s": row.gb_per_s, "gflop_per_s": row.gflop_per_s} for row in rows]
+    return {"call": figures[0], "items": figures[1:], "machine": asdict(machine) if machine is not None else None}
+
+
+def _table(rows: Sequence[Timed]) -> Table:
+    table = Table("what", "median", "spread", "least", "GB/s", "GFLOP/s", "of the machine")
+    for row in rows:
+        part = "" if row.of_machine is None else f"{row.of_machine:.0%}"
+        rates = (f"{row.gb_per_s:.3g}" if row.bytes else "", f"{row.gflop_per_s:.3g}" if row.flops else "")
+        times = (duration(row.median_ns), duration(row.spread_ns), duration(row.least_ns))
+        table.add_row(row.name, *times, *rates, part)
+    return table

@@ -1,0 +1,33 @@
+"""What to say where the path of a file stands for what is in it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import PurePath
+from typing import Final
+
+from .nearest import quoted
+
+_PATH: Final = re.compile(r"[^\s{}\[\]\"<>|]{1,512}\.[A-Za-z][A-Za-z0-9]{1,11}")
+_READERS: Final = {
+    ".onnx": "tensorkiln.frontends.onnx.load(path).compile(target)",
+    ".pt2": "tensorkiln.frontends.torch.load(path).compile(target)",
+    ".jax": "tensorkiln.frontends.jax.load(path)",
+    ".jaxexport": "tensorkiln.frontends.jax.load(path)",
+    ".mlir": "StableHlo(Path(path).read_text())",
+    ".mlirbc": "StableHlo(Path(path).read_bytes())",
+    ".stablehlo": "StableHlo(Path(path).read_bytes())",
+    ".kilnmodel": "tensorkiln.frontends.model.Model.load(path).compile(target)",
+    ".kiln": "Program.from_bundle(path)",
+}
+
+
+def is_path(text: str) -> bool:
+    """Whether a text is meant as the path of a file: no JSON looks like one."""
+    return _PATH.fullmatch(text.strip()) is not None
+
+
+def path_for_graph(path: str) -> str:
+    """What to say of a path that stands where a graph belongs."""
+    reader = _READERS.get(PurePath(path.strip()).suffix.lower(), "Path(path).read_text()")
+    return f"{quoted(path)} is the path of a file: give what is in it, by {reader}, or use the command kiln compile."

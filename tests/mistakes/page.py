@@ -1,0 +1,59 @@
+"""The page of mistakes: `python -m tests.mistakes.page` writes it anew from the tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from tests.mistakes.tables import BUILDER, CALLS, DOCUMENTS, REQUESTS
+from tests.snippets import ROOT
+
+PAGE: Final = ROOT / "docs" / "mistakes.md"
+_HEAD: Final = """# Mistakes and their messages
+
+What the SDK and the service say to mistakes that are easily made. Each of these messages is compared in a test, and
+every one is that of a `TensorkilnError`; those of the [builder](build.md) also are what Python raises in such a place,
+a `TypeError` or an `AttributeError`. A name in a message that somebody wrote is quoted, cut at 60 characters, and
+escaped where a terminal or a log would act upon it.
+"""
+_SECTIONS: Final[tuple[tuple[str, str, Mapping[str, str]], ...]] = (
+    (
+        "Writing a graph",
+        """`b` is a builder with the symbol `n` and the inputs `x`, float32 of (3, 4), `y`, float32 of (4, 3), and
+`whole`, int32 of (3, 4); `other` is a tensor of another builder.""",
+        BUILDER,
+    ),
+    (
+        "A graph as JSON",
+        """`graph` is the graph of [README.md](../README.md), `nodes` its nodes, `node` the second of them, and `symbol`
+its symbol `n`. The service says the same as `Graph.model_validate_json`.""",
+        DOCUMENTS,
+    ),
+    ("Asking for a program", "`client` is a `Client`, and `b`, `x` and `graph` are as above.", REQUESTS),
+    (
+        "Calling a program",
+        "`program` takes `rows`, float32 of (n, 64), and `weights`, float32 of (64, 10).",
+        CALLS,
+    ),
+)
+
+
+def page() -> str:
+    """The page as it has to be."""
+    parts = [_HEAD]
+    for title, where, mistakes in _SECTIONS:
+        rows = "\n".join(f"| {_code(written)} | {_text(said)} |" for written, said in mistakes.items())
+        parts.append(f"## {title}\n\n{where}\n\n| what is written | what is said |\n|---|---|\n{rows}\n")
+    return "\n".join(parts)
+
+
+def _code(text: str) -> str:
+    return f"`{_text(text)}`"
+
+
+def _text(text: str) -> str:
+    return text.replace("|", "\\|").replace("<", "&lt;") if "`" not in text else text
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page())

@@ -1,0 +1,143 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tensorkiln import Client, Graph
+from tensorkiln.cli.compile_all.files import GraphFile
+from tensorkiln.cli.compile_all.github import workflow_commands
+from tensorkiln.cli.compile_all.result import Result
+from tensorkiln.errors import InvalidGraphError, TensorkilnError
+from tensorkiln.frontends.model import Model
+from tensorkiln.target_names import NEWEST_CUDA, full_name, note
+from tests.mistakes.tables import DOCUMENTS
+from tests.mistakes.test_mistakes import changed
+from tests.sdk.conftest import Kiln
+
+
+def test_targets_are_listed_by_the_names_that_commands_take(kiln: Kiln, served: str) -> None:
+    shown = kiln("targets", "--json", "--url", "")
+    assert (shown.returncode, shown.stderr) == (0, "")
+    rows = {row["name"]: row for row in json.loads(shown.stdout)["targets"]}
+    assert {"native", "cpu", "x86-64-v3", "aarch64", "cuda", "sm_90", NEWEST_CUDA} <= rows.keys()
+    assert rows["native"]["here"] == "runs"
+    assert NEWEST_CUDA in rows["cuda"]["stands_for"]
+    assert all(row["compiles"] is None for row in rows.values())
+    assert "x86-64-v4" in kiln("targets", "--url", "").stdout
+    asked = kiln("targets", "--json", "--url", served)
+    assert all(row["compiles"] for row in json.loads(asked.stdout)["targets"])
+
+
+def test_names_of_targets_are_the_same_everywhere(kiln: Kiln, graph_file: Path, served: str) -> None:
+    short = kiln("compile", graph_file.name, "-t", "x86-64-v3", "-t", "sm_90", "-o", "short.json", "--url", served)
+    full = kiln("compile", graph_file.name, "-t", "cpu:x86-64-v3", "-t", "cuda:sm_90", "-o", "f.json", "--url", served)
+    assert short.returncode == full.returncode == 0
+    programs = [json.loads((graph_file.parent / name).read_text())["programs"] for name in ("short.json", "f.json")]
+    assert [each["digest"] for each in programs[0]] == [each["digest"] for each in programs[1]]
+    # Both are hits the second time, and a hit takes no time to compile.
+    assert full.stdout.count("hit") == 2
+    assert "ms" in short.stdout
+    assert " ms" not in full.stdout
+
+
+def test_cuda_is_the_newest_architecture_and_the_command_says_so(kiln: Kiln, graph_file: Path, served: str) -> None:
+    done = kiln("compile", graph_file.name, "-t", "cuda", "--url", served)
+    assert done.returncode == 0
+    assert f"the target cuda is cuda:{NEWEST_CUDA}" in done.stderr
+    assert full_name("cuda") == f"cuda:{NEWEST_CUDA}"
+    assert note("cuda:sm_90") is None
+
+
+def test_stages_are_dumped_by_the_suffix_of_their_language(kiln: Kiln, graph_file: Path, served: str) -> None:
+    done = kiln("compile", graph_file.name, "-t", "cpu", "-t", "sm_90", "--dump-stages", "stages", "--url", served)
+    assert done.returncode == 0
+    files = {path.name.partition("-")[2]: path.read_text() for path in (graph_file.parent / "stages").glob("*/*")}
+    assert {
+        "from-graph.mlir",
+        "to-linalg.mlir",
+        "lower.mlir",
+        "translate.ll",
+        "codegen.s",
+        "codegen.ptx",
+    } <= files.keys()
+    assert {Path(name).suffix for name in files} == {".mlir", ".ll", ".s", ".ptx"}
+    assert ".globl" in files["codegen.s"]
+    assert ".target sm_90" in files["codegen.ptx"]
+
+
+def test_a_run_writes_its_profile(kiln: Kiln, graph_file: Path, served: str) -> None:
+    asked = ("run", graph_file.name, "--random", "0", "-s", "n=4", "--repeat", "3", "--url", served)
+    done = kiln(*asked, "--profile", "x.json")
+    assert (done.returncode, done.stderr) == (0, "")
+    events = json.loads((graph_file.parent / "x.json").read_text())["traceEvents"]
+    assert any(event["ph"] == "X" for event in events)
+    refused = kiln(*asked, "--profile", "x.html")
+    assert refused.returncode == 2
+    assert "a profile is saved as .json" in refused.stderr
+
+
+def test_bench_says_how_long_calls_take_and_what_they_use(kiln: Kiln, graph_file: Path, served: str) -> None:
+    done = kiln("bench", graph_file.name, "-s", "n=4", "--repeat", "4", "--threads", "1", "--json", "--url", served)
+    assert (done.returncode, done.stderr) == (0, "")
+    told = json.loads(done.stdout)
+    assert told["machine"]["gb_per_s"] > 0
+    for each in (told["call"], *told["items"]):
+        assert 0 < each["least_ns"] <= each["median_ns"]
+        assert each["gb_per_s"] == pytest.approx(each["bytes"] / each["median_ns"])
+        assert each["of_machine"] > 0
+    assert sum(each["flops"] for each in told["items"]) == told["call"]["flops"]
+
+
+def test_a_graph_is_converted_and_comes_back(kiln: Kiln, graph_file: Path, layer: Graph) -> None:
+    folder = graph_file.parent
+    assert kiln("convert", graph_file.name, "-o", "model.kilnmodel").returncode == 0
+    model = Model.load(folder / "model.kilnmodel")
+    assert list(model.inputs) == ["input0", "input1"]
+    back = kiln("convert", "model.kilnmodel", "-o", "back.json")
+    assert back.returncode == 0
+    assert Graph.model_validate_json((folder / "back.json").read_text()) == layer
+    refused = kiln("convert", graph_file.name, "-o", "model.txt")
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "to .json, its graph, or to .kilnmodel" in refused.stderr
+
+
+def test_parameters_that_a_graph_cannot_have_are_counted(kiln: Kiln, graph_file: Path, layer: Graph) -> None:
+    import numpy as np
+
+    first, second = layer.input_vars
+    kind = layer.types[second]
+    weights = np.ones([int(str(dim)) for dim in kind.shape], kind.dtype.numpy)
+    Model(layer, {second: weights}, {"rows": first}, {"scores": layer.output_vars[0]}).save(
+        graph_file.parent / "model.kilnmodel"
+    )
+    done = kiln("convert", "model.kilnmodel", "-o", "graph2.json")
+    assert "1 parameters are inputs of it, and their values are not written" in done.stdout
+    kiln("convert", "model.kilnmodel", "-o", "again.kilnmodel")
+    assert list(Model.load(graph_file.parent / "again.kilnmodel").inputs) == ["rows"]
+
+
+def test_a_refused_graph_has_one_annotation_for_all_targets(tmp_path: Path) -> None:
+    file = GraphFile("model", tmp_path / "model.onnx")
+    error = InvalidGraphError("it is none", pointers=["/nodes/1"])
+    results = [Result(file, target, error=error) for target in ("cpu:x86-64-v3", "cuda:sm_90")]
+    other = Result(file, "cuda:sm_80", error=InvalidGraphError("something else"))
+    lines = list(workflow_commands([*results, other]))
+    assert len(lines) == 2
+    assert "title=graph.invalid for cpu%3Ax86-64-v3%2C cuda%3Asm_90::it is none" in lines[0]
+    assert "title=graph.invalid for cuda%3Asm_80::something else" in lines[1]
+
+
+@pytest.mark.parametrize("change", list(DOCUMENTS)[:6])
+def test_the_service_says_the_same_of_a_mistake_as_the_client(served: str, tmp_path: Path, change: str) -> None:
+    with Client(served, cache_dir=tmp_path) as client, pytest.raises(TensorkilnError) as caught:
+        client.validate(changed(change))
+    assert caught.value.message == DOCUMENTS[change]
+
+
+def test_a_key_that_an_open_service_does_not_look_at_is_said(kiln: Kiln, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KILN_API_KEY", "kiln_not_a_key")
+    found = {each["part"]: each for each in json.loads(kiln("doctor", "--json").stdout)["findings"]}
+    assert found["credential"]["status"] == "warn"
+    assert found["credential"]["found"] == "the service asks for none, and does not look at the key that is sent"
