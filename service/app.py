@@ -36,6 +36,7 @@ from .routes import (
     health,
     jobs,
     keys,
+    mcp,
     metrics,
     programs,
     report,
@@ -61,6 +62,7 @@ _ROUTERS: Final = (
     health,
     metrics,
     whoami,
+    mcp,
 )
 
 

@@ -18,6 +18,7 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from importlib.machinery import ModuleSpec
+from importlib.util import find_spec
 from types import ModuleType
 from typing import Any, Final
 
@@ -43,7 +44,7 @@ PRELOADED: Final = (
     ),
     *("numpy", "onnx", "packaging.version", "pydantic", "rich.console", "rich.table", "typer.testing", "zoneinfo"),
 )
-OPTIONAL: Final = {"cuda", "flatbuffers", "jax", "tinygrad", "torch"}
+OPTIONAL: Final = {"cuda", "flatbuffers", "jax", "jsonschema", "mcp", "mcp_types", "tinygrad", "torch"}
 """What an importer or a runtime needs beside the SDK, and says so when it is missing."""
 NO_MODULES: Final = {
     "win32": {"fcntl", "grp", "posix", "pty", "pwd", "readline", "resource", "syslog", "termios", "tty"},
@@ -81,6 +82,8 @@ def become(system: str) -> None:
     """Have this process look like `system`, which is win32 or darwin."""
     for name in PRELOADED:
         importlib.import_module(name)
+    if find_spec("mcp") is not None:
+        importlib.import_module("mcp.server.stdio")
     tempfile.gettempdir()
     for name in NO_MODULES[system]:
         sys.modules.pop(name, None)

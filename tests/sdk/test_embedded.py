@@ -122,7 +122,10 @@ def test_a_forked_child_starts_its_own_service_and_leaves_its_parents_alone(tmp_
 
 def test_without_a_server_the_error_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "tensorkiln_server", None)
-    with Client(cache_dir=tmp_path) as client, pytest.raises(UnavailableError, match="No compile service is installed") as refused:
+    with (
+        Client(cache_dir=tmp_path) as client,
+        pytest.raises(UnavailableError, match="No compile service is installed") as refused,
+    ):
         client.capabilities()
     assert "pip install tensorkiln-server" in refused.value.message
     assert "KILN_URL" in refused.value.message

@@ -22,6 +22,7 @@ _COMMANDS: Final = {
     "explain": "explain:explain",
     "report": "report_page:report",
     "doctor": "doctor:doctor",
+    "mcp": "mcp:mcp",
 }
 """The module and the function of each command."""
 
