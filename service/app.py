@@ -38,6 +38,7 @@ from .routes import (
     keys,
     mcp,
     metrics,
+    pages,
     programs,
     report,
     translate,
@@ -63,6 +64,7 @@ _ROUTERS: Final = (
     metrics,
     whoami,
     mcp,
+    pages,
 )
 
 
