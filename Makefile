@@ -57,6 +57,10 @@ wheelhouse: $(STAMP) ## all wheels that the images are made of, for when the ind
 dist: $(STAMP) ## wheels and sdists of both distributions, into dist/; the same bytes from the same sources
 	for folder in client .; do $(BIN)/python -m build --no-isolation --outdir dist $$folder || exit 1; done
 
+docs: $(STAMP) ## the manual as a site with search, into build/site; links that lead nowhere are errors
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build
+
 bench: $(STAMP) ## run and compile times beside NumPy's, on one core, and three rows beside the installed peers
 	OPENBLAS_NUM_THREADS=1 taskset -c 0 $(BIN)/python -m tests.bench
 	$(BIN)/python -m tests.bench.peers --installed --rows E2,S1,M1_512 --cores 1 --memory default --budget 0.2
