@@ -58,7 +58,6 @@ dist: $(STAMP) ## wheels and sdists of both distributions, into dist/; the same 
 	for folder in client .; do $(BIN)/python -m build --no-isolation --outdir dist $$folder || exit 1; done
 
 docs: $(STAMP) ## the manual as a site with search, into build/site; links that lead nowhere are errors
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build
 
 bench: $(STAMP) ## run and compile times beside NumPy's, on one core, and three rows beside the installed peers

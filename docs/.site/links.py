@@ -12,11 +12,7 @@ from mkdocs.structure.files import File
 ROOT = Path(__file__).parents[2]
 OUTSIDE: Final = {"docker/README.md": "docker.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
 """Files of the repository, and their names in the site."""
-_PROJECT: Final = {
-    "Images and clusters": "docker/README.md",
-    "Contributing": "CONTRIBUTING.md",
-    "Changes": "CHANGELOG.md",
-}
+_PROJECT: Final = {"Images": "docker/README.md", "Contributing": "CONTRIBUTING.md", "Changes": "CHANGELOG.md"}
 _LINK: Final = re.compile(r"(?<=\]\()([^)\s#:]+)(?=[)#])")
 
 

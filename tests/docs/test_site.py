@@ -1,4 +1,4 @@
-"""`make docs` makes a site of the manual: every page of the index, links that lead somewhere, a search, nothing loaded."""
+"""`make docs` makes a site of the manual: every page of the index, links that lead somewhere, and a search."""
 
 from __future__ import annotations
 
