@@ -35,13 +35,14 @@ class InnerRequests:
 
     async def _send(self, method: str, path: str, body: bytes, headers: list[tuple[bytes, bytes]]) -> bytes:
         outer = self._request
+        path, _, query = path.partition("?")
         kept = [(name, value) for name, value in outer.scope["headers"] if name in _KEPT]
         scope: dict[str, Any] = {
             **{key: outer.scope[key] for key in ("type", "asgi", "http_version", "server", "client", "scheme")},
             "method": method,
             "path": unquote(path),
             "raw_path": path.encode(),
-            "query_string": b"",
+            "query_string": query.encode(),
             "root_path": "",
             "headers": [*kept, *headers],
             "state": dict(outer.scope.get("state", {})),

@@ -49,6 +49,12 @@ async def _stage(requests: Requests, arguments: Arguments) -> Result:
     return {"stage": arguments["stage"], "characters": len(text), "text": text[:MAX_TEXT]}
 
 
+async def _report(requests: Requests, arguments: Arguments) -> Result:
+    against = f"?against={arguments['against']}" if "against" in arguments else ""
+    path = f"/programs/{arguments['digest']}/report{against}"
+    return {"path": path, "media_type": "text/html", "bytes": len(await requests.get(path))}
+
+
 async def _schema(requests: Requests, arguments: Arguments) -> Result:
     schemas: dict[str, Any] = json.loads(await requests.get("/openapi.json"))["components"]["schemas"]
     name = arguments.get("name", _SCHEMA)
@@ -142,6 +148,13 @@ TOOLS: Final[tuple[Tool, ...]] = (
         ("digest", "against"),
         ("digest", "against"),
         _diff,
+    ),
+    Tool(
+        "report",
+        "The path of a page about a program, for people: kernels, schedule, memory and IR; or about two of them.",
+        ("digest", "against"),
+        ("digest",),
+        _report,
     ),
     Tool(
         "stage",
