@@ -20,6 +20,7 @@ from tests.snippets import ROOT
 
 from .built import FOLDERS, Installed, build, copied_tree
 
+CHANGELOG = ROOT / "CHANGELOG.md"
 NAMED = re.compile(r"(?:service|passes|dialect)(?:\.\w+)+(?::\w+)?|stablehlo\.translate(?::\w+)?")
 COMPILE = """
     import sys
@@ -66,7 +67,7 @@ def test_a_wheel_owns_its_package_and_no_other_name(wheels: list[Path]) -> None:
         with zipfile.ZipFile(wheel) as archive:
             names = {name.partition("/")[0] for name in archive.namelist()}
         (package, _) = sorted(names)
-        assert names == {package, f"{package}-0.1.0.dist-info"}
+        assert names == {package, f"{package}-{wheel.name.split('-')[1]}.dist-info"}
         assert package == wheel.parent.name
 
 
@@ -136,9 +137,10 @@ def test_an_import_that_would_bind_another_name_is_refused(source: str) -> None:
         moved(source, "a.py")
 
 
-def test_both_distributions_have_one_version_and_name_the_pythons_they_run_on() -> None:
+def test_both_distributions_have_one_version_which_the_changelog_dates_and_name_their_pythons() -> None:
     stated = [tomllib.loads((folder / "pyproject.toml").read_text("utf-8"))["project"] for folder in FOLDERS.values()]
-    assert {each["version"] for each in stated} == {"0.1.0"}
+    (version,) = {each["version"] for each in stated}
+    assert re.search(rf"^## \[{re.escape(version)}\] - \d{{4}}-\d\d-\d\d$", CHANGELOG.read_text("utf-8"), re.MULTILINE)
     for each in stated:
         assert each["requires-python"] == ">=3.11"
         minors = [name.rpartition(".")[2] for name in each["classifiers"] if "Python :: 3." in name]
