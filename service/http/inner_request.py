@@ -13,8 +13,10 @@ from urllib.parse import unquote
 from fastapi import Request
 from starlette.types import Message
 
-from tensorkiln.errors import UnavailableError, error_from_problem
+from tensorkiln.errors import LimitExceededError, UnavailableError, error_from_problem
 
+MOST_ANSWER_BYTES: Final = 8 << 20
+"""Of an answer, which is parsed in this process."""
 _KEPT: Final = frozenset({b"authorization", b"host", b"x-forwarded-for", b"forwarded", b"traceparent", b"tracestate"})
 
 
@@ -49,7 +51,7 @@ class InnerRequests:
         }
         unsent = [body]
         statuses: list[int] = []
-        answer = bytearray()
+        answer, length = bytearray(), [0]
 
         async def receive() -> Message:
             if unsent:
@@ -61,9 +63,19 @@ class InnerRequests:
             if message["type"] == "http.response.start":
                 statuses.append(message["status"])
             elif message["type"] == "http.response.body":
-                answer.extend(message.get("body", b""))
+                part = message.get("body", b"")
+                length[0] += len(part)
+                if length[0] <= MOST_ANSWER_BYTES:
+                    answer.extend(part)
 
         await outer.app(scope, receive, send)
+        if length[0] > MOST_ANSWER_BYTES:
+            raise LimitExceededError(
+                f"The answer to {method} {path} is too long to be read here; ask for it at that route.",
+                limit="answer_bytes",
+                maximum=MOST_ANSWER_BYTES,
+                actual=length[0],
+            )
         if statuses not in ([200], [202]):
             raise error_from_problem(_problem(bytes(answer), statuses))
         return bytes(answer)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from importlib import import_module
 from importlib.util import find_spec
 from typing import Final
 
@@ -15,6 +17,8 @@ from tensorkiln.errors import NotFoundError
 PATH: Final = "/mcp"
 MOST_BYTES: Final = 1 << 20
 """Of a message, which this process parses: a larger graph is for `POST /compile`, which only reads its bytes."""
+
+_LOADED: Final = ("mcp.server.streamable_http_manager", "tensorkiln.mcp.server", "tensorkiln.mcp.tools")
 
 router = APIRouter()
 
@@ -57,4 +61,7 @@ async def exchange(request: Request) -> Response:
     """One message of the protocol, and the answer to it."""
     if find_spec("mcp") is None:
         raise NotFoundError("This service has no tools: its operator can install `tensorkiln-server[mcp]`.")
-    return Exchange(request, (await read_body(request, MOST_BYTES)).content)
+    message = (await read_body(request, MOST_BYTES)).content
+    for module in _LOADED:  # which takes a while, once in a process
+        await asyncio.to_thread(import_module, module)
+    return Exchange(request, message)

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
 
 import pytest
+from fastapi import Request
 
+from service.app import create_app
+from service.http import inner_request
 from service.identity.scopes import Scope
 from service.routes.mcp import MOST_BYTES
+from service.settings import Settings
+from tensorkiln.errors import LimitExceededError
 
 from .guarded import GUARDED, Guarded, refusal
 
@@ -74,6 +80,20 @@ def test_a_message_is_json_and_no_longer_than_the_service_will_parse(guarded: Gu
     deep = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":' + b"[" * 100_000 + b"]" * 100_000 + b"}"
     assert guarded.send(key, "POST", "/mcp", deep, **ACCEPT).status_code == 400
     assert refusal(guarded.send(key, "GET", "/mcp", None, **ACCEPT)) == (405, "request.invalid")
+
+
+def test_an_answer_that_is_too_long_to_parse_is_refused(guarded: Guarded, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In this process, whose limit is a small one: the answer of a real application to a real request."""
+    monkeypatch.setattr(inner_request, "MOST_ANSWER_BYTES", 100)
+    app = create_app(Settings(store=str(guarded.home / "other"), auth="off"))
+
+    async def answered() -> bytes:
+        scope = {"type": "http", "asgi": {}, "http_version": "1.1", "server": None, "client": None, "scheme": "http"}
+        outer = Request({**scope, "app": app, "headers": [], "method": "POST", "path": "/mcp"})
+        return await inner_request.InnerRequests(outer).get("/openapi.json")
+
+    with pytest.raises(LimitExceededError, match=r"GET /openapi\.json is too long"):
+        asyncio.run(answered())
 
 
 def test_what_a_caller_wrote_comes_back_as_data(guarded: Guarded) -> None:
