@@ -10,6 +10,7 @@ b.output(shifted / shifted.sum(1, keepdims=True))
 
 with Client() as client:
     (compiled,) = client.compile_for(b.graph(), ["cuda:sm_90"])
-    ptx = client.artifact(compiled.kernels[0].artifact).decode()
+    (artifact,) = compiled.artifacts
+    ptx = client.artifact(artifact).decode()
 print("\n".join(ptx.splitlines()[:12]))
 print([kernel.name for kernel in compiled.kernels])
