@@ -19,8 +19,18 @@ from tests.service.server import Server
 
 HERE = Path(__file__).parent
 Kiln = Callable[..., "subprocess.CompletedProcess[str]"]
-COMMANDS = ("app", "compile", "compile_all.command", "run", "tune", "validate", "explain", "doctor", "report_page")
-COMMANDS = ("app", "compile", "compile_all.command", "run", "tune", "validate", "explain", "doctor", "mcp")
+COMMANDS = (
+    "app",
+    "compile",
+    "compile_all.command",
+    "run",
+    "tune",
+    "validate",
+    "explain",
+    "doctor",
+    "report_page",
+    "mcp",
+)
 # What commands load when they have come so far.
 LATER = (
     *("tensorkiln.connections", "tensorkiln.runtime.executor", "httpcore2", "typer.rich_utils", "rich.markdown"),

@@ -22,8 +22,11 @@ if TYPE_CHECKING:
 
 @pytest.mark.parametrize(
     "command",
-    [(), ("serve",), ("compile",), ("compile-all",), ("run",), ("tune",), ("validate",), ("doctor",), ("report",)],
-    [(), ("serve",), ("compile",), ("compile-all",), ("run",), ("tune",), ("validate",), ("doctor",), ("mcp",)],
+    [
+        (),
+        *(("serve",), ("compile",), ("compile-all",), ("run",), ("tune",), ("validate",), ("doctor",), ("report",)),
+        ("mcp",),
+    ],
 )
 def test_every_command_has_help(kiln: Kiln, command: tuple[str, ...]) -> None:
     shown = kiln(*command, "--help")

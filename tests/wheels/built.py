@@ -27,7 +27,12 @@ sys.path[:] = [each for each in sys.path if each == own or each not in trees]
 def copied_tree(to: Path) -> Path:
     """What the distributions are made of, in another folder, with other times and modes."""
     for name in _BESIDE:
-        shutil.copytree(ROOT / name, to / name, copy_function=shutil.copyfile, ignore=shutil.ignore_patterns("*.pyc"))
+        shutil.copytree(
+            ROOT / name,
+            to / name,
+            copy_function=shutil.copyfile,
+            ignore=shutil.ignore_patterns("*.pyc", "node_modules"),
+        )
     for name in _FILES:
         shutil.copyfile(ROOT / name, to / name)
     for path in to.rglob("*.py"):
