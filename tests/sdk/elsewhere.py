@@ -17,6 +17,7 @@ import socket
 import sys
 import tempfile
 from collections.abc import Sequence
+from functools import partial
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from types import ModuleType
@@ -60,7 +61,7 @@ NO_NAMES: Final[dict[str, Sequence[tuple[ModuleType, str]]]] = {
     "win32": (
         (os, f"{_NO_LINUX} {_NO_POSIX}"),
         (signal, "SIGKILL SIGHUP SIGQUIT SIGPIPE SIGALRM SIGUSR1 SIGCHLD setitimer pthread_sigmask sigwait"),
-        (socket, "AF_UNIX socketpair send_fds recv_fds"),
+        (socket, "AF_UNIX send_fds recv_fds"),
     ),
     "darwin": ((os, _NO_LINUX),),
 }
@@ -88,6 +89,8 @@ def become(system: str) -> None:
     for name in NO_MODULES[system]:
         sys.modules.pop(name, None)
     sys.meta_path.insert(0, _Missing(NO_MODULES[system]))
+    if system == "win32":  # which makes pairs of its own
+        socket.socketpair = partial(socket.socketpair, socket.AF_UNIX)
     for module, names in NO_NAMES[system]:
         for name in names.split():
             vars(module).pop(name, None)

@@ -17,7 +17,7 @@ def test_all_but_running_on_this_cpu_works_on(system: str, served: str, tmp_path
     assert done.returncode == 0, done.stderr
     said = json.loads(done.stdout)
     assert said["missing"] == []
-    assert {"tensorkiln.embedded", "tensorkiln.tether", "tensorkiln.cli.run", "tensorkiln.doctor.gpu"} <= {
+    assert {"tensorkiln.embedded", "tensorkiln.parent_watchdog", "tensorkiln.cli.run", "tensorkiln.doctor.gpu"} <= {
         *said["imported"]
     }
     assert (said["layer"], said["one"], said["bundle"]) == (1, 1, "one")

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from ..async_wire import AsyncWire
-from ..embedded import embedded_service
+from ..embedded import Address, embedded_service
+from ..runner import LoopRunner
 from ..sdk import Client
 from ..settings import Settings, resolve_settings
 from ..transport import Transport
-from ..wire import Address
 from .local import local_tools
 from .tools import TOOLS
 
@@ -21,7 +20,7 @@ def requests_of(settings: Settings) -> Transport:
         return embedded_service(settings.home, settings.startup_timeout_s).address()
 
     return Transport(
-        AsyncWire(), locate, settings.timeout_s, lambda: None if settings.url is None else settings.api_key
+        LoopRunner(), locate, settings.timeout_s, lambda: None if settings.url is None else settings.api_key
     )
 
 
