@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format report-page browser lock bench bench-peers conformance serve farm faults fuzz clean
+.PHONY: help setup demo test check format report-page browser lock wheelhouse dist docs bench bench-peers conformance serve farm faults fuzz clean
 
 help: ## what the targets do
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -50,6 +50,17 @@ LOCK = $(BIN)/uv pip compile --quiet --generate-hashes --no-build --no-annotate 
 lock: $(STAMP) ## the versions and hashes of all that the images are made of
 	$(LOCK) docker/lock/images.in --output-file docker/lock/images.txt
 	$(LOCK) docker/lock/tools.in --output-file docker/lock/tools.txt
+
+wheelhouse: $(STAMP) ## all wheels that the images are made of, for when the index has dropped some
+	for lock in images tools; do $(BIN)/python -m pip download --quiet --disable-pip-version-check --no-deps \
+	    --only-binary=:all: --require-hashes --find-links=docker/wheelhouse \
+	    -r docker/lock/$$lock.txt -d docker/wheelhouse || exit 1; done
+
+dist: $(STAMP) ## wheels and sdists of both distributions, into dist/; the same bytes from the same sources
+	for folder in client .; do $(BIN)/python -m build --no-isolation --outdir dist $$folder || exit 1; done
+
+docs: $(STAMP) ## the manual as a site with search, into build/site; links that lead nowhere are errors
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build
 
 bench: $(STAMP) ## run and compile times beside NumPy's, on one core, and three rows beside the installed peers
 	OPENBLAS_NUM_THREADS=1 taskset -c 0 $(BIN)/python -m tests.bench

@@ -1,4 +1,6 @@
-"""`python -m passes`: run stages of the compiler by name and print what the last one leaves, as mlir-opt does.
+"""`python -m tensorkiln_server passes`: run stages of the compiler by name, and print what the last leaves.
+
+It is what mlir-opt is for MLIR.
 
 A development tool: it parses MLIR in its own process, so its input is to be trusted.
 """
@@ -31,7 +33,9 @@ TRANSLATE = "translate"
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The exit status: 1 for an input that is refused, which is said on standard error."""
-    parser = argparse.ArgumentParser(prog="python -m passes", description="Run stages of the compiler and print.")
+    parser = argparse.ArgumentParser(
+        prog="python -m tensorkiln_server passes", description="Run stages of the compiler and print."
+    )
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument("graph", nargs="?", help="a graph, as JSON; - is standard input")
     source.add_argument("--from", dest="module", metavar="MLIR", help="a module that was printed here, to go on with")

@@ -1,4 +1,4 @@
-"""`python -m service`: run the compile service."""
+"""`python -m tensorkiln_server`: run the compile service."""
 
 from __future__ import annotations
 

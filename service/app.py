@@ -36,7 +36,9 @@ from .routes import (
     health,
     jobs,
     keys,
+    mcp,
     metrics,
+    pages,
     programs,
     report,
     translate,
@@ -61,6 +63,8 @@ _ROUTERS: Final = (
     health,
     metrics,
     whoami,
+    mcp,
+    pages,
 )
 
 

@@ -13,9 +13,15 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
-SOURCES: Final = ("tensorkiln", "dialect", "stablehlo", "passes")
+SERVER: Final = "tensorkiln_server"
+"""The package of the server, whose distribution may be absent."""
+COMPILER: Final = ("dialect", "stablehlo", "passes")
 PARTS: Final = ("torch-mlir", "llvmlite", "numpy", "ml_dtypes", "nvidia-nvjitlink")
 """The assembler is one of them although it may be absent: a cubin is as it makes it."""
+
+# The build of a wheel has rewritten imports, and compiles what the repository compiles.
+_MOVED: Final = f"from {SERVER}.".encode()
+_HERE: Final = b"from "
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,16 +37,23 @@ def build() -> Build:
     """The build of this installation."""
     versions = {name: _version(name) for name in PARTS}
     digest = sha256(repr(sorted(versions.items())).encode())
-    for package in SOURCES:
-        for path, name in sorted(_sources(package)):
-            digest.update(name.encode() + b"\0" + sha256(path.read_bytes()).digest())
+    folders = [Path(__file__).parent, *_compiler()]
+    for folder in folders:
+        for path in sorted(folder.rglob("*.py")):
+            name = f"{folder.name}/{path.relative_to(folder)}"
+            digest.update(name.encode() + b"\0" + sha256(path.read_bytes().replace(_MOVED, _HERE)).digest())
     return Build(digest.hexdigest(), versions)
 
 
-def _sources(package: str) -> list[tuple[Path, str]]:
-    spec = find_spec(package)
-    roots = [Path(root) for root in (spec.submodule_search_locations or ())] if spec is not None else []
-    return [(path, f"{package}/{path.relative_to(root)}") for root in roots for path in root.rglob("*.py")]
+def _compiler() -> list[Path]:
+    """The compiler's folders: inside the package of an installed server, beside it in the repository."""
+    spec = find_spec(SERVER)
+    roots = spec.submodule_search_locations or () if spec is not None else ()
+    for folder in (place for root in map(Path, roots) for place in (root, root.parent)):
+        found = [folder / name for name in COMPILER]
+        if all(each.is_dir() for each in found):
+            return found
+    return []
 
 
 def _version(distribution: str) -> str:

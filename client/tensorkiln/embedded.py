@@ -22,14 +22,14 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
+from .compiler_build import SERVER
 from .errors import UnavailableError
 
 URL = "http://embedded.invalid"
 STOP_GRACE_S = 10.0
 
-# -P: a folder called `service` in the user's working directory is not ours.
+# -P: a folder called `tensorkiln_server` in the user's working directory is not ours.
 _WATCHED = (sys.executable, "-P", "-m", "tensorkiln.parent_watchdog")
-_PACKAGES = ("service", "passes", "stablehlo", "dialect")
 _READY = b"tensorkiln is ready on "
 # Of a service that does not start, or sees soon after that it cannot go on.
 _FAILED = 1
@@ -130,12 +130,16 @@ class EmbeddedService:
 
 
 def _require_server() -> None:
-    missing = [package for package in _PACKAGES if find_spec(package) is None]
-    if missing:
+    if sys.platform != "linux":
         raise UnavailableError(
-            f"No compile service is installed beside this SDK (missing: {', '.join(missing)}). "
+            f"The compile service runs on Linux, and this system is {sys.platform}: "
+            "name a running service by Client('http://host:8080') or KILN_URL."
+        )
+    if find_spec(SERVER) is None:
+        raise UnavailableError(
+            "No compile service is installed beside this SDK. "
             "Run `pip install tensorkiln-server`, or name a running service: Client('http://host:8080') or KILN_URL.",
-            details={"missing": missing},
+            details={"missing": [SERVER]},
         )
 
 
@@ -154,7 +158,7 @@ def _spawn(path: Path, log: Path, home: Path) -> subprocess.Popen[bytes]:
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
         with log.open("wb") as output:
             return subprocess.Popen(
-                [*_WATCHED, str(path.parent), "service", "--private", "--uds", str(path)],
+                [*_WATCHED, str(path.parent), SERVER, "--private", "--uds", str(path)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=output,
@@ -235,4 +239,5 @@ def _forget_all() -> None:
 
 
 atexit.register(_stop_all)
-os.register_at_fork(after_in_child=_forget_all)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_all)

@@ -1,4 +1,4 @@
-"""Run a module that must not outlive its parent: `python -m tensorkiln.parent_watchdog FOLDER service --uds FOLDER/s`.
+"""Run a module that must not outlive its parent: `python -m tensorkiln.parent_watchdog FOLDER MODULE ARGUMENT...`.
 
 The parent holds the other end of standard input. However it ends, the kernel closes that end, and then this process
 removes FOLDER, which the parent no longer can, and stops. PR_SET_PDEATHSIG would fire at the end of the *thread* that

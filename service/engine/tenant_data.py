@@ -33,7 +33,8 @@ def tenant_data(keyring: Keyring, tenant: str, operator_salt: str) -> Mark:
     if keyring.tenant(tenant).shared:
         raise RequestError(
             f"The tenant {tenant} shares its store with others, whose entries cannot be told from its own. What it "
-            f"stored while it had its own can be purged after `python -m service.identity tenant {tenant} --no-shared`."
+            f"stored while it had its own can be purged after "
+            f"`python -m tensorkiln_server identity tenant {tenant} --no-shared`."
         )
     if not keyring.has_secret:
         raise RequestError("There are no tenants: KILN_IDENTITY, or KILN_HOME, has no secret to tell them apart by.")

@@ -12,6 +12,7 @@ from tensorkiln.limits import I64_MAX, MAX_SYMBOLS
 
 from .answers import Problem
 from .limits import MAX_BATCH, MAX_TARGETS
+from .openapi_examples import GROUPS, group_of
 
 _COMPONENTS: Final = "#/components/schemas/"
 _SIZE: Final = {"type": "integer", "minimum": 0, "maximum": I64_MAX}
@@ -55,6 +56,10 @@ def document(app: FastAPI) -> dict[str, Any]:
         )
         app.openapi_schema.setdefault("components", {}).setdefault("schemas", {}).update(_request_schemas())
         describe_credentials(app.openapi_schema)
+        app.openapi_schema["tags"] = [{"name": name, "description": about} for name, (about, _) in GROUPS.items()]
+        for path, operations in app.openapi_schema["paths"].items():
+            for operation in operations.values():
+                operation["tags"] = [group_of(path)]
     return app.openapi_schema
 
 

@@ -14,7 +14,10 @@ from pydantic_core import CoreSchema, core_schema
 
 
 class Prewritten:
-    """Annotates what is not validated here, and is in the OpenAPI document what the model `name` of `module` is."""
+    """Annotates what is not validated here, and is in the OpenAPI document what the model `name` of `module` is.
+
+    A `module` that begins with a dot is one beside this.
+    """
 
     def __init__(self, module: str, name: str) -> None:
         self._module = module
@@ -24,5 +27,5 @@ class Prewritten:
         return core_schema.any_schema()
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        model: type[BaseModel] = getattr(import_module(self._module), self._name)
+        model: type[BaseModel] = getattr(import_module(self._module, __package__), self._name)
         return handler(model.__pydantic_core_schema__)

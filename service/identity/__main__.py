@@ -1,4 +1,4 @@
-"""`python -m service.identity`: make, list and revoke API keys, and say what tenants get."""
+"""`python -m tensorkiln_server identity`: make, list and revoke API keys, and say what tenants get."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m service.identity", description="API keys and tenants.")
+    parser = argparse.ArgumentParser(prog="python -m tensorkiln_server identity", description="API keys and tenants.")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     make = commands.add_parser("make", help="make a key and print it, once")

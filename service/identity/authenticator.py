@@ -134,7 +134,7 @@ def require_private_address(settings: Settings, host: str, uds: str | None) -> N
     if uds is None and not is_loopback(host):
         raise UnavailableError(
             f"Without API keys or issuers of tokens the service listens on the loopback only, not on {host}: make a "
-            "key with `python -m service.identity make --tenant NAME`, or set KILN_OIDC."
+            "key with `python -m tensorkiln_server identity make --tenant NAME`, or set KILN_OIDC."
             if settings.auth == "auto"
             else f"With KILN_AUTH=off the service listens on the loopback only, not on {host}."
         )

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from typing import Final
 
+from service.pages import PATHS
+
 from .caller import Caller
 from .scopes import Scope, forbidden
 
-PUBLIC: Final = frozenset({"/healthz", "/readyz", "/capabilities"})
-"""For everybody: probes have no credential, and what the service can do is no secret of a tenant."""
+PUBLIC: Final = frozenset({"/healthz", "/readyz", "/capabilities", *PATHS})
+"""For everybody: probes have no credential, and what the service can do is no secret. Pages hold no data."""
 
-# For everybody who is known at all: what the interface is, and the public keys that programs are signed with.
-_KNOWN: Final = frozenset({"/docs", "/docs/oauth2-redirect", "/openapi.json", "/keys", "/whoami"})
+# For everybody who is known at all: what the interface is, and the public keys that programs are signed with. A tool of
+# `/mcp` makes requests of its own, each of which asks for what it needs.
+_KNOWN: Final = frozenset({"/docs", "/docs/oauth2-redirect", "/openapi.json", "/keys", "/whoami", "/mcp"})
 DOCS_ASSETS: Final = "/docs/assets"
 """What `/docs` loads is the service's own: a script from elsewhere would see the keys that are typed into that page."""
 _ANY: Final = frozenset[Scope]()

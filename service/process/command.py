@@ -68,7 +68,9 @@ def _serve(arguments: argparse.Namespace, begun: ForkServers) -> int:
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m service", description="Run the tensorkiln compile service.")
+    parser = argparse.ArgumentParser(
+        prog="python -m tensorkiln_server", description="Run the tensorkiln compile service."
+    )
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
     parser.add_argument("--port", type=_port, default=8080, help="port to listen on, 0 for any (default: %(default)s)")
     parser.add_argument("--uds", help="listen on this Unix socket instead")

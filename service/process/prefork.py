@@ -27,6 +27,7 @@ _AGAIN_S: Final = 1.0
 """What dies is not started again sooner."""
 _SIGNALLED: Final = 128
 """What a shell adds to the number of the signal that ended a process."""
+_SERVICE: Final = (__package__ or "").rpartition(".")[0]
 _log = structlog.get_logger()
 
 
@@ -119,7 +120,7 @@ def _as_shells_say(status: int) -> int:
 
 def command_of_a_worker(arguments: Sequence[str], parent: int) -> Sequence[str]:
     """That of this very service with `arguments`, as a worker of the process `parent`."""
-    return (sys.executable, *_options(), "-m", "service", *arguments, "--handed-down", str(parent))
+    return (sys.executable, *_options(), "-m", _SERVICE, *arguments, "--handed-down", str(parent))
 
 
 def _options() -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from service.http.openapi_examples import BODIES
 from service.http.problems import documented
 from tensorkiln.errors import (
     CrashedError,
@@ -42,5 +43,6 @@ def refusals(*more: type[TensorkilnError]) -> dict[int | str, Any]:
 
 def takes(schema: str) -> dict[str, Any]:
     """A required JSON body described by the component `schema`: the routes read their bodies themselves."""
-    content = {"application/json": {"schema": {"$ref": f"#/components/schemas/{schema}"}}}
+    shown = {"schema": {"$ref": f"#/components/schemas/{schema}"}, "examples": BODIES[schema]}
+    content = {"application/json": shown}
     return {"requestBody": {"required": True, "content": content}}

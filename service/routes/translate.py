@@ -20,7 +20,7 @@ router = APIRouter()
     "/translate",
     operation_id="translate",
     summary="Make a graph of a StableHLO module",
-    response_model=Annotated[Any, Prewritten("service.http.translation", "Translation")],
+    response_model=Annotated[Any, Prewritten(".translation", "Translation")],
     responses=refusals(),
     openapi_extra=takes("TranslateBody"),
 )

@@ -20,7 +20,7 @@ router = APIRouter()
     "/validate",
     operation_id="validate",
     summary="Check a graph without compiling it",
-    response_model=Annotated[Any, Prewritten("service.http.validation", "ValidationReport")],
+    response_model=Annotated[Any, Prewritten(".validation", "ValidationReport")],
     responses=refusals(),
     openapi_extra=takes("ValidateBody"),
 )

@@ -20,7 +20,7 @@ NAMESPACES: Final = ("mnt", "pid", "net", "ipc")
 """What is not shared with the service."""
 
 _SYSTEM: Final = ("/usr", "/bin", "/lib", "/lib64", "/etc/ld.so.cache", "/sys/devices/system/cpu")
-_PACKAGES: Final = ("service", "tensorkiln", "passes", "stablehlo", "dialect")
+_PACKAGES: Final = ("tensorkiln_server", "service", "tensorkiln", "passes", "stablehlo", "dialect")
 _OPTIONS: Final = ("--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL", "--hostname", "kiln")
 
 

@@ -225,7 +225,7 @@ def main(arguments: Sequence[str]) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     orders = socket.socket(fileno=int(descriptor))
     with frozen_heap():
-        jobs: Mapping[str, Job] = resolve_name("service.sandbox.jobs:JOBS")
+        jobs: Mapping[str, Job] = resolve_name(f"{__package__}.jobs:JOBS")
         warm_ups = {name: _loaded(name, orders) for name in names}
     begin = _told(orders)
     if begin is None:

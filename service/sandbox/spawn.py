@@ -70,7 +70,7 @@ class Spawned:
 
 def _spawn(orders: socket.socket, scratch: str, warm_ups: Sequence[str], wall: Wall) -> subprocess.Popen[bytes]:
     inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
-    program = [sys.executable, "-P", "-m", "service.sandbox.forkserver", str(orders.fileno()), *warm_ups]
+    program = [sys.executable, "-P", "-m", f"{__package__}.forkserver", str(orders.fileno()), *warm_ups]
     return subprocess.Popen(
         external.inside(program, scratch, warm_ups) if wall is Wall.BWRAP else program,
         stdin=subprocess.DEVNULL,

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Final
 
-COMPILING: Final = "service.sandbox.jobs.rehearsal:rehearse"
+COMPILING: Final = f"{__package__}.jobs.rehearsal:rehearse"
 """For those that compile."""
-AFTERWARDS: Final = "service.sandbox.jobs.rehearsal:load_the_rest"
+AFTERWARDS: Final = f"{__package__}.jobs.rehearsal:load_the_rest"
 """For those that compile, once they are ready."""
-READING: Final = "service.sandbox.jobs.reading:rehearse"
+READING: Final = f"{__package__}.jobs.reading:rehearse"
 """For those that read requests and write answers: the compiler is not loaded."""

@@ -1,4 +1,6 @@
-"""`python -m service.store.scrub`: verify everything in a store, and remove what is not whole. It answers with JSON.
+"""`python -m tensorkiln_server scrub`: verify everything in a store, and remove what is not whole.
+
+It answers with JSON.
 
 What is removed is compiled again when it is asked for. It may run beside services that use the store.
 """
@@ -112,7 +114,7 @@ async def _remove(store: ObjectStore, item: Item, *, quarantine: bool) -> None:
 
 def main() -> int:
     """The exit status: 0 when everything was whole, 1 when something was not, 2 when it cannot be found out."""
-    parser = argparse.ArgumentParser(prog="python -m service.store.scrub", description="Verify a tensorkiln store.")
+    parser = argparse.ArgumentParser(prog="python -m tensorkiln_server scrub", description="Verify a tensorkiln store.")
     parser.add_argument("--store", help="path or URL (default: KILN_STORE, or store in KILN_HOME)")
     parser.add_argument("--dry-run", action="store_true", help="report, and remove nothing")
     parser.add_argument("--quarantine", action="store_true", help="move what is not whole to quarantine/ in the store")

@@ -1,4 +1,4 @@
-"""`python -m service.trust`: list, rotate and revoke the keys of a service. It answers with JSON."""
+"""`python -m tensorkiln_server trust`: list, rotate and revoke the keys of a service. It answers with JSON."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ from .keyring import DAY_S, OVERLAP_S, Keyring
 
 def main() -> int:
     """The exit status: 1 when the keys cannot be used."""
-    parser = argparse.ArgumentParser(prog="python -m service.trust", description="The keys of a tensorkiln service.")
+    parser = argparse.ArgumentParser(
+        prog="python -m tensorkiln_server trust", description="The keys of a tensorkiln service."
+    )
     parser.add_argument("--keys", type=Path, help="directory of the keys (default: KILN_KEYS, or keys in KILN_HOME)")
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("list", help="the public keys, as GET /keys gives them")

@@ -1,4 +1,4 @@
-"""`python -m service.worker`: compile what the services of a farm ask for, until SIGTERM or Ctrl-C."""
+"""`python -m tensorkiln_server worker`: compile what the services of a farm ask for, until SIGTERM or Ctrl-C."""
 
 from __future__ import annotations
 

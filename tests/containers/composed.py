@@ -71,9 +71,10 @@ class Composed:
 
     def member(self, name: str, *arguments: str) -> Member:
         """The process of a service's image, not started."""
-        module = json.loads(value(self._services[name]["build"]["target"], "ENTRYPOINT"))[-1]
+        entry = json.loads(value(self._services[name]["build"]["target"], "ENTRYPOINT"))
+        module, *words = entry[entry.index("-m") + 1 :]
         self._folder.mkdir(parents=True, exist_ok=True)
-        return Member(module, list(arguments), self.environment(name), self._folder / f"{name}.log")
+        return Member(module, [*words, *arguments], self.environment(name), self._folder / f"{name}.log")
 
     def run(self, name: str, module: str = "", *arguments: str) -> str:
         """What a command of a service prints: its own, or this one beside it. CalledProcessError when it fails."""

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 DIGEST = "sha256:" + "5e" * 32
+COMMIT = "c0" * 20
 RECORDED = ("docker", "cosign", "grype", "pip-audit", "git")
 _NEEDED = ("bash", "dirname", "env", "grep", "mktemp", "rm")
 # Answers what the script asks, fails where the test says so, and has nothing of the image that the test takes away.
@@ -31,6 +32,8 @@ elif "imagetools inspect" in line:
     sys.exit(0 if os.environ["IS_THERE"] else 1)
 elif line == "git status --porcelain":
     print(os.environ["CHANGED"], end="")
+elif line == "git rev-parse HEAD":
+    print("{COMMIT}")
 sys.exit(1 if os.environ["FAILS"] and os.environ["FAILS"] in line else 0)
 """
 

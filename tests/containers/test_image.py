@@ -15,8 +15,10 @@ from pathlib import Path
 
 import pytest
 
+from hatch_build import FOLDERS as MOVED
 from service.app import create_app
 from service.settings import Settings
+from tensorkiln_server.__main__ import COMMANDS
 from tests.snippets import ROOT
 
 from .files import DOCKER, VARIABLES, instructions, stages, value
@@ -73,7 +75,8 @@ def test_what_an_image_starts_is_there(image: str) -> None:
         assert "kiln" in scripts
     else:
         assert command[:3] == ["python", "-P", "-m"]
-        assert (ROOT / command[3].replace(".", "/") / "__main__.py").exists()
+        assert command[3] == "tensorkiln_server"
+        assert command[4:] in ([], *([name] for name in COMMANDS))
 
 
 def test_everything_that_is_copied_exists_and_is_in_the_build_context() -> None:
@@ -89,9 +92,18 @@ def test_everything_that_is_copied_exists_and_is_in_the_build_context() -> None:
 
 def test_the_packages_of_the_server_are_all_copied() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    packages = project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
+    packages = {*project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"], *MOVED, "hatch_build.py"}
     copied = {source for word, rest in instructions() if word == "COPY" for source in rest.split()[:-1]}
     assert {*packages, "client"} <= copied
+
+
+@pytest.mark.parametrize("image", IMAGES)
+def test_an_image_says_what_it_is(image: str) -> None:
+    labels = dict(each.split("=", 1) for each in shlex.split(value(image, "LABEL")))
+    stated = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert labels["org.opencontainers.image.licenses"] == stated["license"]
+    assert labels["org.opencontainers.image.title"] == ("tensorkiln" if image == "api" else f"tensorkiln-{image}")
+    assert labels["org.opencontainers.image.description"].endswith(".")
 
 
 def test_the_extras_that_are_installed_exist() -> None:

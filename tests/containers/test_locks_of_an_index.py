@@ -9,6 +9,8 @@ import os
 import shutil
 import subprocess
 import sys
+import zipfile
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -105,6 +107,31 @@ def test_both_distributions_are_built_by_the_backend_that_is_locked(stage: Path)
     versions = {name: project(name)["project"]["version"] for name in OURS}
     stated = {f"{name.replace('-', '_')}-{version}-py3-none-any.whl" for name, version in versions.items()}
     assert {path.name for path in (stage / "wheels").iterdir()} == stated
+
+
+def test_a_release_that_the_index_has_dropped_is_taken_from_the_wheelhouse(
+    stage: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The wheel is one that no index has, and none is asked that answers."""
+    for name in ("PIP_FIND_LINKS", "PIP_EXTRA_INDEX_URL"):
+        monkeypatch.delenv(name, raising=False)
+    stated = {"PIP_INDEX_URL": "http://127.0.0.1:9/simple", "PIP_RETRIES": "0", "PIP_CONFIG_FILE": os.devnull}
+    for name, value in stated.items():
+        monkeypatch.setenv(name, value)
+    wheel = stage / "src/docker/wheelhouse/dropped-20261001-py3-none-any.whl"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        archive.writestr(
+            "dropped-20261001.dist-info/METADATA", "Metadata-Version: 2.1\nName: dropped\nVersion: 20261001\n"
+        )
+        archive.writestr("dropped-20261001.dist-info/WHEEL", "Wheel-Version: 1.0\nTag: py3-none-any\n")
+        archive.writestr("dropped-20261001.dist-info/RECORD", "")
+    digest = sha256(wheel.read_bytes()).hexdigest()
+    (_, images) = next(rest for word, rest in stages()["wheels"] if word == "RUN").split(" && ")
+    for stated_digest, status in ((digest[::-1], 1), (digest, 0)):
+        (stage / "src/docker/lock/images.txt").write_text(f"dropped==20261001 --hash=sha256:{stated_digest}\n")
+        done = in_stage(images, stage)
+        assert done.returncode == status, done.stderr
+    assert [path.name for path in (stage / "wheels").iterdir()] == [wheel.name]
 
 
 @pytest.mark.parametrize("is_another", [False, True])

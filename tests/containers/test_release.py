@@ -14,7 +14,7 @@ from tests.snippets import ROOT, blocks
 
 from .files import DOCKER, stages
 from .locks import tool
-from .recorded import DIGEST, RECORDED, Recorded
+from .recorded import COMMIT, DIGEST, RECORDED, Recorded
 
 RELEASE = DOCKER / "release"
 REPOSITORY, VERSION = "registry.example.org/tensorkiln", "1.2.3"
@@ -53,6 +53,8 @@ def test_each_image_is_built_scanned_signed_verified_and_then_tagged(done: Recor
         image = f"{name}@{DIGEST}"
         (build,) = [call for call in done.calls if f"type=image,name={name},push=true,push-by-digest=true" in call[-2]]
         assert build[build.index("--target") + 1] == target
+        assert f"org.opencontainers.image.version={VERSION}" in build
+        assert f"org.opencontainers.image.revision={COMMIT}" in build
         assert {"--provenance=mode=max", "--sbom=true", f"PYTHON=python:3.11-slim@{DIGEST}"} <= set(build)
         assert ["cosign", "sign", "--yes", "--recursive", image] in done.calls
         stated = [f"--certificate-identity={IDENTITY}", f"--certificate-oidc-issuer={ISSUER}"]

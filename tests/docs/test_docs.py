@@ -7,7 +7,6 @@ import re
 import shlex
 import shutil
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,13 @@ from tests.snippets import ROOT, blocks, disagreement, run_python
 
 README, CONTRACT, PASSES = ROOT / "README.md", ROOT / "docs" / "contract.md", ROOT / "docs" / "passes.md"
 PAGES = sorted(
-    [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "docker").glob("*.md"), ROOT / "client" / "README.md"]
+    [
+        *ROOT.glob("*.md"),
+        *(ROOT / "docs").rglob("*.md"),
+        *(ROOT / "docker").glob("*.md"),
+        *(ROOT / "examples").glob("*.md"),
+        ROOT / "client" / "README.md",
+    ]
 )
 RUN_BY_OTHER_TESTS = {"sdk.md", "cli.md", "build.md", "onnx.md", "jax.md", "torch.md", "tinygrad.md"}
 
@@ -48,12 +53,6 @@ def anchors(page: Path) -> set[str]:
     """The fragments of a page's headings, as GitHub makes them."""
     headings = re.findall(r"^#+ (.+)$", prose(page), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with Server(tmp_path_factory.mktemp("docs") / "home") as server:
-        yield server
 
 
 @pytest.fixture(scope="module")

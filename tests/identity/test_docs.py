@@ -19,7 +19,7 @@ from tests.service.server import Server
 from tests.snippets import ANYTHING, ROOT, blocks
 
 PAGE = ROOT / "docs" / "identity.md"
-SERVE = "python -m service --port 8080 &"
+SERVE = "python -m tensorkiln_server --port 8080 &"
 
 
 def commands() -> list[tuple[str, str]]:

@@ -39,7 +39,7 @@ TARGETS = [
     ("http://evil.example/nothing", "localhost", b"421"),
     ("http://evil.example/capabilities", "evil.example", b"200"),
     ("http://localhost/capab%69lities", "localhost", b"200"),
-    ("http://localhost", "localhost", b"404"),
+    ("http://localhost", "localhost", b"200"),
     ("http://localhost@evil.example/nothing", "localhost", b"421"),
     ("http://localhost:1@evil.example/nothing", "localhost", b"421"),
     ("http://[::1]evil/nothing", "localhost", b"421"),

@@ -48,7 +48,17 @@ def test_a_probe_needs_no_credential(guarded: Guarded, path: str) -> None:
 
 @pytest.mark.parametrize(
     "path",
-    ["/openapi.json", "/docs", "/docs/assets/favicon.png", "/unknown", "/metrics", "/", "//artifacts", "/%2e%2e/docs"],
+    [
+        "/openapi.json",
+        "/docs",
+        "/docs/assets/favicon.png",
+        "/unknown",
+        "/metrics",
+        "/artifacts//",
+        "/explore/",
+        "/pages/",
+        "/%2e%2e/docs",
+    ],
 )
 def test_what_is_no_route_of_the_contract_is_guarded_too(guarded: Guarded, path: str) -> None:
     assert guarded.send(None, "GET", path).status_code == 401

@@ -36,14 +36,14 @@ def run(module: str, *arguments: str, home: Path, **settings: str) -> subprocess
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "example.org"])
 def test_without_keys_no_address_but_the_loopback_is_taken(home: Path, host: str) -> None:
-    with pytest.raises(UnavailableError, match=r"python -m service\.identity make"):
+    with pytest.raises(UnavailableError, match=r"python -m tensorkiln_server identity make"):
         require_private_address(Settings(home=home), host, None)
 
 
 def test_a_service_that_may_not_take_its_address_says_how_to_make_a_key(home: Path) -> None:
     refused = run("service", "--host", "0.0.0.0", "--port", "0", home=home)
     assert refused.returncode == 1
-    assert "python -m service.identity make" in refused.stderr
+    assert "python -m tensorkiln_server identity make" in refused.stderr
     assert refused.stdout == ""
 
 

@@ -20,7 +20,7 @@ from tests.service.server import Server
 from tests.snippets import ANYTHING, ROOT, blocks
 
 PAGE = ROOT / "docs" / "observability.md"
-SERVE = "python -m service --port 8080 &"
+SERVE = "python -m tensorkiln_server --port 8080 &"
 
 
 def commands() -> list[tuple[str, str]]:

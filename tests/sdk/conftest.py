@@ -32,6 +32,7 @@ COMMANDS = (
     "list_targets",
     "doctor",
     "report_page",
+    "mcp",
 )
 # What commands load when they have come so far.
 LATER = (

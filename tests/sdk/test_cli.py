@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     [
         (),
         *(("serve",), ("compile",), ("compile-all",), ("run",), ("tune",), ("validate",), ("doctor",)),
-        *(("bench",), ("explain",), ("convert",), ("targets",), ("report",)),
+        *(("bench",), ("explain",), ("convert",), ("targets",), ("report",), ("mcp",)),
     ],
 )
 def test_every_command_has_help(kiln: Kiln, command: tuple[str, ...]) -> None:

@@ -121,8 +121,11 @@ def test_a_forked_child_starts_its_own_service_and_leaves_its_parents_alone(tmp_
 
 
 def test_without_a_server_the_error_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "passes", None)
-    with Client(cache_dir=tmp_path) as client, pytest.raises(UnavailableError, match="missing: passes") as refused:
+    monkeypatch.setitem(sys.modules, "tensorkiln_server", None)
+    with (
+        Client(cache_dir=tmp_path) as client,
+        pytest.raises(UnavailableError, match="No compile service is installed") as refused,
+    ):
         client.capabilities()
     assert "pip install tensorkiln-server" in refused.value.message
     assert "KILN_URL" in refused.value.message
@@ -147,8 +150,9 @@ def test_a_home_that_cannot_be_made_is_reported(tmp_path: Path) -> None:
 def test_a_folder_called_service_in_the_working_directory_is_not_taken_for_the_service(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "service").mkdir()
-    (tmp_path / "service" / "__init__.py").write_text("raise RuntimeError('not yours')")
+    for name in ("service", "tensorkiln_server"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text("raise RuntimeError('not yours')")
     monkeypatch.chdir(tmp_path)
     with Client(cache_dir=tmp_path / "home") as client:
         assert client.capabilities()

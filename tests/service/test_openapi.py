@@ -101,3 +101,20 @@ def test_every_reference_of_the_document_leads_somewhere(document: dict[str, Any
     assert len(found) > 50
     schemas = document["components"]["schemas"]
     assert {reference for reference in found if reference.removeprefix("#/components/schemas/") not in schemas} == set()
+
+
+def test_every_example_of_a_body_is_taken(server: Server, document: dict[str, Any]) -> None:
+    sent: dict[str, list[int]] = {}
+    for path, operations in document["paths"].items():
+        for body in (operation["requestBody"] for operation in operations.values() if "requestBody" in operation):
+            for example in body["content"]["application/json"]["examples"].values():
+                answer = server.http.post(path, json=example["value"])
+                sent.setdefault(path, []).append(answer.status_code)
+    assert sent.keys() >= {"/compile", "/jobs:batch", "/explain", "/validate", "/translate"}
+    assert {status for statuses in sent.values() for status in statuses} <= {200, 202}
+
+
+def test_every_route_is_in_a_group_that_is_described(document: dict[str, Any]) -> None:
+    groups = {each["name"] for each in document["tags"] if each["description"]}
+    used = {tag for operations in document["paths"].values() for each in operations.values() for tag in each["tags"]}
+    assert used == groups

@@ -25,6 +25,7 @@ _COMMANDS: Final = {
     "convert": "convert:convert",
     "targets": "list_targets:targets",
     "doctor": "doctor:doctor",
+    "mcp": "mcp:mcp",
 }
 """The module and the function of each command."""
 

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from ..compiler_build import SERVER
 from ..errors import UnavailableError
 from .report import reported
 
@@ -24,7 +25,9 @@ def serve(
     The KILN_* environment variables that the service's manual lists configure the rest.
     """
     with reported():
-        if find_spec("service") is None:
+        if sys.platform != "linux":
+            raise UnavailableError(f"The compile service runs on Linux, and this system is {sys.platform}.")
+        if find_spec(SERVER) is None:
             raise UnavailableError("No compile service is installed here; run `pip install tensorkiln-server`.")
     where = ["--uds", uds] if uds is not None else ["--host", host, "--port", str(port)]
-    os.execv(sys.executable, [sys.executable, "-P", "-m", "service", "--workers", str(workers), *where])
+    os.execv(sys.executable, [sys.executable, "-P", "-m", SERVER, "--workers", str(workers), *where])

@@ -11,6 +11,7 @@ from typing import Final
 
 from packaging.requirements import Requirement
 
+from ..compiler_build import SERVER as PACKAGE
 from .finding import Finding, fail, ok, warn
 
 DISTRIBUTION: Final = "tensorkiln"
@@ -42,7 +43,7 @@ def look() -> Iterator[Finding]:
             yield from _met(DISTRIBUTION, extra, loss)
     if _version(SERVER) is not None:
         yield from _met(SERVER)
-    elif find_spec("service") is None:
+    elif find_spec(PACKAGE) is None:
         yield ok(SERVER, "not installed: a service is used by its URL")
 
 

@@ -110,7 +110,7 @@ def _caller(answer: Answer, settings: Settings) -> Finding:
         advice = (
             "set KILN_API_KEY to a key that the operator gave you"
             if settings.api_key is None
-            else ("ask the operator for another key; `python -m service.identity make` makes one")
+            else ("ask the operator for another key; `python -m tensorkiln_server identity make` makes one")
         )
         return fail("credential", answer.told, advice)
     scopes: Any = answer.body.get("scopes")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from importlib import import_module
 
+import passes
+import stablehlo
 from passes.warm_up import warm_up
 
 from . import reading
@@ -17,5 +19,5 @@ def rehearse() -> None:
 
 def load_the_rest() -> None:
     """Import what compiles for GPUs, a tenth of the compiler, and what translates modules: most need neither."""
-    import_module("passes.gpu_back_end")
-    import_module("stablehlo.translate")
+    import_module(f"{passes.__name__}.gpu_back_end")
+    import_module(f"{stablehlo.__name__}.translate")

@@ -1,0 +1,23 @@
+"""`kiln mcp`: the compiler as tools of the Model Context Protocol."""
+
+from __future__ import annotations
+
+import asyncio
+from importlib.util import find_spec
+
+from ..errors import RequestError
+from .options import TimeoutS, Url
+from .report import reported
+
+
+def mcp(url: Url = None, timeout: TimeoutS = None) -> None:
+    """Serve tools for assistants over standard input and output: compile, validate, run and others.
+
+    It uses the service that `--url` or KILN_URL names, with KILN_API_KEY, and otherwise one of its own.
+    """
+    with reported():
+        if find_spec("mcp") is None:
+            raise RequestError("kiln mcp needs the package mcp: run `pip install 'tensorkiln[cli,cpu,mcp]'`.")
+    from ..mcp.stdio import serve
+
+    asyncio.run(serve(url, timeout))

@@ -1,0 +1,171 @@
+"""The tools that every service has: compile, validate, explain, diff, and more about graphs and programs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+from urllib.parse import quote
+
+from ..errors import NotFoundError, RequestError
+from .difference import differences
+from .tool import Arguments, Requests, Result, Tool
+
+MAX_TEXT: Final = 200_000
+"""Characters of a stage that are given; more would fill the memory of whoever asks."""
+_SCHEMA: Final = "Graph"
+_GIVEN: Final = ("graph", "stablehlo", "dims")
+
+
+async def _capabilities(requests: Requests, arguments: Arguments) -> Result:
+    return json.loads(await requests.get("/capabilities"))
+
+
+async def _validate(requests: Requests, arguments: Arguments) -> Result:
+    return json.loads(await requests.post("/validate", _body(source(arguments))))
+
+
+async def _compile(requests: Requests, arguments: Arguments) -> Result:
+    answer = json.loads(await requests.post("/compile", _body(_work(arguments))))
+    return {"programs": [summary(program) for program in answer["programs"]]}
+
+
+async def _explain(requests: Requests, arguments: Arguments) -> Result:
+    return json.loads(await requests.post("/explain", _body(_work(arguments))))
+
+
+async def _program(requests: Requests, arguments: Arguments) -> Result:
+    return summary(await _stored(requests, arguments["digest"]))
+
+
+async def _diff(requests: Requests, arguments: Arguments) -> Result:
+    here, there = [await _stored(requests, arguments[name]) for name in ("digest", "against")]
+    return {"digest": arguments["digest"], "against": arguments["against"], **differences(here, there)}
+
+
+async def _stage(requests: Requests, arguments: Arguments) -> Result:
+    path = f"/programs/{arguments['digest']}/stages/{quote(arguments['stage'], safe='')}"
+    text = (await requests.get(path)).decode("utf-8", "replace")
+    return {"stage": arguments["stage"], "characters": len(text), "text": text[:MAX_TEXT]}
+
+
+async def _report(requests: Requests, arguments: Arguments) -> Result:
+    against = f"?against={arguments['against']}" if "against" in arguments else ""
+    path = f"/programs/{arguments['digest']}/report{against}"
+    return {"path": path, "media_type": "text/html", "bytes": len(await requests.get(path))}
+
+
+async def _schema(requests: Requests, arguments: Arguments) -> Result:
+    schemas: dict[str, Any] = json.loads(await requests.get("/openapi.json"))["components"]["schemas"]
+    name = arguments.get("name", _SCHEMA)
+    names = [each for each in schemas if each == _SCHEMA or each.startswith(f"{_SCHEMA}.")]
+    found = next((each for each in names if _bare(each) == _bare(name)), None)
+    if found is None:
+        raise NotFoundError("There is no such schema; `names` has those that there are.", details={"names": names})
+    return {"name": found, "schema": schemas[found], "names": names}
+
+
+def _bare(name: str) -> str:
+    """`Graph.ReduceAxis` and `reduce_axis` are the same."""
+    return name.removeprefix(f"{_SCHEMA}.").replace("_", "").lower()
+
+
+def summary(program: Mapping[str, Any]) -> Result:
+    """What is worth knowing of a compiled program, a JSON object, without its schedule and its code."""
+    kernels = program["kernels"]
+    return {
+        "name": program["name"],
+        "digest": program["digest"],
+        "target": program["target"],
+        "symbols": program["symbols"],
+        "inputs": program["inputs"],
+        "outputs": program["outputs"],
+        "kernels": [{key: value for key, value in kernel.items() if key in ("name", "entry")} for kernel in kernels],
+        "kernel_count": len(kernels),
+        "buffer_count": len(program["buffers"]),
+        "stages": [{key: value for key, value in each.items() if key != "dump"} for each in program["stages"]],
+        "cache": program.get("cache"),
+    }
+
+
+async def _stored(requests: Requests, digest: str) -> dict[str, Any]:
+    return json.loads(await requests.get(f"/programs/{digest}"))
+
+
+def source(arguments: Arguments) -> dict[str, Any]:
+    """The fields of a request that say what to compile; RequestError unless the arguments have one graph or module."""
+    if ("graph" in arguments) == ("stablehlo" in arguments):
+        raise RequestError("Give either `graph` or `stablehlo`.", pointers=["/graph"])
+    if "graph" in arguments:
+        if "dims" in arguments:
+            raise RequestError("`dims` is for `stablehlo`; a graph has bounds in symbolic_vars.", pointers=["/dims"])
+        return {"graph": arguments["graph"]}
+    return {
+        "stablehlo": {"text": arguments["stablehlo"]},
+        **({"dims": arguments["dims"]} if "dims" in arguments else {}),
+    }
+
+
+def _work(arguments: Arguments) -> dict[str, Any]:
+    options = {"options": arguments["options"]} if "options" in arguments else {}
+    return {**source(arguments), "target": arguments["targets"], **options}
+
+
+def _body(fields: Mapping[str, Any]) -> bytes:
+    # What is no JSON, an infinity for one, is refused by whoever reads it.
+    return json.dumps(fields, separators=(",", ":")).encode()
+
+
+TOOLS: Final[tuple[Tool, ...]] = (
+    Tool("capabilities", "Targets, node kinds, dtypes, limits and build of the service.", (), (), _capabilities),
+    Tool("schema", "The JSON Schema of graphs, or of one kind of node by `name`.", ("name",), (), _schema),
+    Tool(
+        "validate",
+        "Check a graph and infer every shape and dtype, without compiling it.",
+        _GIVEN,
+        (),
+        _validate,
+    ),
+    Tool(
+        "compile",
+        "Compile a graph for one target or several. Gives for each program its digest, kernels, stages and how the "
+        "cache answered; the code stays in the store of the service.",
+        (*_GIVEN, "targets", "options"),
+        ("targets",),
+        _compile,
+    ),
+    Tool(
+        "explain",
+        "What a compile would find in the store, what its key is made of, and what is nearest to it. Compiles nothing.",
+        (*_GIVEN, "targets", "options"),
+        ("targets",),
+        _explain,
+    ),
+    Tool("program", "A program that was compiled before, by its digest.", ("digest",), ("digest",), _program),
+    Tool(
+        "diff",
+        "Where two compiled programs differ, by JSON Pointer: of two targets, builds, options or graphs.",
+        ("digest", "against"),
+        ("digest", "against"),
+        _diff,
+    ),
+    Tool(
+        "report",
+        "The path of a page about a program, for people: kernels, schedule, memory and IR; or about two of them.",
+        ("digest", "against"),
+        ("digest",),
+        _report,
+    ),
+    Tool(
+        "stage",
+        "The IR after a stage, if the program was compiled with the option dump_stages.",
+        ("digest", "stage"),
+        ("digest", "stage"),
+        _stage,
+    ),
+)
+
+
+def named(tools: Iterable[Tool]) -> dict[str, Tool]:
+    """The tools by name."""
+    return {tool.name: tool for tool in tools}

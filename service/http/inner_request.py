@@ -1,0 +1,91 @@
+"""Requests that a request makes to the service that it came to, with its own credential and address.
+
+They go through all of the application, as if they had come by themselves: what the caller may not ask for is refused.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+from urllib.parse import unquote
+
+from fastapi import Request
+from starlette.types import Message
+
+from tensorkiln.errors import LimitExceededError, UnavailableError, error_from_problem
+
+MOST_ANSWER_BYTES: Final = 8 << 20
+"""Of an answer, which is parsed in this process."""
+_KEPT: Final = frozenset({b"authorization", b"host", b"x-forwarded-for", b"forwarded", b"traceparent", b"tracestate"})
+
+
+class InnerRequests:
+    """Requests on behalf of the caller of `request`. A TensorkilnError for an answer that is an error."""
+
+    def __init__(self, request: Request) -> None:
+        self._request = request
+
+    async def get(self, path: str) -> bytes:
+        """The body of the answer."""
+        return await self._send("GET", path, b"", [])
+
+    async def post(self, path: str, body: bytes) -> bytes:
+        """The same, with a JSON body."""
+        headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+        return await self._send("POST", path, body, headers)
+
+    async def _send(self, method: str, path: str, body: bytes, headers: list[tuple[bytes, bytes]]) -> bytes:
+        outer = self._request
+        path, _, query = path.partition("?")
+        kept = [(name, value) for name, value in outer.scope["headers"] if name in _KEPT]
+        scope: dict[str, Any] = {
+            **{key: outer.scope[key] for key in ("type", "asgi", "http_version", "server", "client", "scheme")},
+            "method": method,
+            "path": unquote(path),
+            "raw_path": path.encode(),
+            "query_string": query.encode(),
+            "root_path": "",
+            "headers": [*kept, *headers],
+            "state": dict(outer.scope.get("state", {})),
+        }
+        unsent = [body]
+        statuses: list[int] = []
+        answer, length = bytearray(), [0]
+
+        async def receive() -> Message:
+            if unsent:
+                return {"type": "http.request", "body": unsent.pop(), "more_body": False}
+            # Who waits for more waits for the caller to leave.
+            return await outer.receive()
+
+        async def send(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                statuses.append(message["status"])
+            elif message["type"] == "http.response.body":
+                part = message.get("body", b"")
+                length[0] += len(part)
+                if length[0] <= MOST_ANSWER_BYTES:
+                    answer.extend(part)
+
+        await outer.app(scope, receive, send)
+        if length[0] > MOST_ANSWER_BYTES:
+            raise LimitExceededError(
+                f"The answer to {method} {path} is too long to be read here; ask for it at that route.",
+                limit="answer_bytes",
+                maximum=MOST_ANSWER_BYTES,
+                actual=length[0],
+            )
+        if statuses not in ([200], [202]):
+            raise error_from_problem(_problem(bytes(answer), statuses))
+        return bytes(answer)
+
+
+def _problem(answer: bytes, statuses: list[int]) -> Mapping[str, Any]:
+    try:
+        problem = json.loads(answer)
+    except ValueError:
+        problem = None
+    if not isinstance(problem, dict):
+        return UnavailableError(f"The service answered {statuses}, and said nothing more.").to_problem()
+    return problem

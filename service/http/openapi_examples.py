@@ -1,0 +1,57 @@
+"""What the OpenAPI document shows beside schemas: bodies that can be sent as they are, and the groups of the routes."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+_GRAPH: Final[dict[str, Any]] = {
+    "schema": 1,
+    "name": "double",
+    "nodes": [
+        {"node": "placeholder", "out_var": 0, "dtype": "float32", "shape": ["n"]},
+        {"node": "binop", "op": "add", "a_var": 0, "b_var": 0, "out_var": 1, "dtype": "float32"},
+    ],
+    "input_vars": [0],
+    "output_vars": [1],
+    "symbolic_vars": [{"name": "n", "min_val": 1, "max_val": 4096}],
+}
+_MODULE: Final[dict[str, Any]] = {
+    "text": "func.func @main(%x: tensor<?xf32>) -> tensor<?xf32> { "
+    "%0 = stablehlo.add %x, %x : tensor<?xf32> return %0 : tensor<?xf32> }"
+}
+_DIMS: Final = {"0.0": {"min": 1, "max": 4096}}
+_COMPILE: Final = {"graph": _GRAPH, "target": "cpu:x86-64-v3", "options": {"dump_stages": True}}
+
+BODIES: Final[dict[str, dict[str, Any]]] = {
+    "CompileBody": {
+        "graph": {"summary": "A graph for one target", "value": _COMPILE},
+        "module": {
+            "summary": "A StableHLO module for two targets",
+            "value": {"stablehlo": _MODULE, "dims": _DIMS, "target": ["cpu:x86-64-v3", "cuda:sm_90"]},
+        },
+    },
+    "BatchBody": {
+        "two": {"summary": "Two jobs", "value": {"requests": [_COMPILE, {**_COMPILE, "target": "cuda:sm_90"}]}}
+    },
+    "ValidateBody": {"graph": {"summary": "A graph", "value": {"graph": _GRAPH}}},
+    "TranslateBody": {"module": {"summary": "A module", "value": {"stablehlo": _MODULE, "dims": _DIMS}}},
+}
+"""Examples of a body, by the component that describes it."""
+
+GROUPS: Final = {
+    "Compiling": ("Graphs in, programs out: at once, or as jobs.", ("compile", "jobs:batch", "jobs", "explain")),
+    "Graphs": ("Checked, or made of modules; nothing is compiled.", ("validate", "translate")),
+    "Stored programs": ("By digest, with signatures and IR.", ("programs", "artifacts", "keys")),
+    "The service": (
+        "What it can do, how it stands, and whom it takes the caller for.",
+        ("capabilities", "healthz", "readyz", "metrics", "whoami"),
+    ),
+}
+"""What a group is about, and the first parts of its paths."""
+
+
+def group_of(path: str) -> str:
+    """The group of a path: the last, unless another has it."""
+    first = path.removeprefix("/").partition("/")[0]
+    *_, last = GROUPS
+    return next((name for name, (_, firsts) in GROUPS.items() if first in firsts), last)

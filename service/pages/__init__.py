@@ -1,0 +1,40 @@
+"""Pages for browsers: files that are served as they are. Their scripts ask the service as any client does."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+FOLDER: Final = "/pages"
+START: Final = "/"
+EXPLORE: Final = "/explore"
+_TYPES: Final = {".html": "text/html", ".js": "text/javascript", ".css": "text/css"}
+_NAMED: Final = MappingProxyType({START: "start.html", EXPLORE: "explore.html"})
+_PARTS: Final = ("pages.css", "api.js", "show.js", "start.js", "explore.js")
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A file and the media type that it has."""
+
+    content: bytes
+    media_type: str
+    etag: str
+
+
+def _read(name: str) -> Page:
+    path = Path(__file__).with_name(name)
+    content = path.read_bytes()
+    return Page(content, f"{_TYPES[path.suffix]}; charset=utf-8", f'"{sha256(content).hexdigest()}"')
+
+
+PATHS: Final = frozenset({*_NAMED, *(f"{FOLDER}/{name}" for name in _PARTS)})
+"""For everybody: they say nothing of anybody, and a browser opens them before there is a key to send."""
+
+
+def page(path: str) -> Page:
+    """The file at one of PATHS."""
+    return _read(_NAMED.get(path) or path.removeprefix(f"{FOLDER}/"))

@@ -1,0 +1,199 @@
+// Compile what is pasted, follow the job, and show what is stored. A short link is the digest after `#`.
+import { Problem, ask, download, events, useKey } from "./api.js";
+import { button, element, fact, problem, shape, table, target } from "./show.js";
+
+const $ = (id) => document.getElementById(id);
+const DIGEST = /^#([0-9a-f]{64})$/;
+const EXAMPLES = {
+  graph: JSON.stringify(
+    {
+      schema: 1,
+      name: "double",
+      nodes: [
+        { node: "placeholder", out_var: 0, dtype: "float32", shape: ["n"] },
+        { node: "binop", op: "add", a_var: 0, b_var: 0, out_var: 1, dtype: "float32" },
+      ],
+      input_vars: [0],
+      output_vars: [1],
+      symbolic_vars: [{ name: "n", min_val: 1, max_val: 4096 }],
+    },
+    null,
+    1,
+  ),
+  stablehlo: `func.func @main(%x: tensor<?x4xf32>) -> tensor<?x4xf32> {
+  %0 = stablehlo.add %x, %x : tensor<?x4xf32>
+  return %0 : tensor<?x4xf32>
+}`,
+};
+let graph; // What was sent, for the pointers of errors.
+let job;
+
+const form = () => document.querySelector("input[name=form]:checked").value;
+
+function dims(text) {
+  const found = {};
+  for (const word of text.split(/\s+/).filter(Boolean)) {
+    const parts = /^(.+)=(\d+)(?::(\d+))?$/.exec(word);
+    if (!parts) throw new Problem({ code: "dims", detail: `${word}: write NAME=MIN:MAX or NAME=SIZE.` }, 0);
+    found[parts[1]] = { min: Number(parts[2]), max: Number(parts[3] ?? parts[2]) };
+  }
+  return found;
+}
+
+// A graph is sent as it was typed: numbers beyond those of JavaScript stay what they are.
+function source() {
+  const text = $("source").value;
+  graph = undefined;
+  if (form() === "stablehlo") {
+    const bounds = dims($("dims").value);
+    const stated = Object.keys(bounds).length ? `,"dims":${JSON.stringify(bounds)}` : "";
+    return `"stablehlo":${JSON.stringify({ text })}${stated}`;
+  }
+  try {
+    graph = JSON.parse(text);
+  } catch (error) {
+    throw new Problem({ code: "json", detail: `The graph is no JSON: ${error.message}` }, 0);
+  }
+  return `"graph":${text}`;
+}
+
+function request() {
+  const targets = [...$("targets").selectedOptions].map((option) => option.value);
+  if (!targets.length) throw new Problem({ code: "targets", detail: "Pick a target or several." }, 0);
+  const options = { dump_stages: $("dump_stages").checked, fast_math: $("fast_math").checked, fusion: !$("no_fusion").checked };
+  return `{${source()},"target":${JSON.stringify(targets)},"options":${JSON.stringify(options)}}`;
+}
+
+function clear() {
+  $("progress").replaceChildren();
+  $("result").replaceChildren();
+}
+
+async function stageOf(digest, name, place) {
+  const { body } = await ask(`/programs/${digest}/stages/${encodeURIComponent(name)}`, { text: true });
+  place.replaceChildren(element("h4", name), element("pre", body));
+}
+
+async function reportOf(digest) {
+  const link = element("a");
+  link.href = URL.createObjectURL(await download(`/programs/${digest}/report`));
+  link.download = `${digest.slice(0, 12)}.html`;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
+}
+
+const told = (place, action) => () => action().catch((error) => place.replaceChildren(problem(error, graph)));
+
+function showProgram(program) {
+  const made = element("article");
+  const stage = element("div");
+  const link = element("a", "short link");
+  link.href = `/explore#${program.digest}`;
+  const facts = element("dl");
+  fact(facts, "Target", target(program.target));
+  fact(facts, "Digest", program.digest);
+  if (program.cache) fact(facts, "Cache", `${program.cache.status}: ${program.cache.reason}`);
+  fact(facts, "Inputs", program.inputs.map(shape).join(", "));
+  fact(facts, "Outputs", program.outputs.map(shape).join(", "));
+  fact(facts, "Kernels", program.kernels.length);
+  const stages = program.stages.map((each) => [
+    each.dump ? button(each.name, told(stage, () => stageOf(program.digest, each.name, stage))) : each.name,
+    `${(each.seconds * 1e3).toFixed(1)} ms`,
+  ]);
+  made.append(element("h3", program.name), link, " ", button("report", told(stage, () => reportOf(program.digest))), facts);
+  made.append(table(["kernel", "entry"], program.kernels.map((each) => [each.name, each.entry ?? ""])));
+  made.append(table(["stage", "time"], stages), stage);
+  return made;
+}
+
+function showPrograms(programs) {
+  $("result").replaceChildren(...programs.map(showProgram));
+  if (programs.length === 1) history.replaceState(null, "", `#${programs[0].digest}`);
+}
+
+async function compile() {
+  const { status, body } = await ask("/compile", {
+    method: "POST",
+    body: request(),
+    headers: { Prefer: "respond-async, wait=1" },
+  });
+  if (status === 200) return showPrograms(body.programs);
+  job = body.id;
+  $("cancel").hidden = false;
+  for await (const event of events(`/jobs/${job}/events`)) {
+    const where = event.data?.target === undefined || event.data?.target === null ? "" : ` (target ${event.data.target})`;
+    $("progress").append(element("li", `${event.data?.stage ?? event.kind}${where}`));
+  }
+  const ended = (await ask(`/jobs/${job}`)).body;
+  if (ended.error) throw new Problem(ended.error, ended.error.status);
+  if (ended.state === "cancelled") throw new Problem({ code: "job.cancelled", detail: "The job was cancelled." }, 0);
+  showPrograms(ended.programs);
+}
+
+async function validate() {
+  const { body } = await ask("/validate", { method: "POST", body: `{${source()}}` });
+  const facts = element("dl");
+  fact(facts, "Graph", `${body.name}: ${body.nodes} nodes, ${body.live_nodes} of them live`);
+  fact(facts, "Inputs", body.inputs.map(shape).join(", "));
+  fact(facts, "Outputs", body.outputs.map(shape).join(", "));
+  $("result").replaceChildren(facts);
+}
+
+async function explain() {
+  const { body } = await ask("/explain", { method: "POST", body: request() });
+  const rows = body.actions.map((each) => [each.digest.slice(0, 12), each.stored ? "stored" : "not stored", each.cache.reason ?? ""]);
+  $("result").replaceChildren(table(["digest", "store", "why"], rows));
+}
+
+async function load() {
+  const found = DIGEST.exec(location.hash);
+  if (!found) return;
+  clear();
+  showPrograms([(await ask(`/programs/${found[1]}`)).body]);
+}
+
+const failed = (error) => $("result").replaceChildren(problem(error, graph));
+
+async function act(action) {
+  clear();
+  useKey($("key").value);
+  const buttons = ["compile", "validate", "explain"].map($);
+  for (const each of buttons) each.disabled = true;
+  try {
+    await action();
+  } catch (error) {
+    failed(error);
+  } finally {
+    for (const each of buttons) each.disabled = false;
+    $("cancel").hidden = true;
+    job = undefined;
+  }
+}
+
+function changeForm() {
+  const examples = Object.values(EXAMPLES);
+  if (!$("source").value || examples.includes($("source").value)) $("source").value = EXAMPLES[form()];
+  $("dims-row").hidden = form() !== "stablehlo";
+  if (form() === "stablehlo" && !$("dims").value) $("dims").value = "0.0=1:64";
+}
+
+async function targets() {
+  const { body } = await ask("/capabilities");
+  for (const name of body.targets) {
+    const option = element("option", name);
+    option.value = name;
+    option.selected = name === "cpu";
+    $("targets").append(option);
+  }
+}
+
+for (const each of document.querySelectorAll("input[name=form]")) each.addEventListener("change", changeForm);
+$("compile").addEventListener("click", () => act(compile));
+$("validate").addEventListener("click", () => act(validate));
+$("explain").addEventListener("click", () => act(explain));
+$("cancel").addEventListener("click", () => job && ask(`/jobs/${job}`, { method: "DELETE" }).catch(failed));
+$("key").addEventListener("change", () => act(load));
+window.addEventListener("hashchange", () => act(load));
+changeForm();
+targets().catch(failed);
+load().catch(failed);

@@ -1,0 +1,64 @@
+"""GET / and /explore, for browsers"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated, Final
+
+from fastapi import APIRouter, Header, Request, Response
+from fastapi.responses import JSONResponse
+
+from service.http.conditional import matches
+from service.pages import EXPLORE, PATHS, START, page
+
+from .engine_of import Known
+
+POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors 'none'"
+)
+"""Beside the policy of every answer: no script or style stands in a page, or comes from elsewhere."""
+SUMMARY: Final = "Tensor graphs in, compiled program specs out."
+LINKS: Final = {
+    "explore": EXPLORE,
+    "docs": "/docs",
+    "openapi": "/openapi.json",
+    "capabilities": "/capabilities",
+    "readiness": "/readyz",
+    "whoami": "/whoami",
+    "compile": "/compile",
+}
+
+router = APIRouter()
+
+
+@router.get(START, include_in_schema=False, response_model=None)
+async def start(request: Request, accept: Annotated[str, Header()] = "*/*", known: Known = None) -> Response:
+    """A page for who asks for HTML, and otherwise where to find what in JSON."""
+    if "text/html" in accept.lower():
+        answer = await _answer(START, known)
+    else:
+        answer = JSONResponse({"name": request.app.title, "summary": SUMMARY, "links": LINKS})
+    answer.headers["Vary"] = "Accept"
+    return answer
+
+
+async def _file(request: Request, known: Known = None) -> Response:
+    return await _answer(request.scope["path"], known)
+
+
+for _path in sorted(PATHS - {START}):
+    router.add_api_route(_path, _file, include_in_schema=False, response_model=None)
+
+
+async def _answer(path: str, known: str | None) -> Response:
+    found = await asyncio.to_thread(page, path)
+    headers = {
+        "ETag": found.etag,
+        "Cache-Control": "no-cache",
+        "Content-Security-Policy": POLICY,
+        "Referrer-Policy": "no-referrer",
+    }
+    if matches(known, found.etag):
+        return Response(status_code=304, headers=headers)
+    return Response(found.content, headers=headers, media_type=found.media_type)

@@ -1,0 +1,46 @@
+"""The examples are programs that run, and the page that lists them lists them all."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from typer.main import get_command
+
+from tensorkiln.cli.app import app
+from tests.service.server import Server
+from tests.snippets import ROOT
+
+FOLDER = ROOT / "examples"
+PROGRAMS = sorted(path.name for path in FOLDER.glob("*.py"))
+pytestmark = pytest.mark.xdist_group("docs")
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_an_example_runs(name: str, server: Server, tmp_path: Path) -> None:
+    environment = {**os.environ, "KILN_URL": server.url, "KILN_HOME": str(tmp_path / "home")}
+    command = [sys.executable, "-W", "error", str(FOLDER / name)]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip()
+
+
+def test_every_example_is_listed() -> None:
+    listed = re.findall(r"^\| `([^`]+)`", (FOLDER / "README.md").read_text("utf-8"), re.MULTILINE)
+    assert sorted(listed) == sorted(path.name for path in FOLDER.iterdir() if path.suffix in (".py", ".yml"))
+
+
+def test_the_workflow_calls_kiln_as_it_is() -> None:
+    (job,) = yaml.safe_load((FOLDER / "github-workflow.yml").read_text("utf-8"))["jobs"].values()
+    (line,) = [step["run"] for step in job["steps"] if step.get("run", "").startswith("kiln ")]
+    _, name, *arguments = shlex.split(line)
+    command = get_command(app).get_command(None, name)  # type: ignore[union-attr, arg-type]
+    assert command is not None
+    known = {option for each in command.params for option in each.opts}
+    assert {each for each in arguments if each.startswith("--")} <= known

@@ -1,0 +1,14 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.service.server import Server
+
+
+@pytest.fixture(scope="package")
+def open_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A service that asks for no credential."""
+    with Server(tmp_path_factory.mktemp("pages")) as server:
+        yield server

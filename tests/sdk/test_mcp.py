@@ -1,0 +1,165 @@
+"""`kiln mcp` and the tools of a service, spoken to by the client of the official SDK."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from tests.snippets import ROOT, blocks, disagreement
+
+pytest.importorskip("mcp")
+
+from mcp import Client, StdioServerParameters
+from mcp.client.stdio import stdio_client
+
+from tensorkiln.mcp.difference import MOST, differences
+
+PAGE = ROOT / "docs" / "mcp.md"
+GRAPH: dict[str, Any] = {
+    "schema": 1,
+    "name": "double",
+    "nodes": [
+        {"node": "placeholder", "out_var": 0, "dtype": "float32", "shape": ["n"]},
+        {"node": "binop", "op": "add", "a_var": 0, "b_var": 0, "out_var": 1, "dtype": "float32"},
+    ],
+    "input_vars": [0],
+    "output_vars": [1],
+    "symbolic_vars": [{"name": "n", "min_val": 1, "max_val": 4096}],
+}
+BROKEN = {**GRAPH, "nodes": [GRAPH["nodes"][0], {**GRAPH["nodes"][1], "b_var": 7}]}
+MODULE = (
+    "func.func @main(%x: tensor<?x4xf32>) -> tensor<?x4xf32> {"
+    " %0 = stablehlo.add %x, %x : tensor<?x4xf32> return %0 : tensor<?x4xf32> }"
+)
+Call = Callable[..., Awaitable[tuple[bool, dict[str, Any]]]]
+
+
+def told(target: Any, talk: Callable[[Call, list[str]], Awaitable[None]]) -> None:
+    """Have `talk` call tools of `target`, a URL or a transport; a call gives whether it failed, and its result."""
+
+    async def main() -> None:
+        async with Client(target) as client:
+
+            async def call(name: str, /, **arguments: Any) -> tuple[bool, dict[str, Any]]:
+                result = await client.call_tool(name, arguments)
+                assert json.loads(result.content[0].text) == result.structured_content  # type: ignore[union-attr]
+                return result.is_error, result.structured_content
+
+            await talk(call, [tool.name for tool in (await client.list_tools()).tools])
+
+    asyncio.run(asyncio.wait_for(main(), 120))
+
+
+def documented(where: str) -> list[str]:
+    rows = [line.split("|") for line in PAGE.read_text("utf-8").splitlines() if line.startswith("| `")]
+    return [row[1].strip(" `") for row in rows if row[3].strip(" `") in (where, "both")]
+
+
+def stdio(url: str) -> Any:
+    """`kiln mcp` as the manual says it is started."""
+    (block,) = blocks(PAGE, "json")
+    stated = json.loads(block.text)["mcpServers"]["tensorkiln"]
+    assert stated["command"] == "kiln"
+    command = ["-W", "error", "-m", "tensorkiln.cli", *stated["args"]]
+    return stdio_client(
+        StdioServerParameters(
+            command=sys.executable, args=command, env={**os.environ, **stated["env"], "KILN_URL": url}
+        )
+    )
+
+
+def test_an_assistant_compiles_repairs_and_compares_at_a_service(served: str) -> None:
+    async def talk(call: Call, names: list[str]) -> None:
+        assert names == documented("/mcp")
+        failed, checked = await call("validate", graph=GRAPH)
+        assert (failed, checked["outputs"][0]["shape"]) == (False, ["n"])
+        failed, refused = await call("validate", graph=BROKEN)
+        assert failed
+        (example,) = blocks(PAGE, "json", "error")
+        assert disagreement(refused, json.loads(example.text)) is None
+        failed, compiled = await call(
+            "compile", graph=GRAPH, targets=["cpu:x86-64-v3", "cpu:x86-64-v4"], options={"dump_stages": True}
+        )
+        here, there = (program["digest"] for program in compiled["programs"])
+        assert (failed, compiled["programs"][0]["kernel_count"]) == (False, 1)
+        failed, found = await call("program", digest=here)
+        assert (failed, found["kernels"]) == (False, compiled["programs"][0]["kernels"])
+        failed, differs = await call("diff", digest=here, against=there)
+        assert "/target/cpu" in {each["at"] for each in differs["differences"]}
+        failed, paged = await call("report", digest=here, against=there)
+        if failed:  # by a service without such pages
+            assert paged["error"]["code"] == "request.not_found"
+        else:
+            assert (paged["path"], paged["bytes"] > 0) == (f"/programs/{here}/report?against={there}", True)
+        failed, stage = await call("stage", digest=here, stage="from-graph")
+        assert "kiln." in stage["text"]
+        failed, explained = await call("explain", stablehlo=MODULE, dims={"0.0": {"min": 1, "max": 8}}, targets=["cpu"])
+        assert (failed, len(explained["actions"])) == (False, 1)
+        failed, schema = await call("schema", name="binop")
+        assert "a_var" in schema["schema"]["properties"]
+        failed, capable = await call("capabilities")
+        assert "binop" in capable["node_kinds"]
+
+    told(f"{served}/mcp", talk)
+
+
+def test_calls_that_fit_no_schema_say_what_would(served: str) -> None:
+    async def talk(call: Call, names: list[str]) -> None:
+        for arguments, said in (
+            ({"name": "compile", "graph": GRAPH}, "'targets' is a required property"),
+            ({"name": "compile", "targets": ["cpu"]}, "either `graph` or `stablehlo`"),
+            ({"name": "compile", "graph": GRAPH, "dims": {}, "targets": ["cpu"]}, "symbolic_vars"),
+            ({"name": "stage", "digest": "../../keys", "stage": "x"}, "does not match"),
+            ({"name": "program", "digest": "0" * 64}, "There is no program"),
+            ({"name": "validate", "graph": GRAPH, "made_up": 1}, "made_up"),
+            ({"name": "run", "graph": GRAPH}, "no such tool"),
+        ):
+            name = arguments.pop("name")
+            failed, result = await call(name, **arguments)
+            assert failed
+            assert said in result["error"]["message"]
+
+    told(f"{served}/mcp", talk)
+
+
+def test_kiln_mcp_runs_and_measures_on_this_machine(served: str) -> None:
+    async def talk(call: Call, names: list[str]) -> None:
+        assert names == documented("kiln mcp")
+        failed, ran = await call("run", graph=GRAPH, inputs=[[1.0, 2.5, -3.0]])
+        assert (failed, ran["symbols"], ran["outputs"][0]["values"]) == (False, {"n": 3}, [2.0, 5.0, -6.0])
+        failed, ran = await call("run", graph=GRAPH, inputs=[[1e38, 3e38]])
+        assert ran["outputs"][0]["values"][1] == "inf"
+        failed, measured = await call("profile", graph=GRAPH, symbols={"n": 64}, repeat=3)
+        assert (failed, measured["runs"], measured["items"][0]["kind"]) == (False, 3, "kernel")
+        assert measured["total_ns"] > 0
+        for arguments, said in (
+            ({"inputs": [["x"]]}, "Input 0 is no array of float32"),
+            ({"inputs": []} | {"inputs": [[1.0], [2.0]]}, "takes 1 inputs and 2 are given"),
+            ({"inputs": [[1.0]], "symbols": {"n": 2}}, "the inputs make it 1"),
+            ({"inputs": [[[1.0]]]}, "0"),
+        ):
+            failed, result = await call("run", graph=GRAPH, **arguments)
+            assert failed
+            assert said in result["error"]["message"]
+        failed, refused = await call("run", graph=BROKEN)
+        assert (failed, refused["error"]["at"][0]["value"]["b_var"]) == (True, 7)
+
+    told(stdio(served), talk)
+
+
+def test_a_difference_names_places_and_shortens_values() -> None:
+    here = {"a/b": [1, {"x": "y" * 500}], "same": {"k": [1]}, "gone": None}
+    there = {"a/b": [1, {"x": "z"}, 3], "same": {"k": [1]}, "new": [1, 2]}
+    found = differences(here, there)
+    assert found["count"] == 4
+    assert {each["at"] for each in found["differences"]} == {"/a~1b/1/x", "/a~1b/2", "/gone", "/new"}
+    assert found["differences"][0] == {"at": "/a~1b/1/x", "here": "y" * 200 + "…", "there": "z"}
+    assert found["differences"][1] == {"at": "/a~1b/2", "there": 3}
+    assert differences([*range(500)], [])["count"] == 500
+    assert len(differences([*range(500)], [])["differences"]) == MOST
