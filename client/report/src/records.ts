@@ -92,6 +92,13 @@ export type Operation =
   | { readonly op: "memory_transfer"; readonly size_bytes: Wire; readonly src_var: number; readonly dst_var: number }
   | { readonly op: "synchronization"; readonly sync_type: string }
   | {
+      readonly op: "loop";
+      readonly loop_id: number;
+      readonly most: number;
+      readonly input_vars: readonly number[];
+      readonly output_vars: readonly number[];
+    }
+  | {
       readonly op: "host_callback";
       readonly callback_name: string;
       readonly input_vars: readonly number[];

@@ -61,6 +61,8 @@ function nameOf({ operation }: ScheduleItem, program: ProgramRecord): string {
       return operation.callback_name;
     case "memory_transfer":
       return "copy";
+    case "loop":
+      return `loop_${operation.loop_id}`;
     default:
       return "synchronize";
   }
@@ -178,7 +180,7 @@ export class Report {
     }
     const callbacks = new Map<number, number>();
     for (const { id, item } of this.items) {
-      if (item.operation.op === "host_callback") for (const each of item.operation.output_vars) callbacks.set(each, id);
+      if (item.operation.op === "host_callback" || item.operation.op === "loop") for (const each of item.operation.output_vars) callbacks.set(each, id);
     }
     return graph.nodes.map((node, index) => {
       const outs = numbers(node["out_var"] ?? node["out_vars"] ?? node["output_vars"]);
