@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from types import MappingProxyType
@@ -35,6 +36,7 @@ PATHS: Final = frozenset({*_NAMED, *(f"{FOLDER}/{name}" for name in _PARTS)})
 """For everybody: they say nothing of anybody, and a browser opens them before there is a key to send."""
 
 
+@cache
 def page(path: str) -> Page:
     """The file at one of PATHS."""
     return _read(_NAMED.get(path) or path.removeprefix(f"{FOLDER}/"))

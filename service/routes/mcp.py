@@ -12,11 +12,15 @@ from starlette.types import Message, Receive, Scope, Send
 
 from service.http.body import read_body
 from service.http.inner_request import InnerRequests
+from service.http.request_memory import held_by
 from tensorkiln.errors import NotFoundError
 
 PATH: Final = "/mcp"
 MOST_BYTES: Final = 1 << 20
 """Of a message, which this process parses: a larger graph is for `POST /compile`, which only reads its bytes."""
+
+PARSED: Final = 31
+"""Bytes that a parsed byte of JSON takes at most: an object with one member of 6."""
 
 _LOADED: Final = ("mcp.server.streamable_http_manager", "tensorkiln.mcp.server", "tensorkiln.mcp.tools")
 
@@ -62,6 +66,9 @@ async def exchange(request: Request) -> Response:
     if find_spec("mcp") is None:
         raise NotFoundError("This service has no tools: its operator can install `tensorkiln-server[mcp]`.")
     message = (await read_body(request, MOST_BYTES)).content
+    parsed = PARSED * len(message)
+    request.app.state.memory_limit.require(parsed)
+    held_by(request.scope).add(parsed)
     for module in _LOADED:  # which takes a while, once in a process
         await asyncio.to_thread(import_module, module)
     return Exchange(request, message)

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from hashlib import sha256
 from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import HTMLResponse
 
 from service.engine.engine import Engine
 from service.http.conditional import matches, require_match
+from service.http.request_memory import held_by
 from service.store.programs import Entry
 from tensorkiln.errors import NotFoundError
 from tensorkiln.limits import SHA256_PATTERN
@@ -19,8 +22,10 @@ from tensorkiln.report.page import CODE_STAGE, PTX, Parts, content_security_poli
 
 from .engine_of import CONDITIONAL, Digest, EngineOf, Known, Needed
 
-MAX_TEXT_BYTES: Final = 64 << 20
+MAX_TEXT_BYTES: Final = 32 << 20
 """Of the texts of one program; whole stages are left out beyond."""
+COPIES: Final = 4
+"""Of a text, while the page is made: as it is stored, decoded, as JSON, and in the page."""
 
 Against = Annotated[
     str | None, Query(pattern=SHA256_PATTERN, description="The digest of a program to compare this one with.")
@@ -37,15 +42,19 @@ router = APIRouter()
     responses=CONDITIONAL,
 )
 async def report(
-    digest: Digest, engine: EngineOf, against: Against = None, known: Known = None, needed: Needed = None
+    digest: Digest,
+    request: Request,
+    engine: EngineOf,
+    against: Against = None,
+    known: Known = None,
+    needed: Needed = None,
 ) -> Response:
     """One HTML file that shows a program: kernels, schedule, memory, and the texts of its stages if these are kept.
 
     It is in canonical names, and the graph is that of the texts. docs/report.md has more.
     """
-    parts = await _parts(engine, digest)
-    others = None if against is None else await _parts(engine, against)
-    content, etag = await asyncio.to_thread(_made, parts, others)
+    entries = [await _entry(engine, each) for each in (digest, against) if each is not None]
+    etag = _tag(entries)
     headers = {
         "ETag": etag,
         "Cache-Control": "no-cache",
@@ -57,38 +66,64 @@ async def report(
     require_match(needed, etag)
     if matches(known, etag):
         return Response(status_code=304, headers=headers)
-    return HTMLResponse(content, headers=headers)
+    sides = [await _stored(engine, each, request) for each in entries]
+    return HTMLResponse(await asyncio.to_thread(_made, sides), headers=headers)
 
 
-async def _parts(engine: Engine, digest: str) -> Parts:
+async def _entry(engine: Engine, digest: str) -> Entry:
     entry = await engine.programs.entry(digest) if await engine.tenancy.allows(digest) else None
     if entry is None:
         raise NotFoundError(f"There is no program {digest}.")
+    return entry
+
+
+def _tag(entries: Sequence[Entry]) -> str:
+    """Of what is shown, all of which is named by its digest, and of the page that shows it."""
+    shown = [[each.program, each.signature, sorted(each.stages.items()), dict(each.seconds)] for each in entries]
+    return f'"{sha256(_json([content_security_policy(), shown])).hexdigest()}"'
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """A program and its texts, as they are stored."""
+
+    entry: Entry
+    program: bytes
+    texts: Mapping[str, bytes]
+    left_out: Sequence[str]
+
+    def parts(self) -> Parts:
+        """What the page takes."""
+        entry = self.entry
+        parts = {
+            "program": self.program,
+            "signature": entry.signature.encode(),
+            "seconds": _json(dict(entry.seconds)),
+        }
+        parts |= {f"stage:{name}": _json(text.decode("utf-8", "replace")) for name, text in self.texts.items()}
+        if self.left_out:
+            parts["about"] = _json({"texts left out": ", ".join(self.left_out)})
+        return parts
+
+
+async def _stored(engine: Engine, entry: Entry, request: Request) -> _Side:
+    """UnavailableError or RateLimitedError while there is no room for the page."""
     program = await engine.blobs.get(entry.program)
     if program is None:
         raise NotFoundError(f"The stored program {entry.program} is missing or was damaged; compile the graph again.")
-    parts = {"program": program, "signature": entry.signature.encode(), "seconds": _json(dict(entry.seconds))}
-    texts, left_out = await _texts(engine, entry)
-    parts |= {f"stage:{name}": _json(text.decode("utf-8", "replace")) for name, text in texts.items()}
-    if left_out:
-        parts["about"] = _json({"texts left out": ", ".join(left_out)})
-    return parts
-
-
-async def _texts(engine: Engine, entry: Entry) -> tuple[dict[str, bytes], list[str]]:
-    """The texts of an entry's stages, and of its code where that is text; the names of those that are too much."""
-    wanted = {**entry.stages, **_ptx(entry)}
     texts: dict[str, bytes] = {}
     left_out: list[str] = []
     room = MAX_TEXT_BYTES
-    for name, digest in wanted.items():
+    for name, digest in {**entry.stages, **_ptx(entry)}.items():
         text = await engine.blobs.get(digest)
         if text is None or len(text) > room:
             left_out.append(name)
             continue
+        request.app.state.memory_limit.require(COPIES * len(text))
+        held_by(request.scope).add(COPIES * len(text), one_at_least=True)
         room -= len(text)
         texts[name] = text
-    return texts, left_out
+    return _Side(entry, program, texts, left_out)
 
 
 def _ptx(entry: Entry) -> dict[str, str]:
@@ -99,9 +134,8 @@ def _ptx(entry: Entry) -> dict[str, str]:
     return {PTX: entry.artifacts[0]} if is_needed else {}
 
 
-def _made(parts: Parts, others: Parts | None) -> tuple[bytes, str]:
-    content = page(parts, others)
-    return content, f'"{sha256(content).hexdigest()}"'
+def _made(sides: Sequence[_Side]) -> bytes:
+    return page(*(side.parts() for side in sides))
 
 
 def _json(value: object) -> bytes:

@@ -180,7 +180,7 @@ class Bench:
             await self._ledger.finish(task, replace(about, problem=error.to_problem()))
             return error.code
         made = making.result()
-        await self._ledger.finish(task, replace(about, entry=made.entry, attempts=made.attempts))
+        await self._ledger.finish(task, replace(about, attempts=made.attempts))
         return "done"
 
     async def _make(self, task: Task, action: Action, cost: Cost, tell: Any) -> Made:

@@ -65,8 +65,8 @@ class Rig:
     async def makes(self, task: Task) -> None:
         """What a worker does about an attempt at an order."""
         assert await self.ledger.claim(task, "worker")
-        entry = await self.programs.save(WANTED.action, Entry(await self.blobs.put(b"program"), ()))
-        await self.ledger.finish(task, Result("worker", entry=entry))
+        await self.programs.save(WANTED.action, Entry(await self.blobs.put(b"program"), ()))
+        await self.ledger.finish(task, Result("worker"))
 
 
 def with_rig(
@@ -145,7 +145,7 @@ def test_an_order_ends_that_only_workers_carry_out_whose_keys_are_not_known(
 def test_a_program_that_is_gone_may_be_made_again(tmp_path: Path) -> None:
     async def test(rig: Rig) -> None:
         ticket = await rig.engine.submit(Order(WANTED), lambda _: None)
-        await rig.ledger.finish(await rig.task(ticket), Result("worker", entry=Entry("0" * 64, ())))
+        await rig.ledger.finish(await rig.task(ticket), Result("worker"))
         with pytest.raises(UnavailableError, match="try again"):
             await asyncio.wait_for(rig.engine.wait(ticket), 20)
 
@@ -210,9 +210,9 @@ def test_a_tenant_is_charged_for_the_attempts_and_not_for_the_queue(tmp_path: Pa
             await asyncio.sleep(1.0)
             compiling.cancel()
         else:
-            entry = await rig.programs.save(WANTED.action, Entry(await rig.blobs.put(b"program"), ()))
+            await rig.programs.save(WANTED.action, Entry(await rig.blobs.put(b"program"), ()))
             problem = DiagnosticError("The graph is refused.").to_problem()
-            how: dict[str, Any] = {"problem": problem} if ending == "failed" else {"entry": entry}
+            how: dict[str, Any] = {"problem": problem} if ending == "failed" else {}
             if ending == "done by another worker":
                 unfit = UnavailableError("The store was gone.").to_problem()
                 await rig.ledger.finish(task, Result("worker", run_s=run_s, cpu_s=2 * cpu_s, problem=unfit))
@@ -253,8 +253,8 @@ def test_an_order_that_nobody_takes_who_is_believed_ends_only_where_no_worker_is
             assert not waiting.done()
             taken = await rig.ledger.take("worker")  # A worker minds no claim that it does not believe.
             assert taken is not None
-            entry = await rig.programs.save(WANTED.action, Entry(await rig.blobs.put(b"program"), ()))
-            await rig.ledger.finish(taken, Result("worker", entry=entry))
+            await rig.programs.save(WANTED.action, Entry(await rig.blobs.put(b"program"), ()))
+            await rig.ledger.finish(taken, Result("worker"))
             assert (await asyncio.wait_for(waiting, 20)).program == b"program"
 
     with_rig(tmp_path, test, signs=signs)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any, Final, cast
 
 MOST: Final = 100
@@ -18,8 +19,9 @@ def differences(here: Any, there: Any) -> dict[str, Any]:
 
     A value that one side lacks is left out.
     """
-    found = list(_walk(here, there, ""))
-    return {"count": len(found), "differences": found[:MOST]}
+    found = _walk(here, there, "")
+    first = list(islice(found, MOST))
+    return {"count": len(first) + sum(1 for _ in found), "differences": first}
 
 
 def _walk(here: Any, there: Any, at: str) -> Iterator[dict[str, Any]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import Any, Final, cast
 
 import mcp_types as types
@@ -22,6 +23,8 @@ _INSTRUCTIONS: Final = (
     "`at` the nodes that these point to: repair them and send the graph again."
 )
 _MOST_POINTERS: Final = 20
+_MOST_PROBLEMS: Final = 16
+"""Of the arguments, that are looked for."""
 
 
 def make_server(tools: Sequence[Tool], requests: Requests) -> Server[Any]:
@@ -74,7 +77,8 @@ def explained(error: TensorkilnError, arguments: Mapping[str, Any]) -> dict[str,
 
 
 def _check(tool: Tool, arguments: Mapping[str, Any]) -> None:
-    problems = cast("list[ValidationError]", list(Draft202012Validator(tool.schema).iter_errors(arguments)))
+    found = Draft202012Validator(tool.schema).iter_errors(arguments)
+    problems = cast("list[ValidationError]", list(islice(found, _MOST_PROBLEMS)))
     if problems:
         first = min(problems, key=lambda problem: len(problem.absolute_path))
         where = "".join(f"/{part}" for part in first.absolute_path)

@@ -9,6 +9,9 @@ from typing import Any, Final, Protocol, TypeAlias
 Arguments: TypeAlias = Mapping[str, Any]
 Result: TypeAlias = dict[str, Any]
 
+MOST_NAMED: Final = 64
+"""Targets or dimensions in one call."""
+
 PROPERTIES: Final[dict[str, dict[str, Any]]] = {
     "graph": {
         "type": "object",
@@ -25,11 +28,13 @@ PROPERTIES: Final[dict[str, dict[str, Any]]] = {
             "required": ["min", "max"],
             "additionalProperties": False,
         },
+        "maxProperties": MOST_NAMED,
     },
     "targets": {
         "type": "array",
         "items": {"type": "string", "maxLength": 200},
         "minItems": 1,
+        "maxItems": MOST_NAMED,
         "description": "Such as cpu, cpu:x86-64-v3 or cuda:sm_90; the tool `capabilities` lists them.",
     },
     "options": {"type": "object", "description": "Compile options, such as fast_math, fusion or dump_stages."},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
@@ -39,8 +40,10 @@ async def _program(requests: Requests, arguments: Arguments) -> Result:
 
 
 async def _diff(requests: Requests, arguments: Arguments) -> Result:
-    here, there = [await _stored(requests, arguments[name]) for name in ("digest", "against")]
-    return {"digest": arguments["digest"], "against": arguments["against"], **differences(here, there)}
+    here, there = [await requests.get(f"/programs/{arguments[name]}") for name in ("digest", "against")]
+    # Large programs take seconds, and whoever asks may serve others meanwhile.
+    found = await asyncio.to_thread(lambda: differences(json.loads(here), json.loads(there)))
+    return {"digest": arguments["digest"], "against": arguments["against"], **found}
 
 
 async def _stage(requests: Requests, arguments: Arguments) -> Result:
@@ -52,7 +55,10 @@ async def _stage(requests: Requests, arguments: Arguments) -> Result:
 async def _report(requests: Requests, arguments: Arguments) -> Result:
     against = f"?against={arguments['against']}" if "against" in arguments else ""
     path = f"/programs/{arguments['digest']}/report{against}"
-    return {"path": path, "media_type": "text/html", "bytes": len(await requests.get(path))}
+    for name in ("digest", "against"):
+        if name in arguments:
+            await requests.get(f"/programs/{arguments[name]}/signature")  # NotFoundError for one that is not there
+    return {"path": path, "media_type": "text/html"}
 
 
 async def _schema(requests: Requests, arguments: Arguments) -> Result:

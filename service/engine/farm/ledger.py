@@ -11,7 +11,7 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from hashlib import sha256
 from secrets import token_hex
 from typing import Any, Final
@@ -19,7 +19,6 @@ from typing import Any, Final
 from service.lease import LEASE_S
 from service.store.inventory import items
 from service.store.location import ObjectStore
-from service.store.programs import Entry
 from service.store.records import Records
 from tensorkiln.errors import InfrastructureError, error_from_problem
 from tensorkiln.trust.encoding import canonical_json
@@ -76,8 +75,8 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """How an attempt ended: with a `problem` document, or with what is in `entry`. `run_s` are seconds of its compile,
-    and `cpu_s` those of processors, however it ended.
+    """How an attempt ended: with a `problem` document, or with a program in the store. `run_s` are seconds of its
+    compile, and `cpu_s` those of processors, however it ended.
 
     `attempts` are those of the compile within it.
     """
@@ -87,7 +86,6 @@ class Result:
     run_s: float = 0.0
     cpu_s: float = 0.0
     attempts: int = 1
-    entry: Entry | None = None
     problem: Mapping[str, Any] | None = None
 
     @property
@@ -117,7 +115,8 @@ class Ledger:
     async def find(self, task: str) -> Task | None:
         """A task that is wanted still."""
         content = await self._records.get(_path("open", task))
-        with suppress(TypeError, ValueError):  # it is no order, or nothing can be stated about it
+        # It is no order, or nothing can be stated about it.
+        with suppress(TypeError, ValueError, RecursionError):
             found = Task(**content) if content is not None else None
             if found is not None and found.id == task and found.digest:
                 return found
@@ -199,10 +198,7 @@ class Ledger:
     async def result(self, task: Task) -> Result | None:
         """How a task has ended."""
         content = await self._believed("result", task, _path("done", task.id))
-        if content is None:
-            return None
-        entry = content.pop("entry")
-        return replace(Result(**content), entry=_entry(entry) if entry is not None else None)
+        return Result(**content) if content is not None else None
 
     async def sweep(self, older_than_s: float = SWEPT_AFTER_S) -> None:
         """Remove what nobody has touched for so long."""
@@ -221,11 +217,6 @@ class Ledger:
 def _about(task: Task) -> dict[str, Any]:
     """What is stated about is the whole order with its attempt: one that somebody has changed is another."""
     return {"order": task.digest}
-
-
-def _entry(content: Mapping[str, Any]) -> Entry:
-    artifacts, stages, seconds = tuple(content["artifacts"]), content["stages"], content["seconds"]
-    return Entry(content["program"], artifacts, stages, seconds, content["signature"])
 
 
 def _path(what: str, name: str = "") -> str:

@@ -45,6 +45,10 @@ class Pending:
         """Whether nothing was heard of it for a lease."""
         return time.monotonic() - self.heard_at > LEASE_S
 
+    def unheard(self) -> None:
+        """Nobody listened for a while: its worker has a whole lease again."""
+        self.heard_at = time.monotonic()
+
     def waits(self) -> None:
         """Nobody is at it."""
         self.heard_at = time.monotonic()

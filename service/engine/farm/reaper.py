@@ -6,10 +6,12 @@ one that takes up its jobs.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 
 import structlog
 
+from service.lease import LEASE_S
 from service.store.blobs import Blobs
 from tensorkiln.errors import LostWorkerError
 
@@ -28,10 +30,15 @@ class Reaper:
         self._roster = roster
         self._blobs = blobs
         self._pending = pending
+        self._looked_at = time.monotonic()
 
     async def look(self) -> None:
         """See who is at which order, and whose worker still is. UnavailableError when the store does not say so."""
         claimed = set(await self._ledger.claimed())
+        # Workers go on while the store is away, and are not lost because nobody could hear them.
+        if time.monotonic() - self._looked_at > LEASE_S:
+            for pending in self._pending.values():
+                pending.unheard()
         for identifier, pending in tuple(self._pending.items()):
             if pending.result.done():
                 continue
@@ -43,6 +50,7 @@ class Reaper:
                 pending.waits()
             if pending.is_silent:
                 await self._reap(pending)
+        self._looked_at = time.monotonic()
 
     async def offer(self, pending: Pending) -> None:
         """Have the attempt be in the store as it was given, with its graph, whatever has become of them meanwhile."""
