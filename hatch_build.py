@@ -15,6 +15,8 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 PACKAGE: Final = "tensorkiln_server"
 FOLDERS: Final = ("dialect", "stablehlo", "passes", "service")
+PACKED: Final = frozenset({".py", ".pyi", ".typed", ".json", ".html", ".js", ".css"})
+"""Files of other kinds, and hidden ones, are no part of the server, whoever left them in its folders."""
 
 
 class MoveIntoOnePackage(BuildHookInterface[Any]):
@@ -28,7 +30,7 @@ class MoveIntoOnePackage(BuildHookInterface[Any]):
             return
         self._rewritten = tempfile.TemporaryDirectory()
         for path in sorted(Path(self.root, folder) for folder in FOLDERS):
-            for file in sorted(each for each in path.rglob("*") if each.is_file() and "__pycache__" not in each.parts):
+            for file in sorted(each for each in path.rglob("*") if _is_packed(each.relative_to(self.root))):
                 inside = file.relative_to(self.root)
                 made = Path(self._rewritten.name, inside)
                 made.parent.mkdir(parents=True, exist_ok=True)
@@ -41,6 +43,11 @@ class MoveIntoOnePackage(BuildHookInterface[Any]):
         """Remove the folder."""
         if version != "editable":
             self._rewritten.cleanup()
+
+
+def _is_packed(path: Path) -> bool:
+    is_hidden = any(part.startswith(".") for part in path.parts)
+    return path.suffix in PACKED and not is_hidden and path.is_file() and not path.is_symlink()
 
 
 def moved(source: str, name: str) -> str:

@@ -6,15 +6,40 @@ asyncio is imported when the loop is opened: what is kept needs none of it.
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncGenerator, Coroutine
-from concurrent.futures import CancelledError, Future, wait
-from threading import Lock, Thread, get_ident
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+import sys
+from collections.abc import AsyncGenerator, Callable, Coroutine
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, wait
+from threading import RLock, Thread, get_ident
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
 if TYPE_CHECKING:
     import asyncio
 
+P = ParamSpec("P")
 T = TypeVar("T")
+
+
+class _DaemonThreads(ThreadPoolExecutor):
+    """A thread for each piece of work, which ends with the process.
+
+    Those of a pool are no more as soon as the main thread ends, though other threads and `atexit` go on; and work that
+    waits for other work of the same pool may take all that it has.
+    """
+
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        outcome: Future[T] = Future()
+
+        def work() -> None:
+            if outcome.set_running_or_notify_cancel():
+                try:
+                    result = fn(*args, **kwargs)
+                except BaseException as error:
+                    outcome.set_exception(error)
+                else:
+                    outcome.set_result(result)
+
+        Thread(target=work, name="kiln-work", daemon=True).start()
+        return outcome
 
 
 class Portal:
@@ -24,6 +49,7 @@ class Portal:
         import asyncio
 
         self._loop = asyncio.new_event_loop()
+        self._loop.set_default_executor(_DaemonThreads())
         self._thread = Thread(target=self._loop.run_forever, name="kiln-loop", daemon=True)
         self._thread.start()
 
@@ -32,8 +58,13 @@ class Portal:
         """Whether the loop is what runs the caller."""
         return get_ident() == self._thread.ident
 
-    def close(self, items: AsyncGenerator[Any]) -> None:
-        """Close a generator of the loop, and wait for that; the loop itself, where it collects garbage, does not."""
+    def close(self, items: AsyncGenerator[Any], is_ending: Callable[[], bool] = sys.is_finalizing) -> None:
+        """Close a generator of the loop, and wait for that; the loop itself, where it collects garbage, does not.
+
+        At the end of the interpreter the loop runs no more, and nothing is waited for.
+        """
+        if is_ending():
+            return
         if self.is_here:
             self._loop.create_task(items.aclose())
         else:
@@ -71,7 +102,7 @@ def _settle(outcome: Future[T], task: asyncio.Task[T]) -> None:
 
 
 _opened: Portal | None = None
-_opening = Lock()
+_opening = RLock()
 _of_parents: Final[list[Portal]] = []
 
 
@@ -83,7 +114,9 @@ def portal() -> Portal:
         return _opened
     with _opening:
         if _opened is None:
-            _opened = Portal()
+            made = Portal()
+            # A signal handler may have been first.
+            _opened = _opened or made
         return _opened
 
 
@@ -97,7 +130,7 @@ def _forget() -> None:
     global _opened, _opening
     if _opened is not None:
         _of_parents.append(_opened)
-    _opened, _opening = None, Lock()
+    _opened, _opening = None, RLock()
 
 
 if hasattr(os, "register_at_fork"):

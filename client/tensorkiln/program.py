@@ -77,11 +77,11 @@ class Program:
     ) -> None:
         self._executor = _load(compiled, artifacts, threads, device)
         self._artifacts = artifacts
-        self._threads = threads
+        self._place = threads, device
 
     def _with(self, executor: _Executor) -> Program:
         program = Program.__new__(Program)
-        program._executor, program._artifacts, program._threads = executor, self._artifacts, self._threads
+        program._executor, program._artifacts, program._place = executor, self._artifacts, self._place
         return program
 
     @classmethod
@@ -156,8 +156,10 @@ class Program:
                 "what is bound to a CUDA program is on its GPU: pickle the program, and bind and place it then"
             )
         artifacts = {digest: self._artifacts(digest) for digest in sorted(self.compiled.artifacts)}
-        threads = self._threads
-        return _unpickled, (self.compiled.model_dump_json(), artifacts, threads, given)
+        threads, device = self._place
+        if not isinstance(device, int | None):
+            raise TypeError("a program on a driver of its own cannot be pickled: pickle it before it is placed")
+        return _unpickled, (self.compiled.model_dump_json(), artifacts, threads, device, given)
 
     def __call__(self, /, *arrays: Any, **symbols: int) -> tuple[Any, ...]:
         """Run once.
@@ -254,8 +256,11 @@ class Program:
         return self._executor.measured_peak_bytes
 
 
-def _unpickled(record: str, artifacts: Mapping[str, bytes], threads: int | None, given: Mapping[int, Any]) -> Program:
-    program = Program(CompiledProgram.model_validate_json(record), artifacts.__getitem__, threads=threads)
+def _unpickled(
+    record: str, artifacts: Mapping[str, bytes], threads: int | None, device: int | None, given: Mapping[int, Any]
+) -> Program:
+    compiled = CompiledProgram.model_validate_json(record)
+    program = Program(compiled, artifacts.__getitem__, threads=threads, device=device)
     return program.bind(dict(given)) if given else program
 
 

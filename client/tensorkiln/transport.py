@@ -143,13 +143,20 @@ class Transport:
     def _connections(self, address: Address) -> Connections:
         from .connections import Connections
 
+        # Those of another loop, and those inherited through a fork, are dropped here and not shut down.
+        made = None
+        if self._opened is None or not self._opened.is_here:
+            # Which takes a while: a child that is forked meanwhile must not find the lock taken.
+            made = Connections(address, {"User-Agent": f"tensorkiln/{sdk_version()}", "Accept": _ACCEPTED})
         with self._lock:
             self.require_open()
-            # Those of another loop, and those inherited through a fork, are dropped here and not shut down.
             if self._opened is None or not self._opened.is_here:
-                common = {"User-Agent": f"tensorkiln/{sdk_version()}", "Accept": _ACCEPTED}
-                self._opened = Connections(address, common)
-            return self._opened
+                self._opened, made = made or self._opened, None
+            opened = self._opened
+        if made is not None:
+            made.leave()
+        assert opened is not None, "it is made where there is none"
+        return opened
 
     def _soonest(self, deadline: Deadline | None) -> Deadline:
         own = Deadline.after(self._timeout_s)

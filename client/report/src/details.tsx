@@ -10,6 +10,8 @@ import type { ItemView } from "./report";
 import { remarksOf } from "./remarks";
 import type { State } from "./state";
 
+const APART = new Set(["while", "custom"]);
+
 function count(number: number, what: string): string {
   return `${number} ${what}${number === 1 ? "" : "s"}`;
 }
@@ -154,6 +156,7 @@ function NodeFacts({ state }: { state: State }) {
       #{index} {report.nodes[index]?.label}
     </button>
   );
+  const why = APART.has(view.kind) ? "none: it is an item of the schedule by itself" : "none: it is an input, a constant that was folded, or of no use to an output";
   return (
     <>
       <h3>
@@ -161,7 +164,7 @@ function NodeFacts({ state }: { state: State }) {
       </h3>
       <Facts
         facts={[
-          ["in kernel", view.item >= 0 ? <Links state={state} ids={[view.item]} /> : "none: it is an input, a constant that was folded, or of no use to an output"],
+          ["in kernel", view.item >= 0 ? <Links state={state} ids={[view.item]} /> : why],
           ["reads", view.operands.length > 0 && view.operands.map((each) => report.makers.get(each)).filter((each) => each !== undefined).map(link)],
           ["read by", view.out === undefined ? "" : (report.readers.get(view.out) ?? []).slice(0, 20).map(link)],
           ...fields.filter(([name]) => name !== "node").map(([name, value]) => [name, <code>{JSON.stringify(value, (_, each) => (typeof each === "bigint" ? String(each) : each))?.slice(0, 2000)}</code>] as const),

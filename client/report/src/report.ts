@@ -178,10 +178,6 @@ export class Report {
       }
       return [...seen.values()].sort((a, b) => a.index - b.index);
     }
-    const callbacks = new Map<number, number>();
-    for (const { id, item } of this.items) {
-      if (item.operation.op === "host_callback" || item.operation.op === "loop") for (const each of item.operation.output_vars) callbacks.set(each, id);
-    }
     return graph.nodes.map((node, index) => {
       const outs = numbers(node["out_var"] ?? node["out_vars"] ?? node["output_vars"]);
       const stated = outs[0] === undefined ? undefined : graph.vars_metadata[String(outs[0])];

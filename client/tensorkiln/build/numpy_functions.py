@@ -119,6 +119,9 @@ def _accumulated(reduce: Written) -> Written:
 
 
 def _broadcast_to(array: Tensor, shape: Any) -> Tensor:
+    given = shape if isinstance(shape, Sequence) else [shape]
+    if any(isinstance(extent, int) and extent < 0 for extent in given):
+        raise array.builder.error("np.broadcast_to takes no negative extents; x.expand(-1, …) keeps one")
     return movement.expand(array, shape)
 
 

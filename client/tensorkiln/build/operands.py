@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -89,9 +89,12 @@ def axis_of(x: Tensor, axis: int) -> int:
     """`axis` counted from the front. InvalidGraphError when the tensor has no such axis."""
     require_tensor(x, "a function with an axis")
     rank = len(x.shape)
+    given: Any = axis
+    if not isinstance(given, int | np.integer):
+        raise x.builder.error(f"an axis is an integer, not {type(given).__name__}")
     if not -rank <= axis < rank:
         raise x.builder.error(f"axis {axis} is out of range for a tensor of rank {rank}")
-    return axis % rank
+    return int(axis) % rank
 
 
 def axes_of(x: Tensor, axes: int | Sequence[int] | None) -> tuple[int, ...]:
@@ -99,7 +102,7 @@ def axes_of(x: Tensor, axes: int | Sequence[int] | None) -> tuple[int, ...]:
     require_tensor(x, "a function with axes")
     if axes is None:
         return tuple(range(len(x.shape)))
-    given = [axes] if isinstance(axes, int) else list(axes)
+    given: list[Any] = list(axes) if isinstance(axes, Sequence) and not isinstance(axes, str) else [axes]
     found = tuple(sorted(axis_of(x, axis) for axis in given))
     if len(set(found)) != len(found):
         raise x.builder.error(f"the axes {tuple(given)} name one axis twice")

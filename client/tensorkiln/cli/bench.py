@@ -9,19 +9,22 @@ from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median, quantiles
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import numpy as np
 import typer
 from rich.table import Table
 
 from ..runtime.machine import Machine, measured
-from ..runtime.profile import Profile
+from ..runtime.profile import ItemProfile, Profile
 from ..runtime.threads import available_processors
 from .options import FORMATS, Dim, FastMath, Fusion, Schedule, TimeoutS, Tuned, Url, compile_options
 from .profile_table import duration
 from .ready import Ready, Wanted, ready
 from .report import Step, output, reported
+
+_LOOP: Final = "loop"
+"""Its work is that of its turns, which nobody counts: it has a time, and no rates."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +115,8 @@ def _times(made: Ready, repeat: int, step: Step) -> tuple[list[int], list[Profil
 
 def _whole(calls: Sequence[int], profiles: Sequence[Profile], machine: Machine | None) -> Timed:
     items = profiles[0]
+    if any(item.op == _LOOP for item in items):
+        return _timed("a call", calls, 0, 0, None)
     flops, moved = sum(item.flops for item in items), sum(item.bytes for item in items)
     # Items run one after the other, so what each could take at the least adds up.
     least = sum(machine.least_ns(item.flops, item.bytes) for item in items) if machine is not None else None
@@ -119,16 +124,15 @@ def _whole(calls: Sequence[int], profiles: Sequence[Profile], machine: Machine |
 
 
 def _items(profiles: Sequence[Profile], machine: Machine | None) -> list[Timed]:
-    return [
-        _timed(
-            runs[0].name or runs[0].op,
-            [run.ns for run in runs],
-            runs[0].flops,
-            runs[0].bytes,
-            machine.least_ns(runs[0].flops, runs[0].bytes) if machine is not None else None,
-        )
-        for runs in zip(*profiles, strict=True)
-    ]
+    return [_item(runs, machine) for runs in zip(*profiles, strict=True)]
+
+
+def _item(runs: Sequence[ItemProfile], machine: Machine | None) -> Timed:
+    name, times, first = runs[0].name or runs[0].op, [run.ns for run in runs], runs[0]
+    if first.op == _LOOP:
+        return _timed(name, times, 0, 0, None)
+    least = machine.least_ns(first.flops, first.bytes) if machine is not None else None
+    return _timed(name, times, first.flops, first.bytes, least)
 
 
 def _timed(name: str, times: Sequence[int], flops: int, moved: int, least_ns: float | None) -> Timed:

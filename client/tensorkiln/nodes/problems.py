@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import islice
+from itertools import islice, takewhile
 from typing import Any, cast
 
 import numpy as np
@@ -19,6 +19,8 @@ from ..reasons import reason
 from .other_names import MEANT
 
 MAX_POINTERS = 16
+_MAX_STEP = 200
+"""Characters of a step of a pointer."""
 Location = tuple[int | str, ...]
 
 _EXTRA = "extra_forbidden"
@@ -110,7 +112,12 @@ def translate(error: ValidationError, data: object) -> TensorkilnError:
         )
     said = _unknown(detail, misspelt) if detail["type"] == _EXTRA else _reason(detail, data)
     more = f"; and {len(wrong) - 1} more" if len(wrong) > 1 else ""
-    return InvalidGraphError(f"{said}{more}", pointers=list(wrong)[:MAX_POINTERS])
+    return InvalidGraphError(f"{said}{more}", pointers=[_shortened(each) for each in list(wrong)[:MAX_POINTERS]])
+
+
+def _shortened(pointer: str) -> str:
+    """As far as no step of it is too long to be told: the keys of a request are its sender's."""
+    return "/".join(takewhile(lambda step: len(step) <= _MAX_STEP, pointer.split("/")))
 
 
 def _is_other_schema(data: object) -> bool:
