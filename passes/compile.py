@@ -154,7 +154,7 @@ class _Compiler:
             schedule=parts.schedule,
             prepare=parts.prepare,
             stages=tuple(self.records),
-            inner=tuple(each.program.model_copy(update={"stages": ()}) for each in inner),
+            inner=tuple(each.program.model_copy(update={"stages": (), "constraints": ()}) for each in inner),
         )
         return Compilation(program, artifacts, self.dumps, parts.offered, inner)
 

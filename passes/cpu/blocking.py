@@ -20,6 +20,7 @@ from tensorkiln.expr import Dim
 from tensorkiln.schedule import KernelItem, Vectorize
 
 from .machine import VectorUnit
+from .packing import MAX_RUN
 
 DEPTH_BYTES = 1024
 """Of a packed row or column: a panel of the right operand then fills half to all of a 32 KiB L1 cache."""
@@ -119,7 +120,7 @@ def choose_blocking(
     tile_columns = lanes * vectors
     rows, columns, batch = (extent_of(loops) for loops in (contraction.rows, contraction.columns, contraction.batch))
     most_rows, block_columns = BLOCK_ROWS, COLUMN_BYTES // dtype.itemsize
-    unit_columns = max(tile_columns, contraction.run)
+    unit_columns = max(tile_columns, contraction.run, _run_on_the_right(contraction))
     if contraction.left.panels is not None:
         tile_rows = contraction.left.panels.tile
         block_columns = _narrowed(columns, batch, unit_columns, block_columns)
@@ -137,6 +138,12 @@ def choose_blocking(
         block_columns=block_columns,
         block_depth=min(DEPTH_BYTES, PANEL_BYTES // tile_columns) // dtype.itemsize,
     )
+
+
+def _run_on_the_right(contraction: Contraction) -> int:
+    """Columns of a run that the right operand may be read by: a block begins where one does."""
+    inner = contraction.columns[-1].extent if len(contraction.columns) > 1 else 1
+    return inner if isinstance(inner, int) and 0 < inner <= MAX_RUN and inner & (inner - 1) == 0 else 1
 
 
 def _narrowed(columns: Dim, batch: Dim, tile: int, most: int) -> int:

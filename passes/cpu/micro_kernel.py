@@ -211,7 +211,7 @@ class _Tile:
         for part in range(len(self.sums) // height):
             masks.append(vector.create_mask(flags, [index(symbol("columns") - symbol("column") - part * lanes)]))
         nothing = vector.BroadcastOp(kind, zero(self.product.dtype)).result
-        # A sum from zero is never -0, so that zero can be added to it.
+        # Zero can be added to a sum from zero: that is not -0, but for what is too small for any other number.
         is_added = vector.BroadcastOp(flags, arith.xori(self.starts, arith.constant(self.starts.type, 1))).result
         added = [arith.andi(mask, is_added) for mask in masks]
         for row in range(height):

@@ -18,9 +18,9 @@ from .machine import Machine
 
 STRATEGIES: Strategies[Machine, Frame] = {
     scatter.NAME: Strategy(scatter.find, scatter.candidates, scatter.realise),
-    chain.NAME: Strategy(chain.find, chain.candidates, chain.realise, version=3),
+    chain.NAME: Strategy(chain.find, chain.candidates, chain.realise, version=4),
     contraction.NAME: Strategy(
-        contraction.find, contraction.candidates, contraction.realise, contraction.tilings, version=3
+        contraction.find, contraction.candidates, contraction.realise, contraction.tilings, version=4
     ),
     loops.NAME: Strategy(loops.find, loops.candidates, loops.realise, version=2),
 }

@@ -10,7 +10,7 @@ import pytest
 
 from tensorkiln import build
 from tensorkiln.build import Builder, Tensor, while_loop
-from tensorkiln.errors import CallTurnsError
+from tensorkiln.errors import CallTurnsError, TensorkilnError
 from tensorkiln.graph import Graph
 from tensorkiln.program import Program
 from tensorkiln.reference import evaluate
@@ -143,3 +143,24 @@ def _fails_beyond_its_turns(graph: Graph, here: Program, there: Program) -> None
         results = call(*arrays, np.int32(MOST), n=5)
         assert int(np.asarray(results[0])) == MOST
         np.testing.assert_array_equal(np.asarray(results[1]), arrays[0])
+
+
+def test_what_must_hold_inside_of_a_loop_must_hold_for_the_call() -> None:
+    b = Builder("halves")
+    n = b.symbol("n", 0, 20)
+    x, turns = b.input("float32", (n,)), b.input("int32")
+
+    def body(turn: Tensor, x: Tensor, turns: Tensor) -> list[Tensor]:
+        return [turn + 1, (x.reshape([2, n // 2]) * 2).reshape([n])]
+
+    b.output(*while_loop(lambda turn, x, turns: turn < turns, body, [b.constant(0), x], [turns]))
+    graph = b.graph()
+    halves = program(compiled(graph))
+    for size in (0, 4):
+        array = np.arange(size, dtype=np.float32)
+        for found, expected in zip(
+            halves(array, np.int32(3), n=size), evaluate(graph, array, np.int32(3), n=size), strict=True
+        ):
+            np.testing.assert_array_equal(found, expected)
+    with pytest.raises(TensorkilnError):
+        halves(np.arange(5, dtype=np.float32), np.int32(3), n=5)

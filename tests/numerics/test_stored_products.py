@@ -53,6 +53,22 @@ def test_tiles_at_the_edges_are_stored_in_part(extents: tuple[int, int, int], ta
     check(proven(product(*extents, "float32"), target), extents)
 
 
+@pytest.mark.parametrize(("rows", "runs", "dtype"), [(10, 5, "float32"), (128, 10, "float32"), (20, 5, "float64")])
+@pytest.mark.parametrize("target", ["cpu:x86-64-v2", "cpu:x86-64-v3", "cpu:x86-64-v4"])
+def test_blocks_begin_where_runs_of_the_right_operand_do(rows: int, runs: int, dtype: str, target: str) -> None:
+    if not runs_here(target):
+        pytest.skip(f"{target} does not run here")
+    depth, run = 20, 64
+    b = Builder("runs")
+    x, y = b.input(dtype, (rows, depth)), b.input(dtype, (runs, depth, run))
+    extents = (rows, runs, depth, run)
+    b.output((x.reshape([rows, 1, depth, 1]).expand(extents) * y.reshape([1, *extents[1:]]).expand(extents)).sum(2))
+    rng = np.random.default_rng(rows)
+    arrays = [rng.integers(-4, 5, shape).astype(dtype) for shape in ((rows, depth), (runs, depth, run))]
+    (result,) = checked.run(compiled(b.graph(), target), *arrays, threads=2)
+    np.testing.assert_array_equal(result, np.einsum("mk,okc->moc", *arrays))
+
+
 @pytest.mark.parametrize("dtype", ["float64", "int32", "int64"])
 def test_tiles_of_other_dtypes_are_stored_in_part(dtype: str) -> None:
     extents = (23, 140, 37)
