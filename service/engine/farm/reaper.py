@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 
 import structlog
 
@@ -81,9 +82,15 @@ class Reaper:
             await self._ledger.close(pending.task.id)
             await self.offer(pending)
             return
+        lost = _given_up(f"{MAX_ATTEMPTS} workers were lost over this compile")
         if result is None:
             pending.order.cost.lose(pending.run_s)
-        pending.settle(result or _given_up(f"{MAX_ATTEMPTS} workers were lost over this compile"))
+            pending.settle(lost)
+        elif result.problem is not None and result.problem.get("code") == LostWorkerError.code:
+            # It says how many attempts there were, so that nobody begins anew.
+            pending.settle(replace(result, problem=lost.problem))
+        else:
+            pending.settle(result)
 
     async def _hear(self, pending: Pending) -> None:
         state = await self._ledger.state(pending.task)
