@@ -29,8 +29,8 @@ BLOCK_ROWS, COLUMN_BYTES = 224, 1024
 STORED_ROWS, STORED_COLUMN_BYTES = 350, 2048
 """Of a result block that is stored where it belongs: the packed operands have the cache to themselves."""
 MIN_GROUPS = 4
-MIN_ROWS = 56
-"""In a block: packing the right operand again for fewer costs more than another thread saves."""
+MIN_ROWS, MIN_COLUMNS = 56, 64
+"""In a block: packing the other operand again for fewer costs more than another thread saves."""
 RESULT_BYTES = 512 * 1024
 """Of the result block, where the left operand is packed before: only the right operand is beside it in the cache."""
 PANEL_BYTES = 32 * 1024
@@ -111,9 +111,13 @@ def choose_blocking(
     tile_rows: int | None = None,
     *,
     vectors: int = VECTORS_PER_TILE,
+    is_shared_out: bool = True,
     is_stored: bool = False,
 ) -> Blocking:
-    """The blocks for a contraction, no larger than its extents ask for, of tiles of so many rows, or the tallest."""
+    """The blocks for a contraction, no larger than its extents ask for, of tiles of so many rows, or the tallest.
+
+    It is shared out to threads by blocks, or by what is around it.
+    """
     dtype = contraction.dtype
     lanes = unit.lanes(dtype)
     tile_rows = tile_rows or tallest_tile(unit, vectors)
@@ -127,7 +131,7 @@ def choose_blocking(
         most_rows = RESULT_BYTES // dtype.itemsize // block_columns
     elif isinstance(rows, int):
         tile_rows = min(tile_rows, max(rows, 1))
-        if isinstance(columns, int) and isinstance(batch, int):
+        if is_shared_out and isinstance(columns, int) and isinstance(batch, int):
             most = (STORED_ROWS, STORED_COLUMN_BYTES // dtype.itemsize) if is_stored else (most_rows, block_columns)
             most_rows, block_columns = _shared_out((rows, columns, batch), (tile_rows, unit_columns), most)
     return Blocking(
@@ -167,7 +171,7 @@ def _shared_out(extents: tuple[int, int, int], tile: tuple[int, int], most: tupl
         for row_blocks in range(down, down + MIN_GROUPS)
         for column_blocks in range(across, across + MIN_GROUPS)
         if (row_blocks == down or rows >= row_blocks * MIN_ROWS)
-        and (column_blocks == across or columns >= column_blocks * tile[1])
+        and (column_blocks == across or columns >= column_blocks * max(MIN_COLUMNS, tile[1]))
     ]
     groups = max(batch, 1)
     enough = [each for each in shares if each[0] * each[1] * groups >= MIN_GROUPS]

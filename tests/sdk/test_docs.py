@@ -63,7 +63,8 @@ def test_every_command_of_the_cli_page_runs(tmp_path: Path, forked: Forked) -> N
                 stated = STATED_EXIT_CODE.search(command)
                 expected = int(stated[1]) if stated else 0
                 assert done.returncode == expected, f"kiln {command}\n{done.stdout}{done.stderr}"
-    assert ran == {*_COMMANDS}
+    # `mcp` is run by its own tests: it waits for whoever talks to it.
+    assert ran == {*_COMMANDS} - {"mcp"}
 
 
 @contextmanager

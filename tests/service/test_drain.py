@@ -142,8 +142,9 @@ def test_a_batch_that_is_not_read_at_the_end_is_told_to_come_again(home: Path) -
 
     settings = {"concurrency": 1, "compile_deadline_s": 60, "shutdown_grace_s": 1}
     with Server(home, fails=True, **settings) as server, ThreadPoolExecutor() as pool:
-        hanging = failing(encoded(compile_body()), "prepare:hang")
-        held = [pool.submit(post, "/compile", hanging) for _ in range(2)]
+        # Two of the same bytes would be read once.
+        hanging = (failing(encoded(compile_body(graph(rows=rows))), "prepare:hang") for rows in (3, 4))
+        held = [pool.submit(post, "/compile", body) for body in hanging]
         until_waiting(server, 1)
         batch = pool.submit(post, "/jobs:batch", encoded({"requests": [compile_body()]}))
         until_waiting(server, 2)

@@ -71,7 +71,7 @@ class House:
 
 async def ended(jobs: Jobs, identifier: str) -> Job:
     """A job once it is over, of whichever holder; one that never is, is for this time-out."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while True:
             with acting_as(LOCAL):
                 job = await jobs.find(identifier)
