@@ -39,7 +39,8 @@ def test_names_of_targets_are_the_same_everywhere(kiln: Kiln, graph_file: Path, 
     assert [each["digest"] for each in programs[0]] == [each["digest"] for each in programs[1]]
     # Both are hits the second time, and a hit takes no time to compile.
     assert full.stdout.count("hit") == 2
-    assert re.search(r"\d (ms|s)\b", short.stdout)
+    # What another test has compiled before is a hit the first time, too.
+    assert short.stdout.count("hit") == 2 or re.search(r"\d (ms|s)\b", short.stdout)
     assert not re.search(r"\d (ms|s)\b", full.stdout)
 
 
