@@ -19,6 +19,10 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
+_END_S: Final = 20.0
+"""For so long an interrupted call is waited for: a service that does not answer keeps no process."""
+
+
 class _DaemonThreads(ThreadPoolExecutor):
     """A thread for each piece of work, which ends with the process.
 
@@ -89,7 +93,7 @@ class Portal:
         except BaseException:
             if not outcome.done():
                 self._loop.call_soon_threadsafe(lambda: tasks[0].cancel())
-                wait([outcome])
+                wait([outcome], _END_S)
             raise
 
 
