@@ -7,7 +7,6 @@ import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from statistics import median, quantiles
 from typing import Annotated, Any, Final
 
@@ -18,7 +17,19 @@ from rich.table import Table
 from ..runtime.machine import Machine, measured
 from ..runtime.profile import ItemProfile, Profile
 from ..runtime.threads import available_processors
-from .options import FORMATS, Dim, FastMath, Fusion, Schedule, TimeoutS, Tuned, Url, compile_options
+from .options import (
+    Dim,
+    FastMath,
+    Fusion,
+    Inputs,
+    ProgramFile,
+    Schedule,
+    Symbols,
+    TimeoutS,
+    Tuned,
+    Url,
+    compile_options,
+)
 from .profile_table import duration
 from .ready import Ready, Wanted, ready
 from .report import Step, output, reported
@@ -52,18 +63,9 @@ class Timed:
 
 
 def bench(
-    graph: Annotated[
-        Path,
-        typer.Argument(help=f"A graph: {FORMATS}; or a .kiln bundle.", exists=True, dir_okay=False, readable=True),
-    ],
-    inputs: Annotated[
-        list[Path] | None,
-        typer.Option("--input", "-i", help="A .npy or .npz file; repeatable, in the order of the graph's inputs."),
-    ] = None,
-    symbols: Annotated[
-        list[str] | None,
-        typer.Option("--symbol", "-s", help="The value of a symbol that no input says, as n=4; repeatable."),
-    ] = None,
+    graph: ProgramFile,
+    inputs: Inputs = None,
+    symbols: Symbols = None,
     dim: Dim = None,
     seed: Annotated[int, typer.Option("--random", min=0, help="The seed of the inputs that are not given.")] = 0,
     repeat: Annotated[int, typer.Option(min=3, help="Calls to time, after a tenth as many that are not.")] = 50,

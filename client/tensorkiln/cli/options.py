@@ -15,6 +15,18 @@ GraphFile = Annotated[
     Path,
     typer.Argument(help=f"A graph: {FORMATS}.", exists=True, dir_okay=False, readable=True),
 ]
+ProgramFile = Annotated[
+    Path,
+    typer.Argument(help=f"A graph: {FORMATS}; or a .kiln bundle.", exists=True, dir_okay=False, readable=True),
+]
+Inputs = Annotated[
+    list[Path] | None,
+    typer.Option("--input", "-i", help="A .npy or .npz file; repeatable, in the order of the graph's inputs."),
+]
+Symbols = Annotated[
+    list[str] | None,
+    typer.Option("--symbol", "-s", help="The value of a symbol that no input says, as n=4; repeatable."),
+]
 Targets = Annotated[
     list[str] | None,
     typer.Option(

@@ -11,7 +11,19 @@ import typer
 
 from ..runtime.profile import Profile
 from .arrays import write_arrays
-from .options import FORMATS, Dim, FastMath, Fusion, Schedule, TimeoutS, Tuned, Url, compile_options
+from .options import (
+    Dim,
+    FastMath,
+    Fusion,
+    Inputs,
+    ProgramFile,
+    Schedule,
+    Symbols,
+    TimeoutS,
+    Tuned,
+    Url,
+    compile_options,
+)
 from .out_file import out_file
 from .profile_table import output_table, profile_table
 from .ready import Wanted, ready
@@ -19,18 +31,9 @@ from .report import output, reported
 
 
 def run(
-    graph: Annotated[
-        Path,
-        typer.Argument(help=f"A graph: {FORMATS}; or a .kiln bundle.", exists=True, dir_okay=False, readable=True),
-    ],
-    inputs: Annotated[
-        list[Path] | None,
-        typer.Option("--input", "-i", help="A .npy or .npz file; repeatable, in the order of the graph's inputs."),
-    ] = None,
-    symbols: Annotated[
-        list[str] | None,
-        typer.Option("--symbol", "-s", help="The value of a symbol that no input says, as n=4; repeatable."),
-    ] = None,
+    graph: ProgramFile,
+    inputs: Inputs = None,
+    symbols: Symbols = None,
     dim: Dim = None,
     seed: Annotated[
         int | None, typer.Option("--random", min=0, help="Make up the inputs that are not given, from this seed.")
