@@ -96,13 +96,16 @@ def _are_linear(loops: Sequence[Loop], stage: Stage) -> bool:
 
 def candidates(problem: Problem, machine: Machine) -> Iterator[Choice]:
     """Blocks for the registers and caches of the machine."""
-    for blocking in _blockings(problem, machine):
-        yield _choice(problem, blocking, machine)
-
-
-def _blockings(problem: Problem, machine: Machine) -> Iterator[Blocking]:
-    """Those that pack the left operand, then those that read it where it lies."""
     is_stored = _result(problem, machine) is not None
+    for blocking in _blockings(problem, machine, is_stored=is_stored):
+        yield _choice(problem, blocking, machine, is_stored=is_stored)
+
+
+def _blockings(problem: Problem, machine: Machine, *, is_stored: bool) -> Iterator[Blocking]:
+    """Those that pack the left operand, then those that read it where it lies.
+
+    The result `is_stored` where it belongs, or waits in the cache.
+    """
     known = list(blockings(problem.parts, machine.vectors, is_stored=is_stored))
     tall = whole_tiles(problem.parts, machine.vectors, is_stored=is_stored)
     others = (each for each in tall if each not in known)
@@ -110,7 +113,7 @@ def _blockings(problem: Problem, machine: Machine) -> Iterator[Blocking]:
     yield from (each for each in others if isinstance(problem.factors(each).left, InPlace))
 
 
-def _choice(problem: Problem, blocking: Blocking, machine: Machine) -> Choice:
+def _choice(problem: Problem, blocking: Blocking, machine: Machine, *, is_stored: bool) -> Choice:
     body, parts, factors = problem.body, problem.parts, problem.factors(blocking)
     groups = expr.mul(*group_counts(parts, blocking))
     tiles = tiles_of_blocking(parts, blocking)
@@ -118,7 +121,7 @@ def _choice(problem: Problem, blocking: Blocking, machine: Machine) -> Choice:
     axes = placed(outer, [(*parts.depth, *parts.columns)], tiles, blocking.lanes)
     item = kernel_item(body.function.name, axes, on_processors(groups))
     block = Scratch(parts.dtype, blocking.block_rows * blocking.block_columns)
-    result = () if _result(problem, machine) else (block,)
+    result = () if is_stored else (block,)
 
     def cost(at: Evaluate) -> Cost:
         maps = sum(stage_cycles(body, stage, parts.columns, machine, at) for stage in body.stages[1:])
@@ -165,7 +168,7 @@ def tilings(body: KernelBody, problem: Problem, machine: Machine) -> Sequence[Ti
         return ()
     at = at_typical(body.function.symbols)
     blocking = min(
-        _blockings(problem, machine),
+        _blockings(problem, machine, is_stored=_result(problem, machine) is not None),
         key=lambda blocking: product_cycles(problem.factors(blocking), blocking, machine, at),
     )
     read = [load.operand for each in body.stages for load in loads(each.elements, body.nodes)]
