@@ -203,7 +203,7 @@ def test_packing_without_a_mask_for_the_tail_is_refused(
     monkeypatch.setattr(pack_function, "vector", unmasked(vector))
     assert "input 1" in unproven(graph, target)
     kernel, what, _ = refused(compiled(graph, target), *arrays)
-    assert (kernel, what) in (("kernel_0", "loads input 0"), ("kernel_0", "loads input 1"))
+    assert (kernel, what) == ("kernel_0", "loads input 1")
 
 
 def test_a_store_into_an_input_is_refused(monkeypatch: pytest.MonkeyPatch, target: str) -> None:
