@@ -16,7 +16,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 PACKAGE: Final = "tensorkiln_server"
 FOLDERS: Final = ("dialect", "stablehlo", "passes", "service")
 PACKED: Final = frozenset({".py", ".pyi", ".typed", ".json", ".html", ".js", ".css"})
-"""Files of other kinds, and hidden ones, are no part of the server, whoever left them in its folders."""
+"""Files of other kinds, and hidden ones, are no part of the server."""
 
 
 class MoveIntoOnePackage(BuildHookInterface[Any]):

@@ -1,4 +1,4 @@
-"""For how long somebody is believed to live who is silent: whoever holds something says so again and again."""
+"""Leases: a holder that sends no heartbeat for this long has lost what it held."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Final
 
 LEASE_S: Final = 5.0
-"""Whoever has not been heard of for so long has lost what it held: a job, an order, an attempt, its place in a farm."""
+"""Without a heartbeat for this long, a holder loses its lease: of a job, an order, an attempt, its place in a farm."""
 BEAT_S: Final = 1.5
 """How often everybody says that it lives."""
 
@@ -15,7 +15,7 @@ BEAT_S: Final = 1.5
 class Leases:
     """When each holder of something was last heard to say something new, by `now` in s.
 
-    That is a clock of this process: no two have to agree. What was said before is not new, whoever says it again.
+    That is a clock of this process: no two have to agree. A heartbeat that was heard before is not new.
     """
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:

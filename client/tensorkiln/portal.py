@@ -77,8 +77,8 @@ class Portal:
     def call(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """The result of a coroutine that the loop runs, in the context variables of the caller.
 
-        Whoever is interrupted meanwhile, by Ctrl-C for one, has it cancelled and waits for its end; who is interrupted
-        again does not.
+        An interrupt of the caller, by Ctrl-C for one, cancels the coroutine and waits `_END_S` for its end; a second
+        interrupt does not wait.
         """
         outcome: Future[T] = Future()
         tasks: list[asyncio.Task[T]] = []

@@ -10,7 +10,7 @@ A = TypeVar("A")
 T = TypeVar("T")
 
 SETTLE_S: Final = 5.0
-"""How long somebody who is cancelled waits for the end of work that has to be undone."""
+"""How long a cancelled task waits for the end of work that has to be undone."""
 
 
 async def together(work: Callable[[A], Coroutine[Any, Any, T]], items: Sequence[A], most: int) -> Sequence[T]:

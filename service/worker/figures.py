@@ -1,4 +1,4 @@
-"""The figures of a worker, and whether it is ready, for whoever asks at an address."""
+"""The metrics and the readiness of a worker, at an address of its own."""
 
 from __future__ import annotations
 

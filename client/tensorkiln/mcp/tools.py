@@ -13,7 +13,7 @@ from .difference import differences
 from .tool import Arguments, Requests, Result, Tool
 
 MAX_TEXT: Final = 200_000
-"""Characters of a stage that are given; more would fill the memory of whoever asks."""
+"""Characters of a stage that are given; more would fill the context of the assistant."""
 _SCHEMA: Final = "Graph"
 _GIVEN: Final = ("graph", "stablehlo", "dims")
 
@@ -41,7 +41,7 @@ async def _program(requests: Requests, arguments: Arguments) -> Result:
 
 async def _diff(requests: Requests, arguments: Arguments) -> Result:
     here, there = [await requests.get(f"/programs/{arguments[name]}") for name in ("digest", "against")]
-    # Large programs take seconds, and whoever asks may serve others meanwhile.
+    # Large programs take seconds, and the event loop serves other callers meanwhile.
     found = await asyncio.to_thread(lambda: differences(json.loads(here), json.loads(there)))
     return {"digest": arguments["digest"], "against": arguments["against"], **found}
 
@@ -118,7 +118,7 @@ def _work(arguments: Arguments) -> dict[str, Any]:
 
 
 def _body(fields: Mapping[str, Any]) -> bytes:
-    # What is no JSON, an infinity for one, is refused by whoever reads it.
+    # A value that JSON lacks, an infinity for one, is refused by the service.
     return json.dumps(fields, separators=(",", ":")).encode()
 
 

@@ -50,7 +50,7 @@ class Report:
         `stages` are the texts of its stages by name, `artifacts` its code by SHA-256, of which text is shown. `profile`
         is what a run of it took, whose symbols had the values `sizes`, `about` whatever else the page is to say, by
         name. RequestError when `graph` or `profile` are those of another program, or a size is missing or out of
-        bounds; errors of the graph when that is none.
+        bounds; InvalidGraphError for a graph that is not valid.
         """
         parts: dict[str, bytes] = {"program": program.model_dump_json().encode()}
         if graph is not None:
