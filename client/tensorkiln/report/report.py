@@ -17,8 +17,7 @@ from ..schedule import KernelItem
 from ..spec import CompiledProgram
 from ..trust.record import SignedRecord
 from ..whole_file import whole_file
-from .code import code_of
-from .page import CODE_STAGE, Parts, page
+from .page import CODE_STAGE, PTX, Parts, page
 
 if TYPE_CHECKING:
     from ..runtime.profile import ItemProfile
@@ -57,7 +56,7 @@ class Report:
             parts |= _graph_parts(program, graph)
         texts = dict(stages or {})
         if CODE_STAGE not in texts:
-            texts |= code_of(program, artifacts or {})
+            texts |= _code(program, artifacts or {})
         parts |= {f"stage:{name}": _json(text) for name, text in texts.items()}
         if signature is not None:
             parts["signature"] = signature.to_json()
@@ -117,3 +116,12 @@ def _profile(program: CompiledProgram, profile: Sequence[ItemProfile], sizes: Ma
 
 def _json(value: object) -> bytes:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def _code(program: CompiledProgram, artifacts: Mapping[str, bytes]) -> dict[str, str]:
+    """The PTX of a program's kernels; nothing where their code is of another form, or is not there."""
+    if program.target.kind != "cuda":
+        return {}
+    digests = sorted({kernel.artifact for kernel in program.kernels if kernel.artifact} & artifacts.keys())
+    texts = [artifacts[digest].rstrip(b"\0").decode("utf-8", "replace") for digest in digests]
+    return {PTX: "\n".join(texts)} if texts else {}
