@@ -8,9 +8,9 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import AsyncGenerator, Callable, Coroutine
-from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, wait
-from threading import RLock, Thread, get_ident
-from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from threading import Lock, RLock, Thread, get_ident
+from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec, TypeVar
 
 if TYPE_CHECKING:
     import asyncio
@@ -80,29 +80,71 @@ class Portal:
         An interrupt of the caller, by Ctrl-C for one, cancels the coroutine and waits `_END_S` for its end; a second
         interrupt does not wait.
         """
-        outcome: Future[T] = Future()
-        tasks: list[asyncio.Task[T]] = []
-
-        def begin() -> None:
-            tasks.append(self._loop.create_task(coroutine))
-            tasks[0].add_done_callback(lambda task: _settle(outcome, task))
-
-        self._loop.call_soon_threadsafe(begin)
+        call = _Call(self._loop, coroutine)
         try:
-            return outcome.result()
+            self._loop.call_soon_threadsafe(call.begin)
+            return call.result()
         except BaseException:
-            if not outcome.done():
-                self._loop.call_soon_threadsafe(lambda: tasks[0].cancel())
-                wait([outcome], _END_S)
+            if not call.is_done:
+                self._loop.call_soon_threadsafe(call.cancel)
+                call.wait(_END_S)
             raise
 
 
-def _settle(outcome: Future[T], task: asyncio.Task[T]) -> None:
-    error = CancelledError() if task.cancelled() else task.exception()
-    if error is None:
-        outcome.set_result(task.result())
-    else:
-        outcome.set_exception(error)
+class _Call(Generic[T]):
+    """A coroutine that the loop runs while a thread waits for it.
+
+    Not a future of `concurrent.futures`: an interrupt may leave its condition locked, at which the loop then waits.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, T]) -> None:
+        self._loop = loop
+        self._coroutine = coroutine
+        self._task: asyncio.Task[T] | None = None
+        self._results: list[T] = []
+        self._error: BaseException | None = None
+        self._running = Lock()
+        self._running.acquire()
+
+    @property
+    def is_done(self) -> bool:
+        return self._error is not None or bool(self._results)
+
+    def wait(self, timeout_s: float = -1) -> None:
+        """Return at the end of the coroutine, or after so many seconds."""
+        self._running.acquire(timeout=timeout_s)
+
+    def result(self) -> T:
+        """What the coroutine gives or raises, once it has ended."""
+        self.wait()
+        if self._error is not None:
+            raise self._error
+        return self._results[0]
+
+    def begin(self) -> None:
+        """Run the coroutine in the loop, which calls this."""
+        self._task = self._loop.create_task(self._coroutine)
+        self._task.add_done_callback(self._settle)
+
+    def cancel(self) -> None:
+        """Cancel it; the loop calls this. An interrupt may have come before `begin` was called."""
+        if self._task is not None:
+            self._task.cancel()
+        elif not self.is_done:
+            self._coroutine.close()
+            self._end(CancelledError())
+
+    def _settle(self, task: asyncio.Task[T]) -> None:
+        # The task is garbage of the loop: an interrupt of the thread that frees it is lost.
+        self._task = None
+        error = CancelledError() if task.cancelled() else task.exception()
+        if error is None:
+            self._results.append(task.result())
+        self._end(error)
+
+    def _end(self, error: BaseException | None) -> None:
+        self._error = error
+        self._running.release()
 
 
 _opened: Portal | None = None

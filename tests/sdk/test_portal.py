@@ -101,6 +101,37 @@ def test_a_process_ends_in_the_middle_of_a_call_and_says_nothing(scripted: Scrip
     assert (child.returncode, err) == (0, "")
 
 
+INTERRUPTED = """
+import asyncio, random, signal, time
+from tensorkiln.immediate import iterate
+from tensorkiln.portal import portal
+from tensorkiln.runner import BlockingRunner
+
+async def items():
+    for number in range(5):
+        await asyncio.sleep(0)
+        yield number
+
+portal().call(asyncio.sleep(0))
+draw = random.Random(0)
+interrupted = 0
+signal.signal(signal.SIGALRM, signal.default_int_handler)
+end = time.monotonic() + 2
+while time.monotonic() < end or not interrupted:
+    try:
+        signal.setitimer(signal.ITIMER_REAL, draw.uniform(1e-5, 6e-4))
+        for _ in iterate(BlockingRunner().iterate(items())): pass
+        signal.setitimer(signal.ITIMER_REAL, 0)
+    except KeyboardInterrupt:
+        interrupted += 1
+assert portal().call(asyncio.sleep(0, 7)) == 7
+"""
+
+
+def test_an_interrupt_anywhere_in_a_call_is_an_interrupt_and_keeps_the_loop() -> None:
+    subprocess.run([sys.executable, "-c", INTERRUPTED], stderr=subprocess.DEVNULL, check=True, timeout=60)
+
+
 def test_graphs_of_many_may_come_from_the_same_client(scripted: ScriptedServer, tmp_path: Path) -> None:
     scripted.refuses_with(422, "graph.invalid", "no such var")
 
