@@ -6,9 +6,13 @@ from dialect.mlir import ir, llvm
 
 from .guard import only_llvm
 from .llvm_skew import downgrade
+from .share_bodies import share_bodies
 
 
 def to_llvm_ir(module: ir.Module) -> str:
-    """LLVM IR text in the spelling of LLVM 22. Raises DiagnosticError when an operation is not of the LLVM dialect."""
+    """LLVM IR text in the spelling of LLVM 22; bodies that differ in sizes alone are one.
+
+    Raises DiagnosticError when an operation is not of the LLVM dialect.
+    """
     only_llvm(module)
-    return downgrade(str(llvm.translate_module_to_llvmir(module.operation)))
+    return share_bodies(downgrade(str(llvm.translate_module_to_llvmir(module.operation))))
