@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from collections.abc import Callable, Mapping, Sequence
+from operator import attrgetter
+from typing import Any, Final, cast
 
 from dialect.mlir import ir
 
@@ -32,14 +33,16 @@ def encode(value: object) -> ir.Attribute:
 
 def decode(attribute: Any) -> Any:
     """The value that `encode` made the attribute of; tuples come back as lists."""
-    match attribute:
-        case ir.UnitAttr():
-            return None
-        case ir.BoolAttr() | ir.StringAttr() | ir.IntegerAttr() | ir.FloatAttr():
-            return attribute.value
-        case ir.DictAttr():
-            return {entry.name: decode(entry.attr) for entry in attribute}
-        case ir.ArrayAttr():
-            return [decode(entry) for entry in attribute]
-        case _:
-            raise TypeError(f"{attribute} holds no JSON-like value")
+    read = _READERS.get(type(attribute))
+    if read is None:
+        raise TypeError(f"{attribute} holds no JSON-like value")
+    return read(attribute)
+
+
+_READERS: Final[Mapping[type, Callable[[Any], Any]]] = {
+    ir.UnitAttr: lambda _: None,
+    **dict.fromkeys((ir.BoolAttr, ir.StringAttr, ir.IntegerAttr, ir.FloatAttr), attrgetter("value")),
+    ir.DictAttr: lambda entries: {entry.name: decode(entry.attr) for entry in entries},
+    ir.ArrayAttr: lambda entries: [decode(entry) for entry in entries],
+}
+"""By the class of the attribute, which is looked up: records have many thousands of them."""

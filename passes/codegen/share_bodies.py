@@ -87,7 +87,7 @@ def _body(name: str, parameters: str, text: str) -> _Body:
 def _share(name: str, bodies: Sequence[_Body], definitions: dict[str, str], calls: dict[str, tuple[str, str]]) -> None:
     """Enter the shared definition for the first body, none for the others, and the callee and sizes of each call."""
     first = bodies[0]
-    columns = list(zip(*(body.sizes for body in bodies), strict=True))
+    columns: list[tuple[str, ...]] = list(zip(*(body.sizes for body in bodies), strict=True))
     varying = list(dict.fromkeys(column for column in columns if len(set(column)) > 1))
     values = {column: f"%size.{number}" for number, column in enumerate(varying)}
     text = first.pieces[0] + "".join(
