@@ -9,6 +9,7 @@ from dialect.mlir import ir
 from passes.emit.index_emission import IndexEmitter
 from passes.emit.memory import Memory, register
 from passes.emit.stage_emission import StageEmitter
+from passes.emit.steady_divisors import shares_of
 from passes.emit.sum_emission import emit_sum
 from passes.emit.sweep_emission import emit_result, emit_sweep, registers_of
 from passes.loops.body import KernelBody, Stage
@@ -120,7 +121,8 @@ def realise(body: KernelBody, item: KernelItem, frame: Frame) -> None:
     for sweep in sweeps:
         bases |= registers_of(sweep, frame.entry)
     memory = Memory(bases, {number: row_start(body, number) for number in locals_of(body)}, frame.entry)
-    emit = StageEmitter(body.nodes, memory, frame.machine.traits, frame.machine.vectors.masked_lanes)
+    lanes = frame.machine.vectors.masked_lanes
+    emit = StageEmitter(body.nodes, memory, frame.machine.traits, lanes, shares_of(body))
     sums = sums_of(body, _beside(body, sweeps))
     totals = {
         number: next(given) if blocks.columns else register(frame.entry, stored_type(TOTAL))

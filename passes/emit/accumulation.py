@@ -106,6 +106,40 @@ class Maximum:
         return ir.IntegerType.get_signless(self.dtype.bits)
 
 
+@dataclass(frozen=True, slots=True)
+class LikelyMaximum:
+    """The largest float32 or float64 in two instructions, if the values make it certain.
+
+    A sum of all is NaN where a value is. Where the largest is zero, it is not known which zero.
+    """
+
+    dtype: DType
+
+    def kinds(self) -> list[ir.Type]:
+        return [register_type(self.dtype)] * 2
+
+    def start(self) -> list[ir.Value]:
+        return [identity("max", self.dtype), constant(self.dtype, 0.0)]
+
+    def added(self, before: Sequence[ir.Value], value: ir.Value) -> list[ir.Value]:
+        largest, total = before
+        numbers = arith.FastMathFlags.nnan | arith.FastMathFlags.nsz
+        return [
+            arith.maxnumf(largest, value, fastmath=numbers),
+            arith.addf(total, value, fastmath=arith.FastMathFlags.reassoc),
+        ]
+
+    def result(self, held: Sequence[ir.Value]) -> ir.Value:
+        return held[0]
+
+    def is_certain(self, held: Sequence[ir.Value]) -> ir.Value:
+        largest, total = held
+        zero = constant(self.dtype, 0.0)
+        has_none = arith.cmpf(arith.CmpFPredicate.ORD, total, total)
+        # Where there is a NaN, the largest is undefined, and so is what it is compared with.
+        return arith.select(has_none, arith.cmpf(arith.CmpFPredicate.ONE, largest, zero), arith.constant(_flag(), 0))
+
+
 def accumulation_of(combine: str, dtype: DType, traits: Traits) -> Accumulation:
     """How a row is reduced."""
     is_wide = dtype in (DType.FLOAT32, DType.FLOAT64)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from typing import Final
 
 from dialect.mlir import arith, ir, memref, scf
@@ -35,18 +36,27 @@ from .memory import Memory, load, strided_view
 
 Reciprocals = Mapping[int, Reciprocal]
 """Of divisors, by the identity of their nodes."""
-_DIVIDED: Final = frozenset({DType.FLOAT32, DType.FLOAT64})
+DIVIDED: Final = frozenset({DType.FLOAT32, DType.FLOAT64})
 
 
 def is_float_division(node: Apply) -> bool:
     """Whether it divides floats that are computed in as they are."""
-    return node.op == "binop" and node.attributes[0] in ("fdiv", "div") and node.dtype in _DIVIDED
+    return node.op == "binop" and node.attributes[0] in ("fdiv", "div") and node.dtype in DIVIDED
+
+
+def _operands(division: Apply) -> tuple[int, int] | None:
+    """The operands that its dividend and its divisor are loaded from."""
+    match division.args:
+        case (Load(operand=dividend, conditions=()), Load(operand=divisor, conditions=())):
+            return dividend, divisor
+        case _:
+            return None
 
 
 class Emitter:
     """Emits nodes at the current insertion point, each once. `loaded` gives loads whose value is at hand already.
 
-    What is divided by one of `reciprocals` is multiplied.
+    What is divided by one of `reciprocals` is multiplied; `shares` are pairs of operands whose quotients are finite.
     """
 
     def __init__(
@@ -57,9 +67,10 @@ class Emitter:
         traits: Traits,
         loaded: Mapping[int, ir.Value] | None = None,
         reciprocals: Reciprocals | None = None,
+        shares: AbstractSet[tuple[int, int]] = frozenset(),
     ) -> None:
         self.nodes, self.index, self.memory, self.traits = nodes, index, memory, traits
-        self._reciprocals = reciprocals or {}
+        self._reciprocals, self._shares = reciprocals or {}, shares
         self._values: dict[int, ir.Value] = dict(loaded or {})
         self._conditions: dict[int | Dim, ir.Value] = {}
 
@@ -97,7 +108,8 @@ class Emitter:
 
     def _apply(self, node: Apply) -> ir.Value:
         if is_float_division(node) and (reciprocal := self._reciprocals.get(id(node.args[1]))):
-            return reciprocal.quotient(self.traits, Number(self(node.args[0]), form_of(node.dtype))).value
+            quotient = reciprocal.share if _operands(node) in self._shares else reciprocal.quotient
+            return quotient(self.traits, Number(self(node.args[0]), form_of(node.dtype))).value
         args = [to_scalar(arg.dtype, self(arg)) for arg in node.args]
         return emit_scalar(operation_of(node), args, self.traits)
 

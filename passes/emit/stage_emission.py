@@ -8,31 +8,40 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from typing import Final
 
-from dialect.mlir import ir, linalg, memref
+from dialect.mlir import arith, ir, linalg, memref, scf
 from passes.scalar.traits import Traits
 from tensorkiln.dtypes import DType
 from tensorkiln.expr import Dim, free_symbols
 
 from ..loops.accesses import Access, linear_access, loads
 from ..loops.body import Stage
-from ..loops.domain import Loop
+from ..loops.domain import Loop, extent_of
 from ..loops.index_space import linear_form
-from ..loops.scalar_dag import Interner, Load, Node
-from ..scalar.registers import from_memory, to_memory
-from .accumulation import accumulation_of, combined, identity
+from ..loops.scalar_dag import Apply, Interner, Load, Node, walk
+from ..scalar.registers import from_memory, register_type, to_memory
+from .accumulation import Accumulation, LikelyMaximum, Maximum, accumulation_of, combined, identity
 from .emission import Emitter, Reciprocals
 from .index_emission import IndexEmitter
 from .memory import Memory, register, store, strided_view
-from .steady_divisors import steady_divisors, with_reciprocals
-from .strips import StripEmitter, strip_loop
+from .steady_divisors import Shares, steady_divisors, with_reciprocals
+from .strips import PLAIN, StripEmitter, strip_loop
+
+LEAST_LIKELY: Final = 64
+"""Values of which the maximum is worth a quick loop, and another for what that leaves open."""
+MOST_REPEATED: Final = 4
+"""Operations for each value that are worth being done in both."""
 
 
 class StageEmitter:
     """Emits stages of one kernel, for the current row, at the current insertion point."""
 
-    def __init__(self, nodes: Interner, memory: Memory, traits: Traits, lanes: int = 0) -> None:
-        self.nodes, self.memory, self.traits, self.lanes = nodes, memory, traits, lanes
+    def __init__(
+        self, nodes: Interner, memory: Memory, traits: Traits, lanes: int = 0, shares: Shares = frozenset()
+    ) -> None:
+        self.nodes, self.memory, self.traits, self.lanes, self.shares = nodes, memory, traits, lanes, shares
 
     def __call__(self, stage: Stage, loops: Sequence[Loop], index: IndexEmitter) -> None:
         """Emit `stage`; `loops` are those inside the row, outermost first."""
@@ -53,7 +62,7 @@ class StageEmitter:
         reciprocals: Reciprocals | None = None,
     ) -> Emitter:
         """An emitter of scalars at the current insertion point."""
-        return Emitter(self.nodes, index, self.memory, self.traits, loaded, reciprocals)
+        return Emitter(self.nodes, index, self.memory, self.traits, loaded, reciprocals, self.shares)
 
     def _map(self, stage: Stage, loops: Sequence[Loop], index: IndexEmitter) -> None:
         memory = self.memory
@@ -87,8 +96,25 @@ class StageEmitter:
         """The combination of all points of `loops`, which are reduction loops, for each of `rows` in one loop."""
         assert stage.combine is not None, "only a reduction is reduced"
         (entry,) = stage.stores
-        dtype = entry.element.dtype
-        accumulation = accumulation_of(stage.combine, dtype, self.traits)
+        accumulation = accumulation_of(stage.combine, entry.element.dtype, self.traits)
+        if not isinstance(accumulation, Maximum) or not _is_worth_two(stage, loops, self.nodes):
+            return [accumulation.result(held) for held in self._accumulated(stage, loops, rows, accumulation)]
+        likely = LikelyMaximum(accumulation.dtype)
+        found = self._accumulated(stage, loops, rows, likely)
+        is_certain = reduce(arith.andi, map(likely.is_certain, found))
+        branch = scf.IfOp(is_certain, [register_type(likely.dtype)] * len(rows), has_else=True)
+        with ir.InsertionPoint(branch.then_block):
+            scf.YieldOp([likely.result(held) for held in found])
+        with ir.InsertionPoint(branch.else_block):
+            inside = [row.inside({}) for row in rows]
+            scf.YieldOp([accumulation.result(held) for held in self._accumulated(stage, loops, inside, accumulation)])
+        return list(branch.results)
+
+    def _accumulated(
+        self, stage: Stage, loops: Sequence[Loop], rows: Sequence[IndexEmitter], accumulation: Accumulation
+    ) -> list[list[ir.Value]]:
+        """The variables of each row behind the loop."""
+        (entry,) = stage.stores
         kinds = accumulation.kinds()
         held = [[register(self.memory.entry, kind) for kind in kinds] for _ in rows]
         for variables in held:
@@ -101,7 +127,7 @@ class StageEmitter:
                 accumulation.added(part, emitter(entry.element)) for part, emitter in zip(parts, emitters, strict=True)
             ]
             linalg.yield_([value for values in added for value in values])
-        return [accumulation.result([memref.load(variable, []) for variable in variables]) for variables in held]
+        return [[memref.load(variable, []) for variable in variables] for variables in held]
 
     def keep(self, value: ir.Value, stage: Stage, index: IndexEmitter) -> None:
         """Store the only result of a row."""
@@ -131,6 +157,14 @@ class StageEmitter:
         extents = [loop.extent for loop in loops]
         view = strided_view(self.memory.bases[operand], form[0], extents, form[1], index)
         return Target(view, tuple(range(len(loops))))
+
+
+def _is_worth_two(stage: Stage, loops: Sequence[Loop], nodes: Interner) -> bool:
+    """Whether a reduction is long, and of values that are quickly computed twice."""
+    points = extent_of(loops)
+    applied = [node for node in walk(stage.elements, nodes) if isinstance(node, Apply)]
+    is_plain = all((node.op, *node.attributes[:1]) in PLAIN for node in applied)
+    return not (isinstance(points, int) and points < LEAST_LIKELY) and is_plain and len(applied) <= MOST_REPEATED
 
 
 @dataclass(frozen=True, slots=True)

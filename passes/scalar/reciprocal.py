@@ -39,7 +39,11 @@ class Reciprocal:
         The excess is +0 where the product is the quotient, which then keeps its sign if it is 0; where that is infinite
         or NaN, what it is corrected to is NaN.
         """
+        corrected = self.share(traits, x)
+        return choose(corrected.is_nan(), x * self.inverse, corrected)
+
+    def share(self, traits: Traits, x: Number) -> Number:
+        """The same of an x that is finite."""
         product = x * self.inverse
         excess = multiply_add(traits, product, self.divisor, -x)
-        corrected = multiply_add(traits, -excess, self.inverse, product)
-        return choose(corrected.is_nan(), product, corrected)
+        return multiply_add(traits, -excess, self.inverse, product)
