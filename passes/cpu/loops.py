@@ -20,6 +20,7 @@ from passes.loops.scatter import is_scatter
 from passes.scalar.registers import stored_type
 from passes.schedule.choice import Choice, Scratch, bounded
 from passes.schedule.cost import Cost, Evaluate
+from passes.schedule.pieces import pieces_of
 from passes.schedule.record import at_once, kernel_item, on_processors, placed
 from passes.schedule.row_storage import locals_of, row_size, row_start
 from passes.schedule.rows_at_once import rows_at_once
@@ -75,11 +76,12 @@ def _choice(shared: KernelBody, rows: Rows, machine: Machine) -> Choice:
     scratch += [Scratch(TOTAL, totals_of(body, blocks)) for blocks in sums.values() if blocks.columns]
 
     looked_for = frozenset[int]().union(*(sweep.looked_for for sweep in sweeps))
+    pieces = [pieces_of(body, stage, inner_loops(body, stage)) for stage in body.stages]
 
     def cost(at: Evaluate) -> Cost:
         cycles = 0.0
         for number, stage in enumerate(body.stages):
-            own = stage_cycles(body, stage, inner_loops(body, stage), machine, at)
+            own = sum(stage_cycles(body, piece, loops, machine, at) for piece, loops in pieces[number])
             cycles += own * needed_share(at(extent_of(stage.domain.reduction))) if number in looked_for else own
         return Cost(cycles, moved_bytes(body, at))
 
@@ -144,7 +146,8 @@ def realise(body: KernelBody, item: KernelItem, frame: Frame) -> None:
             elif number in sums:
                 emit_sum(emit, sums[number], totals[number], here)
             else:
-                emit(stage, inner_loops(body, stage), here)
+                for piece, loops in pieces_of(body, stage, inner_loops(body, stage)):
+                    emit(piece, loops, here)
 
     together = at_once(item)
     if together == 1:
