@@ -10,6 +10,7 @@ from dialect.mlir import stablehlo
 from tensorkiln import build
 from tensorkiln.build import Tensor
 from tensorkiln.expr import floordiv
+from tensorkiln.frontends.composed.spreading import conv_of_spread
 
 from .contraction import accumulator
 from .movement import padded
@@ -32,8 +33,6 @@ def _convolution(op: Op) -> Value:
     weight = weight.flip([axis + 2 for axis in range(rank) if turned[axis]])
     apart = op.integers("lhs_dilation", [1] * rank)
     edges = op.pairs("padding", rank)
-    zero = Known(np.zeros((), inside.numpy), inside)
-    x = padded(op, x, [(0, 0), (0, 0), *edges], [0, 0, *(gap - 1 for gap in apart)], zero)
     batches = op.integer("batch_group_count", 1)
     groups = op.integer("feature_group_count", 1)
     if batches > 1:
@@ -42,7 +41,11 @@ def _convolution(op: Op) -> Value:
     dilations = op.integers("rhs_dilation", [1] * rank)
     if rank == 0:
         made = _without_space(x, weight, groups)
+    elif all(stride == 1 for stride in strides):
+        made = conv_of_spread(x, weight, None, apart, edges, dilations, groups)
     else:
+        zero = Known(np.zeros((), inside.numpy), inside)
+        x = padded(op, x, [(0, 0), (0, 0), *edges], [0, 0, *(gap - 1 for gap in apart)], zero)
         made = build.conv(x, weight, None, strides, 0, dilations, groups)
     order = [0] * (rank + 2)
     order[numbers.output_batch_dimension], order[numbers.output_feature_dimension] = 0, 1

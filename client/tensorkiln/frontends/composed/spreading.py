@@ -1,10 +1,12 @@
-"""What the gradient of a convolution is made of: elements moved apart, and kernels turned round."""
+"""Convolutions of what is moved apart, as the gradient of a strided one is: by kernels turned round."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
-from ...build import Tensor, pad
+from ...build import Tensor, conv, pad, shrink
+from ...expr import Dim
 
 
 def mirrored(weight: Tensor, groups: int) -> Tensor:
@@ -34,3 +36,65 @@ def spread_spatial(x: Tensor, steps: Sequence[int]) -> Tensor:
     for axis, step in enumerate(steps, start=2):
         x = spread(x, axis, step)
     return x
+
+
+def conv_of_spread(
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    steps: Sequence[int],
+    padding: Sequence[tuple[Dim, Dim]],
+    dilation: Sequence[int],
+    groups: int,
+) -> Tensor:
+    """`conv` of `spread_spatial(x, steps)` in steps of 1, with (before, after) zeros around each spatial axis.
+
+    Widths below zero cut from what is spread.
+
+    Where each kernel is a multiple of its step, no zero between is multiplied: one in `steps` elements of the result
+    have the same taps of the kernel, which so are filters of their own over `x`, and their results alternate.
+    """
+    kernel = [dim for dim in weight.shape[2:] if isinstance(dim, int)]
+    edges = [(before, after) for before, after in padding if isinstance(before, int) and isinstance(after, int)]
+    is_whole = len(kernel) == len(steps) and all(size % step == 0 for size, step in zip(kernel, steps, strict=True))
+    is_known = len(edges) == len(steps) and 0 not in x.shape
+    if prod(steps) == 1 or prod(dilation) != 1 or not (is_whole and is_known):
+        cut, added = _cut(spread_spatial(x, steps), padding)
+        return conv(cut, weight, bias, 1, added, dilation, groups)
+    rank = len(steps)
+    taps = [size // step for size, step in zip(kernel, steps, strict=True)]
+    outputs, per_group = weight.shape[:2]
+    split = [outputs, per_group, *(part for pair in zip(taps, steps, strict=True) for part in pair)]
+    phases, places = [3 + 2 * axis for axis in range(rank)], [2 + 2 * axis for axis in range(rank)]
+    filters = weight.reshape(split).flip(phases).permute([0, *phases, 1, *places])
+    shape = (outputs * prod(steps), per_group, *taps)
+    # Stored: a product reads no filters where they are permuted.
+    filters = x.builder.append("contiguous", weight.dtype, shape, in_var=filters.reshape(shape).var)
+    made = conv(x, filters, None, 1, [(count - 1, count - 1) for count in taps], 1, groups)
+    batch, _, *counts = made.shape
+    apart = made.reshape([batch, outputs, *steps, *counts])
+    order = [part for axis in range(rank) for part in (2 + rank + axis, 2 + axis)]
+    whole = apart.permute([0, 1, *order]).reshape(
+        [batch, outputs, *(count * step for count, step in zip(counts, steps, strict=True))]
+    )
+    beyond = [[max(width - size + 1, 0) for width in pair] for pair, size in zip(edges, kernel, strict=True)]
+    around = [(before, after) for before, after in beyond]
+    wide = pad(whole, [(0, 0), (0, 0), *around])
+    cuts: list[tuple[Dim, Dim]] = [(0, batch), (0, outputs)]
+    for axis, ((before, after), size, step) in enumerate(zip(edges, kernel, steps, strict=True), start=2):
+        first = max(size - 1 - before, 0)
+        cuts.append((first, first + (x.shape[axis] - 1) * step + before + after + 2 - size))
+    result = shrink(wide, cuts)
+    return result if bias is None else result + bias.reshape([outputs, *(1,) * rank])
+
+
+def _cut(x: Tensor, padding: Sequence[tuple[Dim, Dim]]) -> tuple[Tensor, list[tuple[Dim, Dim]]]:
+    """The tensor without what widths below zero cut from its spatial axes, and the other widths."""
+    cuts: list[tuple[Dim, Dim]] = [(0, dim) for dim in x.shape]
+    added: list[tuple[Dim, Dim]] = []
+    for axis, (before, after) in enumerate(padding, start=2):
+        low = min(before, 0) if isinstance(before, int) else 0
+        high = min(after, 0) if isinstance(after, int) else 0
+        cuts[axis] = (-low, x.shape[axis] + high)
+        added.append((before - low, after - high))
+    return shrink(x, cuts), added

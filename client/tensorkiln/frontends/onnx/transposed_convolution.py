@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ...build import Tensor, conv
+from ...build import Tensor
 from ...expr import Dim
-from ..composed.spreading import mirrored, spread_spatial
+from ..composed.spreading import conv_of_spread, mirrored
 from .node import Node
 from .value import Value
 from .window import WindowAttributes, window_attributes
@@ -25,13 +25,11 @@ def transposed_convolution(node: Node) -> Value:
     padding: list[tuple[Dim, Dim]] = [
         (reach - before, reach - after + more) for reach, (before, after), more in zip(reaches, cut, extra, strict=True)
     ]
-    if any(isinstance(width, int) and width < 0 for pair in padding for width in pair):
-        node.fail(f"pads beyond the kernel {kernel} are not supported")
     groups = node.integer("group", 1)
     if groups < 1 or len(extra) != len(kernel):
         node.invalid(f"group {groups} and output_padding {extra} do not fit the weights {weight.shape}")
     bias = node.tensor(2) if node.has(2) else None
-    return conv(spread_spatial(x, window.strides), mirrored(weight, groups), bias, 1, padding, window.dilations, groups)
+    return conv_of_spread(x, mirrored(weight, groups), bias, window.strides, padding, window.dilations, groups)
 
 
 def _cut(

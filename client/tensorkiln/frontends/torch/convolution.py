@@ -9,7 +9,7 @@ from ...build import Tensor
 from ...build.contraction import sum_of_products
 from ...build.windows import grouped_windows, window
 from ...expr import Dim, floordiv, mul, sub
-from ..composed.spreading import mirrored, spread_spatial
+from ..composed.spreading import conv_of_spread, mirrored
 from .call import Call, Operator
 
 
@@ -74,16 +74,7 @@ def transposed(
     for size, step, cut, more in zip(kernel, dilation, padding, extra, strict=True):
         reach = (size - 1) * step
         widths.append((reach - cut, more + (reach - cut)))
-    spread_out = spread_spatial(x, stride)
-    # A width below zero cuts: padding may be wider than the kernel.
-    cuts: list[tuple[Dim, Dim]] = [(0, dim) for dim in spread_out.shape]
-    added: list[tuple[Dim, Dim]] = []
-    for axis, (before, after) in enumerate(widths, start=2):
-        low = min(before, 0) if isinstance(before, int) else 0
-        high = min(after, 0) if isinstance(after, int) else 0
-        cuts[axis] = (-low, sub(spread_out.shape[axis], -high))
-        added.append((sub(before, low), sub(after, high)))
-    return build.conv(build.shrink(spread_out, cuts), mirrored(weight, groups), bias, 1, added, dilation, groups)
+    return conv_of_spread(x, mirrored(weight, groups), bias, stride, widths, dilation, groups)
 
 
 def _gradients(call: Call) -> list[Tensor]:
