@@ -84,6 +84,9 @@ class Chains:
                 return False
             if len(outer) != len(rows) or len(contraction.batch) != len(first.batch):
                 return False
+        # A second product of parts of the rows, as of a gate and what it gates, is none of the chain's.
+        if extent_of(second.depth) != extent_of(first.columns):
+            return False
         inside = {*opening.roots, *middle.roots}
         if self._value(second.right.load) in inside or second.left.load.dtype is not second.dtype:
             return False

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from passes.compile import CompileRequest, compile_request
-from tensorkiln.build import Builder, Tensor, exp, softmax, where
+from tensorkiln.build import Builder, Tensor, exp, relu, softmax, where
 from tensorkiln.expr import evaluate as value
 from tensorkiln.graph import Graph
 from tensorkiln.options import CompileOptions
@@ -103,6 +103,30 @@ def test_a_chain_is_one_kernel_that_gives_what_the_reference_gives(name: str, is
         found = checked.run(made, *arrays, threads=2, **symbols)
         for one, other in zip(found, evaluate(graph, *arrays, **symbols), strict=True):
             np.testing.assert_allclose(one, other, 2e-5, 2e-5 * max(1.0, float(np.abs(other).max())))
+
+
+def gated(b: Builder) -> Tensor:
+    """Half of what a product computes gates the other half."""
+    x, w, u = b.input("float32", (60, 32)), b.input("float32", (32, 128)), b.input("float32", (64, 32))
+    both = x @ w
+    return (relu(both[:, :64]) * both[:, 64:]) @ u
+
+
+def summed_in_pairs(b: Builder) -> Tensor:
+    """Rows that are shorter in the second product."""
+    x, w, u = b.input("float32", (60, 32)), b.input("float32", (32, 128)), b.input("float32", (64, 32))
+    return (x @ w).reshape((60, 64, 2)).sum(-1) @ u
+
+
+@pytest.mark.parametrize("write", [gated, summed_in_pairs])
+def test_products_of_rows_of_other_lengths_are_kernels_of_their_own(write: Write) -> None:
+    graph = graph_of(write)
+    assert strategies(graph) == ["contraction", "contraction", "loops"]
+    rng = np.random.default_rng(1)
+    shapes = [tuple(value(dim, {}) for dim in graph.types[var].shape) for var in graph.input_vars]
+    arrays = [rng.standard_normal(shape).astype(np.float32) for shape in shapes]
+    (found,), (wanted,) = checked.run(compiled(graph), *arrays, threads=1), evaluate(graph, *arrays)
+    np.testing.assert_allclose(found, wanted, 2e-5, 2e-5 * float(np.abs(wanted).max()))
 
 
 def test_the_memory_of_attention_grows_with_the_sequence_and_not_with_its_square() -> None:
