@@ -71,14 +71,19 @@ class _Renaming(BaseModel):
     nodes: list[Annotated[int, Field(ge=0)]]
     places: list[Annotated[str, StringConstraints(max_length=_MOST_PLACE)]] = Field(default_factory=list[str])
     placed: list[Annotated[int, Field(ge=0)]] = Field(default_factory=list[int])
+    field: Literal["stablehlo", "builder"] = "stablehlo"
 
 
 @dataclass(frozen=True, slots=True)
 class UserNodes:
-    """The user's node of each canonical one, and what it was translated from; nothing for a graph that was sent."""
+    """The user's node of each canonical one, and what it was made from; nothing for a graph that was sent.
+
+    `field` is the field of the request that it was made from.
+    """
 
     nodes: list[int]
     places: list[str]
+    field: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +176,7 @@ def nodes_of(renaming: bytes) -> UserNodes:
         raise _invalid(error) from None
     if found.placed and max(found.placed) >= len(found.places):
         raise _crashed("It names a place in the module that is not in its own list.")
-    return UserNodes(found.nodes, [found.places[at] for at in found.placed])
+    return UserNodes(found.nodes, [found.places[at] for at in found.placed], found.field)
 
 
 def _header(model: type[_Model], header: Mapping[str, Any]) -> _Model:

@@ -11,7 +11,7 @@ from service.identity.described import describe_credentials
 from tensorkiln.limits import I64_MAX, MAX_SYMBOLS
 
 from .answers import Problem
-from .limits import MAX_BATCH, MAX_TARGETS
+from .limits import MAX_BATCH, MAX_BUILDER_CHARACTERS, MAX_TARGETS
 from .openapi_examples import GROUPS, group_of
 
 _COMPONENTS: Final = "#/components/schemas/"
@@ -37,9 +37,15 @@ _MODULE: Final[dict[str, Any]] = {
         "maxProperties": MAX_SYMBOLS,
     },
 }
+_BUILDER: Final[dict[str, Any]] = {
+    "type": "string",
+    "description": "Lines of `tensorkiln.build` in the place of a graph. They are read, and never run as Python.",
+    "maxLength": MAX_BUILDER_CHARACTERS,
+}
 _SOURCES: Final[list[dict[str, Any]]] = [
     {"required": ["graph"], "not": {"required": ["dims"]}},
     {"required": ["stablehlo"]},
+    {"required": ["builder"], "not": {"required": ["dims"]}},
 ]
 """A body has one of them."""
 
@@ -91,6 +97,7 @@ def _request_schemas() -> dict[str, Any]:
             "properties": {
                 "graph": {"$ref": f"{_COMPONENTS}Graph"},
                 **_MODULE,
+                "builder": _BUILDER,
                 "target": {
                     "anyOf": [target, {"type": "array", "items": target, "minItems": 1, "maxItems": MAX_TARGETS}]
                 },
@@ -140,13 +147,17 @@ def _request_schemas() -> dict[str, Any]:
                     "type": "array",
                     "items": {"type": "array"},
                 },
+                "builder": _BUILDER,
             },
-            "required": ["stablehlo"],
+            "oneOf": [
+                {"required": ["stablehlo"]},
+                {"required": ["builder"], "not": {"anyOf": [{"required": ["dims"]}, {"required": ["shapes"]}]}},
+            ],
             "additionalProperties": False,
         },
         "ValidateBody": {
             "type": "object",
-            "properties": {"graph": {"$ref": f"{_COMPONENTS}Graph"}, **_MODULE},
+            "properties": {"graph": {"$ref": f"{_COMPONENTS}Graph"}, **_MODULE, "builder": _BUILDER},
             "oneOf": _SOURCES,
             "additionalProperties": False,
         },

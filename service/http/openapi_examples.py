@@ -19,6 +19,11 @@ _MODULE: Final[dict[str, Any]] = {
     "text": "func.func @main(%x: tensor<?xf32>) -> tensor<?xf32> { "
     "%0 = stablehlo.add %x, %x : tensor<?xf32> return %0 : tensor<?xf32> }"
 }
+_BUILDER: Final = """b = Builder("layer")
+n = b.symbol("n", 1, 4096)
+x, w = b.input("float32", (n, 64)), b.input("float32", (64, 10))
+b.output(relu(x @ w))
+"""
 _DIMS: Final = {"0.0": {"min": 1, "max": 4096}}
 _COMPILE: Final = {"graph": _GRAPH, "target": "cpu:x86-64-v3", "options": {"dump_stages": True}}
 
@@ -29,12 +34,19 @@ BODIES: Final[dict[str, dict[str, Any]]] = {
             "summary": "A StableHLO module for two targets",
             "value": {"stablehlo": _MODULE, "dims": _DIMS, "target": ["cpu:x86-64-v3", "cuda:sm_90"]},
         },
+        "builder": {
+            "summary": "Lines of the builder",
+            "value": {"builder": _BUILDER, "target": "cpu:x86-64-v3"},
+        },
     },
     "BatchBody": {
         "two": {"summary": "Two jobs", "value": {"requests": [_COMPILE, {**_COMPILE, "target": "cuda:sm_90"}]}}
     },
     "ValidateBody": {"graph": {"summary": "A graph", "value": {"graph": _GRAPH}}},
-    "TranslateBody": {"module": {"summary": "A module", "value": {"stablehlo": _MODULE, "dims": _DIMS}}},
+    "TranslateBody": {
+        "module": {"summary": "A module", "value": {"stablehlo": _MODULE, "dims": _DIMS}},
+        "builder": {"summary": "Lines of the builder", "value": {"builder": _BUILDER}},
+    },
 }
 """Examples of a body, by the component that describes it."""
 

@@ -24,6 +24,11 @@ const EXAMPLES = {
   %0 = stablehlo.add %x, %x : tensor<?x4xf32>
   return %0 : tensor<?x4xf32>
 }`,
+  builder: `b = Builder("layer")
+n = b.symbol("n", 1, 4096)
+x, w = b.input("float32", (n, 64)), b.input("float32", (64, 10))
+b.output(relu(x @ w))
+`,
 };
 let graph; // What was sent, for the pointers of errors.
 let job;
@@ -49,6 +54,8 @@ function source() {
     const stated = Object.keys(bounds).length ? `,"dims":${JSON.stringify(bounds)}` : "";
     return `"stablehlo":${JSON.stringify({ text })}${stated}`;
   }
+  // The service reads the lines; they are run nowhere.
+  if (form() === "builder") return `"builder":${JSON.stringify(text)}`;
   try {
     graph = JSON.parse(text);
   } catch (error) {

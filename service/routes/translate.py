@@ -19,13 +19,13 @@ router = APIRouter()
 @router.post(
     "/translate",
     operation_id="translate",
-    summary="Make a graph of a StableHLO module",
+    summary="Make a graph of a StableHLO module or of lines of the builder",
     response_model=Annotated[Any, Prewritten(".translation", "Translation")],
     responses=refusals(),
     openapi_extra=takes("TranslateBody"),
 )
 async def translate_module(request: Request, engine: EngineOf) -> Response:
-    """The graph of the module's main function, which is compiled like any other."""
+    """The graph of the module's main function, or of the lines; it is compiled like any other."""
     body = await read_body(request)
     answer = await until_disconnect(request, engine.translate(body), engine.ending)
     return Response(answer, headers={"Cache-Control": "no-store"}, media_type="application/json")

@@ -26,6 +26,6 @@ def test_every_name_in_the_table_exists():
 
 def test_the_examples_run():
     examples = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
-    assert len(examples) == 2
+    assert len(examples) == 3
     for example in examples:
         exec(compile(example, "docs/build.md", "exec"), {})

@@ -122,6 +122,21 @@ def test_modules_validate_and_explain(browser: Any, open_service: Server) -> Non
         page.wait_for_selector("#result dd:has-text('float32[')")
 
 
+def test_lines_of_the_builder_are_compiled_and_a_mistake_is_shown_at_its_line(
+    browser: Any, open_service: Server
+) -> None:
+    with opened(browser, f"{open_service.url}/explore", refused=1) as page:
+        page.wait_for_selector("#targets option")
+        page.check("input[value=builder]")
+        page.click("#compile")
+        page.wait_for_selector("article")
+        assert "float32[n, 64]" in page.inner_text("#result")
+        page.fill("#source", f"b = Builder({HOSTILE!r})")
+        page.click("#validate")
+        page.wait_for_selector("#result .problem")
+        assert "line 1, column 5" in page.inner_text("#result")
+
+
 def test_names_that_are_markup_stay_names_in_every_field(browser: Any, open_service: Server) -> None:
     with opened(browser, f"{open_service.url}/explore", refused=None) as page:
         for graph in hostile_graphs():

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from .tensor import Tensor
 
 
+_MOST_COUNTED = 1 << 22
+"""Positions of an axis times elements of a window, up to which the elements of each window are counted here."""
+
 Pair: TypeAlias = "tuple[Dim, Dim]"
 
 
@@ -124,7 +127,10 @@ def _axis_counts(builder: Builder, dtype: DType, dim: Dim, over: Window, counted
     countable = add(dim, *counted)
     around = (sub(widths[0], counted[0]), sub(widths[1], counted[1]))
     before, after = around
-    if not (isinstance(countable, int) and isinstance(before, int) and isinstance(after, int)):
+    if (
+        not (isinstance(countable, int) and isinstance(before, int) and isinstance(after, int))
+        or (countable + before + after) * over.size[0] > _MOST_COUNTED
+    ):
         return sum_(plain_windows(pad(ones(builder, [countable], dtype), [around]), over), 1)
     line = np.pad(np.ones(countable, np.int64), [(before, after)])
     starts = np.arange(0, len(line) - over.reach[0] + 1, over.stride[0])

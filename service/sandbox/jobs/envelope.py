@@ -33,11 +33,15 @@ OF_COMPILE: Final = (("graph", "target"), ("options",))
 OF_VALIDATE: Final = (("graph",), ())
 """Those of a request for a validation."""
 MODULE: Final = "stablehlo"
-"""The field that may stand in the place of `graph`, and may have `DIMS` and `SHAPES` beside it."""
+"""A field that may stand in the place of `graph`, with `DIMS` and `SHAPES` beside it."""
+BUILDER: Final = "builder"
+"""Another one: lines of the builder as text."""
 DIMS: Final = "dims"
 SHAPES: Final = "shapes"
 OF_TRANSLATE: Final = ((MODULE,), (DIMS, SHAPES))
 """Those of a request for a translation."""
+_SOURCES: Final = {"graph": ("graph", MODULE, BUILDER), MODULE: (MODULE, BUILDER)}
+"""What may stand in the place of a required field: one of these, itself included."""
 
 
 def parse_envelope(body: bytes, required: Collection[str], optional: Collection[str] = ()) -> dict[str, Any]:
@@ -45,7 +49,7 @@ def parse_envelope(body: bytes, required: Collection[str], optional: Collection[
 
     Its `graph` is what `parse_graph` takes: the bytes of the body that spell it, where these can be told apart.
     """
-    _refuse_many_fields(body, (*required, *optional, *((MODULE, DIMS, SHAPES) if "graph" in required else ())))
+    _refuse_many_fields(body, (*required, *optional, *((MODULE, BUILDER, DIMS, SHAPES) if "graph" in required else ())))
     try:
         apart = _with_graph_apart(body)
         if apart is not None:
@@ -112,10 +116,16 @@ def check_fields(fields: Any, required: Collection[str], optional: Collection[st
     """`fields` itself; RequestError when it is no object, or one of its fields is missing or unknown."""
     if not isinstance(fields, dict):
         raise RequestError("The request is not a JSON object.")
-    if "graph" in required and MODULE in fields:
-        if "graph" in fields:
-            raise RequestError(f"The body has a graph and {MODULE}; it takes one of them.", pointers=[f"/{MODULE}"])
-        required, optional = [MODULE if name == "graph" else name for name in required], (*optional, DIMS, SHAPES)
+    source = next((name for name in required if name in _SOURCES), None)
+    if source is not None:
+        given = [name for name in _SOURCES[source] if name in fields]
+        if len(given) > 1:
+            stated = " and ".join(given)
+            raise RequestError(f"The body has {stated}; it takes one of them.", pointers=[f"/{given[-1]}"])
+        if given and given[0] != "graph":
+            required = [given[0] if name == source else name for name in required]
+            others = [name for name in optional if name not in (DIMS, SHAPES)]
+            optional = [*others, *((DIMS, SHAPES) if given[0] == MODULE else ())]
     missing = [name for name in required if name not in fields]
     if missing:
         raise RequestError(f"The body lacks {', '.join(missing)}.", pointers=[f"/{name}" for name in missing])

@@ -59,15 +59,16 @@ def _renaming(sent: SentGraph, canonical: Canonical) -> bytes:
             "symbols": dict(canonical.symbols),
             "vars": dict(canonical.vars),
             "nodes": list(canonical.nodes),
-            **_places(sent.places, canonical.nodes),
+            **_places(sent, canonical.nodes),
         },
         separators=(",", ":"),
     ).encode()
 
 
-def _places(places: Sequence[str], nodes: Sequence[int]) -> dict[str, Any]:
-    """What canonical nodes were translated from: each text once, and its position for every node."""
-    if not places:
+def _places(sent: SentGraph, nodes: Sequence[int]) -> dict[str, Any]:
+    """What canonical nodes were made from: each place once, its position for every node, and the request's field."""
+    if not sent.places:
         return {}
-    texts = {text: at for at, text in enumerate(dict.fromkeys(places))}
-    return {"places": list(texts), "placed": [texts[places[node]] for node in nodes]}
+    texts = {text: at for at, text in enumerate(dict.fromkeys(sent.places))}
+    placed = [texts[sent.places[node]] for node in nodes]
+    return {"places": list(texts), "placed": placed, "field": sent.field}

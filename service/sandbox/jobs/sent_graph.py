@@ -1,4 +1,4 @@
-"""The graph of a request: sent as one, or translated from a module of StableHLO."""
+"""The graph of a request: sent as one, translated from a module of StableHLO, or written by lines of the builder."""
 
 from __future__ import annotations
 
@@ -12,40 +12,66 @@ from typing import Any, Final
 from tensorkiln.errors import RequestError, TensorkilnError
 from tensorkiln.graph import Graph
 
-from .envelope import parse_graph, refuse_many
+from .envelope import BUILDER, MODULE, parse_graph, refuse_many
 
 _FORMS: Final = ("artifact", "text")
+_WHOLE: Final = {MODULE: "the module", BUILDER: "the text"}
 _NODE: Final = re.compile(r"/nodes/([0-9]{1,9})(?!\w)")
 
 
 @dataclass(frozen=True, slots=True)
 class SentGraph:
-    """A valid graph. `places` has what each of its nodes was translated from; nothing for a graph that was sent."""
+    """A valid graph. `places` has what each of its nodes was made from; nothing for a graph that was sent.
+
+    `field` is the field of the request that has it.
+    """
 
     graph: Graph
     places: Sequence[str] = ()
+    field: str = "graph"
 
 
 def sent_graph(fields: dict[str, Any]) -> SentGraph:
     """The graph of the fields of a request. TensorkilnError for one that is not valid, or not translated."""
     if "graph" in fields:
         return SentGraph(parse_graph(fields["graph"]))
-    source, dims = _source(fields["stablehlo"]), fields.get("dims", {})
+    return _written(fields[BUILDER]) if BUILDER in fields else _translated(fields)
+
+
+def _written(text: Any) -> SentGraph:
+    if not isinstance(text, str):
+        raise RequestError("builder is a string: lines that write a graph.", pointers=[f"/{BUILDER}"])
+    # It loads the builder, which no other request needs.
+    from tensorkiln.build_text import read_builder_text
+
+    try:
+        written = read_builder_text(text)
+    except TensorkilnError as error:
+        raise type(error)(error.message, pointers=[f"/{BUILDER}"], details=error.details) from None
+    return _checked(written.document, written.places, BUILDER)
+
+
+def _translated(fields: dict[str, Any]) -> SentGraph:
+    source, dims = _source(fields[MODULE]), fields.get("dims", {})
     # It loads the bindings of MLIR, which no request for a graph needs.
     from stablehlo.bounds import parse_dims
     from stablehlo.shapes import parse_shapes
     from stablehlo.translate import translate
 
     translated = translate(source, parse_dims(dims), parse_shapes(fields.get("shapes")))
+    return _checked(translated.document, translated.places, MODULE)
+
+
+def _checked(document: Any, places: Sequence[str], field: str) -> SentGraph:
     try:
-        return SentGraph(Graph.model_validate(translated.document), translated.places)
+        return SentGraph(Graph.model_validate(document), places, field)
     except TensorkilnError as error:
-        raise _in_terms_of(translated.places, error) from None
+        raise _in_terms_of(places, error, field) from None
 
 
 def _source(value: Any) -> str | bytes:
     """The text or the bytes of a module. RequestError when there is not exactly one of them."""
-    pointer = "/stablehlo"
+    pointer = f"/{MODULE}"
     if not isinstance(value, dict):
         raise RequestError("stablehlo is an object with an artifact or a text.", pointers=[pointer])
     refuse_many(value, pointer, RequestError)
@@ -62,14 +88,14 @@ def _source(value: Any) -> str | bytes:
         raise RequestError("The artifact of stablehlo is not base64.", pointers=[f"{pointer}/artifact"]) from None
 
 
-def _in_terms_of(places: Sequence[str], error: TensorkilnError) -> TensorkilnError:
-    """The same error, about operations of the module instead of nodes."""
+def _in_terms_of(places: Sequence[str], error: TensorkilnError, field: str) -> TensorkilnError:
+    """The same error, about operations of the module or lines of the text instead of nodes."""
 
     def said(match: re.Match[str]) -> str:
         node = int(match[1])
-        return places[node] if node < len(places) and places[node] else "the module"
+        return places[node] if node < len(places) and places[node] else _WHOLE[field]
 
     named = [said(match) for pointer in error.pointers if (match := _NODE.match(pointer)) is not None]
     message = _NODE.sub(said, error.message)
     shown = f"{named[0]}: {message}" if named else message
-    return type(error)(shown, pointers=["/stablehlo"], details=error.details)
+    return type(error)(shown, pointers=[f"/{field}"], details=error.details)

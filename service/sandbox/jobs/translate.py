@@ -1,4 +1,4 @@
-"""The graph of a StableHLO module."""
+"""The graph of a StableHLO module, or of lines of the builder."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from .sent_graph import sent_graph
 
 
 def translate(request: Message, outlet: Outlet) -> Message:
-    """The part `body` has a module of `stablehlo`, and maybe `dims` and `shapes`; the part `answer` is a `Translation`.
+    """The part `body` has a module of `stablehlo`, and maybe `dims` and `shapes`, or a text of `builder`; the part
+    `answer` is a `Translation`.
 
     The graph is one that is valid.
     """

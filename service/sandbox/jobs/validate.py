@@ -14,7 +14,9 @@ from .sent_graph import sent_graph
 
 
 def validate(request: Message, outlet: Outlet) -> Message:
-    """The part `body` has a `graph` or a module of `stablehlo`; the part `answer` is a `ValidationReport`."""
+    """The part `body` has a `graph`, a module of `stablehlo` or a text of `builder`; the part `answer` is a
+    `ValidationReport`.
+    """
     outlet.stage("parse")
     fields = parse_envelope(request.parts["body"], *OF_VALIDATE)
     outlet.stage("validate")
