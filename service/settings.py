@@ -38,7 +38,7 @@ def _placed(path: Path) -> Path:
     try:
         return path.expanduser().absolute()
     except RuntimeError as error:
-        raise ValueError(f"{path} is in the home directory of nobody here") from error
+        raise ValueError(f"{path} names a home directory that does not exist here") from error
 
 
 Directory: TypeAlias = Annotated[Path, BeforeValidator(_unless_empty), AfterValidator(_placed)]
@@ -79,34 +79,40 @@ class Settings(BaseSettings):
         default=None, description="Directory where a worker copies the public halves of its keys; unset: nowhere."
     )
     worker: str = Field(
-        default_factory=platform.node, max_length=255, description="What this service calls itself in signed records."
+        default_factory=platform.node, max_length=255, description="Name of this service in signed records."
     )
-    store_max_mib: int = Field(default=0, ge=0, description="MiB the store may hold, oldest out first; 0: any number.")
-    store_max_age_h: float = Field(default=0.0, ge=0, description="Hours an unused program is kept; 0: any number.")
+    store_max_mib: int = Field(
+        default=0, ge=0, description="Maximum size of the store in MiB, oldest out first; 0: no limit."
+    )
+    store_max_age_h: float = Field(
+        default=0.0, ge=0, description="Maximum age in hours of an unused program; 0: no limit."
+    )
     salt: str = Field(
-        default="", max_length=256, description="Part of every action digest; a new value disowns the store."
+        default="",
+        max_length=256,
+        description="Part of every action digest; a new value invalidates every stored program.",
     )
     concurrency: int = Field(
-        default_factory=lambda: len(os.sched_getaffinity(0)), ge=1, le=1024, description="Compiles at a time."
+        default_factory=lambda: len(os.sched_getaffinity(0)), ge=1, le=1024, description="Concurrent compiles."
     )
     queue: int = Field(default=256, ge=0, description="Compiles that may wait; more are answered 503.")
     queue_age_s: float = Field(default=60.0, gt=0, description="Seconds that a compile may wait before it is refused.")
-    farm: bool = Field(default=False, description="Compile nothing here: workers do that, which have the same store.")
+    farm: bool = Field(
+        default=False, description="Compile on the workers of a farm, which share the store, and nothing here."
+    )
     farm_width: int = Field(
-        default=64, ge=1, le=10_000, description="Compiles of this service that the farm has at a time, at most."
+        default=64, ge=1, le=10_000, description="Maximum compiles of this service that the farm has at one time."
     )
-    farm_ahead: float = Field(
-        default=2.0, ge=1.0, description="Compiles that the services hand out for each that the workers do at a time."
-    )
+    farm_ahead: float = Field(default=2.0, ge=1.0, description="Orders given to the farm for each slot of its workers.")
     auth: Literal["auto", "off"] = Field(
-        default="auto", description="off: ask for no credential whatever keys there are, on the loopback only."
+        default="auto", description="off: require no credential, even if there are keys; on the loopback only."
     )
     identity: Directory | None = Field(
         default=None, description="Directory of the API keys and tenants; unset: $KILN_HOME/identity."
     )
-    oidc: tuple[Issuer, ...] = Field(default=(), description="JSON list of the issuers whose tokens are believed.")
-    tenant_concurrency: int = Field(default=0, ge=0, description="Compiles of one tenant at a time; 0: all of them.")
-    tenant_in_flight: int = Field(default=128, ge=0, description="Requests of one tenant under way; 0: no limit.")
+    oidc: tuple[Issuer, ...] = Field(default=(), description="JSON list of trusted issuers of tokens.")
+    tenant_concurrency: int = Field(default=0, ge=0, description="Concurrent compiles of one tenant; 0: no limit.")
+    tenant_in_flight: int = Field(default=128, ge=0, description="Concurrent requests of one tenant; 0: no limit.")
     tenant_cpu_s: float = Field(
         default=0.0, ge=0, description="Processor seconds of one tenant in a window; 0: no limit."
     )
@@ -120,41 +126,44 @@ class Settings(BaseSettings):
     intake_mib: int = Field(
         default=256,
         ge=_LEAST_INTAKE_MIB,
-        description="MiB that the bodies of requests under way may take in memory.",
+        description="MiB of memory for the bodies of running requests.",
     )
     memory_mib: int | None = Field(
         default=None,
         ge=_LEAST_MEMORY_MIB,
-        description="MiB in memory at which the service takes no large body; unset: what it needs by KILN_INTAKE_MIB.",
+        description="MiB of resident memory at which the service refuses large bodies; unset: by KILN_INTAKE_MIB.",
     )
     arrival_s: float = Field(
         default=20.0, gt=0, description="Seconds in which a request has to arrive; a long body gets more."
     )
     answer_memory_mib: int = Field(default=64, ge=0, description="MiB of answers kept in memory for repeated requests.")
-    isolation: Wall = Field(default=Wall.AUTO, description="What compiles are confined with: auto, process, bwrap.")
+    isolation: Wall = Field(default=Wall.AUTO, description="How compiles are confined: auto, process, bwrap.")
     require_isolation: Level = Field(
-        default=Level.PROCESS, description="Level of isolation without which the service does not start."
+        default=Level.PROCESS, description="Weakest isolation level at which the service starts."
     )
     shutdown_notice_s: float = Field(
-        default=0.0, ge=0, description="Seconds that everybody is served after SIGTERM, while /readyz says 503."
+        default=0.0, ge=0, description="Seconds after SIGTERM in which requests are served while /readyz answers 503."
     )
     shutdown_grace_s: float | None = Field(
-        default=None, ge=0, description="Seconds that requests may take after SIGTERM; unset: what an answer may take."
+        default=None, ge=0, description="Seconds for running requests after SIGTERM; unset: the longest answer."
     )
-    disk_floor_mib: int = Field(default=2048, ge=0, description="MiB that must be free where the store lies.")
+    disk_floor_mib: int = Field(
+        default=2048, ge=0, description="MiB of free space that the disk of the store must have."
+    )
     ready_queue_age_s: float = Field(
-        default=30.0, gt=0, description="Seconds that a compile may have waited while the service calls itself ready."
+        default=30.0, gt=0, description="Waiting time in seconds above which the service is not ready."
     )
     metrics: Literal["admin", "public"] = Field(
-        default="admin", description="public: GET /metrics asks for no credential."
+        default="admin", description="public: GET /metrics requires no credential."
     )
     worker_metrics: str = Field(
-        default="", description="Address and port at which a worker tells its figures to everybody; empty: nowhere."
+        default="",
+        description="Address and port at which a worker serves its metrics without a credential; empty: nowhere.",
     )
     log: Literal["debug", "info", "warning", "error"] = Field(
-        default="info", description="The least level of what is logged; every request is info."
+        default="info", description="Lowest level that is logged; every request is info."
     )
-    tracing: bool = Field(default=False, description="Send traces to where the variables OTEL_* say.")
+    tracing: bool = Field(default=False, description="Send traces to the address in the variables OTEL_*.")
 
     def model_post_init(self, context: Any, /) -> None:
         """Say which variables are set that somebody has misspelt: they change nothing, and nobody would notice."""

@@ -134,7 +134,7 @@ def _read(file: BinaryIO, archive: zipfile.ZipFile, name: str) -> Bundle:
     manifest = _parse_manifest(entries.content(_MANIFEST, MAX_MANIFEST_BYTES, _LIMIT), name)
     stated = {_PROGRAM: manifest.program, **({_NAMES: manifest.names} if manifest.names is not None else {})}
     if sorted(entries.paths) != sorted([_MANIFEST, *stated, *(_ARTIFACTS + digest for digest in manifest.artifacts)]):
-        raise RequestError(f"{name} is not a bundle: its entries are not those that its manifest lists")
+        raise RequestError(f"{name} is not a bundle: its entries differ from its manifest")
     parts = {part: _verified(entries, part, digest, MAX_PROGRAM_BYTES, name) for part, digest in stated.items()}
     artifacts = {
         digest: _verified(entries, _ARTIFACTS + digest, digest, MAX_ARTIFACT_BYTES, name)

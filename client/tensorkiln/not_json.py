@@ -30,4 +30,4 @@ def is_path(text: str) -> bool:
 def path_for_graph(path: str) -> str:
     """What to say of a path that stands where a graph belongs."""
     reader = _READERS.get(PurePath(path.strip()).suffix.lower(), "Path(path).read_text()")
-    return f"{quoted(path)} is the path of a file: give what is in it, by {reader}, or use the command kiln compile."
+    return f"{quoted(path)} is the path of a file: give its content, by {reader}, or use the command kiln compile."

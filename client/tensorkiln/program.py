@@ -153,7 +153,7 @@ class Program:
         given = self._executor.given()
         if given is None:
             raise TypeError(
-                "what is bound to a CUDA program is on its GPU: pickle the program, and bind and place it then"
+                "the bound arrays of a CUDA program are on its GPU: pickle the program before bind and place"
             )
         artifacts = {digest: self._artifacts(digest) for digest in sorted(self.compiled.artifacts)}
         threads, device = self._place

@@ -273,7 +273,7 @@ class Transport:
                         pass
             self.require_open()
             if deadline is not None and deadline.is_over:
-                raise UnavailableError(f"{path} did not come to its end within {deadline.seconds:g} s.")
+                raise UnavailableError(f"{path} did not end within {deadline.seconds:g} s.")
             if is_silent:
                 empty = 0
                 continue

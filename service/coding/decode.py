@@ -94,7 +94,7 @@ def _check(sent: _Sent, taken: int, made: int, limit: int) -> None:
         )
     if made > FREE_BYTES and made > MAX_RATIO * sent.bytes:
         raise LimitExceededError(
-            f"The body swells to {made // sent.bytes} times what was sent, or more; the limit is {MAX_RATIO}. "
+            f"The body decompresses to at least {made // sent.bytes} times its size; the limit is {MAX_RATIO}. "
             "Send it without Content-Encoding.",
             limit="body_ratio",
             maximum=MAX_RATIO,

@@ -70,12 +70,12 @@ class Jobs:
         try:
             await self._look_around()
         except FullStoreError as error:
-            _log.error("the jobs that others have left have to wait", reason=error.message)
+            _log.error("the jobs of lost services have to wait", reason=error.message)
         told: dict[str, int] = {}
         rounds = (
-            periodically("say that it lives", BEAT_S, self._live),
-            periodically("look after the jobs of its store", BEAT_S, self._look_around),
-            periodically("tell how far its jobs are", TELL_S, lambda: self._tell_others(told)),
+            periodically("write its heartbeat", BEAT_S, self._live),
+            periodically("take over jobs of lost services", BEAT_S, self._look_around),
+            periodically("write the progress of its jobs", TELL_S, lambda: self._tell_others(told)),
         )
         self._watching = [asyncio.create_task(each) for each in rounds]
 
@@ -305,11 +305,11 @@ class Jobs:
             if isinstance(error, UnavailableError):
                 # A store that is away is not asked for each, and one job that it does not give holds up no other.
                 self._put_off.add(identifier)
-                _log.error("a job cannot be looked after now", job=identifier, reason=error.message)
+                _log.error("a job cannot be run now", job=identifier, reason=error.message)
                 return
             self._put_off.discard(identifier)
             if error is not None:  # The others are not to wait for it.
-                _log.error("a job cannot be looked after", job=identifier, exc_info=error)
+                _log.error("a job cannot be run", job=identifier, exc_info=error)
 
     async def _take_up(self, identifier: str, alive: dict[str, bool]) -> None:
         if len(self._jobs) >= self._most or await self._has_living_owner(identifier, alive):
@@ -321,7 +321,7 @@ class Jobs:
             lost = LostWorkerError(f"{MAX_ATTEMPTS} services were lost over this job.")
             await self._records.end(record.failed(lost.to_problem()))
         else:
-            _log.warning("a job that was left is taken up", job=identifier, attempt=record.attempt)
+            _log.warning("a job of a lost service was taken over", job=identifier, attempt=record.attempt)
             self._begin(Job(record))
 
     async def _has_living_owner(self, identifier: str, alive: dict[str, bool]) -> bool:

@@ -201,7 +201,7 @@ class LocalEngine:
             raise CrashedError("The compile named a digest that its bytes do not have.", details={"stage": "return"})
         entry = Entry(program, made.artifacts, made.stages, made.seconds)
         if not await self._blobs.holds(entry.blobs):
-            raise UnavailableError("The store lost what was written to it; send the request again.")
+            raise UnavailableError("The store lost the program that was written to it; send the request again.")
         return entry
 
 

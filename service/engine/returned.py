@@ -223,7 +223,7 @@ def _invalid(error: ValidationError) -> CrashedError:
 
 
 def _crashed(what: str) -> CrashedError:
-    return CrashedError(f"The process that read the request gave an answer that is none. {what}", details=_RETURN)
+    return CrashedError(f"The process that read the request gave an invalid answer. {what}", details=_RETURN)
 
 
 _RETURN: Final = {"stage": "return"}

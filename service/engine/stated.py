@@ -35,7 +35,7 @@ class Stated(BaseModel):
         except ValidationError as error:
             what = ".".join(str(step) for step in error.errors(include_input=False)[0]["loc"])
             raise CrashedError(
-                f"The compile answered with a header that is none, at {what[:64]!r}.", details={"stage": "return"}
+                f"The compile answered with an invalid header, at {what[:64]!r}.", details={"stage": "return"}
             ) from None
 
 
@@ -47,4 +47,4 @@ def require_tuning(answer: Message) -> None:
             raise ValueError
         Tuning.model_validate_json(content)
     except ValueError:
-        raise CrashedError("The measurements are none.", details={"stage": "return"}) from None
+        raise CrashedError("The compile answered with invalid measurements.", details={"stage": "return"}) from None

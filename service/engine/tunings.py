@@ -38,8 +38,8 @@ class Tunings:
         found = await self._stored(action)
         if action.is_tuned and action.tuned != found:
             raise NotFoundError(
-                f"The measurements {action.tuned} are none of this graph, target and build, or were evicted; compile "
-                'with tuned="require" by those that there are now.'
+                f"The measurements {action.tuned} are not of this graph, target and build, or were evicted; compile "
+                'with tuned="require" to use the current ones.'
             )
         if found is not None:
             return action.with_tuned(found)

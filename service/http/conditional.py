@@ -18,7 +18,7 @@ def require_match(header: str | None, etag: str) -> None:
     stated = [entry.strip() for entry in header.split(",")]
     if "*" not in stated and (etag.startswith("W/") or etag not in stated):
         raise PreconditionFailedError(
-            f"If-Match is {header}, and the ETag of what is there is {etag}; ask without If-Match, or with that one.",
+            f"If-Match is {header}, and the current ETag is {etag}; send that ETag, or leave out If-Match.",
             details={"etag": etag},
         )
 

@@ -87,5 +87,5 @@ def _problem(answer: bytes, statuses: list[int]) -> Mapping[str, Any]:
     except ValueError:
         problem = None
     if not isinstance(problem, dict):
-        return UnavailableError(f"The service answered {statuses}, and said nothing more.").to_problem()
+        return UnavailableError(f"The service answered {statuses} without a problem document.").to_problem()
     return problem

@@ -76,33 +76,33 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m tensorkiln_server identity", description="API keys and tenants.")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
-    make = commands.add_parser("make", help="make a key and print it, once")
-    make.add_argument("--tenant", required=True, help="whom the key's work is counted for")
-    make.add_argument("--name", default="", help="what the key is for, to tell it from others")
-    make.add_argument("--days", type=_positive, help="how long it is good (default: until it is revoked)")
+    make = commands.add_parser("make", help="create a key and print it once")
+    make.add_argument("--tenant", required=True, help="the tenant to which the key belongs")
+    make.add_argument("--name", default="", help="the purpose of the key, shown by list")
+    make.add_argument("--days", type=_positive, help="days until the key expires (default: never)")
     make.add_argument(
         "--scope",
         action="append",
         choices=[str(scope) for scope in Scope],
-        help=f"what it is good for; may be given again (default: {', '.join(DEFAULT_SCOPES)})",
+        help=f"a permission; repeatable (default: {', '.join(DEFAULT_SCOPES)})",
     )
     make.set_defaults(command=_Commands.make)
 
     commands.add_parser("list", help="list the keys").set_defaults(command=_Commands.keys)
 
-    revoke = commands.add_parser("revoke", help="make a key worthless, from the next request on")
-    revoke.add_argument("id", help="the key's id: what stands between kiln_ and the next _")
+    revoke = commands.add_parser("revoke", help="revoke a key, from the next request on")
+    revoke.add_argument("id", help="the key's id: the part between kiln_ and the next _")
     revoke.set_defaults(command=_Commands.revoke)
 
-    tenant = commands.add_parser("tenant", help="show what a tenant gets, or change it")
+    tenant = commands.add_parser("tenant", help="show or change the limits of a tenant")
     tenant.add_argument("tenant")
-    tenant.add_argument("--weight", type=_positive, help="its part of a busy machine beside that of others")
+    tenant.add_argument("--weight", type=_positive, help="its share of a busy machine, relative to other tenants")
     tenant.add_argument(
         "--shared",
         action=argparse.BooleanOptionalAction,
-        help="whether it shares the common store; else it has its own",
+        help="use the common part of the store, or its own",
     )
-    tenant.add_argument("--in-flight", type=_count, help="requests under way; 0: no limit")
+    tenant.add_argument("--in-flight", type=_count, help="concurrent requests; 0: no limit")
     tenant.add_argument("--cpu-s", type=_not_negative, help="processor seconds in a window; 0: no limit")
     tenant.set_defaults(command=_Commands.tenant)
     return parser

@@ -80,7 +80,7 @@ class Authenticator:
                 )
             if authorization is not None and not self._has_told:
                 self._has_told = True
-                _log.warning("a credential is sent and not looked at: this service asks for none")
+                _log.warning("a credential was sent and ignored: this service requires none")
             return LOCAL
         if authorization is None:
             raise MissingCredentialError("Send an API key or a token: `Authorization: Bearer …`.")
@@ -138,4 +138,4 @@ def require_private_address(settings: Settings, host: str, uds: str | None) -> N
             if settings.auth == "auto"
             else f"With KILN_AUTH=off the service listens on the loopback only, not on {host}."
         )
-    _log.warning("no credential is asked for: everybody on this machine is served", auth=settings.auth)
+    _log.warning("no credential is required: every user of this machine is served", auth=settings.auth)

@@ -75,11 +75,11 @@ class Tenancy:
 
     def require_compile(self) -> None:
         """ForbiddenError unless the caller may have something compiled and stored."""
-        caller().require("What is not stored yet is compiled and stored, which", _TO_COMPILE)
+        caller().require("A program that is not stored is compiled and stored, which", _TO_COMPILE)
 
     def require_store(self) -> None:
         """ForbiddenError unless the caller may be answered with what is stored."""
-        caller().require("What is measured is stored for all, which", (Scope.CACHE_READ,))
+        caller().require("Measurements are stored for all callers, which", (Scope.CACHE_READ,))
 
     async def grant(self, digests: Iterable[str]) -> None:
         """Let the caller's tenant read these, because an answer names them."""

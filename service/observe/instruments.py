@@ -36,32 +36,30 @@ JOB_SECONDS: Final = Histogram(
     buckets=_SECONDS,
 )
 SANDBOX_KILLS: Final = Counter(
-    "kiln_sandbox_kills_total", "Jobs that were ended for what they used.", ("cause",), registry=REGISTRY
+    "kiln_sandbox_kills_total", "Jobs that were killed at a limit of time or memory.", ("cause",), registry=REGISTRY
 )
 CRASHES: Final = Counter(
-    "kiln_crashes_total", "Jobs that died, or gave no answer.", ("signal", "stage"), registry=REGISTRY
+    "kiln_crashes_total", "Jobs that died, or gave no valid answer.", ("signal", "stage"), registry=REGISTRY
 )
-FORK_SERVER_RESTARTS: Final = Counter(
-    "kiln_fork_server_restarts_total", "Fork servers that were gone and were started again.", registry=REGISTRY
-)
+FORK_SERVER_RESTARTS: Final = Counter("kiln_fork_server_restarts_total", "Restarts of fork servers.", registry=REGISTRY)
 CACHE_REQUESTS: Final = Counter(
-    "kiln_cache_requests_total", "Programs that were looked for in the store.", ("result", "reason"), registry=REGISTRY
+    "kiln_cache_requests_total", "Lookups of programs in the store.", ("result", "reason"), registry=REGISTRY
 )
 CACHE_CORRUPT: Final = Counter(
     "kiln_cache_corrupt_total",
-    "Entries of the store that are of no use and made again: a damaged blob or record, a program, an answer, a crash "
-    "or an attempt whose signature is not believed, a program that lacks one of its blobs.",
+    "Invalid entries of the store, which are made again: a damaged blob or record; a program, an answer, a crash or "
+    "an attempt with an invalid signature; a program that lacks one of its blobs.",
     ("kind",),
     registry=REGISTRY,
 )
 FARM_REFUSED: Final = Counter(
     "kiln_farm_refused_total",
-    "Statements in a farm that no worker with a key that is trusted has made.",
+    "Files of a farm without a valid signature of a worker.",
     ("kind",),
     registry=REGISTRY,
 )
 HTTP_REQUESTS: Final = Counter(
-    "kiln_http_requests_total", "Requests that were answered.", ("method", "route", "status"), registry=REGISTRY
+    "kiln_http_requests_total", "Answered requests.", ("method", "route", "status"), registry=REGISTRY
 )
 HTTP_SECONDS: Final = Histogram(
     "kiln_http_request_seconds",
@@ -70,7 +68,7 @@ HTTP_SECONDS: Final = Histogram(
     registry=REGISTRY,
     buckets=_SECONDS,
 )
-HTTP_IN_FLIGHT: Final = Gauge("kiln_http_requests_in_flight", "Requests that are under way.", registry=REGISTRY)
+HTTP_IN_FLIGHT: Final = Gauge("kiln_http_requests_in_flight", "Running requests.", registry=REGISTRY)
 READY: Final = Gauge("kiln_ready", "1 when a check of readiness has passed, 0 when not.", ("check",), registry=REGISTRY)
 
 # A rate over a counter that is not there yet is no rate: what is rare is there from the start.

@@ -27,7 +27,7 @@ async def periodically(
     while True:
         (error,) = await asyncio.gather(once(), return_exceptions=True)
         if isinstance(error, TensorkilnError):
-            _log.error("the service could not do what it does again and again", what=what, reason=error.message)
+            _log.error("a periodic task of the service failed", what=what, reason=error.message)
         elif error is not None:
-            _log.error("the service could not do what it does again and again", what=what, exc_info=error)
+            _log.error("a periodic task of the service failed", what=what, exc_info=error)
         await asyncio.sleep(every_s if error is None else max(every_s, _PAUSE_S))

@@ -98,7 +98,7 @@ class Workers:
             status = await self._processes[place].wait()
             if self._is_ending:
                 return status
-            _log.warning("a worker died and is started again", process=place, status=status)
+            _log.warning("a worker process died and is restarted", process=place, status=status)
             del self._processes[place]
             while place not in self._processes:
                 await asyncio.sleep(_AGAIN_S)

@@ -39,4 +39,4 @@ def error_lines(error: TensorkilnError | OSError | SettingsError | ValidationErr
 
 
 def _setting(where: Any, what: str) -> str:
-    return f"KILN_{'_'.join(str(step) for step in where).upper()}: {what}; docs/operations.md says what it takes."
+    return f"KILN_{'_'.join(str(step) for step in where).upper()}: {what}; docs/operations.md lists the settings."

@@ -126,8 +126,8 @@ class StoreLook:
             await self._records.delete(self._path)
         except TensorkilnError as error:
             is_full = isinstance(error, FullStoreError)
-            return Failure.of("the store does not take what is written to it", error, in_part=is_full)
-        lost = "the store does not keep what is written to it"
+            return Failure.of("the store refuses writes", error, in_part=is_full)
+        lost = "the store loses writes"
         return None if kept else Failure(lost, lost)
 
 

@@ -26,7 +26,7 @@ Digest = Annotated[str, Path(pattern=SHA256_PATTERN, description="A SHA-256, in 
 Known = Annotated[str | None, Header(alias="If-None-Match", description="ETags of the client's copies.")]
 """What a client has already, for `matches`."""
 
-Needed = Annotated[str | None, Header(alias="If-Match", description="ETags, one of which what is sent must have.")]
+Needed = Annotated[str | None, Header(alias="If-Match", description="ETags, one of which the answer must have.")]
 """The precondition of a request, for `require_match`."""
 
 CONDITIONAL: Final[dict[int | str, dict[str, Any]]] = {

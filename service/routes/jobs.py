@@ -112,8 +112,8 @@ async def job_body(engine: Engine, job: Job) -> bytes:
         raise NotFoundError(f"The programs of job {job.record.id} are gone from the store; compile the graph again.")
     if not engine.notary.believes_answer(answer):
         raise NotFoundError(
-            f"The programs of job {job.record.id} are not believed any more, by their key or by how they were isolated "
-            "when they were compiled; compile the graph again."
+            f"The programs of job {job.record.id} are no longer trusted, because of their key or of the isolation of "
+            "their compile; compile the graph again."
         )
     return encode(job.record, answer)
 

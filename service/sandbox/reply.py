@@ -123,7 +123,7 @@ def error_of(problem: dict[str, Any]) -> TensorkilnError:
     """The error of a problem document, whose writer may be under foreign control. FrameError when it is none."""
     pointers, details = problem.get("pointers"), problem.get("details")
     if not isinstance(pointers or [], list) or not isinstance(details or {}, dict):
-        raise FrameError("a problem document has pointers or details that are none")
+        raise FrameError("a problem document has invalid pointers or details")
     error = error_from_problem(problem)
     if not isinstance(error, _OF_A_JOB) or isinstance(error, CrashedError):
         raise FrameError(f"a job does not end with {error.code}")

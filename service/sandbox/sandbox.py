@@ -128,7 +128,7 @@ class Sandbox:
                 if self._connection is not None:
                     self.restarts += 1
                     FORK_SERVER_RESTARTS.inc()
-                    _log.warning("the fork server is gone and is started again", restarts=self.restarts)
+                    _log.warning("the fork server died and is restarted", restarts=self.restarts)
                     end = asyncio.create_task(_remove(self._connection))
                     self._ends.add(end)
                     end.add_done_callback(self._ends.discard)
@@ -242,7 +242,7 @@ async def _remove(lost: Connection) -> None:
     try:
         await lost.close()
     except Exception:
-        _log.exception("what a lost fork server has left is not removed")
+        _log.exception("the files of a lost fork server could not be deleted")
 
 
 async def _respond(

@@ -75,7 +75,7 @@ class Blobs:
         self.corrupt += 1
         count_corrupt("blob")
         self._verified.pop(digest, None)
-        _log.error("a stored blob was damaged and is removed", digest=digest)
+        _log.error("a damaged blob was deleted", digest=digest)
         with explained("The store does not remove a damaged blob"), suppress(FileNotFoundError):
             await self._objects.delete(_path(digest))
         return None

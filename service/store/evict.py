@@ -153,7 +153,7 @@ async def _withdraw(store: ObjectStore, right: Item) -> bool:
 
 async def remove(store: ObjectStore, item: Item) -> bool:
     """Remove an object unless it was written or used since it was listed."""
-    with explained("The store does not remove what is old"), suppress(FileNotFoundError):
+    with explained("The store does not delete old entries"), suppress(FileNotFoundError):
         if (await store.head_async(item.path))["last_modified"].timestamp() != item.used:
             return False
         await store.delete_async(item.path)

@@ -132,7 +132,7 @@ async def take_inventory(store: ObjectStore) -> Inventory:
 
 async def items(store: ObjectStore, prefix: str) -> AsyncGenerator[Item]:
     """The objects below `prefix`."""
-    with explained("The store does not list what it holds"):
+    with explained("The store cannot be listed"):
         root = directory_of(store)
         if root is not None:
             found = files_below(root, prefix.rstrip("/"))
@@ -148,7 +148,7 @@ async def items(store: ObjectStore, prefix: str) -> AsyncGenerator[Item]:
 
 async def read(store: ObjectStore, path: str) -> bytes | None:
     """The bytes at `path`, None when there are none."""
-    with explained("The store does not give what it holds"):
+    with explained("The store cannot be read"):
         try:
             return await objects_of(store).read(path)
         except FileNotFoundError:

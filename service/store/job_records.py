@@ -248,7 +248,7 @@ class JobRecords:
         try:
             return _JOB_RECORD.validate_python(content) if content is not None else None
         except ValidationError:
-            _log.error("the record of a job cannot be read and is removed", path=path)
+            _log.error("an unreadable record of a job was deleted", path=path)
         await self._records.delete(path)
         return None
 

@@ -58,7 +58,7 @@ class Records:
         try:
             return await self.intact(path)
         except DamagedRecord:
-            _log.error("a stored record was damaged and is removed", path=path)
+            _log.error("a damaged record was deleted", path=path)
         await self.delete(path)
         return None
 

@@ -87,7 +87,7 @@ class Repeats:
         try:
             by = await self._put(key, repeat)
         except UnavailableError as error:
-            _log.warning("what a repeated request gets was not stored", reason=error.message)
+            _log.warning("the answer for repeated requests was not stored", reason=error.message)
             self.remember(key, repeat)
         else:
             self.remember(key, replace(repeat, keys=(*repeat.keys, by)))

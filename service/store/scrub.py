@@ -107,7 +107,7 @@ async def _contents(store: ObjectStore, prefix: str, report: Report) -> AsyncGen
 
 async def _remove(store: ObjectStore, item: Item, *, quarantine: bool) -> None:
     if quarantine:
-        with explained("The store does not keep what is damaged"), suppress(FileNotFoundError):
+        with explained("The store does not move damaged entries"), suppress(FileNotFoundError):
             await store.copy_async(item.path, QUARANTINE + item.path)
     await remove(store, item)
 
@@ -116,18 +116,21 @@ def main() -> int:
     """The exit status: 0 when everything was whole, 1 when something was not, 2 when it cannot be found out."""
     parser = argparse.ArgumentParser(prog="python -m tensorkiln_server scrub", description="Verify a tensorkiln store.")
     parser.add_argument("--store", help="path or URL (default: KILN_STORE, or store in KILN_HOME)")
-    parser.add_argument("--dry-run", action="store_true", help="report, and remove nothing")
-    parser.add_argument("--quarantine", action="store_true", help="move what is not whole to quarantine/ in the store")
+    parser.add_argument("--dry-run", action="store_true", help="report, and delete nothing")
+    parser.add_argument("--quarantine", action="store_true", help="move damaged entries to quarantine/ in the store")
     parser.add_argument(
-        "--lost-keys", action="store_true", help="remove what was signed though KILN_KEYS has none of the keys for it"
+        "--lost-keys", action="store_true", help="run even if KILN_KEYS has none of the keys that signed the store"
     )
-    parser.add_argument("--max-mib", type=_mib, help="then evict down to so many MiB (default: KILN_STORE_MAX_MIB)")
-    parser.add_argument("--max-age-h", type=_hours, help="and what is older (default: KILN_STORE_MAX_AGE_H)")
+    parser.add_argument("--max-mib", type=_mib, help="then evict down to this size (default: KILN_STORE_MAX_MIB)")
+    parser.add_argument("--max-age-h", type=_hours, help="and evict older entries (default: KILN_STORE_MAX_AGE_H)")
     purged = parser.add_mutually_exclusive_group()
     purged.add_argument(
-        "--purge-build", metavar="BUILD_ID", type=_build_id, help="then remove all that this build of the compiler made"
+        "--purge-build",
+        metavar="BUILD_ID",
+        type=_build_id,
+        help="then delete all entries of this build of the compiler",
     )
-    purged.add_argument("--purge-tenant", metavar="NAME", help="then remove all that this tenant has")
+    purged.add_argument("--purge-tenant", metavar="NAME", help="then delete all entries of this tenant")
     arguments = parser.parse_args()
     settings = read_settings()
     if settings is None:

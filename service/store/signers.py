@@ -33,8 +33,8 @@ async def require_signer(store: ObjectStore, keys: KeySet, directory: Path) -> N
     if strangers:
         raise RequestError(
             f"The store is signed with {len(strangers)} other keys than the {len(kids)} in {directory} (KILN_KEYS, or "
-            "KILN_HOME), by which all of it would be removed. Name the directory of the services that use the store; "
-            "if their keys are no more, --lost-keys removes what they signed."
+            "KILN_HOME), so every entry would be deleted. Name the directory of the services that use the store; if "
+            "their keys are lost, --lost-keys deletes the entries that they signed."
         )
 
 

@@ -42,7 +42,7 @@ async def upkeep(settings: Settings, every_s: float | None = None) -> AsyncGener
         await asyncio.to_thread(remove_unfinished, files)
         signs = await abandoned(store)
         if evicted.records or evicted.blobs or evicted.rights or files or signs:
-            _log.info("the store was kept up", **asdict(evicted), unfinished=len(files), signs=signs)
+            _log.info("the store was maintained", **asdict(evicted), unfinished=len(files), signs=signs)
 
     rounds_s = every_s or (UNBOUNDED_EVERY_S if limits is None else EVERY_S)
     task = asyncio.create_task(periodically("keep up the store", rounds_s, once, at_once=limits is not None))

@@ -23,15 +23,15 @@ def main() -> int:
     parser.add_argument("--keys", type=Path, help="directory of the keys (default: KILN_KEYS, or keys in KILN_HOME)")
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("list", help="the public keys, as GET /keys gives them")
-    rotate = commands.add_parser("rotate", help="make a new key, which signs from now on")
+    rotate = commands.add_parser("rotate", help="create a new key and sign with it from now on")
     rotate.add_argument(
         "--overlap-days",
         type=float,
         default=OVERLAP_S / DAY_S,
-        help="days that the key before stays valid (default: %(default)g)",
+        help="days for which the previous key stays valid (default: %(default)g)",
     )
     # One key id in 64 begins with a dash: nothing here is an option by that.
-    ending = "end a key at once; what it signed is compiled again"
+    ending = "revoke a key immediately; programs that it signed are compiled again"
     revoke = commands.add_parser("revoke", help=ending, prefix_chars="+", add_help=False)
     revoke.add_argument("kid", help="the key's id, as list gives it")
     arguments = parser.parse_args()

@@ -69,7 +69,7 @@ class Keyring:
                 raise
             self._tries_at = time.monotonic() + TRY_EVERY_S
             left = int(newest.exp - self._clock()) // DAY_S
-            _log.error("the key that signs has no successor", key=newest.kid, days_left=left, reason=str(error))
+            _log.error("the signing key has no successor", key=newest.kid, days_left=left, reason=str(error))
             return newest
 
     def public(self) -> Mapping[str, PublicKey]:

@@ -66,7 +66,7 @@ class Notary:
             self.refused += 1
             count_corrupt("program")
             reason = error.details["reason"] if isinstance(error, UntrustedArtifactError) else "malformed"
-            _log.error("a stored program is not trusted and is made again", digest=action, reason=reason)
+            _log.error("a stored program is not trusted and is compiled again", digest=action, reason=reason)
             return None
         return signed
 
@@ -111,7 +111,7 @@ class Notary:
             return True
         self.refused += 1
         count_corrupt(kind)
-        _log.error("a sealed record is not trusted and is made again", kind=kind)
+        _log.error("the signature of a sealed record is invalid; it is made again", kind=kind)
         return False
 
     def vouches(self, content: Mapping[str, Any], seal: Any) -> bool:

@@ -43,7 +43,7 @@ def figures(address: str, is_ready: Callable[[], bool]) -> Generator[None]:
     try:
         server = _server(host.strip("[]"), int(port), answer)
     except OSError as error:
-        raise UnavailableError(f"The figures of the worker cannot be told at {address}: {error.strerror}.") from None
+        raise UnavailableError(f"The metrics of the worker cannot be served at {address}: {error.strerror}.") from None
     with server:
         telling = threading.Thread(target=server.serve_forever, name="kiln-figures", daemon=True)
         telling.start()

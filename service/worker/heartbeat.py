@@ -91,7 +91,7 @@ class Heartbeat:
         is_fit = failure is None
         if is_fit != self.is_fit:
             if not is_fit:
-                _log.error("the worker does not compile, and begins no order until it does")
+                _log.error("the worker cannot compile; it takes no orders until it can")
             self.is_fit = is_fit
             self._changed.set()
 
@@ -105,6 +105,6 @@ class Heartbeat:
                     await self._roster.leave(self._role, self._name)
                 self._role, self._signed_at = role, time.monotonic()
             except UnavailableError as error:
-                _log.error("a sign of life could not be given", reason=error.message)
+                _log.error("a heartbeat could not be written", reason=error.message)
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._changed.wait(), BEAT_S)

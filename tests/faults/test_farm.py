@@ -118,7 +118,7 @@ def test_what_somebody_without_a_key_writes_is_as_if_it_were_not_there(farm: Far
         over.set()
         forging.join()
     assert len(forged) == 5
-    refused = farm.services[0].lines("what is stated in the farm is not believed")
+    refused = farm.services[0].lines("a file of the farm is not verified")
     assert {line["reason"] for line in refused} == {"unsigned"}
 
 

@@ -40,7 +40,7 @@ Break = Callable[[Server], AbstractContextManager[Any]]
 BREAKS: dict[str, tuple[str, Break]] = {
     "canary": ("a small graph is not compiled", lambda server: without_fork_server(server.pid)),
     "store": (
-        "the store does not take what is written to it (infra.unavailable)",
+        "the store refuses writes (infra.unavailable)",
         lambda server: without_store(server.home),
     ),
 }
@@ -97,7 +97,7 @@ def without_compiler(farm: Farm) -> Any:
 
 
 FARM_BREAKS: dict[str, tuple[str, str, Callable[[Farm], AbstractContextManager[Any]]]] = {
-    "worker": ("canary", "no worker of the farm says that it lives", without_worker),
+    "worker": ("canary", "no worker of the farm is alive", without_worker),
     "compiler": ("canary", "none of them compiles", without_compiler),
     "store": ("store", "does not take", lambda farm: without_store(farm.home)),
 }

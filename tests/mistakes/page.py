@@ -11,10 +11,9 @@ from tests.snippets import ROOT
 PAGE: Final = ROOT / "docs" / "mistakes.md"
 _HEAD: Final = """# Mistakes and their messages
 
-What the SDK and the service say to mistakes that are easily made. Each of these messages is compared in a test, and
-every one is that of a `TensorkilnError`; those of the [builder](build.md) also are what Python raises in such a place,
-a `TypeError` or an `AttributeError`. A name in a message that somebody wrote is quoted, cut at 60 characters, and
-escaped where a terminal or a log would act upon it.
+Common mistakes, and the messages of the SDK and the service. A test holds each message. Every error is a
+`TensorkilnError`; errors of the [builder](build.md) are also a `TypeError` or an `AttributeError`, where Python would
+raise one. A message quotes the names of the user, cut at 60 characters, with control characters escaped.
 """
 _SECTIONS: Final[tuple[tuple[str, str, Mapping[str, str]], ...]] = (
     (

@@ -158,7 +158,7 @@ def test_a_lock_made_with_other_options_is_called_that(kiln: Kiln, graphs: Path,
     assert "is not locked" not in checked.stdout
     renewed = kiln(*asked, "--fast-math")
     assert renewed.returncode == 0
-    assert "is begun anew: fast_math is off there and on here" in renewed.stdout
+    assert "is written anew: fast_math is off there and on here" in renewed.stdout
     assert kiln(*asked, "--fast-math", "--check").returncode == 0
 
 

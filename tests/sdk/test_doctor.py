@@ -155,7 +155,7 @@ def test_a_damaged_file_of_the_cache_is_found(
 def test_a_key_that_nobody_vouches_for_is_a_failure(doctor: Doctor, guarded: Guarded, tmp_path: Path) -> None:
     variables = {"KILN_URL": guarded.url, "KILN_API_KEY": guarded.key("acme")}
     _, parts = doctor(**variables)
-    assert "will be believed" in parts["signing keys"]["found"]
+    assert "will be trusted" in parts["signing keys"]["found"]
     published = guarded.send(guarded.key("acme"), "GET", "/keys").json()["keys"]
     status, parts = doctor(**variables, KILN_TRUSTED_KEYS=published[0]["x"])
     assert (status, parts["signing keys"]["status"]) == (0, "ok")
@@ -276,4 +276,4 @@ def test_packages_that_are_missing_or_old_are_told_by_what_needs_them(doctor: Do
     assert "no-such-package" in parts[f"{DISTRIBUTION}[cpu]"]["found"]
     assert parts[f"{DISTRIBUTION}[onnx]"]["status"] == "ok"
     assert parts[SERVER]["found"] == "needs another-missing>=3, and has none"
-    assert "none is asked" in parts["service"]["found"]
+    assert "not asked" in parts["service"]["found"]

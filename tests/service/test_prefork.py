@@ -75,7 +75,7 @@ def test_one_that_is_killed_is_started_again_and_the_other_serves(home: Path) ->
             time.sleep(0.02)
         asked_of(server, "0").close()
         asked_of(server, "1").close()
-        assert "a worker died and is started again" in server.log()
+        assert "a worker process died and is restarted" in server.log()
         assert server.stop() == 0
 
 

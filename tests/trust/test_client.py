@@ -170,7 +170,7 @@ def test_a_pinned_key_is_the_only_one(
         Client(server.url, trusted_keys=["nonsense"])
     (tmp_path / "none").write_text('{"keys": []}')
     for nobody in ([""], [], [str(tmp_path / "none")]):
-        with pytest.raises(RequestError, match="there is none among them"):
+        with pytest.raises(RequestError, match="list of trusted keys is empty"):
             Client(server.url, trusted_keys=nobody)
     (tmp_path / "bad").write_text("{}")
     with pytest.raises(RequestError, match="no set of keys"):
@@ -211,7 +211,7 @@ def test_the_keys_of_first_use_are_remembered_by_the_next_client(server: Server,
         between.tamper = impersonate
         with (
             Client(between.url, cache_dir=tmp_path / "b") as client,
-            pytest.raises(UntrustedArtifactError, match="set up anew, remove") as refused,
+            pytest.raises(UntrustedArtifactError, match="set up anew, delete") as refused,
         ):
             client.compile(small)
         # Whoever was never here has nothing to compare with: that is what pins are for.

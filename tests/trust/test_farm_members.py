@@ -150,7 +150,7 @@ def test_what_is_refused_is_counted_once_and_told_to_the_operator(tmp_path: Path
     with_farm(tmp_path, test)
 
 
-GONE = "no worker of the farm says that it lives"
+GONE = "no worker of the farm is alive"
 
 
 @pytest.mark.parametrize("role", ["worker", "unfit"])

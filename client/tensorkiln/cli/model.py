@@ -93,7 +93,7 @@ def read_model(path: Path, given: Given, connect: Connect) -> Model:
         )
     if given.constants and suffix != ".onnx":
         raise RequestError(
-            f"{path}: the constants in {nearest(path) or FILE} fix inputs of ONNX models, and this is none; "
+            f"{path}: the constants in {nearest(path) or FILE} fix inputs of ONNX models only; "
             """state them for those alone, as under [models."*.onnx"]."""
         )
     try:

@@ -120,7 +120,7 @@ def _arguments(
     if len(given) > len(free) or (len(given) < len(free) and seed is None):
         raise CallInputError(
             f"The graph takes {len(free)} inputs and {len(given)} arrays are given; "
-            "--input gives one, --random makes up those that are missing."
+            "--input gives one, --random fills in the missing ones."
         )
     program.planned_peak_bytes(**symbols)
     generator = np.random.default_rng(seed)

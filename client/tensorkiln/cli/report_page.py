@@ -127,4 +127,4 @@ class _Sources:
 
     def _require_compiled(self, program: str) -> None:
         if self.targets or self.dims or self.options:
-            raise RequestError(f"{program} is compiled already: options of a compile say nothing about it.")
+            raise RequestError(f"{program} is compiled already: options of a compile have no effect on it.")

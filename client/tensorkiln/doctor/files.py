@@ -26,13 +26,15 @@ def look(policy: Policy) -> Iterator[Finding]:
     """The cache of programs and artifacts, and the directory of trusted keys."""
     problem = _unwritable(policy.cache)
     if problem is not None:
-        advice = "every start fetches its programs again; name a directory of yours in KILN_CACHE_DIR"
+        advice = "every start fetches its programs again; name a writable directory in KILN_CACHE_DIR"
         yield warn("cache", problem, advice)
     else:
         yield _sound(policy.cache)
     problem = _unwritable(policy.config)
     if problem is not None:
-        advice = "a service's keys are believed anew in every process; name a directory of yours in KILN_CONFIG_DIR"
+        advice = (
+            "every process trusts a service's keys on first use again; name a writable directory in KILN_CONFIG_DIR"
+        )
         yield fail("trusted keys", problem, advice)
 
 

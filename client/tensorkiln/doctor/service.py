@@ -28,14 +28,14 @@ _DIGITS: Final = 12
 def look(settings: Settings, policy: Policy) -> Iterator[Finding]:
     """Everything about the service that the client of these settings would use. An embedded one is started for it."""
     if policy.offline:
-        yield ok("service", "none is asked: KILN_OFFLINE is set")
+        yield ok("service", "not asked: KILN_OFFLINE is set")
         return
     where = settings.url or "embedded"
     try:
         with opened(settings) as line:
             yield from _asked(line, where, settings, policy)
     except RequestError as error:
-        yield fail("environment", error.message, "correct or unset what is named; NO_PROXY names hosts without a proxy")
+        yield fail("environment", error.message, "correct or unset the variable; NO_PROXY lists hosts without a proxy")
     except UnavailableError as error:
         advice = (
             f"start it, or correct KILN_URL, which is {settings.url}"
@@ -82,7 +82,7 @@ def _isolation(described: Mapping[str, Any], policy: Policy) -> Finding:
 
 def _ready(answer: Answer) -> Finding:
     if answer.status == 200:
-        return ok("readiness", "it compiles, and its store keeps what is written")
+        return ok("readiness", "it compiles, and its store keeps its entries")
     details: Any = answer.body.get("details")
     failed: Any = details.get("failed") if isinstance(details, Mapping) else None
     if not isinstance(failed, Mapping):
@@ -156,12 +156,12 @@ def _trusted(
         if signing.kid in known:
             return ok(part, f"{name} is one of KILN_TRUSTED_KEYS")
         advice = "add the service's key to KILN_TRUSTED_KEYS, once you know that it is the service's"
-        return fail(part, f"{name} signs, and is none of KILN_TRUSTED_KEYS", advice)
+        return fail(part, f"the signing key {name} is not in KILN_TRUSTED_KEYS", advice)
     if settings.url is None:
-        return ok(part, f"{name}; an embedded service is believed")
+        return ok(part, f"{name}; an embedded service is trusted")
     if not known:
-        return ok(part, f"{name} will be believed from the first program on: none is known yet")
+        return ok(part, f"{name} will be trusted on first use: no key is known yet")
     if signing.kid in kept.known_after(offered):
         return ok(part, f"{name} is known from an earlier use, or endorsed by one that is")
-    advice = f"if the service was set up anew, remove {kept.path}; if not, somebody else answers for it"
-    return fail(part, f"{name} signs, which neither was there at first use nor is endorsed", advice)
+    advice = f"if the service was set up anew, delete {kept.path}; if not, another server answers at this address"
+    return fail(part, f"the signing key {name} was not known at first use and is not endorsed", advice)

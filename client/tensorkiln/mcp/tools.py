@@ -67,7 +67,7 @@ async def _schema(requests: Requests, arguments: Arguments) -> Result:
     names = [each for each in schemas if each == _SCHEMA or each.startswith(f"{_SCHEMA}.")]
     found = next((each for each in names if _bare(each) == _bare(name)), None)
     if found is None:
-        raise NotFoundError("There is no such schema; `names` has those that there are.", details={"names": names})
+        raise NotFoundError("There is no such schema; `names` lists the schemas.", details={"names": names})
     return {"name": found, "schema": schemas[found], "names": names}
 
 
@@ -142,7 +142,7 @@ TOOLS: Final[tuple[Tool, ...]] = (
     ),
     Tool(
         "explain",
-        "What a compile would find in the store, what its key is made of, and what is nearest to it. Compiles nothing.",
+        "Whether a compile would hit the store, the parts of its key, and the nearest program. Compiles nothing.",
         (*_GIVEN, "targets", "options"),
         ("targets",),
         _explain,

@@ -144,7 +144,7 @@ def _unknown(detail: ErrorDetails, misspelt: Mapping[Location, Location]) -> str
     if detail["loc"] in misspelt:
         return f"there is no field {quoted(name)}; did you mean {misspelt[detail['loc']][-1]}?"
     if name == "graph" and not place:
-        return 'the graph is inside of a field "graph", as in a request: give what is in that field'
+        return 'the graph is inside of a field "graph", as in a request: give the value of that field'
     if name in _OF_REQUESTS and not place:
         return f"a graph has no field {name}: it stands beside the graph, as an argument of compile or in the request"
     known = _fields_at(place)

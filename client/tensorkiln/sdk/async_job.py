@@ -87,7 +87,7 @@ class AsyncJob:
         if status.state == "cancelled":
             raise JobCancelledError(f"The job {self.id} was cancelled.", details={"job": self.id})
         if status.state != "done":
-            raise UnavailableError(f"The job {self.id} is {status.state}, though its service said that it was over.")
+            raise UnavailableError(f"The job {self.id} is {status.state}, although its service reported its end.")
         return await self._finish(content)
 
     async def give_up(self) -> None:

@@ -60,7 +60,7 @@ def read_trusted(
     """
     pins, minimum = resolve_demands(trusted_keys, min_isolation)
     if min_isolation is not None and not pins:
-        raise RequestError("Whom to believe about the isolation of a bundle is not said: give its trusted keys.")
+        raise RequestError("The isolation of a bundle can only be checked against trusted keys: give trusted_keys.")
     bundle = read_bundle(path)
     if pins:
         program, signed = bundle.program, signature_of(path)

@@ -39,7 +39,7 @@ def connect(
         try:
             return SignedRecord.model_validate_json(answer)
         except ValidationError as error:
-            raise UnavailableError(f"The service's record of the program {digest} is none: {error}.") from None
+            raise UnavailableError(f"The service's record of the program {digest} is invalid: {error}.") from None
 
     keys = ServiceKeys(
         authority,

@@ -80,11 +80,11 @@ def resolve_demands(
     stated = (listed.split(",") if listed else None) if trusted_keys is None else trusted_keys
     level = min_isolation or variables.get("KILN_MIN_ISOLATION") or MINIMUM_ISOLATION
     if level not in LEVELS:
-        raise RequestError(f"The least isolation is {level!r}; the levels are {', '.join(LEVELS)}.")
+        raise RequestError(f"{level!r} is no isolation level; the levels are {', '.join(LEVELS)}.")
     name = variables.name("KILN_TRUSTED_KEYS") if trusted_keys is None else "trusted_keys"
     pins = tuple(key for text in stated or () if text.strip() for key in _keys(name, text.strip()))
     if stated is not None and not pins:
-        raise RequestError("Trusted keys are given, and there is none among them; leave them out to believe no pins.")
+        raise RequestError("The list of trusted keys is empty; leave it out to trust keys on first use.")
     return pins, level
 
 

@@ -82,8 +82,8 @@ class ServiceKeys:
         self._kept = max(self._kept, kept, key=lambda each: each.asked)
         if kid not in known:
             raise UntrustedArtifactError(
-                f"The key {kid} is not one that {self._authority} showed at first use, nor endorsed by one. If "
-                f"the service was set up anew, remove {self._path}; if not, somebody else answers for it.",
+                f"The key {kid} was not among the keys of {self._authority} at first use, and none of them endorses "
+                f"it. If the service was set up anew, delete {self._path}; if not, another server answers there.",
                 details={"reason": "unknown_key", "key": kid, "file": str(self._path)},
             )
         return known

@@ -92,9 +92,9 @@ class FarmEngine:
     async def start(self) -> None:
         """Begin to watch."""
         rounds = (
-            ("see what becomes of its orders", self._look_every_s, self._watch),
-            ("see who is there", BEAT_S, self._attend),
-            ("remove what services left behind", _SWEEP_EVERY_S, self._sweep),
+            ("watch its orders", self._look_every_s, self._watch),
+            ("read the heartbeats of the farm", BEAT_S, self._attend),
+            ("delete files of lost services", _SWEEP_EVERY_S, self._sweep),
         )
         self._watching = [asyncio.create_task(periodically(*each, at_once=True)) for each in rounds]
 
@@ -146,7 +146,7 @@ class FarmEngine:
         try:
             await self._forget(ticket)
         except UnavailableError as error:
-            _log.warning("an order that is over could not be removed", reason=error.message)
+            _log.warning("a finished order could not be deleted", reason=error.message)
 
     async def close(self) -> None:
         """Stop watching. Workers go on: what they make is found in the store."""

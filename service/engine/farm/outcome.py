@@ -43,7 +43,7 @@ class Outcome:
         found = await self._find(wanted)
         program = await self._blobs.get(found.program) if isinstance(found, Entry) else None
         if not isinstance(found, Entry) or program is None:
-            raise UnavailableError("What the farm has made is not in the store; try again.")
+            raise UnavailableError("The program that the farm compiled is not in the store; send the request again.")
         return Made(program, found, None, attempt + result.attempts - 1)
 
     async def _find(self, wanted: Wanted) -> Entry | Miss:

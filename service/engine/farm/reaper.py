@@ -110,12 +110,12 @@ class Reaper:
         # It is claimed by nobody who is believed, and workers that are will not mind that.
         pending.waited_in_vain()
         if pending.refused >= MAX_ATTEMPTS and not self._roster.count("worker"):
-            _log.error("an order is taken by nobody who is believed", **about)
-            pending.settle(_given_up("Nobody took this compile whom this service believes to be a worker of its farm"))
+            _log.error("no verified worker takes an order", **about)
+            pending.settle(_given_up("No verified worker of the farm took this compile"))
         else:
             await self.offer(pending)
 
 
 def _given_up(reason: str) -> Result:
-    error = LostWorkerError(f"{reason}; it is not begun again.", details={"attempts": MAX_ATTEMPTS})
+    error = LostWorkerError(f"{reason}; it is not retried.", details={"attempts": MAX_ATTEMPTS})
     return Result("", problem=error.to_problem())

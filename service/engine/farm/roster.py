@@ -139,13 +139,13 @@ class Roster:
             return ""
         unfit = self.count("unfit")
         if unfit:
-            return f"of the farm's workers {unfit} live, and none of them compiles a small graph"
+            return f"{unfit} workers of the farm are alive, and none of them compiles a small graph"
         if self._unbelieved:
             return (
-                f"{self._unbelieved} say that they are workers of the farm, and are not believed: KILN_KEYS has no key "
-                "that they sign with, or their clocks are not those of this machine"
+                f"the heartbeats of {self._unbelieved} workers cannot be verified: KILN_KEYS does not have their keys, "
+                "or their clocks differ from the clock of this machine by more than five minutes"
             )
-        return "no worker of the farm says that it lives"
+        return "no worker of the farm is alive"
 
     def width(self, most: int, ahead: float) -> int:
         """How many orders a service best hands out: its share of `ahead` for each that workers do at a time.

@@ -63,7 +63,7 @@ class Statements:
                 self._refused.clear()
             self._refused.add(met)
             FARM_REFUSED.labels(kind).inc()
-            _log.error("what is stated in the farm is not believed", kind=kind, path=path, reason=reason)
+            _log.error("a file of the farm is not verified", kind=kind, path=path, reason=reason)
         return None
 
     def has_lived(self, kind: Kind, about: Mapping[str, Any], record: Mapping[str, Any] | None, written: float) -> bool:

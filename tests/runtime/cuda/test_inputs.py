@@ -119,7 +119,7 @@ def test_an_array_on_another_device_is_refused() -> None:
     message = "is on CUDA device 1, the program runs on 0"
     with pytest.raises(CallInputError, match=message):
         program(WithDlpack(other, VALUES), n=40)
-    with pytest.raises(CallInputError, match="its address is no memory of one"):
+    with pytest.raises(CallInputError, match="its address is not in the memory of a GPU"):
         program(WithInterface(other, VALUES), n=40)
     sketch = CudaSketch(symbols={"n": (0, 1000)})
     sketch.bind(sketch.buffer([N], "input"), sketch.outputs)

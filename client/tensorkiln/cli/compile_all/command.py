@@ -49,7 +49,7 @@ def compile_folder(
     lock: Annotated[Path | None, typer.Option("--lock", help="The lock file to compare with and to renew.")] = None,
     junit_file: Annotated[Path | None, typer.Option("--junit", help="Write a report as JUnit's XML.")] = None,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write a report as JSON.")] = None,
-    jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, max=64, help="Compiles under way at once.")] = 8,
+    jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, max=64, help="Concurrent compiles.")] = 8,
     fail_on: Annotated[
         list[str] | None,
         typer.Option("--fail-on", help="error (default), warning, cache-miss, size-regression, with commas between."),
@@ -57,9 +57,9 @@ def compile_folder(
     check: Annotated[
         bool, typer.Option("--check", help="Compare with the lock file; write no program and no lock.")
     ] = False,
-    offline: Annotated[bool, typer.Option("--offline", help="Use what is kept here, and no service.")] = False,
+    offline: Annotated[bool, typer.Option("--offline", help="Use the local cache only, and no service.")] = False,
     read_only_cache: Annotated[
-        bool, typer.Option("--read-only-cache", help="Use what the service has stored; compile nothing.")
+        bool, typer.Option("--read-only-cache", help="Use programs that the service has stored; compile nothing.")
     ] = False,
     dim: Annotated[
         list[str] | None,
@@ -79,7 +79,7 @@ def compile_folder(
     if check and lock is None:
         raise typer.BadParameter("--check compares with a lock file: name it with --lock.")
     if read_only_cache and offline:
-        raise typer.BadParameter("--read-only-cache asks a service for what it has stored, and --offline asks none.")
+        raise typer.BadParameter("--read-only-cache needs a service, and --offline uses none: give one of them.")
     policies = (*_policies(fail_on or []), *([FailOn.CACHE_MISS] if read_only_cache else []))
     if FailOn.SIZE_REGRESSION in policies and lock is None:
         raise typer.BadParameter("--fail-on size-regression compares with a lock file: name it with --lock.")
@@ -131,7 +131,7 @@ def compile_folder(
         _print(found, verdict)
         if others and not check:
             output().print(
-                f"the lock file was made with other options and is begun anew: {', '.join(others)}", soft_wrap=True
+                f"the lock file was made with other options and is written anew: {', '.join(others)}", soft_wrap=True
             )
         for error in (ended_by, *unwritten):
             if error is not None:

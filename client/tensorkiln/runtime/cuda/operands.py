@@ -141,7 +141,7 @@ def _described(spec: InputSpec, given: Any, context: Context, stream: Stream) ->
     if 0 not in described.shape:
         owner = context.driver.owner_of(described.address)
         if owner is None:
-            raise CallInputError(f"{spec} says that it is on a GPU, and its address is no memory of one")
+            raise CallInputError(f"{spec} claims to be on a GPU, and its address is not in the memory of a GPU")
         _require_device(spec, owner, context)
     if described.stream is not None and described.stream != stream.protocol_handle:
         context.record(Stream(described.stream, given)).hold(stream)
