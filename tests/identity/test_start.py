@@ -62,7 +62,7 @@ def test_settings_that_cannot_be_used_are_named_at_the_start(home: Path) -> None
 
 @UNGUARDED
 def test_a_service_that_serves_everybody_says_so(unguarded: Server) -> None:
-    assert "no credential is asked for" in unguarded.log()
+    assert "no credential is required" in unguarded.log()
     assert unguarded.http.get("/openapi.json").status_code == 200
     assert unguarded.http.get("/openapi.json", headers={"Authorization": "Bearer whatever"}).status_code == 200
 
@@ -85,7 +85,7 @@ def test_the_first_key_closes_a_running_service(home: Path) -> None:
 
 @GUARDED
 def test_a_service_with_a_key_may_be_reached_from_elsewhere(guarded: Guarded) -> None:
-    assert "no credential is asked for" not in guarded.log()
+    assert "no credential is required" not in guarded.log()
     settings = Settings(home=guarded.home)
     assert Authenticator(settings).asks
 
