@@ -22,6 +22,7 @@ from tensorkiln_server.__main__ import COMMANDS
 from tests.snippets import ROOT
 
 from .files import DOCKER, VARIABLES, instructions, stages, value
+from .locks import lock
 
 IMAGES = ("cli", "worker", "api")
 
@@ -47,6 +48,13 @@ def test_an_image_runs_as_a_user_without_a_name_to_look_up(image: str) -> None:
 @pytest.mark.parametrize("image", IMAGES)
 def test_an_image_lists_what_it_is_made_of(image: str) -> None:
     assert any(word == "RUN" and "cyclonedx-py environment" in rest for word, rest in stages()[image])
+
+
+@pytest.mark.parametrize(("image", "name"), [("cli", "tensorkiln"), ("api", "tensorkiln-server")])
+def test_an_image_has_the_extra_of_tools_for_assistants_and_its_packages_are_locked(image: str, name: str) -> None:
+    (extras,) = [found[1] for _, rest in stages()[image] if (found := re.search(rf"'{name}\[([\w,]+)\]'", rest))]
+    assert "mcp" in extras.split(",")
+    assert {"mcp", "jsonschema"} <= lock("images").keys()
 
 
 @pytest.mark.parametrize("image", ["worker", "api"])
