@@ -20,7 +20,14 @@ async def _engine(request: Request) -> Engine:
 EngineOf = Annotated[Engine, Depends(_engine)]
 """The engine of the application."""
 
-Digest = Annotated[str, Path(pattern=SHA256_PATTERN, description="A SHA-256, in lower-case hexadecimal digits.")]
+Digest = Annotated[
+    str,
+    Path(
+        pattern=SHA256_PATTERN,
+        description="A SHA-256, in lower-case hexadecimal digits, such as `programs[].digest` of `POST /compile`.",
+        examples=["0f1e2d3c4b5a69788796a5b4c3d2e1f00f1e2d3c4b5a69788796a5b4c3d2e1f0"],
+    ),
+]
 """A digest in a path."""
 
 Known = Annotated[str | None, Header(alias="If-None-Match", description="ETags of the client's copies.")]

@@ -21,7 +21,14 @@ from tensorkiln.errors import NotFoundError
 
 from .engine_of import CONDITIONAL, EngineOf, Known, Needed
 
-JobId = Annotated[str, Path(pattern=r"^[0-9a-f]{32}$", description="The id of a job.")]
+JobId = Annotated[
+    str,
+    Path(
+        pattern=r"^[0-9a-f]{32}$",
+        description="The id of a job: `id` in the answer of `POST /compile` with `Prefer: respond-async`.",
+        examples=["0f1e2d3c4b5a69788796a5b4c3d2e1f0"],
+    ),
+]
 
 LastEventId = Annotated[
     str, Header(alias="Last-Event-ID", description="The last event that the client has seen.", max_length=64)

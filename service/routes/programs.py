@@ -18,7 +18,14 @@ from tensorkiln.trust import SignedRecord
 
 from .engine_of import CONDITIONAL, Digest, EngineOf, Known, Needed
 
-StageName = Annotated[str, Path(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$", description="The name of a stage.")]
+StageName = Annotated[
+    str,
+    Path(
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$",
+        description="The name of a stage, of those in `stages` of the program.",
+        examples=["from-graph"],
+    ),
+]
 
 router = APIRouter()
 

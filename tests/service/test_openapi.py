@@ -114,6 +114,30 @@ def test_every_example_of_a_body_is_taken(server: Server, document: dict[str, An
     assert {status for statuses in sent.values() for status in statuses} <= {200, 202}
 
 
+def test_every_parameter_of_a_path_has_an_example_and_the_answers_have_what_belongs_there(
+    server: Server, document: dict[str, Any]
+) -> None:
+    body = document["paths"]["/compile"]["post"]["requestBody"]["content"]["application/json"]["examples"]["graph"]
+    (program,) = server.http.post("/compile", json=body["value"]).json()["programs"]
+    other = {**body["value"], "options": {"fast_math": True}}
+    job = server.http.post("/compile", json=other, headers={"Prefer": "respond-async"}).headers["location"]
+    code = program["kernels"][0]["artifact"]
+    for path, operations in document["paths"].items():
+        for method, operation in operations.items():
+            shown = {each["name"]: each["schema"]["examples"][0] for each in path_parameters(operation)}
+            if not shown:
+                continue
+            # Nothing is there by this name; it is one that could be.
+            assert server.http.request(method, path.format(**shown)).status_code == 404, (method, path)
+            digest = code if path.startswith("/artifacts") else program["digest"]
+            given = {**shown, "digest": digest, "job": job.rpartition("/")[2]}
+            assert server.http.request(method, path.format(**given)).status_code in (200, 204), (method, path)
+
+
+def path_parameters(operation: dict[str, Any]) -> list[dict[str, Any]]:
+    return [each for each in operation.get("parameters", []) if each["in"] == "path"]
+
+
 def test_every_route_is_in_a_group_that_is_described(document: dict[str, Any]) -> None:
     groups = {each["name"] for each in document["tags"] if each["description"]}
     used = {tag for operations in document["paths"].values() for each in operations.values() for tag in each["tags"]}
