@@ -11,12 +11,17 @@ from typing import Any
 
 import pytest
 
+from passes.codegen import nvjitlink
+from passes.compile import CompileRequest, compile_request
 from tensorkiln.build import Builder
 from tensorkiln.errors import InvalidGraphError, RequestError
+from tensorkiln.options import CompileOptions
 from tensorkiln.program import Program
 from tensorkiln.report import Report
 from tensorkiln.report.page import content_security_policy, page
+from tensorkiln.report.sass import disassembler
 from tensorkiln.runtime.profile import ItemProfile
+from tensorkiln.target import Target
 from tests.report.programs import HOSTILE, compiled_layer, hostile, layer, long_chain, report_of_layer
 
 ELEMENT = re.compile(
@@ -142,3 +147,20 @@ def test_the_policy_of_the_page_allows_its_own_script_and_style_and_nothing_else
         (own,) = re.findall(f"<{element}{attributes}>(.*?)</{element}>", html, re.S)
         digest = base64.b64encode(hashlib.sha256(own.encode()).digest()).decode()
         assert f"{element}-src 'sha256-{digest}';" in policy
+
+
+def test_cubins_are_shown_as_machine_code_where_there_is_a_disassembler() -> None:
+    made = compiled_layer()
+    kernels = [kernel.model_copy(update={"binary": "0" * 64}) for kernel in made.program.kernels]
+    program = made.program.model_copy(update={"kernels": tuple(kernels)})
+    broken = data_of(Report.of(program, artifacts={"0" * 64: b"no cubin"}).html())
+    if disassembler() is None:
+        assert ("this", "stage:sass") not in broken
+        pytest.skip("nvdisasm is not installed; the extra sass has it")
+    assert broken["this", "stage:sass"] == "// nvdisasm failed: CalledProcessError"
+    if nvjitlink.version() is None:
+        pytest.skip("nvidia-nvjitlink is not installed; the extra cubin has it")
+    assembled = compile_request(CompileRequest(layer(), Target.parse("cuda:sm_90"), CompileOptions(cubin=True)))
+    text = data_of(Report.of(assembled.program, artifacts=assembled.artifacts).html())["this", "stage:sass"]
+    assert "EXIT" in text
+    assert all(kernel.entry in text for kernel in assembled.program.kernels)

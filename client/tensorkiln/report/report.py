@@ -18,6 +18,7 @@ from ..spec import CompiledProgram
 from ..trust.record import SignedRecord
 from ..whole_file import whole_file
 from .page import CODE_STAGE, PTX, Parts, page
+from .sass import sass
 
 if TYPE_CHECKING:
     from ..runtime.profile import ItemProfile
@@ -46,7 +47,8 @@ class Report:
     ) -> Report:
         """The report of `program`, in the names of `graph` if that is what it was compiled from.
 
-        `stages` are the texts of its stages by name, `artifacts` its code by SHA-256, of which text is shown. `profile`
+        `stages` are the texts of its stages by name, `artifacts` its code by SHA-256, of which text is shown: PTX as it
+        is, cubins by `nvdisasm` where that is installed. `profile`
         is what a run of it took, whose symbols had the values `sizes`, `about` whatever else the page is to say, by
         name. RequestError when `graph` or `profile` are those of another program, or a size is missing or out of
         bounds; InvalidGraphError for a graph that is not valid.
@@ -57,6 +59,7 @@ class Report:
         texts = dict(stages or {})
         if CODE_STAGE not in texts:
             texts |= _code(program, artifacts or {})
+        texts |= sass(program, artifacts or {})
         parts |= {f"stage:{name}": _json(text) for name, text in texts.items()}
         if signature is not None:
             parts["signature"] = signature.to_json()

@@ -32,7 +32,12 @@ async def report_of(
     compiled = await trusted.by_digest(program) if isinstance(program, str) else program
     signed = await trusted.signed(compiled.digest)
     dumps = signed.record.stages
-    code = {kernel.artifact for kernel in compiled.kernels if kernel.artifact and compiled.target.kind == "cuda"}
+    code = {
+        digest
+        for kernel in compiled.kernels
+        for digest in (kernel.artifact, kernel.binary)
+        if digest and compiled.target.kind == "cuda"
+    }
     contents: dict[str, bytes] = {}
     if artifact is not None:
         wanted = sorted({*dumps.values(), *code})
