@@ -118,7 +118,7 @@ class LimitExceededError(TensorkilnError):
 
 
 class CompileError(TensorkilnError):
-    """The compiler did not produce a program; the service goes on."""
+    """The compiler did not produce a program; the service keeps running."""
 
     status, title = 422, "The graph was not compiled"
 
@@ -130,25 +130,25 @@ class DiagnosticError(CompileError):
 
 
 class CrashedError(CompileError):
-    """Native code died; `details` names stage, signal and reproducer."""
+    """The compile process died; `details` names stage, signal and reproducer."""
 
     code = "compile.crashed"
 
 
 class DeadlineExceededError(CompileError):
-    """The compile outlived its wall-clock deadline and was ended."""
+    """The compile exceeded its wall-clock deadline and was killed."""
 
     code = "compile.deadline_exceeded"
 
 
 class ResourceExhaustedError(CompileError):
-    """The compile outgrew its memory, file or output limit and was ended."""
+    """The compile exceeded its memory, file or output limit and was killed."""
 
     code = "compile.resource_exhausted"
 
 
 class InfrastructureError(TensorkilnError):
-    """The service could not do its part; the same request may succeed later."""
+    """The service could not process the request; the same request may succeed later."""
 
     status, retryable, title = 503, True, "The service is not available"
 
@@ -160,7 +160,7 @@ class UnavailableError(InfrastructureError):
 
 
 class LostWorkerError(InfrastructureError):
-    """The process that held the request disappeared."""
+    """The process that ran the request was lost."""
 
     code = "infra.lost_worker"
 
@@ -178,31 +178,31 @@ class NotFoundError(TensorkilnError):
 
 
 class AuthError(TensorkilnError):
-    """The service does not know who asks, or does not let them."""
+    """The credential is missing or invalid, or lacks a scope."""
 
     status, title = 401, "The request is not authenticated"
 
 
 class MissingCredentialError(AuthError):
-    """The request has no API key and no token, and this service asks for one."""
+    """The request has no API key and no token, and this service requires one."""
 
     code = "auth.missing"
 
 
 class InvalidCredentialError(AuthError):
-    """The API key or token is malformed, unknown, revoked, or signed by somebody else."""
+    """The API key or token is malformed, unknown, revoked, or signed by another issuer."""
 
     code = "auth.invalid"
 
 
 class ExpiredCredentialError(AuthError):
-    """The API key or token was good and is not any more."""
+    """The API key or token has expired."""
 
     code = "auth.expired"
 
 
 class ForbiddenError(AuthError):
-    """The caller is known and may not do this; `details` names the `scopes` that would."""
+    """The credential lacks a scope; `details` lists the `scopes` that permit the request."""
 
     code, status, title = "auth.forbidden", 403, "The caller may not do this"
 
@@ -226,19 +226,19 @@ class DeviceError(TensorkilnError):
 
 
 class UntrustedArtifactError(TensorkilnError):
-    """A compiled program is not signed as it has to be; `details.reason` says what is wrong."""
+    """The signature of a compiled program is missing or invalid; `details.reason` has the reason."""
 
     code, status, title = "artifact.untrusted", 502, "The program is not trusted"
 
 
 class JobCancelledError(TensorkilnError):
-    """A job that is waited for was cancelled, by whoever; `details.job` is its id."""
+    """The awaited job was cancelled; `details.job` is its id."""
 
     code, status, title = "job.cancelled", 409, "The job was cancelled"
 
 
 class CallError(TensorkilnError):
-    """A program was called with arguments that do not fit it."""
+    """A program was called with arguments that do not match it."""
 
     status, title = 422, "The call does not fit the program"
 

@@ -132,7 +132,7 @@ def _request_schemas() -> dict[str, Any]:
                     "additionalProperties": False,
                 },
                 "dims": {
-                    "description": "The inclusive bounds of what is not static: by the name of a symbol of `shapes`, "
+                    "description": "The inclusive bounds of dynamic dims: by the name of a symbol of `shapes`,  "
                     "and without these by `argument.dimension`.",
                     "type": "object",
                     "additionalProperties": {

@@ -51,11 +51,14 @@ BODIES: Final[dict[str, dict[str, Any]]] = {
 """Examples of a body, by the component that describes it."""
 
 GROUPS: Final = {
-    "Compiling": ("Graphs in, programs out: at once, or as jobs.", ("compile", "jobs:batch", "jobs", "explain")),
-    "Graphs": ("Checked, or made of modules; nothing is compiled.", ("validate", "translate")),
+    "Compiling": ("Graphs in, programs out: synchronously, or as jobs.", ("compile", "jobs:batch", "jobs", "explain")),
+    "Graphs": (
+        "Check graphs, or make them of modules and lines of the builder; nothing is compiled.",
+        ("validate", "translate"),
+    ),
     "Stored programs": ("By digest, with signatures and IR.", ("programs", "artifacts", "keys")),
     "The service": (
-        "What it can do, how it stands, and whom it takes the caller for.",
+        "Capabilities, health, metrics, and the identity of the caller.",
         ("capabilities", "healthz", "readyz", "metrics", "whoami"),
     ),
 }

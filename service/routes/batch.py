@@ -41,7 +41,7 @@ class BatchAnswer(Answer):
 @router.post(
     "/jobs:batch",
     operation_id="batch",
-    summary="Have many graphs compiled as jobs",
+    summary="Compile many graphs as jobs",
     response_model=BatchAnswer,
     responses=refusals(),
     openapi_extra=takes("BatchBody"),

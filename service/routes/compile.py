@@ -34,7 +34,7 @@ from .graph_body import refusals, takes
 from .jobs import job_body
 
 ATTEMPTS_HEADER: Final = "Kiln-Attempts"
-"""How often the compile was begun until it gave the answer."""
+"""Attempts at the compile until the answer."""
 
 IdempotencyKey = Annotated[
     str | None,
@@ -69,10 +69,10 @@ async def compile_graph(
 ) -> Response:
     """One program per target, in the order of the request. The same request is compiled once.
 
-    What a client leaves before it is answered is given up, unless others wait for the same.
+    If the client disconnects before the answer, the compile is cancelled, unless other callers wait for it.
 
-    With Prefer, the request becomes a job: the answer is the job, 200 when it is done within the seconds to wait, and
-    202 with its Location otherwise. For a caller who may only read, the job is done at once, and kept nowhere.
+    With Prefer, the request becomes a job: the answer is the job, with 200 if it is done within the given seconds, and
+    otherwise with 202 and its Location. For a caller that may only read, the job is done immediately and not stored.
     """
     begin = time.perf_counter()
     settings: Settings = request.app.state.settings

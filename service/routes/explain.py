@@ -17,13 +17,13 @@ router = APIRouter()
 @router.post(
     "/explain",
     operation_id="explain",
-    summary="What a compile would find in the store, and why not more",
+    summary="Whether a compile would hit the store, and why not",
     response_model=Explanation,
     responses=refusals(),
     openapi_extra=takes("CompileBody"),
 )
 async def explain_request(request: Request, engine: EngineOf) -> Response:
-    """The components of every action digest of a compile request, whether it is stored, and what is nearest to it.
+    """The components of each action digest of a compile request, whether it is stored, and the nearest program.
 
     Nothing is compiled.
     """

@@ -28,6 +28,6 @@ async def healthz() -> Health:
     responses=documented(UnavailableError, TensorkilnError),
 )
 async def readyz(engine: EngineOf) -> Health:
-    """Ok when a process could be forked and the store written to within the last seconds, and no shutdown has begun."""
+    """Ok if a process was forked and the store written to within the last seconds, and no shutdown has started."""
     await engine.check()
     return Health()

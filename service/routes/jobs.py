@@ -40,7 +40,7 @@ router = APIRouter()
 @router.get(
     "/jobs/{job}",
     operation_id="job",
-    summary="How a job stands",
+    summary="The state of a job",
     response_model=JobAnswer,
     responses=CONDITIONAL,
 )
@@ -95,7 +95,7 @@ async def listened_to(
 @router.get(
     "/jobs/{job}/events",
     operation_id="events",
-    summary="What happens to a job, as it happens",
+    summary="The events of a job, as a stream",
     response_class=EventSourceResponse,
     responses={204: {"description": "The job is over, and nothing came after `Last-Event-ID`."}, **LOOKUP_ERRORS},
 )

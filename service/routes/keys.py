@@ -21,5 +21,5 @@ router = APIRouter()
     responses=documented(UnavailableError, TensorkilnError),
 )
 async def keys(engine: EngineOf) -> KeySet:
-    """JSON Web Keys of the curve Ed25519, the newest first, those that have come to their end included."""
+    """JSON Web Keys of the curve Ed25519, the newest first, including expired and revoked ones."""
     return engine.keyring.published()

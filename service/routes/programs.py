@@ -55,7 +55,7 @@ async def program(digest: Digest, engine: EngineOf, known: Known = None, needed:
     responses=LOOKUP_ERRORS,
 )
 async def signature(digest: Digest, engine: EngineOf) -> Response:
-    """What was compiled, by whom, and what came out, signed by one of the keys at `/keys`; docs/trust.md has more."""
+    """The signed record of the compile: request, compiler and digests of the result; docs/trust.md has more."""
     return Response((await _entry(engine, digest)).signature, media_type="application/json")
 
 

@@ -25,7 +25,7 @@ router = APIRouter()
     openapi_extra=takes("ValidateBody"),
 )
 async def validate_graph(request: Request, engine: EngineOf) -> Response:
-    """What was inferred about a valid graph; an invalid one is answered with its error."""
+    """The inferred types and constraints of a valid graph; an invalid graph is answered with its error."""
     body = await read_body(request)
     answer = await until_disconnect(request, engine.validate(body), engine.ending)
     return Response(answer, headers={"Cache-Control": "no-store"}, media_type="application/json")

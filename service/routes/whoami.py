@@ -15,10 +15,10 @@ router = APIRouter()
 @router.get(
     "/whoami",
     operation_id="whoami",
-    summary="Who the service takes the caller for",
+    summary="The identity and the scopes of the caller",
     responses=documented(TensorkilnError),
 )
 async def whoami() -> CallerAnswer:
-    """The name and the tenant of the credential, and what it is good for."""
+    """The name, the tenant and the scopes of the credential."""
     who = caller()
     return CallerAnswer(name=who.name, tenant=who.tenant, scopes=tuple(sorted(who.scopes)), is_local=who.is_local)

@@ -80,7 +80,7 @@ def bench(
 ) -> None:
     """Time the calls of a program and its kernels, and compare them with what this machine does at most.
 
-    Operations and bytes are those that the compiler counts. The machine is measured by copies and matrix products of
+    The compiler counts operations and bytes. The machine is measured by copies and matrix products of
     NumPy's on as many threads.
     """
     with reported() as step, ExitStack() as stack:

@@ -23,9 +23,9 @@ def doctor(
     timeout: TimeoutS = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False,
 ) -> None:
-    """Check this machine and its way to the service, and say what to do.
+    """Check this machine and its connection to the service, and print remedies.
 
-    Ends with 1 when something fails without which graphs are not compiled or programs do not run.
+    Exit code 1 if a check fails that compiles or programs depend on.
     """
     findings: list[Finding] = []
     with reported() as step:

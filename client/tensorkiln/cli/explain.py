@@ -1,4 +1,4 @@
-"""`kiln explain`: what a compile would find in the service's store, and why not more."""
+"""`kiln explain`: whether a compile would hit the service's store, and why not."""
 
 from __future__ import annotations
 

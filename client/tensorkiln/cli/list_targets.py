@@ -37,9 +37,9 @@ def targets(
     timeout: TimeoutS = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the targets as JSON.")] = False,
 ) -> None:
-    """List the targets by their names, and what of them runs on this machine.
+    """List the targets by name, and mark those that run on this machine.
 
-    With --url, say which of them that service compiles for. Without it, no service is asked.
+    With --url, mark those that the service compiles for. Without it, no service is contacted.
     """
     with reported() as step:
         known: frozenset[str] | None = None

@@ -34,7 +34,7 @@ def tune(
 ) -> None:
     """Time the schedules of a graph's kernels on the service's CPU, once, and compile it with the fastest.
 
-    What was measured is kept with the service: from then on `--tuned prefer` and `--tuned require` compile by it.
+    The service stores the measurements: from then on `--tuned prefer` and `--tuned require` compile by it.
     """
     if bundle is not None and not is_bundle(bundle):
         raise typer.BadParameter(f"{bundle} is no bundle: give a name that ends with {SUFFIX}.")

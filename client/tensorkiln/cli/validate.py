@@ -21,7 +21,7 @@ from .report import output, reported
 def validate(graph: GraphFile, dim: Dim = None, url: Url = None, timeout: TimeoutS = None) -> None:
     """Check a graph: its structure, limits, order, shapes and dtypes.
 
-    Needs no service, but for what one translates: StableHLO and jax.export. With --url that service checks too.
+    Needs a service for StableHLO and jax.export only. With --url, that service checks the graph too.
     """
     with reported() as step, ExitStack() as stack:
 

@@ -1,7 +1,7 @@
-"""The client: graphs go to a compile service, programs that run here come back.
+"""The client: it sends graphs to a compile service, and gets programs that run here.
 
-`calls` says what a client does, once, in coroutines. `async_client` has them run in the caller's event loop, `client`
-waits for them: what is sent runs in the loop of `tensorkiln.portal`.
+`calls` has the methods of a client, once, as coroutines. `async_client` runs them in the caller's event loop;
+`client` runs them in the loop of `tensorkiln.portal`, and waits.
 """
 
 from __future__ import annotations

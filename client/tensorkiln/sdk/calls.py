@@ -122,7 +122,7 @@ class Calls(Connection):
     async def explain(
         self, graph: GraphSource, target: Targets = NATIVE, options: OptionsSource | None = None
     ) -> dict[str, Any]:
-        """What a compile would find in the service's store, and why not more. Nothing is compiled."""
+        """Whether a compile would hit the service's store, and the reason if not. Nothing is compiled."""
         from .answers import fields
 
         asked = await self._asked(graph, target, options)
@@ -194,7 +194,7 @@ class Calls(Connection):
         profile: Sequence[ItemProfile] = (),
         sizes: Mapping[str, int] | None = None,
     ) -> Report:
-        """A page about a compiled program, or one that is named by its digest: `save` writes it as one HTML file.
+        """A page about a compiled program, given as a record or by its digest: `save` writes it as one HTML file.
 
         It has the texts of the stages if the program was compiled with `dump_stages`, and its signature. `graph` is
         what it was compiled from, whose nodes the page shows then, `profile` what `Program.profile` gave where
@@ -211,7 +211,7 @@ class Calls(Connection):
         return await self._artifacts.get(digest)
 
     async def validate(self, graph: GraphSource) -> dict[str, Any]:
-        """What the service says about a valid graph; an invalid one raises its error."""
+        """The service's report about a valid graph; an invalid graph raises its error."""
         from .answers import fields
 
         written = await self._written(graph)
@@ -219,7 +219,7 @@ class Calls(Connection):
         return fields(await self._transport.post("/validate", body))
 
     async def capabilities(self) -> dict[str, Any]:
-        """What the service can do: targets, node kinds, dtypes, limits, its build."""
+        """The capabilities of the service: targets, node kinds, dtypes, limits, its build."""
         from .answers import fields
 
         return fields(await self._transport.get("/capabilities"))

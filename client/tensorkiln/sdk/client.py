@@ -69,7 +69,7 @@ class Client(Blocking[BatchCalls]):
 
     @property
     def offline(self) -> bool:
-        """Whether it uses what is kept, and no service."""
+        """Whether the client uses the cache only, and no service."""
         return self._inner.offline
 
     def submit(self, graph: GraphSource, target: Targets = NATIVE, options: OptionsSource | None = None) -> Job:

@@ -1,4 +1,4 @@
-"""What a client has of its service: the way to it, whom it believes, and what is kept of its answers."""
+"""The connection of a client to its service: transport, trusted keys, and cached answers."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Connection:
 
     @property
     def offline(self) -> bool:
-        """Whether it uses what is kept, and no service."""
+        """Whether the client uses the cache only, and no service."""
         return self._policy.offline
 
     async def close(self) -> None:

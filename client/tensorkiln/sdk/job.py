@@ -7,7 +7,7 @@ from .blocking import Blocking, blocking, iterating
 
 
 class Job(Blocking[AsyncJob]):
-    """A compile that a service has accepted, and sees through whoever waits for it.
+    """A compile that a service has accepted; it continues even if nobody waits for it.
 
     It needs its client to be open. Any thread may call it.
     """

@@ -1,4 +1,4 @@
-"""What a service says about a job."""
+"""The records of a job."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class JobEvent:
 
     @property
     def stage(self) -> str | None:
-        """The stage of the compile that has begun; None for other kinds."""
+        """The compile stage that has started; None for other kinds."""
         return self.data.get("stage")
 
     @property
@@ -57,4 +57,4 @@ class JobEvent:
 
 
 Progress: TypeAlias = Callable[[JobEvent], None]
-"""What is called with everything that happens to a job."""
+"""A function that is called with each event of a job."""
