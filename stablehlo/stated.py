@@ -35,7 +35,7 @@ class StatedShapes:
             if not fits:
                 shown = ", ".join("?" if dim is None else str(dim) for dim in own)
                 raise RequestError(
-                    f"Argument {position} of @main has the shape ({shown}), which is not the one that shapes states.",
+                    f"Argument {position} of @main has the shape ({shown}), which differs from the one in shapes.",
                     pointers=[f"/shapes/{position}"],
                 )
 

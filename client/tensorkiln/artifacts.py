@@ -48,7 +48,7 @@ class ArtifactCache:
         `RequestError` for anything else, `UnavailableError` when the service sends bytes with another digest.
         """
         if not _DIGEST.fullmatch(digest):
-            raise RequestError(f"{digest!r} is not a SHA-256: 64 lower-case hexadecimal digits are.")
+            raise RequestError(f"{digest!r} is not a SHA-256, which is 64 lower-case hexadecimal digits.")
         data = await self.kept(digest)
         if data is None:
             sent = await self._fetch(digest)

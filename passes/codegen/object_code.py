@@ -48,7 +48,7 @@ def only_kernels(code: bytes, triple: str) -> None:
         )
     if problems:
         raise DiagnosticError(
-            f"the code for {triple} has what no kernel has: {'; '.join(problems)}",
+            f"the code for {triple} has a part that no kernel has: {'; '.join(problems)}",
             details={"stage": "codegen", "problems": problems},
         )
 

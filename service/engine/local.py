@@ -105,7 +105,7 @@ class LocalEngine:
                 if made is not None:
                     return made
                 if time.monotonic() > until:
-                    raise UnavailableError("Others have been at this compile for too long; send the request again.")
+                    raise UnavailableError("Another attempt at this compile takes too long; send the request again.")
                 await asyncio.sleep(_LOOK_EVERY_S)
                 continue
             if has_crashed:

@@ -131,7 +131,7 @@ class Keyring:
             raise UnavailableError(
                 f"The key {first.kid} in {self._directory} begins {first.nbf - now:.0f} s after the time of this "
                 f"machine, more than the {CLOCK_SKEW_S} s that clocks may differ by. Set the clock of this machine; if "
-                f"it was that of the key that was wrong, `python -m tensorkiln_server trust revoke {first.kid}`."
+                f"the clock that made the key was wrong, `python -m tensorkiln_server trust revoke {first.kid}`."
             )
         return max(begun, key=lambda key: (key.nbf, key.kid), default=None)
 

@@ -135,7 +135,7 @@ def test_the_cpu_name_does_not_bring_instructions_that_the_feature_list_lacks() 
 
 def test_an_object_of_which_the_sdk_would_load_nothing_is_refused_when_it_is_emitted() -> None:
     text = SCALE + "@mine = thread_local global i32 1\n"
-    with pytest.raises(DiagnosticError, match=r"has what no kernel has: .*thread-local") as caught:
+    with pytest.raises(DiagnosticError, match=r"has a part that no kernel has: .*thread-local") as caught:
         object_code.emit(text, Target.parse("cpu:x86-64-v3"))
     assert caught.value.details["stage"] == "codegen"
 

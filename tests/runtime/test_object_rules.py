@@ -153,7 +153,7 @@ def test_the_sdk_does_not_load_what_llvm_makes_of_more_than_kernels(name: str) -
     content = compile_object(text + DOUBLE)
     if not content.startswith(b"\x7fELF"):
         pytest.skip("this system's objects are not ELF")
-    with pytest.raises(DeviceError, match=f"has what no kernel has: .*{problem}") as caught:
+    with pytest.raises(DeviceError, match=f"has a part that no kernel has: .*{problem}") as caught:
         load_object(content, name)
     assert caught.value.details["problems"]
 

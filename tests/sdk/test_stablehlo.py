@@ -93,7 +93,7 @@ def test_a_module_that_is_refused_says_why(home: Path) -> None:
             client.compile(text("%0 = stablehlo.custom_call @other(%x) : (tensor<4xf32>) -> tensor<4xf32>"))
         with pytest.raises(RequestError, match="no bounds in dims"):
             client.compile(StableHlo(DOUBLED.module, SymbolicArguments([[symbol("n")]], {})))
-        with pytest.raises(RequestError, match="not the one that shapes states"):
+        with pytest.raises(RequestError, match="differs from the one in shapes"):
             client.compile(StableHlo(DOUBLED.module, SymbolicArguments([[2, 2]], {})))
         with pytest.raises(UnsupportedGraphError, match="has no bounds"):
             client.compile(StableHlo(DOUBLED.module))

@@ -100,7 +100,7 @@ def _require_kernels(needs: ObjectNeeds) -> None:
         )
     if needs.problems:
         raise DeviceError(
-            f"the program's code has what no kernel has: {'; '.join(needs.problems[:_TOLD_OF_PROBLEMS])}; "
+            f"the program's code has a part that no kernel has: {'; '.join(needs.problems[:_TOLD_OF_PROBLEMS])}; "
             "compile it again with a service that you trust",
             details={"problems": list(needs.problems)},
         )

@@ -123,7 +123,7 @@ def test_code_that_calls_what_the_driver_has_is_not_loaded() -> None:
     hostile = ptx.replace(b".visible", b".extern .func (.param .b32 r) vprintf (.param .b64 f);\n.visible", 1)
     sketch.kernels[0] = sketch.kernels[0].model_copy(update={"artifact": sketch.store(hostile)})
     driver = sketch.driver()
-    with pytest.raises(DeviceError, match=r"has what no kernel has: \.extern \.func .* vprintf") as caught:
+    with pytest.raises(DeviceError, match=r"has a part that no kernel has: \.extern \.func .* vprintf") as caught:
         sketch.gpu_program(driver)(np.ones(3, np.float32), n=3)
     assert caught.value.details == {"problems": [".extern .func (.param .b32 r) vprintf (.param .b64 f)"]}
     assert driver.log.loaded == []

@@ -143,7 +143,7 @@ class Interpreter:
     ) -> tuple[Callable[[Call], Tensor | Complex | Sequence[Tensor | Complex]], list[TensorType | None]]:
         """The operator of complex numbers, and the types of results, whose element types are those of both parts."""
         if operation.target not in COMPLEX:
-            raise UnsupportedGraphError("this operator is not supported of complex numbers")
+            raise UnsupportedGraphError("this operator is not supported for complex numbers")
         parts = [
             replace(each, dtype=COMPLEX_PARTS[each.spelled]) if each is not None and each.is_complex else each
             for each in types

@@ -45,7 +45,7 @@ def require_kernels(code: bytes) -> None:
     found = [] if code.startswith(_ELF) else external_declarations(code.decode("utf-8", "replace"))
     if found:
         raise DeviceError(
-            f"the program's code has what no kernel has: {'; '.join(found[:_TOLD_OF_PROBLEMS])}; "
+            f"the program's code has a part that no kernel has: {'; '.join(found[:_TOLD_OF_PROBLEMS])}; "
             "compile it again with a service that you trust",
             details={"problems": found},
         )
