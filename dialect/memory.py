@@ -33,7 +33,7 @@ class BufferViewOp(KilnOp, name="buffer_view", traits=[ext.Pure]):
     """`size` elements of the result's dtype in the bytes of the buffer's present value, from its element `offset` on.
 
     A view is a value too: it shows what the buffer holds at that point. After a write to the buffer, `from_graph`
-    views the new value again for whoever reads the view later.
+    views the new value again for later readers of the view.
     """
 
     buffer: ext.Operand[Any]

@@ -13,7 +13,7 @@ _STRINGS, _DIALECTS, _ATTRIBUTES, _OFFSETS = range(4)
 """Of what a section is, the numbers that are needed here."""
 _ALIGNED: Final = 0x80
 _FIRST: Final = 4
-"""Where the version stands: the magic bytes are checked by whoever reads the module."""
+"""Where the version stands: the reader of the module checks the magic bytes."""
 
 
 class BytecodeError(ValueError):

@@ -18,8 +18,8 @@ class LocalCache:
     """Files by name in `directory`, `max_bytes` of them; the least recently used go first.
 
     A disk that cannot be read or written makes the cache slower and never makes a call fail. Safe for several threads,
-    and for several processes on one directory: files appear by rename only. Whoever reads a file verifies it, and
-    removes it when it is damaged.
+    and for several processes on one directory: files appear by rename only. Each reader verifies a file, and
+    removes a damaged one.
     """
 
     def __init__(self, directory: Path, max_bytes: int) -> None:

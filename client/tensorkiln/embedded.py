@@ -171,8 +171,8 @@ def _spawn(path: Path, log: Path, home: Path) -> subprocess.Popen[bytes]:
 
 
 def _environment(home: Path, inherited: Mapping[str, str] = os.environ) -> dict[str, str]:
-    # Its socket is for this user alone: whoever opens it has shown who they are.
-    # Its log is a file that nobody looks at until it fails, and its user's disk may be as full as they like.
+    # Only this user can open its socket, which identifies the caller.
+    # Its log is a file that is read only after a failure, and the user's disk may be full.
     quiet = {"KILN_LOG": "warning", "KILN_DISK_FLOOR_MIB": "64"}
     return {**quiet, **inherited, "KILN_HOME": str(home), "KILN_AUTH": "off"}
 

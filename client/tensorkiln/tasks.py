@@ -32,7 +32,7 @@ async def together(work: Callable[[A], Coroutine[Any, Any, T]], items: Sequence[
 async def wholly(work: Coroutine[Any, Any, T], undo: Callable[[T], Coroutine[Any, Any, None]]) -> T:
     """The result of work that is not to be left half done: who is cancelled meanwhile gets it undone.
 
-    Whoever is cancelled waits SETTLE_S at most for its end; however late it is done, it is undone then.
+    A cancelled caller waits at most SETTLE_S for its end; a later result is undone.
     """
     task = asyncio.create_task(work)
     try:

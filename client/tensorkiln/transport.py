@@ -267,7 +267,7 @@ class Transport:
                             if deadline is not None and deadline.is_over:
                                 break
                     except httpx2.ReadTimeout:
-                        # Whoever looks at a deadline does so before a comment may come: it was not late.
+                        # The deadline ends before the next comment is due: the stream was not late.
                         is_silent = deadline is not None
                     except (httpx2.NetworkError, httpx2.RemoteProtocolError):
                         pass
@@ -294,7 +294,7 @@ class Transport:
         except TensorkilnError:
             raise
         except Exception as error:
-            # Whoever has their connections closed by another thread finds them in any state.
+            # Another thread may close the connections, and leave them in any state.
             if self._closed:
                 raise _closed_error() from None
             if not isinstance(error, httpx2.HTTPError):

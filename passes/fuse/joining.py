@@ -1,6 +1,6 @@
 """Cats that cost nothing when they are stored, because each part is stored by a kernel anyway: in its place.
 
-Without this a cat is looked through, and whoever reads it chooses between its parts at every element.
+Without this a cat is looked through, and a reader of it chooses between its parts at every element.
 """
 
 from __future__ import annotations

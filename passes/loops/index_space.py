@@ -1,7 +1,7 @@
 """Index arithmetic over the loops of a kernel: reshape, flatten and divide indices, and simplify what the bounds allow.
 
 An index is a `Dim` over three sorts of names: the graph's symbols, loop indices, and values read at run time (the row
-of a gather, say). Whoever creates a loop or reads such a value tells the space how far it runs.
+of a gather, say). Code that creates a loop or reads such a value registers its range in the space.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Pairs of kernels that stay apart although one hands its result straight to the other: advice for whoever tunes."""
+"""Pairs of kernels that stay apart although one hands its result straight to the other: advice for tuning."""
 
 from __future__ import annotations
 

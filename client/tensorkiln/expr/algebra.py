@@ -9,7 +9,7 @@ from ..limits import MAX_EXPRESSION_TERMS
 from .errors import ExprError, ExprLimitError
 
 MAX_TERMS = 4 * MAX_EXPRESSION_TERMS
-"""Whoever compares dims at the published limit makes sums of several. Sizes in a program may have as many."""
+"""To compare dims at the published limit takes sums of several. Sizes in a program may have as many."""
 MAX_FACTORS = 64
 """Factors of one term: a value of so many dims, each 2 or more, is beyond any limit of elements."""
 MAX_COEFFICIENT = 1 << 128

@@ -100,7 +100,7 @@ def _fix(symbols: dict[str, tuple[int, int]], names: dict[int, str], binds: list
     for pointer, bind in binds:
         name = names.get(bind.sym_var)
         if name is None:
-            message = f"bind takes the var of a define_var, var {bind.sym_var} is none"
+            message = f"bind takes the var of a define_var, which var {bind.sym_var} is not"
             raise InvalidGraphError(message, pointers=[f"{pointer}/sym_var"])
         low, high = symbols[name]
         if not low <= bind.value <= high:

@@ -91,7 +91,7 @@ def _link(content: bytes, digest: str) -> LoadedObject:
 
 
 def _require_kernels(needs: ObjectNeeds) -> None:
-    """DeviceError when the object is more than kernels: whoever wrote it, it is not run."""
+    """DeviceError when the object holds more than kernels: it is not run, even if it is signed."""
     if needs.foreign:
         raise DeviceError(
             f"the program's code calls {', '.join(needs.foreign[:_TOLD_OF_PROBLEMS])}, which no kernel needs; "

@@ -1,7 +1,7 @@
 """Programs in files, with the word of their maker beside them: `layer.kiln` and `layer.kiln.sig`.
 
 The signature has a file of its own because it says who compiled and when. The bundle does not: for the same program it
-is the same bytes, whoever made it.
+is the same bytes on every machine.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def write_signed(
         with whole_file(signature_path(path)) as file:
             file.write(signed.to_json())
 
-    # The signature comes a moment before the bundle: whoever finds that finds it, too.
+    # The signature is written before the bundle, so that a reader of the bundle finds it.
     write_bundle(path, program, artifacts, signed=canonical, beside=sign)
 
 

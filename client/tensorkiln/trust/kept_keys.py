@@ -40,7 +40,7 @@ class KeptKeys(KeySet):
         """What is believed, by `kid`, after a service has shown the keys `offered`.
 
         A service shows every key that it ever made. So whom a key vouched for is known from the first answer after its
-        end, and whoever comes later with its word has it from a thief: that of a revoked key, for one.
+        end; a later endorsement, of a revoked key for example, is a thief's.
         """
         ended = {key.kid for key in self.keys if key.exp <= self.asked + CLOCK_SKEW_S}
         return with_endorsed(self.by_kid(), offered, ended)

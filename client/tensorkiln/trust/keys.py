@@ -96,7 +96,7 @@ def with_endorsed(
     """`trusted` and those of `offered` that a trusted key endorses, over any number of steps; by `kid`.
 
     An end that `offered` brings forward is brought forward; none is put off. The keys whose `kid` is in `ended` endorse
-    none that is not trusted: `nbf` is stated by whoever makes a key, and may lie before the end of a key that they have
+    none that is not trusted: the maker of a key chooses `nbf`, which may lie before the end of a key that they have
     stolen.
     """
     known = dict(trusted)

@@ -73,7 +73,7 @@ def resolve_demands(
 ) -> tuple[tuple[PublicKey, ...], str]:
     """The pins and the least isolation alone. `RequestError` names a value that cannot be used.
 
-    Whoever states keys and comes to none is refused, and not taken for somebody who believes everybody.
+    An empty list of keys is refused: it does not mean that every key is trusted.
     """
     variables = Variables.of(environment)
     listed = (variables.get("KILN_TRUSTED_KEYS") or "").strip()

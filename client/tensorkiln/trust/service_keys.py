@@ -117,7 +117,7 @@ class ServiceKeys:
         try:
             return KeptKeys.read(self._path)
         except ValidationError:
-            # To begin again would be to believe whoever answers now.
+            # To start over would be to trust the server that answers now.
             raise UntrustedArtifactError(
                 f"The keys of {self._authority} in {self._path} are damaged; remove the file to trust it anew.",
                 details={"reason": "unknown_key", "file": str(self._path)},

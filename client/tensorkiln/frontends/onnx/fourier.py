@@ -72,7 +72,7 @@ def stft(node: Node) -> Value:
     if not isinstance(length, int) or not isinstance(extent, int):
         node.fail(f"the lengths {length} of a frame and {extent} of the signal must be known")
     if not 0 < length <= extent or step < 1:
-        node.fail(f"frames of {length} elements, {step} apart, of a signal of {extent} are none")
+        node.fail(f"frames of {length} elements, {step} apart, do not fit a signal of {extent}")
     count = (extent - length) // step + 1
     if count * length > MAX_FRAMED:
         node.fail(f"{count} frames of {length} elements are more than the {MAX_FRAMED} that are framed")

@@ -60,7 +60,7 @@ class Node:
         raise UnsupportedGraphError(f"{self.op} {self.name}: {message}", details={"op": self.op, "node": self.name})
 
     def invalid(self, message: str) -> NoReturn:
-        """Refuse what ONNX itself does not allow; whoever runs the operator adds the node's name."""
+        """Refuse what ONNX itself does not allow; the caller adds the node's name."""
         raise InvalidGraphError(message)
 
     def has(self, position: int) -> bool:

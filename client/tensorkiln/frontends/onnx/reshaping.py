@@ -85,7 +85,7 @@ def _even(node: Node, dim: Dim) -> list[Dim]:
     """As many equal parts as there are outputs, the last one smaller if need be."""
     count = node.integer("num_outputs", node.output_count) if node.opset >= 18 else node.output_count
     if not 0 < count <= MAX_NODES:
-        node.invalid(f"{count} parts are none, or more than a graph has nodes")
+        node.invalid(f"{count} parts are too few or too many; 1 to {MAX_NODES} are possible")
     if not isinstance(dim, int):
         return [dim // count] * count
     size = -(-dim // count)

@@ -21,7 +21,7 @@ def _layer(call: Call) -> list[Tensor]:
     if not isinstance(length, int):
         call.fail(f"the {length} steps must be known: keep that size by torch._dynamo.mark_static")
     if not 0 < length <= MAX_STEPS:
-        call.fail(f"{length} steps are none, or more than the {MAX_STEPS} that are unrolled")
+        call.fail(f"{length} steps cannot be unrolled; 1 to {MAX_STEPS} can")
     batch, hidden = x.shape[1], call.integer("hidden_size")
     into, over = (call.tensor(name).transpose() for name in ("weight0", "weight1"))
     given = build.matmul(x, into)

@@ -1,6 +1,6 @@
 """Weights of `torch.compile`: bound while they stay, so that what follows from them alone is prepared once.
 
-Torch counts the writes into a tensor, but not those through `.data` or an array of NumPy's: whoever asks for bound
+Torch counts the writes into a tensor, but not those through `.data` or an array of NumPy's: code that uses bound
 weights makes none of these.
 """
 

@@ -1,6 +1,6 @@
 """Python capsules, through which DLPack hands tensors over.
 
-A capsule owns its tensor until a consumer renames it; whoever owns the tensor calls its deleter once.
+A capsule owns its tensor until a consumer renames it; the owner of the tensor calls its deleter once.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ def single_targets(node: Node) -> Forest:
     each = zip(numbers, node.integers("nodes_featureids"), splits.tolist(), modes, missing, yes, no, strict=True)
     for number, feature, split, mode, is_missing, true, false in each:
         if not 0 <= mode < len(MODES):
-            node.invalid(f"nodes_modes {mode} is none of 0 to {len(MODES) - 1}")
+            node.invalid(f"nodes_modes {mode} is outside 0 to {len(MODES) - 1}")
         if MODES[mode] in HOLDS:
             growing.branch(number, feature, split, MODES[mode], bool(is_missing), (true, false))
             continue
@@ -56,7 +56,7 @@ def single_targets(node: Node) -> Forest:
 def _sides(node: Node, side: str, numbers: list[int], leaves: list[int]) -> list[int]:
     ids, is_leaf = node.integers(f"nodes_{side}nodeids"), node.integers(f"nodes_{side}leafs")
     if not all(0 <= place < len(leaves if leaf else numbers) for place, leaf in zip(ids, is_leaf, strict=True)):
-        node.invalid(f"nodes_{side}nodeids lead to what is not there")
+        node.invalid(f"nodes_{side}nodeids name nodes or leaves that do not exist")
     return [leaves[place] if leaf else numbers[place] for place, leaf in zip(ids, is_leaf, strict=True)]
 
 
