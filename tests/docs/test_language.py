@@ -1,0 +1,36 @@
+"""Words that make a sentence a riddle are in no page, and in no message of the service or the SDK."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.snippets import ROOT
+
+from .test_docs import PAGES, name_of
+
+RIDDLES = re.compile(r"\bwhoever\b|\bthose who\b|\bthat is none\b|\bcomes? to (?:its|their) end\b", re.IGNORECASE)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_a_page_says_who_and_what(page: Path) -> None:
+    text = " ".join(page.read_text("utf-8").split())
+    assert [text[found.start() - 40 : found.end() + 40] for found in RIDDLES.finditer(text)] == []
+
+
+@pytest.mark.parametrize("folder", ["client/tensorkiln", "service", "passes", "stablehlo"])
+def test_a_message_says_who_and_what(folder: str) -> None:
+    found: list[str] = []
+    for path in sorted((ROOT / folder).rglob("*.py")):
+        text = path.read_text("utf-8")
+        if RIDDLES.search(text):
+            nodes = list(ast.walk(ast.parse(text)))
+            said = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+            strings = (node for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str))
+            found += [
+                f"{path}: {node.value}" for node in strings if id(node) not in said and RIDDLES.search(node.value)
+            ]
+    assert found == []
