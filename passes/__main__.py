@@ -90,9 +90,7 @@ def _chosen(pipeline: Sequence[Stage], names: str) -> list[Stage]:
 def _between(pipeline: Sequence[Stage], done: str, until: str) -> list[Stage]:
     """The stages behind `done` up to `until`."""
     if not done:
-        raise RequestError(
-            f"The module does not name its last stage ({stage_text.STAGE}); name stages with --only."
-        )
+        raise RequestError(f"The module does not name its last stage ({stage_text.STAGE}); name stages with --only.")
     names = [FROM_GRAPH, *(stage.name for stage in pipeline), TRANSLATE]
     for name in (done, until):
         if name not in names:
