@@ -10,13 +10,13 @@ from typing import Any
 from service.action import Action
 from service.fairness.lane import Turn
 from service.fairness.turns import Turns
-from service.http.hit_reasons import SAME_ACTION
 from service.identity.caller import caller
 from service.identity.tenancy import Tenancy
 from service.observe.instruments import count_cache
 from service.sandbox.spending import Spending
 from service.store.blobs import Blobs
 from service.store.programs import MEASURE, Entry, Miss, Programs
+from service.wire.hit_reasons import SAME_ACTION
 from tensorkiln.errors import InfrastructureError, UnavailableError
 
 from .first_turn import FirstTurns, Overtaken

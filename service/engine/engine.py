@@ -15,8 +15,6 @@ from structlog.contextvars import bind_contextvars
 from service.fairness.queue_time import telling_queue_time
 from service.fairness.shares import Shares
 from service.fairness.turns import Fairness
-from service.http.body import Body
-from service.http.hit_reasons import SAME_REQUEST
 from service.identity.keyring import Keyring as ApiKeyring
 from service.identity.tenancy import Tenancy
 from service.observe.instruments import count_cache
@@ -41,6 +39,8 @@ from service.store.repeats import Repeat, Repeats
 from service.trust.attach import with_signatures
 from service.trust.keyring import Keyring
 from service.trust.notary import Notary
+from service.wire.body import Body
+from service.wire.hit_reasons import SAME_REQUEST
 from tensorkiln.compiler_build import build
 from tensorkiln.errors import TensorkilnError, UnavailableError
 from tensorkiln.trust import SignedRecord

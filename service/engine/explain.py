@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from service.action import Action
-from service.http.explanation import Components, Difference, ExplainedAction, Explanation
-from service.http.hit_reasons import SAME_ACTION, SAME_REQUEST
 from service.identity.tenancy import Tenancy
 from service.store.nearest import Neighbour, shown
 from service.store.programs import Miss, Programs
+from service.wire.explanation import Components, Difference, ExplainedAction, Explanation
+from service.wire.hit_reasons import SAME_ACTION, SAME_REQUEST
 from tensorkiln.errors import NotFoundError
 
 from .misses import NOT_READ, Misses, miss_of, missed

@@ -6,11 +6,11 @@ import json
 from hashlib import sha256
 from typing import Final
 
-from service.http.body import Body
 from service.identity.caller import caller
 from service.store.blobs import Blobs
 from service.store.records import Records
 from service.trust.notary import Notary
+from service.wire.body import Body
 
 from .job import Job
 from .job_outcome import is_lost

@@ -16,7 +16,6 @@ import structlog
 from structlog.contextvars import bind_contextvars
 
 from service.fairness.threshold import is_fair
-from service.http.body import Body
 from service.identity.caller import Caller, caller
 from service.lease import BEAT_S
 from service.observe.traces import traceparent
@@ -25,6 +24,7 @@ from service.store.blobs import Blobs
 from service.store.bodies import Bodies
 from service.store.job_records import Event, JobRecord, JobRecords
 from service.store.location import FullStoreError
+from service.wire.body import Body
 from tensorkiln.errors import LostWorkerError, NotFoundError, RateLimitedError, UnavailableError
 
 from .job import Job, follow

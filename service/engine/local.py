@@ -14,6 +14,7 @@ from service.lease import LEASE_S
 from service.sandbox.control import Limits
 from service.sandbox.frames import Message
 from service.sandbox.sandbox import Sandbox
+from service.sandbox.stated import Stated, require_tuning
 from service.store.attempts import Attempts
 from service.store.blobs import Blobs
 from service.store.crashes import MAX_CRASHES, Crash, Crashes
@@ -24,7 +25,6 @@ from tensorkiln.errors import CrashedError, TensorkilnError, UnavailableError, e
 from .order import Made, Order, Rendered, Wanted
 from .protocol import Tell
 from .reproducer import compile_reproducer, needs_reproducer, with_reproducer
-from .stated import Stated, require_tuning
 
 _LOOK_EVERY_S: Final = 0.1
 """How often is seen what has come of a compile that others are at."""

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from service.http.hit_reasons import SAME_ACTION
 from service.observe.instruments import count_cache
 from service.sandbox.frames import Message
+from service.wire.hit_reasons import SAME_ACTION
 from tensorkiln.errors import InfrastructureError, RateLimitedError
 
 from .compiles import Compiled, Compiles, Look

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from service.http.body import Body
 from service.sandbox.frames import Message
 from service.sandbox.sandbox import Sandbox
+from service.wire.body import Body
 from tensorkiln.compiler_build import build
 
 _MODULE: Final = b'"stablehlo"'

@@ -14,10 +14,10 @@ from typing import Annotated, Any, Final, Literal, Self, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from service.action import Action
-from service.http.body import Body
-from service.http.limits import MAX_BATCH, MAX_TARGETS
 from service.sandbox.frames import FrameError, Message
 from service.sandbox.reply import error_of
+from service.wire.body import Body
+from service.wire.limits import MAX_BATCH, MAX_TARGETS
 from tensorkiln.compiler_build import build
 from tensorkiln.errors import CrashedError, TensorkilnError
 from tensorkiln.limits import SHA256_PATTERN

@@ -9,10 +9,10 @@ from hashlib import sha256
 from itertools import count
 from typing import Final
 
-from service.http.body import Body
 from service.store.blobs import Blobs
 from service.store.records import Records
 from service.trust.notary import Notary
+from service.wire.body import Body
 
 from .flights import Flights
 from .idempotency import is_to_be_sent_again, job_id

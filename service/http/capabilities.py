@@ -11,6 +11,7 @@ from service.coding.limits import MAX_FRAMES, MAX_RATIO, MAX_WINDOW_BYTES
 from service.sandbox.control import Ready
 from service.sandbox.levels import Level
 from service.settings import Settings
+from service.wire.limits import MAX_BATCH, MAX_TARGETS
 from tensorkiln import compile_limits, limits
 from tensorkiln.architectures import ARCHITECTURES
 from tensorkiln.compiler_build import build
@@ -19,7 +20,6 @@ from tensorkiln.target import LEVELS
 from tensorkiln.trust import KeySet
 
 from .answers import Capabilities, Isolation
-from .limits import MAX_BATCH, MAX_TARGETS
 
 SCHEMA_VERSIONS = (1,)
 _ASSEMBLER: Final = "nvidia-nvjitlink"

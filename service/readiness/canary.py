@@ -6,10 +6,10 @@ from dataclasses import replace
 from hashlib import sha256
 from typing import Final
 
-from service.engine.stated import Stated
 from service.sandbox.control import Limits
 from service.sandbox.frames import Message
 from service.sandbox.sandbox import Sandbox
+from service.sandbox.stated import Stated
 from tensorkiln.errors import TensorkilnError
 
 from .check import Failure

@@ -7,9 +7,10 @@ from typing import Literal
 from fastapi import APIRouter, Request, Response
 
 from service.engine.engine import Engine
-from service.http.answers import Answer, Problem
-from service.http.body import Body, read_body
+from service.http.body import read_body
 from service.http.disconnect import until_disconnect
+from service.wire.answers import Answer, Problem
+from service.wire.body import Body
 from tensorkiln.errors import TensorkilnError
 
 from .compile import IdempotencyKey

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Request, Response
 
 from service.http.body import read_body
 from service.http.disconnect import until_disconnect
-from service.http.explanation import Explanation
+from service.wire.explanation import Explanation
 
 from .engine_of import EngineOf
 from .graph_body import refusals, takes

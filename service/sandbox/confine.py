@@ -104,11 +104,6 @@ def address_space_bytes() -> int:
     return _pages()[0] * resource.getpagesize()
 
 
-def resident_bytes() -> int:
-    """What this process has in memory."""
-    return _pages()[1] * resource.getpagesize()
-
-
 def anonymous_bytes() -> int:
     """The resident memory of this process that no file backs, which is what a fork inherits at once."""
     _, resident, shared = _pages()

@@ -18,8 +18,8 @@ from typing import Annotated, Any, Final, Literal
 import structlog
 from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
-from service.http.answers import Phase, Problem
 from service.lease import Leases
+from service.wire.answers import Phase, Problem
 from tensorkiln.errors import UnavailableError
 from tensorkiln.limits import MAX_BODY_BYTES
 from tensorkiln.trust.record import Sha256

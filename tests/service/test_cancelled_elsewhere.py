@@ -18,9 +18,9 @@ from service.engine.jobs import Jobs
 from service.fairness.lane import Turn
 from service.fairness.queue_time import queue_time
 from service.fairness.turns import Turns
-from service.http.body import Body
 from service.identity.caller import LOCAL, acting_as
 from service.store.job_records import Event, JobRecord, JobRecords
+from service.wire.body import Body
 from tests.service.bodies import compile_body, encoded
 from tests.service.server import Server
 from tests.service.test_job_ends import BODY, LEFT, House, ended

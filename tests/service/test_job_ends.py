@@ -19,7 +19,6 @@ from service.engine.jobs import Jobs
 from service.fairness.lane import Turn
 from service.fairness.shares import Shares
 from service.fairness.turns import Fairness, Turns
-from service.http.body import Body
 from service.identity.caller import LOCAL, acting_as, caller
 from service.identity.register import TenantRecord
 from service.process.memory_limit import MemoryLimit
@@ -29,6 +28,7 @@ from service.store.bodies import Bodies
 from service.store.job_records import Event, JobRecord, JobRecords
 from service.store.location import ObjectStore, open_store
 from service.store.records import Records
+from service.wire.body import Body
 from tensorkiln.errors import DiagnosticError, NotFoundError, UnavailableError
 
 Work = Callable[[Body, Tell], Awaitable[bytes]]

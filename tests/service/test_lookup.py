@@ -15,11 +15,11 @@ from service.engine.compiles import Compiled, Compiles, Look
 from service.engine.lookup import Lookup
 from service.engine.order import Wanted
 from service.engine.protocol import Tell
-from service.http.hit_reasons import SAME_ACTION
 from service.sandbox.frames import Message
 from service.sandbox.jobs.prepare import prepare
 from service.sandbox.jobs.render import render
 from service.store.programs import Entry, Miss
+from service.wire.hit_reasons import SAME_ACTION
 from tensorkiln.compiler_build import build
 from tensorkiln.errors import RequestError
 from tests.service.bodies import V3, compile_body, encoded

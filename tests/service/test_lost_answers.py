@@ -11,12 +11,12 @@ import pytest
 from service.engine.job import Job
 from service.engine.job_work import Tell
 from service.engine.submissions import Submissions
-from service.http.body import Body
 from service.identity.caller import LOCAL, acting_as
 from service.store.blobs import Blobs
 from service.store.records import unsealed
 from service.trust.keyring import Keyring
 from service.trust.notary import Notary
+from service.wire.body import Body
 from tests.service.bodies import compile_body, encoded, graph
 from tests.service.server import Server
 from tests.service.test_job_ends import BODY, House, ended, failed_by

@@ -18,7 +18,7 @@ from service.store.evict import Bounds, evict
 from service.store.inventory import items, take_inventory
 from service.store.location import open_store
 from service.store.records import Records
-from service.store.scrub import scrub
+from service.upkeep.scrub import scrub
 from tensorkiln.errors import UnavailableError
 from tests.service.test_farm_engine import WANTED, Rig, with_rig
 from tests.service.test_job_ends import LEFT, House

@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 
 from service.engine.engine import Engine
-from service.http.body import Body
-from service.identity.authenticator import Authenticator
 from service.identity.caller import LOCAL, acting_as
 from service.process.memory_limit import MemoryLimit
 from service.sandbox.frames import Message
 from service.sandbox.sandbox import Sandbox
 from service.sandbox.warm_ups import COMPILING, READING
+from service.server.authentication import authenticator
 from service.settings import Settings
+from service.wire.body import Body
 from tensorkiln.errors import CrashedError, RequestError, TensorkilnError
 from tests.sandbox.boxes import LIMITS, in_sandbox, ping
 from tests.service.bodies import V3, compile_body, encoded, graph
@@ -45,7 +45,7 @@ def with_engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[
             await test(engine)
 
     with asyncio.Runner() as runner:
-        engine = Engine(settings, reader, compiler, Authenticator(settings).keyring, MemoryLimit(1024))
+        engine = Engine(settings, reader, compiler, authenticator(settings).keyring, MemoryLimit(1024))
         try:
             runner.run(engine.start())
             yield lambda test: runner.run(run(test))

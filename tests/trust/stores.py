@@ -19,9 +19,9 @@ from service.store.nearest import Nearest
 from service.store.programs import Entry, Programs
 from service.store.records import Records
 from service.store.repeats import Repeats
-from service.store.upkeep import upkeep
 from service.trust.keyring import Keyring
 from service.trust.notary import Notary
+from service.upkeep.upkeep import upkeep
 
 
 @dataclass(frozen=True)

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from service.engine.job import Job
-from service.http.body import Body
 from service.identity.caller import LOCAL, acting_as
 from service.store.blobs import FRESH_S, Blobs
 from service.store.job_records import JobRecords
 from service.store.location import open_store
 from service.store.records import Records
+from service.wire.body import Body
 from tensorkiln.errors import UnavailableError
 from tests.service.test_job_ends import House, bodies_in, ended
 from tests.trust.power import Power, restored

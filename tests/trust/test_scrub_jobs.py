@@ -11,9 +11,9 @@ import pytest
 from service.store.attempts import Attempt, Attempts
 from service.store.crashes import Crashes
 from service.store.job_records import JobRecord, JobRecords
-from service.store.scrub import scrub
 from service.trust.keyring import Keyring
 from service.trust.notary import Notary
+from service.upkeep.scrub import scrub
 from tensorkiln.trust import SignedRecord
 from tests.service.test_store import flip
 from tests.trust.stores import Stocked, age

@@ -11,7 +11,7 @@ from service.settings import Settings
 from service.store.evict import GRACE_S
 from service.store.job_records import JobRecords
 from service.store.leftovers import LEFT_S, READINESS
-from service.store.upkeep import upkeep
+from service.upkeep.upkeep import upkeep
 from tests.trust.stores import Stocked, age
 
 OLD_S = 2 * max(LEFT_S, GRACE_S)

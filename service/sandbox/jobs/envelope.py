@@ -10,8 +10,8 @@ from typing import Any, Final
 import msgspec
 from pydantic import ValidationError
 
-from service.http.limits import MAX_TARGETS
-from service.http.strict_json import parse_object
+from service.wire.limits import MAX_TARGETS
+from service.wire.strict_json import parse_object
 from tensorkiln.errors import InvalidGraphError, LimitExceededError, RequestError, TensorkilnError
 from tensorkiln.graph import Graph
 from tensorkiln.limits import MAX_NODES, MAX_SYMBOLS

@@ -6,9 +6,9 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from service.http.hit_reasons import SAME_REQUEST
 from service.sandbox.child import Outlet
 from service.sandbox.frames import Message
+from service.wire.hit_reasons import SAME_REQUEST
 from tensorkiln.spec import CacheInfo, CompiledProgram
 
 

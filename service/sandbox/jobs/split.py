@@ -7,10 +7,10 @@ import re
 from collections.abc import Generator
 from typing import Any, Final
 
-from service.http.limits import MAX_BATCH
-from service.http.strict_json import parse_object
 from service.sandbox.child import Outlet
 from service.sandbox.frames import Message
+from service.wire.limits import MAX_BATCH
+from service.wire.strict_json import parse_object
 from tensorkiln.errors import LimitExceededError, RequestError
 
 from .envelope import OF_COMPILE, check_fields

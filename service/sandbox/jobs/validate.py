@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from service.http.validation import ValidationReport, ValueReport
 from service.sandbox.child import Outlet
 from service.sandbox.frames import Message
+from service.wire.validation import ValidationReport, ValueReport
 from tensorkiln.canonical import canonicalize, graph_digest
 from tensorkiln.graph import Graph
 from tensorkiln.nodes import SymVar

@@ -6,14 +6,13 @@ from collections.abc import Collection, Mapping
 from hashlib import sha256
 from typing import Any, Final, Literal, TypeAlias
 
+from service.store.inventory import BLOBS, HISTORY, PROGRAMS, RECORDS, REQUESTS, needed_blobs, read
+from service.store.job_records import OPEN_FOLDER, OWNERS_FOLDER, PROGRESS_FOLDER
+from service.store.location import ObjectStore
+from service.store.records import unsealed
+from service.store.repeat_record import sealing_key, stated
+from service.store.rights import FOLDER as RIGHTS
 from service.trust.notary import Notary
-
-from .inventory import BLOBS, HISTORY, PROGRAMS, RECORDS, REQUESTS, needed_blobs, read
-from .job_records import OPEN_FOLDER, OWNERS_FOLDER, PROGRESS_FOLDER
-from .location import ObjectStore
-from .records import unsealed
-from .repeat_record import sealing_key, stated
-from .rights import FOLDER as RIGHTS
 
 JUDGED: Final = (*RECORDS, *HISTORY, OPEN_FOLDER, PROGRESS_FOLDER, OWNERS_FOLDER, RIGHTS)
 """Where records are that can be judged."""

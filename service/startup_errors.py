@@ -9,9 +9,10 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_settings import SettingsError
 
-from service.settings import Settings
 from tensorkiln.errors import TensorkilnError
 from tensorkiln.reasons import reason
+
+from .settings import Settings
 
 _FIELD = re.compile(r'field "(\w+)"')
 

@@ -8,9 +8,9 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from service.engine.engine import Engine
+from service.observe.instruments import REGISTRY
 
-from .instruments import REGISTRY
+from .engine import Engine
 
 
 class _Figures(Collector):

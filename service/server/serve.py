@@ -16,16 +16,16 @@ import structlog
 import uvicorn
 from fastapi import FastAPI
 
-from service.app import create_app
 from service.http.connections import HEAD_BYTES, SAFE_HEADERS, connections
-from service.identity.authenticator import require_private_address
 from service.observe.export import require_exporter
 from service.observe.log import configure_log
+from service.process.memory_limit import give_back_large_blocks
 from service.settings import Settings
 
+from .app import create_app
+from .authentication import require_private_address
 from .fork_servers import ForkServers
 from .listen import BACKLOG, READY, Listener, listen
-from .memory_limit import give_back_large_blocks
 from .start import Start
 
 # The code of a process that a signal has ended, less than what a shell reports of it.

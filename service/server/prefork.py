@@ -17,10 +17,10 @@ from typing import Final
 
 import structlog
 
-from service.identity.authenticator import require_private_address
 from service.observe.log import configure_log
 from service.settings import Settings
 
+from .authentication import require_private_address
 from .listen import BACKLOG, READY, Listener, listen
 
 _AGAIN_S: Final = 1.0

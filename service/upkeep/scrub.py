@@ -20,26 +20,26 @@ from hashlib import sha256
 
 import structlog
 
-from service.engine.tenant_data import tenant_data
 from service.identity.keyring import Keyring as Tenants
 from service.process.exit import end_process
-from service.process.startup_errors import read_settings
 from service.settings import Settings
+from service.startup_errors import read_settings
+from service.store.evict import Bounds, evict, remove
+from service.store.inventory import BLOBS, QUARANTINE, Item, items, read
+from service.store.job_records import OPEN_FOLDER as OPEN_JOBS
+from service.store.leftovers import remove_unfinished, unfinished
+from service.store.location import ObjectStore, explained, open_store
+from service.store.rights import FOLDER as RIGHTS
 from service.trust.keyring import Keyring
 from service.trust.notary import Notary
+from service.upkeep.tenant_data import tenant_data
 from tensorkiln.errors import RequestError, UnavailableError
 from tensorkiln.limits import SHA256_PATTERN
 from tensorkiln.trust import LEVELS
 
-from .evict import Bounds, evict, remove
-from .inventory import BLOBS, QUARANTINE, Item, items, read
-from .job_records import OPEN_FOLDER as OPEN_JOBS
 from .judge import JUDGED, fault_of
-from .leftovers import remove_unfinished, unfinished
-from .location import ObjectStore, explained, open_store
 from .mark import Mark, OfBuild
 from .purge import purge
-from .rights import FOLDER as RIGHTS
 from .signers import require_signer
 from .upkeep import bounds
 

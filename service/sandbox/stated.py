@@ -7,10 +7,11 @@ from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
-from service.sandbox.frames import Message
 from tensorkiln.errors import CrashedError
 from tensorkiln.limits import SHA256_PATTERN
 from tensorkiln.spec.tuning import Tuning
+
+from .frames import Message
 
 MOST_TUNING_BYTES: Final = 64 << 20
 """More than that of as many kernels as there may be, with four candidates each."""

@@ -10,18 +10,18 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
+from service.store.crashes import FOLDER as CRASHES
+from service.store.evict import GRACE_S, remove
+from service.store.inventory import BLOBS, PROGRAMS, REQUESTS, Item, items, read
+from service.store.job_records import ENDED_FOLDER
+from service.store.location import ObjectStore
+from service.store.nearest import FOLDER as NEAREST
+from service.store.nearest import entries_of, forget
+from service.store.records import Records, unsealed
+from service.store.rights import FOLDER as RIGHTS
 from tensorkiln.limits import SHA256_PATTERN
 
-from .crashes import FOLDER as CRASHES
-from .evict import GRACE_S, remove
-from .inventory import BLOBS, PROGRAMS, REQUESTS, Item, items, read
-from .job_records import ENDED_FOLDER
-from .location import ObjectStore
 from .mark import Mark
-from .nearest import FOLDER as NEAREST
-from .nearest import entries_of, forget
-from .records import Records, unsealed
-from .rights import FOLDER as RIGHTS
 
 # What leads to a program goes before it.
 _ORDER: Final = (REQUESTS, ENDED_FOLDER, CRASHES, PROGRAMS)

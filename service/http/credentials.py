@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from service.http.problems import documented
+from service.identity.policy import PUBLIC
 from tensorkiln.errors import (
     ExpiredCredentialError,
     ForbiddenError,
@@ -13,7 +13,7 @@ from tensorkiln.errors import (
     RateLimitedError,
 )
 
-from .policy import PUBLIC
+from .problems import documented
 
 _SCHEME: Final = {
     "type": "http",

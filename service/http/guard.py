@@ -12,12 +12,12 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from structlog.contextvars import bind_contextvars
 
-from service.http.problems import respond
+from service.identity.authenticator import Authenticator
+from service.identity.caller import LOCAL, Caller, acting_as
+from service.identity.policy import PUBLIC, check
 from tensorkiln.errors import TensorkilnError
 
-from .authenticator import Authenticator
-from .caller import LOCAL, Caller, acting_as
-from .policy import PUBLIC, check
+from .problems import respond
 
 # A client that is still sending reads no answer: a little of what strangers send is thrown away for a moment.
 _DISCARD_BYTES: Final = 8 << 20

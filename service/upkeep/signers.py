@@ -7,13 +7,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from service.store.inventory import PROGRAMS, REQUESTS, items, read
+from service.store.location import ObjectStore
+from service.store.records import unsealed
+from service.store.repeat_record import SEAL
 from tensorkiln.errors import RequestError
 from tensorkiln.trust.keys import KeySet
-
-from .inventory import PROGRAMS, REQUESTS, items, read
-from .location import ObjectStore
-from .records import unsealed
-from .repeat_record import SEAL
 
 
 async def require_signer(store: ObjectStore, keys: KeySet, directory: Path) -> None:

@@ -12,10 +12,9 @@ import structlog
 
 from service.process.periodic import periodically
 from service.settings import Settings
-
-from .evict import Bounds, evict
-from .leftovers import abandoned, remove_unfinished, unfinished
-from .location import open_store
+from service.store.evict import Bounds, evict
+from service.store.leftovers import abandoned, remove_unfinished, unfinished
+from service.store.location import open_store
 
 _log = structlog.get_logger()
 EVERY_S: Final = 600.0

@@ -10,16 +10,16 @@ from hashlib import sha256
 from typing import Any
 
 from service.action import Action
+from service.engine.reproducer import reproduced_action
 from service.identity.access import folders_of
 from service.identity.keyring import Keyring
 from service.identity.register import TENANT_PATTERN
 from service.identity.salts import salt_of
-from service.store.mark import Mark
 from service.store.nearest import shown_salt
 from tensorkiln.compiler_build import build
 from tensorkiln.errors import RequestError
 
-from .reproducer import reproduced_action
+from .mark import Mark
 
 
 def tenant_data(keyring: Keyring, tenant: str, operator_salt: str) -> Mark:

@@ -9,25 +9,23 @@ from typing import Final
 from fastapi import FastAPI
 from fastapi_offline import FastAPIOffline
 
-from .coding.encode import Encode
-from .engine.engine import Engine
-from .fairness.shares import Shares
-from .http import problems
-from .http.admission import Admission
-from .http.capabilities import Capable
-from .http.connections import most_connections
-from .http.openapi import document
-from .http.request_memory import RequestMemory
-from .http.request_target import RequestTarget
-from .http.response_memory import ResponseMemory
-from .identity.authenticator import Authenticator
-from .identity.guard import Guard
-from .identity.policy import DOCS_ASSETS, PUBLIC
-from .observe.export import telemetry
-from .observe.requests import Requests
-from .process.fork_servers import ForkServers
-from .process.memory_limit import MemoryLimit
-from .routes import (
+from service.coding.encode import Encode
+from service.engine.engine import Engine
+from service.fairness.shares import Shares
+from service.http import problems
+from service.http.admission import Admission
+from service.http.capabilities import Capable
+from service.http.connections import most_connections
+from service.http.guard import Guard
+from service.http.openapi import document
+from service.http.request_memory import RequestMemory
+from service.http.request_target import RequestTarget
+from service.http.response_memory import ResponseMemory
+from service.identity.policy import DOCS_ASSETS, PUBLIC
+from service.observe.export import telemetry
+from service.observe.requests import Requests
+from service.process.memory_limit import MemoryLimit
+from service.routes import (
     artifacts,
     batch,
     capabilities,
@@ -45,8 +43,11 @@ from .routes import (
     validate,
     whoami,
 )
-from .settings import Settings
-from .store.upkeep import upkeep
+from service.settings import Settings
+from service.upkeep.upkeep import upkeep
+
+from .authentication import authenticator
+from .fork_servers import ForkServers
 
 _ROUTERS: Final = (
     compile,
@@ -71,14 +72,14 @@ _ROUTERS: Final = (
 def create_app(settings: Settings, begun: ForkServers | None = None) -> FastAPI:
     """The service with these settings. Its fork servers, which may have `begun` already, start and end with it."""
     fork_servers = begun or ForkServers()
-    authenticator = Authenticator(settings)
+    authentication = authenticator(settings)
     memory_limit = MemoryLimit(settings.memory_cap_mib)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncGenerator[None]:
         reader, compiler = fork_servers.sandboxes(settings)
         engine = Engine(
-            settings, reader, compiler, authenticator.keyring, memory_limit, is_private=fork_servers.is_for_one
+            settings, reader, compiler, authentication.keyring, memory_limit, is_private=fork_servers.is_for_one
         )
         try:
             app.state.capabilities = capable = Capable(settings, await engine.start())
@@ -107,8 +108,8 @@ def create_app(settings: Settings, begun: ForkServers | None = None) -> FastAPI:
     app.add_middleware(Encode)
     app.add_middleware(ResponseMemory, most=settings.intake_mib << 20)
     public = PUBLIC | _also_public(settings)
-    app.add_middleware(Admission, tenant=authenticator.keyring.tenant, public=public)
-    app.add_middleware(Guard, authenticator=authenticator, public=public)
+    app.add_middleware(Admission, tenant=authentication.keyring.tenant, public=public)
+    app.add_middleware(Guard, authenticator=authentication, public=public)
     app.add_middleware(Requests)
     app.add_middleware(RequestTarget)
     problems.install(app)

@@ -7,12 +7,12 @@ import gc
 import sys
 from typing import Final
 
+from service.process.frozen_heap import frozen_heap
 from service.sandbox.cgroups import move_into_leaf
 from service.sandbox.confine import die_with_parent
 from tensorkiln.errors import TensorkilnError
 
 from .fork_servers import ForkServers
-from .frozen_heap import frozen_heap
 
 FAILED: Final = 1
 """The exit status of a service that has not started."""
@@ -35,7 +35,7 @@ def main() -> int:
             begun.begin_for_one()
         return _serve(arguments, begun)
     except (TensorkilnError, OSError) as error:
-        from .startup_errors import error_lines
+        from service.startup_errors import error_lines
 
         print(*error_lines(error), sep="\n", file=sys.stderr)
         return FAILED
@@ -47,7 +47,7 @@ def main() -> int:
 
 def _serve(arguments: argparse.Namespace, begun: ForkServers) -> int:
     with frozen_heap():
-        from .startup_errors import read_settings
+        from service.startup_errors import read_settings
     settings = read_settings()
     if settings is None:
         return FAILED
