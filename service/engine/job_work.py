@@ -42,7 +42,8 @@ ROOM_S: Final = 10.0
 """So long a job waits for requests to give back what they hold, with a turn that others would want."""
 
 T = TypeVar("T")
-Tell: TypeAlias = Callable[[dict[str, Any]], None]
+News: TypeAlias = dict[str, Any]
+Tell: TypeAlias = Callable[[News], None]
 Work: TypeAlias = Callable[[Body, Tell], Awaitable[bytes]]
 
 DEFECT: Final = TensorkilnError("The service has a defect; its log tells where.")

@@ -71,15 +71,23 @@ class Readiness:
         self._checks = (canary, stored, Check("disk", disk), Check("queue", queue))
         assert tuple(check.name for check in self._checks) == CHECKS
 
-    def begin(self) -> asyncio.Future[None]:
-        """Look for the first time: UnavailableError when the compiler or the store fails, and starting is of no use.
+    def begin(self) -> None:
+        """Look for the first time; there is a `verdict` from now on."""
+        self._starting = asyncio.create_task(self._require_start())
+
+    @property
+    def verdict(self) -> asyncio.Future[None]:
+        """UnavailableError when the compiler or the store fails, and starting is of no use.
 
         A store that is full is of use to those who ask for what it has; the service does not call itself ready.
-
-        The verdict takes as long as the canary may and a little longer.
+        It takes as long as the canary may and a little longer.
         """
-        self._starting = asyncio.create_task(self._require_start())
+        assert self._starting is not None
         return self._starting
+
+    async def started(self) -> None:
+        """The verdict, waited for by one of several."""
+        await asyncio.shield(self.verdict)
 
     async def _require_start(self) -> None:
         for check in self._vital:

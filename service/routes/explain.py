@@ -28,5 +28,5 @@ async def explain_request(request: Request, engine: EngineOf) -> Response:
     Nothing is compiled.
     """
     body = await read_body(request)
-    answer = await until_disconnect(request, engine.explain(body), engine.ending)
+    answer = await until_disconnect(request, engine.questions.explain(body), engine.ending)
     return Response(answer, headers={"Cache-Control": "no-store"}, media_type="application/json")

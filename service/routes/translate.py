@@ -27,5 +27,5 @@ router = APIRouter()
 async def translate_module(request: Request, engine: EngineOf) -> Response:
     """The graph of the module's main function, which is compiled like any other."""
     body = await read_body(request)
-    answer = await until_disconnect(request, engine.translate(body), engine.ending)
+    answer = await until_disconnect(request, engine.questions.translate(body), engine.ending)
     return Response(answer, headers={"Cache-Control": "no-store"}, media_type="application/json")

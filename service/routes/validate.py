@@ -27,5 +27,5 @@ router = APIRouter()
 async def validate_graph(request: Request, engine: EngineOf) -> Response:
     """What was inferred about a valid graph; an invalid one is answered with its error."""
     body = await read_body(request)
-    answer = await until_disconnect(request, engine.validate(body), engine.ending)
+    answer = await until_disconnect(request, engine.questions.validate(body), engine.ending)
     return Response(answer, headers={"Cache-Control": "no-store"}, media_type="application/json")

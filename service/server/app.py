@@ -10,7 +10,7 @@ from fastapi import FastAPI
 from fastapi_offline import FastAPIOffline
 
 from service.coding.encode import Encode
-from service.engine.engine import Engine
+from service.engine.wiring import engine_of
 from service.fairness.shares import Shares
 from service.http import problems
 from service.http.admission import Admission
@@ -78,7 +78,7 @@ def create_app(settings: Settings, begun: ForkServers | None = None) -> FastAPI:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncGenerator[None]:
         reader, compiler = fork_servers.sandboxes(settings)
-        engine = Engine(
+        engine = engine_of(
             settings, reader, compiler, authentication.keyring, memory_limit, is_private=fork_servers.is_for_one
         )
         try:

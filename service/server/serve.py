@@ -55,7 +55,7 @@ class _Server(uvicorn.Server):
         await super().startup(sockets)
         for each in sockets or ():
             each.listen(BACKLOG)  # that of the kernel, whatever asyncio was told
-        self._start.watch(self._app.state.engine.verdict, self._leave)
+        self._start.watch(self._app.state.engine.readiness.verdict, self._leave)
         print(f"{READY} {self._address}", flush=True)
 
     def _leave(self) -> None:

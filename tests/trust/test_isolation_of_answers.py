@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from service.engine.engine import Engine
+from service.engine.wiring import engine_of
 from service.process.memory_limit import MemoryLimit
 from service.sandbox.levels import Level
 from service.sandbox.sandbox import Sandbox
@@ -37,7 +37,7 @@ def test_no_job_is_taken_up_before_the_level_of_its_compiles_is_known(
 
     async def run() -> str:
         settings = Settings(home=tmp_path)
-        engine = Engine(
+        engine = engine_of(
             settings, Sandbox((READING,)), Sandbox((COMPILING,)), authenticator(settings).keyring, MemoryLimit(1024)
         )
         take_up = engine.jobs.start
