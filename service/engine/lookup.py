@@ -69,17 +69,17 @@ class Asked:
 
 
 class Lookup:
-    """The service's part in a job `answer`, about actions that have `salt`, of which `compiles` knows the programs."""
+    """The service's part in a task `answer`, about actions that have `salt`, of which `compiles` knows the programs."""
 
     def __init__(self, salt: str, compiles: Compiles) -> None:
         self._salt = salt
         self._compiles = compiles
         self._asked: Asked | None = None
         self.waited_s = 0.0
-        """For so long the job has waited for the service."""
+        """For so long the task has waited for the service."""
 
     async def respond(self, question: Message) -> Message:
-        """The programs that the job asks for, if all are there. TensorkilnError when it or the store is not right."""
+        """The programs that the task asks for, if all are there. TensorkilnError when it or the store is not right."""
         begin = time.monotonic()
         try:
             return await self._respond(question)
@@ -97,7 +97,7 @@ class Lookup:
         return to_render(asked.stored)
 
     def read(self, answer: Message) -> tuple[Asked, Answered | None]:
-        """What the request asks for, and its answer if that was there. CrashedError when the job is not right."""
+        """What the request asks for, and its answer if that was there. CrashedError when the task is not right."""
         if self._asked is None:
             raise asked_nothing()
         stored = self._asked.stored
@@ -110,7 +110,7 @@ class Lookup:
 
 
 def to_render(compiled: Sequence[Compiled]) -> Message:
-    """Programs as the job `render` takes them, less the renaming."""
+    """Programs as the task `render` takes them, less the renaming."""
     parts = {f"program:{position}": each.program for position, each in enumerate(compiled)}
     header = {
         "caches": [dict(each.cache) for each in compiled],

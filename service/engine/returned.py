@@ -1,4 +1,4 @@
-"""What the short jobs return: written under foreign control, and read here as such, each kind in one place.
+"""What the short tasks return: written under foreign control, and read here as such, each kind in one place.
 
 A CrashedError says what is wrong with an answer; its stage is `return`, as for a compile.
 """
@@ -96,7 +96,7 @@ class Prepared:
 
     @classmethod
     def from_message(cls, message: Message, salt: str) -> Self:
-        """What the job `prepare` answered to a request whose actions have this salt."""
+        """What the task `prepare` answered to a request whose actions have this salt."""
         header = _header(_PreparedHeader, message.header)
         graph, renaming = _part(message, "graph"), _part(message, "renaming")
         right = (ABI_VERSION, build().build_id, salt, sha256(graph).hexdigest())
@@ -117,7 +117,7 @@ class Described:
 
     @classmethod
     def from_message(cls, message: Message) -> Self:
-        """What the job `validate` or `translate` answered."""
+        """What the task `validate` or `translate` answered."""
         return cls(_shaped(_part(message, "answer"), _OBJECT))
 
 
@@ -129,7 +129,7 @@ class Split:
 
     @classmethod
     def from_message(cls, message: Message) -> Self:
-        """What the job `split` answered."""
+        """What the task `split` answered."""
         refused = _header(_SplitHeader, message.header).refused
         parts = message.parts
         count = len(refused) + len(parts)
@@ -140,19 +140,19 @@ class Split:
 
 
 async def believed(read: Callable[[Message], T], message: Message) -> T:
-    """What `read` makes of what a job says. It hashes, and does so in a thread when there is much of it."""
+    """What `read` makes of what a task says. It hashes, and does so in a thread when there is much of it."""
     if sum(map(len, message.parts.values())) < INLINE_BYTES:
         return read(message)
     return await asyncio.to_thread(read, message)
 
 
 def asked_nothing() -> CrashedError:
-    """What the job `answer` has done wrong that never asked for a program."""
+    """What the task `answer` has done wrong that never asked for a program."""
     return _crashed("It names no action.")
 
 
 def rendered(message: Message, renaming: bytes) -> Rendered:
-    """What the job `render` answered."""
+    """What the task `render` answered."""
     return believable(Rendered(renaming, _part(message, "answer"), _part(message, "repeat")))
 
 

@@ -1,4 +1,4 @@
-"""Which level of isolation works on this machine: a canary, confined as a job is, tries to break out."""
+"""Which level of isolation works on this machine: a canary, confined as a task is, tries to break out."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from . import confine, external, frames, landlock, paths, syscalls
 from .canary.findings import Findings
 from .canary.prey import Prey
 from .cgroups import Cgroups
-from .child import Job
+from .child import Task
 from .confinement import Confinement
 from .control import Fork, Limits, Ready
 from .forked import Forker
@@ -28,7 +28,7 @@ _QUOTED: Final = 500
 _LEFT_OUT: Final = Support(0, "KILN_ISOLATION=process leaves Landlock out")
 
 
-def settle(scratch: Path, jobs: Mapping[str, Job], wall: Wall, outside: tuple[str, ...]) -> tuple[Forker, Ready]:
+def settle(scratch: Path, tasks: Mapping[str, Task], wall: Wall, outside: tuple[str, ...]) -> tuple[Forker, Ready]:
     """Where processes are forked that are confined as strongly as works here, and what is to be said about it.
 
     `outside` are the namespaces of the service.
@@ -36,16 +36,16 @@ def settle(scratch: Path, jobs: Mapping[str, Job], wall: Wall, outside: tuple[st
     support = _LEFT_OUT if wall is Wall.PROCESS else landlock.support()
     shortcomings = [support.reason] if support.reason else []
     cgroups = Cgroups.delegated()
-    forker = Forker(scratch, jobs, Confinement(support.abi, paths.readable()), cgroups)
+    forker = Forker(scratch, tasks, Confinement(support.abi, paths.readable()), cgroups)
     findings = _try_canary(forker, scratch)
     if support.abi and (isinstance(findings, str) or findings.hindered):
-        shortcomings.append(f"Landlock is not used, as a job under it {_fault(findings)}")
-        forker = Forker(scratch, jobs, Confinement(0, ()), cgroups)
+        shortcomings.append(f"Landlock is not used, as a task under it {_fault(findings)}")
+        forker = Forker(scratch, tasks, Confinement(0, ()), cgroups)
         findings = _try_canary(forker, scratch)
     if isinstance(findings, str) or findings.hindered:
-        shortcomings.append(f"a job {_fault(findings)}")
+        shortcomings.append(f"a task {_fault(findings)}")
     elif findings.escaped:
-        shortcomings.append(f"a job can {', '.join(findings.escaped)}")
+        shortcomings.append(f"a task can {', '.join(findings.escaped)}")
     level = Level.PROCESS if shortcomings else Level.LANDLOCK
     if level is Level.LANDLOCK:
         level, shortcoming = _outer_level(wall, outside)

@@ -30,7 +30,7 @@ create_app(Settings(auth="off"))
 
 
 def test_what_compiles_for_gpus_and_what_translates_is_loaded_once_a_fork_server_is_ready() -> None:
-    script = "from service.sandbox.jobs.rehearsal import load_the_rest, rehearse\nrehearse()"
+    script = "from service.sandbox.tasks.rehearsal import load_the_rest, rehearse\nrehearse()"
     rest = ("passes.gpu", "passes.codegen.nvptx", "stablehlo.translate", "tensorkiln.build")
     assert loaded(script, rest) == []
     assert loaded(f"{script}\nload_the_rest()", rest) == list(rest)

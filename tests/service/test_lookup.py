@@ -16,8 +16,8 @@ from service.engine.lookup import Lookup
 from service.engine.order import Wanted
 from service.engine.protocol import Tell
 from service.sandbox.frames import Message
-from service.sandbox.jobs.prepare import prepare
-from service.sandbox.jobs.render import render
+from service.sandbox.tasks.prepare import prepare
+from service.sandbox.tasks.render import render
 from service.store.programs import Entry, Miss
 from service.wire.hit_reasons import SAME_ACTION
 from tensorkiln.compiler_build import build

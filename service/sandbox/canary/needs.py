@@ -1,4 +1,4 @@
-"""What a job must be able to do, so that confining it does not break it."""
+"""What a task must be able to do, so that confining it does not break it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Attempts at more than the limits of a job."""
+"""Attempts at more than the limits of a task."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The job that does nothing: whether processes can be forked at all."""
+"""The task that does nothing: whether processes can be forked at all."""
 
 from __future__ import annotations
 

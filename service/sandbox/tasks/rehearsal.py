@@ -12,7 +12,7 @@ from . import reading
 
 
 def rehearse() -> None:
-    """Compile, read a request, and write its answer, so that no job is the first in its process to do so."""
+    """Compile, read a request, and write its answer, so that no task is the first in its process to do so."""
     warm_up()
     reading.rehearse()
 

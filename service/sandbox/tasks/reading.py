@@ -20,12 +20,12 @@ from .validate import validate
 _SAMPLE: Final = Path(__file__).with_name("sample.json")
 """A request, and the program that it was once compiled to."""
 _TRANSLATING: Final = (dialect, stablehlo)
-"""Packages of which a job imports what it needs when a request has a module of StableHLO: one that is confined imports
+"""Packages of which a task imports what it needs when a request has a module of StableHLO: one that is confined imports
 from packages that are loaded already. Neither loads anything by itself."""
 
 
 def rehearse() -> None:
-    """Read a request, validate a graph, and write an answer, so that no job is the first in its process to do so."""
+    """Read a request, validate a graph, and write an answer, so that no task is the first in its process to do so."""
     sample = json.loads(_SAMPLE.read_bytes())
     request, program = sample["request"], json.dumps(sample["program"]).encode()
     listener, speaker = socket.socketpair()

@@ -10,10 +10,10 @@ from .render import render
 
 
 def answer(request: Message, outlet: Outlet) -> Message:
-    """The request is that of the job `prepare`, whose answer is the question: which programs are there?
+    """The request is that of the task `prepare`, whose answer is the question: which programs are there?
 
-    The response has the header and the programs of a request for the job `render`, whose answer is that of this job. To
-    a response without programs there is none.
+    The response has the header and the programs of a request for the task `render`, whose answer is that of this one.
+    To a response without programs there is none.
     """
     prepared = prepare(request, outlet)
     outlet.stage("look-up")

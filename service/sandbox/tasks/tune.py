@@ -10,9 +10,9 @@ from tensorkiln.target import Target
 
 
 def tune(request: Message, outlet: Outlet) -> Message:
-    """The request is that of the job `compile`. The part `program` of the answer is a `Tuning`, as JSON."""
+    """The request is that of the task `compile`. The part `program` of the answer is a `Tuning`, as JSON."""
     header = request.header
-    # Imported here, so that a sandbox without the compiler can run the other jobs.
+    # Imported here, so that a sandbox without the compiler can run the other tasks.
     from passes.compile import CompileRequest
     from service.sandbox import timing
 

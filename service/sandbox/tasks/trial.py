@@ -1,4 +1,4 @@
-"""The job by which the service sees that it can compile: a request of its own, read, compiled and answered."""
+"""The task by which the service sees that it can compile: a request of its own, read, compiled and answered."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TARGET = "cpu"
 
 
 def trial(request: Message, outlet: Outlet) -> Message:
-    """The answer of the job `compile` for a small graph that is always the same."""
+    """The answer of the task `compile` for a small graph that is always the same."""
     del request
     from passes.warm_up import graph
 

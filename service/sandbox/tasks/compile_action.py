@@ -20,11 +20,11 @@ def compile_action(request: Message, outlet: Outlet) -> Message:
     The answer: `artifacts` (their SHA-256s), `stages` (name to SHA-256 of its dump) and `seconds` (name to its time) in
     the header; the parts `program` (a `CompiledProgram` in canonical names, which any other compile of the action gives
     byte for byte), `artifact:<sha256>` and `dump:<stage>`. Schedules are picked by the part `tuning`, if there is one.
-    For a request that is answered by this program alone, `renaming` and the header's `cache` are given as to the job
+    For a request that is answered by this program alone, `renaming` and the header's `cache` are given as to the task
     `render`, and its parts `answer` and `repeat` come with the others.
     """
     header = request.header
-    # Imported here as well as by the fork server, so that a sandbox without the compiler can run the other jobs.
+    # Imported here as well as by the fork server, so that a sandbox without the compiler can run the other tasks.
     from passes.compile import CompileRequest, compile_request
 
     outlet.stage("load")

@@ -21,7 +21,7 @@ def prepare(request: Message, outlet: Outlet) -> Message:
     """Validate the part `body`, and name what is to be compiled.
 
     The header gives `build_id` and `salt`. The answer: `actions` (the components of each, in the order of the targets)
-    and `dump_stages`; the parts `graph` (canonical, JSON) and `renaming` (for the job `render`).
+    and `dump_stages`; the parts `graph` (canonical, JSON) and `renaming` (for the task `render`).
     """
     outlet.stage("parse")
     fields = parse_envelope(request.parts["body"], *OF_COMPILE)

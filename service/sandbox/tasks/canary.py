@@ -1,4 +1,4 @@
-"""The job that tries to break out of its confinement."""
+"""The task that tries to break out of its confinement."""
 
 from __future__ import annotations
 

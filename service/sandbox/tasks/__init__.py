@@ -1,8 +1,8 @@
-"""What a forked process can be asked to do. Each job is a function of its request alone."""
+"""What a forked process can be asked to do. Each task is a function of its request alone."""
 
 from collections.abc import Mapping
 
-from service.sandbox.child import Job
+from service.sandbox.child import Task
 
 from .answer import answer
 from .canary import canary
@@ -16,7 +16,7 @@ from .trial import trial
 from .tune import tune
 from .validate import validate
 
-JOBS: Mapping[str, Job] = {
+TASKS: Mapping[str, Task] = {
     "answer": answer,
     "canary": canary,
     "compile": compile_action,
