@@ -24,11 +24,10 @@ from .flights import Flights
 from .job_work import News, Tell
 from .known_crashes import KnownCrashes
 from .lookup import Answered, Asked, Lookup, to_render
-from .news import about_target, of_no_target
 from .order import Rendered
 from .pointers import in_user_terms
 from .reader import Reader, of_actions
-from .returned import believable, rendered
+from .task_answers import believable, rendered
 
 
 class Answers:
@@ -87,7 +86,7 @@ class Answers:
         """As `compile`, of a request that is counted already."""
         key = self._key(body)
         async with self._tenancy.reproducers(), telling_queue_time():
-            with self._crashed.told_again(key):
+            with self._crashed.raising_known(key):
                 flight = (key, self._tenancy.equals)
                 return await self._flights.join(flight, lambda tell: self._answer(body, key, tell), tell)
 
@@ -101,8 +100,11 @@ class Answers:
     async def _answer(self, body: Body, key: str, tell: Tell) -> bytes:
         salt = self._tenancy.salt
         lookup = Lookup(salt, self._compiles)
-        request = of_actions(body, salt)
-        asked, found = await self._reader.run("answer", body, lookup.read, request, of_no_target(tell), lookup)
+
+        def tell_stage(stage: str) -> None:
+            tell({"stage": stage, "target": None})
+
+        asked, found = await self._reader.run("answer", body, lookup.read, of_actions(body, salt), tell_stage, lookup)
         found = found or await self._compiled(asked, body, tell)
         await self._readiness.started()
         signatures = [each.entry.signature for each in found.compiled]
@@ -121,7 +123,7 @@ class Answers:
     async def _compiled(self, asked: Asked, body: Body, tell: Tell) -> Answered:
         renaming = asked.prepared.renaming
         try:
-            compiled = await asked.programs(self._compiles, partial(about_target, tell))
+            compiled = await asked.programs(self._compiles, tell)
         except TensorkilnError as error:
             await self._readiness.started()  # It may fail for the same reason, which says more.
             raise in_user_terms(error, renaming) from None

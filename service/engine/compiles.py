@@ -23,7 +23,7 @@ from .first_turn import FirstTurns, Overtaken
 from .flights import Flights
 from .misses import DAMAGED, NOT_READ, Misses
 from .order import Cost, Made, Order, Rendered, Wanted
-from .protocol import CompileEngine, News, Tell, carry_out
+from .protocol import CompileEngine, News, Tell
 from .tunings import Tunings, to_measure
 
 
@@ -189,7 +189,7 @@ async def _counted(engine: CompileEngine, order: Order, tell: Tell) -> Made:
         tell(news)
 
     try:
-        return await carry_out(engine, order, telling)
+        return await engine.make(order, telling)
     except UnavailableError as error:
         if not has_begun or attempts(error):
             raise

@@ -33,8 +33,8 @@ def job_id(body: Body, key: str, again: int = 0) -> str:
 
     The name of the header is that of draft-ietf-httpapi-idempotency-key-header. Another body is another job.
     """
-    told = json.dumps([caller().to_record(), body.digest, key, again], sort_keys=True)
-    return sha256(told.encode()).hexdigest()[:_ID_CHARACTERS]
+    text = json.dumps([caller().to_record(), body.digest, key, again], sort_keys=True)
+    return sha256(text.encode()).hexdigest()[:_ID_CHARACTERS]
 
 
 async def is_to_be_sent_again(job: Job, blobs: Blobs, records: Records, notary: Notary) -> bool:

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from tensorkiln.errors import CrashedError, error_from_problem
 
-TOLD_S: Final = 10.0
+KNOWN_S: Final = 10.0
 """Seconds after which the store is asked again: it forgets crashes, and an operator may remove them from it."""
 MAX_KNOWN: Final = 256
 
@@ -23,9 +23,9 @@ class KnownCrashes:
         self._known: OrderedDict[str, tuple[float, dict[str, Any]]] = OrderedDict()
 
     @contextmanager
-    def told_again(self, request: str) -> Generator[None]:
+    def raising_known(self, request: str) -> Generator[None]:
         """A block that answers a request. CrashedError, instead of the block, when that is what it would come to."""
-        self._tell(request)
+        self._raise(request)
         try:
             yield
         except CrashedError as error:
@@ -38,14 +38,14 @@ class KnownCrashes:
         self._known.pop(request, None)
         self._known[request] = now, error.to_problem()
         for known, (since, _) in tuple(self._known.items()):
-            if len(self._known) <= MAX_KNOWN and now - since < TOLD_S:
+            if len(self._known) <= MAX_KNOWN and now - since < KNOWN_S:
                 break
             del self._known[known]
 
-    def _tell(self, request: str) -> None:
+    def _raise(self, request: str) -> None:
         since, problem = self._known.get(request, (0.0, None))
         if problem is None:
             return
-        if self._now() - since < TOLD_S:
+        if self._now() - since < KNOWN_S:
             raise error_from_problem(problem)
         del self._known[request]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from service.observe.instruments import count_cache
 from service.sandbox.frames import Message
@@ -18,7 +18,7 @@ from tensorkiln.errors import InfrastructureError, RateLimitedError
 from .compiles import Compiled, Compiles, Look
 from .order import Rendered, Wanted
 from .protocol import Tell
-from .returned import Prepared, asked_nothing, believed, rendered
+from .task_answers import Prepared, asked_nothing, believed, rendered
 
 LOOK_S: Final = 0.25
 """So long the store may take; then the process ends without an answer, which another writes when all is there."""
@@ -46,14 +46,18 @@ class Asked:
         found = [look.found for look in self.looks if look is not None and isinstance(look.found, Compiled)]
         return found if len(found) == len(self.looks) else ()
 
-    async def programs(self, compiles: Compiles, tell: Callable[[int], Tell]) -> Sequence[Compiled]:
-        """All programs; `tell` gives whom to tell what happens to the one at a position.
+    async def programs(self, compiles: Compiles, tell: Callable[[dict[str, Any]], None]) -> Sequence[Compiled]:
+        """All programs. `tell` gets the news of each, with its position as `target`.
 
         When one fails for good, the others are given up: nobody waits for them any more. What is to be asked for again
         finds more of them.
         """
+
+        def telling(target: int) -> Tell:
+            return lambda news: tell({**news, "target": target})
+
         found = zip(self.wanted, self.looks, strict=True)
-        making = (compiles.program(each, tell(place), look) for place, (each, look) in enumerate(found))
+        making = (compiles.program(each, telling(target), look) for target, (each, look) in enumerate(found))
         tasks = [asyncio.create_task(each) for each in making]
         try:
             return await asyncio.gather(*tasks)

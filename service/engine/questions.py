@@ -15,7 +15,7 @@ from tensorkiln.errors import TensorkilnError
 from .answers import Answers
 from .explain import Explain
 from .reader import Reader, of_actions
-from .returned import Described, Prepared, Split
+from .task_answers import Described, Prepared, Split
 
 T = TypeVar("T")
 

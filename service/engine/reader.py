@@ -19,7 +19,7 @@ from tensorkiln.errors import TensorkilnError
 
 from .lookup import Lookup
 from .reproducer import needs_reproducer, with_reproducer
-from .returned import believed
+from .task_answers import believed
 
 _MODULE: Final = b'"stablehlo"'
 """What a body holds that has a module in the place of a graph."""

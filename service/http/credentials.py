@@ -37,5 +37,5 @@ def describe_credentials(document: dict[str, Any]) -> None:
             operation["security"] = _SECURITY
             for status, response in _REFUSALS.items():
                 # An answer to HEAD has no body.
-                told = {"description": response["description"]} if method == "head" else response
-                operation["responses"].setdefault(str(status), told)
+                documented_as = {"description": response["description"]} if method == "head" else response
+                operation["responses"].setdefault(str(status), documented_as)

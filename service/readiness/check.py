@@ -26,7 +26,7 @@ class Failure:
     A service that is to be started may do so `in_part`: there is something that it can do.
     """
 
-    told: str
+    summary: str
     reason: str
     in_part: bool = False
 

@@ -100,13 +100,13 @@ class Readiness:
         """UnavailableError with the checks that fail in `details.failed`, by name."""
         failures = await asyncio.gather(*(check.failure() for check in self._checks))
         failed = {
-            check.name: failure.told
+            check.name: failure.summary
             for check, failure in zip(self._checks, failures, strict=True)
             if failure is not None
         }
         if failed:
-            told = "; ".join(f"{name}: {reason}" for name, reason in failed.items())
-            raise UnavailableError(f"The service is not ready: {told}.", details={"failed": failed})
+            reasons = "; ".join(f"{name}: {reason}" for name, reason in failed.items())
+            raise UnavailableError(f"The service is not ready: {reasons}.", details={"failed": failed})
 
     async def close(self) -> None:
         """Stop looking."""

@@ -11,7 +11,7 @@ from typing import Final
 
 from . import confine, external, frames, landlock, paths, syscalls
 from .canary.findings import Findings
-from .canary.prey import Prey
+from .canary.victim import Victim
 from .cgroups import Cgroups
 from .child import Task
 from .confinement import Confinement
@@ -83,7 +83,7 @@ def _try_canary(forker: Forker, scratch: Path) -> Findings | str:
     """What a canary forked here has found; how it ended when it tells nothing."""
     planted = scratch / _PLANTED
     planted.write_bytes(b"planted")
-    prey = Prey(planted, os.getpid(), (_LIMITS.file_mib << 20) + 1, (_LIMITS.memory_mib << 20) + 1)
+    victim = Victim(planted, os.getpid(), (_LIMITS.file_mib << 20) + 1, (_LIMITS.memory_mib << 20) + 1)
     ours, theirs = socket.socketpair()
     with ours:
         ours.settimeout(_LIMITS.deadline_s)
@@ -91,8 +91,8 @@ def _try_canary(forker: Forker, scratch: Path) -> Findings | str:
             forked = forker.fork()
             forked.hand_over(Fork(-1, "canary", _LIMITS), theirs.fileno())
         try:
-            header = {"planted": str(prey.planted), "pid": prey.pid}
-            sizes = {"file_bytes": prey.file_bytes, "memory_bytes": prey.memory_bytes}
+            header = {"planted": str(victim.planted), "pid": victim.pid}
+            sizes = {"file_bytes": victim.file_bytes, "memory_bytes": victim.memory_bytes}
             for piece in frames.encode_message(Message({**header, **sizes})):
                 ours.sendall(piece)
             findings = _findings_of(b"".join(iter(lambda: ours.recv(64 << 10), b"")))

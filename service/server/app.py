@@ -26,22 +26,18 @@ from service.observe.export import telemetry
 from service.observe.requests import Requests
 from service.process.memory_limit import MemoryLimit
 from service.routes import (
+    about,
     artifacts,
     batch,
-    capabilities,
     compile,
-    explain,
     health,
     jobs,
-    keys,
     mcp,
     metrics,
     pages,
     programs,
+    questions,
     report,
-    translate,
-    validate,
-    whoami,
 )
 from service.settings import Settings
 from service.upkeep.upkeep import upkeep
@@ -52,18 +48,14 @@ from .fork_servers import ForkServers
 _ROUTERS: Final = (
     compile,
     batch,
-    explain,
-    validate,
-    translate,
+    questions,
     jobs,
     programs,
     report,
     artifacts,
-    keys,
-    capabilities,
+    about,
     health,
     metrics,
-    whoami,
     mcp,
     pages,
 )

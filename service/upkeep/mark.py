@@ -13,23 +13,23 @@ class Mark(Protocol):
     @property
     def owners(self) -> Collection[str]: ...
 
-    def made(self, action: str, record: Mapping[str, Any]) -> bool:
+    def has_program(self, action: str, record: Mapping[str, Any]) -> bool:
         """The program of the action with this digest, by what its maker signs, believed or not."""
         ...
 
-    def told(self, answer: bytes) -> bool:
+    def has_answer(self, answer: bytes) -> bool:
         """The answer of a request or of a job."""
         ...
 
-    def asked(self, caller: Any) -> bool:
+    def has_job(self, caller: Any) -> bool:
         """A job that has ended, by the record of whose it was."""
         ...
 
-    def crashed(self, name: str, reproducer: bytes) -> bool:
+    def has_crash(self, name: str, reproducer: bytes) -> bool:
         """A crash, by the name of its record and what reproduces it."""
         ...
 
-    def near(self, components: Mapping[str, Any]) -> bool:
+    def has_neighbour(self, components: Mapping[str, Any]) -> bool:
         """An entry of the index of nearest programs, by its components as `service.store.nearest.shown` has them."""
         ...
 
@@ -41,22 +41,22 @@ class OfBuild:
     build_id: str
     owners: Collection[str] = field(default=(), init=False)
 
-    def made(self, action: str, record: Mapping[str, Any]) -> bool:
+    def has_program(self, action: str, record: Mapping[str, Any]) -> bool:
         """As `Mark` has it."""
         return record.get("build_id") == self.build_id
 
-    def told(self, answer: bytes) -> bool:
+    def has_answer(self, answer: bytes) -> bool:
         """As `Mark` has it: every program of an answer states its build."""
         return self.build_id.encode() in answer
 
-    def asked(self, caller: Any) -> bool:
+    def has_job(self, caller: Any) -> bool:
         """As `Mark` has it."""
         return False
 
-    def crashed(self, name: str, reproducer: bytes) -> bool:
+    def has_crash(self, name: str, reproducer: bytes) -> bool:
         """As `Mark` has it."""
         return False
 
-    def near(self, components: Mapping[str, Any]) -> bool:
+    def has_neighbour(self, components: Mapping[str, Any]) -> bool:
         """As `Mark` has it."""
         return components.get("build_id") == self.build_id

@@ -49,7 +49,7 @@ async def purge(store: ObjectStore, mark: Mark, *, dry_run: bool = False) -> Pur
     if not dry_run:
         records = Records(store)
         async for path, record in _records(store, NEAREST):
-            gone = [each.digest for each in entries_of(record) if mark.near(each.components)]
+            gone = [each.digest for each in entries_of(record) if mark.has_neighbour(each.components)]
             if gone:
                 await forget(records, path, gone)
         for folder in _ORDER:
@@ -66,13 +66,13 @@ async def _found(store: ObjectStore, folder: str, mark: Mark) -> AsyncGenerator[
     async for path, record in _records(store, folder):
         name = path.rpartition("/")[2]
         if folder == PROGRAMS:
-            is_to_go = mark.made(name, _signed(record))
+            is_to_go = mark.has_program(name, _signed(record))
         elif folder == CRASHES:
             reproducer = await _blob(store, _reproducer(record))
-            is_to_go = reproducer is not None and mark.crashed(name, reproducer)
+            is_to_go = reproducer is not None and mark.has_crash(name, reproducer)
         else:
             answer = await _blob(store, record.get("answer"))
-            is_to_go = mark.asked(record.get("caller")) or (answer is not None and mark.told(answer))
+            is_to_go = mark.has_job(record.get("caller")) or (answer is not None and mark.has_answer(answer))
         if is_to_go:
             yield path
 

@@ -39,18 +39,18 @@ def tenant_data(keyring: Keyring, tenant: str, operator_salt: str) -> Mark:
     if not keyring.has_secret:
         raise RequestError("There are no tenants: KILN_IDENTITY, or KILN_HOME, has no secret to tell them apart by.")
     names = (key.holder for key in keyring.register.keys if key.tenant == tenant)
-    return _Belongings(tenant, salt_of(tenant, operator_salt, keyring.secret), folders_of(tenant, names))
+    return _OfTenant(tenant, salt_of(tenant, operator_salt, keyring.secret), folders_of(tenant, names))
 
 
 @dataclass(frozen=True, slots=True)
-class _Belongings:
+class _OfTenant:
     """The salt is in no record: an action is the tenant's when its digest is that of its components with the salt."""
 
     tenant: str
     salt: str
     owners: Collection[str]
 
-    def made(self, action: str, record: Mapping[str, Any]) -> bool:
+    def has_program(self, action: str, record: Mapping[str, Any]) -> bool:
         """As `Mark` has it."""
         try:
             components = {**record["request"], "build_id": record["build_id"], "salt": self.salt}
@@ -58,23 +58,23 @@ class _Belongings:
         except (KeyError, TypeError):
             return False
 
-    def told(self, answer: bytes) -> bool:
+    def has_answer(self, answer: bytes) -> bool:
         """As `Mark` has it: beside the programs of an answer is what their makers signed."""
         try:
             records = [signed["record"] for signed in json.loads(answer)["signatures"] if signed is not None]
-            return any(self.made(record["action"], record) for record in records)
+            return any(self.has_program(record["action"], record) for record in records)
         except (ValueError, KeyError, TypeError, RecursionError):
             return False
 
-    def asked(self, caller: Any) -> bool:
+    def has_job(self, caller: Any) -> bool:
         """As `Mark` has it."""
         return isinstance(caller, Mapping) and caller.get("namespace") == self.tenant
 
-    def crashed(self, name: str, reproducer: bytes) -> bool:
+    def has_crash(self, name: str, reproducer: bytes) -> bool:
         """As `Mark` has it, of crashes of this build: those of another are forgotten by now."""
         action = reproduced_action(reproducer, build().build_id, self.salt)
         return action is not None and sha256(action.digest.encode()).hexdigest() == name.partition(".")[0]
 
-    def near(self, components: Mapping[str, Any]) -> bool:
+    def has_neighbour(self, components: Mapping[str, Any]) -> bool:
         """As `Mark` has it."""
         return components.get("salt") == shown_salt(self.salt)

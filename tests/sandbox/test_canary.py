@@ -36,7 +36,7 @@ class Surroundings:
     unix: socket.socket
 
     def header(self, pid: int) -> dict[str, object]:
-        """The prey of a canary."""
+        """What a canary tries to reach."""
         limits = Settings().limits
         return {
             "planted": str(self.planted),

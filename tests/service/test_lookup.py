@@ -117,7 +117,7 @@ def test_when_one_target_fails_the_others_are_given_up() -> None:
 
     async def run() -> None:
         with pytest.raises(RequestError, match="No such target"):
-            await found.programs(cast(Compiles, Failing()), lambda place: lambda _: begun.append(place))
+            await found.programs(cast(Compiles, Failing()), lambda news: begun.append(news["target"]))
         await asyncio.sleep(0)
         await asyncio.sleep(0)
 

@@ -106,8 +106,17 @@ class FarmEngine:
         """As the protocol has it: what the workers that live can soon do."""
         return self._roster.width(most, self._ahead)
 
+    async def make(self, order: Order, tell: Tell) -> Made:
+        """As the protocol has it."""
+        ticket = await self.submit(order, tell)
+        try:
+            return await self.wait(ticket)
+        except asyncio.CancelledError:
+            await asyncio.shield(self.cancel(ticket))
+            raise
+
     async def submit(self, order: Order, tell: Tell) -> str:
-        """Write the order down. What cannot be written down is taken back."""
+        """Write the order down; the ticket to wait for it with. What cannot be written down is taken back."""
         wanted = order.wanted
         identifier = new_id(self._owner)
         task = Task(
@@ -129,7 +138,7 @@ class FarmEngine:
         return identifier
 
     async def wait(self, ticket: str) -> Made:
-        """As the protocol has it. Attempts whose worker was lost are made again before this ends."""
+        """What the order came to; asked once. Attempts whose worker was lost are made again before this ends."""
         pending = self._pending[ticket]
         result = await pending.result
         pending.charge(result)

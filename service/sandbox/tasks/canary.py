@@ -6,16 +6,16 @@ from dataclasses import asdict
 from pathlib import Path
 
 from service.sandbox.canary.findings import make_attempts
-from service.sandbox.canary.prey import Prey
+from service.sandbox.canary.victim import Victim
 from service.sandbox.child import Outlet
 from service.sandbox.frames import Message
 
 
 def canary(request: Message, outlet: Outlet) -> Message:
-    """The header has the fields of a `Prey`; the answer's header has those of a `Findings`."""
+    """The header has the fields of a `Victim`; the answer's header has those of a `Findings`."""
     outlet.stage("canary")
     header = request.header
-    prey = Prey(
+    victim = Victim(
         planted=Path(header["planted"]),
         pid=header["pid"],
         file_bytes=header["file_bytes"],
@@ -25,4 +25,4 @@ def canary(request: Message, outlet: Outlet) -> Message:
             (kind, place if isinstance(place, str) else tuple(place)) for kind, place in header.get("addresses", ())
         ),
     )
-    return Message(asdict(make_attempts(prey)))
+    return Message(asdict(make_attempts(victim)))

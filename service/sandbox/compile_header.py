@@ -19,7 +19,7 @@ _Seconds = Annotated[float, Field(strict=True, ge=0.0, allow_inf_nan=False)]
 _Digest = Annotated[str, StringConstraints(strict=True, pattern=SHA256_PATTERN)]
 
 
-class Stated(BaseModel):
+class CompileHeader(BaseModel):
     """The digests of the artifacts, those of the dumps by stage, and the time that each stage took."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -29,10 +29,10 @@ class Stated(BaseModel):
     seconds: dict[str, _Seconds]
 
     @staticmethod
-    def of(header: Mapping[str, Any]) -> Stated:
+    def of(header: Mapping[str, Any]) -> CompileHeader:
         """What the header of an answer states. CrashedError when it states nothing of the kind."""
         try:
-            return Stated.model_validate(header)
+            return CompileHeader.model_validate(header)
         except ValidationError as error:
             what = ".".join(str(step) for step in error.errors(include_input=False)[0]["loc"])
             raise CrashedError(
@@ -42,7 +42,7 @@ class Stated(BaseModel):
 
 def require_tuning(answer: Message) -> None:
     """CrashedError when what is in the place of a program is no record of measurements, or more comes with it."""
-    content, made = answer.parts.get("program", b""), Stated.of(answer.header)
+    content, made = answer.parts.get("program", b""), CompileHeader.of(answer.header)
     try:
         if len(content) > MOST_TUNING_BYTES or made.artifacts or made.stages:
             raise ValueError

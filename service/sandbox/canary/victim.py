@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True)
-class Prey:
+class Victim:
     """`planted` is a file outside the canary's directory that its user may write; `pid` is a process of that user.
 
     It tries for a file of `file_bytes` and for memory of `memory_bytes`. `files` are more files to read, and
@@ -23,7 +23,7 @@ class Prey:
     addresses: tuple[tuple[str, tuple[str, int] | str], ...] = ()
 
 
-Attempt = Callable[[Prey], object]
+Attempt = Callable[[Victim], object]
 """Raises OSError when it is refused."""
 
 Attempts = Mapping[str, Attempt]
