@@ -14,10 +14,10 @@ from service.sandbox.control import Ready
 from service.sandbox.levels import Level
 from service.sandbox.sandbox import Sandbox
 from service.store.blobs import Blobs
-from service.store.programs import Programs
+from service.store.programs import Entry, Programs
 from service.trust.keyring import Keyring
 from service.trust.notary import Notary
-from tensorkiln.errors import UnavailableError
+from tensorkiln.errors import NotFoundError, UnavailableError
 
 from .answers import Answers
 from .compiles import Compiles
@@ -92,6 +92,13 @@ class Engine:
         """From now on the service accepts no job either, and holds no answer back."""
         self.announce_end()
         self.jobs.drain()
+
+    async def program(self, digest: str) -> Entry:
+        """The entry of a program that the caller may read. NotFoundError when there is none."""
+        entry = await self.programs.entry(digest) if await self.tenancy.allows(digest) else None
+        if entry is None:
+            raise NotFoundError(f"There is no program {digest}.")
+        return entry
 
     async def check(self) -> None:
         """UnavailableError when the service is shutting down, or a part of it fails that a compile needs."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Final
 
@@ -26,18 +25,8 @@ _ASSEMBLER: Final = "nvidia-nvjitlink"
 """What holds NVIDIA's assembler as a library: a compile may start no program, ptxas for one."""
 
 
-class Capable:
-    """What a service with these settings and this fork server can do; described when it is first asked for."""
-
-    def __init__(self, settings: Settings, ready: Ready) -> None:
-        self._describe = cache(lambda: _describe(settings, ready))
-
-    def described(self) -> Capabilities:
-        """The answer, but for the keys."""
-        return self._describe()
-
-
-def _describe(settings: Settings, ready: Ready) -> Capabilities:
+def described(settings: Settings, ready: Ready) -> Capabilities:
+    """What a service with these settings and this fork server can do, but for the keys."""
     # A private service is asked for no such thing, most often.
     from tensorkiln.custom import registered
     from tensorkiln.dtypes import DType

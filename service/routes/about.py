@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from fastapi import APIRouter, Request
 
 from service.http.answers import CallerAnswer, Capabilities
-from service.http.capabilities import Capable
 from service.http.problems import documented
 from service.identity.caller import caller
 from tensorkiln.errors import TensorkilnError, UnavailableError
@@ -36,8 +37,8 @@ async def keys(engine: EngineOf) -> KeySet:
 )
 async def capabilities(request: Request, engine: EngineOf) -> Capabilities:
     """Targets, node kinds, dtypes, limits, the level of isolation, and the compiler's build."""
-    capable: Capable = request.app.state.capabilities
-    return capable.described().model_copy(update={"keys": engine.keyring.published()})
+    described: Callable[[], Capabilities] = request.app.state.capabilities
+    return described().model_copy(update={"keys": engine.keyring.published()})
 
 
 @router.get(

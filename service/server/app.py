@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from functools import cache, partial
 from typing import Final
 
 from fastapi import FastAPI
@@ -14,7 +15,7 @@ from service.engine.wiring import engine_of
 from service.fairness.shares import Shares
 from service.http import problems
 from service.http.admission import Admission
-from service.http.capabilities import Capable
+from service.http.capabilities import described
 from service.http.connections import most_connections
 from service.http.guard import Guard
 from service.http.openapi import document
@@ -74,9 +75,9 @@ def create_app(settings: Settings, begun: ForkServers | None = None) -> FastAPI:
             settings, reader, compiler, authentication.keyring, memory_limit, is_private=fork_servers.is_for_one
         )
         try:
-            app.state.capabilities = capable = Capable(settings, await engine.start())
+            app.state.capabilities = cache(partial(described, settings, await engine.start()))
             if not fork_servers.is_for_one:
-                capable.described()
+                app.state.capabilities()
             app.state.engine = engine
             async with upkeep(settings):
                 yield
