@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -12,6 +11,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from structlog.contextvars import bind_contextvars
 
+from service import clock
 from service.fairness.queue_time import telling_queue_time
 from service.fairness.shares import Shares
 from service.fairness.turns import Fairness
@@ -117,7 +117,7 @@ class Engine:
         self.compiles = Compiles(self._engine, self.fairness.compiles, *stored, self._misses, self._tunings)
         self._answers: Flights[bytes, News] = Flights()
         self._crashed = KnownCrashes()
-        job_records = JobRecords(self._store, self._records)
+        job_records = JobRecords(self._records)
         most = settings.width + settings.queue
         memory = Shares(settings.intake_mib << 20)
         bodies = Bodies(self.blobs, lambda: self.tenancy.owner, memory_limit)
@@ -344,14 +344,14 @@ class Engine:
         place = where_to_read(body, self._reader, self._compiler)
         try:
             async with self.fairness.short_jobs.turn(len(body.content)) as turn:
-                begin = time.monotonic()
+                begin = clock.monotonic()
                 try:
                     limits, spending = self._settings.limits, Spending(turn.charge)
                     answer = await place.run(kind, request, limits, tell, respond, spending=spending)
                     return await believed(read, answer)
                 finally:
                     # Whoever waits for the store keeps no processor from others.
-                    turn.cost_s = time.monotonic() - begin - (0.0 if lookup is None else lookup.waited_s)
+                    turn.cost_s = clock.monotonic() - begin - (0.0 if lookup is None else lookup.waited_s)
         except TensorkilnError as error:
             if not needs_reproducer(error) or not self.tenancy.may_compile:
                 raise

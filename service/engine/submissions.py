@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Awaitable, Callable
 from functools import partial
 from hashlib import sha256
 from itertools import count
 from typing import Final
 
+from service import clock
 from service.http.body import Body
 from service.store.blobs import Blobs
 from service.store.records import Records
@@ -43,7 +43,7 @@ class Submissions:
 
     async def answered(self, body: Body, answer: bytes) -> Job:
         """A job that has come to `answer`: however often that is asked for, there is one for all in ANSWERED_S."""
-        key = f"{sha256(answer).hexdigest()}.{time.time() // ANSWERED_S:.0f}"
+        key = f"{sha256(answer).hexdigest()}.{clock.time() // ANSWERED_S:.0f}"
         return await self.by_key(body, key, partial(self._jobs.accept, body, answer))
 
     async def _once(self, body: Body, key: str, begin: Callable[[str], Awaitable[Job]]) -> Job:

@@ -5,14 +5,12 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import replace
-from itertools import count
-from secrets import token_hex
 from typing import Any, Final
 
 import structlog
 
+from service import clock
 from service.action import Action
 from service.engine.farm.engine import LOOK_EVERY_S
 from service.engine.farm.ledger import Ledger, Result, State, Task
@@ -20,6 +18,7 @@ from service.engine.farm.roster import Roster
 from service.engine.farm.statements import Statements
 from service.engine.local import LocalEngine
 from service.engine.order import Cost, Made, Order, Wanted
+from service.lease import keep
 from service.observe.traces import continuing
 from service.readiness.readiness import StoreLook
 from service.sandbox import warm_ups
@@ -63,7 +62,7 @@ class Bench:
         self._crashes = Crashes(records, self._notary)
         statements = Statements(self._notary)
         self._ledger = Ledger(store, records, statements)
-        self._name = f"{settings.worker}.{os.getpid()}.{token_hex(4)}"
+        self._name = f"{settings.worker}.{os.getpid()}.{clock.token_hex(4)}"
         self._sandbox = Sandbox(
             (warm_ups.COMPILING,),
             max_output_mib=settings.compile_output_mib,
@@ -200,15 +199,12 @@ class Bench:
         self, task: Task, news: list[Mapping[str, Any]], making: asyncio.Task[Made], over: asyncio.Event
     ) -> None:
         """Say that the worker lives, until the order is given up or `over`. What ends before that needs none."""
-        for beat in count(1):
-            with suppress(TimeoutError):
-                async with asyncio.timeout(_TELL_S):
-                    await over.wait()
-                    return
-            try:
-                if await self._ledger.find(task.id) != task:
-                    making.cancel()
-                    return
-                await self._ledger.beat(task, State(self._name, beat, tuple(news)))
-            except InfrastructureError as error:
-                _log.error("a sign of life could not be given", reason=error.message)
+
+        async def say(beat: int) -> bool:
+            if await self._ledger.find(task.id) != task:
+                making.cancel()
+                return False
+            await self._ledger.beat(task, State(self._name, beat, tuple(news)))
+            return True
+
+        await keep(over, _TELL_S, say)

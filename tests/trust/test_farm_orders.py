@@ -62,8 +62,7 @@ Forge = Callable[[Ledgers], Awaitable[None]]
 
 
 async def unsigned(ledgers: Ledgers) -> None:
-    await ledgers.records.put(path("claims"), {"worker": "forged"})
-    await ledgers.records.put(path("state"), {"worker": "forged", "beat": 1, "news": []})
+    await ledgers.records.put(path("claims"), {"worker": "forged", "beat": 1, "news": []})
     await ledgers.records.put(path("done"), {"worker": "forged", "problem": REFUSED})
 
 
@@ -86,7 +85,7 @@ async def by_a_key_that_has_ended(ledgers: Ledgers) -> None:
 
 async def about_another_task(ledgers: Ledgers) -> None:
     await by(ledgers.worker, order(task="another"))
-    for what in ("claims", "state", "done"):
+    for what in ("claims", "done"):
         await ledgers.copy(what, "another", "task")
 
 
@@ -99,16 +98,15 @@ async def about_another_attempt(ledgers: Ledgers) -> None:
 
 
 async def as_something_else(ledgers: Ledgers) -> None:
-    """A worker's claim where its sign of life and its result are looked for."""
+    """A worker's claim where its result is looked for, and its result where its claim is."""
     await by(ledgers.worker, order(task="another"))
-    content = await ledgers.records.get(path("claims", "another"))
-    assert content is not None
-    for what in ("state", "done"):
-        await ledgers.records.put(path(what), content)
-    await unsigned_claim(ledgers)
+    for what, other in (("claims", "done"), ("done", "claims")):
+        content = await ledgers.records.get(path(what, "another"))
+        assert content is not None
+        await ledgers.records.put(path(other), content)
 
 
-async def unsigned_claim(ledgers: Ledgers) -> None:
+async def with_a_seal_that_is_none(ledgers: Ledgers) -> None:
     await ledgers.records.put(path("claims"), {"worker": "forged", "seal": {"key": [], "signature": 1}})
 
 
@@ -122,6 +120,7 @@ async def unsigned_claim(ledgers: Ledgers) -> None:
         about_an_order_that_was_changed,
         about_another_attempt,
         as_something_else,
+        with_a_seal_that_is_none,
     ],
 )
 def test_what_no_worker_states_of_the_order_is_as_if_it_were_not_there(tmp_path: Path, forge: Forge) -> None:
@@ -129,7 +128,6 @@ def test_what_no_worker_states_of_the_order_is_as_if_it_were_not_there(tmp_path:
         ledgers, task = Ledgers(tmp_path), order()
         await forge(ledgers)
         service = ledgers.of("shown")
-        assert await service.worker(task) == ""
         assert await service.state(task) is None
         assert await service.result(task) is None
         # It keeps no worker from the order.
@@ -138,7 +136,6 @@ def test_what_no_worker_states_of_the_order_is_as_if_it_were_not_there(tmp_path:
         await ledgers.worker.beat(task, State("one", 1))
         assert await ledgers.worker.finish(task, Result("one", problem=PASSING))
         assert not await ledgers.worker.finish(task, Result("two", problem=REFUSED))
-        assert await service.worker(task) == "one"
         assert await service.state(task) == State("one", 1, [])
         result = await service.result(task)
         assert result is not None
@@ -218,7 +215,7 @@ def test_forged_files_neither_end_an_order_nor_keep_it(tmp_path: Path, monkeypat
         await by(scene.stranger, scene.task)
         for name in ("strange", "a.b.c", f"{scene.ticket}.x"):
             await scene.records.put(path("claims", name), {})
-        (scene.folder / "state" / scene.ticket).write_bytes(b"[")
+        (scene.folder / "claims" / scene.ticket).write_bytes(b"[")
         waiting = asyncio.create_task(scene.outcome())
         await asyncio.sleep(1.0)
         assert not waiting.done()
@@ -261,13 +258,13 @@ def test_old_signs_of_life_do_not_keep_the_order_of_a_worker_that_is_lost(
         recorded: list[bytes] = []
         for beat in (1, 2):
             await ledger.beat(task, State("one", beat))
-            recorded.append((scene.folder / "state" / scene.ticket).read_bytes())
+            recorded.append((scene.folder / "claims" / scene.ticket).read_bytes())
             await asyncio.sleep(0.3)
 
         async def replay() -> None:
             while True:
                 for content in recorded:
-                    (scene.folder / "state" / scene.ticket).write_bytes(content)
+                    (scene.folder / "claims" / scene.ticket).write_bytes(content)
                     await asyncio.sleep(0.05)
 
         replaying = asyncio.create_task(replay())

@@ -6,21 +6,21 @@ own, not one that a worker made about something else, and of what lives, not one
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal, TypeAlias
 
 import structlog
 
+from service import clock
 from service.observe.instruments import FARM_REFUSED
 from service.trust.notary import Notary
 from tensorkiln.trust.verify import CLOCK_SKEW_S
 
-Kind: TypeAlias = Literal["member", "claim", "beat", "result"]
+Kind: TypeAlias = Literal["member", "claim", "result"]
 
 FRESH_S: Final = float(CLOCK_SKEW_S)
 """How old a sign of life may be, or how far ahead of the clock here."""
-_SIGNS_OF_LIFE: Final[frozenset[Kind]] = frozenset({"member", "beat"})
+_SIGNS_OF_LIFE: Final[frozenset[Kind]] = frozenset({"member", "claim"})
 _SEAL: Final = "seal"
 _SEAL_CHARACTERS: Final = 200
 _MAX_REFUSED: Final = 1024
@@ -34,7 +34,7 @@ class Statements:
     Who only believes needs no private key.
     """
 
-    def __init__(self, notary: Notary, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, notary: Notary, clock: Callable[[], float] = clock.time) -> None:
         self._notary = notary
         self._clock = clock
         self._refused: set[tuple[str, str]] = set()
