@@ -7,10 +7,8 @@ from __future__ import annotations
 
 import secrets
 import time as machine
-from collections.abc import Generator
-from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Protocol
+from typing import Final, Protocol
 
 
 class Clock(Protocol):
@@ -42,29 +40,19 @@ class _Machine:
         return secrets.token_hex(size)
 
 
-_given: ContextVar[Clock] = ContextVar("clock", default=_Machine())  # noqa: B039 (it has no state)
+given: Final[ContextVar[Clock]] = ContextVar("clock", default=_Machine())  # noqa: B039 (it has no state)
 
 
 def monotonic() -> float:
     """Seconds since some moment, by the clock here."""
-    return _given.get().monotonic()
+    return given.get().monotonic()
 
 
 def time() -> float:
     """Seconds since the epoch, by the clock here."""
-    return _given.get().time()
+    return given.get().time()
 
 
 def token_hex(size: int) -> str:
     """So many random bytes in hexadecimal digits, by the chance here."""
-    return _given.get().token_hex(size)
-
-
-@contextmanager
-def using(clock: Clock) -> Generator[None]:
-    """Have the block, and the tasks that are made in it, go by `clock`."""
-    token = _given.set(clock)
-    try:
-        yield
-    finally:
-        _given.reset(token)
+    return given.get().token_hex(size)

@@ -295,7 +295,7 @@ class Jobs:
         alive: dict[str, bool] = {}
         self._others = {each: owner for each, owner in self._others.items() if each in opened}
         gone = [each for each, job in self._jobs.items() if each not in opened and not job.is_over]
-        left = opened - self._jobs.keys() - self._accepting.keys()
+        left = sorted(opened - self._jobs.keys() - self._accepting.keys())
         looks = {each: partial(self._give_up, each) for each in gone}
         looks |= {each: partial(self._take_up, each, alive) for each in left}
         self._put_off &= looks.keys()

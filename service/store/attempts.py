@@ -31,6 +31,7 @@ class Attempts:
         self._key = key
         self._leases = Leases(crashes.now)
         self._claims = Claims(crashes.records, crashes.now)
+        self._has_met_others = False
 
     async def begin(self) -> Attempt | Crash | None:
         """An attempt that is the caller's; the last crash when there were enough; None while others are at theirs.
@@ -40,14 +41,15 @@ class Attempts:
         found: list[Crash] = []
         for path in _paths(self._key):
             attempt = Attempt(self._crashes, self._key, path, len(found) + 1)
-            # Where one has crashed, others are likely to have: whoever looks first has nothing to write.
-            known = await self._crashes.records.get(path) if found else None
+            # Where others are, or one has crashed, more are likely: whoever looks first has nothing to write.
+            known = await self._crashes.records.get(path) if found or self._has_met_others else None
             standing = await self._claims.take(path, attempt.claim, partial(self._stands, path), known)
             if standing is None:
                 return attempt
             crash = self._crash(standing)
             if crash is not None:
                 found.append(crash)
+        self._has_met_others = True
         return max(found, key=lambda crash: crash.at) if len(found) == MAX_CRASHES else None
 
     def _crash(self, record: Mapping[str, Any]) -> Crash | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from hashlib import sha256
 from typing import Any, Final, Literal, TypeAlias
 
@@ -64,7 +64,8 @@ class Task:
     @property
     def digest(self) -> str:
         """SHA-256 of all that was ordered: no two attempts have the same."""
-        return sha256(canonical_json(asdict(self))).hexdigest()
+        # Not `asdict`, which copies the action.
+        return sha256(canonical_json({each.name: getattr(self, each.name) for each in fields(self)})).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
