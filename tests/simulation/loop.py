@@ -33,7 +33,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         """As the loop's own; the task is of the process that makes it."""
         task = super().create_task(coro, **how)
         context = how.get("context")
-        process = current.get() if context is None else context[current]
+        process = current.get() if context is None else context.get(current)
         if process is not None:
             process.has(task)
         return task
