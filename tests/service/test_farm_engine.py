@@ -52,6 +52,7 @@ class Rig:
     ledger: Ledger
     blobs: Blobs
     programs: Programs
+    store: ObjectStore
     records: Records
     contents: Contents
 
@@ -107,7 +108,9 @@ def with_rig(
         await engine.start()
         try:
             ledger_of_worker = Ledger(store, records, Statements(signing))
-            await test(Rig(engine, ledger_of_worker, blobs, Programs(records, blobs, signing), records, contents))
+            await test(
+                Rig(engine, ledger_of_worker, blobs, Programs(records, blobs, signing), store, records, contents)
+            )
         finally:
             await engine.close()
 

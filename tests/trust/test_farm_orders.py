@@ -12,10 +12,12 @@ from typing import Any
 
 import pytest
 
+from service import clock
 from service.engine.farm.generation import generation
 from service.engine.farm.ledger import Ledger, Result, State, Task
 from service.engine.farm.statements import FRESH_S, Statements
 from service.engine.order import Made, Order
+from service.lease import LEASE_S
 from service.store.location import ObjectStore, open_store
 from service.store.records import Records
 from service.trust.keyring import Keyring
@@ -182,27 +184,31 @@ class Scene:
         self.ticket = ticket
         self.task = task
         self.news = news
-        self.folder = home / "store" / "farm" / generation()
         notary = Notary(Keyring(home / "others"), "", "process")
-        self.records = Records(open_store(str(home / "store")))
-        self.stranger = Ledger(open_store(str(home / "store")), self.records, Statements(notary))
+        self.records = rig.records
+        self.stranger = Ledger(rig.store, self.records, Statements(notary))
+
+    def content(self, what: str) -> bytes:
+        """The bytes that the store has about the order."""
+        return self.rig.contents.objects[path(what, self.ticket)][0]
+
+    def overwrite(self, what: str, content: bytes) -> None:
+        """Have others there."""
+        self.rig.contents.objects[path(what, self.ticket)] = content, clock.time()
 
     async def outcome(self) -> Made:
-        return await asyncio.wait_for(self.rig.engine.wait(self.ticket), 30)
+        return await asyncio.wait_for(self.rig.engine.wait(self.ticket), 100)
 
     async def attempt(self, number: int) -> Task:
         """This attempt, once the service has offered it."""
-        return await asyncio.wait_for(self.rig.attempt(self.ticket, number), 10)
+        return await asyncio.wait_for(self.rig.attempt(self.ticket, number), 100)
 
 
-def with_order(
-    home: Path, monkeypatch: pytest.MonkeyPatch, test: Callable[[Scene], Awaitable[None]], lease_s: float = 0.5
-) -> None:
-    """Run a test about an order of a service with such leases."""
-    monkeypatch.setattr("service.engine.farm.pending.LEASE_S", lease_s)
-    Keyring(home / "keys").signer()
+def with_order(home: Path, test: Callable[[Scene], Awaitable[None]]) -> None:
+    """Run a test about an order of a service."""
 
     async def run(rig: Rig) -> None:
+        Keyring(home / "keys").signer()
         news: list[Any] = []
         ticket = await rig.engine.submit(Order(WANTED), news.append)
         await test(Scene(rig, home, news, ticket, await rig.task(ticket)))
@@ -210,25 +216,23 @@ def with_order(
     with_rig(home, run)
 
 
-def test_forged_files_neither_end_an_order_nor_keep_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_forged_files_neither_end_an_order_nor_keep_it(tmp_path: Path) -> None:
     async def test(scene: Scene) -> None:
         await by(scene.stranger, scene.task)
         for name in ("strange", "a.b.c", f"{scene.ticket}.x"):
             await scene.records.put(path("claims", name), {})
-        (scene.folder / "claims" / scene.ticket).write_bytes(b"[")
+        scene.overwrite("claims", b"[")
         waiting = asyncio.create_task(scene.outcome())
-        await asyncio.sleep(1.0)
+        await asyncio.sleep(2 * LEASE_S)
         assert not waiting.done()
         await scene.rig.makes(scene.task)
         assert (await waiting).program == b"program"
 
-    with_order(tmp_path, monkeypatch, test)
+    with_order(tmp_path, test)
 
 
 @pytest.mark.parametrize("is_reached", [True, False])
-def test_an_order_that_is_forged_all_over_again_and_again_ends(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_reached: bool
-) -> None:
+def test_an_order_that_is_forged_all_over_again_and_again_ends(tmp_path: Path, is_reached: bool) -> None:
     async def test(scene: Scene) -> None:
         async def forge() -> None:
             while True:
@@ -246,25 +250,23 @@ def test_an_order_that_is_forged_all_over_again_and_again_ends(
                 await waiting
         forging.cancel()
 
-    with_order(tmp_path, monkeypatch, test)
+    with_order(tmp_path, test)
 
 
-def test_old_signs_of_life_do_not_keep_the_order_of_a_worker_that_is_lost(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_old_signs_of_life_do_not_keep_the_order_of_a_worker_that_is_lost(tmp_path: Path) -> None:
     async def test(scene: Scene) -> None:
         ledger, task = scene.rig.ledger, scene.task
         assert await ledger.claim(task, "one")
         recorded: list[bytes] = []
         for beat in (1, 2):
             await ledger.beat(task, State("one", beat))
-            recorded.append((scene.folder / "claims" / scene.ticket).read_bytes())
+            recorded.append(scene.content("claims"))
             await asyncio.sleep(0.3)
 
         async def replay() -> None:
             while True:
                 for content in recorded:
-                    (scene.folder / "claims" / scene.ticket).write_bytes(content)
+                    scene.overwrite("claims", content)
                     await asyncio.sleep(0.05)
 
         replaying = asyncio.create_task(replay())
@@ -275,32 +277,32 @@ def test_old_signs_of_life_do_not_keep_the_order_of_a_worker_that_is_lost(
         await scene.rig.makes(again)
         assert (await scene.outcome()).program == b"program"
 
-    with_order(tmp_path, monkeypatch, test)
+    with_order(tmp_path, test)
 
 
-def test_what_has_passed_is_not_made_to_pass_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_has_passed_is_not_made_to_pass_again(tmp_path: Path) -> None:
     async def test(scene: Scene) -> None:
-        ledger, task, done = scene.rig.ledger, scene.task, scene.folder / "done" / scene.ticket
+        ledger, task = scene.rig.ledger, scene.task
         assert await ledger.claim(task, "one")
         await ledger.finish(task, Result("one", problem=PASSING))
-        old = done.read_bytes()
+        old = scene.content("done")
         waiting = asyncio.create_task(scene.outcome())
         again = await scene.attempt(2)
         assert await ledger.claim(again, "two")
         for beat in range(1, 20):
             await ledger.beat(again, State("two", beat))
-            done.write_bytes(old)
-            await asyncio.sleep(0.05)
+            scene.overwrite("done", old)
+            await asyncio.sleep(0.5)
         assert not waiting.done()
         assert {"stage": "retry", "attempt": 3} not in scene.news
         await ledger.finish(again, Result("two", problem=REFUSED))
         with pytest.raises(DiagnosticError):
             await waiting
 
-    with_order(tmp_path, monkeypatch, test, lease_s=3.0)
+    with_order(tmp_path, test)
 
 
-def test_an_order_that_somebody_changed_is_offered_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_order_that_somebody_changed_is_offered_as_it_was(tmp_path: Path) -> None:
     async def test(scene: Scene) -> None:
         changed = replace(scene.task, deadline_s=0.001)
         ledger = scene.rig.ledger
@@ -315,23 +317,21 @@ def test_an_order_that_somebody_changed_is_offered_as_it_was(tmp_path: Path, mon
         await scene.rig.makes(scene.task)
         assert (await waiting).program == b"program"
 
-    with_order(tmp_path, monkeypatch, test)
+    with_order(tmp_path, test)
 
 
-def test_a_worker_whose_claim_was_overwritten_is_known_by_its_signs_of_life(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_worker_whose_claim_was_overwritten_is_known_by_its_signs_of_life(tmp_path: Path) -> None:
     async def test(scene: Scene) -> None:
         ledger, task = scene.rig.ledger, scene.task
         assert await ledger.claim(task, "one")
         await scene.records.put(path("claims", scene.ticket), {"worker": "forged"})
-        for beat in range(1, 10):
+        for beat in range(1, 20):
             await ledger.beat(task, State("one", beat, ({"stage": f"stage {beat}"},) * beat))
             await asyncio.sleep(0.5)
-        assert {"stage": "stage 9"} in scene.news
+        assert {"stage": "stage 19"} in scene.news
         assert not [each for each in scene.news if each["stage"] == "retry"]
         await ledger.finish(task, Result("one", problem=REFUSED))
         with pytest.raises(DiagnosticError):
             await scene.outcome()
 
-    with_order(tmp_path, monkeypatch, test, lease_s=3.0)
+    with_order(tmp_path, test)
