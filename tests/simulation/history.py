@@ -29,7 +29,7 @@ _ASKS_S: Final = 2.0
 _STRIKES_S: Final = 5.0
 """What is asked for, and what strikes, comes within the first seconds."""
 _AT_ONCE_S: Final = 0.1
-_PATIENCE_S: Final = 300.0
+_PATIENCE_S: Final = 150.0
 """A job that has not ended so long after everything is well again is lost."""
 _RESTART_S: Final = 3.0
 _LOOK_S: Final = 0.5
@@ -80,7 +80,7 @@ class History:
         for task in done:
             task.result()
         until = asyncio.get_running_loop().time() + _PATIENCE_S
-        while not self._promises.have_ended and asyncio.get_running_loop().time() < until:
+        while not self._promises.are_decided and asyncio.get_running_loop().time() < until:
             await asyncio.sleep(_LOOK_S)
         for task in keeping:
             task.cancel()
@@ -121,7 +121,7 @@ class History:
     async def _ask(self, number: int) -> None:
         """Ask for a job, of whichever service lives."""
         chance = self._chance
-        kind: Kind = chance.choices(("good", "refused", "poison", "deadly"), (40, 2, 6, 1))[0]
+        kind: Kind = chance.choices(("good", "refused", "poison", "deadly"), (40, 2, 6, 2))[0]
         asked, job = graph(kind, chance.randint(1, 2)), f"{number:032x}"
         await asyncio.sleep(chance.random() * _ASKS_S)
         service = chance.choice([each for each in self._running.values() if isinstance(each, Service)])

@@ -65,15 +65,16 @@ class Promises:
                 self._breaks(f"{digest} has crashed {self._crashes[digest]} compiles")
 
     @property
-    def have_ended(self) -> bool:
-        """Whether every accepted job has ended."""
-        return all(job in self._ends for job in self.accepted)
+    def are_decided(self) -> bool:
+        """Whether every accepted job has ended, or a promise was broken before that."""
+        return bool(self.broken) or all(job in self._ends for job in self.accepted)
 
     def check(self, objects: Mapping[str, tuple[bytes, float]]) -> None:
         """Hold what every job came to against what was asked for. Broken with all that was not kept."""
         for job, (kind, digest) in self.accepted.items():
             if job not in self._ends:
-                self._breaks(f"the job {job} is lost")
+                if not self.broken:
+                    self._breaks(f"the job {job} is lost")
                 continue
             record = unsealed(self._ends[job]) or {}
             if record["state"] == "done":

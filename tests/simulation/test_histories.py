@@ -15,7 +15,7 @@ from .setting import simulated
 
 HISTORIES = 50
 """`make simulate` runs more."""
-WITHIN = 60
+WITHIN = 150
 """So many histories are enough to find any of the faults."""
 
 
