@@ -130,6 +130,7 @@ def test_what_no_worker_states_of_the_order_is_as_if_it_were_not_there(tmp_path:
         ledgers, task = Ledgers(tmp_path), order()
         await forge(ledgers)
         service = ledgers.of("shown")
+        assert await service.worker(task) == ""
         assert await service.state(task) is None
         assert await service.result(task) is None
         # It keeps no worker from the order.
@@ -154,6 +155,23 @@ def test_a_sign_of_life_is_good_for_minutes(tmp_path: Path) -> None:
         # How an order has ended is so for good.
         await ledgers.of("keys", behind_s=FRESH_S + 10).finish(task, Result("one", problem=REFUSED))
         assert await ledgers.service.result(task) is not None
+
+    asyncio.run(run())
+
+
+def test_an_order_that_was_begun_long_ago_is_nobody_elses_until_its_service_offers_it_again(tmp_path: Path) -> None:
+    async def run() -> None:
+        ledgers, task = Ledgers(tmp_path), order()
+        await ledgers.service.open(task)
+        assert await ledgers.of("keys", behind_s=FRESH_S + 10).claim(task, "dead")
+        assert await ledgers.service.worker(task) == "dead"
+        assert await ledgers.service.state(task) is None
+        assert not await ledgers.worker.claim(task, "one")
+        assert await ledgers.worker.take("one") is None
+        again = order(attempt=2)
+        await ledgers.service.close(again.id)
+        await ledgers.service.open(again)
+        assert await ledgers.worker.take("one") == again
 
     asyncio.run(run())
 

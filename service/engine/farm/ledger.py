@@ -147,7 +147,7 @@ class Ledger:
             task = await self.find(name)
             if task is None:
                 continue
-            if name in claimed and await self.state(task) is not None:
+            if name in claimed and await self.worker(task):
                 self._believed_at[name] = now
             elif await self.claim(task, worker):
                 return task
@@ -156,6 +156,14 @@ class Ledger:
     async def claim(self, task: Task, worker: str) -> bool:
         """Whether `worker` is the one that is at this task."""
         return await self._take("claim", task, State(worker))
+
+    async def worker(self, task: Task) -> str:
+        """Who is at a task, or was when it was lost; empty when nobody is.
+
+        A service finds that out, and where there is none, an order of its is not begun again and again.
+        """
+        content = await self._stated("claim", task, at_any_time=True)
+        return content["worker"] if content is not None else ""
 
     async def claimed(self) -> list[str]:
         """The tasks that somebody, worker or not, says to be at."""
@@ -171,7 +179,7 @@ class Ledger:
         await self._records.put(_path("claims", task.id), self._statements.signed("claim", _about(task), asdict(state)))
 
     async def state(self, task: Task) -> State | None:
-        """Who is at a task, and the last sign of life; None when nobody is."""
+        """The last sign of life of who is at a task, unless that was long ago."""
         content = await self._stated("claim", task)
         return State(**content) if content is not None else None
 
@@ -181,7 +189,8 @@ class Ledger:
 
     async def finished(self) -> list[str]:
         """The tasks of which somebody, worker or not, says how they have ended."""
-        return await self._records.names(_path("done"), _MOST)
+        # Of one with a dot, somebody replaces what is said: it is a lock.
+        return [name for name in await self._records.names(_path("done"), _MOST) if "." not in name]
 
     async def result(self, task: Task) -> Result | None:
         """How a task has ended."""
@@ -199,18 +208,22 @@ class Ledger:
         """State this about a task, unless somebody who is believed has; whether nobody had."""
 
         async def stands(found: Mapping[str, Any]) -> bool:
-            return self._believed(kind, task, found) is not None
+            return self._believed(kind, task, found, at_any_time=True) is not None
 
         def mine() -> dict[str, Any]:
             return self._statements.signed(kind, _about(task), asdict(stated))
 
         return await self._claims.take(_path(_FOLDERS[kind], task.id), mine, stands) is None
 
-    async def _stated(self, kind: Stated, task: Task) -> dict[str, Any] | None:
-        return self._believed(kind, task, await self._records.get(_path(_FOLDERS[kind], task.id)))
+    async def _stated(self, kind: Stated, task: Task, *, at_any_time: bool = False) -> dict[str, Any] | None:
+        record = await self._records.get(_path(_FOLDERS[kind], task.id))
+        return self._believed(kind, task, record, at_any_time=at_any_time)
 
-    def _believed(self, kind: Stated, task: Task, record: Mapping[str, Any] | None) -> dict[str, Any] | None:
-        content = self._statements.believed(kind, _about(task), _path(_FOLDERS[kind], task.id), record)
+    def _believed(
+        self, kind: Stated, task: Task, record: Mapping[str, Any] | None, *, at_any_time: bool
+    ) -> dict[str, Any] | None:
+        path = _path(_FOLDERS[kind], task.id)
+        content = self._statements.believed(kind, _about(task), path, record, at_any_time=at_any_time)
         if content is not None:
             del content["at"]
         return content

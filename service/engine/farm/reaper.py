@@ -95,8 +95,10 @@ class Reaper:
     async def _hear(self, pending: Pending) -> None:
         # A claim that somebody has put in the place of the worker's is replaced by the next sign of life.
         state = await self._ledger.state(pending.task)
+        worker = pending.worker or (state.worker if state is not None else await self._ledger.worker(pending.task))
+        if worker:
+            pending.begins(worker)
         if state is not None:
-            pending.begins(state.worker)
             pending.see(state)
 
     async def _reap(self, pending: Pending) -> None:
