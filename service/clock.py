@@ -8,51 +8,38 @@ from __future__ import annotations
 import secrets
 import time as machine
 from contextvars import ContextVar
-from typing import Final, Protocol
+from typing import Final
 
 
-class Clock(Protocol):
-    """Where time and chance come from."""
+class Clock:
+    """Those of the machine; a simulated one has others."""
 
     def monotonic(self) -> float:
         """Seconds since some moment, which never go back."""
-        ...
-
-    def time(self) -> float:
-        """Seconds since the epoch."""
-        ...
-
-    def token_hex(self, size: int) -> str:
-        """So many random bytes in hexadecimal digits: a name that nobody else has."""
-        ...
-
-
-class _Machine:
-    """The clock that there is where none was given."""
-
-    def monotonic(self) -> float:
         return machine.monotonic()
 
     def time(self) -> float:
+        """Seconds since the epoch."""
         return machine.time()
 
     def token_hex(self, size: int) -> str:
+        """So many random bytes in hexadecimal digits: a name that nobody else has."""
         return secrets.token_hex(size)
 
 
-given: Final[ContextVar[Clock]] = ContextVar("clock", default=_Machine())  # noqa: B039 (it has no state)
+given: Final[ContextVar[Clock]] = ContextVar("clock", default=Clock())  # noqa: B039 (it has no state)
 
 
 def monotonic() -> float:
-    """Seconds since some moment, by the clock here."""
+    """As the clock here has it."""
     return given.get().monotonic()
 
 
 def time() -> float:
-    """Seconds since the epoch, by the clock here."""
+    """As the clock here has it."""
     return given.get().time()
 
 
 def token_hex(size: int) -> str:
-    """So many random bytes in hexadecimal digits, by the chance here."""
+    """As the clock here has it."""
     return given.get().token_hex(size)

@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 
 from obstore.exceptions import GenericError
 
-from service.clock import given
+from service.clock import Clock, given
 
 T = TypeVar("T")
 
@@ -23,7 +23,7 @@ _GIVES_UP_S: Final = 1.0
 current: Final[ContextVar[Process | None]] = ContextVar("process", default=None)
 
 
-class Process:
+class Process(Clock):
     """Runs coroutines that go by its clock, which is `skew_s` ahead of that of others, and by `chance`."""
 
     def __init__(self, name: str, build: str, chance: Random, skew_s: float = 0.0) -> None:
