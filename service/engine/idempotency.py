@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Awaitable, Callable
 from functools import partial
 from hashlib import sha256
 from itertools import count
 from typing import Final
 
+from service import clock
 from service.identity.caller import caller
 from service.store.blobs import Blobs
 from service.store.records import Records
@@ -65,7 +65,7 @@ class Resubmissions:
 
     async def answered(self, body: Body, answer: bytes) -> Job:
         """A job that has come to `answer`: however often that is asked for, there is one for all in ANSWERED_S."""
-        key = f"{sha256(answer).hexdigest()}.{time.time() // ANSWERED_S:.0f}"
+        key = f"{sha256(answer).hexdigest()}.{clock.time() // ANSWERED_S:.0f}"
         return await self.by_key(body, key, partial(self._jobs.accept, body, answer))
 
     async def _once(self, body: Body, key: str, begin: Callable[[str], Awaitable[Job]]) -> Job:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections import OrderedDict
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Any, Final
 
+from service import clock
 from tensorkiln.errors import CrashedError, error_from_problem
 
 KNOWN_S: Final = 10.0
@@ -18,7 +18,7 @@ MAX_KNOWN: Final = 256
 class KnownCrashes:
     """The last MAX_KNOWN requests that came to a crash which the store remembered. `now` is in s."""
 
-    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, now: Callable[[], float] = clock.monotonic) -> None:
         self._now = now
         self._known: OrderedDict[str, tuple[float, dict[str, Any]]] = OrderedDict()
 

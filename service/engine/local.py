@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable, Collection
 from typing import Any, Final
 
 import structlog
 
+from service import clock
 from service.lease import LEASE_S
 from service.sandbox.compile_header import CompileHeader, require_tuning
 from service.sandbox.control import Limits
@@ -67,7 +67,7 @@ class LocalEngine:
         """Carry an order out. What crashes is begun MAX_CRASHES times in all, wherever that happens, and then known."""
         attempts = Attempts(self._crashes, order.wanted.action.digest)
         has_crashed = False
-        until = time.monotonic() + self._limits.deadline_s + LEASE_S
+        until = clock.monotonic() + self._limits.deadline_s + LEASE_S
         while True:
             attempt = await attempts.begin()
             if isinstance(attempt, Crash):
@@ -76,7 +76,7 @@ class LocalEngine:
                 made = await self._made_by_another(order)
                 if made is not None:
                     return made
-                if time.monotonic() > until:
+                if clock.monotonic() > until:
                     raise UnavailableError("Others have been at this compile for too long; send the request again.")
                 await asyncio.sleep(_LOOK_EVERY_S)
                 continue
@@ -105,7 +105,7 @@ class LocalEngine:
             raise await self._explained(order.wanted, error, attempts) from None
 
     async def _attempt(self, order: Order, attempts: int, tell: Tell) -> Made:
-        begin = time.monotonic()
+        begin = clock.monotonic()
         wanted = order.wanted
         try:
             answer = await self._sandbox.run(
@@ -116,7 +116,7 @@ class LocalEngine:
                 spending=order.cost.spending,
             )
         finally:
-            order.cost.seconds += time.monotonic() - begin
+            order.cost.seconds += clock.monotonic() - begin
         if wanted.action.tuned == MEASURE:
             require_tuning(answer)
         entry = await self._store(answer, [] if wanted.renaming is None else ["answer", "repeat"])

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
+from service import clock
 from service.observe.instruments import count_cache
 from service.sandbox.frames import Message
 from service.wire.hit_reasons import SAME_ACTION
@@ -84,11 +84,11 @@ class Lookup:
 
     async def respond(self, question: Message) -> Message:
         """The programs that the task asks for, if all are there. TensorkilnError when it or the store is not right."""
-        begin = time.monotonic()
+        begin = clock.monotonic()
         try:
             return await self._respond(question)
         finally:
-            self.waited_s += time.monotonic() - begin
+            self.waited_s += clock.monotonic() - begin
 
     async def _respond(self, question: Message) -> Message:
         prepared = await believed(partial(Prepared.from_message, salt=self._salt), question)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from typing import Final, TypeVar
 
+from service import clock
 from service.fairness.turns import Turns
 from service.identity.tenancy import Tenancy
 from service.sandbox.control import Limits
@@ -60,7 +60,7 @@ class Reader:
         sandbox = self._compiler if _MODULE in body.content else self._sandbox
         try:
             async with self._turns.turn(len(body.content)) as turn:
-                begin = time.monotonic()
+                begin = clock.monotonic()
                 try:
                     answer = await sandbox.run(
                         kind,
@@ -73,7 +73,7 @@ class Reader:
                     return await believed(read, answer)
                 finally:
                     # Whoever waits for the store keeps no processor from others.
-                    turn.cost_s = time.monotonic() - begin - (0.0 if lookup is None else lookup.waited_s)
+                    turn.cost_s = clock.monotonic() - begin - (0.0 if lookup is None else lookup.waited_s)
         except TensorkilnError as error:
             if not needs_reproducer(error) or not self._tenancy.may_compile:
                 raise

@@ -83,7 +83,7 @@ def engine_of(
     epoch = f"{build().build_id}\n{settings.salt}"
     repeats = Repeats(records, blobs, epoch, settings.answer_memory_mib << 20, notary)
     answers = Answers(reading, compiles, repeats, tenancy, fairness, notary, readiness, seals=not is_farm)
-    job_records, bodies = JobRecords(store, records), Bodies(blobs, lambda: tenancy.owner, memory_limit)
+    job_records, bodies = JobRecords(records), Bodies(blobs, lambda: tenancy.owner, memory_limit)
     intake = Shares(settings.intake_mib << 20)
     work = JobWork(answers.make, job_records, blobs, bodies, fairness.jobs, intake, memory_limit)
     jobs = Jobs(work, job_records, blobs, bodies, settings.width + settings.queue)

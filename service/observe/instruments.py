@@ -78,7 +78,7 @@ for _cause in ("deadline", "memory", "file", "output"):
     SANDBOX_KILLS.labels(_cause)
 for _kind in ("blob", "record", "program", "answer", "crash", "attempt", "incomplete"):
     CACHE_CORRUPT.labels(_kind)
-for _kind in ("member", "claim", "beat", "result"):
+for _kind in ("member", "claim", "result"):
     FARM_REFUSED.labels(_kind)
 
 

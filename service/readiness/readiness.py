@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import shutil
 from collections.abc import Callable
-from secrets import token_hex
 from typing import Final
 
+from service import clock
 from service.sandbox.sandbox import Sandbox
 from service.store.leftovers import READINESS
 from service.store.location import FullStoreError, ObjectStore, directory_of
@@ -123,11 +123,11 @@ class StoreLook:
     def __init__(self, records: Records) -> None:
         self._records = records
         # Services that share a store do not read each other's.
-        self._path = f"{READINESS}{token_hex(8)}"
+        self._path = f"{READINESS}{clock.token_hex(8)}"
 
     async def look(self) -> Failure | None:
         """Why the store is of no use now; None when it is."""
-        written = {"value": token_hex(16)}
+        written = {"value": clock.token_hex(16)}
         try:
             await self._records.put(self._path, written)
             kept = await self._records.get(self._path) == written

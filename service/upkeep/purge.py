@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-import time
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
+from service import clock
 from service.store.crashes import FOLDER as CRASHES
 from service.store.evict import GRACE_S, remove
 from service.store.inventory import BLOBS, PROGRAMS, REQUESTS, Item, items, read
@@ -86,7 +86,7 @@ async def _records(store: ObjectStore, folder: str) -> AsyncGenerator[tuple[str,
 
 
 async def _old(store: ObjectStore, folder: str) -> AsyncGenerator[Item]:
-    before = time.time() - GRACE_S
+    before = clock.time() - GRACE_S
     async for item in items(store, folder):
         if item.used < before:
             yield item

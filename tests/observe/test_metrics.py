@@ -147,7 +147,7 @@ def test_no_label_holds_what_a_user_wrote(server: Server) -> None:
     assert "/artifacts/{digest}" in figures.values("route")
     assert "other" in figures.values("method")
     stored = {"blob", "record", "program", "answer", "crash", "attempt", "incomplete"}
-    assert figures.values("kind") <= {*TASKS, *stored, "member", "claim", "beat", "result"}
+    assert figures.values("kind") <= {*TASKS, *stored, "member", "claim", "result"}
 
 
 def test_labels_come_from_sets_that_are_known() -> None:

@@ -130,7 +130,7 @@ def test_a_farm_answers_beside_it(tmp_path: Path, make: Make) -> None:
         await rig.makes(await rig.task(ticket))
         assert (await asyncio.wait_for(rig.engine.wait(ticket), 20)).program == b"program"
 
-    with_rig(tmp_path, test)
+    with_rig(tmp_path, test, is_on_disk=True)
 
 
 ORDINARY: Final = (

@@ -24,7 +24,7 @@ JOB, ENDED = "0" * 32, "e" * 32
 async def stock(root: Path) -> tuple[Stocked, JobRecords]:
     """An open job that has said how far it is, an ended one, the sign of life of a service, a claim and a crash."""
     stocked = Stocked.at(root)
-    jobs = JobRecords(stocked.store, stocked.records)
+    jobs = JobRecords(stocked.records)
     record = JobRecord(JOB, await stocked.blobs.put(b"body"), time.time(), {}, owner="somebody")
     await jobs.write(record)
     await jobs.tell(record)

@@ -26,7 +26,7 @@ def test_upkeep_removes_what_kills_have_left_and_nothing_else(
 
     async def run() -> None:
         stocked = Stocked.at(tmp_path / "store")
-        jobs = JobRecords(stocked.store, stocked.records)
+        jobs = JobRecords(stocked.records)
         wanted = await stocked.save(1)
         for path in stocked.files():
             age(path, OLD_S)
