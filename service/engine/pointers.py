@@ -7,7 +7,7 @@ from typing import Final
 
 from tensorkiln.errors import TensorkilnError
 
-from .returned import nodes_of
+from .task_answers import nodes_of
 
 _MODULE: Final = "the module"
 # No graph has a node of more digits: what has is no node, and too long for `int`.

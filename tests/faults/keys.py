@@ -16,7 +16,7 @@ from typing import Any, Final
 from service.action import Action
 from service.sandbox.child import Outlet
 from service.sandbox.frames import Message
-from service.sandbox.jobs.prepare import prepare
+from service.sandbox.tasks.prepare import prepare
 from tensorkiln.canonical import canonicalize
 from tensorkiln.errors import TensorkilnError
 from tensorkiln.graph import Graph

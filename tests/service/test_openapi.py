@@ -9,7 +9,7 @@ import pytest
 import schemathesis
 from hypothesis import HealthCheck, settings
 
-from service.app import create_app
+from service.server.app import create_app
 from service.settings import Settings
 from tests.service.server import Server
 
@@ -62,7 +62,7 @@ def test_its_page_loads_nothing_from_elsewhere(server: Server) -> None:
     for path in loaded:
         assert path.startswith("/")
         assert server.http.get(path).status_code == 200
-    assert server.http.get("/docs/assets/../../service/app.py").status_code == 404
+    assert server.http.get("/docs/assets/../../service/server/app.py").status_code == 404
     assert server.http.get("/docs/assets/%2e%2e/core.py").status_code == 404
 
 
