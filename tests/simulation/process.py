@@ -90,7 +90,7 @@ class Process(Clock):
         delay_s = self.chance.random() * _MOST_DELAY_S
         if self.is_slow and self.chance.random() < 0.3:
             delay_s = self.chance.random() * _SLOW_S
-        # Half of the requests take their time before they are done, the others after that.
+        # A request may take its time before it is done, after that, both times, or never.
         if is_there == (self.chance.random() < 0.5):
             await asyncio.sleep(delay_s)
         await self.awake()
