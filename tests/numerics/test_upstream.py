@@ -5,8 +5,6 @@ What differs from it in the strategies' code is the strategies' fault; what both
 
 from __future__ import annotations
 
-import os
-
 import pytest
 
 from tensorkiln.dtypes import DType
@@ -17,9 +15,8 @@ from tests.emulated import TARGET, Emulation
 from .cases import CHAINS, Case, chain_for, compare, graph_for
 from .cases.drawn import for_each_of, parametrize
 from .cases.kinds import variants
+from .cases.turns import EXAMPLES
 
-EXAMPLES = int(os.environ.get("KILN_EXAMPLES", "1"))
-"""How many graphs are drawn for a variant."""
 ON_A_GPU = ("softmax", "convolution_by_movement", "scatter_of_computed", "attention", "gather_of_computed")
 
 
