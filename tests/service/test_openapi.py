@@ -11,9 +11,10 @@ from hypothesis import HealthCheck, settings
 
 from service.server.app import create_app
 from service.settings import Settings
+from tests.faults.size import sized
 from tests.service.server import Server
 
-EXAMPLES = 25
+EXAMPLES = sized(10, 25)
 
 # A graph that the schema allows is seldom a valid one: the rules between its nodes are beyond a schema.
 REFUSALS = ["2xx", 400, 404, 413, 422]
