@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format report-page browser lock wheelhouse dist docs bench bench-peers conformance serve farm faults fuzz clean
+.PHONY: help setup demo test check format report-page browser lock wheelhouse dist docs bench bench-peers conformance serve farm faults fuzz simulate clean
 
 help: ## what the targets do
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -85,6 +85,10 @@ SECONDS ?= 600
 SEED ?= 1
 fuzz: $(STAMP) ## composed graphs for SECONDS=600 from SEED=1, against the reference and without fusion
 	$(BIN)/python -m tests.fuzz run --seconds $(SECONDS) --seed $(SEED)
+
+HISTORIES ?= 100000
+simulate: $(STAMP) ## HISTORIES=100000 simulated histories of a farm from SEED=1, each promise held against each
+	$(BIN)/python -m tests.simulation --histories $(HISTORIES) --seed $(SEED)
 
 clean: ## remove the virtual environments and caches
 	rm -rf $(VENV) .peers .pytest_cache .ruff_cache .hypothesis

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 
-from .process.command import FAILED, main
 from .process.exit import end_process
+from .server.command import FAILED, main
 
 if __name__ == "__main__":
     status = main()

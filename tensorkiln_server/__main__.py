@@ -18,7 +18,7 @@ COMMANDS: Final = {
     "worker": "service.worker",
     "identity": "service.identity",
     "trust": "service.trust",
-    "scrub": "service.store.scrub",
+    "scrub": "service.upkeep.scrub",
     "passes": "passes",
 }
 _USAGE: Final = f"usage: python -m tensorkiln_server [{' | '.join(COMMANDS)}] [ARGUMENT...]"

@@ -57,7 +57,10 @@ class Distribution(LoadGroupScheduling):
         own = self._begun.get(node)
         if not own:
             waits = node is next(iter(self.assigned_work))
-            fresh = [file for file in files if file and not any(file is other for other in self._begun.values())]
+            # Most are over before the end, and most that are fresh come first: neither is looked at again and again.
+            files[:] = filter(None, files)
+            begun = {id(file) for file in self._begun.values()}
+            fresh = [file for file in files if id(file) not in begun]
             preferred = (file for file in fresh if waiting(next(iter(self.workqueue[file[0]]))) == waits)
             own = next(preferred, None) or next(iter(fresh), None) or max(files, key=len)
             self._begun[node] = own

@@ -15,25 +15,35 @@ LAYERS = {"tensorkiln": ROOT / "client/tensorkiln"} | {
     name: ROOT / name for name in ("dialect", "stablehlo", "passes", "service")
 }
 ORDER = tuple(LAYERS)
-PASSES: tuple[frozenset[str], ...] = tuple(
-    frozenset(level.split())
-    for level in (
-        *(
-            "codegen scalar",
-            "loops",
-            "trace",
-            "decompose fuse",
-            "layout",
-            "to_linalg",
-            "plan",
-            "schedule",
-            "emit",
-            "bounds",
-        ),
+LEVELS: dict[str, tuple[str, ...]] = {
+    "passes": (
+        "codegen scalar",
+        "loops",
+        "trace",
+        "decompose fuse",
+        "layout",
+        "to_linalg",
+        "plan",
+        "schedule",
+        "emit",
+        "bounds",
         "cpu gpu",
-    )
-)
-"""The folders of the compiler by levels: a folder imports those of lower levels only."""
+    ),
+    "service": (
+        "coding observe pages process wire",
+        "sandbox trust",
+        "store",
+        "identity",
+        "fairness readiness",
+        "engine http",
+        "routes upkeep worker",
+        "server",
+    ),
+}
+"""The folders of a package by levels: a folder imports those of lower levels only."""
+COMMAND = "__main__.py"
+"""What is run and imported by nobody; it may import every folder."""
+MAX_ROOT_FILES = 10
 MLIR = frozenset({"mlir", "torch_mlir"})
 MAX_LINES = 400
 
@@ -81,16 +91,15 @@ def modules_imported(path: Path, package: str) -> set[str]:
     return found & modules.keys() - {name for name, own in modules.items() if own == path}
 
 
-def _below(path: Path) -> Iterator[str]:
-    """What a file of the compiler imports of it, by the name right below `passes`."""
-    return (name.split(".")[1] for name in modules_imported(path, "passes") if "." in name)
+def _below(path: Path, package: str) -> set[str]:
+    """What a file of a package imports of it, by the names right below the package."""
+    return {name.split(".")[1] for name in modules_imported(path, package) if "." in name}
 
 
-def levels_of_passes() -> dict[str, int]:
-    """The level of every folder and module of the compiler; a module has that of the highest folder behind it."""
-    folder = LAYERS["passes"]
-    levels = {name: level for level, names in enumerate(PASSES) for name in names}
-    modules = {path.stem: {*_below(path)} - {path.stem} for path in sorted(folder.glob("*.py"))}
+def levels_of(package: str) -> dict[str, int]:
+    """The level of every folder and module of a package; a module has that of the highest folder behind it."""
+    levels = {name: level for level, names in enumerate(LEVELS[package]) for name in names.split()}
+    modules = {path.stem: _below(path, package) - {path.stem} for path in sorted(LAYERS[package].glob("*.py"))}
 
     def level(name: str) -> int:
         if name not in levels:
@@ -102,7 +111,7 @@ def levels_of_passes() -> dict[str, int]:
     return levels
 
 
-@pytest.mark.parametrize("package", ["tensorkiln", "dialect", "stablehlo", "passes"])
+@pytest.mark.parametrize("package", ORDER)
 def test_no_modules_import_each_other_in_a_circle(package: str) -> None:
     edges = {name: modules_imported(path, package) for name, path in modules_of(package).items()}
     # A tensor has the functions of tensors as methods.
@@ -110,20 +119,27 @@ def test_no_modules_import_each_other_in_a_circle(package: str) -> None:
     list(TopologicalSorter(edges).static_order())
 
 
-def test_the_compiler_has_no_folder_without_a_level() -> None:
-    folders = {path.parent.relative_to(LAYERS["passes"]).parts[0] for path in LAYERS["passes"].glob("*/*.py")}
-    assert folders == set[str]().union(*PASSES)
+@pytest.mark.parametrize("package", LEVELS)
+def test_every_folder_has_a_level(package: str) -> None:
+    folders = {path.parent.relative_to(LAYERS[package]).parts[0] for path in LAYERS[package].glob("*/*.py")}
+    assert folders == {name for names in LEVELS[package] for name in names.split()}
 
 
-def test_a_folder_of_the_compiler_imports_those_of_lower_levels_only() -> None:
-    levels = levels_of_passes()
+@pytest.mark.parametrize("package", LEVELS)
+def test_a_folder_imports_those_of_lower_levels_only(package: str) -> None:
+    levels = levels_of(package)
     wrong: dict[str, list[str]] = {}
-    for path in python_files(LAYERS["passes"]):
-        folder, *inner = path.relative_to(LAYERS["passes"]).parts
-        found = {name for name in _below(path) if inner and name != folder}
-        if bad := sorted(name for name in found if levels[name] >= levels[folder]):
+    for path in python_files(LAYERS[package]):
+        folder, *inner = path.relative_to(LAYERS[package]).parts
+        if not inner or path.name == COMMAND:
+            continue
+        if bad := sorted(n for n in _below(path, package) - {folder} if levels[n] >= levels[folder]):
             wrong[str(path.relative_to(ROOT))] = bad
     assert wrong == {}
+
+
+def test_the_root_of_the_service_has_few_files() -> None:
+    assert len(list(LAYERS["service"].glob("*.py"))) <= MAX_ROOT_FILES
 
 
 def test_only_the_seam_imports_the_bindings() -> None:

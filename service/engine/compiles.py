@@ -10,20 +10,20 @@ from typing import Any
 from service.action import Action
 from service.fairness.lane import Turn
 from service.fairness.turns import Turns
-from service.http.hit_reasons import SAME_ACTION
 from service.identity.caller import caller
 from service.identity.tenancy import Tenancy
 from service.observe.instruments import count_cache
 from service.sandbox.spending import Spending
 from service.store.blobs import Blobs
 from service.store.programs import MEASURE, Entry, Miss, Programs
+from service.wire.hit_reasons import SAME_ACTION
 from tensorkiln.errors import InfrastructureError, UnavailableError
 
 from .first_turn import FirstTurns, Overtaken
 from .flights import Flights
 from .misses import DAMAGED, NOT_READ, Misses
 from .order import Cost, Made, Order, Rendered, Wanted
-from .protocol import CompileEngine, News, Tell, carry_out
+from .protocol import CompileEngine, News, Tell
 from .tunings import Tunings, to_measure
 
 
@@ -189,7 +189,7 @@ async def _counted(engine: CompileEngine, order: Order, tell: Tell) -> Made:
         tell(news)
 
     try:
-        return await carry_out(engine, order, telling)
+        return await engine.make(order, telling)
     except UnavailableError as error:
         if not has_begun or attempts(error):
             raise

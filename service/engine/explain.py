@@ -7,12 +7,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from service.action import Action
-from service.http.explanation import Components, Difference, ExplainedAction, Explanation
-from service.http.hit_reasons import SAME_ACTION, SAME_REQUEST
 from service.identity.tenancy import Tenancy
 from service.store.nearest import Neighbour, shown
 from service.store.programs import Miss, Programs
+from service.wire.explanation import Components, Difference, ExplainedAction, Explanation
+from service.wire.hit_reasons import SAME_ACTION, SAME_REQUEST
 from tensorkiln.errors import NotFoundError
+from tensorkiln.spec import CacheInfo
 
 from .misses import NOT_READ, Misses, miss_of, missed
 from .tunings import Tunings
@@ -20,37 +21,39 @@ from .tunings import Tunings
 _SALT: Final = "salt"
 
 
-async def explain(
-    actions: Sequence[Action],
-    *,
-    is_repeated: bool,
-    with_dumps: bool,
-    tenancy: Tenancy,
-    programs: Programs,
-    misses: Misses,
-    tunings: Tunings,
-) -> Explanation:
-    """Each of `actions`: its components, whether its program is stored, and what is nearest to it if not.
+class Explain:
+    """Looks actions up among `programs`. Nothing is said about the store to a caller who may not read it."""
 
-    `is_repeated` is whether the same request has an answer that it would be given again. Nothing is said about the
-    store to a caller who may not read it.
-    """
-    hit = SAME_REQUEST if is_repeated else SAME_ACTION
+    def __init__(self, tenancy: Tenancy, programs: Programs, misses: Misses, tunings: Tunings) -> None:
+        self._tenancy = tenancy
+        self._programs = programs
+        self._misses = misses
+        self._tunings = tunings
 
-    async def one(asked: Action) -> ExplainedAction:
+    async def all(self, actions: Sequence[Action], is_repeated: bool, *, with_dumps: bool) -> Explanation:
+        """Each of `actions`: its components, whether its program is stored, and what is nearest to it if not.
+
+        `is_repeated` is whether the same request has an answer that it would be given again.
+        """
+        hit = SAME_REQUEST if is_repeated else SAME_ACTION
+        explained = (self._one(action, hit, with_dumps) for action in actions)
+        return Explanation(actions=tuple(await asyncio.gather(*explained)))
+
+    async def _one(self, asked: Action, hit: CacheInfo, with_dumps: bool) -> ExplainedAction:
+        reads_store = self._tenancy.reads_store
         try:
-            action = (await tunings.settled(asked) if tenancy.reads_store else None) or asked
+            action = (await self._tunings.settled(asked) if reads_store else None) or asked
         except NotFoundError as error:
             lacking = Components.model_validate(shown(asked))
             return ExplainedAction(digest=asked.digest, components=lacking, stored=False, cache=missed(error.message))
         components = Components.model_validate(shown(action))
-        if not tenancy.reads_store:
+        if not reads_store:
             return ExplainedAction(digest=action.digest, components=components, stored=False, cache=NOT_READ)
-        found = await programs.find(action, with_dumps=with_dumps)
+        found = await self._programs.find(action, with_dumps=with_dumps)
         if not isinstance(found, Miss):
             return ExplainedAction(digest=action.digest, components=components, stored=True, cache=hit)
-        neighbour = await misses.neighbour(action, found)
-        is_stored = with_dumps and not isinstance(await programs.find(action, with_dumps=False), Miss)
+        neighbour = await self._misses.neighbour(action, found)
+        is_stored = with_dumps and not isinstance(await self._programs.find(action, with_dumps=False), Miss)
         return ExplainedAction(
             digest=action.digest,
             components=components,
@@ -58,8 +61,6 @@ async def explain(
             cache=miss_of(found, neighbour),
             differences=_differences(shown(action), neighbour),
         )
-
-    return Explanation(actions=tuple(await asyncio.gather(*map(one, actions))))
 
 
 def _differences(mine: Mapping[str, Any], neighbour: Neighbour | None) -> tuple[Difference, ...]:

@@ -30,7 +30,7 @@ class _News(Generic[N]):
             listener(news)
         self._listeners.append(listener)
 
-    def leave(self, listener: Callable[[N], None]) -> None:
+    def remove(self, listener: Callable[[N], None]) -> None:
         self._listeners.remove(listener)
 
 
@@ -85,7 +85,7 @@ class Flights(Generic[T, N]):
                 return await asyncio.shield(flight.task)
         finally:
             flight.waiting -= 1
-            flight.news.leave(tell)
+            flight.news.remove(tell)
             if flight.waiting == 0 and not flight.task.done():
                 self._forget(flight)
                 flight.task.cancel()

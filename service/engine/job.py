@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import math
 import re
-import time
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final
 
+from service import clock
 from service.fairness.queue_time import QueueTime
 from service.identity.caller import Caller
 from service.identity.scopes import Scope
@@ -34,7 +34,7 @@ class Job:
         self.is_cancelled = self.is_failing = self.is_left = False
         self.news = asyncio.Event()
         self.queue_time = QueueTime()
-        self._accepted_at = time.monotonic()
+        self._accepted_at = clock.monotonic()
         if not record.events:
             self.happens("queued", {"attempt": record.attempt})
 
@@ -84,8 +84,8 @@ class Job:
         """How long it waited and how long it took in all, in milliseconds. `queue_ms` is what is recorded of it."""
         if self.task is None:
             # Nobody here has worked on it.
-            return queue_ms, (time.time() - self.record.accepted) * 1e3
-        total_ms = round((time.monotonic() - self._accepted_at) * 1e3, 3)
+            return queue_ms, (clock.time() - self.record.accepted) * 1e3
+        total_ms = round((clock.monotonic() - self._accepted_at) * 1e3, 3)
         # Of several targets, some may wait for the work of others.
         return min(self.queue_time.milliseconds, total_ms), total_ms
 

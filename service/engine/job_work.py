@@ -12,13 +12,13 @@ from structlog.contextvars import bind_contextvars
 from service.fairness.queue_time import begin_queue_time, queue_time
 from service.fairness.shares import Shares
 from service.fairness.turns import Turns
-from service.http.body import Body
 from service.identity.caller import Caller, acting_as
 from service.observe.traces import continuing
 from service.process.memory_limit import MemoryLimit
 from service.store.blobs import Blobs
 from service.store.bodies import Bodies
 from service.store.job_records import JobRecords
+from service.wire.body import Body
 from tensorkiln.errors import (
     InfrastructureError,
     LostWorkerError,
@@ -42,7 +42,8 @@ ROOM_S: Final = 10.0
 """So long a job waits for requests to give back what they hold, with a turn that others would want."""
 
 T = TypeVar("T")
-Tell: TypeAlias = Callable[[dict[str, Any]], None]
+News: TypeAlias = dict[str, Any]
+Tell: TypeAlias = Callable[[News], None]
 Work: TypeAlias = Callable[[Body, Tell], Awaitable[bytes]]
 
 DEFECT: Final = TensorkilnError("The service has a defect; its log tells where.")

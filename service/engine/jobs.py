@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections import Counter
 from collections.abc import AsyncGenerator, Coroutine
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from secrets import token_hex
 from typing import Any, Final
 
 import structlog
 from structlog.contextvars import bind_contextvars
 
+from service import clock
 from service.fairness.threshold import is_fair
-from service.http.body import Body
 from service.identity.caller import Caller, caller
 from service.lease import BEAT_S
 from service.observe.traces import traceparent
@@ -25,6 +23,7 @@ from service.store.blobs import Blobs
 from service.store.bodies import Bodies
 from service.store.job_records import Event, JobRecord, JobRecords
 from service.store.location import FullStoreError
+from service.wire.body import Body
 from tensorkiln.errors import LostWorkerError, NotFoundError, RateLimitedError, UnavailableError
 
 from .job import Job, follow
@@ -51,7 +50,7 @@ class Jobs:
         self._blobs = blobs
         self._bodies = bodies
         self._most = most
-        self._owner = token_hex(16)
+        self._owner = clock.token_hex(16)
         self._jobs: dict[str, Job] = {}
         # Those that are not begun, with their tenants.
         self._accepting: dict[str, str] = {}
@@ -102,7 +101,7 @@ class Jobs:
             raise UnavailableError("The service is shutting down.")
         if answer is None:
             self._require_room(caller())
-        identifier, who = identifier or token_hex(16), caller()
+        identifier, who = identifier or clock.token_hex(16), caller()
         bind_contextvars(job=identifier)
         # It takes its room at once. Until it is begun, a record of ours that nobody has is not one that was lost:
         # whoever asks may leave now.
@@ -114,7 +113,7 @@ class Jobs:
 
     async def _accepted(self, identifier: str, who: Caller, body: Body, answer: bytes | None) -> Job:
         digest = await self._bodies.put(body, durable=answer is None)
-        begun = time.time()
+        begun = clock.time()
         record = JobRecord(identifier, digest, begun, who.to_record(), owner=self._owner)
         # With its answer, it has no turn to wait for.
         queue_ms = None if answer is None else 0.0
@@ -296,7 +295,7 @@ class Jobs:
         alive: dict[str, bool] = {}
         self._others = {each: owner for each, owner in self._others.items() if each in opened}
         gone = [each for each, job in self._jobs.items() if each not in opened and not job.is_over]
-        left = opened - self._jobs.keys() - self._accepting.keys()
+        left = sorted(opened - self._jobs.keys() - self._accepting.keys())
         looks = {each: partial(self._give_up, each) for each in gone}
         looks |= {each: partial(self._take_up, each, alive) for each in left}
         self._put_off &= looks.keys()

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import time
 from collections import OrderedDict
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Any, Final
 
+from service import clock
 from tensorkiln.errors import CrashedError, error_from_problem
 
-TOLD_S: Final = 10.0
+KNOWN_S: Final = 10.0
 """Seconds after which the store is asked again: it forgets crashes, and an operator may remove them from it."""
 MAX_KNOWN: Final = 256
 
@@ -18,14 +18,14 @@ MAX_KNOWN: Final = 256
 class KnownCrashes:
     """The last MAX_KNOWN requests that came to a crash which the store remembered. `now` is in s."""
 
-    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, now: Callable[[], float] = clock.monotonic) -> None:
         self._now = now
         self._known: OrderedDict[str, tuple[float, dict[str, Any]]] = OrderedDict()
 
     @contextmanager
-    def told_again(self, request: str) -> Generator[None]:
+    def raising_known(self, request: str) -> Generator[None]:
         """A block that answers a request. CrashedError, instead of the block, when that is what it would come to."""
-        self._tell(request)
+        self._raise(request)
         try:
             yield
         except CrashedError as error:
@@ -38,14 +38,14 @@ class KnownCrashes:
         self._known.pop(request, None)
         self._known[request] = now, error.to_problem()
         for known, (since, _) in tuple(self._known.items()):
-            if len(self._known) <= MAX_KNOWN and now - since < TOLD_S:
+            if len(self._known) <= MAX_KNOWN and now - since < KNOWN_S:
                 break
             del self._known[known]
 
-    def _tell(self, request: str) -> None:
+    def _raise(self, request: str) -> None:
         since, problem = self._known.get(request, (0.0, None))
         if problem is None:
             return
-        if self._now() - since < TOLD_S:
+        if self._now() - since < KNOWN_S:
             raise error_from_problem(problem)
         del self._known[request]

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable, Collection
-from secrets import token_hex
 from typing import Any, Final
 
 import structlog
 
+from service import clock
 from service.lease import LEASE_S
+from service.sandbox.compile_header import CompileHeader, require_tuning
 from service.sandbox.control import Limits
 from service.sandbox.frames import Message
 from service.sandbox.sandbox import Sandbox
@@ -23,8 +23,7 @@ from tensorkiln.errors import CrashedError, TensorkilnError, UnavailableError, e
 
 from .order import Made, Order, Rendered, Wanted
 from .protocol import Tell
-from .reproducer import compile_reproducer, needs_reproducer, with_reproducer
-from .stated import Stated, require_tuning
+from .reproducer import compile_reproducer, needs_reproducer, with_details, with_reproducer
 
 _LOOK_EVERY_S: Final = 0.1
 """How often is seen what has come of a compile that others are at."""
@@ -48,7 +47,6 @@ class LocalEngine:
         self._blobs = blobs
         self._programs = programs
         self._crashes = crashes
-        self._making: dict[str, asyncio.Task[Made]] = {}
 
     async def start(self) -> None:
         """The sandbox is started by whoever made it."""
@@ -61,41 +59,15 @@ class LocalEngine:
         """All that may be: they are begun at once."""
         return most
 
-    async def submit(self, order: Order, tell: Tell) -> str:
-        """Begin at once."""
-        ticket = token_hex(8)
-        self._making[ticket] = asyncio.create_task(self.make(order, tell))
-        return ticket
-
-    async def wait(self, ticket: str) -> Made:
-        """As the protocol has it."""
-        making = self._making[ticket]
-        try:
-            return await asyncio.shield(making)
-        finally:
-            if making.done():
-                self._making.pop(ticket, None)
-            # Its error has this frame in its traceback: it would hold itself, and the order.
-            del making
-
-    async def cancel(self, ticket: str) -> None:
-        """End its process."""
-        making = self._making.pop(ticket, None)
-        if making is not None:
-            making.cancel()
-            await asyncio.wait([making])
-
     async def close(self) -> None:
-        """End what is under way."""
-        for ticket in tuple(self._making):
-            await self.cancel(ticket)
+        """Orders end with whoever waits for them; what is said of them is written."""
         await self._crashes.settle()
 
     async def make(self, order: Order, tell: Tell) -> Made:
         """Carry an order out. What crashes is begun MAX_CRASHES times in all, wherever that happens, and then known."""
         attempts = Attempts(self._crashes, order.wanted.action.digest)
         has_crashed = False
-        until = time.monotonic() + self._limits.deadline_s + LEASE_S
+        until = clock.monotonic() + self._limits.deadline_s + LEASE_S
         while True:
             attempt = await attempts.begin()
             if isinstance(attempt, Crash):
@@ -104,7 +76,7 @@ class LocalEngine:
                 made = await self._made_by_another(order)
                 if made is not None:
                     return made
-                if time.monotonic() > until:
+                if clock.monotonic() > until:
                     raise UnavailableError("Another attempt at this compile takes too long; send the request again.")
                 await asyncio.sleep(_LOOK_EVERY_S)
                 continue
@@ -133,7 +105,7 @@ class LocalEngine:
             raise await self._explained(order.wanted, error, attempts) from None
 
     async def _attempt(self, order: Order, attempts: int, tell: Tell) -> Made:
-        begin = time.monotonic()
+        begin = clock.monotonic()
         wanted = order.wanted
         try:
             answer = await self._sandbox.run(
@@ -144,7 +116,7 @@ class LocalEngine:
                 spending=order.cost.spending,
             )
         finally:
-            order.cost.seconds += time.monotonic() - begin
+            order.cost.seconds += clock.monotonic() - begin
         if wanted.action.tuned == MEASURE:
             require_tuning(answer)
         entry = await self._store(answer, [] if wanted.renaming is None else ["answer", "repeat"])
@@ -185,12 +157,12 @@ class LocalEngine:
         _log.warning("a compile failed", code=error.code, digest=digest, stage=stage, attempt=attempts)
         if not needs_reproducer(error):
             return error
-        told = await with_reproducer(error, compile_reproducer(wanted.graph, wanted.action), self._blobs)
-        return type(told)(told.message, pointers=told.pointers, details={**told.details, "attempts": attempts})
+        explained = await with_reproducer(error, compile_reproducer(wanted.graph, wanted.action), self._blobs)
+        return with_details(explained, attempts=attempts)
 
     async def _store(self, answer: Message, besides: Collection[str]) -> Entry:
         """Keep the bytes of a compile, whose own word about their digests is not taken; `besides` must be there too."""
-        made = Stated.of(answer.header)
+        made = CompileHeader.of(answer.header)
         stated = {f"artifact:{digest}": digest for digest in made.artifacts}
         stated |= {f"dump:{stage}": digest for stage, digest in made.stages.items()}
         parts = answer.parts
@@ -207,9 +179,7 @@ class LocalEngine:
 
 def _final(crash: Crash, **more: bool) -> TensorkilnError:
     """The end of an order whose attempts, and those of others like it, have all crashed."""
-    error = error_from_problem(crash.problem)
-    details = {**error.details, "attempts": MAX_CRASHES, **more}
-    return type(error)(error.message, pointers=error.pointers, details=details)
+    return with_details(error_from_problem(crash.problem), attempts=MAX_CRASHES, **more)
 
 
 def _stages(tell: Tell) -> Callable[[str], None]:

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
-from service.http.hit_reasons import SAME_ACTION
+from service import clock
 from service.observe.instruments import count_cache
 from service.sandbox.frames import Message
+from service.wire.hit_reasons import SAME_ACTION
 from tensorkiln.errors import InfrastructureError, RateLimitedError
 
 from .compiles import Compiled, Compiles, Look
 from .order import Rendered, Wanted
 from .protocol import Tell
-from .returned import Prepared, asked_nothing, believed, rendered
+from .task_answers import Prepared, asked_nothing, believed, rendered
 
 LOOK_S: Final = 0.25
 """So long the store may take; then the process ends without an answer, which another writes when all is there."""
@@ -46,14 +46,18 @@ class Asked:
         found = [look.found for look in self.looks if look is not None and isinstance(look.found, Compiled)]
         return found if len(found) == len(self.looks) else ()
 
-    async def programs(self, compiles: Compiles, tell: Callable[[int], Tell]) -> Sequence[Compiled]:
-        """All programs; `tell` gives whom to tell what happens to the one at a position.
+    async def programs(self, compiles: Compiles, tell: Callable[[dict[str, Any]], None]) -> Sequence[Compiled]:
+        """All programs. `tell` gets the news of each, with its position as `target`.
 
         When one fails for good, the others are given up: nobody waits for them any more. What is to be asked for again
         finds more of them.
         """
+
+        def telling(target: int) -> Tell:
+            return lambda news: tell({**news, "target": target})
+
         found = zip(self.wanted, self.looks, strict=True)
-        making = (compiles.program(each, tell(place), look) for place, (each, look) in enumerate(found))
+        making = (compiles.program(each, telling(target), look) for target, (each, look) in enumerate(found))
         tasks = [asyncio.create_task(each) for each in making]
         try:
             return await asyncio.gather(*tasks)
@@ -69,22 +73,22 @@ class Asked:
 
 
 class Lookup:
-    """The service's part in a job `answer`, about actions that have `salt`, of which `compiles` knows the programs."""
+    """The service's part in a task `answer`, about actions that have `salt`, of which `compiles` knows the programs."""
 
     def __init__(self, salt: str, compiles: Compiles) -> None:
         self._salt = salt
         self._compiles = compiles
         self._asked: Asked | None = None
         self.waited_s = 0.0
-        """For so long the job has waited for the service."""
+        """For so long the task has waited for the service."""
 
     async def respond(self, question: Message) -> Message:
-        """The programs that the job asks for, if all are there. TensorkilnError when it or the store is not right."""
-        begin = time.monotonic()
+        """The programs that the task asks for, if all are there. TensorkilnError when it or the store is not right."""
+        begin = clock.monotonic()
         try:
             return await self._respond(question)
         finally:
-            self.waited_s += time.monotonic() - begin
+            self.waited_s += clock.monotonic() - begin
 
     async def _respond(self, question: Message) -> Message:
         prepared = await believed(partial(Prepared.from_message, salt=self._salt), question)
@@ -97,7 +101,7 @@ class Lookup:
         return to_render(asked.stored)
 
     def read(self, answer: Message) -> tuple[Asked, Answered | None]:
-        """What the request asks for, and its answer if that was there. CrashedError when the job is not right."""
+        """What the request asks for, and its answer if that was there. CrashedError when the task is not right."""
         if self._asked is None:
             raise asked_nothing()
         stored = self._asked.stored
@@ -110,7 +114,7 @@ class Lookup:
 
 
 def to_render(compiled: Sequence[Compiled]) -> Message:
-    """Programs as the job `render` takes them, less the renaming."""
+    """Programs as the task `render` takes them, less the renaming."""
     parts = {f"program:{position}": each.program for position, each in enumerate(compiled)}
     header = {
         "caches": [dict(each.cache) for each in compiled],

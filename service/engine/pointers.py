@@ -7,7 +7,7 @@ from typing import Final
 
 from tensorkiln.errors import TensorkilnError
 
-from .returned import UserNodes, nodes_of
+from .task_answers import UserNodes, nodes_of
 
 _WHOLE: Final = {"stablehlo": "the module", "builder": "the text"}
 # No graph has a node of more digits: what has is no node, and too long for `int`.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol, TypeAlias
 
@@ -31,34 +30,15 @@ class CompileEngine(Protocol):
         """How many orders are best given at a time now, of `most` that may be."""
         ...
 
-    async def submit(self, order: Order, tell: Tell) -> str:
-        """Take an order, whose news go to `tell`; the ticket to wait for it with.
+    async def make(self, order: Order, tell: Tell) -> Made:
+        """Carry an order out, whose news go to `tell`; given up when the caller is cancelled.
 
-        UnavailableError when it cannot be taken: then nothing is done about it.
+        The error that it ended with: CompileError of the compile's own, LostWorkerError when one worker after the other
+        was lost over it, UntrustedArtifactError when what workers make is not believed here, UnavailableError when it
+        cannot be taken.
         """
-        ...
-
-    async def wait(self, ticket: str) -> Made:
-        """What the order came to, or the error that it ended with: CompileError of the compile's own, LostWorkerError
-        when one worker after the other was lost over it, UntrustedArtifactError when what workers make is not believed
-        here. Asked once for every ticket.
-        """
-        ...
-
-    async def cancel(self, ticket: str) -> None:
-        """Give an order up: nobody waits for it any more."""
         ...
 
     async def close(self) -> None:
         """Take no more orders, and leave those that there are."""
         ...
-
-
-async def carry_out(engine: CompileEngine, order: Order, tell: Tell) -> Made:
-    """What `engine` makes of an order; given up when the caller is cancelled."""
-    ticket = await engine.submit(order, tell)
-    try:
-        return await engine.wait(ticket)
-    except asyncio.CancelledError:
-        await asyncio.shield(engine.cancel(ticket))
-        raise

@@ -61,4 +61,9 @@ async def with_reproducer(error: TensorkilnError, body: bytes, blobs: Blobs) -> 
     except UnavailableError as unavailable:
         _log.warning("a reproducer was not stored", reason=unavailable.message)
         return error
-    return type(error)(error.message, pointers=error.pointers, details={**error.details, "reproducer": digest})
+    return with_details(error, reproducer=digest)
+
+
+def with_details(error: TensorkilnError, **more: Any) -> TensorkilnError:
+    """`error`, with more details."""
+    return type(error)(error.message, pointers=error.pointers, details={**error.details, **more})

@@ -1,57 +1,58 @@
-"""Requests that are one job though they are sent again: by the key that they come with, or by what they came to."""
+"""A compile request becomes a job."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Awaitable, Callable
+from contextlib import ExitStack
 from functools import partial
-from hashlib import sha256
-from itertools import count
-from typing import Final
 
-from service.http.body import Body
-from service.store.blobs import Blobs
-from service.store.records import Records
-from service.trust.notary import Notary
+from structlog.contextvars import bind_contextvars
 
-from .flights import Flights
-from .idempotency import is_to_be_sent_again, job_id
+from service.fairness.turns import Fairness
+from service.identity.tenancy import Tenancy
+from service.wire.body import Body
+
+from .answers import Answers
+from .idempotency import Resubmissions
 from .job import Job
 from .jobs import Jobs
 
-ANSWERED_S: Final = 3600
-"""For so long a request that was answered at once is one job. Far shorter than what has ended is kept."""
-
 
 class Submissions:
-    """The jobs that `jobs` has for requests which may be sent again."""
+    """Has `jobs` accept what `answers` has no answer to yet; a request that is sent again is one of `resubmissions`."""
 
-    def __init__(self, jobs: Jobs, blobs: Blobs, records: Records, notary: Notary) -> None:
+    def __init__(
+        self, jobs: Jobs, resubmissions: Resubmissions, answers: Answers, fairness: Fairness, tenancy: Tenancy
+    ) -> None:
         self._jobs = jobs
-        self._blobs = blobs
-        self._records = records
-        self._notary = notary
-        self._flights: Flights[Job, None] = Flights()
+        self._resubmissions = resubmissions
+        self._answers = answers
+        self._fairness = fairness
+        self._tenancy = tenancy
+
+    async def submit(self, body: Body, key: str | None = None) -> Job:
+        """A job that comes to the answer of a compile request; over already when the request is a repeated one.
+
+        What the caller has sent with this `key` before is the same job. ForbiddenError for a caller who may have
+        nothing stored.
+        """
+        self._tenancy.require_compile()
+        begin = partial(self._submitted, body)
+        job = await (begin() if key is None else self._resubmissions.by_key(body, key, begin))
+        bind_contextvars(job=job.record.id)
+        return job
 
     async def close(self) -> None:
         """Give up what is under way."""
-        await self._flights.close()
+        await self._resubmissions.close()
 
-    async def by_key(self, body: Body, key: str, begin: Callable[[str], Awaitable[Job]]) -> Job:
-        """The job that the caller has for this body and `key`. `begin` makes one with an id, where there is none."""
-        return await self._flights.join(job_id(body, key), lambda _: self._once(body, key, begin))
-
-    async def answered(self, body: Body, answer: bytes) -> Job:
-        """A job that has come to `answer`: however often that is asked for, there is one for all in ANSWERED_S."""
-        key = f"{sha256(answer).hexdigest()}.{time.time() // ANSWERED_S:.0f}"
-        return await self.by_key(body, key, partial(self._jobs.accept, body, answer))
-
-    async def _once(self, body: Body, key: str, begin: Callable[[str], Awaitable[Job]]) -> Job:
-        for again in count():
-            identifier = job_id(body, key, again)
-            job = await self._jobs.known(identifier)
-            if job is None:
-                return await begin(identifier)
-            if not await is_to_be_sent_again(job, self._blobs, self._records, self._notary):
-                return job
-        raise AssertionError("count() has no end")
+    async def _submitted(self, body: Body, identifier: str | None = None) -> Job:
+        answer = await self._answers.repeated(body)
+        if answer is not None:
+            return await self._resubmissions.answered(body, answer)
+        with ExitStack() as counted:
+            counted.enter_context(self._fairness.request())
+            job = await self._jobs.accept(body, identifier=identifier)
+            if job.task is not None:
+                until_its_end = counted.pop_all()
+                job.task.add_done_callback(lambda _: until_its_end.close())
+        return job

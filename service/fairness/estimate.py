@@ -1,10 +1,10 @@
-"""What a job will cost, by what jobs of its size have cost before."""
+"""What a task will cost, by what tasks of its size have cost before."""
 
 from __future__ import annotations
 
 from typing import Final
 
-# How much the newest job counts: about the last twenty are remembered.
+# How much the newest task counts: about the last twenty are remembered.
 _SHARE: Final = 0.1
 _FIRST_S: Final = 0.1
 
@@ -19,7 +19,7 @@ class Estimate:
         self._mean: dict[int, float] = {}
 
     def seconds(self, size: int) -> float:
-        """What a job of this size is expected to cost."""
+        """What a task of this size is expected to cost."""
         wanted = size.bit_length()
         for known in range(wanted, -1, -1):
             if known in self._mean:
@@ -27,6 +27,6 @@ class Estimate:
         return min(self._mean.values(), default=_FIRST_S)
 
     def learn(self, size: int, seconds: float) -> None:
-        """A job of this size has cost that."""
+        """A task of this size has cost that."""
         known = self._mean.setdefault(size.bit_length(), seconds)
         self._mean[size.bit_length()] = known + _SHARE * (seconds - known)

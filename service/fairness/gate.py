@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
+from service import clock
 from tensorkiln.errors import RateLimitedError
 
 from .budget import Budget
@@ -28,7 +28,7 @@ class Allowance:
 class Gate:
     """Counts requests and seconds by tenant. `clock` is in seconds."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, clock: Callable[[], float] = clock.monotonic) -> None:
         self._clock = clock
         self._in_flight: Counter[str] = Counter()
         self._budgets: dict[str, tuple[Budget, Allowance]] = {}

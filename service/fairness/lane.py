@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import math
-import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
+from service import clock
 from tensorkiln.errors import RateLimitedError, TensorkilnError, UnavailableError
 
 from .queue import FairQueue, Share, Waiting
@@ -87,18 +87,18 @@ class FairLane:
     def load(self) -> Load:
         """The lane at this moment."""
         oldest = self._queue.oldest()
-        return Load(len(self._queue), self._running, 0.0 if oldest is None else time.monotonic() - oldest)
+        return Load(len(self._queue), self._running, 0.0 if oldest is None else clock.monotonic() - oldest)
 
     @asynccontextmanager
     async def admit(self, share: Share, cost_s: float) -> AsyncGenerator[Turn]:
         """Wait for a turn that is estimated to cost `cost_s` seconds of work, and have it for the block."""
-        clock = queue_time()
-        with clock.with_more(waiting=1):
-            waiting = await self._turn(share, cost_s, clock)
-        begin = time.monotonic()
+        waited = queue_time()
+        with waited.with_more(waiting=1):
+            waiting = await self._turn(share, cost_s, waited)
+        begin = clock.monotonic()
 
         def end(turn: Turn) -> None:
-            turn.cost_s = turn.cost_s if turn.cost_s is not None else time.monotonic() - begin
+            turn.cost_s = turn.cost_s if turn.cost_s is not None else clock.monotonic() - begin
             self._end(waiting, turn.cost_s)
 
         turn = Turn(end, partial(self._on_spent, share.tenant))
@@ -107,7 +107,7 @@ class FairLane:
         finally:
             turn.end()
 
-    async def _turn(self, share: Share, cost_s: float, clock: QueueTime) -> Waiting[asyncio.Future[None]]:
+    async def _turn(self, share: Share, cost_s: float, waited: QueueTime) -> Waiting[asyncio.Future[None]]:
         has_to_wait = self._running >= self._width() or self._queue.is_full(share.tenant)
         if has_to_wait and len(self._queue) >= self._bounds.queue:
             self._make_room(share, cost_s)
@@ -115,14 +115,14 @@ class FairLane:
         waiting = self._queue.push(share, cost_s, future)
         self._dispatch()
         try:
-            await self._aging(future, share, clock)
+            await self._aging(future, share, waited)
         except BaseException:
             self._leave(waiting)
             raise
         return waiting
 
-    async def _aging(self, future: asyncio.Future[None], share: Share, clock: QueueTime) -> None:
-        """Wait for a turn, and refuse it when `clock` has counted `age_s`: what else a request has running is its own.
+    async def _aging(self, future: asyncio.Future[None], share: Share, waited: QueueTime) -> None:
+        """Wait for a turn, and refuse it when `waited` has counted `age_s`: what else a request has running is its own.
 
         Otherwise a request for more than the width would be refused some of it on an idle service.
         """
@@ -130,9 +130,9 @@ class FairLane:
             await future
             return
         age_s = math.inf if self._bounds.age_s is None else self._bounds.age_s
-        until = clock.seconds + age_s
+        until = waited.seconds + age_s
         while not future.done():
-            left_s = until - clock.seconds
+            left_s = until - waited.seconds
             if left_s <= 0:
                 raise self._refusal(share, "queue_age_s", age_s, age_s)
             look_s = min(max(left_s, _LOOK_AGAIN_S), _WIDER_S if self._may_widen else math.inf)
@@ -159,11 +159,11 @@ class FairLane:
 
     def _look_again(self) -> None:
         """There may be more room than when a job last came or ended. One of those who wait looks for all."""
-        if time.monotonic() - self._looked_at >= _WIDER_S:
+        if clock.monotonic() - self._looked_at >= _WIDER_S:
             self._dispatch()
 
     def _dispatch(self) -> None:
-        self._looked_at = time.monotonic()
+        self._looked_at = clock.monotonic()
         while self._running < self._width():
             waiting = self._queue.pop()
             if waiting is None:

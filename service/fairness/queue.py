@@ -7,10 +7,11 @@ them (P. Goyal, H. Vin, H. Cheng, "Start-time fair queueing", SIGCOMM 1996, with
 
 from __future__ import annotations
 
-import time
 from collections import deque
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
+
+from service import clock
 
 T = TypeVar("T")
 
@@ -30,7 +31,7 @@ class Waiting(Generic[T]):
     share: Share
     cost: float
     item: T
-    since: float = field(default_factory=time.monotonic)
+    since: float = field(default_factory=clock.monotonic)
 
 
 @dataclass(slots=True)

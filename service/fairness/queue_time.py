@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 
+from service import clock
 from tensorkiln.errors import DeadlineExceededError
 
 
@@ -17,7 +17,7 @@ class QueueTime:
     def __init__(self) -> None:
         self._seconds = 0.0
         self._waiting = self._running = 0
-        self._since = time.monotonic()
+        self._since = clock.monotonic()
         self._followed: set[QueueTime] = {self}
 
     @property
@@ -70,7 +70,7 @@ class QueueTime:
             self.add(other.seconds - before)
 
     def _settle(self) -> None:
-        now = time.monotonic()
+        now = clock.monotonic()
         if self._waiting and self._running <= 0:
             self._seconds += now - self._since
         self._since = now

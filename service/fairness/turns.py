@@ -1,4 +1,4 @@
-"""What the engine takes part in: requests are let in, and their jobs wait for their turns, for the current caller."""
+"""What the engine takes part in: requests are let in, and their tasks wait for their turns, for the current caller."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .queue_time import queue_time
 
 
 class Turns:
-    """Turns of one kind of job: those that compile, or those that only read and write.
+    """Turns of one kind of task: those that compile, or those that only read and write.
 
     Of one that is not `work`, whoever has a turn waits for others yet.
     """
@@ -35,7 +35,7 @@ class Turns:
 
     @asynccontextmanager
     async def turn(self, size: int) -> AsyncGenerator[Turn]:
-        """Wait until the caller's tenant has its turn for a job on this many bytes, and have it for the block.
+        """Wait until the caller's tenant has its turn for a task on this many bytes, and have it for the block.
 
         RateLimitedError or UnavailableError when it does not get one.
         """
@@ -66,11 +66,11 @@ class Fairness:
         # the others, so that it does not wait for the requests of a flood either.
         at_once = settings.tenant_concurrency or settings.concurrency
         here = replace(bounds, width=settings.concurrency + 1, tenant_width=min(at_once, settings.concurrency))
-        self.short_jobs = Turns(FairLane(here, self._gate.charge), tenant)
+        self.short_tasks = Turns(FairLane(here, self._gate.charge), tenant)
         # What was accepted waits as long as it takes; its costs are counted where they arise.
         accepted = Bounds(settings.width, settings.width + settings.queue, tenant_width=settings.tenant_concurrency)
         self.jobs = Turns(FairLane(accepted, width=width), tenant, work=False)
-        self.lanes = {"compiles": self.compiles, "short_jobs": self.short_jobs, "jobs": self.jobs}
+        self.lanes = {"compiles": self.compiles, "short_jobs": self.short_tasks, "jobs": self.jobs}
 
     @contextmanager
     def request(self) -> Generator[None]:

@@ -4,18 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
-
 from service.sandbox.levels import Level
+from service.wire.answers import Answer
 from tensorkiln.trust import KeySet, SignedRecord
 
 from .prewritten import Prewritten
-
-
-class Answer(BaseModel):
-    """A body of an answer."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class CompileAnswer(Answer):
@@ -23,17 +16,6 @@ class CompileAnswer(Answer):
 
     programs: tuple[Annotated[Any, Prewritten("tensorkiln.spec", "CompiledProgram")], ...]
     signatures: tuple[SignedRecord | None, ...] = ()
-
-
-class Phase(Answer):
-    """A stage that began, for the target at a position of the request; null for what is done for all of them.
-
-    `attempt` is there where a compile was begun once more.
-    """
-
-    stage: str
-    target: int | None = None
-    attempt: int | None = None
 
 
 class Isolation(Answer):
@@ -83,18 +65,3 @@ class CallerAnswer(Answer):
     tenant: str
     scopes: tuple[str, ...]
     is_local: bool
-
-
-class Problem(BaseModel):
-    """An error, as RFC 9457 has it. `code` is stable; `pointers` are JSON Pointers into the graph or the request."""
-
-    model_config = ConfigDict(frozen=True)
-
-    type: str
-    title: str
-    status: int
-    detail: str
-    code: str
-    retryable: bool
-    pointers: tuple[str, ...] = ()
-    details: dict[str, Any] = Field(default_factory=dict)

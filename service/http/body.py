@@ -6,7 +6,6 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from contextlib import suppress
-from dataclasses import dataclass
 from hashlib import sha256
 from io import BytesIO
 from typing import Final
@@ -15,6 +14,7 @@ from fastapi import Request
 from starlette.requests import ClientDisconnect
 
 from service.coding.decode import codings_of, decoded
+from service.wire.body import Body
 from tensorkiln.errors import LimitExceededError, RequestError, TensorkilnError, UnavailableError
 from tensorkiln.limits import MAX_BODY_BYTES
 
@@ -38,14 +38,6 @@ class SlowBodyError(RequestError):
     """The body did not arrive in time."""
 
     status = 408
-
-
-@dataclass(frozen=True, slots=True)
-class Body:
-    """A body and its SHA-256."""
-
-    content: bytes
-    digest: str
 
 
 async def read_body(request: Request, limit: int = MAX_BODY_BYTES) -> Body:

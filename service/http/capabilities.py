@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Final
 
@@ -11,6 +10,7 @@ from service.coding.limits import MAX_FRAMES, MAX_RATIO, MAX_WINDOW_BYTES
 from service.sandbox.control import Ready
 from service.sandbox.levels import Level
 from service.settings import Settings
+from service.wire.limits import MAX_BATCH, MAX_TARGETS
 from tensorkiln import compile_limits, limits
 from tensorkiln.architectures import ARCHITECTURES
 from tensorkiln.compiler_build import build
@@ -19,25 +19,14 @@ from tensorkiln.target import LEVELS
 from tensorkiln.trust import KeySet
 
 from .answers import Capabilities, Isolation
-from .limits import MAX_BATCH, MAX_TARGETS
 
 SCHEMA_VERSIONS = (1,)
 _ASSEMBLER: Final = "nvidia-nvjitlink"
 """What holds NVIDIA's assembler as a library: a compile may start no program, ptxas for one."""
 
 
-class Capable:
-    """What a service with these settings and this fork server can do; described when it is first asked for."""
-
-    def __init__(self, settings: Settings, ready: Ready) -> None:
-        self._describe = cache(lambda: _describe(settings, ready))
-
-    def described(self) -> Capabilities:
-        """The answer, but for the keys."""
-        return self._describe()
-
-
-def _describe(settings: Settings, ready: Ready) -> Capabilities:
+def described(settings: Settings, ready: Ready) -> Capabilities:
+    """What a service with these settings and this fork server can do, but for the keys."""
     # A private service is asked for no such thing, most often.
     from tensorkiln.custom import registered
     from tensorkiln.dtypes import DType

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from fastapi import Response
+
 from tensorkiln.errors import RequestError
 
 
@@ -9,6 +13,15 @@ class PreconditionFailedError(RequestError):
     """No ETag of If-Match is that of what is there."""
 
     status = 412
+
+
+def unchanged(known: str | None, needed: str | None, headers: Mapping[str, str]) -> Response | None:
+    """The answer to who has what these headers are of already: `known` is If-None-Match, `needed` If-Match.
+
+    The error of `require_match`.
+    """
+    require_match(needed, headers["ETag"])
+    return Response(status_code=304, headers=headers) if matches(known, headers["ETag"]) else None
 
 
 def require_match(header: str | None, etag: str) -> None:

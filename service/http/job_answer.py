@@ -7,8 +7,9 @@ from datetime import UTC, datetime
 from secrets import token_hex
 from typing import Final, Literal
 
-from service.http.answers import CompileAnswer, Phase, Problem
+from service.http.answers import CompileAnswer
 from service.store.job_records import JobRecord
+from service.wire.answers import Phase, Problem
 
 
 class JobAnswer(CompileAnswer):

@@ -7,11 +7,11 @@ from typing import Any, Final
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
-from service.identity.described import describe_credentials
+from service.wire.answers import Problem
+from service.wire.limits import MAX_BATCH, MAX_BUILDER_CHARACTERS, MAX_TARGETS
 from tensorkiln.limits import I64_MAX, MAX_SYMBOLS
 
-from .answers import Problem
-from .limits import MAX_BATCH, MAX_BUILDER_CHARACTERS, MAX_TARGETS
+from .credentials import describe_credentials
 from .openapi_examples import GROUPS, group_of
 
 _COMPONENTS: Final = "#/components/schemas/"

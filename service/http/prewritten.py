@@ -12,11 +12,13 @@ from pydantic import BaseModel, GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
+from service import wire
+
 
 class Prewritten:
     """Annotates what is not validated here, and is in the OpenAPI document what the model `name` of `module` is.
 
-    A `module` that begins with a dot is one beside this.
+    A `module` that begins with a dot is one of `service.wire`.
     """
 
     def __init__(self, module: str, name: str) -> None:
@@ -27,5 +29,5 @@ class Prewritten:
         return core_schema.any_schema()
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        model: type[BaseModel] = getattr(import_module(self._module, __package__), self._name)
+        model: type[BaseModel] = getattr(import_module(self._module, wire.__name__), self._name)
         return handler(model.__pydantic_core_schema__)

@@ -15,9 +15,10 @@ from starlette.responses import Response
 from starlette.routing import compile_path
 
 from service.coding.decode import CODINGS, CodingError
-from service.identity.challenge import refusal_headers
 from tensorkiln.errors import InfrastructureError, NotFoundError, RequestError, TensorkilnError, UnavailableError
 from tensorkiln.reasons import reason
+
+from .challenge import refusal_headers
 
 MEDIA_TYPE: Final = "application/problem+json"
 RETRY_AFTER_S: Final = 1

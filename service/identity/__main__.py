@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from service.process.startup_errors import read_settings
+from service.startup_errors import read_settings
 from tensorkiln.errors import TensorkilnError
 
 from .keyring import Keyring

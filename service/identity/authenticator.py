@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Final
 
 import structlog
 
-from service.settings import Settings
 from tensorkiln.errors import (
     ExpiredCredentialError,
     InvalidCredentialError,
     MissingCredentialError,
     RequestError,
-    UnavailableError,
 )
 
 from .caller import LOCAL, Caller
+from .issuer import Issuer
 from .key import PREFIX, parse_key
 from .keyring import Keyring
 
@@ -38,23 +38,23 @@ class MisdirectedError(RequestError):
 
 
 class Authenticator:
-    """Knows the callers by the keyring and the issuers of `settings`; `keyring` is that of the whole service.
+    """Knows the callers by `keyring` and by the tokens of `issuers`; one that `is_off` asks for no credential.
 
     UnavailableError when the keyring cannot be used.
     """
 
-    def __init__(self, settings: Settings) -> None:
-        self.keyring = Keyring(settings.identity_directory)
-        self._is_off = settings.auth == "off"
+    def __init__(self, keyring: Keyring, issuers: Sequence[Issuer], *, is_off: bool) -> None:
+        self.keyring = keyring
+        self._is_off = is_off
         self._tokens: Tokens | None = None
         self._has_told = False
         if not self._is_off:
             # Who asks for no credential does without what verifies tokens.
             from .tokens import Tokens
 
-            self._tokens = Tokens(settings.oidc, self.keyring.tenant)
+            self._tokens = Tokens(issuers, self.keyring.tenant)
             self.keyring.require_secret()
-        self._asks = not self._is_off and bool(settings.oidc or self.keyring.register.keys)
+        self._asks = not self._is_off and bool(issuers or self.keyring.register.keys)
 
     @property
     def asks(self) -> bool:
@@ -80,7 +80,7 @@ class Authenticator:
                 )
             if authorization is not None and not self._has_told:
                 self._has_told = True
-                _log.warning("a credential was sent and ignored: this service requires none")
+                _log.warning("a credential is sent and not looked at: this service asks for none")
             return LOCAL
         if authorization is None:
             raise MissingCredentialError("Send an API key or a token: `Authorization: Bearer …`.")
@@ -125,17 +125,3 @@ def is_loopback(host: str) -> bool:
         return False
     mapped = getattr(address, "ipv4_mapped", None)
     return (mapped or address).is_loopback
-
-
-def require_private_address(settings: Settings, host: str, uds: str | None) -> None:
-    """Say at the start whom the service serves. UnavailableError when it would serve strangers without asking."""
-    if Authenticator(settings).asks:
-        return
-    if uds is None and not is_loopback(host):
-        raise UnavailableError(
-            f"Without API keys or issuers of tokens the service listens on the loopback only, not on {host}: make a "
-            "key with `python -m tensorkiln_server identity make --tenant NAME`, or set KILN_OIDC."
-            if settings.auth == "auto"
-            else f"With KILN_AUTH=off the service listens on the loopback only, not on {host}."
-        )
-    _log.warning("no credential is required: every user of this machine is served", auth=settings.auth)

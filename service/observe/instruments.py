@@ -30,16 +30,16 @@ COMPILE_SECONDS: Final = Histogram(
 )
 JOB_SECONDS: Final = Histogram(
     "kiln_job_seconds",
-    "Seconds of one job of the sandbox, without its time in a queue.",
+    "Seconds of one task of the sandbox, without its time in a queue.",
     ("kind", "outcome"),
     registry=REGISTRY,
     buckets=_SECONDS,
 )
 SANDBOX_KILLS: Final = Counter(
-    "kiln_sandbox_kills_total", "Jobs that were killed at a limit of time or memory.", ("cause",), registry=REGISTRY
+    "kiln_sandbox_kills_total", "Tasks that were ended for what they used.", ("cause",), registry=REGISTRY
 )
 CRASHES: Final = Counter(
-    "kiln_crashes_total", "Jobs that died, or gave no valid answer.", ("signal", "stage"), registry=REGISTRY
+    "kiln_crashes_total", "Tasks that died, or gave no answer.", ("signal", "stage"), registry=REGISTRY
 )
 FORK_SERVER_RESTARTS: Final = Counter("kiln_fork_server_restarts_total", "Restarts of fork servers.", registry=REGISTRY)
 CACHE_REQUESTS: Final = Counter(
@@ -76,7 +76,7 @@ for _cause in ("deadline", "memory", "file", "output"):
     SANDBOX_KILLS.labels(_cause)
 for _kind in ("blob", "record", "program", "answer", "crash", "attempt", "incomplete"):
     CACHE_CORRUPT.labels(_kind)
-for _kind in ("member", "claim", "beat", "result"):
+for _kind in ("member", "claim", "result"):
     FARM_REFUSED.labels(_kind)
 
 

@@ -31,7 +31,7 @@ STAGES: Final = frozenset(
         *("lower", "entries", "translate", "codegen", "assemble", "inner"),
     )
 )
-"""The stages of every kind of job; a process under foreign control may name others."""
+"""The stages of every kind of task; a process under foreign control may name others."""
 _TARGETS: Final = frozenset({"cpu", "cuda", "rocm"})
 _METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 _RESOURCES: Final = frozenset({"memory", "file", "output"})
@@ -81,7 +81,7 @@ def outcome(error: BaseException | None) -> str:
 
 
 def cause(error: TensorkilnError) -> str:
-    """Why a job was ended: `deadline`, or the resource of which it took too much."""
+    """Why a task was ended: `deadline`, or the resource of which it took too much."""
     if not isinstance(error, ResourceExhaustedError):
         return "deadline"
     resource = error.details.get("resource")

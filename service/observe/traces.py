@@ -1,4 +1,4 @@
-"""Traces by OpenTelemetry: who is traced where, and the spans of jobs.
+"""Traces by OpenTelemetry: who is traced where, and the spans of tasks.
 
 Only OpenTelemetry's API is needed, which FastAPI brings along. Until its SDK is installed and configured every span
 here is one that is not recorded, and what is left is the id of the trace, for log lines.
@@ -67,8 +67,8 @@ def traced(headers: Mapping[str, str]) -> Generator[str]:
         context.detach(token)
 
 
-class JobTrace:
-    """The span of a job, which begins now, with one for each of its stages. Times are those of `perf_counter`."""
+class TaskTrace:
+    """The span of a task, which begins now, with one for each of its stages. Times are those of `perf_counter`."""
 
     def __init__(self, kind: str, target: str) -> None:
         self._tracer = trace.get_tracer(_SCOPE)
@@ -88,7 +88,7 @@ class JobTrace:
         span.end(self._at(end))
 
     def end(self, end: float, outcome: str) -> None:
-        """The job is over."""
+        """The task is over."""
         if outcome != labels.OK:
             self._span.set_attribute("error.type", outcome)
             self._span.set_status(StatusCode.ERROR)

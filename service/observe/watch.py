@@ -1,4 +1,4 @@
-"""One job of the sandbox as it is seen from outside: how long its stages took, and how it ended."""
+"""One task of the sandbox as it is seen from outside: how long its stages took, and how it ended."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from tensorkiln.errors import CrashedError, DeadlineExceededError, ResourceExhau
 
 from . import labels
 from .instruments import COMPILE_SECONDS, CRASHES, JOB_SECONDS, SANDBOX_KILLS
-from .traces import JobTrace
+from .traces import TaskTrace
 
 _FIRST: Final = "start"
 _COMPILE: Final = "compile"
 
 
 class Watch:
-    """Counts and traces a job while the block runs; a stage lasts until the next one begins.
+    """Counts and traces a task while the block runs; a stage lasts until the next one begins.
 
-    `kind` and `header` are those of the job, and `on_stage` is told what `begins` is told.
+    `kind` and `header` are those of the task, and `on_stage` is told what `begins` is told.
     """
 
     def __init__(self, kind: str, header: Mapping[str, Any], on_stage: Callable[[str], None]) -> None:
@@ -30,13 +30,13 @@ class Watch:
         self._stages: list[tuple[str, float]] = []
 
     def begins(self, stage: str) -> None:
-        """A stage begins, as the job says."""
+        """A stage begins, as the task says."""
         self._stages.append((labels.stage(stage), time.perf_counter()))
         self._on_stage(stage)
 
     def __enter__(self) -> Self:
         self._stages.append((_FIRST, time.perf_counter()))
-        self._trace = JobTrace(self._kind, self._target)
+        self._trace = TaskTrace(self._kind, self._target)
         return self
 
     def __exit__(

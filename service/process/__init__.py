@@ -1,1 +1,1 @@
-"""A process of the service: its command line, start, sockets, workers and end."""
+"""What every process of the service does: its memory, what it repeats, its end."""

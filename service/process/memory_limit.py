@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
+import resource
 from contextlib import suppress
+from pathlib import Path
 from typing import Final
 
-from service.sandbox.confine import MIB, resident_bytes
 from tensorkiln.errors import UnavailableError
 
+MIB: Final = 1 << 20
 ITSELF_MIB: Final = 96
 """What a process of the service has before its first request."""
-SMALL_BYTES: Final = 1 << 20
+SMALL_BYTES: Final = MIB
 """What is not asked about: the small requests of most callers are served on beside a few that are very large."""
 _LOOK_EVERY_S: Final = 0.1
 _M_MMAP_THRESHOLD: Final = -3  # malloc.h of glibc
@@ -31,7 +33,7 @@ class MemoryLimit:
         """UnavailableError unless there is room for `count` bytes more, or they are few."""
         if count <= SMALL_BYTES:
             return
-        resident = resident_bytes()
+        resident = _resident_bytes()
         if resident + count > self._most:
             raise UnavailableError(
                 f"The service has {resident // MIB} MiB in memory, and may have {self._most // MIB} MiB; send the "
@@ -57,3 +59,8 @@ def give_back_large_blocks() -> None:
     """
     with suppress(AttributeError):
         ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, MIB)
+
+
+def _resident_bytes() -> int:
+    """What this process has in memory (proc(5))."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()

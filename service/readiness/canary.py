@@ -6,7 +6,7 @@ from dataclasses import replace
 from hashlib import sha256
 from typing import Final
 
-from service.engine.stated import Stated
+from service.sandbox.compile_header import CompileHeader
 from service.sandbox.control import Limits
 from service.sandbox.frames import Message
 from service.sandbox.sandbox import Sandbox
@@ -31,7 +31,7 @@ class Canary:
         """Why nothing can be compiled now; None when it can."""
         try:
             answer = await self._sandbox.run("trial", Message(), limits)
-            artifacts = Stated.of(answer.header).artifacts
+            artifacts = CompileHeader.of(answer.header).artifacts
         except TensorkilnError as error:
             return Failure.of(_WHAT, error)
         given = {name: sha256(content).hexdigest() for name, content in answer.parts.items()}

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Final
 
 import structlog
 
+from service import clock
 from service.observe.instruments import READY
 from tensorkiln.errors import TensorkilnError
 
@@ -26,7 +26,7 @@ class Failure:
     A service that is to be started may do so `in_part`: there is something that it can do.
     """
 
-    told: str
+    summary: str
     reason: str
     in_part: bool = False
 
@@ -49,7 +49,7 @@ class Check:
     async def failure(self, patience_s: float = PATIENCE_S) -> Failure | None:
         """Why the part fails; None when it works. A look that was begun `patience_s` seconds ago or earlier fails."""
         looking = self._current()
-        left = self._begun_at + patience_s - time.monotonic()
+        left = self._begun_at + patience_s - clock.monotonic()
         done, _ = await asyncio.wait({looking}, timeout=max(left, 0.0))
         if done:
             return looking.result()
@@ -64,7 +64,7 @@ class Check:
             await asyncio.gather(self._looking, return_exceptions=True)
 
     def _current(self) -> asyncio.Task[Failure | None]:
-        now = time.monotonic()
+        now = clock.monotonic()
         if self._looking is None or (self._looking.done() and now - self._ended_at >= self._good_for_s):
             self._begun_at = now
             self._looking = asyncio.create_task(self._verdict())
@@ -72,7 +72,7 @@ class Check:
 
     async def _verdict(self) -> Failure | None:
         failure = await self._look()
-        self._ended_at = time.monotonic()
+        self._ended_at = clock.monotonic()
         READY.labels(self.name).set(failure is None)
         if failure is not None:
             _log.error("a check of readiness failed", check=self.name, reason=failure.reason)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import shutil
 from collections.abc import Callable
-from secrets import token_hex
 from typing import Final
 
+from service import clock
 from service.sandbox.sandbox import Sandbox
 from service.store.leftovers import READINESS
 from service.store.location import FullStoreError, ObjectStore, directory_of
@@ -71,15 +71,23 @@ class Readiness:
         self._checks = (canary, stored, Check("disk", disk), Check("queue", queue))
         assert tuple(check.name for check in self._checks) == CHECKS
 
-    def begin(self) -> asyncio.Future[None]:
-        """Look for the first time: UnavailableError when the compiler or the store fails, and starting is of no use.
+    def begin(self) -> None:
+        """Look for the first time; there is a `verdict` from now on."""
+        self._starting = asyncio.create_task(self._require_start())
+
+    @property
+    def verdict(self) -> asyncio.Future[None]:
+        """UnavailableError when the compiler or the store fails, and starting is of no use.
 
         A store that is full is of use to those who ask for what it has; the service does not call itself ready.
-
-        The verdict takes as long as the canary may and a little longer.
+        It takes as long as the canary may and a little longer.
         """
-        self._starting = asyncio.create_task(self._require_start())
+        assert self._starting is not None
         return self._starting
+
+    async def started(self) -> None:
+        """The verdict, waited for by one of several."""
+        await asyncio.shield(self.verdict)
 
     async def _require_start(self) -> None:
         for check in self._vital:
@@ -92,13 +100,13 @@ class Readiness:
         """UnavailableError with the checks that fail in `details.failed`, by name."""
         failures = await asyncio.gather(*(check.failure() for check in self._checks))
         failed = {
-            check.name: failure.told
+            check.name: failure.summary
             for check, failure in zip(self._checks, failures, strict=True)
             if failure is not None
         }
         if failed:
-            told = "; ".join(f"{name}: {reason}" for name, reason in failed.items())
-            raise UnavailableError(f"The service is not ready: {told}.", details={"failed": failed})
+            reasons = "; ".join(f"{name}: {reason}" for name, reason in failed.items())
+            raise UnavailableError(f"The service is not ready: {reasons}.", details={"failed": failed})
 
     async def close(self) -> None:
         """Stop looking."""
@@ -115,11 +123,11 @@ class StoreLook:
     def __init__(self, records: Records) -> None:
         self._records = records
         # Services that share a store do not read each other's.
-        self._path = f"{READINESS}{token_hex(8)}"
+        self._path = f"{READINESS}{clock.token_hex(8)}"
 
     async def look(self) -> Failure | None:
         """Why the store is of no use now; None when it is."""
-        written = {"value": token_hex(16)}
+        written = {"value": clock.token_hex(16)}
         try:
             await self._records.put(self._path, written)
             kept = await self._records.get(self._path) == written

@@ -8,7 +8,7 @@ from typing import Annotated, Final
 from fastapi import APIRouter, Header, Request, Response
 
 from service.http.byte_range import UnsatisfiableRange, parse_range
-from service.http.conditional import PreconditionFailedError, matches, require_match
+from service.http.conditional import PreconditionFailedError, unchanged
 from service.http.problems import documented, respond
 from service.identity.caller import caller
 from tensorkiln.errors import NotFoundError, RequestError, TensorkilnError, UnavailableError
@@ -64,9 +64,9 @@ async def artifact(
         "Accept-Ranges": "bytes",
         "Repr-Digest": f"sha-256=:{b64encode(bytes.fromhex(digest)).decode()}:",
     }
-    require_match(needed, etag)
-    if matches(known, etag):
-        return Response(status_code=304, headers=headers)
+    current = unchanged(known, needed, headers)
+    if current is not None:
+        return current
     try:
         span = parse_range(wanted, len(content)) if unless is None or unless.strip() == etag else None
     except UnsatisfiableRange:

@@ -7,9 +7,10 @@ from typing import Literal
 from fastapi import APIRouter, Request, Response
 
 from service.engine.engine import Engine
-from service.http.answers import Answer, Problem
-from service.http.body import Body, read_body
+from service.http.body import read_body
 from service.http.disconnect import until_disconnect
+from service.wire.answers import Answer, Problem
+from service.wire.body import Body
 from tensorkiln.errors import TensorkilnError
 
 from .compile import IdempotencyKey
@@ -52,7 +53,7 @@ async def batch(request: Request, engine: EngineOf, key: IdempotencyKey = None) 
     Every job in the answer is accepted for good, also when the client leaves before it reads the answer.
     """
     body = await read_body(request)
-    wanted = await until_disconnect(request, engine.split(body), engine.ending)
+    wanted = await until_disconnect(request, engine.questions.split(body), engine.ending)
     del body  # what it was split into is as much
     keys = [None if key is None else f"{key}.{position}" for position in range(len(wanted))]
     answer = BatchAnswer(jobs=tuple([await _submitted(engine, *each) for each in zip(wanted, keys, strict=True)]))
@@ -65,7 +66,7 @@ async def _submitted(engine: Engine, wanted: Body | TensorkilnError, key: str | 
     try:
         if isinstance(wanted, TensorkilnError):
             raise wanted
-        job = await engine.submit(wanted, key=key)
+        job = await engine.submissions.submit(wanted, key=key)
     except TensorkilnError as error:
         return BatchedJob(status=error.status, error=Problem.model_validate(error.to_problem()))
     record = job.record

@@ -81,7 +81,7 @@ async def compile_graph(
     # Who may only read has nothing stored, no job either, and need not wait: what there is, is there.
     as_job = preference is not None and engine.tenancy.may_compile
     if preference is not None and as_job:
-        job = await engine.submit(body, key)
+        job = await engine.submissions.submit(body, key)
         # The body is stored: a request that waits for its job holds none of it.
         del body
         held_by(request.scope).give_back()
@@ -89,9 +89,9 @@ async def compile_graph(
     waited = begin_queue_time()
     again: list[Mapping[str, Any]] = []
     # Apart from what may take its time: with tasks of its own, a hit would wait for its turn among others after each.
-    answer = await in_time(engine.repeated(body), settings.timeouts.answer_s)
+    answer = await in_time(engine.answers.repeated(body), settings.timeouts.answer_s)
     if answer is None:
-        making = engine.compile(body, lambda news: again.append(news) if "attempt" in news else None)
+        making = engine.answers.compile(body, lambda news: again.append(news) if "attempt" in news else None)
         answer = await in_time(until_disconnect(request, making, engine.ending), settings.timeouts.answer_s)
     milliseconds = (time.perf_counter() - begin) * 1e3
     timing = f"queue;dur={waited.milliseconds:.2f}, total;dur={milliseconds:.2f}"

@@ -13,7 +13,7 @@ from fastapi.sse import EventSourceResponse, ServerSentEvent
 from service.engine.engine import Engine
 from service.engine.job import Job
 from service.fairness.shares import Held
-from service.http.conditional import PreconditionFailedError, matches, require_match
+from service.http.conditional import PreconditionFailedError, require_match, unchanged
 from service.http.job_answer import JobAnswer, encode
 from service.http.problems import LOOKUP_ERRORS, documented
 from service.store.job_records import JobRecord
@@ -54,10 +54,7 @@ async def job(
     found = await engine.jobs.find(job)
     body = await job_body(engine, found)
     headers = {"ETag": _etag(found, body), "Cache-Control": "no-cache"}
-    require_match(needed, headers["ETag"])
-    if matches(known, headers["ETag"]):
-        return Response(status_code=304, headers=headers)
-    return Response(body, headers=headers, media_type="application/json")
+    return unchanged(known, needed, headers) or Response(body, headers=headers, media_type="application/json")
 
 
 @router.delete(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from fastapi import APIRouter, Request, Response
 from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
 
+from service.engine.figures import exposition
 from service.http.problems import documented
-from service.observe.engine_figures import exposition
 from tensorkiln.errors import TensorkilnError
 
 from .engine_of import EngineOf

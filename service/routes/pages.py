@@ -8,7 +8,7 @@ from typing import Annotated, Final
 from fastapi import APIRouter, Header, Request, Response
 from fastapi.responses import JSONResponse
 
-from service.http.conditional import matches
+from service.http.conditional import unchanged
 from service.pages import EXPLORE, PATHS, START, page
 
 from .engine_of import Known
@@ -59,6 +59,4 @@ async def _answer(path: str, known: str | None) -> Response:
         "Content-Security-Policy": POLICY,
         "Referrer-Policy": "no-referrer",
     }
-    if matches(known, found.etag):
-        return Response(status_code=304, headers=headers)
-    return Response(found.content, headers=headers, media_type=found.media_type)
+    return unchanged(known, None, headers) or Response(found.content, headers=headers, media_type=found.media_type)

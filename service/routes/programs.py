@@ -9,10 +9,9 @@ from fastapi import APIRouter, Path, Response
 from fastapi.responses import PlainTextResponse
 
 from service.engine.engine import Engine
-from service.http.conditional import matches, require_match
+from service.http.conditional import unchanged
 from service.http.prewritten import Prewritten
 from service.http.problems import LOOKUP_ERRORS
-from service.store.programs import Entry
 from tensorkiln.errors import NotFoundError
 from tensorkiln.trust import SignedRecord
 
@@ -42,7 +41,7 @@ async def program(digest: Digest, engine: EngineOf, known: Known = None, needed:
 
     The SHA-256 of the body is the `program` of its signed record.
     """
-    entry = await _entry(engine, digest)
+    entry = await engine.program(digest)
     link = {"Link": f'</programs/{digest}/signature>; rel="describedby"'}
     return await _answer(engine, entry.program, "program", known, needed, "application/json", link)
 
@@ -55,8 +54,8 @@ async def program(digest: Digest, engine: EngineOf, known: Known = None, needed:
     responses=LOOKUP_ERRORS,
 )
 async def signature(digest: Digest, engine: EngineOf) -> Response:
-    """The signed record of the compile: request, compiler and digests of the result; docs/trust.md has more."""
-    return Response((await _entry(engine, digest)).signature, media_type="application/json")
+    """What was compiled, by whom, and what came out, signed by one of the keys at `/keys`; docs/trust.md has more."""
+    return Response((await engine.program(digest)).signature, media_type="application/json")
 
 
 @router.get(
@@ -70,18 +69,11 @@ async def stage(
     digest: Digest, name: StageName, engine: EngineOf, known: Known = None, needed: Needed = None
 ) -> Response:
     """What a stage produced, if the program was compiled with the option `dump_stages`."""
-    entry = await _entry(engine, digest)
+    entry = await engine.program(digest)
     if name not in entry.stages:
         kept = ", ".join(entry.stages) or "none, as it was compiled without dump_stages"
         raise NotFoundError(f"There is no dump of stage {name} of program {digest}; kept are: {kept}.")
     return await _answer(engine, entry.stages[name], "dump", known, needed, "text/plain; charset=utf-8")
-
-
-async def _entry(engine: Engine, digest: str) -> Entry:
-    entry = await engine.programs.entry(digest) if await engine.tenancy.allows(digest) else None
-    if entry is None:
-        raise NotFoundError(f"There is no program {digest}.")
-    return entry
 
 
 async def _answer(
@@ -98,7 +90,4 @@ async def _answer(
         raise NotFoundError(f"The stored {what} {digest} is missing or was damaged; compile the graph again.")
     # To be asked for again: what is compiled anew may be confined otherwise, and says so.
     headers = {"ETag": f'"{digest}"', "Cache-Control": "no-cache", **(more or {})}
-    require_match(needed, headers["ETag"])
-    if matches(known, headers["ETag"]):
-        return Response(status_code=304, headers=headers)
-    return Response(content, headers=headers, media_type=media_type)
+    return unchanged(known, needed, headers) or Response(content, headers=headers, media_type=media_type)

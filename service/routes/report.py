@@ -13,7 +13,7 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import HTMLResponse
 
 from service.engine.engine import Engine
-from service.http.conditional import matches, require_match
+from service.http.conditional import unchanged
 from service.http.request_memory import held_by
 from service.store.programs import Entry
 from tensorkiln.errors import NotFoundError
@@ -53,7 +53,7 @@ async def report(
 
     It is in canonical names, and the graph is that of the texts. docs/report.md has more.
     """
-    entries = [await _entry(engine, each) for each in (digest, against) if each is not None]
+    entries = [await engine.program(each) for each in (digest, against) if each is not None]
     etag = _tag(entries)
     headers = {
         "ETag": etag,
@@ -63,18 +63,11 @@ async def report(
         "Content-Security-Policy": f"{content_security_policy()}; sandbox allow-scripts",
         "Referrer-Policy": "no-referrer",
     }
-    require_match(needed, etag)
-    if matches(known, etag):
-        return Response(status_code=304, headers=headers)
+    current = unchanged(known, needed, headers)
+    if current is not None:
+        return current
     sides = [await _stored(engine, each, request) for each in entries]
     return HTMLResponse(await asyncio.to_thread(_made, sides), headers=headers)
-
-
-async def _entry(engine: Engine, digest: str) -> Entry:
-    entry = await engine.programs.entry(digest) if await engine.tenancy.allows(digest) else None
-    if entry is None:
-        raise NotFoundError(f"There is no program {digest}.")
-    return entry
 
 
 def _tag(entries: Sequence[Entry]) -> str:

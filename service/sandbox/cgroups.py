@@ -1,7 +1,7 @@
 """A cgroup of version 2 for each process of a fork server, where the service has a part of the tree for itself.
 
 The processes of the service are in one leaf of that part, as a cgroup that shares out memory has none of its own
-(cgroups(7), "no internal processes"), and each process that is forked for jobs is in another.
+(cgroups(7), "no internal processes"), and each process that is forked for tasks is in another.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The forked process: confine it, wait for a job, run it, answer, end.
+"""The forked process: confine it, wait for a task, run it, answer, end.
 
 It never returns to the fork server.
 """
@@ -27,26 +27,26 @@ from .frames import Message
 from .levels import Level
 
 EXIT_OUT_OF_MEMORY: Final = 97
-"""The status of a job whose allocation failed while it was in the middle of a frame."""
+"""The status of a task whose allocation failed while it was in the middle of a frame."""
 EXIT_DEFECT: Final = 70
-"""The status of a job that raised an exception which is no TensorkilnError."""
+"""The status of a task that raised an exception which is no TensorkilnError."""
 
 _ASSIGNMENTS: Final = 3
 # A process ends soon and its memory with it; what a warm-up has left is frozen and looked at no more.
 _COLLECT_EVERY: Final = (50_000, 20, 100)
 _UNCOLLECTED: Final = frozenset({"answer", "prepare", "render", "split", "translate", "validate"})
-"""Jobs that read graphs and programs, whose objects have no cycles: to look for some takes a tenth of their time, and a
-third of a translation's.
+"""Tasks that read graphs and programs, whose objects have no cycles: to look for some takes a tenth of their time, and
+a third of a translation's.
 """
 RESERVE: Final = "kiln reserve"
-"""What a process without a job is called; one with a job is called `kiln ` and the kind of it."""
+"""What a process without a task is called; one with a task is called `kiln ` and the kind of it."""
 _OUT_OF_MEMORY: Final = frames.encode(frames.OUT_OF_MEMORY)
 
 
 class Outlet:
-    """Where a job puts what it has to say. A stage is told at once, so that a crash can be blamed on it.
+    """Where a task puts what it has to say. A stage is told at once, so that a crash can be blamed on it.
 
-    `level` is how strongly the job is confined.
+    `level` is how strongly the task is confined.
     """
 
     def __init__(self, channel: socket.socket, level: Level = Level.PROCESS) -> None:
@@ -55,7 +55,7 @@ class Outlet:
         self._inside_frame = False
 
     def stage(self, name: str) -> None:
-        """The job begins the stage `name`."""
+        """The task begins the stage `name`."""
         self._send(frames.encode(frames.STAGE, name.encode()))
 
     def part(self, name: str, content: bytes) -> None:
@@ -63,7 +63,7 @@ class Outlet:
         self._send(*frames.encode_part(name, content))
 
     def ask(self, question: Message) -> Message:
-        """What the service says to a question; a job has one at most."""
+        """What the service says to a question; a task has one at most."""
         self._send(*frames.encode_message(question, frames.QUESTION))
         return frames.receive_message(self._channel)
 
@@ -93,15 +93,15 @@ class Outlet:
         self._inside_frame = False
 
 
-Job = Callable[[Message, Outlet], Message]
-"""A job takes a request and returns its answer, or raises a TensorkilnError."""
+Task = Callable[[Message, Outlet], Message]
+"""A task takes a request and returns its answer, or raises a TensorkilnError."""
 
 
 @dataclass(frozen=True, slots=True)
 class Birth:
     """What the fork server hands to a child. `scratch` is a directory that is the child's alone.
 
-    At `assignments` its job arrives: a `Fork` order, and the socket at which the request is read and answered. A job
+    At `assignments` its task arrives: a `Fork` order, and the socket at which the request is read and answered. A task
     that `gives_way` computes for long.
     """
 
@@ -115,8 +115,8 @@ class Birth:
     gives_way: bool
 
 
-def live(birth: Birth, jobs: Mapping[str, Job]) -> NoReturn:
-    """Run the one of `jobs` that is assigned, and end the process."""
+def live(birth: Birth, tasks: Mapping[str, Task]) -> NoReturn:
+    """Run the one of `tasks` that is assigned, and end the process."""
     status = EXIT_DEFECT
     outlet: Outlet | None = None
     try:
@@ -124,7 +124,7 @@ def live(birth: Birth, jobs: Mapping[str, Job]) -> NoReturn:
         order, channel = _await_assignment()
         confine.limit_resources(order.limits, birth.baseline_bytes)
         outlet = Outlet(channel, birth.confinement.level)
-        _work(order, jobs[order.kind], channel, outlet)
+        _work(order, tasks[order.kind], channel, outlet)
         status = 0
     except MemoryError:
         status = 0 if outlet is not None and outlet.out_of_memory() else EXIT_OUT_OF_MEMORY
@@ -134,12 +134,12 @@ def live(birth: Birth, jobs: Mapping[str, Job]) -> NoReturn:
         os._exit(status)
 
 
-def _work(order: Fork, job: Job, channel: socket.socket, outlet: Outlet) -> None:
+def _work(order: Fork, task: Task, channel: socket.socket, outlet: Outlet) -> None:
     confine.call_process(f"kiln {order.kind}")
     if order.kind in _UNCOLLECTED:
         gc.disable()
     try:
-        outlet.done(job(frames.receive_message(channel), outlet))
+        outlet.done(task(frames.receive_message(channel), outlet))
     except TensorkilnError as error:
         outlet.failed(error)
 
@@ -154,7 +154,7 @@ def _settle(birth: Birth) -> None:
     _keep_only(birth.assignments, birth.stderr)
     confine.call_process(RESERVE)
     gc.set_threshold(*_COLLECT_EVERY)
-    # Python ignores the last two; a job is to end by them, which says more than an error number in native code.
+    # Python ignores the last two; a task is to end by them, which says more than an error number in native code.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(number, signal.SIG_DFL)
     faulthandler.enable(2)

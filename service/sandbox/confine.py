@@ -19,7 +19,7 @@ OPEN_FILES: Final = 64
 STACK_BYTES: Final = 64 * MIB
 CPU_GRACE_S: Final = 2
 TASKS: Final = 0
-"""Processes and threads that a job may start. Any other number would count those of the user on the whole machine."""
+"""Processes and threads that a task may start. Any other number would count those of the user on the whole machine."""
 NICENESS: Final = 5
 """Of a compile: beside one it gets a quarter of a processor, and all of it where nobody else wants it (nice(2))."""
 
@@ -45,7 +45,7 @@ def die_with_parent(parent: int) -> None:
 def limit_resources(limits: Limits, baseline_bytes: int) -> None:
     """Set every resource limit, none above the hard limit that this process already has.
 
-    `baseline_bytes` is the address space in use before the job.
+    `baseline_bytes` is the address space in use before the task.
     """
     cpu_s = ceil(limits.deadline_s) * (os.cpu_count() or 1) + CPU_GRACE_S
     for kind, value in (
@@ -102,11 +102,6 @@ def threads() -> int:
 def address_space_bytes() -> int:
     """The size of this process's address space."""
     return _pages()[0] * resource.getpagesize()
-
-
-def resident_bytes() -> int:
-    """What this process has in memory."""
-    return _pages()[1] * resource.getpagesize()
 
 
 def anonymous_bytes() -> int:

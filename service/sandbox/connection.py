@@ -23,9 +23,9 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """One job, which `begun` in loop time: `expired` is set at its deadline, `ended` when its process is gone."""
+    """One task, which `begun` in loop time: `expired` is set at its deadline, `ended` when its process is gone."""
 
-    job: int
+    task: int
     begun: float
     spending: Spending
     ended: asyncio.Future[Ended]
@@ -33,7 +33,7 @@ class Watch:
 
 
 class Connection:
-    """A started fork server; `is_lost` once it is gone, which fails every job that it had."""
+    """A started fork server; `is_lost` once it is gone, which fails every task that it had."""
 
     def __init__(self, process: subprocess.Popen[bytes], orders: socket.socket, scratch: Scratch) -> None:
         self._process = process
@@ -88,7 +88,7 @@ class Connection:
         return self._process.pid
 
     def fork(self, kind: str, limits: Limits, channel: socket.socket, spending: Spending) -> Watch:
-        """Order a job; `channel` becomes the job's. LostWorkerError when the fork server is gone.
+        """Order a task; `channel` becomes the task's. LostWorkerError when the fork server is gone.
 
         `spending` gets its processor seconds; the seconds since now, when the fork server goes that would know them.
         """
@@ -97,35 +97,35 @@ class Connection:
         now, ended, expired = self._loop.time(), self._loop.create_future(), self._loop.create_future()
         watch = Watch(next(self._numbers), now, spending, ended, expired)
         try:
-            socket.send_fds(self._orders, [control.encode(Fork(watch.job, kind, limits))], [channel.fileno()])
+            socket.send_fds(self._orders, [control.encode(Fork(watch.task, kind, limits))], [channel.fileno()])
         except BlockingIOError:
             raise UnavailableError("The fork server does not take orders as fast as they come.") from None
         except OSError:
             self._lose()
             raise _lost() from None
-        self._waiting[watch.job] = watch
+        self._waiting[watch.task] = watch
         spending.begin()
         return watch
 
     def cancel(self, watch: Watch) -> None:
-        """Kill a job that nobody waits for, unless it has ended."""
-        if watch.job not in self._waiting or self.is_lost:
+        """Kill a task that nobody waits for, unless it has ended."""
+        if watch.task not in self._waiting or self.is_lost:
             return
         try:
-            self._orders.send(control.encode(Cancel(watch.job)))
+            self._orders.send(control.encode(Cancel(watch.task)))
         except BlockingIOError:
-            # The fork server does not keep up. Whatever the job does, it does not outlive its deadline.
+            # The fork server does not keep up. Whatever the task does, it does not outlive its deadline.
             return
         except OSError:
             self._lose()
 
     def kill(self) -> None:
-        """End a fork server that does not do its work; its jobs die with it."""
+        """End a fork server that does not do its work; its tasks die with it."""
         self._process.kill()
         self._lose()
 
     async def close(self) -> None:
-        """End the fork server and its jobs, and remove their files."""
+        """End the fork server and its tasks, and remove their files."""
         self._lose()
         try:
             await asyncio.to_thread(self._process.wait, END_GRACE_S)
@@ -156,19 +156,19 @@ class Connection:
                 self._ready.set_result(report)
             case Unready():
                 _fail(self._ready, UnavailableError(f"The fork server cannot start: {report.reason}."))
-            case Expired() if report.job in self._waiting:
-                _settle(self._waiting[report.job].expired, report)
+            case Expired() if report.task in self._waiting:
+                _settle(self._waiting[report.task].expired, report)
             case Refused():
                 error = UnavailableError(f"The operating system starts no process for the compile: {report.reason}.")
-                _fail(self._over(report.job, 0.0).ended, error)
+                _fail(self._over(report.task, 0.0).ended, error)
             case Ended():
-                _settle(self._over(report.job, report.cpu_s).ended, report)
+                _settle(self._over(report.task, report.cpu_s).ended, report)
             case _:
                 raise AssertionError(f"a fork server does not send {report}")
 
-    def _over(self, job: int, cpu_s: float) -> Watch:
-        """A job of which nothing more is said, and which took so many seconds of a processor."""
-        watch = self._waiting.pop(job)
+    def _over(self, task: int, cpu_s: float) -> Watch:
+        """A task of which nothing more is said, and which took so many seconds of a processor."""
+        watch = self._waiting.pop(task)
         watch.spending.end(cpu_s)
         return watch
 
@@ -197,4 +197,4 @@ def _settle(future: asyncio.Future[_T], value: _T) -> None:
 def _fail(future: asyncio.Future[_T], error: TensorkilnError) -> None:
     if not future.done():
         future.set_exception(error)
-        future.exception()  # a job whose caller has left has nobody to retrieve it
+        future.exception()  # a task whose caller has left has nobody to retrieve it

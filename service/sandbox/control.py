@@ -1,7 +1,7 @@
 """What the service and its fork server say to each other: JSON datagrams on a SOCK_SEQPACKET pair.
 
-Service to fork server: `Begin` once, then `Fork` (with the job's socket attached) and `Cancel`. Back: `Ready` or
-`Unready` once, then for each job `Expired` when its deadline passes, and `Ended`; `Refused` instead when no process
+Service to fork server: `Begin` once, then `Fork` (with the task's socket attached) and `Cancel`. Back: `Ready` or
+`Unready` once, then for each task `Expired` when its deadline passes, and `Ended`; `Refused` instead when no process
 could be made.
 """
 
@@ -13,12 +13,12 @@ from typing import Any, Final
 
 MAX_DATAGRAM: Final = 128 << 10
 STDERR_TAIL: Final = 16 << 10
-"""Bytes kept of what a job writes to its standard error: the last ones."""
+"""Bytes kept of what a task writes to its standard error: the last ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one job may use: seconds by the wall clock, MiB of address space beyond the fork server's, MiB in a file."""
+    """What one task may use: seconds by the wall clock, MiB of address space beyond the fork server's, MiB a file."""
 
     deadline_s: float
     memory_mib: int
@@ -27,7 +27,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Begin:
-    """Get ready with `scratch` as the directory of all jobs, which are confined by `wall`, the value of a `Wall`.
+    """Get ready with `scratch` as the directory of all tasks, which are confined by `wall`, the value of a `Wall`.
 
     `namespaces` are those of the service. Compiles give way to all else where that `gives_way`.
     """
@@ -40,23 +40,23 @@ class Begin:
 
 @dataclass(frozen=True, slots=True)
 class Fork:
-    """Start a job of this kind; its socket travels with the datagram."""
+    """Start a task of this kind; its socket travels with the datagram."""
 
-    job: int
+    task: int
     kind: str
     limits: Limits
 
 
 @dataclass(frozen=True, slots=True)
 class Cancel:
-    """Nobody waits for this job any more: kill it."""
+    """Nobody waits for this task any more: kill it."""
 
-    job: int
+    task: int
 
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """The fork server has loaded what jobs need. `mechanisms` are the means of isolation that work on this machine.
+    """The fork server has loaded what tasks need. `mechanisms` are the means of isolation that work on this machine.
 
     `level` is the `Level` of isolation that they amount to, `shortcomings` what keeps it from being a stronger one.
     """
@@ -70,37 +70,37 @@ class Ready:
 
 @dataclass(frozen=True, slots=True)
 class Unready:
-    """The fork server could not load what jobs need, and ends; its standard error has the traceback."""
+    """The fork server could not load what tasks need, and ends; its standard error has the traceback."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """The operating system makes no process for the job."""
+    """The operating system makes no process for the task."""
 
-    job: int
+    task: int
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class Expired:
-    """The job was killed because its deadline passed, `ran_s` seconds after it began."""
+    """The task was killed because its deadline passed, `ran_s` seconds after it began."""
 
-    job: int
+    task: int
     ran_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """The job's process is gone: its wait status, seconds since it began, seconds of CPU, end of its standard error.
+    """The task's process is gone: its wait status, seconds since it began, seconds of CPU, end of its standard error.
 
     `cancelled` is whether a `Cancel` met it alive. `peak_mib` is what it had resident at
     most, `grown_mib` how much of that it did not inherit. `ran_out` is whether the kernel ended it for its memory, None
     where it has no cgroup to tell that.
     """
 
-    job: int
+    task: int
     status: int
     expired: bool
     peak_mib: int

@@ -14,7 +14,7 @@ from tensorkiln.errors import UnavailableError
 from . import paths
 
 SCRATCH_BYTES: Final = 1 << 30
-"""What all jobs together can have in files: their directories are memory inside."""
+"""What all tasks together can have in files: their directories are memory inside."""
 
 NAMESPACES: Final = ("mnt", "pid", "net", "ipc")
 """What is not shared with the service."""

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from . import confine, control
 from .cgroups import Cgroup, Cgroups
-from .child import Birth, Job, live
+from .child import Birth, Task, live
 from .confinement import Confinement
 from .control import Ended, Fork
 
@@ -23,7 +23,7 @@ _READ_BYTES = 64 << 10
 
 @dataclass(slots=True, eq=False)
 class Forked:
-    """One process. `job` is None while it is in reserve; `begun` and `deadline` are times of `time.monotonic`."""
+    """One process. `task` is None while it is in reserve; `begun` and `deadline` are times of `time.monotonic`."""
 
     pid: int
     pidfd: int
@@ -32,7 +32,7 @@ class Forked:
     inherited_mib: int
     assignments: socket.socket
     cgroup: Cgroup | None = None
-    job: int | None = None
+    task: int | None = None
     begun: float = inf
     deadline: float = inf
     is_expired: bool = False
@@ -40,7 +40,7 @@ class Forked:
     tail: bytearray = field(default_factory=bytearray)
 
     def hand_over(self, order: Fork, channel: int) -> bool:
-        """Give the process a job and the job's socket; False when it does not take them, which is its end.
+        """Give the process a task and the task's socket; False when it does not take them, which is its end.
 
         OSError when the operating system does not pass them on.
         """
@@ -59,15 +59,15 @@ class Forked:
         return True
 
     def begin(self, order: Fork) -> None:
-        """From now on the process is that of a job, and has so long."""
-        self.job = order.job
+        """From now on the process is that of a task, and has so long."""
+        self.task = order.task
         self.tail.clear()
         self.begun = time.monotonic()
         self.deadline = self.begun + order.limits.deadline_s
 
     @property
     def ran_s(self) -> float:
-        """Seconds since it was given its job, 0 in reserve."""
+        """Seconds since it was given its task, 0 in reserve."""
         return max(time.monotonic() - self.begun, 0.0)
 
     def listen(self) -> bool:
@@ -104,7 +104,7 @@ class Forked:
         self.assignments.close()
         peak_mib = usage.ru_maxrss >> 10
         return Ended(
-            job=self.job if self.job is not None else -1,
+            task=self.task if self.task is not None else -1,
             status=status,
             expired=self.is_expired,
             peak_mib=peak_mib,
@@ -118,17 +118,17 @@ class Forked:
 
 
 class Forker:
-    """Forks processes that live for one of `jobs`, each with a directory of its own below `scratch`.
+    """Forks processes that live for one of `tasks`, each with a directory of its own below `scratch`.
 
     They are confined by `confinement` as it is when they are forked, and let others go first when `gives_way`. Each is
     in a cgroup of its own where there are `cgroups`.
     """
 
     def __init__(
-        self, scratch: Path, jobs: Mapping[str, Job], confinement: Confinement, cgroups: Cgroups | None
+        self, scratch: Path, tasks: Mapping[str, Task], confinement: Confinement, cgroups: Cgroups | None
     ) -> None:
         self._scratch = scratch
-        self._jobs = jobs
+        self._tasks = tasks
         self._cgroups = cgroups
         self.confinement = confinement
         self.gives_way = False
@@ -141,7 +141,7 @@ class Forker:
         self.baseline_bytes = confine.address_space_bytes()
 
     def fork(self) -> Forked:
-        """A process that waits for its job. OSError when the operating system makes none."""
+        """A process that waits for its task. OSError when the operating system makes none."""
         parent = os.getpid()
         scratch = self._scratch / str(next(self._numbers))
         cgroup = None if self._cgroups is None else self._cgroups.make()
@@ -163,7 +163,8 @@ class Forker:
         if pid == 0:
             ends = theirs.fileno(), stderr_of_child
             live(
-                Birth(parent, *ends, scratch, self.confinement, cgroup, self.baseline_bytes, self.gives_way), self._jobs
+                Birth(parent, *ends, scratch, self.confinement, cgroup, self.baseline_bytes, self.gives_way),
+                self._tasks,
             )
         os.set_blocking(stderr, False)
         return Forked(pid, os.pidfd_open(pid), stderr, scratch, self._inherited_mib, ours, cgroup)

@@ -1,8 +1,8 @@
 """The fork server: `python -m service.sandbox.forkserver CONTROL WARM_UP...`.
 
-It loads the warm-ups, and once it is told to begin, it calls them, has a canary try how well a job is confined, then
-forks a process for each job, kills it at its deadline and reports how it ended. Some processes are in reserve, so that
-a job seldom waits for its own. The fork server has one thread, keeps no MLIR context, reads nothing that a user wrote,
+It loads the warm-ups, and once it is told to begin, it calls them, has a canary try how well a task is confined, then
+forks a process for each task, kills it at its deadline and reports how it ended. Some processes are in reserve, so that
+a task seldom waits for its own. The fork server has one thread, keeps no MLIR context, reads nothing that a user wrote,
 and ends when the service closes its socket.
 """
 
@@ -25,7 +25,7 @@ from typing import TypeAlias
 from service.process.frozen_heap import frozen_heap
 
 from . import confine, control, probe
-from .child import Job
+from .child import Task
 from .control import Begin, Cancel, Expired, Fork, Ready, Refused, Unready
 from .forked import Forked, Forker
 from .levels import Wall
@@ -45,9 +45,9 @@ _NOT_QUIET_S = 5.0
 
 
 class ForkServer:
-    """Forks jobs in `forker` on the orders that arrive at `orders`; their files are in `scratch`.
+    """Forks tasks in `forker` on the orders that arrive at `orders`; their files are in `scratch`.
 
-    `afterwards` is for a quiet moment: what it loads, a job that comes before it loads for itself.
+    `afterwards` is for a quiet moment: what it loads, a task that comes before it loads for itself.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class ForkServer:
         remove(self._scratch)
 
     def _breath(self) -> float:
-        """Seconds until a reserve is laid in. While there is another, jobs go first, which want the processors too."""
+        """Seconds until a reserve is laid in. While there is another, tasks go first, which want the processors too."""
         if not self._running or not self._reserves:
             return 0.0
         to_deadline_s = self._to_deadline_s()
@@ -114,7 +114,7 @@ class ForkServer:
                 more()
             self._forker.measure()
         except Exception:
-            # Jobs load it themselves, and say what is wrong with it.
+            # Tasks load it themselves, and say what is wrong with it.
             traceback.print_exc()
 
     def _to_deadline_s(self) -> float | None:
@@ -134,17 +134,17 @@ class ForkServer:
         if isinstance(order, Fork):
             self._start(order, descriptors[0])
         elif isinstance(order, Cancel):
-            self._cancel(order.job)
+            self._cancel(order.task)
 
-    def _cancel(self, job: int) -> None:
-        if job in self._running:
-            self._running[job].cancel()
+    def _cancel(self, task: int) -> None:
+        if task in self._running:
+            self._running[task].cancel()
 
     def _start(self, order: Fork, channel: int) -> None:
         try:
             forked = self._given(order, channel)
         except OSError as error:
-            self._report(Refused(order.job, str(error)))
+            self._report(Refused(order.task, str(error)))
             return
         finally:
             os.close(channel)
@@ -152,11 +152,11 @@ class ForkServer:
         if self._forker.gives_way:
             # Again: the kernel may have had enough of that when the process was young.
             confine.give_way(forked.pid)
-        self._running[order.job] = forked
+        self._running[order.task] = forked
         self._may_reserve = True
 
     def _given(self, order: Fork, channel: int) -> Forked:
-        """The process that has been given a job. OSError when the operating system makes none, or passes nothing on."""
+        """The process that has been given a task. OSError when the operating system makes none, or passes none on."""
         while self._reserves:
             forked = self._reserves.pop(0)
             if forked.hand_over(order, channel):
@@ -173,7 +173,7 @@ class ForkServer:
             self._may_reserve = False  # The next order says so, if it is still impossible then.
 
     def _fork(self) -> Forked:
-        """A process without a job. OSError when the operating system makes none."""
+        """A process without a task. OSError when the operating system makes none."""
         forked = self._forker.fork()
         self._forked.add(forked)
         self._selector.register(forked.pidfd, selectors.EVENT_READ, lambda: self._bury(forked))
@@ -186,11 +186,11 @@ class ForkServer:
 
     def _expire(self) -> None:
         now = time.monotonic()
-        for job, running in self._running.items():
+        for task, running in self._running.items():
             if running.deadline <= now and not running.is_expired:
                 running.is_expired = True
                 # Told before the kill: a process with much memory takes its time to die.
-                self._report(Expired(job, running.ran_s))
+                self._report(Expired(task, running.ran_s))
                 running.kill()
 
     def _bury(self, forked: Forked) -> None:
@@ -201,9 +201,9 @@ class ForkServer:
         end = forked.bury()
         if forked in self._reserves:
             self._reserves.remove(forked)
-            self._may_reserve = False  # One that something kills is not replaced until there is a job.
-        if forked.job is not None:
-            del self._running[forked.job]
+            self._may_reserve = False  # One that something kills is not replaced until there is a task.
+        if forked.task is not None:
+            del self._running[forked.task]
             self._report(end)
         self._remover.take(forked.scratch)
 
@@ -225,7 +225,7 @@ def main(arguments: Sequence[str]) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     orders = socket.socket(fileno=int(descriptor))
     with frozen_heap():
-        jobs: Mapping[str, Job] = resolve_name(f"{__package__}.jobs:JOBS")
+        tasks: Mapping[str, Task] = resolve_name(f"{__package__}.tasks:TASKS")
         warm_ups = {name: _loaded(name, orders) for name in names}
     begin = _told(orders)
     if begin is None:
@@ -236,7 +236,7 @@ def main(arguments: Sequence[str]) -> None:
             _call(name, warm_up, orders)
         gc.collect()
     scratch = Path(begin.scratch)
-    forker, ready = probe.settle(scratch, jobs, Wall(begin.wall), begin.namespaces)
+    forker, ready = probe.settle(scratch, tasks, Wall(begin.wall), begin.namespaces)
     compiles = COMPILING in warm_ups
     forker.gives_way = compiles and begin.gives_way
     ForkServer(orders, scratch, forker, ready, resolve_name(AFTERWARDS) if compiles else None).serve()

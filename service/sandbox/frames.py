@@ -1,4 +1,4 @@
-"""What a job and the service say to each other: frames of one kind byte, a length, and that many bytes.
+"""What a task and the service say to each other: frames of one kind byte, a length, and that many bytes.
 
 A message is any number of parts (a name and bytes) followed by one header (a JSON object), which ends it.
 """
@@ -20,17 +20,17 @@ _WORTH_A_CALL: Final = 32 << 10
 _MOST_OF_A_CALL: Final = 256 << 10
 
 STAGE: Final = b"S"
-"""A stage of the job begins; the payload is its name."""
+"""A stage of the task begins; the payload is its name."""
 PART: Final = b"P"
 """A name and bytes that belong to the header that follows."""
 DONE: Final = b"D"
 """The header of a complete message."""
 QUESTION: Final = b"Q"
-"""The header of a complete message of a job, which waits for another in return."""
+"""The header of a complete message of a task, which waits for another in return."""
 FAILED: Final = b"F"
-"""A problem document: the job ended with a typed error."""
+"""A problem document: the task ended with a typed error."""
 OUT_OF_MEMORY: Final = b"M"
-"""The job reached its memory limit."""
+"""The task reached its memory limit."""
 
 KINDS: Final = frozenset({STAGE, PART, DONE, QUESTION, FAILED, OUT_OF_MEMORY})
 

@@ -1,4 +1,4 @@
-"""How strongly a job is confined: what is asked for, and what a canary found to hold."""
+"""How strongly a task is confined: what is asked for, and what a canary found to hold."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class Level(StrEnum):
-    """Strength of the isolation of a job, weakest first; docs/sandbox.md says what each refuses."""
+    """Strength of the isolation of a task, weakest first; docs/sandbox.md says what each refuses."""
 
     PROCESS = "process"
     LANDLOCK = "landlock+seccomp"
@@ -23,10 +23,10 @@ class Level(StrEnum):
 
 
 class Wall(StrEnum):
-    """What the service is to confine jobs with, beside a process of their own.
+    """What the service is to confine tasks with, beside a process of their own.
 
     `auto` is all that the kernel offers to any process; `process` leaves Landlock out; `bwrap` starts the fork server
-    itself inside bubblewrap, and confines its jobs as `auto` does.
+    itself inside bubblewrap, and confines its tasks as `auto` does.
     """
 
     AUTO = "auto"

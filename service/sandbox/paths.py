@@ -1,4 +1,4 @@
-"""The files that a job may open beside its own: those of Python, of what the fork server loaded, and of the loader."""
+"""The files that a task may open beside its own: those of Python, of what the fork server loaded, and of the loader."""
 
 from __future__ import annotations
 

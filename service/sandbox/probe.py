@@ -1,4 +1,4 @@
-"""Which level of isolation works on this machine: a canary, confined as a job is, tries to break out."""
+"""Which level of isolation works on this machine: a canary, confined as a task is, tries to break out."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import Final
 
 from . import confine, external, frames, landlock, paths, syscalls
 from .canary.findings import Findings
-from .canary.prey import Prey
+from .canary.victim import Victim
 from .cgroups import Cgroups
-from .child import Job
+from .child import Task
 from .confinement import Confinement
 from .control import Fork, Limits, Ready
 from .forked import Forker
@@ -28,7 +28,7 @@ _QUOTED: Final = 500
 _LEFT_OUT: Final = Support(0, "KILN_ISOLATION=process leaves Landlock out")
 
 
-def settle(scratch: Path, jobs: Mapping[str, Job], wall: Wall, outside: tuple[str, ...]) -> tuple[Forker, Ready]:
+def settle(scratch: Path, tasks: Mapping[str, Task], wall: Wall, outside: tuple[str, ...]) -> tuple[Forker, Ready]:
     """Where processes are forked that are confined as strongly as works here, and what is to be said about it.
 
     `outside` are the namespaces of the service.
@@ -36,16 +36,16 @@ def settle(scratch: Path, jobs: Mapping[str, Job], wall: Wall, outside: tuple[st
     support = _LEFT_OUT if wall is Wall.PROCESS else landlock.support()
     shortcomings = [support.reason] if support.reason else []
     cgroups = Cgroups.delegated()
-    forker = Forker(scratch, jobs, Confinement(support.abi, paths.readable()), cgroups)
+    forker = Forker(scratch, tasks, Confinement(support.abi, paths.readable()), cgroups)
     findings = _try_canary(forker, scratch)
     if support.abi and (isinstance(findings, str) or findings.hindered):
-        shortcomings.append(f"Landlock is not used, as a job under it {_fault(findings)}")
-        forker = Forker(scratch, jobs, Confinement(0, ()), cgroups)
+        shortcomings.append(f"Landlock is not used, as a task under it {_fault(findings)}")
+        forker = Forker(scratch, tasks, Confinement(0, ()), cgroups)
         findings = _try_canary(forker, scratch)
     if isinstance(findings, str) or findings.hindered:
-        shortcomings.append(f"a job {_fault(findings)}")
+        shortcomings.append(f"a task {_fault(findings)}")
     elif findings.escaped:
-        shortcomings.append(f"a job can {', '.join(findings.escaped)}")
+        shortcomings.append(f"a task can {', '.join(findings.escaped)}")
     level = Level.PROCESS if shortcomings else Level.LANDLOCK
     if level is Level.LANDLOCK:
         level, shortcoming = _outer_level(wall, outside)
@@ -83,7 +83,7 @@ def _try_canary(forker: Forker, scratch: Path) -> Findings | str:
     """What a canary forked here has found; how it ended when it tells nothing."""
     planted = scratch / _PLANTED
     planted.write_bytes(b"planted")
-    prey = Prey(planted, os.getpid(), (_LIMITS.file_mib << 20) + 1, (_LIMITS.memory_mib << 20) + 1)
+    victim = Victim(planted, os.getpid(), (_LIMITS.file_mib << 20) + 1, (_LIMITS.memory_mib << 20) + 1)
     ours, theirs = socket.socketpair()
     with ours:
         ours.settimeout(_LIMITS.deadline_s)
@@ -91,8 +91,8 @@ def _try_canary(forker: Forker, scratch: Path) -> Findings | str:
             forked = forker.fork()
             forked.hand_over(Fork(-1, "canary", _LIMITS), theirs.fileno())
         try:
-            header = {"planted": str(prey.planted), "pid": prey.pid}
-            sizes = {"file_bytes": prey.file_bytes, "memory_bytes": prey.memory_bytes}
+            header = {"planted": str(victim.planted), "pid": victim.pid}
+            sizes = {"file_bytes": victim.file_bytes, "memory_bytes": victim.memory_bytes}
             for piece in frames.encode_message(Message({**header, **sizes})):
                 ours.sendall(piece)
             findings = _findings_of(b"".join(iter(lambda: ours.recv(64 << 10), b"")))

@@ -1,4 +1,4 @@
-"""Removes the files of jobs in a process of its own, so that however many there are, no other job waits for it."""
+"""Removes the files of tasks in a process of its own, so that however many there are, no other task waits for it."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Remover:
 
 def _live(parent: int, directories: Sequence[Path]) -> NoReturn:
     try:
-        # The sockets among them tell others of the end of the fork server, or of a job.
+        # The sockets among them tell others of the end of the fork server, or of a task.
         os.closerange(3, os.sysconf("SC_OPEN_MAX"))
         confine.die_with_parent(parent)
         confine.call_process(NAME)

@@ -1,4 +1,4 @@
-"""Reading a job's answer while it arrives."""
+"""Reading a task's answer while it arrives."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ MAX_STAGES: Final = 256
 """A compile has a dozen, and each is told to whoever waits."""
 MAX_PARTS: Final = 1 << 16
 """A graph of 50 000 constants has one for each."""
-_OF_A_JOB: Final = (InvalidGraphError, UnsupportedGraphError, LimitExceededError, CompileError, RequestError)
-"""What is wrong with a request; what is wrong with the service, no job has a say in."""
+_OF_A_TASK: Final = (InvalidGraphError, UnsupportedGraphError, LimitExceededError, CompileError, RequestError)
+"""What is wrong with a request; what is wrong with the service, no task has a say in."""
 _OF_THE_SERVICE: Final = frozenset({"reproducer", "attempts", "cached", "queue_ms"})
 """Details that the service adds and goes by: what a caller may read, and what is known of earlier attempts."""
 
 
 class OutOfMemory(Exception):
-    """The job said that it reached its memory limit."""
+    """The task said that it reached its memory limit."""
 
 
 class TooMuchOutput(Exception):
-    """The job sends more than it may."""
+    """The task sends more than it may."""
 
 
 class Reply:
-    """The answer of one job; `stage` is the last one that it began.
+    """The answer of one task; `stage` is the last one that it began.
 
-    `on_question` is given the question that the job may have, and sees that it gets its answer.
+    `on_question` is given the question that the task may have, and sees that it gets its answer.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class Reply:
         self.stage = FIRST_STAGE
 
     async def read(self, reader: asyncio.StreamReader) -> Message | TensorkilnError | None:
-        """The answer, or the typed error that the job ended with; None when the job broke off.
+        """The answer, or the typed error that the task ended with; None when the task broke off.
 
         FrameError when it sends something else, `OutOfMemory` and `TooMuchOutput` as they say.
         """
@@ -80,7 +80,7 @@ class Reply:
 
     async def _ask(self, payload: bytes) -> None:
         if self._on_question is None:
-            raise FrameError("a job asks something, which it may not, or has asked already")
+            raise FrameError("a task asks something, which it may not, or has asked already")
         on_question, self._on_question = self._on_question, None
         question, self._parts = Message(frames.decode_json(payload), self._parts), {}
         # What has been said is in other hands now.
@@ -99,7 +99,7 @@ class Reply:
         elif kind == frames.STAGE:
             self._begin(payload)
         else:
-            raise FrameError(f"a job sends no frame of kind {kind!r}")
+            raise FrameError(f"a task sends no frame of kind {kind!r}")
         return None
 
     def _keep(self, name: str, content: bytes) -> None:
@@ -125,8 +125,8 @@ def error_of(problem: dict[str, Any]) -> TensorkilnError:
     if not isinstance(pointers or [], list) or not isinstance(details or {}, dict):
         raise FrameError("a problem document has invalid pointers or details")
     error = error_from_problem(problem)
-    if not isinstance(error, _OF_A_JOB) or isinstance(error, CrashedError):
-        raise FrameError(f"a job does not end with {error.code}")
+    if not isinstance(error, _OF_A_TASK) or isinstance(error, CrashedError):
+        raise FrameError(f"a task does not end with {error.code}")
     if _OF_THE_SERVICE.isdisjoint(error.details):
         return error
     own = {name: value for name, value in error.details.items() if name not in _OF_THE_SERVICE}

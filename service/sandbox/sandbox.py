@@ -1,4 +1,4 @@
-"""Run a job in a process of its own; every way in which that can end is an answer or a typed error."""
+"""Run a task in a process of its own; every way in which that can end is an answer or a typed error."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ Respond: TypeAlias = Callable[[Message], Awaitable[Message]]
 
 START_TIMEOUT_S: Final = 60.0
 
-# The process of a job whose socket is closed is about to be reaped, unless it only closed its socket.
+# The process of a task whose socket is closed is about to be reaped, unless it only closed its socket.
 REAP_S: Final = 0.02
 
 _log = structlog.get_logger()
 
 
 class Sandbox:
-    """Runs jobs, each in a process forked from one that has called `warm_ups`.
+    """Runs tasks, each in a process forked from one that has called `warm_ups`.
 
-    A warm-up is a function without arguments, written `module:function`; what it loads, no job loads again. A fork
-    server that dies is replaced; a job that it had is started once more, as jobs depend on nothing but their request.
-    `max_output_mib` bounds the answer of a job. Jobs are confined by `wall`, at the level `required` or a stronger one.
+    A warm-up is a function without arguments, written `module:function`; what it loads, no task loads again. A fork
+    server that dies is replaced; a task that it had is started once more, as tasks depend on nothing but their request.
+    `max_output_mib` bounds the answer of a task. Tasks are confined by `wall`, at the level `required` or a stronger.
     Compiles give way to all else on the machine, as is right where requests are answered; with `gives_way=False` they
     do not. `spawn` may give a fork server that has been begun already.
     """
@@ -74,7 +74,7 @@ class Sandbox:
     async def start(self) -> Ready:
         """Start the fork server; what it says about itself. Files of services that are gone are removed meanwhile.
 
-        UnavailableError when it does not get ready, or confines its jobs more weakly than is required.
+        UnavailableError when it does not get ready, or confines its tasks more weakly than is required.
         """
         # Not awaited, and left when this process ends: there may be many.
         threading.Thread(target=sweep, name="kiln-sweep", daemon=True).start()
@@ -92,9 +92,9 @@ class Sandbox:
         on_question: Respond | None = None,
         spending: Spending | None = None,
     ) -> Message:
-        """The answer of a job of this kind, or the TensorkilnError that it raised.
+        """The answer of a task of this kind, or the TensorkilnError that it raised.
 
-        `on_question` answers what a job asks while it runs, on the time of the job; what it raises ends the job.
+        `on_question` answers what a task asks while it runs, on the time of the task; what it raises ends the task.
         `spending` gets what all that takes of the processors, some of it after the answer.
 
         CrashedError when its process died, DeadlineExceededError and ResourceExhaustedError when it was ended for
@@ -109,7 +109,7 @@ class Sandbox:
                 return await self._attempt(await self._connect(), *asked)
 
     async def close(self) -> None:
-        """End the fork server and every job."""
+        """End the fork server and every task."""
         self._is_closed = True
         async with self._lock:
             ends = [self._connection.close()] if self._connection is not None else []
@@ -154,13 +154,13 @@ class Sandbox:
         """What is said of the first fork server holds for those that replace it, so none of them may be weaker."""
         level, because = Level(ready.level), "; ".join(ready.shortcomings)
         if self._wall is Wall.BWRAP and level is not Level.EXTERNAL:
-            raise UnavailableError(f"KILN_ISOLATION=bwrap, but jobs get the level {level} only: {because}.")
+            raise UnavailableError(f"KILN_ISOLATION=bwrap, but tasks get the level {level} only: {because}.")
         if not level.reaches(self._required):
             raise UnavailableError(
-                f"KILN_REQUIRE_ISOLATION={self._required}, but jobs get the level {level} only: {because}."
+                f"KILN_REQUIRE_ISOLATION={self._required}, but tasks get the level {level} only: {because}."
             )
         if self.ready is not None and not level.reaches(Level(self.ready.level)):
-            raise UnavailableError(f"Jobs had the level of isolation {self.ready.level}, now {level} only: {because}.")
+            raise UnavailableError(f"Tasks had the level of isolation {self.ready.level}, now {level} only: {because}.")
 
     async def _attempt(
         self,
@@ -182,7 +182,7 @@ class Sandbox:
         try:
             reader, writer = await asyncio.open_unix_connection(sock=ours)
         except BaseException:
-            # Whoever waited for the job has left.
+            # Whoever waited for the task has left.
             ours.close()
             connection.cancel(watch)
             raise
@@ -232,7 +232,7 @@ class Sandbox:
         return verdict.verdict(await self._end(connection, watch), limits, reply.stage)
 
     async def _end(self, connection: Connection, watch: Watch) -> Ended:
-        """The end of a job that has nothing more to say, and is killed unless it has ended by itself."""
+        """The end of a task that has nothing more to say, and is killed unless it has ended by itself."""
         connection.cancel(watch)
         return await asyncio.shield(watch.ended)
 
@@ -254,7 +254,7 @@ async def _respond(
 
 
 async def _send(writer: asyncio.StreamWriter, request: Message) -> None:
-    # A job that ended before it read its request says why elsewhere.
+    # A task that ended before it read its request says why elsewhere.
     with suppress(ConnectionError):
         for piece in gathered(encode_message(request)):
             writer.write(piece)

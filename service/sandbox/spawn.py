@@ -17,7 +17,7 @@ from .levels import Wall
 from .scratch import Scratch
 
 END_GRACE_S: Final = 2.0
-# A job sees no secret of the service: these are all it inherits. The values after them make a compile repeatable
+# A task sees no secret of the service: these are all it inherits. The values after them make a compile repeatable
 # and keep the fork server at one thread, without which it must not fork.
 _INHERITED: Final = ("PATH", "LANG", "LC_ALL", "TZ", "LD_LIBRARY_PATH")
 _FIXED: Final = {"PYTHONHASHSEED": "0", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "2"}
@@ -46,7 +46,7 @@ class Spawned:
             raise
 
     def suits(self, wall: Wall) -> bool:
-        """Whether it was begun where jobs are to be confined by `wall`."""
+        """Whether it was begun where tasks are to be confined by `wall`."""
         return self._is_inside_bubblewrap is (wall is Wall.BWRAP)
 
     def begin(self, wall: Wall, *, gives_way: bool = True) -> None:

@@ -1,4 +1,4 @@
-"""What jobs take of the processors, by the word of the operating system: it comes when their processes have ended."""
+"""What tasks take of the processors, by the word of the operating system: it comes when their processes have ended."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A seccomp filter: a job starts no process, no thread and no program, and reaches no other process and no network.
+"""A seccomp filter: a task starts no process, no thread and no program, and reaches no other process and no network.
 
 It works for every user, root included, where RLIMIT_NPROC does not.
 """

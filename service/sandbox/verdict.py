@@ -1,4 +1,4 @@
-"""How a job ended that gave no answer, as the error that its caller gets."""
+"""How a task ended that gave no answer, as the error that its caller gets."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def verdict(ended: Ended, limits: Limits, stage: str) -> TensorkilnError:
 
 
 def deadline_exceeded(limits: Limits, stage: str, details: dict[str, Any]) -> DeadlineExceededError:
-    """The error of a job that was killed at its deadline."""
+    """The error of a task that was killed at its deadline."""
     return DeadlineExceededError(
         f"The compile was ended during {stage} at its deadline of {limits.deadline_s:g} s.",
         details={"stage": stage, "signal": "SIGKILL", **details, "deadline_s": limits.deadline_s},
@@ -69,7 +69,7 @@ def deadline_exceeded(limits: Limits, stage: str, details: dict[str, Any]) -> De
 
 
 def out_of_memory(limits: Limits, stage: str, details: dict[str, Any]) -> ResourceExhaustedError:
-    """The error of a job that reached its memory limit."""
+    """The error of a task that reached its memory limit."""
     return ResourceExhaustedError(
         f"The compile reached its memory limit of {limits.memory_mib} MiB during {stage}.",
         details={"stage": stage, "signal": None, **details, "resource": "memory", "limit_mib": limits.memory_mib},
@@ -77,7 +77,7 @@ def out_of_memory(limits: Limits, stage: str, details: dict[str, Any]) -> Resour
 
 
 def too_much_output(limit_mib: int, stage: str) -> ResourceExhaustedError:
-    """The error of a job whose answer is longer than the service takes."""
+    """The error of a task whose answer is longer than the service takes."""
     return ResourceExhaustedError(
         f"The compile produced more than {limit_mib} MiB of output during {stage}.",
         details={"stage": stage, "signal": None, "resource": "output", "limit_mib": limit_mib},
@@ -85,7 +85,7 @@ def too_much_output(limit_mib: int, stage: str) -> ResourceExhaustedError:
 
 
 def garbled(error: FrameError, stage: str) -> CrashedError:
-    """The error of a job whose answer is none."""
+    """The error of a task whose answer is none."""
     return CrashedError(
         f"The process garbled its answer during {stage}: {error}.", details={"stage": stage, "signal": None}
     )

@@ -1,4 +1,4 @@
-"""What a fork server calls before it forks, so that its jobs begin with everything imported and used once.
+"""What a fork server calls before it forks, so that its tasks begin with everything imported and used once.
 
 These are names: who starts a fork server must not load what it loads.
 """
@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Final
 
-COMPILING: Final = f"{__package__}.jobs.rehearsal:rehearse"
+COMPILING: Final = f"{__package__}.tasks.rehearsal:rehearse"
 """For those that compile."""
-AFTERWARDS: Final = f"{__package__}.jobs.rehearsal:load_the_rest"
+AFTERWARDS: Final = f"{__package__}.tasks.rehearsal:load_the_rest"
 """For those that compile, once they are ready."""
-READING: Final = f"{__package__}.jobs.reading:rehearse"
+READING: Final = f"{__package__}.tasks.reading:rehearse"
 """For those that read requests and write answers: the compiler is not loaded."""

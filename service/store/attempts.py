@@ -9,18 +9,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from contextlib import suppress
+from functools import partial
 from hashlib import sha256
-from secrets import token_hex
 from types import TracebackType
 from typing import Any, Final, Self
 
-from service.lease import BEAT_S, LEASE_S, Leases
-from tensorkiln.errors import UnavailableError
+from service import clock
+from service.lease import BEAT_S, LEASE_S, Leases, keep
 
+from .claims import Claims
 from .crashes import FOLDER, MAX_CRASHES, Crash, Crashes
 
-_TRIES: Final = 5
 _HOLDER: Final = "holder"
 
 
@@ -31,7 +30,8 @@ class Attempts:
         self._crashes = crashes
         self._key = key
         self._leases = Leases(crashes.now)
-        self._locked: dict[str, float] = {}
+        self._claims = Claims(crashes.records, crashes.now)
+        self._has_met_others = False
 
     async def begin(self) -> Attempt | Crash | None:
         """An attempt that is the caller's; the last crash when there were enough; None while others are at theirs.
@@ -41,48 +41,26 @@ class Attempts:
         found: list[Crash] = []
         for path in _paths(self._key):
             attempt = Attempt(self._crashes, self._key, path, len(found) + 1)
-            # Where one has crashed, others are likely to have: whoever looks first has nothing to write.
-            record = await self._crashes.records.get(path) if found else None
-            for _ in range(_TRIES):
-                if record is None and await attempt.claim():
-                    return attempt
-                record = record or await self._crashes.records.get(path)
-                if record is None:
-                    continue  # it was given back this moment, or damaged
-                crash = self._crashes.read(self._key, record) if _HOLDER not in record else None
-                if crash is not None:
-                    found.append(crash)
-                elif self._is_over(path, record) and await self._clear(path, record):
-                    record = None
-                    continue
-                break
-            else:
-                raise UnavailableError("The store neither takes nor gives an attempt at a compile.")
+            # Where others are, or one has crashed, more are likely: whoever looks first has nothing to write.
+            known = await self._crashes.records.get(path) if found or self._has_met_others else None
+            standing = await self._claims.take(path, attempt.claim, partial(self._stands, path), known)
+            if standing is None:
+                return attempt
+            crash = self._crash(standing)
+            if crash is not None:
+                found.append(crash)
+        self._has_met_others = True
         return max(found, key=lambda crash: crash.at) if len(found) == MAX_CRASHES else None
 
-    def _is_over(self, path: str, record: Mapping[str, Any]) -> bool:
-        if _HOLDER not in record:
-            return True  # a crash that is forgotten, or that nobody believes
-        if not self._crashes.is_holding(path, record):
-            return True
-        return not self._leases.hear(f"{path} {record[_HOLDER]}", record["beat"])
+    def _crash(self, record: Mapping[str, Any]) -> Crash | None:
+        return self._crashes.read(self._key, record) if _HOLDER not in record else None
 
-    async def _clear(self, path: str, record: Mapping[str, Any]) -> bool:
-        """Whether a place is free that was as in `record`. Of several who clear it one does: others would meet the
-        next one's claim there."""
-        records, now = self._crashes.records, self._crashes.now()
-        lock = f"{path}.{sha256(repr(sorted(record.items())).encode()).hexdigest()[:32]}"
-        if not await records.create(lock, {}):
-            if now - self._locked.setdefault(lock, now) > LEASE_S:
-                await records.delete(lock)  # of one that was lost while it cleared
-            return False
-        try:
-            is_same = await records.get(path) == record
-            if is_same:
-                await records.delete(path)
-        finally:
-            await asyncio.shield(records.delete(lock))
-        return is_same
+    async def _stands(self, path: str, record: Mapping[str, Any]) -> bool:
+        """Whether a place is taken: by a crash that is believed and not forgotten, or by somebody who lives."""
+        if _HOLDER not in record:
+            return self._crash(record) is not None
+        is_holding = self._crashes.is_holding(path, record)
+        return is_holding and self._leases.hear(f"{path} {record[_HOLDER]}", record["beat"])
 
 
 class Attempt:
@@ -93,16 +71,16 @@ class Attempt:
         self._crashes = crashes
         self._key = key
         self._path = path
-        self._holder = token_hex(16)
+        self._holder = clock.token_hex(16)
         self._has_crashed = False
         self._said_at = crashes.now()
         self._beating: asyncio.Task[None] | None = None
         self._is_over = asyncio.Event()
 
-    async def claim(self) -> bool:
-        """Whether the place is the caller's now."""
+    def claim(self) -> Mapping[str, Any]:
+        """The record by which the place is the caller's from now on."""
         self._said_at = self._crashes.now()
-        return await self._crashes.records.create(self._path, self._crashes.holding(self._path, self._holder, 0))
+        return self._crashes.holding(self._path, self._holder, 0)
 
     async def crash(self, problem: Mapping[str, Any]) -> None:
         """It has crashed. One whose maker was silent for too long is not counted: others were begun in its place."""
@@ -112,7 +90,7 @@ class Attempt:
             await self._crashes.write(self._path, self._key, problem)
 
     async def __aenter__(self) -> Self:
-        self._beating = asyncio.create_task(self._beat())
+        self._beating = asyncio.create_task(keep(self._is_over, BEAT_S, self._beat))
         return self
 
     async def __aexit__(
@@ -134,19 +112,13 @@ class Attempt:
         record = await self._crashes.records.get(self._path)
         return record is not None and record.get(_HOLDER) == self._holder
 
-    async def _beat(self) -> None:
-        beat = 0
-        while not self._is_over.is_set():
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._is_over.wait(), BEAT_S)
-                return
-            beat += 1
-            with suppress(UnavailableError):
-                if not await self._is_held():
-                    return
-                at = self._crashes.now()
-                await self._crashes.records.put(self._path, self._crashes.holding(self._path, self._holder, beat))
-                self._said_at = at
+    async def _beat(self, beat: int) -> bool:
+        if not await self._is_held():
+            return False
+        at = self._crashes.now()
+        await self._crashes.records.put(self._path, self._crashes.holding(self._path, self._holder, beat))
+        self._said_at = at
+        return True
 
 
 def _paths(key: str) -> list[str]:

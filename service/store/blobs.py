@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from hashlib import sha256
@@ -13,6 +12,7 @@ from typing import Final, TypeAlias
 
 import structlog
 
+from service import clock
 from service.observe.instruments import count_corrupt
 
 from .location import ObjectStore, directory_of, explained
@@ -135,11 +135,11 @@ class Blobs:
                 written = (await self._store.head_async(_path(digest)))["last_modified"].timestamp()
             except FileNotFoundError:
                 return False
-        return time.time() - written < FRESH_S
+        return clock.time() - written < FRESH_S
 
     async def _renewed(self, path: Path, digest: str) -> bool:
         try:
-            if time.time() - os.stat(path).st_mtime >= FRESH_S:
+            if clock.time() - os.stat(path).st_mtime >= FRESH_S:
                 os.utime(path)
                 signature = await self._signature(digest)
                 if signature is not None:

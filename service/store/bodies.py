@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from service.http.body import Body
 from service.process.memory_limit import MemoryLimit
+from service.wire.body import Body
 
 from .blobs import Blobs, digest_of
 

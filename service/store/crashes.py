@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
+from service import clock
 from service.timeouts import ATTEMPTS
 from service.trust.notary import Notary
 from tensorkiln.errors import UnavailableError
@@ -42,8 +42,8 @@ class Crashes:
         self,
         records: Records,
         notary: Notary,
-        clock: Callable[[], float] = time.time,
-        now: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] = clock.time,
+        now: Callable[[], float] = clock.monotonic,
     ) -> None:
         self.records = records
         self.now = now

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-import time
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
+
+from service import clock
 
 from .blobs import FRESH_S
 from .crashes import FOLDER as CRASHES
@@ -56,7 +57,7 @@ async def evict(store: ObjectStore, bounds: Bounds, *, grace_s: float = GRACE_S)
     What is used or written meanwhile stays.
     """
     inventory = await take_inventory(store)
-    now = time.time()
+    now = clock.time()
     chosen = _chosen(inventory, bounds, now)
     unexplained = await _forget(store, inventory, chosen)
     gone = {path for path in chosen if await remove(store, inventory.records[path])}

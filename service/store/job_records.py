@@ -1,31 +1,29 @@
 """Jobs as the store has them: an accepted job is there until it has ended, whatever becomes of the service.
 
 `jobs/open` has what is to be done, `jobs/ended` what is over, `jobs/owners` the signs of life of services, and
-`jobs/claims` who took up a job that somebody left: a file that only one service can create. `jobs/progress` has how far
-a job is, for services that do not have it; nothing depends on it. A job whose record cannot be read has failed by that.
+`jobs/claims` who took up a job that somebody left, which one service does. `jobs/progress` has how far a job is, for
+services that do not have it; nothing depends on it. A job whose record cannot be read has failed by that.
 What is in the first two survives a power failure: the rest is found out anew.
 """
 
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
-from itertools import count
 from typing import Annotated, Any, Final, Literal
 
 import structlog
 from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
-from service.http.answers import Phase, Problem
+from service import clock
 from service.lease import Leases
+from service.wire.answers import Phase, Problem
 from tensorkiln.errors import UnavailableError
 from tensorkiln.limits import MAX_BODY_BYTES
 from tensorkiln.trust.record import Sha256
 
-from .location import ObjectStore, explained
-from .objects import objects_of
+from .claims import Claims
 from .records import DamagedRecord, Records
 
 State = Literal["queued", "running", "done", "failed", "cancelled"]
@@ -134,9 +132,9 @@ def programs_of(record: Mapping[str, Any] | None) -> tuple[str, ...]:
 class JobRecords:
     """The job records in a store."""
 
-    def __init__(self, store: ObjectStore, records: Records, now: Callable[[], float] = time.monotonic) -> None:
-        self._objects = objects_of(store)
+    def __init__(self, records: Records, now: Callable[[], float] = clock.monotonic) -> None:
         self._records = records
+        self._claims = Claims(records, now)
         self._leases = Leases(now)
         self._beats = 0
 
@@ -264,30 +262,19 @@ class JobRecords:
         if told is not None and await self.lives(told.owner):
             return told
         lost = UnavailableError("The record of this job was damaged in the store; send its request again.")
-        await self.end((told or JobRecord(job, "", time.time(), {})).failed(lost.to_problem()))
+        await self.end((told or JobRecord(job, "", clock.time(), {})).failed(lost.to_problem()))
         return None
 
     async def _claim(self, record: JobRecord, owner: str) -> bool:
-        """Whether `owner` is the one that takes up a job; a claim of one that died before it did so is passed over."""
-        for number in count():
-            path = f"{_CLAIMS}/{record.id}.{record.attempt}.{number}"
-            with explained("The store does not take a claim"):
-                if await self._objects.create(path, owner.encode(), durable=False):
-                    return True
-                claimer = await self._claimer(path)
-            if claimer == owner:
-                return True  # it could not write that it had the job
-            if claimer is None or await self.lives(claimer):
-                return False
-        raise AssertionError("count() has no end")
+        """Whether `owner` is the one that takes up a job; a claim of one that died before it did so is replaced."""
 
-    async def _claimer(self, path: str) -> str | None:
-        """Who made a claim; None when it is not there any more, as the job has ended."""
-        try:
-            claim = await self._objects.read(path)
-        except FileNotFoundError:
-            return None
-        return claim.decode(errors="replace")
+        async def stands(claim: Mapping[str, Any]) -> bool:
+            claimer = str(claim.get("owner", ""))
+            # One's own is of a claim upon which it could not be written that one had the job.
+            return claimer != owner and await self.lives(claimer)
+
+        path = f"{_CLAIMS}/{record.id}.{record.attempt}"
+        return await self._claims.take(path, lambda: {"owner": owner}, stands) is None
 
     async def _close(self, record: JobRecord) -> None:
         await self._records.delete(f"{OPEN_FOLDER}{record.id}")

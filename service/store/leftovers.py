@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import stat
-import time
 from contextlib import suppress
 from typing import Final
+
+from service import clock
 
 from .evict import remove
 from .inventory import items
@@ -24,7 +25,7 @@ def unfinished(store: ObjectStore) -> list[str]:
     root = directory_of(store)
     if root is None:
         return []
-    oldest = time.time() - LEFT_S
+    oldest = clock.time() - LEFT_S
     found: list[str] = []
     for path in root.rglob("*#*"):
         with suppress(FileNotFoundError):
@@ -43,7 +44,7 @@ def remove_unfinished(paths: list[str]) -> None:
 
 async def abandoned(store: ObjectStore) -> int:
     """Remove the signs of life of services that are no more; their number. A living service renews its own."""
-    oldest = time.time() - LEFT_S
+    oldest = clock.time() - LEFT_S
     removed = 0
     for prefix in (OWNERS_FOLDER, READINESS):
         async for item in items(store, prefix):

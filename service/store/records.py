@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import time
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from hashlib import sha256
@@ -14,6 +13,7 @@ from typing import Any, Final, cast
 
 import structlog
 
+from service import clock
 from service.observe.instruments import count_corrupt
 
 from .files import file_names
@@ -119,7 +119,7 @@ def _touched(path: Path) -> bool:
         used = os.stat(path).st_mtime
     except OSError:
         return False
-    if time.time() - used > _TOUCH_EVERY_S:
+    if clock.time() - used > _TOUCH_EVERY_S:
         with suppress(OSError):
             os.utime(path)
     return True

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import time
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Final
 
 import structlog
 
+from service import clock
 from tensorkiln.errors import UnavailableError
 from tensorkiln.trust.keys import KeySet, PublicKey
 from tensorkiln.trust.verify import CLOCK_SKEW_S
@@ -41,7 +41,7 @@ class Keyring:
     """
 
     def __init__(
-        self, directory: Path, clock: Callable[[], float] = time.time, *, public_directory: Path | None = None
+        self, directory: Path, clock: Callable[[], float] = clock.time, *, public_directory: Path | None = None
     ) -> None:
         self._directory = directory
         self._public_directory = public_directory
@@ -57,7 +57,7 @@ class Keyring:
         UnavailableError when the only one is of a time to come.
         """
         newest = self._newest()
-        if newest is not None and (self._has_time(newest) or time.monotonic() < self._tries_at):
+        if newest is not None and (self._has_time(newest) or clock.monotonic() < self._tries_at):
             return newest
         try:
             with self._exclusive():
@@ -67,7 +67,7 @@ class Keyring:
             newest = self._newest()
             if newest is None:
                 raise
-            self._tries_at = time.monotonic() + TRY_EVERY_S
+            self._tries_at = clock.monotonic() + TRY_EVERY_S
             left = int(newest.exp - self._clock()) // DAY_S
             _log.error("the signing key has no successor", key=newest.kid, days_left=left, reason=str(error))
             return newest
@@ -136,7 +136,7 @@ class Keyring:
         return max(begun, key=lambda key: (key.nbf, key.kid), default=None)
 
     def _current(self) -> dict[str, KeyFile]:
-        if time.monotonic() - self._looked_at < _LOOK_EVERY_S:
+        if clock.monotonic() - self._looked_at < _LOOK_EVERY_S:
             return self._keys
         try:
             paths = sorted(self._directory.glob(f"*{SUFFIX}"))
@@ -148,7 +148,7 @@ class Keyring:
         if stamp != self._stamp:
             self._keys = {key.kid: key for key in map(read_key, paths)}
             self._stamp = stamp
-        self._looked_at = time.monotonic()
+        self._looked_at = clock.monotonic()
         return self._keys
 
     def _show(self, key: KeyFile) -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from time import time
 from typing import Any, Literal, TypeAlias
 
 import structlog
 from pydantic import ValidationError
 
+from service import clock
 from service.action import Action
 from service.observe.instruments import count_corrupt
 from tensorkiln.errors import UntrustedArtifactError
@@ -33,7 +33,7 @@ class Notary:
     `refused` counts what was stored and not believed. `clock` gives seconds since 1970.
     """
 
-    def __init__(self, keyring: Keyring, worker: str, isolation: str, clock: Callable[[], float] = time) -> None:
+    def __init__(self, keyring: Keyring, worker: str, isolation: str, clock: Callable[[], float] = clock.time) -> None:
         self._keyring = keyring
         self._worker = worker
         self.isolation = isolation

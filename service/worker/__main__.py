@@ -6,7 +6,7 @@ import sys
 
 from service.observe.export import require_exporter
 from service.observe.log import configure_log
-from service.process.startup_errors import read_settings
+from service.startup_errors import read_settings
 from tensorkiln.errors import UnavailableError
 
 from .serve import serve

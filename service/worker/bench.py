@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import replace
-from itertools import count
-from secrets import token_hex
+from os import getpid
 from typing import Any, Final
 
 import structlog
 
+from service import clock
 from service.action import Action
 from service.engine.farm.engine import LOOK_EVERY_S
 from service.engine.farm.ledger import Ledger, Result, State, Task
@@ -20,6 +18,7 @@ from service.engine.farm.roster import Roster
 from service.engine.farm.statements import Statements
 from service.engine.local import LocalEngine
 from service.engine.order import Cost, Made, Order, Wanted
+from service.lease import keep
 from service.observe.traces import continuing
 from service.readiness.readiness import StoreLook
 from service.sandbox import warm_ups
@@ -27,7 +26,7 @@ from service.sandbox.sandbox import Sandbox
 from service.settings import Settings
 from service.store.blobs import Blobs
 from service.store.crashes import Crashes
-from service.store.location import directory_of, open_store
+from service.store.location import ObjectStore, directory_of, open_store
 from service.store.programs import Entry, Programs
 from service.store.records import Records
 from service.trust.keyring import Keyring
@@ -48,23 +47,33 @@ _log = structlog.get_logger()
 
 
 class Bench:
-    """Carries orders out with these settings. Only what is signed here is believed by the services of the farm."""
+    """Carries orders out with these settings, in `sandbox`; `store` has them, and `keyring` the key of what is made.
 
-    def __init__(self, settings: Settings) -> None:
+    Only what is signed here is believed by the services of the farm.
+    """
+
+    def __init__(self, settings: Settings, store: ObjectStore, keyring: Keyring, sandbox: Sandbox) -> None:
         self._settings = settings
-        store = open_store(settings.store_location)
+        self._keyring = keyring
+        self._sandbox = sandbox
         records = Records(store)
         self._store_look = StoreLook(records)
         self._look_every_s = LOOK_EVERY_S[directory_of(store) is not None]
         self._blobs = Blobs(store)
-        self._keyring = Keyring(settings.keys_directory, public_directory=settings.public_keys)
-        self._notary = Notary(self._keyring, settings.worker, "process")
+        self._notary = Notary(keyring, settings.worker, "process")
         self._programs = Programs(records, self._blobs, self._notary)
         self._crashes = Crashes(records, self._notary)
         statements = Statements(self._notary)
         self._ledger = Ledger(store, records, statements)
-        self._name = f"{settings.worker}.{os.getpid()}.{token_hex(4)}"
-        self._sandbox = Sandbox(
+        self._name = f"{settings.worker}.{getpid()}.{clock.token_hex(4)}"
+        roster = Roster(store, records, statements)
+        self._presence = Heartbeat(sandbox, roster, self._name, settings.concurrency)
+        self.is_ready = self._presence.is_ready
+
+    @staticmethod
+    def on(settings: Settings) -> Bench:
+        """The worker of this machine. UnavailableError when the store cannot be used."""
+        sandbox = Sandbox(
             (warm_ups.COMPILING,),
             max_output_mib=settings.compile_output_mib,
             wall=settings.isolation,
@@ -72,9 +81,8 @@ class Bench:
             # It is what a worker is there for: giving way would be to those that begin, which are for nobody yet.
             gives_way=False,
         )
-        roster = Roster(store, records, statements)
-        self._presence = Heartbeat(self._sandbox, roster, self._name, settings.concurrency)
-        self.is_ready = self._presence.is_ready
+        keyring = Keyring(settings.keys_directory, public_directory=settings.public_keys)
+        return Bench(settings, open_store(settings.store_location), keyring, sandbox)
 
     async def start(self) -> None:
         """Try the key and the store, start the fork server, and sign in. UnavailableError with what cannot be used."""
@@ -116,7 +124,7 @@ class Bench:
         try:
             return await self._ledger.take(self._name)
         except InfrastructureError as error:
-            _log.error("orders cannot be taken", reason=error.message)
+            _log.error("no order can be taken", reason=error.message)
             await asyncio.sleep(_PAUSE_S)
             return None
 
@@ -134,7 +142,7 @@ class Bench:
                 await asyncio.shield(self._ledger.release(task.id))
                 raise
             except TensorkilnError as error:
-                _log.error("an order could not be finished", reason=error.message)
+                _log.error("an order could not be seen through", reason=error.message)
             except Exception as error:
                 _log.error("an order met a defect of the worker", exc_info=error)
             finally:
@@ -200,15 +208,12 @@ class Bench:
         self, task: Task, news: list[Mapping[str, Any]], making: asyncio.Task[Made], over: asyncio.Event
     ) -> None:
         """Say that the worker lives, until the order is given up or `over`. What ends before that needs none."""
-        for beat in count(1):
-            with suppress(TimeoutError):
-                async with asyncio.timeout(_TELL_S):
-                    await over.wait()
-                    return
-            try:
-                if await self._ledger.find(task.id) != task:
-                    making.cancel()
-                    return
-                await self._ledger.beat(task, State(self._name, beat, tuple(news)))
-            except InfrastructureError as error:
-                _log.error("a heartbeat could not be written", reason=error.message)
+
+        async def say(beat: int) -> bool:
+            if await self._ledger.find(task.id) != task:
+                making.cancel()
+                return False
+            await self._ledger.beat(task, State(self._name, beat, tuple(news)))
+            return True
+
+        await keep(over, _TELL_S, say)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from typing import Final
 
 import structlog
 
+from service import clock
 from service.engine.farm.roster import Role, Roster
 from service.lease import BEAT_S, LEASE_S
 from service.readiness.canary import Canary
@@ -76,7 +76,7 @@ class Heartbeat:
 
     def is_ready(self) -> bool:
         """Whether it has signed within a lease as one that compiles."""
-        return self._role == "worker" and time.monotonic() - self._signed_at < LEASE_S
+        return self._role == "worker" and clock.monotonic() - self._signed_at < LEASE_S
 
     async def _look(self) -> None:
         while True:
@@ -103,7 +103,7 @@ class Heartbeat:
                 await self._roster.sign(role, self._name, self._places)
                 if self._role is not None and self._role != role:
                     await self._roster.leave(self._role, self._name)
-                self._role, self._signed_at = role, time.monotonic()
+                self._role, self._signed_at = role, clock.monotonic()
             except UnavailableError as error:
                 _log.error("a heartbeat could not be written", reason=error.message)
             with suppress(TimeoutError):

@@ -31,7 +31,7 @@ def serve(settings: Settings) -> None:
 
 async def _work(settings: Settings) -> None:
     move_into_leaf()
-    bench, ending = Bench(settings), asyncio.Event()
+    bench, ending = Bench.on(settings), asyncio.Event()
     loop = asyncio.get_running_loop()
     try:
         await bench.start()

@@ -11,7 +11,7 @@ import pytest
 
 from passes.codegen import cubin, nvjitlink, nvptx, ptxas
 from passes.codegen.assembly import assembly_of
-from service.http.capabilities import Capable
+from service.http.capabilities import described
 from service.sandbox.control import Ready
 from service.settings import Settings
 from tensorkiln.architectures import ARCHITECTURES
@@ -228,7 +228,7 @@ def test_the_library_comes_before_the_program(tmp_path: Path, monkeypatch: pytes
 
 
 def test_the_service_states_every_architecture_and_the_version_of_the_library() -> None:
-    capabilities = Capable(Settings(), Ready(pid=1, baseline_mib=1, mechanisms=())).described()
+    capabilities = described(Settings(), Ready(pid=1, baseline_mib=1, mechanisms=()))
     assert capabilities.ptxas == nvjitlink.version()
     assert {f"cuda:{name}" for name in ARCHITECTURES} < set(capabilities.targets)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from service.app import create_app
+from service.server.app import create_app
 from service.settings import Settings
 from service.timeouts import Timeouts, stop_s
 from tests.snippets import ROOT

@@ -126,7 +126,7 @@ def test_what_is_not_installed_is_named(release: Recorded, tool: str) -> None:
 
 
 def test_only_a_commit_and_only_a_new_version_is_released(release: Recorded) -> None:
-    assert "git status" in release.run(*GIVEN, changed=" M service/app.py\n").stderr
+    assert "git status" in release.run(*GIVEN, changed=" M service/server/app.py\n").stderr
     assert "is there already" in release.run(*GIVEN, is_there="yes").stderr
     assert "401 Unauthorized" in release.run(*GIVEN, says="401 Unauthorized").stderr
     assert "build" not in steps(release)

@@ -23,7 +23,7 @@ NONE: Final = (
 )
 
 _VERSION: Final = """
-import platform, service.sandbox.jobs.prepare, tests.contract.random_graphs
+import platform, service.sandbox.tasks.prepare, tests.contract.random_graphs
 print(platform.python_version())
 """
 

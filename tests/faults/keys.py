@@ -16,7 +16,7 @@ from typing import Any, Final
 from service.action import Action
 from service.sandbox.child import Outlet
 from service.sandbox.frames import Message
-from service.sandbox.jobs.prepare import prepare
+from service.sandbox.tasks.prepare import prepare
 from tensorkiln.canonical import canonicalize
 from tensorkiln.errors import TensorkilnError
 from tensorkiln.graph import Graph
@@ -44,9 +44,9 @@ HEADERS: Final[tuple[Mapping[str, str], ...]] = (
 )
 
 
-def digests_by_seed(graphs: int) -> list[list[str]]:
-    """The digests of so many graphs, each written in four ways that agreed, for every PYTHONHASHSEED."""
-    return [output(DIGESTS, str(graphs), seed=str(seed)).split() for seed in range(SEEDS)]
+def digests_by_seed(graphs: int, seeds: int = SEEDS) -> list[list[str]]:
+    """The digests of so many graphs, each written in four ways that agreed, for so many values of PYTHONHASHSEED."""
+    return [output(DIGESTS, str(graphs), seed=str(seed)).split() for seed in range(seeds)]
 
 
 def digests_elsewhere(graphs: int) -> dict[str, list[str]]:

@@ -16,7 +16,8 @@ from tests.service.bodies import compile_body, encoded, graph
 from tests.service.server import Server
 from tests.service.test_store import flip, truncate
 
-ENTRIES = sized(20, 1000)
+ENTRIES = sized(15, 1000)
+"""At the small size each of five files is damaged in each of three ways."""
 DAMAGES: list[Callable[[Path], None]] = [flip, truncate, Path.unlink]
 KINDS = ("programs", "requests", "blobs")
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import signal
 import time
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 
 from service.settings import Settings
 from tests.farm.topology import Farm
-from tests.faults.requests import accept, answered, body, claimers, ended, job, slow_body
+from tests.faults.requests import accept, answered, body, claimers, ended, slow_body
 from tests.faults.size import FULL, figures, sized
 
 pytestmark = pytest.mark.xdist_group("farm")
@@ -71,27 +69,3 @@ def test_poison_that_both_services_meet_at_once_is_begun_twice_in_all(farm: Farm
             assert [each["details"]["attempts"] for each in problems] == [2] * len(farm.urls)
             assert crashes() - before == 2
     figures("poison at two services at once", attempts=f"2 in {trials} of {trials}")
-
-
-def test_an_order_that_a_frozen_worker_may_have_taken_is_not_lost(tmp_path: Path) -> None:
-    trials = sized(1, 5)
-    recoveries: list[float] = []
-    with Farm(tmp_path, services=1, workers=2) as farm:
-        assert answered(farm.urls[0], body(20)).status_code == 200
-        one, other = farm.workers
-        other.stop()
-        for trial in range(trials):
-            one.signal(signal.SIGSTOP)
-            identifier = accept(farm.urls[0], body(21 + trial))
-            # Long enough for the order to be given.
-            time.sleep(1.0)
-            assert job(farm.urls, identifier)["state"] in ("queued", "running")
-            begin = time.monotonic()
-            one.kill()
-            other.start()
-            other.await_ready()
-            found = ended(farm.urls, identifier, 60)
-            recoveries.append(time.monotonic() - begin)
-            assert found["state"] == "done"
-            one, other = other, one
-    figures("a frozen worker", recovered=f"{len(recoveries)} of {trials}", worst_s=max(recoveries))

@@ -22,7 +22,7 @@ from tests.service.bodies import compile_body, encoded, graph
 from tests.service.failing import failing
 from tests.service.server import JSON, Server
 
-GRAPHS, TURNS, COMPILES = sized((1, 8, 6), (8, 15, 6))
+GRAPHS, TURNS, COMPILES = sized((1, 4, 4), (8, 15, 6))
 ALONE_S = sized(6.0, 60.0)
 POISONED_PER_S = 10.0
 START_MS = sized(500.0, 50.0)
@@ -126,7 +126,7 @@ def test_a_job_begins_at_once_where_nothing_else_is_done(tmp_path: Path) -> None
         assert server.compile(encoded(compile_body())).status_code == 200
         queued_ms: list[float] = []
         seen_ms: list[float] = []
-        for number in range(sized(20, 200)):
+        for number in range(sized(10, 200)):
             job = server.post("/compile", encoded(compile_body(graph(rows=10 + number))), Prefer="respond-async")
             assert job.status_code == 202
             begin, path = time.perf_counter(), f"/jobs/{job.json()['id']}"

@@ -1,6 +1,6 @@
 """Composed graphs compute what the reference does, on every target, with fusion and without.
 
-Three hundred of them, which are the same each time; `make fuzz` composes others.
+Some of them, which are the same each time; `make fuzz` composes others.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from .exploration import explore
 from .families import FAMILIES
 from .trial import Trials
 
-BATCH = 15
+BATCH = 8
 BATCHES = {
     "behind_products": 12,
     "blocks": 1,
@@ -32,9 +32,9 @@ def trials() -> Iterator[Trials]:
         yield made
 
 
-def test_every_family_is_composed_and_three_hundred_graphs_are() -> None:
+def test_every_family_is_composed_and_products_as_often_as_finds_what_was_wrong() -> None:
     assert BATCHES.keys() == FAMILIES.keys()
-    assert BATCH * sum(BATCHES.values()) == 300
+    assert BATCH * BATCHES["behind_products"] > 75, "docs/long-epilogues.md says within how many graphs it is found"
 
 
 # To make a graph that fails as simple as it gets takes minutes.

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from fastapi import Request
 
-from service.app import create_app
 from service.http import inner_request
 from service.identity.scopes import Scope
 from service.routes.mcp import MOST_BYTES
+from service.server.app import create_app
 from service.settings import Settings
 from tensorkiln.errors import LimitExceededError
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from service.app import create_app
 from service.identity.key import new_key
 from service.identity.policy import PUBLIC
 from service.identity.scopes import Scope
+from service.server.app import create_app
 from service.settings import Settings
 from tests.identity.guarded import GUARDED, Guarded, artifacts, program, refusal
 from tests.service.bodies import compile_body, encoded, graph

@@ -12,9 +12,10 @@ import httpx2
 import pytest
 
 from service.identity.__main__ import main
-from service.identity.authenticator import Authenticator, is_loopback, require_private_address
+from service.identity.authenticator import is_loopback
 from service.identity.keyring import Keyring
 from service.identity.scopes import Scope
+from service.server.authentication import authenticator, require_private_address
 from service.settings import Settings
 from tensorkiln.errors import UnavailableError
 from tests.identity.guarded import GUARDED, UNGUARDED, Guarded, refusal
@@ -87,7 +88,7 @@ def test_the_first_key_closes_a_running_service(home: Path) -> None:
 def test_a_service_with_a_key_may_be_reached_from_elsewhere(guarded: Guarded) -> None:
     assert "no credential is required" not in guarded.log()
     settings = Settings(home=guarded.home)
-    assert Authenticator(settings).asks
+    assert authenticator(settings).asks
 
 
 @UNGUARDED

@@ -1,15 +1,15 @@
 """Every node kind, on every dtype and variant, static and symbolic: compiled code against the reference.
 
-For this machine, in guarded memory and then by the runtime, and for a GPU, whose code is emulated.
+For this machine, in guarded memory and then by the runtime, and for a GPU, whose code is emulated: by turns, or all of
+it with KILN_EXAMPLES.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 
-import pytest
 from hypothesis.strategies import SearchStrategy
 
 from tensorkiln.dtypes import DType
@@ -19,21 +19,24 @@ from tests import checked, emulated
 from .cases import CHAINS, Case, chain_for, compare, graph_for
 from .cases.drawn import for_each_of, parametrize
 from .cases.kinds import KINDS, variants
+from .cases.turns import EXAMPLES, MACHINES, of_kind, of_network
 
-Run = Callable[..., tuple[Any, ...]]
+RUNS: dict[str, Callable[..., tuple[Any, ...]]] = {"cpu": checked.run_graph, "gpu": emulated.run}
+NODES = [(*each, *how) for each in variants() for how in of_kind(MACHINES, 2, *each)]
+NETWORKS = [
+    (name, dtype, *how)
+    for name, chain in CHAINS.items()
+    for dtype in chain.dtypes
+    for how in of_network(MACHINES, 2, name, dtype)
+]
 
-EXAMPLES = int(os.environ.get("KILN_EXAMPLES", "1"))
-"""How many graphs are drawn for a variant."""
-SHAPES = pytest.mark.parametrize("symbolic", [False, True], ids=["static", "symbolic"])
-MACHINES = pytest.mark.parametrize("run", [checked.run_graph, emulated.run], ids=["cpu", "gpu"])
 
-
-def agree(run: Run, cases: SearchStrategy[Case]) -> None:
+def agree(machine: str, cases: SearchStrategy[Case]) -> None:
     """What is run of every case is what the reference evaluates."""
 
     def agrees(case: Case) -> None:
         expected = evaluate(case.graph, *case.arrays, **case.symbols)
-        compare(run(case.graph, *case.arrays, **case.symbols), expected, case.tolerance)
+        compare(RUNS[machine](case.graph, *case.arrays, **case.symbols), expected, case.tolerance)
 
     for_each_of(EXAMPLES, cases, agrees)
 
@@ -43,15 +46,23 @@ def test_the_suite_covers_every_kind_and_dtype() -> None:
     assert {dtype for _, dtype, _ in variants()} == set(DType)
 
 
-@MACHINES
-@SHAPES
-@parametrize(("kind", "dtype", "op"), variants())
-def test_a_node_computes_what_the_reference_does(kind: str, dtype: DType, op: str, symbolic: bool, run: Run) -> None:
-    agree(run, graph_for(kind, dtype, symbolic, op))
+def test_every_kind_op_dtype_and_network_is_static_and_symbolic_on_each_machine() -> None:
+    """And each variant of a kind is static and symbolic, and runs on each machine."""
+    for names in ((0,), (1,), (0, 2)):
+        met = {(*(node[name] for name in names), *node[3:]) for node in NODES}
+        assert len(met) == len(MACHINES) * len({tuple(node[name] for name in names) for node in NODES})
+    assert {(name, *how) for name, _, *how in NETWORKS} == {(name, *how) for name, how in product(CHAINS, MACHINES)}
+    for place in (3, 4):
+        assert {(*node[:3], node[place]) for node in NODES} == {
+            (*each, value) for each in variants() for value in {how[place - 3] for how in MACHINES}
+        }
 
 
-@MACHINES
-@SHAPES
-@parametrize(("name", "dtype"), ((name, dtype) for name, chain in CHAINS.items() for dtype in chain.dtypes))
-def test_a_network_computes_what_the_reference_does(name: str, dtype: DType, symbolic: bool, run: Run) -> None:
-    agree(run, chain_for(name, dtype, symbolic))
+@parametrize(("kind", "dtype", "op", "form", "machine"), NODES, drawn=3)
+def test_a_node_computes_what_the_reference_does(kind: str, dtype: DType, op: str, form: str, machine: str) -> None:
+    agree(machine, graph_for(kind, dtype, form == "symbolic", op))
+
+
+@parametrize(("name", "dtype", "form", "machine"), NETWORKS, drawn=2)
+def test_a_network_computes_what_the_reference_does(name: str, dtype: DType, form: str, machine: str) -> None:
+    agree(machine, chain_for(name, dtype, form == "symbolic"))

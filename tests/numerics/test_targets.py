@@ -1,8 +1,6 @@
-"""Every node kind on every dtype for each kind of CPU: an object, and what it computes where it can run."""
+"""Every node kind and every dtype for each kind of CPU: an object, and what it computes where it can run."""
 
 from __future__ import annotations
-
-import pytest
 
 from tensorkiln.dtypes import DType
 from tensorkiln.reference import evaluate
@@ -12,12 +10,20 @@ from tests.compiled import compiled, runs_here
 from .cases import Case, compare, graph_for
 from .cases.drawn import for_each_of, parametrize
 from .cases.kinds import KINDS_AND_DTYPES
+from .cases.turns import of_kind
 
 TARGETS = ("cpu:x86-64-v2", "cpu:x86-64-v3", "cpu:x86-64-v4", "cpu:aarch64")
+OBJECTS = [(*each, target) for each in KINDS_AND_DTYPES for target in of_kind(TARGETS, 2, *each)]
 
 
-@pytest.mark.parametrize("target", TARGETS)
-@parametrize(("kind", "dtype"), KINDS_AND_DTYPES)
+def test_every_kind_and_dtype_is_compiled_for_every_target() -> None:
+    for place in (0, 1):
+        assert {(each[place], each[2]) for each in OBJECTS} == {
+            (each[place], target) for each in KINDS_AND_DTYPES for target in TARGETS
+        }
+
+
+@parametrize(("kind", "dtype", "target"), OBJECTS, drawn=2)
 def test_an_object_for_every_target(kind: str, dtype: DType, target: str) -> None:
     def compiles(case: Case) -> None:
         compilation = compiled(case.graph, target)

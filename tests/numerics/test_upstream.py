@@ -5,7 +5,7 @@ What differs from it in the strategies' code is the strategies' fault; what both
 
 from __future__ import annotations
 
-import os
+from itertools import product
 
 import pytest
 
@@ -17,10 +17,19 @@ from tests.emulated import TARGET, Emulation
 from .cases import CHAINS, Case, chain_for, compare, graph_for
 from .cases.drawn import for_each_of, parametrize
 from .cases.kinds import variants
+from .cases.turns import EXAMPLES, of_kind, of_network
 
-EXAMPLES = int(os.environ.get("KILN_EXAMPLES", "1"))
-"""How many graphs are drawn for a variant."""
 ON_A_GPU = ("softmax", "convolution_by_movement", "scatter_of_computed", "attention", "gather_of_computed")
+FORMS = ("static", "", "symbolic", "")
+"""By turns; every second variant is left to the tests of kinds, which have it on each machine."""
+NODES = [(*each, form) for each in variants() for form in of_kind(FORMS, 4, *each) if form]
+NETWORKS = [
+    (name, dtype, form)
+    for name, chain in CHAINS.items()
+    for dtype in chain.dtypes
+    for form in of_network(FORMS, 4, name, dtype)
+    if form
+]
 
 
 def on_this_machine(case: Case) -> None:
@@ -34,23 +43,23 @@ def in_the_emulator(case: Case) -> None:
     compare(found, evaluate(case.graph, *case.arrays, **case.symbols), case.tolerance)
 
 
-@parametrize(
-    ("kind", "dtype", "op", "symbolic"), ((*variant, bool(number % 2)) for number, variant in enumerate(variants()))
-)
-def test_the_linalg_of_a_node_is_what_the_reference_computes(kind: str, dtype: DType, op: str, symbolic: bool) -> None:
-    for_each_of(EXAMPLES, graph_for(kind, dtype, symbolic, op), on_this_machine)
+def test_every_kind_dtype_and_network_is_static_and_symbolic_and_every_op_is_here() -> None:
+    for place in (0, 1):
+        assert {(node[place], node[3]) for node in NODES} == {
+            (each[place], form) for each in variants() for form in ("static", "symbolic")
+        }
+    assert {(kind, op) for kind, _, op, _ in NODES} == {(kind, op) for kind, _, op in variants()}
+    assert {(name, form) for name, _, form in NETWORKS} == set(product(CHAINS, ("static", "symbolic")))
 
 
-@parametrize(
-    ("name", "dtype", "symbolic"),
-    (
-        (name, dtype, bool((number + place) % 2))
-        for number, (name, chain) in enumerate(CHAINS.items())
-        for place, dtype in enumerate(chain.dtypes)
-    ),
-)
-def test_the_linalg_of_a_network_is_what_the_reference_computes(name: str, dtype: DType, symbolic: bool) -> None:
-    for_each_of(EXAMPLES, chain_for(name, dtype, symbolic), on_this_machine)
+@parametrize(("kind", "dtype", "op", "form"), NODES)
+def test_the_linalg_of_a_node_is_what_the_reference_computes(kind: str, dtype: DType, op: str, form: str) -> None:
+    for_each_of(EXAMPLES, graph_for(kind, dtype, form == "symbolic", op), on_this_machine)
+
+
+@parametrize(("name", "dtype", "form"), NETWORKS)
+def test_the_linalg_of_a_network_is_what_the_reference_computes(name: str, dtype: DType, form: str) -> None:
+    for_each_of(EXAMPLES, chain_for(name, dtype, form == "symbolic"), on_this_machine)
 
 
 @pytest.mark.parametrize("symbolic", [False, True], ids=["static", "symbolic"])

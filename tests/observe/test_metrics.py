@@ -15,7 +15,7 @@ from passes.compile import CompileRequest, compile_request
 from passes.warm_up import graph as small_graph
 from service.identity.scopes import Scope
 from service.observe import labels
-from service.sandbox.jobs import JOBS
+from service.sandbox.tasks import TASKS
 from service.store.crashes import MAX_CRASHES
 from tensorkiln.errors import CrashedError, ResourceExhaustedError, UnavailableError
 from tensorkiln.options import CompileOptions
@@ -147,7 +147,7 @@ def test_no_label_holds_what_a_user_wrote(server: Server) -> None:
     assert "/artifacts/{digest}" in figures.values("route")
     assert "other" in figures.values("method")
     stored = {"blob", "record", "program", "answer", "crash", "attempt", "incomplete"}
-    assert figures.values("kind") <= {*JOBS, *stored, "member", "claim", "beat", "result"}
+    assert figures.values("kind") <= {*TASKS, *stored, "member", "claim", "result"}
 
 
 def test_labels_come_from_sets_that_are_known() -> None:

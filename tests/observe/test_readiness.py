@@ -7,6 +7,7 @@ import shutil
 import signal
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -16,14 +17,19 @@ from tests.service.bodies import compile_body, encoded
 from tests.service.server import Server
 
 
-@pytest.mark.parametrize("which", ["reader", "fork_server"])
-def test_a_fork_server_that_stands_still_is_seen_and_replaced(home: Path, which: str) -> None:
-    with Server(home) as server:
-        first = getattr(server, which)
-        os.kill(first, signal.SIGSTOP)
-        assert "no verdict" in await_red(server.url, "canary")
-        await_green(server.url)
-        assert getattr(server, which) != first
+def test_a_fork_server_that_stands_still_is_seen_and_replaced(tmp_path: Path) -> None:
+    with Server(tmp_path / "one") as one, Server(tmp_path / "two") as two:
+        stopped = {one: "reader", two: "fork_server"}
+        first = {server: getattr(server, which) for server, which in stopped.items()}
+        for pid in first.values():
+            os.kill(pid, signal.SIGSTOP)
+        # Both wait for a verdict at once.
+        with ThreadPoolExecutor(2) as pool:
+            for reason in pool.map(lambda server: await_red(server.url, "canary"), stopped):
+                assert "no verdict" in reason
+        for server, which in stopped.items():
+            await_green(server.url)
+            assert getattr(server, which) != first[server]
 
 
 def test_a_floor_above_what_is_free_is_told_with_both_figures(home: Path) -> None:

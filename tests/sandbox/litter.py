@@ -9,10 +9,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final, cast
 
-from service.sandbox.child import Job, Outlet
+from service.sandbox.child import Outlet, Task
 from service.sandbox.frames import Message
-from service.sandbox.jobs import JOBS
 from service.sandbox.sandbox import Sandbox
+from service.sandbox.tasks import TASKS
 from tests.sandbox.boxes import LIMITS
 
 WARM_UP: Final = "tests.sandbox.litter:have_pings_leave_files"
@@ -60,7 +60,7 @@ def have_pings_leave_files() -> None:
         time.sleep(request.header.get("stay", 0))
         return Message({**request.header, "directory": directory})
 
-    cast(dict[str, Job], JOBS)["ping"] = job
+    cast(dict[str, Task], TASKS)["ping"] = job
 
 
 async def leave(sandbox: Sandbox, what: str) -> Path:

@@ -24,9 +24,9 @@ from passes.compile import CompileRequest, compile_request
 from service.action import Action
 from service.sandbox.control import Limits
 from service.sandbox.frames import Message
-from service.sandbox.jobs.rehearsal import rehearse
 from service.sandbox.levels import Wall
 from service.sandbox.sandbox import Sandbox
+from service.sandbox.tasks.rehearsal import rehearse
 from service.sandbox.warm_ups import COMPILING
 from tensorkiln.build import Builder, softmax
 from tensorkiln.canonical import canonicalize, graph_digest

@@ -36,7 +36,7 @@ class Surroundings:
     unix: socket.socket
 
     def header(self, pid: int) -> dict[str, object]:
-        """The prey of a canary."""
+        """What a canary tries to reach."""
         limits = Settings().limits
         return {
             "planted": str(self.planted),
@@ -106,7 +106,7 @@ UNCONFINED = """
 import json, os, subprocess, sys
 from dataclasses import asdict
 from service.sandbox.frames import Message
-from service.sandbox.jobs.canary import canary
+from service.sandbox.tasks.canary import canary
 from service.sandbox.child import Outlet
 import socket
 ours, theirs = socket.socketpair()

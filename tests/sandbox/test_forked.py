@@ -30,7 +30,7 @@ def forked(tmp_path: Path) -> Iterator[Forked]:
     pid = os.posix_spawnp("sleep", ["sleep", "600"], os.environ, setpgroup=0)
     os.close(stderr_of_child)
     with theirs:
-        yield Forked(pid, os.pidfd_open(pid), stderr, tmp_path, LARGE_MIB, ours, job=1, begun=0.0, deadline=inf)
+        yield Forked(pid, os.pidfd_open(pid), stderr, tmp_path, LARGE_MIB, ours, task=1, begun=0.0, deadline=inf)
 
 
 def ended(forked: Forked) -> TensorkilnError:

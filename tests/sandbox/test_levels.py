@@ -52,7 +52,7 @@ def test_a_weaker_level_says_what_a_job_could_do(boxes: Boxes) -> None:
     async def says(sandbox: Sandbox) -> None:
         left_out, could = (await sandbox.start()).shortcomings
         assert left_out == "KILN_ISOLATION=process leaves Landlock out"
-        assert could.startswith("a job can read a file that is not its own")
+        assert could.startswith("a task can read a file that is not its own")
 
     boxes.run(says, wall=Wall.PROCESS)
 
@@ -97,7 +97,7 @@ def test_a_wall_that_does_not_hold_is_not_called_one(tmp_path: Path, monkeypatch
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
 
     async def start() -> None:
-        with pytest.raises(UnavailableError, match=r"KILN_ISOLATION=bwrap, but jobs get the level \S+ only"):
+        with pytest.raises(UnavailableError, match=r"KILN_ISOLATION=bwrap, but tasks get the level \S+ only"):
             await Sandbox(wall=Wall.BWRAP).start()
 
     asyncio.run(start())
@@ -128,7 +128,7 @@ def test_the_service_names_the_setting_that_keeps_it_from_starting(tmp_path: Pat
         timeout=120,
     )
     assert done.returncode != 0
-    assert "KILN_REQUIRE_ISOLATION=landlock+seccomp, but jobs get the level process only" in done.stdout + done.stderr
+    assert "KILN_REQUIRE_ISOLATION=landlock+seccomp, but tasks get the level process only" in done.stdout + done.stderr
 
 
 def test_the_least_that_is_required_is_nothing_more_than_a_process() -> None:

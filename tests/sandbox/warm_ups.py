@@ -10,9 +10,9 @@ import signal
 import threading
 from typing import Any, cast
 
-from service.sandbox.child import Job, Outlet
+from service.sandbox.child import Outlet, Task
 from service.sandbox.frames import Message
-from service.sandbox.jobs import JOBS
+from service.sandbox.tasks import TASKS
 
 
 class QueuedText(ctypes.Structure):
@@ -32,7 +32,7 @@ IPC_NOWAIT = 0o4000
 
 def take_over() -> None:
     """Have the jobs below, and compiles that end by the signal that their target's CPU names."""
-    jobs = cast(dict[str, Job], JOBS)
+    jobs = cast(dict[str, Task], TASKS)
     jobs |= {"signal": _signal, "speak": _speak, "use_system_v": _use_system_v, "multiply": _multiply}
     jobs["ask"] = lambda request, outlet: outlet.ask(request)
     jobs["compile"] = lambda request, outlet: _end_by(int(request.header["target"]["cpu"]))

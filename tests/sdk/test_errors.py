@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from service.app import create_app
+from service.server.app import create_app
 from service.settings import Settings
 from tensorkiln.errors import (
     AuthError,

@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from service.app import create_app
+from service.server.app import create_app
 from service.settings import Settings
 from tensorkiln import AsyncClient, Client
 from tensorkiln.embedded import Address

@@ -69,7 +69,7 @@ def failing(body: bytes, how: str) -> bytes:
 
 
 if __name__ == "__main__":
-    from service.process.command import main
+    from service.server.command import main
 
     Spawned.besides = (INSTALL,)
     sys.exit(main())

@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Any, Final, NoReturn, cast
 
 from service.sandbox import frames
-from service.sandbox.child import Job, Outlet
+from service.sandbox.child import Outlet, Task
 from service.sandbox.confine import MIB
 from service.sandbox.frames import Message
-from service.sandbox.jobs import JOBS
+from service.sandbox.tasks import TASKS
 from tensorkiln.errors import DiagnosticError
 
 from .failing import COMPILE, NAMES, READ, STAGE
@@ -38,9 +38,9 @@ def fail(name: str, outlet: Outlet) -> None:
 
 def install() -> None:
     """Have the compiler of this process, and what reads its requests, fail as graphs say; and a job `fail` by name."""
-    jobs = cast(dict[str, Job], JOBS)
+    jobs = cast(dict[str, Task], TASKS)
 
-    def heeding(what: int, honest: Job) -> Job:
+    def heeding(what: int, honest: Task) -> Task:
         def job(request: Message, outlet: Outlet) -> Message:
             for content in request.parts.values():
                 for found in _MARK.finditer(content):
@@ -59,7 +59,7 @@ def install() -> None:
         jobs[kind] = heeding(COMPILE, jobs[kind])
     jobs["prepare"] = heeding(READ, jobs["prepare"])
     # One job does what this one does, and more.
-    answer: Any = import_module("service.sandbox.jobs.answer")
+    answer: Any = import_module("service.sandbox.tasks.answer")
     answer.prepare = jobs["prepare"]
 
 

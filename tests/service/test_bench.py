@@ -36,7 +36,7 @@ def test_an_order_of_another_build_comes_to_an_error_that_stays(tmp_path: Path) 
         other = action(1)  # its build is none
         task = Task("task", 1, other.components, False, False, 5.0)
         await ledger.open(task)
-        bench = Bench(settings)
+        bench = Bench.on(settings)
         assert await bench.carry_out(task) == "refused"
         await bench.close()
         assert await ledger.finished() == ["task"]
@@ -71,7 +71,7 @@ def test_nothing_is_left_of_an_order_that_is_taken_back_as_the_worker_writes(
         wanted = replace(action(1), build_id=build().build_id, graph=graph)
         task = Task("task", 1, wanted.components, False, False, 60.0)
         await ledger.open(task)
-        bench = Bench(settings)
+        bench = Bench.on(settings)
         await bench.start()
         assert await bench.carry_out(task) == "given up"
         await bench.close()
@@ -100,7 +100,7 @@ def test_a_worker_has_as_many_orders_as_places_and_sees_them_through_or_gives_th
         components = replace(action(1), build_id=build().build_id).components
         for name in ("first", "second", "third"):
             await ledger.open(Task(name, 1, components, False, False, 60.0))
-        bench, ending = Bench(settings), asyncio.Event()
+        bench, ending = Bench.on(settings), asyncio.Event()
         working = asyncio.create_task(bench.work(ending))
         while len(await ledger.claimed()) < 2:
             await asyncio.sleep(0.01)

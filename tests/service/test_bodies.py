@@ -7,12 +7,12 @@ from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 
-from service.http.body import Body
 from service.identity.caller import LOCAL, acting_as, caller
 from service.process.memory_limit import MemoryLimit
 from service.store.blobs import Blobs
 from service.store.bodies import Bodies
 from service.store.location import open_store
+from service.wire.body import Body
 
 CONTENT = b'{"graph":{}}'
 BODY = Body(CONTENT, sha256(CONTENT).hexdigest())

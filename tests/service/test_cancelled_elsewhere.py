@@ -18,9 +18,9 @@ from service.engine.jobs import Jobs
 from service.fairness.lane import Turn
 from service.fairness.queue_time import queue_time
 from service.fairness.turns import Turns
-from service.http.body import Body
 from service.identity.caller import LOCAL, acting_as
 from service.store.job_records import Event, JobRecord, JobRecords
+from service.wire.body import Body
 from tests.service.bodies import compile_body, encoded
 from tests.service.server import Server
 from tests.service.test_job_ends import BODY, LEFT, House, ended
@@ -124,7 +124,7 @@ class Held(JobRecords):
     """Does not say which jobs are open, so that its service gives none up, until it may."""
 
     def __init__(self, house: House) -> None:
-        super().__init__(house.store, house.records)
+        super().__init__(house.records)
         self.may_look = asyncio.Event()
         self.may_look.set()
         self._is_kept = asyncio.Event()
@@ -214,7 +214,7 @@ def test_a_job_that_was_cancelled_while_it_was_queued_is_not_begun(tmp_path: Pat
         async with asyncio.timeout(20):
             while working.open().total():
                 await asyncio.sleep(0.01)
-        assert await JobRecords(house.store, house.records).opened() == []
+        assert await JobRecords(house.records).opened() == []
         held.may_look.set()
         await working.close()
 

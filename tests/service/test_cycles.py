@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from fastapi import FastAPI
 
-from service.app import create_app
 from service.sandbox.spawn import Spawned
+from service.server.app import create_app
 from service.settings import Settings
 from tests.service.bodies import compile_body, encoded, graph
 from tests.service.failing import INSTALL, failing

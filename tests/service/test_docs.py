@@ -11,7 +11,7 @@ from itertools import pairwise
 import httpx2
 import pytest
 
-from service.app import create_app
+from service.server.app import create_app
 from service.settings import Settings
 from tensorkiln.errors import CallError, DeviceError, JobCancelledError, TensorkilnError, UntrustedArtifactError
 from tests.identity.guarded import Guarded
@@ -137,3 +137,11 @@ def test_every_setting_is_documented_with_its_default() -> None:
     for name, field in Settings.model_fields.items():
         if isinstance(field.default, int | float) and not isinstance(field.default, bool):
             assert float(rows[name.upper()]) == field.default
+
+
+def test_the_files_that_a_compile_goes_through_are_there_and_few() -> None:
+    (figure,) = re.findall(r"^### A compile from end to end$.*?^```\n(.*?)^```", OPERATIONS, re.MULTILINE | re.DOTALL)
+    files = set(re.findall(r"[\w/]+\.py", figure))
+    assert [file for file in files if not (ROOT / "service" / file).is_file()] == []
+    assert 20 <= len(files) <= 25
+    assert {line.split()[0] for line in figure.splitlines() if not line.startswith("    ")} == {"service", "task"}

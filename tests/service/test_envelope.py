@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from service.sandbox.jobs.envelope import OF_COMPILE, parse_envelope, parse_graph
+from service.sandbox.tasks.envelope import OF_COMPILE, parse_envelope, parse_graph
 from tensorkiln.errors import TensorkilnError
 from tensorkiln.graph import Graph
 from tests.service.bodies import compile_body, encoded, graph

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from service import clock
 from service.engine.compiles import Compiles
 from service.engine.farm.engine import FarmEngine
 from service.engine.farm.generation import generation
@@ -28,14 +28,17 @@ from service.fairness.turns import Turns
 from service.identity.caller import LOCAL, acting_as
 from service.identity.keyring import Keyring as ApiKeyring
 from service.identity.tenancy import Tenancy
+from service.lease import LEASE_S
 from service.store.blobs import Blobs
-from service.store.location import open_store
+from service.store.location import ObjectStore, open_store
 from service.store.nearest import Nearest
 from service.store.programs import Entry, Programs
 from service.store.records import Records
 from service.trust.keyring import Keyring
 from service.trust.notary import Notary
 from tensorkiln.errors import DiagnosticError, LostWorkerError, UnavailableError, UntrustedArtifactError
+from tests.simulation.alone import in_simulated_time
+from tests.simulation.store import Contents
 from tests.trust.stores import action
 
 WANTED = Wanted(action(1), b"graph", with_dumps=False)
@@ -49,6 +52,9 @@ class Rig:
     ledger: Ledger
     blobs: Blobs
     programs: Programs
+    store: ObjectStore
+    records: Records
+    contents: Contents
 
     async def task(self, ticket: str) -> Task:
         """The attempt that there is of an order."""
@@ -77,11 +83,14 @@ def with_rig(
     level: str = "process",
     signs: Role | None = None,
     ledger: type[Ledger] = Ledger,
+    is_on_disk: bool = False,
 ) -> None:
-    """Run a test with a service that believes the keys of this directory, and this level; a worker has `process`."""
+    """Run a test with a service that believes the keys of this directory, and this level; a worker has `process`.
 
-    async def run() -> None:
-        store = open_store(str(home / "store"))
+    Time is simulated, unless the store `is_on_disk`.
+    """
+
+    async def run(store: ObjectStore, contents: Contents) -> None:
         records, blobs = Records(store), Blobs(store)
         believing = Notary(Keyring(home / keys), "service", level)
         signing = Notary(Keyring(home / "keys"), "worker", "process")
@@ -99,18 +108,23 @@ def with_rig(
         await engine.start()
         try:
             ledger_of_worker = Ledger(store, records, Statements(signing))
-            await test(Rig(engine, ledger_of_worker, blobs, Programs(records, blobs, signing)))
+            await test(
+                Rig(engine, ledger_of_worker, blobs, Programs(records, blobs, signing), store, records, contents)
+            )
         finally:
             await engine.close()
 
-    asyncio.run(run())
+    if is_on_disk:
+        asyncio.run(run(open_store(str(home / "store")), Contents(lambda *_: None)))
+    else:
+        in_simulated_time(run)
 
 
 async def made(rig: Rig) -> Made:
     """What an order comes to that a worker carries out."""
     ticket = await rig.engine.submit(Order(WANTED), lambda _: None)
     await rig.makes(await rig.task(ticket))
-    return await asyncio.wait_for(rig.engine.wait(ticket), 20)
+    return await asyncio.wait_for(rig.engine.wait(ticket), 100)
 
 
 def test_what_a_worker_made_is_the_answer(tmp_path: Path) -> None:
@@ -130,10 +144,8 @@ def test_workers_with_too_little_isolation_end_the_order_for_good(tmp_path: Path
 
 
 def test_an_order_ends_that_only_workers_carry_out_whose_keys_are_not_known(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
-    monkeypatch.setattr("service.engine.farm.pending.LEASE_S", 0.2)
-
     async def test(rig: Rig) -> None:
         with pytest.raises(UntrustedArtifactError, match="KILN_KEYS") as caught:
             await made(rig)
@@ -147,7 +159,7 @@ def test_a_program_that_is_gone_may_be_made_again(tmp_path: Path) -> None:
         ticket = await rig.engine.submit(Order(WANTED), lambda _: None)
         await rig.ledger.finish(await rig.task(ticket), Result("worker"))
         with pytest.raises(UnavailableError, match="send the request again"):
-            await asyncio.wait_for(rig.engine.wait(ticket), 20)
+            await asyncio.wait_for(rig.engine.wait(ticket), 100)
 
     with_rig(tmp_path, test)
 
@@ -155,15 +167,15 @@ def test_a_program_that_is_gone_may_be_made_again(tmp_path: Path) -> None:
 def test_a_graph_that_is_gone_is_there_again_for_the_next_attempt(tmp_path: Path) -> None:
     async def test(rig: Rig) -> None:
         ticket = await rig.engine.submit(Order(WANTED), lambda _: None)
-        (graph,) = (tmp_path / "store" / "blobs").glob("*/*")
+        (graph,) = rig.contents.below("blobs/")
         task = await rig.task(ticket)
-        graph.unlink()
+        del rig.contents.objects[graph]
         assert await rig.ledger.claim(task, "worker")
         await rig.ledger.finish(task, Result("worker", problem=UnavailableError("The graph is gone.").to_problem()))
         waiting = asyncio.create_task(rig.engine.wait(ticket))
         async with asyncio.timeout(20):
             again = await rig.attempt(ticket, 2)
-        assert graph.exists()
+        assert graph in rig.contents.objects
         await rig.makes(again)
         assert (await asyncio.wait_for(waiting, 20)).attempts == 2
 
@@ -187,8 +199,7 @@ def test_a_tenant_is_charged_for_the_attempts_and_not_for_the_queue(tmp_path: Pa
 
     async def test(rig: Rig) -> None:
         spent: list[float] = []
-        store = open_store(str(tmp_path / "store"))
-        records, keyring = Records(store), ApiKeyring(tmp_path / "identity")
+        records, keyring = rig.records, ApiKeyring(tmp_path / "identity")
         tenancy = Tenancy(keyring, records, "")
         turns = Turns(FairLane(Bounds(1, 1), lambda _, seconds: spent.append(seconds)), keyring.tenant)
 
@@ -200,11 +211,11 @@ def test_a_tenant_is_charged_for_the_attempts_and_not_for_the_queue(tmp_path: Pa
         compiles = Compiles(rig.engine, turns, tenancy, rig.blobs, rig.programs, misses, tunings)
         with acting_as(LOCAL):
             compiling = asyncio.create_task(compiles.program(WANTED))
-        while not (found := list((tmp_path / "store" / "farm").glob("*/open/*"))):
+        while not (found := rig.contents.below(f"farm/{generation()}/open/")):
             await asyncio.sleep(0.01)
-        task = await rig.task(found[0].name)
+        task = await rig.task(found[0].rpartition("/")[2])
         await asyncio.sleep(queued_s)
-        begin = time.monotonic()
+        begin = clock.monotonic()
         assert await rig.ledger.claim(task, "worker")
         if ending == "cancelled":
             await asyncio.sleep(1.0)
@@ -224,7 +235,7 @@ def test_a_tenant_is_charged_for_the_attempts_and_not_for_the_queue(tmp_path: Pa
         while not spent:
             await asyncio.sleep(0.01)
         if ending == "cancelled":
-            assert 0 < spent[0] <= time.monotonic() - begin
+            assert 0 < spent[0] <= clock.monotonic() - begin
         elif ending == "done by another worker":
             assert spent == [2 * cpu_s, cpu_s]
         else:
@@ -237,19 +248,18 @@ def test_a_tenant_is_charged_for_the_attempts_and_not_for_the_queue(tmp_path: Pa
 def test_an_order_that_nobody_takes_who_is_believed_ends_only_where_no_worker_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, signs: Role | None
 ) -> None:
-    monkeypatch.setattr("service.engine.farm.pending.LEASE_S", 0.2)
-    monkeypatch.setattr("service.engine.farm.roster.LEASE_S", 60.0)
+    monkeypatch.setattr("service.engine.farm.roster.LEASE_S", 600.0)
 
     async def test(rig: Rig) -> None:
         ticket = await rig.engine.submit(Order(WANTED), lambda _: None)
-        await Records(open_store(str(tmp_path / "store"))).put(f"farm/{generation()}/claims/{ticket}", {"worker": "x"})
+        await rig.records.put(f"farm/{generation()}/claims/{ticket}", {"worker": "x"})
         waiting = asyncio.create_task(rig.engine.wait(ticket))
         if signs is None:
             with pytest.raises(LostWorkerError, match="No verified worker") as caught:
-                await asyncio.wait_for(waiting, 30)
+                await asyncio.wait_for(waiting, 100)
             assert caught.value.details == {"attempts": MAX_ATTEMPTS}
         else:
-            await asyncio.sleep(0.2 * MAX_ATTEMPTS + 2)
+            await asyncio.sleep(2 * LEASE_S * MAX_ATTEMPTS)
             assert not waiting.done()
             taken = await rig.ledger.take("worker")  # A worker minds no claim that it does not believe.
             assert taken is not None
@@ -260,15 +270,13 @@ def test_an_order_that_nobody_takes_who_is_believed_ends_only_where_no_worker_is
     with_rig(tmp_path, test, signs=signs)
 
 
-def test_an_order_waits_for_as_long_as_nobody_takes_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("service.engine.farm.pending.LEASE_S", 0.2)
-
+def test_an_order_waits_for_as_long_as_nobody_takes_it(tmp_path: Path) -> None:
     async def test(rig: Rig) -> None:
         ticket = await rig.engine.submit(Order(WANTED), lambda _: None)
         waiting = asyncio.create_task(rig.engine.wait(ticket))
-        await asyncio.sleep(0.2 * MAX_ATTEMPTS + 1)
+        await asyncio.sleep(2 * LEASE_S * MAX_ATTEMPTS)
         assert not waiting.done()
-        (tmp_path / "store" / "farm" / generation() / "open" / ticket).unlink()  # as if it had been damaged
+        del rig.contents.objects[f"farm/{generation()}/open/{ticket}"]  # as if it had been damaged
         async with asyncio.timeout(20):
             while (task := await rig.ledger.find(ticket)) is None:
                 await asyncio.sleep(0.01)
@@ -311,7 +319,7 @@ def test_the_time_until_a_worker_begins_is_time_in_a_queue(tmp_path: Path) -> No
         counted.change(running=1)
         await asyncio.sleep(0.2)
         await rig.makes(await rig.task(ticket))
-        await asyncio.wait_for(rig.engine.wait(ticket), 20)
+        await asyncio.wait_for(rig.engine.wait(ticket), 100)
         waited = counted.seconds
         await asyncio.sleep(0.05)
         assert counted.seconds == waited >= 0.2

@@ -54,24 +54,21 @@ class Bench:
     def width(self, most: int) -> int:
         return most
 
-    async def submit(self, order: Order, tell: Tell) -> str:
+    async def make(self, order: Order, tell: Tell) -> Made:
         self.begun.append(order)
         tell({"stage": "begun"})
-        return str(len(self.begun))
-
-    async def wait(self, ticket: str) -> Made:
-        order = self.begun[int(ticket) - 1]
-        await self.goes_on.wait()
+        try:
+            await self.goes_on.wait()
+        except asyncio.CancelledError:
+            await settled()
+            self.given_up += 1
+            raise
         order.cost.spending.add(CPU_S)
         if self.refuses:
             raise DiagnosticError("The graph is refused.")
         blobs, programs = self._stocked.blobs, self._stocked.programs
         entry = await programs.save(order.wanted.action, Entry(await blobs.put(b"program"), ()))
         return Made(b"program", entry, None)
-
-    async def cancel(self, ticket: str) -> None:
-        await settled()
-        self.given_up += 1
 
     async def close(self) -> None: ...
 

@@ -9,12 +9,12 @@ COMPILER = ("passes", "stablehlo", "dialect", "torch_mlir", "mlir", "llvmlite")
 
 def test_fork_servers_are_begun_before_anything_is_loaded_that_takes_long() -> None:
     heavy = ("asyncio", "pydantic", "structlog", "fastapi", "uvicorn", "numpy", "service.settings", *COMPILER)
-    assert loaded("import service.process.command", heavy) == []
+    assert loaded("import service.server.command", heavy) == []
 
 
 def test_what_answers_loads_neither_the_compiler_nor_the_models_of_what_it_hands_on() -> None:
     script = (
-        "from service.process.serve import create_app\nfrom service.settings import Settings\ncreate_app(Settings())"
+        "from service.server.serve import create_app\nfrom service.settings import Settings\ncreate_app(Settings())"
     )
     models = ("tensorkiln.graph", "tensorkiln.nodes.program", "tensorkiln.spec.compiled_program", "tensorkiln.schedule")
     assert loaded(script, ("numpy", "ml_dtypes", *COMPILER, *models)) == []
@@ -22,7 +22,7 @@ def test_what_answers_loads_neither_the_compiler_nor_the_models_of_what_it_hands
 
 def test_who_asks_for_no_credential_loads_nothing_that_verifies_tokens() -> None:
     script = """
-from service.process.serve import create_app
+from service.server.serve import create_app
 from service.settings import Settings
 create_app(Settings(auth="off"))
 """
@@ -30,7 +30,7 @@ create_app(Settings(auth="off"))
 
 
 def test_what_compiles_for_gpus_and_what_translates_is_loaded_once_a_fork_server_is_ready() -> None:
-    script = "from service.sandbox.jobs.rehearsal import load_the_rest, rehearse\nrehearse()"
+    script = "from service.sandbox.tasks.rehearsal import load_the_rest, rehearse\nrehearse()"
     rest = ("passes.gpu", "passes.codegen.nvptx", "stablehlo.translate", "tensorkiln.build")
     assert loaded(script, rest) == []
     assert loaded(f"{script}\nload_the_rest()", rest) == list(rest)

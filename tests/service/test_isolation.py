@@ -28,8 +28,8 @@ def test_a_service_that_has_compiled_has_no_compiler_in_its_memory(server: Serve
 
 def test_the_application_imports_neither_the_compiler_nor_its_bindings() -> None:
     script = (
-        "import sys, service.process.command\n"
-        "from service.app import create_app\n"
+        "import sys, service.server.command\n"
+        "from service.server.app import create_app\n"
         "from service.settings import Settings\n"
         "create_app(Settings()).openapi()\n"
         "roots = {name.partition('.')[0] for name in sys.modules}\n"

@@ -15,10 +15,10 @@ from service.engine.job import Job
 from service.engine.job_work import MAX_ATTEMPTS, Tell
 from service.fairness.lane import Turn
 from service.fairness.turns import Turns
-from service.http.body import Body
 from service.identity.caller import LOCAL, acting_as
 from service.store.blobs import Blobs
 from service.store.job_records import JobRecord
+from service.wire.body import Body
 from tensorkiln.errors import LostWorkerError, UnavailableError
 from tests.service.test_job_ends import BODY, LEFT, House, failed_by
 from tests.service.test_job_ends import ended as over

@@ -19,7 +19,6 @@ from service.engine.jobs import Jobs
 from service.fairness.lane import Turn
 from service.fairness.shares import Shares
 from service.fairness.turns import Fairness, Turns
-from service.http.body import Body
 from service.identity.caller import LOCAL, acting_as, caller
 from service.identity.register import TenantRecord
 from service.process.memory_limit import MemoryLimit
@@ -29,6 +28,7 @@ from service.store.bodies import Bodies
 from service.store.job_records import Event, JobRecord, JobRecords
 from service.store.location import ObjectStore, open_store
 from service.store.records import Records
+from service.wire.body import Body
 from tensorkiln.errors import DiagnosticError, NotFoundError, UnavailableError
 
 Work = Callable[[Body, Tell], Awaitable[bytes]]
@@ -58,7 +58,7 @@ class House:
     def __init__(self, home: Path, work: Work = answered) -> None:
         self.store = open_store(str(home))
         self.records = Records(self.store)
-        self.job_records = JobRecords(self.store, self.records)
+        self.job_records = JobRecords(self.records)
         self.turns = Fairness(Settings(), lambda _: TenantRecord()).jobs
         self.work = work
 
@@ -155,7 +155,7 @@ def test_a_job_whose_end_cannot_be_written_for_a_while_is_taken_up_again(tmp_pat
             return await super().end(record)
 
     house = House(tmp_path)
-    house.job_records = Failing(house.store, house.records)
+    house.job_records = Failing(house.records)
     record = asyncio.run(seen_through(house))
     assert (record.state, record.attempt) == ("done", 2)
 
@@ -193,7 +193,7 @@ def test_a_request_that_leaves_while_its_job_is_recorded_leaves_no_open_job_behi
     async def run() -> None:
         house = House(tmp_path)
         stored = house.job_records
-        house.job_records = slow = Slow(house.store, house.records)
+        house.job_records = slow = Slow(house.records)
         jobs = house.jobs()
         await jobs.start()
         with acting_as(LOCAL):
@@ -232,7 +232,7 @@ def test_a_job_is_cancelled_also_when_the_store_does_not_take_that_at_once(
 
     async def run() -> None:
         house = House(tmp_path, work)
-        house.job_records = refusing = Refusing(house.store, house.records)
+        house.job_records = refusing = Refusing(house.records)
         jobs = house.jobs()
         await jobs.start()
         with acting_as(LOCAL):
@@ -342,7 +342,7 @@ def test_a_job_that_the_store_does_not_give_holds_up_no_other(tmp_path: Path, lo
 
     async def run() -> None:
         house = House(tmp_path)
-        house.job_records = refusing = Refusing(house.store, house.records)
+        house.job_records = refusing = Refusing(house.records)
         blob = await Blobs(house.store).put(b"{}")
         left = [f"{number * 111:03}" + "a" * 29 for number in range(10)]
         for identifier in left:
@@ -371,7 +371,7 @@ def test_a_service_that_could_not_write_that_it_took_a_job_takes_it_up_later(tmp
         house = House(tmp_path)
         blob = await Blobs(house.store).put(b"{}")
         await house.job_records.write(replace(LEFT, body=blob))
-        house.job_records = Refusing(house.store, house.records)
+        house.job_records = Refusing(house.records)
         jobs = house.jobs()
         await jobs.start()
         assert jobs.open().total() == 0

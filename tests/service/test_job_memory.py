@@ -7,10 +7,10 @@ from pathlib import Path
 
 from service.engine.job_work import Tell
 from service.fairness.turns import Fairness
-from service.http.body import Body
 from service.identity.caller import LOCAL, acting_as
 from service.identity.register import TenantRecord
 from service.settings import Settings
+from service.wire.body import Body
 from tests.service.test_job_ends import MEMORY, House
 
 SIZE, JOBS = 400_000, 6

@@ -25,7 +25,7 @@ def with_records(location: str, test: Callable[[JobRecords, JobRecords], Awaitab
 
     async def run() -> None:
         store = open_store(location)
-        await test(JobRecords(store, Records(store)), JobRecords(store, Records(store)))
+        await test(JobRecords(Records(store)), JobRecords(Records(store)))
 
     asyncio.run(run())
 
@@ -61,7 +61,7 @@ def test_a_job_that_is_taken_over_has_an_attempt_that_nobody_was_told_of(tmp_pat
 def test_a_job_is_its_owners_while_that_lives_and_goes_to_one_other_when_it_does_not(tmp_path: Path) -> None:
     async def run() -> None:
         store, clock = open_store(str(tmp_path)), [0.0]
-        one, two, three = (JobRecords(store, Records(store), lambda: clock[0]) for _ in range(3))
+        one, two, three = (JobRecords(Records(store), lambda: clock[0]) for _ in range(3))
         await one.beat("one")
         await one.write(JOB)
         for _ in range(3):
@@ -132,7 +132,7 @@ def test_a_job_that_ends_while_somebody_writes_it_is_not_open_again(tmp_path: Pa
     async def test(one: JobRecords, two: JobRecords) -> None:
         await one.write(replace(JOB, state="running"))
         store = open_store(str(tmp_path))
-        late = Late(store, Records(store))
+        late = Late(Records(store))
         if who == "takes it up":
             assert await late.orphan(JOB.id, "two") is None
         else:

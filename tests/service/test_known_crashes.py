@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from service.engine import known_crashes
-from service.engine.known_crashes import TOLD_S, KnownCrashes
+from service.engine.known_crashes import KNOWN_S, KnownCrashes
 from tensorkiln.errors import CrashedError, DiagnosticError, TensorkilnError
 from tests.identity.guarded import Guarded
 from tests.service.bodies import compile_body, encoded, graph
@@ -22,7 +22,7 @@ def asked(known: KnownCrashes, request: str, outcome: TensorkilnError | None = N
     """What a request comes to whose own way leads to `outcome`: its message, and whether it went that way."""
     went: list[None] = []
     try:
-        with known.told_again(request):
+        with known.raising_known(request):
             went.append(None)
             if outcome is not None:
                 raise outcome
@@ -38,7 +38,7 @@ def test_what_the_store_remembered_is_told_again_to_the_same_request_until_it_is
     assert asked(known, "a", REMEMBERED) == (told, True)
     assert asked(known, "a") == (told, False)
     assert asked(known, "b") == ("", True)
-    clock.at += TOLD_S - 0.1
+    clock.at += KNOWN_S - 0.1
     assert asked(known, "a") == (told, False), "telling it does not make it younger"
     clock.at += 0.1
     assert asked(known, "a") == ("", True)
@@ -58,7 +58,7 @@ def test_what_is_old_is_not_kept() -> None:
     clock = Clock()
     known = KnownCrashes(clock)
     asked(known, "a", REMEMBERED)
-    clock.at += TOLD_S
+    clock.at += KNOWN_S
     asked(known, "b", REMEMBERED)
     clock.at -= 1
     assert [asked(known, request)[1] for request in "ab"] == [True, False]

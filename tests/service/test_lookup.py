@@ -15,11 +15,11 @@ from service.engine.compiles import Compiled, Compiles, Look
 from service.engine.lookup import Lookup
 from service.engine.order import Wanted
 from service.engine.protocol import Tell
-from service.http.hit_reasons import SAME_ACTION
 from service.sandbox.frames import Message
-from service.sandbox.jobs.prepare import prepare
-from service.sandbox.jobs.render import render
+from service.sandbox.tasks.prepare import prepare
+from service.sandbox.tasks.render import render
 from service.store.programs import Entry, Miss
+from service.wire.hit_reasons import SAME_ACTION
 from tensorkiln.compiler_build import build
 from tensorkiln.errors import RequestError
 from tests.service.bodies import V3, compile_body, encoded
@@ -117,7 +117,7 @@ def test_when_one_target_fails_the_others_are_given_up() -> None:
 
     async def run() -> None:
         with pytest.raises(RequestError, match="No such target"):
-            await found.programs(cast(Compiles, Failing()), lambda place: lambda _: begun.append(place))
+            await found.programs(cast(Compiles, Failing()), lambda news: begun.append(news["target"]))
         await asyncio.sleep(0)
         await asyncio.sleep(0)
 

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
+from service.engine.idempotency import Resubmissions
 from service.engine.job import Job
 from service.engine.job_work import Tell
-from service.engine.submissions import Submissions
-from service.http.body import Body
 from service.identity.caller import LOCAL, acting_as
 from service.store.blobs import Blobs
 from service.store.records import unsealed
 from service.trust.keyring import Keyring
 from service.trust.notary import Notary
+from service.wire.body import Body
 from tests.service.bodies import compile_body, encoded, graph
 from tests.service.server import Server
 from tests.service.test_job_ends import BODY, House, ended, failed_by
@@ -64,7 +64,7 @@ def test_a_request_whose_body_is_lost_or_damaged_may_be_sent_again(tmp_path: Pat
         house = House(tmp_path, work)
         jobs, blobs = house.jobs(), Blobs(house.store)
         notary = Notary(Keyring(tmp_path / "keys"), "here", "process")
-        submissions = Submissions(jobs, blobs, house.records, notary)
+        submissions = Resubmissions(jobs, blobs, house.records, notary)
 
         async def begin(identifier: str) -> Job:
             return await jobs.accept(BODY, identifier=identifier)

@@ -18,6 +18,7 @@ from tests.service.server import Server
 from tests.service.test_jobs import ended, events, submit
 
 DEADLINE_S = 8.0
+OCCUPIED_S = 4.0
 
 
 @pytest.fixture(scope="module")
@@ -30,14 +31,14 @@ def one_place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 @contextmanager
 def occupied(server: Server, rows: int) -> Generator[None]:
-    """Somebody else's compile has the only place until its deadline."""
-    body = encoded(compile_body(graph(rows=rows)))
-    hanging = threading.Thread(target=lambda: server.compile(body, "hang"))
-    hanging.start()
+    """Somebody else's compile has the only place until it is cancelled."""
+    job = submit(server, encoded(compile_body(graph(rows=rows))), fails="hang").json()["id"]
     while not server.jobs("compile"):
         time.sleep(0.01)
+    over = threading.Timer(OCCUPIED_S, lambda: server.http.delete(f"/jobs/{job}"))
+    over.start()
     yield
-    hanging.join()
+    over.join()
 
 
 @pytest.mark.xdist_group("places")

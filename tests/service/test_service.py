@@ -13,7 +13,7 @@ from typing import Any
 
 import httpx2
 
-from service.http.limits import MAX_TARGETS
+from service.wire.limits import MAX_TARGETS
 from tensorkiln.dtypes import DType
 from tensorkiln.nodes import NODE_KINDS
 from tests.service.bodies import compile_body, encoded, graph

@@ -18,7 +18,7 @@ from service.store.evict import Bounds, evict
 from service.store.inventory import items, take_inventory
 from service.store.location import open_store
 from service.store.records import Records
-from service.store.scrub import scrub
+from service.upkeep.scrub import scrub
 from tensorkiln.errors import UnavailableError
 from tests.service.test_farm_engine import WANTED, Rig, with_rig
 from tests.service.test_job_ends import LEFT, House
@@ -130,7 +130,7 @@ def test_a_farm_answers_beside_it(tmp_path: Path, make: Make) -> None:
         await rig.makes(await rig.task(ticket))
         assert (await asyncio.wait_for(rig.engine.wait(ticket), 20)).program == b"program"
 
-    with_rig(tmp_path, test)
+    with_rig(tmp_path, test, is_on_disk=True)
 
 
 ORDINARY: Final = (

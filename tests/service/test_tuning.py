@@ -9,8 +9,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from service.engine.stated import MOST_TUNING_BYTES, require_tuning
 from service.identity.scopes import Scope
+from service.sandbox.compile_header import MOST_TUNING_BYTES, require_tuning
 from service.sandbox.frames import Message
 from tensorkiln.build import Builder, relu
 from tensorkiln.errors import CrashedError

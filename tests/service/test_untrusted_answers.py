@@ -11,14 +11,15 @@ from typing import Any
 import pytest
 
 from service.engine.engine import Engine
-from service.http.body import Body
-from service.identity.authenticator import Authenticator
+from service.engine.wiring import engine_of
 from service.identity.caller import LOCAL, acting_as
 from service.process.memory_limit import MemoryLimit
 from service.sandbox.frames import Message
 from service.sandbox.sandbox import Sandbox
 from service.sandbox.warm_ups import COMPILING, READING
+from service.server.authentication import authenticator
 from service.settings import Settings
+from service.wire.body import Body
 from tensorkiln.errors import CrashedError, RequestError, TensorkilnError
 from tests.sandbox.boxes import LIMITS, in_sandbox, ping
 from tests.service.bodies import V3, compile_body, encoded, graph
@@ -45,7 +46,7 @@ def with_engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[
             await test(engine)
 
     with asyncio.Runner() as runner:
-        engine = Engine(settings, reader, compiler, Authenticator(settings).keyring, MemoryLimit(1024))
+        engine = engine_of(settings, reader, compiler, authenticator(settings).keyring, MemoryLimit(1024))
         try:
             runner.run(engine.start())
             yield lambda test: runner.run(run(test))
@@ -68,7 +69,7 @@ def test_an_answer_that_lacks_or_garbles_something_is_a_crash(with_engine: Calla
     async def test(engine: Engine) -> None:
         for rows, lie in enumerate(LIES["compile"], 100):
             wire = graph(name=f"{LIE}compile.{lie}", rows=rows)
-            found[lie] = (await refused(lie, engine.compile(body(compile_body(wire))))).message
+            found[lie] = (await refused(lie, engine.answers.compile(body(compile_body(wire))))).message
 
     with_engine(test)
     assert "artifacts" in found["no_artifacts"]
@@ -86,22 +87,24 @@ def test_a_job_that_reads_or_writes_for_a_request_is_not_believed_either(
             # Two targets, whose programs no compile puts into one answer; a renaming is used for an error alone.
             asked = compile_body(wire, [V3, "cpu:x86-64-v2"])
             if kind == "validate":
-                error = await refused(lie, engine.validate(body({"graph": wire})))
+                error = await refused(lie, engine.questions.validate(body({"graph": wire})))
             elif kind == "split":
-                error = await refused(lie, engine.split(body({"requests": [asked]})))
+                error = await refused(lie, engine.questions.split(body({"requests": [asked]})))
             elif lie == "a_renaming_of_nothing":
-                await refused(lie, engine.compile(body(json.loads(failing(encoded(asked), "refuse")))))
+                await refused(lie, engine.answers.compile(body(json.loads(failing(encoded(asked), "refuse")))))
                 continue
             else:
-                error = await refused(lie, engine.compile(body(asked)))
+                error = await refused(lie, engine.answers.compile(body(asked)))
             assert await engine.blobs.holds([error.details["reproducer"]])
             if kind == "prepare":
-                await refused(lie, engine.explain(body(asked)))
+                await refused(lie, engine.questions.explain(body(asked)))
             elif kind == "render":
                 # The programs are stored now: whoever reads the request writes the answer.
-                await refused(lie, engine.compile(body(asked)))
+                await refused(lie, engine.answers.compile(body(asked)))
         # The truth is believed.
-        assert (await engine.compile(body(compile_body(target=[V3, "cpu:x86-64-v2"])))).startswith(b'{"programs"')
+        assert (await engine.answers.compile(body(compile_body(target=[V3, "cpu:x86-64-v2"])))).startswith(
+            b'{"programs"'
+        )
 
     with_engine(test)
 
@@ -109,9 +112,9 @@ def test_a_job_that_reads_or_writes_for_a_request_is_not_believed_either(
 @pytest.mark.xdist_group("engine")
 def test_a_job_that_reads_a_request_asks_once_what_is_stored_for_it(with_engine: Callable[[Test], None]) -> None:
     async def test(engine: Engine) -> None:
-        error = await refused("silence", engine.compile(body(compile_body(graph(name="ask.nothing")))))
+        error = await refused("silence", engine.answers.compile(body(compile_body(graph(name="ask.nothing")))))
         assert "names no action" in error.message
-        asked = engine.compile(body(compile_body(graph(name="ask.again"))))
+        asked = engine.answers.compile(body(compile_body(graph(name="ask.again"))))
         (error,) = await asyncio.gather(asked, return_exceptions=True)
         assert isinstance(error, CrashedError)
         assert "asks something" in error.message

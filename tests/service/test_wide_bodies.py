@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from service.sandbox.jobs.envelope import (
+from service.sandbox.tasks.envelope import (
     MOST_FIELDS,
     OF_COMPILE,
     parse_envelope,

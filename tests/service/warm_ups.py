@@ -12,9 +12,9 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any, cast
 
-from service.sandbox.child import Job, Outlet
+from service.sandbox.child import Outlet, Task
 from service.sandbox.frames import Message
-from service.sandbox.jobs import JOBS
+from service.sandbox.tasks import TASKS
 from tensorkiln.errors import CrashedError, DiagnosticError, RequestError
 from tests.service.failures import fail
 
@@ -108,9 +108,9 @@ LIE = "lie."
 
 def lie() -> None:
     """Have the jobs of LIES answer so to graphs with such names."""
-    jobs = cast(dict[str, Job], JOBS)
+    jobs = cast(dict[str, Task], TASKS)
 
-    def lying(kind: str, honest: Job) -> Job:
+    def lying(kind: str, honest: Task) -> Task:
         def job(request: Message, outlet: Outlet) -> Message:
             answer = honest(request, outlet)
             said, parts = dict(answer.header), dict(answer.parts)
@@ -125,7 +125,7 @@ def lie() -> None:
     for kind in LIES:
         jobs[kind] = lying(kind, jobs[kind])
     # One job does what two of these do.
-    answer: Any = import_module("service.sandbox.jobs.answer")
+    answer: Any = import_module("service.sandbox.tasks.answer")
     answer.prepare, answer.render = jobs["prepare"], jobs["render"]
 
 
@@ -135,7 +135,7 @@ ASKS = {"ask.nothing": 0, "ask.again": 2}
 
 def ask_wrongly() -> None:
     """Have the job that reads compile requests ask so often for graphs of ASKS."""
-    jobs = cast(dict[str, Job], JOBS)
+    jobs = cast(dict[str, Task], TASKS)
     honest = jobs["answer"]
 
     def asking(request: Message, outlet: Outlet) -> Message:
@@ -152,7 +152,7 @@ def ask_wrongly() -> None:
 
 def ask_where_nothing_is_asked() -> None:
     """Have the job `ping` ask something."""
-    cast(dict[str, Job], JOBS)["ping"] = lambda request, outlet: outlet.ask(request)
+    cast(dict[str, Task], TASKS)["ping"] = lambda request, outlet: outlet.ask(request)
 
 
 def _refuse(outlet: Outlet) -> None:
@@ -215,7 +215,7 @@ def do_as_told() -> None:
         deed = DEEDS[what](outlet) if what in DEEDS else fail(what, outlet)
         return Message({**_mine().header, **({"deed": deed} if isinstance(deed, str) else {})})
 
-    cast(dict[str, Job], JOBS)["ping"] = job
+    cast(dict[str, Task], TASKS)["ping"] = job
 
 
 def _mine() -> Message:

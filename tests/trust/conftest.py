@@ -37,7 +37,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 @pytest.fixture(scope="session")
 def forked() -> Iterator[Forked]:
     """Runs the commands of a store and of its keys without loading them each time."""
-    with Forked("service.store.scrub", "service.trust.__main__") as forked:
+    with Forked("service.upkeep.scrub", "service.trust.__main__") as forked:
         yield forked
 
 
@@ -56,7 +56,7 @@ def scrubbed(ran: Ran, tmp_path: Path) -> Scrubbed:
     """Scrubs the store of the test's directory: the exit status, and the report."""
 
     def run(*arguments: str) -> tuple[int, dict[str, Any]]:
-        ended = ran("service.store.scrub", *arguments, KILN_HOME=str(tmp_path))
+        ended = ran("service.upkeep.scrub", *arguments, KILN_HOME=str(tmp_path))
         return ended.returncode, json.loads(ended.stdout)
 
     return run

@@ -19,9 +19,9 @@ from service.store.nearest import Nearest
 from service.store.programs import Entry, Programs
 from service.store.records import Records
 from service.store.repeats import Repeats
-from service.store.upkeep import upkeep
 from service.trust.keyring import Keyring
 from service.trust.notary import Notary
+from service.upkeep.upkeep import upkeep
 
 
 @dataclass(frozen=True)
@@ -43,11 +43,7 @@ class Stocked:
         notary = Notary(Keyring(root.parent / "keys"), "here", "process")
         records, blobs = Records(store), Blobs(store)
         programs, repeats = Programs(records, blobs, notary), Repeats(records, blobs, "epoch", 0, notary)
-
-        async def is_there(digest: str) -> bool:
-            return await programs.entry(digest) is not None
-
-        nearest = Nearest(records, is_there)
+        nearest = Nearest(records, programs.has)
         return Stocked(root, store, notary, records, blobs, programs, repeats, nearest)
 
     async def save(self, number: int, size: int = 1000, shared: bytes = b"shared") -> Action:

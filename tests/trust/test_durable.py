@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from service.engine.job import Job
-from service.http.body import Body
 from service.identity.caller import LOCAL, acting_as
 from service.store.blobs import FRESH_S, Blobs
 from service.store.job_records import JobRecords
 from service.store.location import open_store
 from service.store.records import Records
+from service.wire.body import Body
 from tensorkiln.errors import UnavailableError
 from tests.service.test_job_ends import House, bodies_in, ended
 from tests.trust.power import Power, restored
@@ -83,7 +83,7 @@ def test_a_job_is_open_or_has_ended_whenever_the_power_fails(tmp_path: Path, mon
         states: set[str] = set()
         for number, left in enumerate(cuts):
             store = open_store(str(restored(left, tmp_path / f"{number}")))
-            record, blobs = await JobRecords(store, Records(store)).find(job.record.id), Blobs(store)
+            record, blobs = await JobRecords(Records(store)).find(job.record.id), Blobs(store)
             assert record is not None, left
             states.add(record.state)
             if record.has_ended:
@@ -113,7 +113,7 @@ def test_a_job_that_is_taken_up_is_still_there_when_the_power_fails_meanwhile(
         attempts: set[int] = set()
         for number, left in enumerate(cuts):
             store = open_store(str(restored(left, tmp_path / f"{number}")))
-            record = await JobRecords(store, Records(store)).find(job.record.id)
+            record = await JobRecords(Records(store)).find(job.record.id)
             assert record is not None
             attempts.add(record.attempt)
         assert attempts == {1, 2}
@@ -129,7 +129,7 @@ def test_a_job_that_is_over_when_it_is_accepted_is_found_after_a_power_failure(
     async def run() -> None:
         job = await accepted(House(power.root), b"repeated")
         store = open_store(str(restored(power.lazily(), tmp_path / "again")))
-        record = await JobRecords(store, Records(store)).find(job.record.id)
+        record = await JobRecords(Records(store)).find(job.record.id)
         assert record is not None
         assert record.answer is not None
         assert await Blobs(store).get(record.answer) == b"repeated"

@@ -14,7 +14,7 @@ from service.store.location import open_store
 from service.store.programs import Entry, Programs
 from service.store.records import Records
 from service.store.repeats import Repeat, Repeats
-from service.store.scrub import scrub
+from service.upkeep.scrub import scrub
 from tests.service.bodies import compile_body, encoded
 from tests.service.server import Server, cache
 from tests.trust.stores import Stocked, action, age

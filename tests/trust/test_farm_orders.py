@@ -12,10 +12,12 @@ from typing import Any
 
 import pytest
 
+from service import clock
 from service.engine.farm.generation import generation
 from service.engine.farm.ledger import Ledger, Result, State, Task
 from service.engine.farm.statements import FRESH_S, Statements
 from service.engine.order import Made, Order
+from service.lease import LEASE_S
 from service.store.location import ObjectStore, open_store
 from service.store.records import Records
 from service.trust.keyring import Keyring
@@ -62,8 +64,7 @@ Forge = Callable[[Ledgers], Awaitable[None]]
 
 
 async def unsigned(ledgers: Ledgers) -> None:
-    await ledgers.records.put(path("claims"), {"worker": "forged"})
-    await ledgers.records.put(path("state"), {"worker": "forged", "beat": 1, "news": []})
+    await ledgers.records.put(path("claims"), {"worker": "forged", "beat": 1, "news": []})
     await ledgers.records.put(path("done"), {"worker": "forged", "problem": REFUSED})
 
 
@@ -86,7 +87,7 @@ async def by_a_key_that_has_ended(ledgers: Ledgers) -> None:
 
 async def about_another_task(ledgers: Ledgers) -> None:
     await by(ledgers.worker, order(task="another"))
-    for what in ("claims", "state", "done"):
+    for what in ("claims", "done"):
         await ledgers.copy(what, "another", "task")
 
 
@@ -99,16 +100,15 @@ async def about_another_attempt(ledgers: Ledgers) -> None:
 
 
 async def as_something_else(ledgers: Ledgers) -> None:
-    """A worker's claim where its sign of life and its result are looked for."""
+    """A worker's claim where its result is looked for, and its result where its claim is."""
     await by(ledgers.worker, order(task="another"))
-    content = await ledgers.records.get(path("claims", "another"))
-    assert content is not None
-    for what in ("state", "done"):
-        await ledgers.records.put(path(what), content)
-    await unsigned_claim(ledgers)
+    for what, other in (("claims", "done"), ("done", "claims")):
+        content = await ledgers.records.get(path(what, "another"))
+        assert content is not None
+        await ledgers.records.put(path(other), content)
 
 
-async def unsigned_claim(ledgers: Ledgers) -> None:
+async def with_a_seal_that_is_none(ledgers: Ledgers) -> None:
     await ledgers.records.put(path("claims"), {"worker": "forged", "seal": {"key": [], "signature": 1}})
 
 
@@ -122,6 +122,7 @@ async def unsigned_claim(ledgers: Ledgers) -> None:
         about_an_order_that_was_changed,
         about_another_attempt,
         as_something_else,
+        with_a_seal_that_is_none,
     ],
 )
 def test_what_no_worker_states_of_the_order_is_as_if_it_were_not_there(tmp_path: Path, forge: Forge) -> None:
@@ -138,7 +139,6 @@ def test_what_no_worker_states_of_the_order_is_as_if_it_were_not_there(tmp_path:
         await ledgers.worker.beat(task, State("one", 1))
         assert await ledgers.worker.finish(task, Result("one", problem=PASSING))
         assert not await ledgers.worker.finish(task, Result("two", problem=REFUSED))
-        assert await service.worker(task) == "one"
         assert await service.state(task) == State("one", 1, [])
         result = await service.result(task)
         assert result is not None
@@ -155,6 +155,23 @@ def test_a_sign_of_life_is_good_for_minutes(tmp_path: Path) -> None:
         # How an order has ended is so for good.
         await ledgers.of("keys", behind_s=FRESH_S + 10).finish(task, Result("one", problem=REFUSED))
         assert await ledgers.service.result(task) is not None
+
+    asyncio.run(run())
+
+
+def test_an_order_that_was_begun_long_ago_is_nobody_elses_until_its_service_offers_it_again(tmp_path: Path) -> None:
+    async def run() -> None:
+        ledgers, task = Ledgers(tmp_path), order()
+        await ledgers.service.open(task)
+        assert await ledgers.of("keys", behind_s=FRESH_S + 10).claim(task, "dead")
+        assert await ledgers.service.worker(task) == "dead"
+        assert await ledgers.service.state(task) is None
+        assert not await ledgers.worker.claim(task, "one")
+        assert await ledgers.worker.take("one") is None
+        again = order(attempt=2)
+        await ledgers.service.close(again.id)
+        await ledgers.service.open(again)
+        assert await ledgers.worker.take("one") == again
 
     asyncio.run(run())
 
@@ -185,27 +202,31 @@ class Scene:
         self.ticket = ticket
         self.task = task
         self.news = news
-        self.folder = home / "store" / "farm" / generation()
         notary = Notary(Keyring(home / "others"), "", "process")
-        self.records = Records(open_store(str(home / "store")))
-        self.stranger = Ledger(open_store(str(home / "store")), self.records, Statements(notary))
+        self.records = rig.records
+        self.stranger = Ledger(rig.store, self.records, Statements(notary))
+
+    def content(self, what: str) -> bytes:
+        """The bytes that the store has about the order."""
+        return self.rig.contents.objects[path(what, self.ticket)][0]
+
+    def overwrite(self, what: str, content: bytes) -> None:
+        """Have others there."""
+        self.rig.contents.objects[path(what, self.ticket)] = content, clock.time()
 
     async def outcome(self) -> Made:
-        return await asyncio.wait_for(self.rig.engine.wait(self.ticket), 30)
+        return await asyncio.wait_for(self.rig.engine.wait(self.ticket), 100)
 
     async def attempt(self, number: int) -> Task:
         """This attempt, once the service has offered it."""
-        return await asyncio.wait_for(self.rig.attempt(self.ticket, number), 10)
+        return await asyncio.wait_for(self.rig.attempt(self.ticket, number), 100)
 
 
-def with_order(
-    home: Path, monkeypatch: pytest.MonkeyPatch, test: Callable[[Scene], Awaitable[None]], lease_s: float = 0.5
-) -> None:
-    """Run a test about an order of a service with such leases."""
-    monkeypatch.setattr("service.engine.farm.pending.LEASE_S", lease_s)
-    Keyring(home / "keys").signer()
+def with_order(home: Path, test: Callable[[Scene], Awaitable[None]]) -> None:
+    """Run a test about an order of a service."""
 
     async def run(rig: Rig) -> None:
+        Keyring(home / "keys").signer()
         news: list[Any] = []
         ticket = await rig.engine.submit(Order(WANTED), news.append)
         await test(Scene(rig, home, news, ticket, await rig.task(ticket)))
@@ -213,25 +234,23 @@ def with_order(
     with_rig(home, run)
 
 
-def test_forged_files_neither_end_an_order_nor_keep_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_forged_files_neither_end_an_order_nor_keep_it(tmp_path: Path) -> None:
     async def test(scene: Scene) -> None:
         await by(scene.stranger, scene.task)
         for name in ("strange", "a.b.c", f"{scene.ticket}.x"):
             await scene.records.put(path("claims", name), {})
-        (scene.folder / "state" / scene.ticket).write_bytes(b"[")
+        scene.overwrite("claims", b"[")
         waiting = asyncio.create_task(scene.outcome())
-        await asyncio.sleep(1.0)
+        await asyncio.sleep(2 * LEASE_S)
         assert not waiting.done()
         await scene.rig.makes(scene.task)
         assert (await waiting).program == b"program"
 
-    with_order(tmp_path, monkeypatch, test)
+    with_order(tmp_path, test)
 
 
 @pytest.mark.parametrize("is_reached", [True, False])
-def test_an_order_that_is_forged_all_over_again_and_again_ends(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_reached: bool
-) -> None:
+def test_an_order_that_is_forged_all_over_again_and_again_ends(tmp_path: Path, is_reached: bool) -> None:
     async def test(scene: Scene) -> None:
         async def forge() -> None:
             while True:
@@ -249,25 +268,23 @@ def test_an_order_that_is_forged_all_over_again_and_again_ends(
                 await waiting
         forging.cancel()
 
-    with_order(tmp_path, monkeypatch, test)
+    with_order(tmp_path, test)
 
 
-def test_old_signs_of_life_do_not_keep_the_order_of_a_worker_that_is_lost(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_old_signs_of_life_do_not_keep_the_order_of_a_worker_that_is_lost(tmp_path: Path) -> None:
     async def test(scene: Scene) -> None:
         ledger, task = scene.rig.ledger, scene.task
         assert await ledger.claim(task, "one")
         recorded: list[bytes] = []
         for beat in (1, 2):
             await ledger.beat(task, State("one", beat))
-            recorded.append((scene.folder / "state" / scene.ticket).read_bytes())
+            recorded.append(scene.content("claims"))
             await asyncio.sleep(0.3)
 
         async def replay() -> None:
             while True:
                 for content in recorded:
-                    (scene.folder / "state" / scene.ticket).write_bytes(content)
+                    scene.overwrite("claims", content)
                     await asyncio.sleep(0.05)
 
         replaying = asyncio.create_task(replay())
@@ -278,32 +295,32 @@ def test_old_signs_of_life_do_not_keep_the_order_of_a_worker_that_is_lost(
         await scene.rig.makes(again)
         assert (await scene.outcome()).program == b"program"
 
-    with_order(tmp_path, monkeypatch, test)
+    with_order(tmp_path, test)
 
 
-def test_what_has_passed_is_not_made_to_pass_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_has_passed_is_not_made_to_pass_again(tmp_path: Path) -> None:
     async def test(scene: Scene) -> None:
-        ledger, task, done = scene.rig.ledger, scene.task, scene.folder / "done" / scene.ticket
+        ledger, task = scene.rig.ledger, scene.task
         assert await ledger.claim(task, "one")
         await ledger.finish(task, Result("one", problem=PASSING))
-        old = done.read_bytes()
+        old = scene.content("done")
         waiting = asyncio.create_task(scene.outcome())
         again = await scene.attempt(2)
         assert await ledger.claim(again, "two")
         for beat in range(1, 20):
             await ledger.beat(again, State("two", beat))
-            done.write_bytes(old)
-            await asyncio.sleep(0.05)
+            scene.overwrite("done", old)
+            await asyncio.sleep(0.5)
         assert not waiting.done()
         assert {"stage": "retry", "attempt": 3} not in scene.news
         await ledger.finish(again, Result("two", problem=REFUSED))
         with pytest.raises(DiagnosticError):
             await waiting
 
-    with_order(tmp_path, monkeypatch, test, lease_s=3.0)
+    with_order(tmp_path, test)
 
 
-def test_an_order_that_somebody_changed_is_offered_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_order_that_somebody_changed_is_offered_as_it_was(tmp_path: Path) -> None:
     async def test(scene: Scene) -> None:
         changed = replace(scene.task, deadline_s=0.001)
         ledger = scene.rig.ledger
@@ -318,23 +335,21 @@ def test_an_order_that_somebody_changed_is_offered_as_it_was(tmp_path: Path, mon
         await scene.rig.makes(scene.task)
         assert (await waiting).program == b"program"
 
-    with_order(tmp_path, monkeypatch, test)
+    with_order(tmp_path, test)
 
 
-def test_a_worker_whose_claim_was_overwritten_is_known_by_its_signs_of_life(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_worker_whose_claim_was_overwritten_is_known_by_its_signs_of_life(tmp_path: Path) -> None:
     async def test(scene: Scene) -> None:
         ledger, task = scene.rig.ledger, scene.task
         assert await ledger.claim(task, "one")
         await scene.records.put(path("claims", scene.ticket), {"worker": "forged"})
-        for beat in range(1, 10):
+        for beat in range(1, 20):
             await ledger.beat(task, State("one", beat, ({"stage": f"stage {beat}"},) * beat))
             await asyncio.sleep(0.5)
-        assert {"stage": "stage 9"} in scene.news
+        assert {"stage": "stage 19"} in scene.news
         assert not [each for each in scene.news if each["stage"] == "retry"]
         await ledger.finish(task, Result("one", problem=REFUSED))
         with pytest.raises(DiagnosticError):
             await scene.outcome()
 
-    with_order(tmp_path, monkeypatch, test, lease_s=3.0)
+    with_order(tmp_path, test)

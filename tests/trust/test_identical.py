@@ -20,7 +20,7 @@ import json, socket, sys
 from random import Random
 from service.sandbox.child import Outlet
 from service.sandbox.frames import Message
-from service.sandbox.jobs.prepare import prepare
+from service.sandbox.tasks.prepare import prepare
 from service.action import Action
 from tests.contract.random_graphs import disguised, random_graph
 left, right = socket.socketpair()

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from service.store.programs import Entry, Miss
-from service.store.scrub import scrub
+from service.upkeep.scrub import scrub
 from tests.faults.size import figures, sized
 from tests.service.test_store import flip, truncate
 from tests.trust.stores import Stocked, age

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from service.engine.engine import Engine
-from service.identity.authenticator import Authenticator
+from service.engine.wiring import engine_of
 from service.process.memory_limit import MemoryLimit
 from service.sandbox.levels import Level
 from service.sandbox.sandbox import Sandbox
 from service.sandbox.warm_ups import COMPILING, READING
+from service.server.authentication import authenticator
 from service.settings import Settings
 from tests.sandbox.boxes import needs_landlock
 from tests.service.bodies import compile_body, encoded
@@ -37,8 +37,8 @@ def test_no_job_is_taken_up_before_the_level_of_its_compiles_is_known(
 
     async def run() -> str:
         settings = Settings(home=tmp_path)
-        engine = Engine(
-            settings, Sandbox((READING,)), Sandbox((COMPILING,)), Authenticator(settings).keyring, MemoryLimit(1024)
+        engine = engine_of(
+            settings, Sandbox((READING,)), Sandbox((COMPILING,)), authenticator(settings).keyring, MemoryLimit(1024)
         )
         take_up = engine.jobs.start
 

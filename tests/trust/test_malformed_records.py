@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from service.store.evict import Bounds, evict
-from service.store.scrub import scrub
+from service.upkeep.scrub import scrub
 from tests.trust.stores import Stocked, age, await_eviction
 
 HOUR_S = 3600.0

@@ -13,11 +13,11 @@ import pytest
 
 from service.action import Action
 from service.store.evict import GRACE_S
-from service.store.mark import OfBuild
 from service.store.programs import Entry
-from service.store.purge import Purged, purge
 from service.store.repeats import Repeat
-from service.store.scrub import scrub
+from service.upkeep.mark import OfBuild
+from service.upkeep.purge import Purged, purge
+from service.upkeep.scrub import scrub
 from tests.trust.conftest import Scrubbed
 from tests.trust.stores import Stocked, action, age
 
@@ -104,7 +104,7 @@ def test_what_nobody_believes_and_what_is_damaged_is_no_obstacle(tmp_path: Path)
 
 
 def test_a_build_is_named_in_full(tmp_path: Path) -> None:
-    line = [sys.executable, "-m", "service.store.scrub", "--store", str(tmp_path), "--purge-build", "ab"]
+    line = [sys.executable, "-m", "service.upkeep.scrub", "--store", str(tmp_path), "--purge-build", "ab"]
     ended = subprocess.run(line, capture_output=True, text=True, check=False, timeout=120)
     assert ended.returncode == 2
     assert "64 hexadecimal digits" in ended.stderr

@@ -16,7 +16,6 @@ import pytest
 
 from service.action import Action
 from service.engine.reproducer import compile_reproducer
-from service.engine.tenant_data import tenant_data
 from service.identity.access import Access
 from service.identity.caller import Caller
 from service.identity.keyring import Keyring
@@ -27,10 +26,11 @@ from service.store.attempts import Attempt, Attempts
 from service.store.crashes import Crashes
 from service.store.evict import GRACE_S, Bounds, evict
 from service.store.programs import Entry
-from service.store.purge import Purged, purge
 from service.store.repeats import Repeat
-from service.store.scrub import scrub
 from service.trust.attach import with_signatures
+from service.upkeep.purge import Purged, purge
+from service.upkeep.scrub import scrub
+from service.upkeep.tenant_data import tenant_data
 from tensorkiln.compiler_build import build
 from tensorkiln.errors import RequestError
 from tensorkiln.spec.abi import ABI_VERSION
@@ -213,7 +213,7 @@ def test_who_has_no_part_of_the_store_alone_is_refused(ran: Ran, tmp_path: Path,
         assert len(home.keyring.secret) == 32
     asyncio.run(home.stocked.save(1))
     before = home.snapshot()
-    ended = ran("service.store.scrub", "--purge-tenant", "friends", KILN_HOME=str(tmp_path))
+    ended = ran("service.upkeep.scrub", "--purge-tenant", "friends", KILN_HOME=str(tmp_path))
     assert (ended.returncode, ended.stdout) == (2, "")
     assert ("shares its store with others" if tenants == "shared" else "There are no tenants") in ended.stderr
     assert home.snapshot() == before

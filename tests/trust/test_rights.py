@@ -21,7 +21,7 @@ from service.store.evict import GRACE_S, Bounds, evict
 from service.store.location import ObjectStore, open_store
 from service.store.programs import Entry
 from service.store.records import Records
-from service.store.scrub import scrub
+from service.upkeep.scrub import scrub
 from tests.service.test_store import flip
 from tests.trust.stores import Stocked, age
 

@@ -14,7 +14,7 @@ import pytest
 from service.store.attempts import Attempt, Attempts
 from service.store.crashes import REMEMBERED_S, Crashes
 from service.store.evict import GRACE_S, Bounds, evict
-from service.store.scrub import scrub
+from service.upkeep.scrub import scrub
 from tests.service.test_store import flip
 from tests.trust.conftest import Scrubbed
 from tests.trust.stores import Stocked, age, await_eviction
@@ -69,7 +69,7 @@ def test_a_scrub_can_keep_what_it_removes(scrubbed: Scrubbed, tmp_path: Path) ->
 
 def test_a_store_that_cannot_be_used_is_an_error_of_its_own(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    line = [sys.executable, "-m", "service.store.scrub", "--store", str(tmp_path / "file" / "store")]
+    line = [sys.executable, "-m", "service.upkeep.scrub", "--store", str(tmp_path / "file" / "store")]
     ended = subprocess.run(line, capture_output=True, text=True, check=False, timeout=120)
     assert ended.returncode == 2
     assert "cannot be opened" in ended.stderr

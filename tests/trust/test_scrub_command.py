@@ -20,7 +20,7 @@ def scrub(ran: Ran) -> Ran:
     """Scrubs the store of a home."""
 
     def run(home: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
-        return ran("service.store.scrub", *arguments, KILN_HOME=str(home), **variables)
+        return ran("service.upkeep.scrub", *arguments, KILN_HOME=str(home), **variables)
 
     return run
 

@@ -11,9 +11,9 @@ import pytest
 from service.store.attempts import Attempt, Attempts
 from service.store.crashes import Crashes
 from service.store.job_records import JobRecord, JobRecords
-from service.store.scrub import scrub
 from service.trust.keyring import Keyring
 from service.trust.notary import Notary
+from service.upkeep.scrub import scrub
 from tensorkiln.trust import SignedRecord
 from tests.service.test_store import flip
 from tests.trust.stores import Stocked, age
@@ -24,7 +24,7 @@ JOB, ENDED = "0" * 32, "e" * 32
 async def stock(root: Path) -> tuple[Stocked, JobRecords]:
     """An open job that has said how far it is, an ended one, the sign of life of a service, a claim and a crash."""
     stocked = Stocked.at(root)
-    jobs = JobRecords(stocked.store, stocked.records)
+    jobs = JobRecords(stocked.records)
     record = JobRecord(JOB, await stocked.blobs.put(b"body"), time.time(), {}, owner="somebody")
     await jobs.write(record)
     await jobs.tell(record)

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from service.store.repeats import Repeat
-from service.store.signers import require_signer
 from service.trust.keyring import Keyring
 from service.trust.notary import Notary
+from service.upkeep.signers import require_signer
 from tensorkiln.errors import RequestError
 from tests.trust.conftest import Ran, Scrubbed
 from tests.trust.stores import Stocked
@@ -35,7 +35,7 @@ def test_a_command_with_the_wrong_keys_is_refused_unless_they_are_said_to_be_los
 ) -> None:
     stocked, nowhere = stock(tmp_path), tmp_path / "elsewhere"
     before = stocked.files()
-    refused = ran("service.store.scrub", KILN_HOME=str(tmp_path), KILN_KEYS=str(nowhere))
+    refused = ran("service.upkeep.scrub", KILN_HOME=str(tmp_path), KILN_KEYS=str(nowhere))
     assert (refused.returncode, refused.stdout) == (2, "")
     assert str(nowhere) in refused.stderr
     assert "--lost-keys" in refused.stderr

@@ -18,10 +18,10 @@ from service.store.attempts import Attempt, Attempts
 from service.store.crashes import Crashes
 from service.store.programs import Entry, Miss
 from service.store.repeats import Repeat
-from service.store.scrub import scrub
 from service.trust.key_file import KeyFile
 from service.trust.keyring import Keyring
 from service.trust.notary import Notary
+from service.upkeep.scrub import scrub
 from tensorkiln.trust import SignedRecord
 from tests.service.bodies import compile_body, encoded, graph
 from tests.service.server import Server, cache

@@ -11,7 +11,7 @@ from service.settings import Settings
 from service.store.evict import GRACE_S
 from service.store.job_records import JobRecords
 from service.store.leftovers import LEFT_S, READINESS
-from service.store.upkeep import upkeep
+from service.upkeep.upkeep import upkeep
 from tests.trust.stores import Stocked, age
 
 OLD_S = 2 * max(LEFT_S, GRACE_S)
@@ -26,7 +26,7 @@ def test_upkeep_removes_what_kills_have_left_and_nothing_else(
 
     async def run() -> None:
         stocked = Stocked.at(tmp_path / "store")
-        jobs = JobRecords(stocked.store, stocked.records)
+        jobs = JobRecords(stocked.records)
         wanted = await stocked.save(1)
         for path in stocked.files():
             age(path, OLD_S)

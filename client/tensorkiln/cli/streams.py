@@ -23,11 +23,11 @@ def open_streams() -> None:
     One that is closed is /dev/null from now on, and so is a pipe as soon as nobody reads it. A failure to write to
     stdout raises OutputError, once; one to write to stderr can be told to nobody.
     """
-    sys.stdout = _lasting(sys.stdout, OUTPUT)
-    sys.stderr = _lasting(sys.stderr, None)
+    sys.stdout = _until_failure(sys.stdout, OUTPUT)
+    sys.stderr = _until_failure(sys.stderr, None)
 
 
-def _lasting(stream: TextIO | None, told_as: str | None) -> TextIO:
+def _until_failure(stream: TextIO | None, name: str | None) -> TextIO:
     if stream is None:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         # It takes the number of the stream that is closed, which a child is to find open too.
@@ -38,19 +38,19 @@ def _lasting(stream: TextIO | None, told_as: str | None) -> TextIO:
     stream.flush()
     below: Any = stream.buffer
     return TextIOWrapper(
-        BufferedWriter(_Lasting(getattr(below, "raw", below), told_as)),
+        BufferedWriter(_UntilFailure(getattr(below, "raw", below), name)),
         stream.encoding,
         errors="backslashreplace",
         line_buffering=stream.line_buffering or stream.write_through,
     )
 
 
-class _Lasting(RawIOBase):
+class _UntilFailure(RawIOBase):
     """Writes to `below` until that fails, and nowhere after it: Python tries once more when it ends."""
 
-    def __init__(self, below: RawIOBase, told_as: str | None) -> None:
+    def __init__(self, below: RawIOBase, name: str | None) -> None:
         self._below = below
-        self._told_as = told_as
+        self._name = name
         self._has_failed = False
 
     def write(self, content: ReadableBuffer, /) -> int | None:
@@ -59,8 +59,8 @@ class _Lasting(RawIOBase):
                 return self._below.write(content)
             except OSError as error:
                 self._has_failed = True
-                if self._told_as is not None and not isinstance(error, BrokenPipeError):
-                    raise OutputError(error.errno, error.strerror, self._told_as) from None
+                if self._name is not None and not isinstance(error, BrokenPipeError):
+                    raise OutputError(error.errno, error.strerror, self._name) from None
         return memoryview(content).nbytes
 
     def writable(self) -> bool:

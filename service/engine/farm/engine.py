@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import time
-from secrets import token_hex
 from typing import Final
 
 import structlog
 
+from service import clock
 from service.engine.order import Made, Order
 from service.engine.protocol import Tell
 from service.lease import BEAT_S
@@ -65,7 +64,7 @@ class FarmEngine:
         self._deadline_s = deadline_s
         self._ahead = ahead
         self._look_every_s = LOOK_EVERY_S[is_near]
-        self._owner = token_hex(8)
+        self._owner = clock.token_hex(8)
         self._pending: dict[str, Pending] = {}
         self._reaper = Reaper(ledger, roster, blobs, self._pending)
         self._is_busy = asyncio.Event()
@@ -106,8 +105,17 @@ class FarmEngine:
         """As the protocol has it: what the workers that live can soon do."""
         return self._roster.width(most, self._ahead)
 
+    async def make(self, order: Order, tell: Tell) -> Made:
+        """As the protocol has it."""
+        ticket = await self.submit(order, tell)
+        try:
+            return await self.wait(ticket)
+        except asyncio.CancelledError:
+            await asyncio.shield(self.cancel(ticket))
+            raise
+
     async def submit(self, order: Order, tell: Tell) -> str:
-        """Write the order down. What cannot be written down is taken back."""
+        """Write the order down; the ticket to wait for it with. What cannot be written down is taken back."""
         wanted = order.wanted
         identifier = new_id(self._owner)
         task = Task(
@@ -129,7 +137,7 @@ class FarmEngine:
         return identifier
 
     async def wait(self, ticket: str) -> Made:
-        """As the protocol has it. Attempts whose worker was lost are made again before this ends."""
+        """What the order came to; asked once. Attempts whose worker was lost are made again before this ends."""
         pending = self._pending[ticket]
         result = await pending.result
         pending.charge(result)
@@ -168,7 +176,7 @@ class FarmEngine:
         """See what has ended, what goes on, and what has to be offered again."""
         await self._is_busy.wait()
         await self._collect()
-        now = time.monotonic()
+        now = clock.monotonic()
         if now >= self._look_at:
             await self._reaper.look()
             self._look_at = now + _WATCH_EVERY_S

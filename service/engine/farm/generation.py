@@ -6,7 +6,7 @@ from typing import Final
 
 from tensorkiln.compiler_build import build
 
-_PROTOCOL: Final = 4
+_PROTOCOL: Final = 5
 """Changes with what services and workers write for one another, of which those before understand nothing."""
 
 

@@ -1,22 +1,22 @@
 """The orders of a farm as the store has them.
 
-`open` has what services want done, `claims` who is at it (a file that only one worker can create), `state` the signs of
-life of orders that take long, and `done` how they have ended. What workers write is signed, and bound to the attempt at
-the order as they have read it: a service believes what is about its own, and nothing of an attempt that it gave up.
+`open` has what services want done, `claims` who is at it, with the signs of life of what takes long, and `done` how it
+has ended. What workers write is signed, and bound to the attempt at the order as they have read it: a service believes
+what is about its own, and nothing of an attempt that it gave up.
 """
 
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from hashlib import sha256
-from secrets import token_hex
-from typing import Any, Final
+from typing import Any, Final, Literal, TypeAlias
 
+from service import clock
 from service.lease import LEASE_S
+from service.store.claims import Claims
 from service.store.inventory import items
 from service.store.location import ObjectStore
 from service.store.records import Records
@@ -24,9 +24,12 @@ from tensorkiln.errors import InfrastructureError, error_from_problem
 from tensorkiln.trust.encoding import canonical_json
 
 from .generation import generation
-from .statements import Kind, Statements
+from .statements import Statements
+
+Stated: TypeAlias = Literal["claim", "result"]
 
 _FARM: Final = "farm"
+_FOLDERS: Final[Mapping[Stated, str]] = {"claim": "claims", "result": "done"}
 _MOST: Final = 100_000
 SWEPT_AFTER_S: Final = 86_400.0
 """Seconds after which what a service left behind that is no more is removed."""
@@ -34,7 +37,7 @@ SWEPT_AFTER_S: Final = 86_400.0
 
 def new_id(owner: str) -> str:
     """An id for an order of the service `owner`. Those of orders that were given earlier come before it."""
-    return f"{time.time_ns():016x}-{owner}-{token_hex(8)}"
+    return f"{int(clock.time() * 1e9):016x}-{owner}-{clock.token_hex(8)}"
 
 
 def is_of(owner: str, task: str) -> bool:
@@ -61,15 +64,16 @@ class Task:
     @property
     def digest(self) -> str:
         """SHA-256 of all that was ordered: no two attempts have the same."""
-        return sha256(canonical_json(asdict(self))).hexdigest()
+        # Not `asdict`, which copies the action.
+        return sha256(canonical_json({each.name: getattr(self, each.name) for each in fields(self)})).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """A sign of life of a worker: `beat` is above the one before. `news` are all of this attempt."""
+    """Who is at an attempt, and a sign of life: `beat` is above the one before. `news` are all of this attempt."""
 
     worker: str
-    beat: int
+    beat: int = 0
     news: Sequence[Mapping[str, Any]] = ()
 
 
@@ -101,6 +105,7 @@ class Ledger:
         self._store = store
         self._records = records
         self._statements = statements
+        self._claims = Claims(records)
         # When a claim was last believed.
         self._believed_at: dict[str, float] = {}
 
@@ -134,7 +139,7 @@ class Ledger:
         """
         opened = await self.opened()
         claimed = set(await self.claimed()) if opened else set[str]()
-        now = time.monotonic()
+        now = clock.monotonic()
         self._believed_at = {name: at for name, at in self._believed_at.items() if name in claimed}
         for name in opened:
             if name in claimed and now - self._believed_at.get(name, -math.inf) < LEASE_S:
@@ -149,18 +154,15 @@ class Ledger:
         return None
 
     async def claim(self, task: Task, worker: str) -> bool:
-        """Whether `worker` is the one that is at this task. Two who meet a forged claim both are: that ends once."""
-        path = _path("claims", task.id)
-        claim = self._statements.signed("claim", _about(task), {"worker": worker})
-        if not await self._records.create(path, claim):
-            if await self.worker(task):
-                return False
-            await self._records.put(path, claim)
-        return True
+        """Whether `worker` is the one that is at this task."""
+        return await self._take("claim", task, State(worker))
 
     async def worker(self, task: Task) -> str:
-        """Who is at a task; empty when nobody is."""
-        content = await self._believed("claim", task, _path("claims", task.id))
+        """Who is at a task, or was when it was lost; empty when nobody is.
+
+        A service finds that out, and where there is none, an order of its is not begun again and again.
+        """
+        content = await self._stated("claim", task, at_any_time=True)
         return content["worker"] if content is not None else ""
 
     async def claimed(self) -> list[str]:
@@ -169,46 +171,59 @@ class Ledger:
 
     async def release(self, task: str) -> None:
         """Have nobody be at a task, and forget what was said of it."""
-        for what in ("state", "done", "claims"):
+        for what in ("done", "claims"):  # who is at it goes last: until then nobody else begins
             await self._records.delete(_path(what, task))
 
     async def beat(self, task: Task, state: State) -> None:
         """Say that an attempt is being made."""
-        await self._records.put(_path("state", task.id), self._statements.signed("beat", _about(task), asdict(state)))
+        await self._records.put(_path("claims", task.id), self._statements.signed("claim", _about(task), asdict(state)))
 
     async def state(self, task: Task) -> State | None:
-        """The last sign of life; there is none of what is over soon."""
-        content = await self._believed("beat", task, _path("state", task.id))
+        """The last sign of life of who is at a task, unless that was long ago."""
+        content = await self._stated("claim", task)
         return State(**content) if content is not None else None
 
     async def finish(self, task: Task, result: Result) -> bool:
         """Say how a task has ended, unless that is known; whether it was not."""
-        path = _path("done", task.id)
-        done = self._statements.signed("result", _about(task), asdict(result))
-        if not await self._records.create(path, done):
-            if await self.result(task) is not None:
-                return False
-            await self._records.put(path, done)
-        return True
+        return await self._take("result", task, result)
 
     async def finished(self) -> list[str]:
         """The tasks of which somebody, worker or not, says how they have ended."""
-        return await self._records.names(_path("done"), _MOST)
+        # Of one with a dot, somebody replaces what is said: it is a lock.
+        return [name for name in await self._records.names(_path("done"), _MOST) if "." not in name]
 
     async def result(self, task: Task) -> Result | None:
         """How a task has ended."""
-        content = await self._believed("result", task, _path("done", task.id))
+        content = await self._stated("result", task)
         return Result(**content) if content is not None else None
 
     async def sweep(self, older_than_s: float = SWEPT_AFTER_S) -> None:
         """Remove what nobody has touched for so long."""
-        before = time.time() - older_than_s
+        before = clock.time() - older_than_s
         async for item in items(self._store, f"{_FARM}/"):
             if item.used < before:
                 await self._records.delete(item.path)
 
-    async def _believed(self, kind: Kind, task: Task, path: str) -> dict[str, Any] | None:
-        content = self._statements.believed(kind, _about(task), path, await self._records.get(path))
+    async def _take(self, kind: Stated, task: Task, stated: State | Result) -> bool:
+        """State this about a task, unless somebody who is believed has; whether nobody had."""
+
+        async def stands(found: Mapping[str, Any]) -> bool:
+            return self._believed(kind, task, found, at_any_time=True) is not None
+
+        def mine() -> dict[str, Any]:
+            return self._statements.signed(kind, _about(task), asdict(stated))
+
+        return await self._claims.take(_path(_FOLDERS[kind], task.id), mine, stands) is None
+
+    async def _stated(self, kind: Stated, task: Task, *, at_any_time: bool = False) -> dict[str, Any] | None:
+        record = await self._records.get(_path(_FOLDERS[kind], task.id))
+        return self._believed(kind, task, record, at_any_time=at_any_time)
+
+    def _believed(
+        self, kind: Stated, task: Task, record: Mapping[str, Any] | None, *, at_any_time: bool
+    ) -> dict[str, Any] | None:
+        path = _path(_FOLDERS[kind], task.id)
+        content = self._statements.believed(kind, _about(task), path, record, at_any_time=at_any_time)
         if content is not None:
             del content["at"]
         return content

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from typing import Final
 
+from service import clock
 from service.engine.order import Made, Order, Wanted
 from service.store.blobs import Blobs
 from service.store.programs import Entry, Miss, Programs
@@ -47,13 +47,13 @@ class Outcome:
         return Made(program, found, None, attempt + result.attempts - 1)
 
     async def _find(self, wanted: Wanted) -> Entry | Miss:
-        until = time.monotonic() + _KEY_PATIENCE_S
+        until = clock.monotonic() + _KEY_PATIENCE_S
         while True:
             found = await self._programs.find(wanted.action, with_dumps=wanted.with_dumps)
             doubt = await self._programs.doubt(wanted.action) if isinstance(found, Miss) else None
             if doubt is None:
                 return found
-            if doubt.details["reason"] != "unknown_key" or time.monotonic() > until:
+            if doubt.details["reason"] != "unknown_key" or clock.monotonic() > until:
                 raise _unlike(doubt)
             await asyncio.sleep(_PAUSE_S)
 

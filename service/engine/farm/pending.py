@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
+from service import clock
 from service.engine.order import Order
 from service.engine.protocol import Tell
 from service.fairness.queue_time import queue_time
@@ -38,25 +38,25 @@ class Pending:
     def _renew(self) -> None:
         self.worker = ""
         self.refused = self._beat = self._told = 0
-        self.heard_at = self._begun_at = time.monotonic()
+        self.heard_at = self._begun_at = clock.monotonic()
 
     @property
     def is_silent(self) -> bool:
         """Whether nothing was heard of it for a lease."""
-        return time.monotonic() - self.heard_at > LEASE_S
+        return clock.monotonic() - self.heard_at > LEASE_S
 
     def unheard(self) -> None:
         """Nobody listened for a while: its worker has a whole lease again."""
-        self.heard_at = time.monotonic()
+        self.heard_at = clock.monotonic()
 
     def waits(self) -> None:
         """Nobody is at it."""
-        self.heard_at = time.monotonic()
+        self.heard_at = clock.monotonic()
         self.refused = 0
 
     def waited_in_vain(self) -> None:
         """For a lease it was somebody's who is not believed."""
-        self.heard_at = time.monotonic()
+        self.heard_at = clock.monotonic()
         self.refused += 1
 
     def begins(self, worker: str) -> None:
@@ -64,7 +64,7 @@ class Pending:
         if not self.worker:
             self._waits(False)
             self.worker = worker
-            self.heard_at = self._begun_at = time.monotonic()
+            self.heard_at = self._begun_at = clock.monotonic()
 
     @property
     def run_s(self) -> float:
@@ -72,13 +72,13 @@ class Pending:
 
         One that is lost was at it for a lease after it was last heard of at most, however late its loss is found.
         """
-        return min(time.monotonic(), self.heard_at + LEASE_S) - self._begun_at if self.worker else 0.0
+        return min(clock.monotonic(), self.heard_at + LEASE_S) - self._begun_at if self.worker else 0.0
 
     def see(self, state: State) -> None:
         """A worker gave a sign of life, maybe one that is known already, which somebody may have put there again."""
         if state.beat > self._beat:
             self._beat = state.beat
-            self.heard_at = time.monotonic()
+            self.heard_at = clock.monotonic()
             self.hear(state.news)
 
     def hear(self, news: Sequence[Mapping[str, Any]]) -> None:

@@ -6,12 +6,12 @@ one that takes up its jobs.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from dataclasses import replace
 
 import structlog
 
+from service import clock
 from service.lease import LEASE_S
 from service.store.blobs import Blobs
 from tensorkiln.errors import LostWorkerError
@@ -31,13 +31,13 @@ class Reaper:
         self._roster = roster
         self._blobs = blobs
         self._pending = pending
-        self._looked_at = time.monotonic()
+        self._looked_at = clock.monotonic()
 
     async def look(self) -> None:
         """See who is at which order, and whose worker still is. UnavailableError when the store does not say so."""
         claimed = set(await self._ledger.claimed())
         # Workers go on while the store is away, and are not lost because nobody could hear them.
-        if time.monotonic() - self._looked_at > LEASE_S:
+        if clock.monotonic() - self._looked_at > LEASE_S:
             for pending in self._pending.values():
                 pending.unheard()
         for identifier, pending in tuple(self._pending.items()):
@@ -51,7 +51,7 @@ class Reaper:
                 pending.waits()
             if pending.is_silent:
                 await self._reap(pending)
-        self._looked_at = time.monotonic()
+        self._looked_at = clock.monotonic()
 
     async def offer(self, pending: Pending) -> None:
         """Have the attempt be in the store as it was given, with its graph, whatever has become of them meanwhile."""
@@ -93,8 +93,8 @@ class Reaper:
             pending.settle(result)
 
     async def _hear(self, pending: Pending) -> None:
+        # A claim that somebody has put in the place of the worker's is replaced by the next sign of life.
         state = await self._ledger.state(pending.task)
-        # A sign of life says who is at it, too: somebody may have put another claim in the place of the worker's.
         worker = pending.worker or (state.worker if state is not None else await self._ledger.worker(pending.task))
         if worker:
             pending.begins(worker)

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import math
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
+from service import clock
 from service.lease import LEASE_S
 from service.store.inventory import Item, items
 from service.store.location import ObjectStore
@@ -57,7 +57,7 @@ class Roster:
         store: ObjectStore,
         records: Records,
         statements: Statements,
-        now: Callable[[], float] = time.monotonic,
+        now: Callable[[], float] = clock.monotonic,
     ) -> None:
         self._store = store
         self._records = records
@@ -108,7 +108,7 @@ class Roster:
             if stated is not None and self._is_new(name, stated["number"]):
                 return _Sign(item.used, self._now(), stated["places"])
         # Not of one that went long before this process came.
-        elif before is not None or time.time() - item.used < _LONG_GONE_S:
+        elif before is not None or clock.time() - item.used < _LONG_GONE_S:
             return _Sign(item.used, self._now())
         return _Sign(item.used, -math.inf) if before is None else _Sign(item.used, before.seen_at, before.places)
 
@@ -122,7 +122,7 @@ class Roster:
     async def sweep(self) -> None:
         """Remove what those left behind that are long gone."""
         async for item in items(self._store, _FOLDER):
-            if time.time() - item.used > _LONG_GONE_S:
+            if clock.time() - item.used > _LONG_GONE_S:
                 await self._records.delete(item.path)
 
     def count(self, role: Role) -> int:

@@ -6,21 +6,21 @@ own, not one that a worker made about something else, and of what lives, not one
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal, TypeAlias
 
 import structlog
 
+from service import clock
 from service.observe.instruments import FARM_REFUSED
 from service.trust.notary import Notary
 from tensorkiln.trust.verify import CLOCK_SKEW_S
 
-Kind: TypeAlias = Literal["member", "claim", "beat", "result"]
+Kind: TypeAlias = Literal["member", "claim", "result"]
 
 FRESH_S: Final = float(CLOCK_SKEW_S)
 """How old a sign of life may be, or how far ahead of the clock here."""
-_SIGNS_OF_LIFE: Final[frozenset[Kind]] = frozenset({"member", "beat"})
+_SIGNS_OF_LIFE: Final[frozenset[Kind]] = frozenset({"member", "claim"})
 _SEAL: Final = "seal"
 _SEAL_CHARACTERS: Final = 200
 _MAX_REFUSED: Final = 1024
@@ -34,7 +34,7 @@ class Statements:
     Who only believes needs no private key.
     """
 
-    def __init__(self, notary: Notary, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, notary: Notary, clock: Callable[[], float] = clock.time) -> None:
         self._notary = notary
         self._clock = clock
         self._refused: set[tuple[str, str]] = set()
@@ -45,16 +45,23 @@ class Statements:
         return {**stated, _SEAL: self._notary.seal(_sealed(kind, about, stated))}
 
     def believed(
-        self, kind: Kind, about: Mapping[str, Any], path: str, record: Mapping[str, Any] | None
+        self,
+        kind: Kind,
+        about: Mapping[str, Any],
+        path: str,
+        record: Mapping[str, Any] | None,
+        *,
+        at_any_time: bool = False,
     ) -> dict[str, Any] | None:
         """What the record at `path` states about this, and `at` which time; None when there is none to be believed.
 
+        A sign of life has to be fresh, unless it may have been stated `at_any_time`.
         What is refused is counted and logged once, however often it is met; it may be believed when its key is known.
         """
         if record is None:
             return None
         stated = _stated(record)
-        reason = self._doubt(kind, about, record, self._clock())
+        reason = self._doubt(kind, about, record, None if at_any_time else self._clock())
         if reason is None:
             return stated
         met = path, repr(record.get(_SEAL))[:_SEAL_CHARACTERS]
@@ -75,13 +82,13 @@ class Statements:
             return False
         return self._clock() - _stated(record)["at"] > FRESH_S
 
-    def _doubt(self, kind: Kind, about: Mapping[str, Any], record: Mapping[str, Any], now: float) -> str | None:
+    def _doubt(self, kind: Kind, about: Mapping[str, Any], record: Mapping[str, Any], now: float | None) -> str | None:
         stated, seal = _stated(record), record.get(_SEAL)
         if seal is None:
             return "unsigned"
         if not self._notary.vouches(_sealed(kind, about, stated), seal):
             return "no valid signature by a key that is trusted"
-        is_old = kind in _SIGNS_OF_LIFE and abs(now - stated["at"]) > FRESH_S
+        is_old = now is not None and kind in _SIGNS_OF_LIFE and abs(now - stated["at"]) > FRESH_S
         return "too old, or clocks disagree" if is_old else None
 
 

@@ -6,53 +6,53 @@ import os
 from pathlib import Path
 from typing import Final
 
-from .prey import Attempts, Prey
+from .victim import Attempts, Victim
 
 
-def of_others(prey: Prey) -> Attempts:
-    """Reading each of the files that the prey names."""
-    return {f"read {path}": lambda _, path=path: path.read_bytes() for path in prey.files}
+def of_others(victim: Victim) -> Attempts:
+    """Reading each of the files that the victim names."""
+    return {f"read {path}": lambda _, path=path: path.read_bytes() for path in victim.files}
 
 
-def _open_and_truncate(prey: Prey) -> None:
-    os.close(os.open(prey.planted, os.O_RDONLY | os.O_TRUNC))
+def _open_and_truncate(victim: Victim) -> None:
+    os.close(os.open(victim.planted, os.O_RDONLY | os.O_TRUNC))
 
 
-def _create(prey: Prey) -> None:
-    made = prey.planted.with_name("made")
+def _create(victim: Victim) -> None:
+    made = victim.planted.with_name("made")
     made.write_bytes(b"made")
     made.unlink()
 
 
-def _rename(prey: Prey) -> None:
-    moved = prey.planted.with_name("moved")
-    prey.planted.rename(moved)
-    moved.rename(prey.planted)
+def _rename(victim: Victim) -> None:
+    moved = victim.planted.with_name("moved")
+    victim.planted.rename(moved)
+    moved.rename(victim.planted)
 
 
-def _link(prey: Prey) -> None:
-    os.link(prey.planted, "linked")
+def _link(victim: Victim) -> None:
+    os.link(victim.planted, "linked")
     Path("linked").unlink()
 
 
-def _share_memory(_prey: Prey) -> None:
+def _share_memory(_victim: Victim) -> None:
     shared = Path("/dev/shm", f"kiln-canary-{os.getpid()}")
     shared.write_bytes(b"shared")
     shared.unlink()
 
 
 FILES: Final[Attempts] = {
-    "read a file that is not its own": lambda prey: prey.planted.read_bytes(),
-    "list a directory that is not its own": lambda prey: os.listdir(prey.planted.parent),
-    "write a file that is not its own": lambda prey: prey.planted.open("r+b").close(),
-    "truncate a file that is not its own": lambda prey: os.truncate(prey.planted, 0),
+    "read a file that is not its own": lambda victim: victim.planted.read_bytes(),
+    "list a directory that is not its own": lambda victim: os.listdir(victim.planted.parent),
+    "write a file that is not its own": lambda victim: victim.planted.open("r+b").close(),
+    "truncate a file that is not its own": lambda victim: os.truncate(victim.planted, 0),
     "truncate a file by opening it": _open_and_truncate,
     "make a file outside its directory": _create,
     "rename a file that is not its own": _rename,
     "link a file that is not its own": _link,
-    "change the mode of a file": lambda prey: os.chmod(prey.planted, 0o600),
-    "change the times of a file": lambda prey: os.utime(prey.planted),
-    "read the environment of another process": lambda prey: Path(f"/proc/{prey.pid}/environ").read_bytes(),
-    "open the memory of another process": lambda prey: Path(f"/proc/{prey.pid}/mem").open("rb").close(),
+    "change the mode of a file": lambda victim: os.chmod(victim.planted, 0o600),
+    "change the times of a file": lambda victim: os.utime(victim.planted),
+    "read the environment of another process": lambda victim: Path(f"/proc/{victim.pid}/environ").read_bytes(),
+    "open the memory of another process": lambda victim: Path(f"/proc/{victim.pid}/mem").open("rb").close(),
     "share memory by name": _share_memory,
 }

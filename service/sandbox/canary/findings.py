@@ -9,10 +9,10 @@ from .files import FILES, of_others
 from .kernel import KERNEL, NAMESPACES
 from .needs import NEEDS
 from .network import NETWORK, connections
-from .prey import Attempt, Attempts, Prey
 from .processes import PROCESSES
 from .resources import RESOURCES
 from .shared import SHARED
+from .victim import Attempt, Attempts, Victim
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,24 +24,24 @@ class Findings:
     hindered: tuple[str, ...]
 
 
-def make_attempts(prey: Prey) -> Findings:
+def make_attempts(victim: Victim) -> Findings:
     """Make every attempt, in a process that ends soon after."""
     # A file that grows too large is to be an error here, not the end.
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    hindered = tuple(name for name, need in NEEDS.items() if not _succeeds(need, prey))
-    outcomes = {name: _succeeds(attempt, prey) for name, attempt in _attempts(prey).items()}
+    hindered = tuple(name for name, need in NEEDS.items() if not _succeeds(need, victim))
+    outcomes = {name: _succeeds(attempt, victim) for name, attempt in _attempts(victim).items()}
     escaped = tuple(name for name, succeeded in outcomes.items() if succeeded)
     return Findings(escaped, tuple(name for name in outcomes if name not in escaped), hindered)
 
 
-def _attempts(prey: Prey) -> Attempts:
-    others = {**of_others(prey), **connections(prey)}
+def _attempts(victim: Victim) -> Attempts:
+    others = {**of_others(victim), **connections(victim)}
     return {**FILES, **PROCESSES, **NETWORK, **others, **KERNEL, **SHARED, **RESOURCES, **NAMESPACES}
 
 
-def _succeeds(attempt: Attempt, prey: Prey) -> bool:
+def _succeeds(attempt: Attempt, victim: Victim) -> bool:
     try:
-        attempt(prey)
+        attempt(victim)
     except OSError:
         return False
     return True

@@ -7,7 +7,7 @@ import os
 from typing import Final
 
 from .native import call
-from .prey import Attempts, Prey
+from .victim import Attempts, Victim
 
 # <linux/userfaultfd.h>, <linux/keyctl.h>, <linux/io_uring.h>, <linux/sched.h>
 _UFFD_USER_MODE_ONLY: Final = 1
@@ -16,7 +16,7 @@ _IO_URING_PARAMS_BYTES: Final = 120
 _CLONE_NEWUSER: Final = 0x10000000
 
 
-def _set_up_ring(_prey: Prey) -> None:
+def _set_up_ring(_victim: Victim) -> None:
     os.close(call("io_uring_setup", 1, ctypes.create_string_buffer(_IO_URING_PARAMS_BYTES)))
 
 

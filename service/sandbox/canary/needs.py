@@ -1,4 +1,4 @@
-"""What a job must be able to do, so that confining it does not break it."""
+"""What a task must be able to do, so that confining it does not break it."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import os
 from pathlib import Path
 from typing import Final
 
-from .prey import Attempts, Prey
+from .victim import Attempts, Victim
 
 
-def _keep_a_file(_prey: Prey) -> None:
+def _keep_a_file(_victim: Victim) -> None:
     kept = Path("kept")
     kept.write_bytes(b"kept")
     kept.replace("moved")

@@ -5,17 +5,17 @@ from __future__ import annotations
 import socket
 from typing import Final
 
-from .prey import Attempts, Prey
+from .victim import Attempts, Victim
 
 _TIMEOUT_S: Final = 1.0
 _FAMILIES: Final = {"tcp": socket.AF_INET, "udp": socket.AF_INET, "unix": socket.AF_UNIX}
 
 
-def connections(prey: Prey) -> Attempts:
-    """Sending something to each of the addresses that the prey names."""
+def connections(victim: Victim) -> Attempts:
+    """Sending something to each of the addresses that the victim names."""
     return {
         f"connect by {kind} to {address}": lambda _, kind=kind, address=address: _connect(kind, address)
-        for kind, address in prey.addresses
+        for kind, address in victim.addresses
     }
 
 

@@ -12,7 +12,7 @@ import time
 from typing import Final
 
 from .native import LIBC, call
-from .prey import Attempts, Prey
+from .victim import Attempts, Victim
 
 FORKS: Final = 1000
 
@@ -22,7 +22,7 @@ _PR_SET_PDEATHSIG: Final = 1
 _F_SETOWN: Final = 8
 
 
-def _fork(_prey: Prey) -> None:
+def _fork(_victim: Victim) -> None:
     refusals = 0
     for _ in range(FORKS):
         try:
@@ -37,7 +37,7 @@ def _fork(_prey: Prey) -> None:
         raise PermissionError
 
 
-def _start_thread(_prey: Prey) -> None:
+def _start_thread(_victim: Victim) -> None:
     thread = threading.Thread(target=lambda: None)
     try:
         thread.start()
@@ -46,7 +46,7 @@ def _start_thread(_prey: Prey) -> None:
     thread.join()
 
 
-def _execute(_prey: Prey) -> None:
+def _execute(_victim: Victim) -> None:
     """A program that does not exist: to be told so is to be allowed to run one that does."""
     nothing = (ctypes.c_char_p * 1)(None)
     LIBC.execve(b"/nonexistent", nothing, nothing)
@@ -54,15 +54,15 @@ def _execute(_prey: Prey) -> None:
         raise PermissionError
 
 
-def _read_memory(prey: Prey) -> None:
+def _read_memory(victim: Victim) -> None:
     """One byte of a process that has this function's pointer at the same address, as the one that forked this has."""
     mine = ctypes.create_string_buffer(1)
     local = (ctypes.c_void_p * 2)(ctypes.addressof(mine), 1)
     remote = (ctypes.c_void_p * 2)(ctypes.addressof(LIBC.syscall), 1)
-    call("process_vm_readv", prey.pid, local, 1, remote, 1, 0)
+    call("process_vm_readv", victim.pid, local, 1, remote, 1, 0)
 
 
-def _raise_limit(_prey: Prey) -> None:
+def _raise_limit(_victim: Victim) -> None:
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard + 1))
@@ -70,7 +70,7 @@ def _raise_limit(_prey: Prey) -> None:
         raise PermissionError from None
 
 
-def _set_timer(_prey: Prey) -> None:
+def _set_timer(_victim: Victim) -> None:
     """One that sends a signal when it runs out: chosen as SIGCONT, that would end a stop."""
     call("timer_create", time.CLOCK_MONOTONIC, None, ctypes.byref(ctypes.c_int()))
 
@@ -80,14 +80,14 @@ PROCESSES: Final[Attempts] = {
     "start a thread": _start_thread,
     "run a program": _execute,
     "start a program": lambda _: os.waitpid(os.posix_spawn("/bin/true", ["true"], {}), 0),
-    "signal another process": lambda prey: os.kill(prey.pid, 0),
+    "signal another process": lambda victim: os.kill(victim.pid, 0),
     "signal its own group": lambda _: os.kill(0, 0),
-    "hold another process": lambda prey: os.close(call("pidfd_open", prey.pid, 0)),
-    "have another process signalled": lambda prey: fcntl.fcntl(0, _F_SETOWN, prey.pid),
+    "hold another process": lambda victim: os.close(call("pidfd_open", victim.pid, 0)),
+    "have another process signalled": lambda victim: fcntl.fcntl(0, _F_SETOWN, victim.pid),
     "have itself signalled later": _set_timer,
     "read the memory of another process": _read_memory,
-    "see the limits of another process": lambda prey: resource.prlimit(prey.pid, resource.RLIMIT_NOFILE),
+    "see the limits of another process": lambda victim: resource.prlimit(victim.pid, resource.RLIMIT_NOFILE),
     "raise a limit of its own": _raise_limit,
     "outlive its parent": lambda _: call("prctl", _PR_SET_PDEATHSIG, 0, 0, 0, 0),
-    "trace another process": lambda prey: call("ptrace", _PTRACE_SEIZE, prey.pid, 0, 0),
+    "trace another process": lambda victim: call("ptrace", _PTRACE_SEIZE, victim.pid, 0, 0),
 }

@@ -1,4 +1,4 @@
-"""Attempts at more than the limits of a job."""
+"""Attempts at more than the limits of a task."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ import os
 from pathlib import Path
 from typing import Final
 
-from .prey import Attempts, Prey
+from .victim import Attempts, Victim
 
 DESCRIPTORS: Final = 200
 
 
-def _grow_a_file(prey: Prey) -> None:
+def _grow_a_file(victim: Victim) -> None:
     large = Path("large")
     try:
         with large.open("wb") as file:
-            file.truncate(prey.file_bytes)
+            file.truncate(victim.file_bytes)
     finally:
         large.unlink()
 
 
-def _open_files(_prey: Prey) -> None:
+def _open_files(_victim: Victim) -> None:
     held: list[int] = []
     try:
         for _ in range(DESCRIPTORS):
@@ -33,6 +33,6 @@ def _open_files(_prey: Prey) -> None:
 
 RESOURCES: Final[Attempts] = {
     "write a file above its limit": _grow_a_file,
-    "have memory above its limit": lambda prey: mmap.mmap(-1, prey.memory_bytes).close(),
+    "have memory above its limit": lambda victim: mmap.mmap(-1, victim.memory_bytes).close(),
     f"open {DESCRIPTORS} files": _open_files,
 }

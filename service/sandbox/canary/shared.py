@@ -6,7 +6,7 @@ import errno
 from typing import Final
 
 from .native import call
-from .prey import Attempts
+from .victim import Attempts
 
 _NONE: Final = -1
 _REFUSED: Final = (errno.EPERM, errno.ENOSYS)

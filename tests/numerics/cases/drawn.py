@@ -12,10 +12,15 @@ from hypothesis.strategies import SearchStrategy
 from .sketch import Case
 
 
-def parametrize(names: tuple[str, ...], parameters: Iterable[tuple[object, ...]]) -> pytest.MarkDecorator:
-    """As pytest's, but one process does all tests of the same parameters: what is drawn for them is drawn once."""
+def parametrize(
+    names: tuple[str, ...], parameters: Iterable[tuple[object, ...]], *, drawn: int | None = None
+) -> pytest.MarkDecorator:
+    """As pytest's, but one process does all tests of the same parameters: what is drawn for them is drawn once.
+
+    Where it is the first `drawn` of them alone that say what is drawn, those are meant.
+    """
     grouped = [
-        pytest.param(*values, marks=pytest.mark.xdist_group(f"drawn {' '.join(map(str, values))}"))
+        pytest.param(*values, marks=pytest.mark.xdist_group(f"drawn {' '.join(map(str, values[:drawn]))}"))
         for values in parameters
     ]
     return pytest.mark.parametrize(names, grouped, ids=lambda value: str(value) or "-")

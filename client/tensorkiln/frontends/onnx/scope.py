@@ -62,7 +62,7 @@ class Work:
             )
 
 
-class Around(Protocol):
+class OuterScope(Protocol):
     """What a subgraph sees of the graph around it."""
 
     def value(self, name: str) -> Held | Absent | None:
@@ -74,7 +74,7 @@ class Around(Protocol):
 class _Captured:
     """The graph around a subgraph that is a graph of its own."""
 
-    scope: Around
+    scope: OuterScope
     parameters: InnerParameters
 
     def value(self, name: str) -> Held | Absent | None:
@@ -94,7 +94,7 @@ class Scope:
     functions: Functions
     opsets: Mapping[str, int]
     values: dict[str, Held | Absent]
-    around: Around | None = None
+    around: OuterScope | None = None
     attributes: Mapping[str, AttributeProto] = field(default_factory=dict[str, AttributeProto])
     path: str = ""
     depth: int = 0
@@ -134,7 +134,7 @@ class Scope:
         return self._run_graph(graph, inputs, path, _Captured(self, parameters), parameters)
 
     def _run_graph(
-        self, graph: GraphProto, inputs: Sequence[Held], path: str, around: Around, parameters: Parameters
+        self, graph: GraphProto, inputs: Sequence[Held], path: str, around: OuterScope, parameters: Parameters
     ) -> list[Held]:
         if self.depth >= MAX_DEPTH:
             raise UnsupportedGraphError(f"{path}: more than {MAX_DEPTH} graphs and functions lie within one another")

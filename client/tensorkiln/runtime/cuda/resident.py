@@ -20,10 +20,10 @@ class Held:
     """Keeps an array of another library until nothing on the device can be using it any more."""
 
     def __init__(self, driver: Driver, owner: object) -> None:
-        weakref.finalize(self, _outlast, driver, owner).atexit = False
+        weakref.finalize(self, _wait_for_device, driver, owner).atexit = False
 
 
-def _outlast(driver: Driver, owner: object) -> None:
+def _wait_for_device(driver: Driver, owner: object) -> None:
     with suppress(DeviceError), driver.scope():
         driver.synchronize_all()
     del owner

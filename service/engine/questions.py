@@ -1,0 +1,59 @@
+"""What can be asked about a request without compiling it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TypeVar
+
+from service.fairness.turns import Fairness
+from service.identity.tenancy import Tenancy
+from service.sandbox.frames import Message
+from service.wire.body import Body
+from tensorkiln.errors import TensorkilnError
+
+from .answers import Answers
+from .explain import Explain
+from .reader import Reader, of_actions
+from .task_answers import Described, Prepared, Split
+
+T = TypeVar("T")
+
+
+class Questions:
+    """Questions that `reader` answers, and `explain` by what the store has."""
+
+    def __init__(
+        self, reader: Reader, fairness: Fairness, tenancy: Tenancy, answers: Answers, explain: Explain
+    ) -> None:
+        self._reader = reader
+        self._fairness = fairness
+        self._tenancy = tenancy
+        self._answers = answers
+        self._explain = explain
+
+    async def split(self, body: Body) -> tuple[Body | TensorkilnError, ...]:
+        """The compile requests of a batch, each a body or what is wrong with it, in their order."""
+        return (await self._read("split", body, Split.from_message)).requests
+
+    async def validate(self, body: Body) -> bytes:
+        """The body of the answer to a validation."""
+        return (await self._read("validate", body, Described.from_message)).answer
+
+    async def translate(self, body: Body) -> bytes:
+        """The body of the answer to the question what graph a module is."""
+        return (await self._read("translate", body, Described.from_message)).answer
+
+    async def explain(self, body: Body) -> bytes:
+        """The body of the answer to the question what a compile request would come to."""
+        salt = self._tenancy.salt
+        read = partial(Prepared.from_message, salt=salt)
+        prepared = await self._read("prepare", body, read, of_actions(body, salt))
+        is_repeated = await self._answers.repeat(body) is not None
+        explanation = await self._explain.all(prepared.actions, is_repeated, with_dumps=prepared.dump_stages)
+        return explanation.model_dump_json(by_alias=True).encode()
+
+    async def _read(self, kind: str, body: Body, read: Callable[[Message], T], request: Message | None = None) -> T:
+        async with self._tenancy.reproducers():
+            with self._fairness.request():
+                return await self._reader.run(kind, body, read, request)

@@ -1,0 +1,90 @@
+"""Where requests are read and answers written: short tasks of the sandbox, each in its turn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final, TypeVar
+
+from service import clock
+from service.fairness.turns import Turns
+from service.identity.tenancy import Tenancy
+from service.sandbox.control import Limits
+from service.sandbox.frames import Message
+from service.sandbox.sandbox import Sandbox
+from service.sandbox.spending import Spending
+from service.store.blobs import Blobs
+from service.wire.body import Body
+from tensorkiln.compiler_build import build
+from tensorkiln.errors import TensorkilnError
+
+from .lookup import Lookup
+from .reproducer import needs_reproducer, with_reproducer
+from .task_answers import believed
+
+_MODULE: Final = b'"stablehlo"'
+"""What a body holds that has a module in the place of a graph."""
+T = TypeVar("T")
+
+
+class Reader:
+    """Runs short tasks in `sandbox` within `limits`, by `turns`; the body of a request that kills one goes to `blobs`.
+
+    A module of StableHLO is read in `compiler`, where that is: there the compiler is loaded, and with it what reads
+    those. That is a guess by the bytes. A wrong one costs time alone, as each of the two can read every body.
+    """
+
+    def __init__(
+        self, sandbox: Sandbox, compiler: Sandbox | None, limits: Limits, turns: Turns, tenancy: Tenancy, blobs: Blobs
+    ) -> None:
+        self._sandbox = sandbox
+        self._compiler = compiler or sandbox
+        self._limits = limits
+        self._turns = turns
+        self._tenancy = tenancy
+        self._blobs = blobs
+
+    async def run(
+        self,
+        kind: str,
+        body: Body,
+        read: Callable[[Message], T],
+        request: Message | None = None,
+        tell: Callable[[str], None] = lambda _: None,
+        lookup: Lookup | None = None,
+    ) -> T:
+        """What `read` makes of the answer of a task about `body`, whose question is one for `lookup`.
+
+        The task is given the body itself where there is no other `request`.
+        """
+        respond = None if lookup is None else lookup.respond
+        sandbox = self._compiler if _MODULE in body.content else self._sandbox
+        try:
+            async with self._turns.turn(len(body.content)) as turn:
+                begin = clock.monotonic()
+                try:
+                    answer = await sandbox.run(
+                        kind,
+                        request or of_body(body),
+                        self._limits,
+                        tell,
+                        respond,
+                        spending=Spending(turn.charge),
+                    )
+                    return await believed(read, answer)
+                finally:
+                    # Whoever waits for the store keeps no processor from others.
+                    turn.cost_s = clock.monotonic() - begin - (0.0 if lookup is None else lookup.waited_s)
+        except TensorkilnError as error:
+            if not needs_reproducer(error) or not self._tenancy.may_compile:
+                raise
+            raise await with_reproducer(error, body.content, self._blobs) from None
+
+
+def of_body(body: Body, header: Mapping[str, str] | None = None) -> Message:
+    """The request of a task that reads a body."""
+    return Message(header or {}, {"body": body.content})
+
+
+def of_actions(body: Body, salt: str) -> Message:
+    """The request of a task that reads a body and names the actions that it asks for."""
+    return of_body(body, {"build_id": build().build_id, "salt": salt})

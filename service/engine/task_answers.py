@@ -1,0 +1,229 @@
+"""What the short tasks return: written under foreign control, and read here as such, each kind in one place.
+
+A CrashedError says what is wrong with an answer; its stage is `return`, as for a compile.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Annotated, Any, Final, Literal, Self, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+
+from service.action import Action
+from service.sandbox.frames import FrameError, Message
+from service.sandbox.reply import error_of
+from service.wire.body import Body
+from service.wire.limits import MAX_BATCH, MAX_TARGETS
+from tensorkiln.compiler_build import build
+from tensorkiln.errors import CrashedError, TensorkilnError
+from tensorkiln.limits import SHA256_PATTERN
+from tensorkiln.options import CompileOptions
+from tensorkiln.spec.abi import ABI_VERSION
+from tensorkiln.target import Target
+
+from .order import Rendered
+
+INLINE_BYTES: Final = 256 << 10
+"""Hashing this many bytes takes about as long as handing them to a thread."""
+
+T = TypeVar("T")
+_Model = TypeVar("_Model", bound=BaseModel)
+_MOST_PLACE: Final = 512
+"""Characters of what a node was translated from."""
+_PROGRAMS: Final = (b'{"programs":[', b"]}")
+_OBJECT: Final = (b"{", b"}")
+
+
+class _Components(BaseModel):
+    """Those of an action, as `Action` has them."""
+
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    abi: int
+    build_id: str
+    graph: Annotated[str, StringConstraints(pattern=SHA256_PATTERN)]
+    options: dict[str, Any]
+    salt: str
+    schema_version: Literal[1] = Field(alias="schema")
+    target: dict[str, Any]
+
+
+class _PreparedHeader(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    actions: Annotated[list[_Components], Field(min_length=1, max_length=MAX_TARGETS)]
+    dump_stages: bool
+
+
+class _SplitHeader(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    refused: Annotated[dict[str, dict[str, Any]], Field(max_length=MAX_BATCH)]
+
+
+class _Renaming(BaseModel):
+    model_config = ConfigDict(strict=True)
+
+    nodes: list[Annotated[int, Field(ge=0)]]
+    places: list[Annotated[str, StringConstraints(max_length=_MOST_PLACE)]] = Field(default_factory=list[str])
+    placed: list[Annotated[int, Field(ge=0)]] = Field(default_factory=list[int])
+    field: Literal["stablehlo", "builder"] = "stablehlo"
+
+
+@dataclass(frozen=True, slots=True)
+class UserNodes:
+    """The user's node of each canonical one, and what it was made from; nothing for a graph that was sent.
+
+    `field` is the field of the request that it was made from.
+    """
+
+    nodes: list[int]
+    places: list[str]
+    field: str
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What a compile request asks for: the actions in the order of its targets, the canonical graph and the renaming.
+
+    The graph is the one that every action names, and every action is one of this build and of this salt: what a request
+    asks for is its own affair, but not whose part of the store it comes from, nor what others find there.
+    """
+
+    actions: tuple[Action, ...]
+    dump_stages: bool
+    graph: bytes
+    renaming: bytes
+
+    @classmethod
+    def from_message(cls, message: Message, salt: str) -> Self:
+        """What the task `prepare` answered to a request whose actions have this salt."""
+        header = _header(_PreparedHeader, message.header)
+        graph, renaming = _part(message, "graph"), _part(message, "renaming")
+        right = (ABI_VERSION, build().build_id, salt, sha256(graph).hexdigest())
+        for each in header.actions:
+            if (each.abi, each.build_id, each.salt, each.graph) != right:
+                raise _crashed("It names an action that is not one of its request.")
+            _check(Target, each.target)
+            _check(CompileOptions, {**each.options, "dump_stages": header.dump_stages})
+        actions = (Action.from_components(each.model_dump(by_alias=True)) for each in header.actions)
+        return cls(tuple(actions), header.dump_stages, graph, renaming)
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """The body of an answer that says something about what was sent: whether a graph is valid, or what it is."""
+
+    answer: bytes
+
+    @classmethod
+    def from_message(cls, message: Message) -> Self:
+        """What the task `validate` or `translate` answered."""
+        return cls(_shaped(_part(message, "answer"), _OBJECT))
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """The compile requests of a batch, each a body or what is wrong with it, in their order."""
+
+    requests: tuple[Body | TensorkilnError, ...]
+
+    @classmethod
+    def from_message(cls, message: Message) -> Self:
+        """What the task `split` answered."""
+        refused = _header(_SplitHeader, message.header).refused
+        parts = message.parts
+        count = len(refused) + len(parts)
+        positions = [str(position) for position in range(count)]
+        if not 0 < count <= MAX_BATCH or {*refused, *parts} != {*positions}:
+            raise _crashed("Its requests are not numbered from 0 on.")
+        return cls(tuple(_refusal(refused[at]) if at in refused else _body(parts[at]) for at in positions))
+
+
+async def believed(read: Callable[[Message], T], message: Message) -> T:
+    """What `read` makes of what a task says. It hashes, and does so in a thread when there is much of it."""
+    if sum(map(len, message.parts.values())) < INLINE_BYTES:
+        return read(message)
+    return await asyncio.to_thread(read, message)
+
+
+def asked_nothing() -> CrashedError:
+    """What the task `answer` has done wrong that never asked for a program."""
+    return _crashed("It names no action.")
+
+
+def rendered(message: Message, renaming: bytes) -> Rendered:
+    """What the task `render` answered."""
+    return believable(Rendered(renaming, _part(message, "answer"), _part(message, "repeat")))
+
+
+def believable(given: Rendered) -> Rendered:
+    """`given` itself, if its answers have the shape of some."""
+    _shaped(given.answer, _PROGRAMS)
+    _shaped(given.repeat, _PROGRAMS)
+    return given
+
+
+def nodes_of(renaming: bytes) -> UserNodes:
+    """What the user knows each canonical node as."""
+    try:
+        found = _Renaming.model_validate_json(renaming)
+    except ValidationError as error:
+        raise _invalid(error) from None
+    if found.placed and max(found.placed) >= len(found.places):
+        raise _crashed("It names a place in the module that is not in its own list.")
+    return UserNodes(found.nodes, [found.places[at] for at in found.placed], found.field)
+
+
+def _header(model: type[_Model], header: Mapping[str, Any]) -> _Model:
+    try:
+        return model.model_validate(header)
+    except ValidationError as error:
+        raise _invalid(error) from None
+
+
+def _check(model: type[BaseModel], content: Mapping[str, Any]) -> None:
+    """That `content` is what `model` writes, less the options that do not change the bytes."""
+    found = _header(model, content).model_dump(mode="json")
+    if found != content:
+        raise _crashed("It names an action in other words than those of the service.")
+
+
+def _part(message: Message, name: str) -> bytes:
+    if name not in message.parts:
+        raise _crashed(f"It has no {name}.")
+    return message.parts[name]
+
+
+def _shaped(answer: bytes, ends: tuple[bytes, bytes]) -> bytes:
+    """`answer` itself. It is for whoever asked, and is not parsed; what is put around it has to stay JSON."""
+    if not (answer.startswith(ends[0]) and answer.endswith(ends[1])):
+        raise _crashed("It is not the JSON that it should be.")
+    return answer
+
+
+def _body(content: bytes) -> Body:
+    return Body(content, sha256(content).hexdigest())
+
+
+def _refusal(problem: dict[str, Any]) -> TensorkilnError:
+    try:
+        return error_of(problem)
+    except FrameError as error:
+        raise _crashed(f"{error}.") from None
+
+
+def _invalid(error: ValidationError) -> CrashedError:
+    what = ".".join(str(step) for step in error.errors(include_input=False)[0]["loc"])
+    return _crashed(f"It is wrong at {what[:64]!r}.")
+
+
+def _crashed(what: str) -> CrashedError:
+    return CrashedError(f"The process that read the request gave an invalid answer. {what}", details=_RETURN)
+
+
+_RETURN: Final = {"stage": "return"}

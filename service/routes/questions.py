@@ -1,0 +1,67 @@
+"""POST /validate, POST /translate and POST /explain: questions about a request that is not compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Request, Response
+
+from service.http.body import read_body
+from service.http.disconnect import until_disconnect
+from service.http.prewritten import Prewritten
+from service.wire.body import Body
+from service.wire.explanation import Explanation
+
+from .engine_of import EngineOf
+from .graph_body import refusals, takes
+
+router = APIRouter()
+
+
+@router.post(
+    "/explain",
+    operation_id="explain",
+    summary="Whether a compile would hit the store, and why not",
+    response_model=Explanation,
+    responses=refusals(),
+    openapi_extra=takes("CompileBody"),
+)
+async def explain(request: Request, engine: EngineOf) -> Response:
+    """The components of every action digest of a compile request, whether it is stored, and what is nearest to it.
+
+    Nothing is compiled.
+    """
+    return await _answered(request, engine, engine.questions.explain)
+
+
+@router.post(
+    "/validate",
+    operation_id="validate",
+    summary="Check a graph without compiling it",
+    response_model=Annotated[Any, Prewritten(".validation", "ValidationReport")],
+    responses=refusals(),
+    openapi_extra=takes("ValidateBody"),
+)
+async def validate(request: Request, engine: EngineOf) -> Response:
+    """What was inferred about a valid graph; an invalid one is answered with its error."""
+    return await _answered(request, engine, engine.questions.validate)
+
+
+@router.post(
+    "/translate",
+    operation_id="translate",
+    summary="Make a graph of a StableHLO module or of lines of the builder",
+    response_model=Annotated[Any, Prewritten(".translation", "Translation")],
+    responses=refusals(),
+    openapi_extra=takes("TranslateBody"),
+)
+async def translate(request: Request, engine: EngineOf) -> Response:
+    """The graph of the module's main function, which is compiled like any other."""
+    return await _answered(request, engine, engine.questions.translate)
+
+
+async def _answered(request: Request, engine: EngineOf, ask: Callable[[Body], Coroutine[Any, Any, bytes]]) -> Response:
+    body = await read_body(request)
+    answer = await until_disconnect(request, ask(body), engine.ending)
+    return Response(answer, headers={"Cache-Control": "no-store"}, media_type="application/json")

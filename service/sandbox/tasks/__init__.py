@@ -1,0 +1,31 @@
+"""What a forked process can be asked to do. Each task is a function of its request alone."""
+
+from collections.abc import Mapping
+
+from service.sandbox.child import Task
+
+from .answer import answer
+from .canary import canary
+from .compile_action import compile_action
+from .ping import ping
+from .prepare import prepare
+from .render import render
+from .split import split
+from .translate import translate
+from .trial import trial
+from .tune import tune
+from .validate import validate
+
+TASKS: Mapping[str, Task] = {
+    "answer": answer,
+    "canary": canary,
+    "compile": compile_action,
+    "ping": ping,
+    "prepare": prepare,
+    "render": render,
+    "split": split,
+    "translate": translate,
+    "trial": trial,
+    "tune": tune,
+    "validate": validate,
+}

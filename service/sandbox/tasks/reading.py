@@ -1,0 +1,38 @@
+"""The warm-up of a fork server that compiles nothing: requests are read, and the compiler is not loaded."""
+
+from __future__ import annotations
+
+import json
+import socket
+from pathlib import Path
+from typing import Final
+
+import dialect
+import stablehlo
+from service.sandbox.child import Outlet
+from service.sandbox.frames import Message
+
+from .compile_action import STORED
+from .prepare import prepare
+from .render import render
+from .validate import validate
+
+_SAMPLE: Final = Path(__file__).with_name("sample.json")
+"""A request, and the program that it was once compiled to."""
+_TRANSLATING: Final = (dialect, stablehlo)
+"""Packages of which a task imports what it needs when a request has a module of StableHLO: one that is confined imports
+from packages that are loaded already. Neither loads anything by itself."""
+
+
+def rehearse() -> None:
+    """Read a request, validate a graph, and write an answer, so that no task is the first in its process to do so."""
+    sample = json.loads(_SAMPLE.read_bytes())
+    request, program = sample["request"], json.dumps(sample["program"]).encode()
+    listener, speaker = socket.socketpair()
+    with listener, speaker:
+        outlet = Outlet(speaker)
+        body = json.dumps(request).encode()
+        prepared = prepare(Message({"build_id": "", "salt": ""}, {"body": body}), outlet)
+        validate(Message({}, {"body": json.dumps({"graph": request["graph"]}).encode()}), outlet)
+        parts = {"renaming": prepared.parts["renaming"], "program:0": program}
+        render(Message({"caches": [STORED.model_dump()], "seconds": [{}], "stages": [{}]}, parts), outlet)

@@ -1,0 +1,70 @@
+"""One body with many compile requests to the bodies of each."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Generator
+from typing import Any, Final
+
+from service.sandbox.child import Outlet
+from service.sandbox.frames import Message
+from service.wire.limits import MAX_BATCH
+from service.wire.strict_json import parse_object
+from tensorkiln.errors import LimitExceededError, RequestError
+
+from .envelope import OF_COMPILE, check_fields
+
+REQUESTS: Final = "requests"
+_SPACE: Final = re.compile(r"[ \t\r\n]*")
+
+
+def split(request: Message, outlet: Outlet) -> Message:
+    """The part `body` is an object whose `requests` are bodies of compile requests.
+
+    The answer: `refused` in the header, a problem for each that has not the fields of one, by its position; and a part
+    for each other, named by its position: the bytes that were sent, so that it is the request that it is elsewhere.
+    """
+    outlet.stage("parse")
+    body = request.parts["body"]
+    wanted = check_fields(parse_object(body), (REQUESTS,))[REQUESTS]
+    if not isinstance(wanted, list) or not wanted:
+        raise RequestError(f"{REQUESTS} is not a list of requests.", pointers=[f"/{REQUESTS}"])
+    requests: list[Any] = wanted
+    if len(requests) > MAX_BATCH:
+        raise LimitExceededError(
+            f"The batch has {len(requests)} requests; the limit is {MAX_BATCH}.",
+            pointers=[f"/{REQUESTS}"],
+            limit="batch",
+            maximum=MAX_BATCH,
+            actual=len(requests),
+        )
+    refused: dict[str, Any] = {}
+    parts: dict[str, bytes] = {}
+    for position, (each, text) in enumerate(zip(requests, _elements(body.decode()), strict=True)):
+        try:
+            check_fields(each, *OF_COMPILE)
+        except RequestError as error:
+            refused[str(position)] = error.to_problem()
+        else:
+            parts[str(position)] = text.encode()
+    return Message({"refused": refused}, parts)
+
+
+def _elements(text: str) -> Generator[str]:
+    """The texts of the elements of the only value of the object that `text` spells, which is known to be JSON."""
+    decoder = json.JSONDecoder()
+    begin = _after_space(text, _after_space(text, 0) + 1)
+    _, key_end = decoder.raw_decode(text, begin)
+    at = _after_space(text, _after_space(text, key_end) + 1)
+    while text[at] != "]":
+        begin = _after_space(text, at + 1)
+        _, end = decoder.raw_decode(text, begin)
+        yield text[begin:end]
+        at = _after_space(text, end)
+
+
+def _after_space(text: str, at: int) -> int:
+    match = _SPACE.match(text, at)
+    assert match is not None
+    return match.end()

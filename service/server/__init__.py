@@ -1,0 +1,1 @@
+"""The service as a process: its command line, sockets, workers, application, start and end."""

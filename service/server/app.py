@@ -1,0 +1,116 @@
+"""The application."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from functools import cache, partial
+from typing import Final
+
+from fastapi import FastAPI
+from fastapi_offline import FastAPIOffline
+
+from service.coding.encode import Encode
+from service.engine.wiring import engine_of
+from service.fairness.shares import Shares
+from service.http import problems
+from service.http.admission import Admission
+from service.http.capabilities import described
+from service.http.connections import most_connections
+from service.http.guard import Guard
+from service.http.openapi import document
+from service.http.request_memory import RequestMemory
+from service.http.request_target import RequestTarget
+from service.http.response_memory import ResponseMemory
+from service.identity.policy import DOCS_ASSETS, PUBLIC
+from service.observe.export import telemetry
+from service.observe.requests import Requests
+from service.process.memory_limit import MemoryLimit
+from service.routes import (
+    about,
+    artifacts,
+    batch,
+    compile,
+    health,
+    jobs,
+    mcp,
+    metrics,
+    pages,
+    programs,
+    questions,
+    report,
+)
+from service.settings import Settings
+from service.upkeep.upkeep import upkeep
+
+from .authentication import authenticator
+from .fork_servers import ForkServers
+
+_ROUTERS: Final = (
+    compile,
+    batch,
+    questions,
+    jobs,
+    programs,
+    report,
+    artifacts,
+    about,
+    health,
+    metrics,
+    mcp,
+    pages,
+)
+
+
+def create_app(settings: Settings, begun: ForkServers | None = None) -> FastAPI:
+    """The service with these settings. Its fork servers, which may have `begun` already, start and end with it."""
+    fork_servers = begun or ForkServers()
+    authentication = authenticator(settings)
+    memory_limit = MemoryLimit(settings.memory_cap_mib)
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncGenerator[None]:
+        reader, compiler = fork_servers.sandboxes(settings)
+        engine = engine_of(
+            settings, reader, compiler, authentication.keyring, memory_limit, is_private=fork_servers.is_for_one
+        )
+        try:
+            app.state.capabilities = cache(partial(described, settings, await engine.start()))
+            if not fork_servers.is_for_one:
+                app.state.capabilities()
+            app.state.engine = engine
+            async with upkeep(settings):
+                yield
+        finally:
+            await engine.close()
+
+    app = FastAPIOffline(
+        redoc_url=None,
+        static_url=DOCS_ASSETS,
+        title="tensorkiln",
+        lifespan=lifespan,
+        redirect_slashes=False,
+        telemetry=telemetry(tracing=settings.tracing),
+    )
+    app.state.settings = settings
+    app.state.place = None
+    app.state.memory_limit = memory_limit
+    # Each is a connection; as many are left for all else.
+    app.state.streams = Shares(most_connections() // 2, "streams", "streams of events")
+    app.add_middleware(RequestMemory, most=settings.intake_mib << 20)
+    app.add_middleware(Encode)
+    app.add_middleware(ResponseMemory, most=settings.intake_mib << 20)
+    public = PUBLIC | _also_public(settings)
+    app.add_middleware(Admission, tenant=authentication.keyring.tenant, public=public)
+    app.add_middleware(Guard, authenticator=authentication, public=public)
+    app.add_middleware(Requests)
+    app.add_middleware(RequestTarget)
+    problems.install(app)
+    for module in _ROUTERS:
+        app.include_router(module.router)
+    app.openapi = lambda: document(app)
+    return app
+
+
+def _also_public(settings: Settings) -> frozenset[str]:
+    return frozenset({metrics.PATH}) if settings.metrics == "public" else frozenset()

@@ -1,0 +1,97 @@
+"""The command line of the service."""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import sys
+from typing import Final
+
+from service.process.frozen_heap import frozen_heap
+from service.sandbox.cgroups import move_into_leaf
+from service.sandbox.confine import die_with_parent
+from tensorkiln.errors import TensorkilnError
+
+from .fork_servers import ForkServers
+
+FAILED: Final = 1
+"""The exit status of a service that has not started."""
+_LAST_PORT: Final = 65_535
+_MOST_WORKERS: Final = 256
+
+
+def main() -> int:
+    """The exit status."""
+    arguments = _arguments()
+    begun = ForkServers()
+    try:
+        # Fork servers are in the cgroup of the service, and end with it.
+        if arguments.handed_down is None:
+            move_into_leaf()
+        else:
+            die_with_parent(arguments.handed_down[0])
+        # While they load the compiler, this process loads its settings, and then what answers.
+        if arguments.private:
+            begun.begin_for_one()
+        return _serve(arguments, begun)
+    except (TensorkilnError, OSError) as error:
+        from service.startup_errors import error_lines
+
+        print(*error_lines(error), sep="\n", file=sys.stderr)
+        return FAILED
+    finally:
+        begun.abandon()
+        # The end of the interpreter would search all that there is for garbage, for a quarter of a second.
+        gc.freeze()
+
+
+def _serve(arguments: argparse.Namespace, begun: ForkServers) -> int:
+    with frozen_heap():
+        from service.startup_errors import read_settings
+    settings = read_settings()
+    if settings is None:
+        return FAILED
+    where = (arguments.host, arguments.port, arguments.uds)
+    if arguments.handed_down is None and arguments.workers > 1:
+        with frozen_heap():
+            from .prefork import serve_by_workers
+        return serve_by_workers(settings, *where, arguments.workers)
+    if arguments.handed_down is not None:
+        settings = settings.for_one_of(arguments.workers)
+    begun.begin(settings)
+    with frozen_heap():
+        from .serve import serve, serve_as_worker
+    if arguments.handed_down is not None:
+        _, socket, place = arguments.handed_down
+        return serve_as_worker(settings, begun, socket, place)
+    return serve(settings, begun, *where)
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m tensorkiln_server", description="Run the tensorkiln compile service."
+    )
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
+    parser.add_argument("--port", type=_port, default=8080, help="port to listen on, 0 for any (default: %(default)s)")
+    parser.add_argument("--uds", help="listen on this Unix socket instead")
+    parser.add_argument(
+        "--workers", type=_count, default=1, help="processes that serve, over one store (default: %(default)s)"
+    )
+    parser.add_argument("--handed-down", type=int, nargs=3, help=argparse.SUPPRESS)
+    # For the one program that has started it, which waits for it.
+    parser.add_argument("--private", action="store_true", help=argparse.SUPPRESS)
+    return parser.parse_args()
+
+
+def _count(text: str) -> int:
+    count = int(text)
+    if not 1 <= count <= _MOST_WORKERS:
+        raise argparse.ArgumentTypeError(f"{count} workers are not possible; there are 1 to {_MOST_WORKERS}")
+    return count
+
+
+def _port(text: str) -> int:
+    port = int(text)
+    if not 0 <= port <= _LAST_PORT:
+        raise argparse.ArgumentTypeError(f"{port} is no port; there are 0 to {_LAST_PORT}")
+    return port

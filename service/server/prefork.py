@@ -1,0 +1,128 @@
+"""Several processes that serve at one address: each accepts when it is idle, and all have one store.
+
+This process binds the socket, hands it down, and serves nobody. It passes signals on, starts again what dies, and no
+worker outlives it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from contextlib import closing
+from functools import partial
+from typing import Final
+
+import structlog
+
+from service.observe.log import configure_log
+from service.settings import Settings
+
+from .authentication import require_private_address
+from .listen import BACKLOG, READY, Listener, listen
+
+_AGAIN_S: Final = 1.0
+"""What dies is not started again sooner."""
+_SIGNALLED: Final = 128
+"""What a shell adds to the number of the signal that ended a process."""
+_SERVICE: Final = (__package__ or "").rpartition(".")[0]
+_log = structlog.get_logger()
+
+
+def serve_by_workers(settings: Settings, host: str, port: int, uds: str | None, workers: int) -> int:
+    """As `serve`, by so many processes. What the machine has is shared among them: see `Settings.for_one_of`."""
+    configure_log(settings.log)
+    require_private_address(settings, host, uds)
+    with closing(listen(host, port, uds)) as listener:
+        command = command_of_a_worker(["--workers", str(workers)], os.getpid())
+        return asyncio.run(Workers(command, workers, listener).serve())
+
+
+class Workers:
+    """`count` processes that run `command`, to which the descriptor of the socket and their place are added."""
+
+    def __init__(self, command: Sequence[str], count: int, listener: Listener) -> None:
+        self._command = command
+        self._count = count
+        self._listener = listener
+        self._processes: dict[int, asyncio.subprocess.Process] = {}
+        self._is_ending = False
+        self._passed_on = 0
+
+    async def serve(self) -> int:
+        """Until a signal; the exit status. That of the first worker when it does not start, which says why."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, partial(self._end, number))
+        # While workers are started again, who comes waits.
+        self._listener.socket.listen(BACKLOG)
+        first = await self._start(0)
+        if first is not None:
+            return first
+        statuses = await asyncio.gather(*(self._start(place) for place in range(1, self._count)))
+        failed = next((status for status in statuses if status is not None), None)
+        if failed is not None:
+            self._end(signal.SIGTERM)
+        elif not self._is_ending:
+            print(f"{READY} {self._listener.address}", flush=True)
+        ended = await asyncio.gather(*(self._keep(place) for place in tuple(self._processes)))
+        # One that had not begun to serve has ended by the signal itself.
+        bad = [_as_shells_say(status) for status in ended if status not in (0, -self._passed_on)]
+        return failed if failed is not None else next(iter(bad), 0)
+
+    async def _start(self, place: int) -> int | None:
+        """Have a worker at `place`, which is ready; its exit status if it is not, and ends."""
+        socket = self._listener.socket.fileno()
+        process = await asyncio.create_subprocess_exec(
+            *self._command,
+            str(socket),
+            str(place),
+            stdout=asyncio.subprocess.PIPE,
+            pass_fds=[socket],
+            process_group=0,  # a Ctrl-C at the terminal is this process's to pass on
+        )
+        assert process.stdout is not None
+        self._processes[place] = process
+        if self._is_ending:
+            process.terminate()
+        if (await process.stdout.readline()).startswith(READY.encode()):
+            return None
+        del self._processes[place]
+        return _as_shells_say(await process.wait()) or 1
+
+    async def _keep(self, place: int) -> int:
+        """Start the worker at `place` again whenever it dies; the exit status of the one that ends with all."""
+        while True:
+            status = await self._processes[place].wait()
+            if self._is_ending:
+                return status
+            _log.warning("a worker process died and is restarted", process=place, status=status)
+            del self._processes[place]
+            while place not in self._processes:
+                await asyncio.sleep(_AGAIN_S)
+                if self._is_ending:
+                    return 0
+                await self._start(place)
+
+    def _end(self, number: int) -> None:
+        """Pass a signal on: a second one ends the grace of the first, as it does where there is one process."""
+        self._is_ending, self._passed_on = True, number
+        for process in self._processes.values():
+            if process.returncode is None:
+                process.send_signal(number)
+
+
+def _as_shells_say(status: int) -> int:
+    return _SIGNALLED - status if status < 0 else status
+
+
+def command_of_a_worker(arguments: Sequence[str], parent: int) -> Sequence[str]:
+    """That of this very service with `arguments`, as a worker of the process `parent`."""
+    return (sys.executable, *_options(), "-m", _SERVICE, *arguments, "--handed-down", str(parent))
+
+
+def _options() -> list[str]:
+    """What this interpreter was told to do about warnings, and whether the working directory has modules for it."""
+    return [*(["-P"] if sys.flags.safe_path else []), *(f"-W{option}" for option in sys.warnoptions)]

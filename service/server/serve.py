@@ -1,0 +1,143 @@
+"""Run the service until SIGTERM or Ctrl-C."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import socket
+import time
+from contextlib import closing
+from math import ceil
+from typing import Final
+
+import structlog
+import uvicorn
+from fastapi import FastAPI
+
+from service.http.connections import HEAD_BYTES, SAFE_HEADERS, connections
+from service.observe.export import require_exporter
+from service.observe.log import configure_log
+from service.process.memory_limit import give_back_large_blocks
+from service.settings import Settings
+
+from .app import create_app
+from .authentication import require_private_address
+from .fork_servers import ForkServers
+from .listen import BACKLOG, READY, Listener, listen
+from .start import Start
+
+# The code of a process that a signal has ended, less than what a shell reports of it.
+_INTERRUPTED: Final = 130
+# How soon a second Ctrl-C is heard.
+_LOOK_EVERY_S: Final = 0.05
+# Within this, those who were let go have read why.
+_LET_GO_S: Final = 3
+
+_log = structlog.get_logger()
+
+
+class _Server(uvicorn.Server):
+    """Says when it is ready, and stops being ready before it stops."""
+
+    def __init__(
+        self, config: uvicorn.Config, app: FastAPI, start: Start, address: str, *, notice_s: float, grace_s: float
+    ) -> None:
+        super().__init__(config)
+        self._app = app
+        self._start = start
+        self._address = address
+        self._notice_s = notice_s
+        self._grace_s = grace_s
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        for each in sockets or ():
+            each.listen(BACKLOG)  # that of the kernel, whatever asyncio was told
+        self._start.watch(self._app.state.engine.readiness.verdict, self._leave)
+        print(f"{READY} {self._address}", flush=True)
+
+    def _leave(self) -> None:
+        self.should_exit = True
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._app.state.engine.announce_end()
+        end = time.monotonic() + self._notice_s
+        while time.monotonic() < end and not self.force_exit:
+            await asyncio.sleep(_LOOK_EVERY_S)
+        self._app.state.engine.drain()
+        # Before uvicorn cuts them off: whoever waits still is told to come again.
+        letting_go = asyncio.get_running_loop().call_later(self._grace_s, self._app.state.engine.ending.set)
+        await super().shutdown(sockets)
+        letting_go.cancel()
+        if self.force_exit:
+            # At a second Ctrl-C uvicorn drops everything where it stands.
+            self._app.state.engine.ending.set()
+            if self.server_state.tasks:
+                await asyncio.wait({*self.server_state.tasks}, timeout=_LET_GO_S)
+            await self.lifespan.shutdown()
+
+
+def serve(settings: Settings, begun: ForkServers, host: str, port: int, uds: str | None) -> int:
+    """Serve until a signal, with fork servers that have `begun`; the exit status.
+
+    A TensorkilnError or an OSError when it cannot start; it says why.
+    """
+    configure_log(settings.log)
+    require_private_address(settings, host, uds)
+    with closing(listen(host, port, uds)) as listener:
+        return _serve(settings, begun, listener)
+
+
+def serve_as_worker(settings: Settings, begun: ForkServers, socket_of_all: int, place: int) -> int:
+    """As `serve`, at a socket that the parent of this process has handed down; it is the worker at `place`."""
+    configure_log(settings.log)
+    with closing(Listener(socket.socket(fileno=socket_of_all), f"the socket of {os.getppid()}")) as listener:
+        return _serve(settings, begun, listener, place)
+
+
+def _serve(settings: Settings, begun: ForkServers, listener: Listener, place: int | None = None) -> int:
+    """`place` is that among several processes that accept at the same socket."""
+    if settings.tracing:
+        require_exporter()
+    give_back_large_blocks()
+    grace_s = settings.grace_s
+    if not settings.timeouts.lets_finish(grace_s):
+        _log.warning(
+            "an answer may take longer than KILN_SHUTDOWN_GRACE_S, and is then cut short by a shutdown",
+            shutdown_grace_s=grace_s,
+            answer_s=settings.timeouts.answer_s,
+        )
+    app = create_app(settings, begun)
+    app.state.place = place
+    start = Start(app)
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        log_level=logging.WARNING,
+        access_log=False,
+        server_header=False,
+        # asyncio accepts so many at once: of those that come to all workers, each takes one, and then looks again.
+        backlog=BACKLOG if place is None else 1,
+        http=connections(settings.arrival_s),
+        h11_max_incomplete_event_size=HEAD_BYTES,
+        headers=list(SAFE_HEADERS.items()),
+        ws="none",
+        timeout_graceful_shutdown=ceil(grace_s) + _LET_GO_S,
+    )
+    server = _Server(config, app, start, listener.address, notice_s=settings.shutdown_notice_s, grace_s=grace_s)
+    # uvicorn raises the signal again once it has stopped: by then there is nothing left to do.
+    signal.signal(signal.SIGTERM, lambda _number, _frame: None)
+    try:
+        server.run(sockets=[listener.socket])
+    except KeyboardInterrupt:
+        return _INTERRUPTED
+    except SystemExit:
+        # So uvicorn ends when the start failed; a defect it has logged.
+        if start.failure is not None:
+            raise start.failure from None
+        return 1
+    if start.failure is not None:
+        raise start.failure
+    return 0

@@ -1,0 +1,70 @@
+"""Claims: who is at something, as a record in the store that one can create.
+
+Its holder says again and again that it lives, in the claim itself or elsewhere. Who does not loses it to one other, by
+what that one has heard: no two clocks have to agree. Orders, attempts at compiles and jobs are claimed so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from hashlib import sha256
+from typing import Any, Final, TypeAlias
+
+from service import clock
+from service.lease import LEASE_S
+from tensorkiln.errors import UnavailableError
+
+from .records import Records
+
+_TRIES: Final = 5
+
+Record: TypeAlias = Mapping[str, Any]
+
+
+class Claims:
+    """Claims in `records`. `now` is in s, and tells how long somebody has been silent."""
+
+    def __init__(self, records: Records, now: Callable[[], float] = clock.monotonic) -> None:
+        self._records = records
+        self._now = now
+        self._locked: dict[str, float] = {}
+
+    async def take(
+        self,
+        path: str,
+        mine: Callable[[], Record],
+        stands: Callable[[Record], Awaitable[bool]],
+        known: Record | None = None,
+    ) -> Record | None:
+        """Claim `path` by the record that `mine` gives: None, or the record that is in the way.
+
+        One that does not stand, by `stands`, is replaced. `known` is what was found there before.
+        UnavailableError when the store neither takes a claim nor says whose there is.
+        """
+        for _ in range(_TRIES):
+            if known is None and await self._records.create(path, mine()):
+                return None
+            found = known or await self._records.get(path)
+            known = None
+            if found is None:
+                continue  # it was given back this moment, or damaged
+            is_taken = await stands(found) or not await self._replace(path, found, mine)
+            return found if is_taken else None
+        raise UnavailableError("The store neither takes a claim nor says whose there is.")
+
+    async def _replace(self, path: str, found: Record, mine: Callable[[], Record]) -> bool:
+        """Whether a claim that was as `found` is the caller's now. Of several who replace it one does."""
+        lock = f"{path}.{sha256(repr(sorted(found.items())).encode()).hexdigest()[:32]}"
+        if not await self._records.create(lock, {}):
+            if self._now() - self._locked.setdefault(lock, self._now()) > LEASE_S:
+                await self._records.delete(lock)  # of one that was lost while it replaced it
+                del self._locked[lock]
+            return False
+        try:
+            is_same = await self._records.get(path) == found
+            if is_same:
+                await self._records.put(path, mine())
+        finally:
+            await asyncio.shield(self._records.delete(lock))
+        return is_same

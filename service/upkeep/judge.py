@@ -1,0 +1,56 @@
+"""What is wrong with a record: its bytes, who signed it, or what it needs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from hashlib import sha256
+from typing import Any, Final, Literal, TypeAlias
+
+from service.store.inventory import BLOBS, HISTORY, PROGRAMS, RECORDS, REQUESTS, needed_blobs, read
+from service.store.job_records import OPEN_FOLDER, OWNERS_FOLDER, PROGRESS_FOLDER
+from service.store.location import ObjectStore
+from service.store.records import unsealed
+from service.store.repeat_record import sealing_key, stated
+from service.store.rights import FOLDER as RIGHTS
+from service.trust.notary import Notary
+
+JUDGED: Final = (*RECORDS, *HISTORY, OPEN_FOLDER, PROGRESS_FOLDER, OWNERS_FOLDER, RIGHTS)
+"""Where records are that can be judged."""
+
+Fault: TypeAlias = Literal["corrupt", "untrusted", "incomplete"]
+
+
+async def fault_of(
+    store: ObjectStore, path: str, content: bytes, notary: Notary, present: Collection[str]
+) -> Fault | None:
+    """What is wrong with the record at `path`; None when nothing is. Blobs that are `present` are there, and whole."""
+    record = unsealed(content)
+    if record is None:
+        return "corrupt"
+    if not path.startswith(RECORDS):
+        return None  # whoever reads it finds out what it is worth, and whether what it names is there
+    if not _is_trusted(path, record, notary):
+        return "untrusted"
+    needed = needed_blobs(path, content, record)
+    if needed is None:
+        return "corrupt"
+    for digest in needed:
+        # A blob that came after the blobs were listed is looked for once more.
+        if digest not in present and not await _is_there(store, digest):
+            return "incomplete"
+    return None
+
+
+def _is_trusted(path: str, record: Mapping[str, Any], notary: Notary) -> bool:
+    if path.startswith(PROGRAMS):
+        return notary.believes(record.get("signed", ""), path.rpartition("/")[2]) is not None
+    if not path.startswith(REQUESTS):
+        return True
+    said = stated(record)
+    is_sealed = sealing_key(record, path.rpartition("/")[2], notary) is not None
+    return is_sealed and (said is None or all(map(notary.is_valid, said.keys)))
+
+
+async def _is_there(store: ObjectStore, digest: str) -> bool:
+    content = await read(store, f"{BLOBS}{digest[:2]}/{digest}")
+    return content is not None and sha256(content).hexdigest() == digest

@@ -1,0 +1,113 @@
+"""Removing all that one build made, or that one tenant has, for the day on which it is not to be trusted any more."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Final, cast
+
+from service import clock
+from service.store.crashes import FOLDER as CRASHES
+from service.store.evict import GRACE_S, remove
+from service.store.inventory import BLOBS, PROGRAMS, REQUESTS, Item, items, read
+from service.store.job_records import ENDED_FOLDER
+from service.store.location import ObjectStore
+from service.store.nearest import FOLDER as NEAREST
+from service.store.nearest import entries_of, forget
+from service.store.records import Records, unsealed
+from service.store.rights import FOLDER as RIGHTS
+from tensorkiln.limits import SHA256_PATTERN
+
+from .mark import Mark
+
+# What leads to a program goes before it.
+_ORDER: Final = (REQUESTS, ENDED_FOLDER, CRASHES, PROGRAMS)
+
+
+@dataclass(frozen=True, slots=True)
+class Purged:
+    """How many programs there were; how many answers, ended jobs and crashes that come from them; how many rights."""
+
+    programs: int = 0
+    answers: int = 0
+    jobs: int = 0
+    crashes: int = 0
+    rights: int = 0
+
+
+async def purge(store: ObjectStore, mark: Mark, *, dry_run: bool = False) -> Purged:
+    """Remove all records that have the mark, and count them. A `dry_run` only counts.
+
+    What blobs only they needed is for an eviction to remove. What is under way stays: open jobs, attempts that somebody
+    is at, and a right that is younger than GRACE_S, as the service that gave it does not give it again for a while.
+    """
+    found = {folder: [path async for path in _found(store, folder, mark)] for folder in _ORDER}
+    rights = [right for owner in mark.owners async for right in _old(store, f"{RIGHTS}{owner}/")]
+    if not dry_run:
+        records = Records(store)
+        async for path, record in _records(store, NEAREST):
+            gone = [each.digest for each in entries_of(record) if mark.has_neighbour(each.components)]
+            if gone:
+                await forget(records, path, gone)
+        for folder in _ORDER:
+            for path in found[folder]:
+                await records.delete(path)
+        for right in rights:
+            await remove(store, right)
+    programs, answers, jobs, crashes = (len(found[each]) for each in (PROGRAMS, REQUESTS, ENDED_FOLDER, CRASHES))
+    return Purged(programs, answers, jobs, crashes, len(rights))
+
+
+async def _found(store: ObjectStore, folder: str, mark: Mark) -> AsyncGenerator[str]:
+    """The records in a folder that are to go, by path."""
+    async for path, record in _records(store, folder):
+        name = path.rpartition("/")[2]
+        if folder == PROGRAMS:
+            is_to_go = mark.has_program(name, _signed(record))
+        elif folder == CRASHES:
+            reproducer = await _blob(store, _reproducer(record))
+            is_to_go = reproducer is not None and mark.has_crash(name, reproducer)
+        else:
+            answer = await _blob(store, record.get("answer"))
+            is_to_go = mark.has_job(record.get("caller")) or (answer is not None and mark.has_answer(answer))
+        if is_to_go:
+            yield path
+
+
+async def _records(store: ObjectStore, folder: str) -> AsyncGenerator[tuple[str, Mapping[str, Any]]]:
+    """The records in a folder, by path, but for the damaged ones."""
+    async for item in items(store, folder):
+        record = unsealed(await read(store, item.path) or b"")
+        if record is not None:
+            yield item.path, record
+
+
+async def _old(store: ObjectStore, folder: str) -> AsyncGenerator[Item]:
+    before = clock.time() - GRACE_S
+    async for item in items(store, folder):
+        if item.used < before:
+            yield item
+
+
+def _signed(record: Mapping[str, Any]) -> Mapping[str, Any]:
+    with suppress(ValueError, KeyError, TypeError):
+        signed = json.loads(record["signed"])["record"]
+        return cast(Mapping[str, Any], signed) if isinstance(signed, dict) else {}
+    return {}
+
+
+def _reproducer(record: Mapping[str, Any]) -> Any:
+    """The digest of what reproduces a crash; an attempt that somebody is at has none."""
+    with suppress(KeyError, TypeError):
+        return record["problem"]["details"]["reproducer"]
+    return None
+
+
+async def _blob(store: ObjectStore, digest: Any) -> bytes | None:
+    """The bytes that a record names, in which anything may stand."""
+    if not isinstance(digest, str) or re.fullmatch(SHA256_PATTERN, digest) is None:
+        return None
+    return await read(store, f"{BLOBS}{digest[:2]}/{digest}")

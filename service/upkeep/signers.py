@@ -1,0 +1,46 @@
+"""Whose keys a store was signed with: by those of somebody else, nothing in it is to be believed, or kept."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from service.store.inventory import PROGRAMS, REQUESTS, items, read
+from service.store.location import ObjectStore
+from service.store.records import unsealed
+from service.store.repeat_record import SEAL
+from tensorkiln.errors import RequestError
+from tensorkiln.trust.keys import KeySet
+
+
+async def require_signer(store: ObjectStore, keys: KeySet, directory: Path) -> None:
+    """RequestError when there are signed records, and none names one of `keys`, ended ones included.
+
+    `directory` is where they are from.
+    """
+    kids = {key.kid for key in keys.keys}
+    strangers: set[str] = set()
+    for prefix in (PROGRAMS, REQUESTS):
+        async for item in items(store, prefix):
+            kid = _signer(item.path, unsealed(await read(store, item.path) or b"") or {})
+            if kid in kids:
+                return
+            if kid is not None:
+                strangers.add(kid)
+    if strangers:
+        raise RequestError(
+            f"The store is signed with {len(strangers)} other keys than the {len(kids)} in {directory} (KILN_KEYS, or "
+            "KILN_HOME), so every entry would be deleted. Name the directory of the services that use the store; if "
+            "their keys are lost, --lost-keys deletes the entries that they signed."
+        )
+
+
+def _signer(path: str, record: Mapping[str, Any]) -> str | None:
+    """The id of the key that a record names, in which anything may stand."""
+    try:
+        kid = json.loads(record["signed"])["record"]["key"] if path.startswith(PROGRAMS) else record[SEAL]["key"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return None
+    return kid if isinstance(kid, str) else None

@@ -1,0 +1,80 @@
+"""What one tenant has in a store: all whose action has its salt, its jobs, and its rights to read."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any
+
+from service.action import Action
+from service.engine.reproducer import reproduced_action
+from service.identity.access import folders_of
+from service.identity.keyring import Keyring
+from service.identity.register import TENANT_PATTERN
+from service.identity.salts import salt_of
+from service.store.nearest import shown_salt
+from tensorkiln.compiler_build import build
+from tensorkiln.errors import RequestError
+
+from .mark import Mark
+
+
+def tenant_data(keyring: Keyring, tenant: str, operator_salt: str) -> Mark:
+    """What `tenant` has that was stored while the operator's salt was this one.
+
+    RequestError when it has no part of the store to itself, as what is there is that of others, too; and for what no
+    tenant is called, as the salt of no name is everybody's.
+    """
+    if re.fullmatch(TENANT_PATTERN, tenant) is None:
+        raise RequestError(f"No tenant is called {tenant!r}.")
+    if keyring.tenant(tenant).shared:
+        raise RequestError(
+            f"The tenant {tenant} shares its store with others, whose entries cannot be told from its own. What it "
+            f"stored while it had its own can be purged after "
+            f"`python -m tensorkiln_server identity tenant {tenant} --no-shared`."
+        )
+    if not keyring.has_secret:
+        raise RequestError("There are no tenants: KILN_IDENTITY, or KILN_HOME, has no secret to tell them apart by.")
+    names = (key.holder for key in keyring.register.keys if key.tenant == tenant)
+    return _OfTenant(tenant, salt_of(tenant, operator_salt, keyring.secret), folders_of(tenant, names))
+
+
+@dataclass(frozen=True, slots=True)
+class _OfTenant:
+    """The salt is in no record: an action is the tenant's when its digest is that of its components with the salt."""
+
+    tenant: str
+    salt: str
+    owners: Collection[str]
+
+    def has_program(self, action: str, record: Mapping[str, Any]) -> bool:
+        """As `Mark` has it."""
+        try:
+            components = {**record["request"], "build_id": record["build_id"], "salt": self.salt}
+            return Action.from_components(components).digest == action
+        except (KeyError, TypeError):
+            return False
+
+    def has_answer(self, answer: bytes) -> bool:
+        """As `Mark` has it: beside the programs of an answer is what their makers signed."""
+        try:
+            records = [signed["record"] for signed in json.loads(answer)["signatures"] if signed is not None]
+            return any(self.has_program(record["action"], record) for record in records)
+        except (ValueError, KeyError, TypeError, RecursionError):
+            return False
+
+    def has_job(self, caller: Any) -> bool:
+        """As `Mark` has it."""
+        return isinstance(caller, Mapping) and caller.get("namespace") == self.tenant
+
+    def has_crash(self, name: str, reproducer: bytes) -> bool:
+        """As `Mark` has it, of crashes of this build: those of another are forgotten by now."""
+        action = reproduced_action(reproducer, build().build_id, self.salt)
+        return action is not None and sha256(action.digest.encode()).hexdigest() == name.partition(".")[0]
+
+    def has_neighbour(self, components: Mapping[str, Any]) -> bool:
+        """As `Mark` has it."""
+        return components.get("salt") == shown_salt(self.salt)

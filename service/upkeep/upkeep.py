@@ -1,0 +1,53 @@
+"""What a service does for its store as long as it lives: it keeps it within bounds, and removes what others left."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import asdict
+from typing import Final
+
+import structlog
+
+from service.process.periodic import periodically
+from service.settings import Settings
+from service.store.evict import Bounds, evict
+from service.store.leftovers import abandoned, remove_unfinished, unfinished
+from service.store.location import open_store
+
+_log = structlog.get_logger()
+EVERY_S: Final = 600.0
+UNBOUNDED_EVERY_S: Final = 1800.0
+"""Of a store without bounds: a round reads all records, and what is left does no harm for a while."""
+
+
+def bounds(max_mib: int, max_age_h: float) -> Bounds | None:
+    """The bounds that the settings state, in MiB and hours; None when they state none."""
+    if not max_mib and not max_age_h:
+        return None
+    return Bounds(max_mib << 20 if max_mib else None, max_age_h * 3600 if max_age_h else None)
+
+
+@asynccontextmanager
+async def upkeep(settings: Settings, every_s: float | None = None) -> AsyncGenerator[None]:
+    """Inside the block the store is kept within its bounds, where it has any, and free of what kills have left."""
+    limits = bounds(settings.store_max_mib, settings.store_max_age_h)
+    store = open_store(settings.store_location)
+
+    async def once() -> None:
+        evicted = await evict(store, limits or Bounds())
+        files = await asyncio.to_thread(unfinished, store)
+        await asyncio.to_thread(remove_unfinished, files)
+        signs = await abandoned(store)
+        if evicted.records or evicted.blobs or evicted.rights or files or signs:
+            _log.info("the store was maintained", **asdict(evicted), unfinished=len(files), signs=signs)
+
+    rounds_s = every_s or (UNBOUNDED_EVERY_S if limits is None else EVERY_S)
+    task = asyncio.create_task(periodically("keep up the store", rounds_s, once, at_once=limits is not None))
+    try:
+        yield
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task

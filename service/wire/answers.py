@@ -1,0 +1,39 @@
+"""What is in answers, and in the records of jobs as well."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class Answer(BaseModel):
+    """A body of an answer."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Phase(Answer):
+    """A stage that began, for the target at a position of the request; null for what is done for all of them.
+
+    `attempt` is there where a compile was begun once more.
+    """
+
+    stage: str
+    target: int | None = None
+    attempt: int | None = None
+
+
+class Problem(BaseModel):
+    """An error, as RFC 9457 has it. `code` is stable; `pointers` are JSON Pointers into the graph or the request."""
+
+    model_config = ConfigDict(frozen=True)
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    code: str
+    retryable: bool
+    pointers: tuple[str, ...] = ()
+    details: dict[str, Any] = Field(default_factory=dict)

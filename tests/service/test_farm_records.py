@@ -1,0 +1,58 @@
+"""What a farm has in its store: one claim of an order, one program of an action, and nothing that was left for long."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from pathlib import Path
+
+from service.engine.farm.ledger import SWEPT_AFTER_S, Ledger, Task
+from service.engine.farm.statements import Statements
+from service.store.programs import Entry
+from tests.trust.stores import Stocked, action
+
+TASK = Task("order", 1, action(1).components, False, False, 60.0)
+
+
+def ledger_in(stocked: Stocked) -> Ledger:
+    return Ledger(stocked.store, stocked.records, Statements(stocked.notary))
+
+
+def test_of_workers_that_look_at_once_one_has_the_order(tmp_path: Path) -> None:
+    async def run() -> None:
+        ledger = ledger_in(Stocked.at(tmp_path / "store"))
+        await ledger.open(TASK)
+        names = [f"worker {number}" for number in range(8)]
+        claimed = await asyncio.gather(*(ledger.claim(TASK, name) for name in names))
+        assert [name for name, has in zip(names, claimed, strict=True) if has] == [await ledger.worker(TASK)]
+
+    asyncio.run(run())
+
+
+def test_of_workers_that_end_at_once_one_has_made_the_program(tmp_path: Path) -> None:
+    async def run() -> None:
+        stocked = Stocked.at(tmp_path / "store")
+        made = [Entry(await stocked.blobs.put(f"program {number}".encode()), ()) for number in range(4)]
+        kept = await asyncio.gather(*(stocked.programs.offer(action(1), entry) for entry in made))
+        stored = await stocked.programs.entry(action(1).digest)
+        assert stored is not None
+        assert {entry.program for entry in kept} == {stored.program}
+
+    asyncio.run(run())
+
+
+def test_an_order_that_nobody_touches_for_a_day_is_removed(tmp_path: Path) -> None:
+    async def run() -> None:
+        stocked = Stocked.at(tmp_path / "store")
+        ledger = ledger_in(stocked)
+        await ledger.open(TASK)
+        (order,) = (path for path in tmp_path.glob("**/farm/*/open/*") if path.is_file())
+        await ledger.sweep()
+        assert await ledger.opened() == [TASK.id]
+        long_ago = time.time() - SWEPT_AFTER_S - 60
+        os.utime(order, (long_ago, long_ago))
+        await ledger.sweep()
+        assert await ledger.opened() == []
+
+    asyncio.run(run())

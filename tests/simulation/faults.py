@@ -1,0 +1,68 @@
+"""Faults that are put into the code of a farm on purpose: a simulation that does not find them is worth nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping
+from contextlib import ExitStack, contextmanager
+from typing import Any, Final
+from unittest.mock import patch
+
+from service.engine.farm.pending import Pending
+from service.store.job_records import JobRecord, JobRecords
+from tensorkiln.compiler_build import Build
+from tensorkiln.trust.verify import verify
+
+from .history import BUILDS
+
+
+@contextmanager
+def lost_ack() -> Generator[None]:
+    """A job is promised before the store has it, which it has when its turn has come."""
+    write = JobRecords.write
+
+    async def late(self: JobRecords, record: JobRecord) -> None:
+        if record.state != "queued":
+            await write(self, record)
+
+    with patch.object(JobRecords, "write", late):
+        yield
+
+
+@contextmanager
+def claim_without_a_lease() -> Generator[None]:
+    """Whoever has begun an order has it for ever."""
+    with patch.object(Pending, "is_silent", False):
+        yield
+
+
+@contextmanager
+def result_of_another_build() -> Generator[None]:
+    """A worker of another build takes itself for one of the build that is asked for, until it compiles."""
+    with ExitStack() as stack:
+        for module in ("service.engine.farm.generation", "service.engine.farm.roster", "service.worker.bench"):
+            stack.enter_context(patch(f"{module}.build", lambda: Build(BUILDS[0], {})))
+        yield
+
+
+@contextmanager
+def retry_without_a_bound() -> Generator[None]:
+    """An order is offered again as often as its worker is lost."""
+    with patch("service.engine.farm.reaper.MAX_ATTEMPTS", 1 << 30):
+        yield
+
+
+@contextmanager
+def level_unchecked() -> Generator[None]:
+    """A program is believed however it was isolated."""
+
+    def believing(*what: Any, minimum_isolation: str, **how: Any) -> Any:
+        return verify(*what, **how)
+
+    with patch("service.trust.notary.verify", believing):
+        yield
+
+
+FAULTS: Final[Mapping[str, Callable[[], Any]]] = {
+    each.__name__: each
+    for each in (lost_ack, claim_without_a_lease, result_of_another_build, retry_without_a_bound, level_unchecked)
+}
