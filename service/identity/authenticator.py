@@ -80,7 +80,7 @@ class Authenticator:
                 )
             if authorization is not None and not self._has_told:
                 self._has_told = True
-                _log.warning("a credential is sent and not looked at: this service asks for none")
+                _log.warning("a credential was sent and ignored: this service requires none")
             return LOCAL
         if authorization is None:
             raise MissingCredentialError("Send an API key or a token: `Authorization: Bearer …`.")

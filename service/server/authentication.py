@@ -28,4 +28,4 @@ def require_private_address(settings: Settings, host: str, uds: str | None) -> N
             if settings.auth == "auto"
             else f"With KILN_AUTH=off the service listens on the loopback only, not on {host}."
         )
-    _log.warning("no credential is asked for: everybody on this machine is served", auth=settings.auth)
+    _log.warning("no credential is required: every user of this machine is served", auth=settings.auth)

@@ -109,4 +109,4 @@ def test_a_grace_below_an_answer_is_told_at_start(patient: Server, unusual: Serv
 def test_the_documents_state_how_long_a_service_takes_to_stop() -> None:
     text = (ROOT / "docs" / "operations.md").read_text()
     assert f"the longest answer, {Settings().grace_s:g} |" in text
-    assert f"not counted): {stop_s(0, Settings().grace_s):g} s by default" in text
+    assert f"`preStop` pause): {stop_s(0, Settings().grace_s):g} s by default" in text
