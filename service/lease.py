@@ -55,4 +55,4 @@ async def keep(over: asyncio.Event, every_s: float, say: Callable[[int], Awaitab
             if not await say(number):
                 return
         except InfrastructureError as error:
-            _log.error("a sign of life could not be given", reason=error.message)
+            _log.error("a heartbeat could not be written", reason=error.message)

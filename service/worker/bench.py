@@ -124,7 +124,7 @@ class Bench:
         try:
             return await self._ledger.take(self._name)
         except InfrastructureError as error:
-            _log.error("no order can be taken", reason=error.message)
+            _log.error("orders cannot be taken", reason=error.message)
             await asyncio.sleep(_PAUSE_S)
             return None
 
@@ -142,7 +142,7 @@ class Bench:
                 await asyncio.shield(self._ledger.release(task.id))
                 raise
             except TensorkilnError as error:
-                _log.error("an order could not be seen through", reason=error.message)
+                _log.error("an order could not be finished", reason=error.message)
             except Exception as error:
                 _log.error("an order met a defect of the worker", exc_info=error)
             finally:
