@@ -114,3 +114,58 @@ def test_an_error_names_the_inputs_that_would_have_to_be_known() -> None:
         load(proto)
     fixed = {"size": np.array([2]), "other": np.array([2])}
     assert load(proto, constants=fixed).graph.types[load(proto, constants=fixed).outputs["y"]].shape == (4,)
+
+
+def test_sizes_are_data_where_an_operator_computes_with_them() -> None:
+    nodes = (
+        "s = Shape(x) f = Cast<to = 1>(s) r = Sqrt(f) z = Constant<value_int = 0>() n = Gather(s, z) "
+        "h = Cast<to = 6>(n) total = Size(x) m = ReduceSum<keepdims = 0>(x) g = Gather(f, z) y = Div(m, g)"
+    )
+    proto = model(nodes)
+    for name in ("s", "r", "h", "total"):
+        proto.graph.output.add(name=name).type.tensor_type.SetInParent()
+    imported = load(proto, symbols=SYMBOLS)
+    found = evaluate(imported.graph, *imported.arguments(x=np.ones((5, 6), np.float32)), n=5)
+    wanted = [np.float32(6), np.array([5, 6]), np.sqrt(np.array([5, 6], np.float32)), np.int32(5), np.int64(30)]
+    for actual, expected in zip(found, wanted, strict=True):
+        np.testing.assert_array_equal(actual, expected)
+        assert (actual.dtype, actual.shape) == (expected.dtype, expected.shape)
+
+
+def test_a_shape_of_computed_sizes_says_what_fixes_them() -> None:
+    nodes = "s = Shape(x) f = Cast<to = 1>(s) r = Sqrt(f) t = Cast<to = 7>(r) y = Expand(x, t)"
+    with pytest.raises(UnsupportedGraphError, match="computed from sizes, which `symbols` fixes"):
+        load(model(nodes), symbols=SYMBOLS)
+
+
+@pytest.mark.parametrize("n", [2, 3, 8])
+def test_a_slice_backwards_begins_with_the_first_element_where_it_would_begin_before_it(n: int) -> None:
+    nodes = (
+        "b = Constant<value_ints = [-3]>() e = Constant<value_ints = [-9]>() a = Constant<value_ints = [0]>() "
+        "p = Constant<value_ints = [-2]>() y = Slice(x, b, e, a, p)"
+    )
+    imported = load(model(nodes), symbols=SYMBOLS)
+    x = np.arange(n * 6, dtype=np.float32).reshape(n, 6)
+    (y,) = evaluate(imported.graph, *imported.arguments(x=x), n=n)
+    np.testing.assert_array_equal(y, x[max(n - 3, 0) :: -2])
+    fixed = load(model(nodes), symbols={"n": n})
+    np.testing.assert_array_equal(evaluate(fixed.graph, *fixed.arguments(x=x))[0], y)
+
+
+@pytest.mark.parametrize("mode", ["reflect", "edge", "wrap"])
+def test_edges_of_a_dynamic_axis_are_repeated(mode: Any) -> None:
+    nodes = f'w = Constant<value_ints = [1, 2, 1, 0]>() y = Pad<mode = "{mode}">(x, w)'
+    imported = load(model(nodes), symbols=SYMBOLS)
+    for n in (2, 5):
+        x = np.arange(n * 6, dtype=np.float32).reshape(n, 6)
+        (y,) = evaluate(imported.graph, *imported.arguments(x=x), n=n)
+        np.testing.assert_array_equal(y, np.pad(x, ((1, 1), (2, 0)), mode))
+    with pytest.raises(UnsupportedGraphError, match="of size n, which may be 0"):
+        load(model(nodes), symbols={"n": (0, 8)})
+
+
+def test_a_triangle_of_flags() -> None:
+    nodes = "c = Cast<to = 9>(x) t = Trilu<upper = 0>(c) y = Cast<to = 1>(t)"
+    imported = load(model(nodes), symbols=SYMBOLS)
+    (y,) = evaluate(imported.graph, *imported.arguments(x=np.ones((3, 6), np.float32)), n=3)
+    np.testing.assert_array_equal(y, np.tri(3, 6))
