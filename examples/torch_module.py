@@ -1,4 +1,4 @@
-"""A module of PyTorch by both ways: `torch.compile` in this process, and an exported program that runs without torch."""
+"""A module of PyTorch by both ways: `torch.compile`, and an exported program that runs without torch."""
 
 import tempfile
 from pathlib import Path

@@ -40,14 +40,12 @@ def _one_of_two(node: Node, condition: Tensor) -> list[Held]:
 def _either(node: Node, condition: Tensor, left: Held, right: Held) -> Held:
     if left is right:
         return left
-    one, other = (
-        value if isinstance(value, Tensor) else node.parameter(value)
-        for value in (node.as_value(held, "what a branch that is chosen at run time gives") for held in (left, right))
-    )
+    if isinstance(left, Items | Nothing) or isinstance(right, Items | Nothing):
+        node.fail(f"a branch gives what is no tensor, and which is chosen is computed{node.advice(condition)}")
+    one, other = (value if isinstance(value, Tensor) else node.parameter(value) for value in (left, right))
     if (one.dtype, one.shape) != (other.dtype, other.shape):
         node.fail(
-            f"its branches give {shown(one)} and {shown(other)}, and which is chosen is computed at run time"
-            f"{node.advice(condition)}"
+            f"its branches give {shown(one)} and {shown(other)}, and which is chosen is computed{node.advice(condition)}"
         )
     return build.where(condition, one, other)
 
