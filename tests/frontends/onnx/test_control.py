@@ -70,16 +70,16 @@ def test_a_computed_condition_chooses_between_the_results_of_both_branches(flag:
 def test_branches_of_different_shapes_name_the_input_that_chooses() -> None:
     given = {"x": X, "flag": np.array(True)}
     row = body([helper.make_node("ReduceMax", ["x"], ["r"], keepdims=0)], [], [value("r")])
-    node = helper.make_node("If", ["flag"], ["y"], **{**branches(), "else_branch": row})
+    node = helper.make_node("If", ["flag"], ["y"], then_branch=branches()["then_branch"], else_branch=row)
     wanted = r"give float32 \(3, 2\) and float32 \(\), and which is chosen is computed; pass 'flag' in `constants`"
     with pytest.raises(UnsupportedGraphError, match=wanted):
         load(model(node, inputs=given))
     empty = body([helper.make_node("SequenceEmpty", [], ["s"])], [], [value("s")])
     node = helper.make_node("If", ["flag"], ["y"], then_branch=empty, else_branch=empty)
-    with pytest.raises(UnsupportedGraphError, match="a branch gives what is no tensor.*; pass 'flag' in `constants`"):
+    with pytest.raises(UnsupportedGraphError, match=r"a branch gives what is no tensor.*; pass 'flag' in `constants`"):
         load(model(node, inputs=given))
     two = body([helper.make_node("Abs", ["x"], ["r"])], [], [value("r"), value("r")])
-    node = helper.make_node("If", ["flag"], ["y"], **{**branches(), "else_branch": two})
+    node = helper.make_node("If", ["flag"], ["y"], then_branch=branches()["then_branch"], else_branch=two)
     with pytest.raises(InvalidGraphError, match="its branches give 1 and 2 values"):
         load(model(node, inputs=given))
 
