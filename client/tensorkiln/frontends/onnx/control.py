@@ -44,9 +44,8 @@ def _either(node: Node, condition: Tensor, left: Held, right: Held) -> Held:
         node.fail(f"a branch gives what is no tensor, and which is chosen is computed{node.advice(condition)}")
     one, other = (value if isinstance(value, Tensor) else node.parameter(value) for value in (left, right))
     if (one.dtype, one.shape) != (other.dtype, other.shape):
-        node.fail(
-            f"its branches give {shown(one)} and {shown(other)}, and which is chosen is computed{node.advice(condition)}"
-        )
+        advice = node.advice(condition)
+        node.fail(f"its branches give {shown(one)} and {shown(other)}, and which is chosen is computed{advice}")
     return build.where(condition, one, other)
 
 
