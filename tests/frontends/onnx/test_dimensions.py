@@ -169,3 +169,38 @@ def test_a_triangle_of_flags() -> None:
     imported = load(model(nodes), symbols=SYMBOLS)
     (y,) = evaluate(imported.graph, *imported.arguments(x=np.ones((3, 6), np.float32)), n=3)
     np.testing.assert_array_equal(y, np.tri(3, 6))
+
+
+@pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
+@pytest.mark.parametrize("how", ["asymmetric", "half_pixel"])
+def test_a_dynamic_axis_is_resized_by_a_whole_number(mode: str, how: str) -> None:
+    attributes = f'mode = "{mode}", coordinate_transformation_mode = "{how}"'
+    by_scale = f"s = Constant<value_floats = [3.0, 1.0]>() y = Resize<{attributes}>(x, , s)"
+    by_size = f"i = Shape(x) k = Constant<value_ints = [3, 1]>() s = Mul(i, k) y = Resize<{attributes}>(x, , , s)"
+    for n in (2, 5):
+        x = np.random.default_rng(n).standard_normal((n, 6)).astype(np.float32)
+        fixed = load(model(by_scale), symbols={"n": n})
+        (expected,) = evaluate(fixed.graph, *fixed.arguments(x=x))
+        assert expected.shape == (3 * n, 6)
+        for nodes in (by_scale, by_size):
+            imported = load(model(nodes), symbols=SYMBOLS)
+            (y,) = evaluate(imported.graph, *imported.arguments(x=x), n=n)
+            np.testing.assert_allclose(y, expected, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("attributes", "scale", "message"),
+    [
+        ('mode = "linear"', 1.5, "but where it is scaled by a whole number"),
+        (
+            'mode = "linear", coordinate_transformation_mode = "align_corners"',
+            2.0,
+            "by align_corners, and must be known",
+        ),
+        ('mode = "linear"', 65.0, "becomes 65 times as long; 64 it may"),
+    ],
+)
+def test_a_dynamic_axis_that_is_resized_otherwise_must_be_known(attributes: str, scale: float, message: str) -> None:
+    nodes = f"s = Constant<value_floats = [{scale}, 1.0]>() y = Resize<{attributes}>(x, , s)"
+    with pytest.raises(UnsupportedGraphError, match=message):
+        load(model(nodes), symbols=SYMBOLS)

@@ -104,6 +104,17 @@ CASES: dict[str, Case] = {
         more=[(drawn(2, 7, 8), LONGER.float() * -1e9, *LAYER)],
         dynamic=({0: ("n", 2, 8), 1: ("m", 2, 16)}, {0: ("n", 2, 8), 1: ("m", 2, 16)}, *({},) * len(LAYER)),
     ),
+    "dynamic_upsample": of(
+        lambda x: (
+            F.interpolate(x, scale_factor=2),
+            F.interpolate(x, scale_factor=4, mode="nearest-exact"),
+            F.interpolate(x, scale_factor=2, mode="bilinear"),
+            F.interpolate(x, size=(2 * x.shape[2], 7), mode="bicubic"),
+        ),
+        IMAGE,
+        more=[(drawn(2, 3, 7, 4),)],
+        dynamic=({2: (2, 16)},),
+    ),
     "fused_attention": of(attention, TOKENS, AHEAD, *WEIGHTS),
     "places": of(
         places,
