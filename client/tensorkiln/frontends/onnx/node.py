@@ -146,7 +146,10 @@ class Node:
 
     def advice(self, *values: Value) -> str:
         """What would have to be known for values that are computed at run time to be known: the end of an error."""
-        names = [name for value in values if isinstance(value, Tensor) for name in self.builder.sources(value)]
+        computed = [value for value in values if isinstance(value, Tensor)]
+        if not computed or self.builder.is_inside:
+            return ""
+        names = dict.fromkeys(name for value in computed for name in self.builder.sources(value))
         if names:
             return f"; pass {', '.join(map(repr, names))} in `constants`"
         if self.builder.symbols:
